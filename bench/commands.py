@@ -57,10 +57,10 @@ def _cpu(command: Sequence[str], environ: Mapping[str, str]) -> float:
 
 def filled(folder: Path) -> str:
     """The URL of a store that has heard of the tests' bank."""
-    sys.path.insert(0, str(ROOT / "tests" / "support"))
-    from scenarios.bank import bank
-    from scenarios.taking import fill
+    sys.path.insert(0, str(ROOT / "tests"))
     from strandline.store.sql.engine import make_engine, migrate
+    from worlds.scenarios.bank import bank
+    from worlds.scenarios.taking import fill
 
     url = f"sqlite:///{folder / 'bank.db'}"
     engine = make_engine(url)

@@ -24,8 +24,8 @@ FILE = {"type": "file", "location": "/dev/null"}
 def run(short: bool) -> None:
     """Measure and record."""
     sys.path.insert(0, str(TESTS))
-    from emitter_world.faulted import TRANSPORTS
-    from emitter_world.relay import FAULTS
+    from fixtures.emitter.faulted import TRANSPORTS
+    from fixtures.emitter.relay import FAULTS
 
     with broker() as bootstrap:
         for transport in ("http",) if short else TRANSPORTS:
@@ -56,8 +56,8 @@ def measured(
 
 def seconds_under(fault: str, transport: str, bootstrap: Callable[[], str]) -> float:
     """How long the job takes under a fault."""
-    from emitter_world.backends import backend, broken
-    from emitter_world.relay import relay
+    from fixtures.emitter.backends import backend, broken
+    from fixtures.emitter.relay import relay
 
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -70,7 +70,7 @@ def seconds_under(fault: str, transport: str, bootstrap: Callable[[], str]) -> f
 
 def seconds_of(transport: dict[str, str], enabled: str) -> float:
     """How long the job takes with that transport."""
-    from emitter_world.faulted import JOB, driver
+    from fixtures.emitter.faulted import JOB, driver
 
     with tempfile.TemporaryDirectory() as folder:
         job = driver(Path(folder), JOB, transport, enabled)

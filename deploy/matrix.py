@@ -24,8 +24,8 @@ from deploy import jars
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "locks"
-TESTS = ("tests/spark_integration/columns", "tests/spark_integration/formats")
-SHORT_TESTS = ("tests/spark_integration/formats/test_every_spark.py",)
+TESTS = ("tests/spark/columns", "tests/spark/formats")
+SHORT_TESTS = ("tests/spark/formats/test_every_spark.py",)
 SHORT = "3.5"  # the Spark that is farthest from the suite's own
 INSTALL_SECONDS, TEST_SECONDS, SHORT_SECONDS = 1800, 3600, 900
 # What the tests need besides the emitter's own dependencies; versions are those of locks/dev.txt.

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from deploy import jars
 
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from deploy.kafka import Broker
-    from emitter_world.secured import Certificate
+    from fixtures.emitter.secured import Certificate
 
 ROOT = Path(__file__).resolve().parent.parent
+FAR = "9" * 18  # microseconds
+settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no clock")
 BROKER_SECONDS = 1200  # the first time it is downloaded
 
 
@@ -108,6 +112,32 @@ def postgres_engine(postgres_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
+@pytest.fixture
+def sqlite_engine(sqlite_url: str) -> Iterator[Engine]:
+    """An engine on a fresh SQLite file."""
+    from strandline.store.sql.engine import make_engine
+
+    engine = make_engine(sqlite_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def plain_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
+    """A store of its own that writes each facet in a row, to compare with one that writes sets."""
+    from sqlalchemy import insert
+
+    from strandline.store.schema.tables import store_settings
+    from strandline.store.sql.engine import make_engine
+
+    (tmp_path / "plain.db").write_bytes(sqlite_template.read_bytes())
+    plain = make_engine(f"sqlite:///{tmp_path / 'plain.db'}")
+    with plain.begin() as connection:
+        connection.execute(insert(store_settings).values(key="facet_sets_from", value=FAR))
+    yield plain
+    plain.dispose()
+
+
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap address of a real broker; topics are made on first use, so name yours after your test."""
@@ -128,7 +158,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     """A certificate that nobody trusts who does not name it."""
-    from emitter_world.secured import certificate
+    from fixtures.emitter.secured import certificate
 
     return certificate(tmp_path_factory.mktemp("tls"))
 
@@ -136,7 +166,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory, tls: Certificate) -> Iterator[Broker]:
     """A broker with TLS and SCRAM."""
-    from emitter_world.secured import broker
+    from fixtures.emitter.secured import broker
 
     try:
         with broker(tmp_path_factory.mktemp("secured"), tls) as started:

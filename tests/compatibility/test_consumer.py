@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Engine
 
 from compatibility.consumers.strandline.validator.validator import differences, main
-from emitter_world.schemas import faults_of
-from serving import serving
+from fixtures.emitter.schemas import faults_of
+from fixtures.servers import serving
 
 HERE = Path(__file__).parent
 OWN = HERE / "consumers" / "strandline" / "scenarios"

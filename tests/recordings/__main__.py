@@ -1,4 +1,4 @@
-"""Make recordings anew: `PYTHONPATH=tests:tests/support:. python -m recordings [NAME...]`; see README.md beside this file."""
+"""Make recordings anew: `PYTHONPATH=tests:. python -m recordings [NAME...]`; see README.md beside this file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from deploy import jars
+from fixtures.spark_lake import settings
+from fixtures.spark_lake.running import STOCK
 from recordings import FILES
 from recordings.index import RECORDINGS
 from recordings.recording import Application, Recording
 from recordings.snapshots import snapshots_in
-from spark_lake import settings
-from spark_lake.running import STOCK
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 600

@@ -1,0 +1,81 @@
+"""A page of another origin can neither write to a collector nor read it; programs, and its own page, notice nothing."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.servers import SETTINGS, problem, serving
+from strandline.api.http.browsers import hosts_of
+from worlds.sample_events import as_bytes, run_event
+
+BODY = as_bytes(run_event())
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+def client(sqlite_engine: Engine) -> Iterator[httpx.Client]:
+    with serving(sqlite_engine) as address, httpx.Client(base_url=address, timeout=60) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:1"},  # another port is another origin
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"host": "evil.example"},  # its name was pointed at this machine
+        {"host": "127.0.0.1.evil.example:80"},
+    ],
+)
+def test_what_a_foreign_page_sends_is_refused(client: httpx.Client, headers: dict[str, str]) -> None:
+    written = client.post("/api/v1/lineage", content=BODY, headers=JSON | headers)
+    read = client.get("/api/v2/jobs", headers=headers)
+
+    assert problem(written)[:2] == problem(read)[:2] == (403, "forbidden")
+    assert client.get("/api/v2/jobs").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    "media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+)
+def test_what_a_form_can_send_changes_nothing(client: httpx.Client, media: str) -> None:
+    answer = client.post("/api/v1/lineage", content=BODY, headers={"content-type": media})
+
+    assert problem(answer) == (415, "media_type", f"send application/json, not {media.partition(';')[0]!r}")
+
+
+def test_programs_and_its_own_page_notice_nothing(client: httpx.Client) -> None:
+    own = {"origin": str(client.base_url).rstrip("/"), "sec-fetch-site": "same-origin"}
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+
+    assert client.post("/api/v1/lineage", content=BODY).status_code == 201
+    assert client.post("/api/v1/lineage", content=BODY, headers=JSON | own).status_code in (200, 201)
+    assert client.get("/api/v2/jobs", headers=own).status_code == 200
+    assert client.get("/graph", headers=link).status_code == 200
+    assert client.get("/healthz", headers={"host": "localhost:1234"}).status_code == 200
+
+
+def test_names_that_were_set_are_its_own(sqlite_engine: Engine, tmp_path: Path) -> None:
+    behind_a_proxy = replace(SETTINGS, allowed_hosts=("lineage.example",))
+    with serving(sqlite_engine, behind_a_proxy) as address:
+        status = [
+            httpx.get(f"{address}/healthz", headers={"host": host}).status_code
+            for host in ("lineage.example", "LINEAGE.example:443", "other.example")
+        ]
+
+    assert status == [200, 200, 403]
+    assert hosts_of("0.0.0.0", ()) is None
+
+
+def test_the_documentation_may_run_nothing(client: httpx.Client) -> None:
+    policy = client.get("/docs").headers["content-security-policy"]
+
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy

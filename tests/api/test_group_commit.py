@@ -1,0 +1,179 @@
+"""Which requests share a transaction. The commit is a function of the test's, which returns when it is told to."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy.exc import DataError, OperationalError
+
+from strandline.api.writer.process import Writer, patience_after
+from strandline.errors import StrandlineError
+from strandline.logs import make_log
+from strandline.metrics import Metrics
+from strandline.store.ingest.take import Outcome, Record, validated
+from worlds.sample_events import as_bytes, run_event
+
+EVENT = validated(as_bytes(run_event()), datetime(2026, 11, 20, tzinfo=UTC))
+SECONDS = 60
+
+
+class Commits:
+    """Commits that wait for `gate`; `sizes` has the number of events of each."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.gate = threading.Semaphore(0)
+        self._begun = threading.Semaphore(0)
+
+    def __call__(self, records: Sequence[Record]) -> list[Outcome]:
+        self.sizes.append(len(records))
+        self._begun.release()
+        assert self.gate.acquire(timeout=SECONDS)
+        return [Outcome("stored", b"") for _ in records]
+
+    async def begun(self) -> None:
+        """Wait until the next commit has begun."""
+        assert await asyncio.to_thread(self._begun.acquire, timeout=SECONDS)
+
+
+def played(
+    story: Callable[[Writer, Commits], Awaitable[None]],
+    patience: Callable[[float], float],
+    metrics: Metrics | None = None,
+) -> list[int]:
+    """The sizes of the commits of a story."""
+    commits = Commits()
+    writer = Writer(
+        commits,
+        max_waiting=10,
+        batch_records=1000,
+        metrics=metrics or Metrics(),
+        log=make_log(level="error"),
+        patience=patience,
+    )
+    writer.start()
+    try:
+        asyncio.run(asyncio.wait_for(_as_coroutine(story(writer, commits)), SECONDS))
+    finally:
+        commits.gate.release(10)
+        writer.stop()
+    return commits.sizes
+
+
+async def _as_coroutine(story: Awaitable[None]) -> None:
+    await story
+
+
+async def two_senders(writer: Writer, commits: Commits) -> asyncio.Task[list[Outcome]]:
+    """One sends, and while that is committed another one does; gives the other, after the first was answered."""
+    first = asyncio.create_task(writer.write([EVENT]))
+    await commits.begun()
+    second = asyncio.create_task(writer.write([EVENT]))
+    await asyncio.sleep(0)
+    commits.gate.release()
+    await first
+    return second
+
+
+def test_who_was_just_answered_and_sends_again_shares_the_next_commit() -> None:
+    async def story(writer: Writer, commits: Commits) -> None:
+        second = await two_senders(writer, commits)
+        again = asyncio.create_task(writer.write([EVENT]))
+        commits.gate.release(2)
+        await asyncio.gather(second, again)
+
+    assert played(story, patience=lambda _: SECONDS) == [1, 2]
+
+
+def test_who_does_not_send_again_is_not_waited_for_long() -> None:
+    async def story(writer: Writer, commits: Commits) -> None:
+        second = await two_senders(writer, commits)
+        commits.gate.release()
+        await second
+
+    assert played(story, patience=patience_after) == [1, 1]
+
+
+def test_a_full_transaction_waits_for_nobody() -> None:
+    async def story(writer: Writer, commits: Commits) -> None:
+        first = asyncio.create_task(writer.write([EVENT]))
+        await commits.begun()
+        second = asyncio.create_task(writer.write([EVENT] * 1000))
+        await asyncio.sleep(0)
+        commits.gate.release(2)
+        await asyncio.gather(first, second)
+
+    assert played(story, patience=lambda _: 10 * SECONDS) == [1, 1000]
+
+
+def test_the_metric_tells_what_waits_now() -> None:
+    metrics, waiting = Metrics(), []
+
+    def note() -> None:
+        waiting.append(metrics.registry.get_sample_value("strandline_waiting_requests"))
+
+    async def story(writer: Writer, commits: Commits) -> None:
+        first = asyncio.create_task(writer.write([EVENT]))
+        await commits.begun()
+        others = [asyncio.create_task(writer.write([EVENT])) for _ in range(2)]
+        await asyncio.sleep(0)
+        note()
+        commits.gate.release(3)
+        await asyncio.gather(first, *others)
+        note()
+
+    played(story, patience_after, metrics)
+
+    assert waiting == [2, 0]
+
+
+def test_a_wait_is_a_part_of_the_commit_and_short() -> None:
+    assert [patience_after(seconds) for seconds in (0.004, 0.04, 30)] == [0.001, 0.01, 0.02]
+
+
+def answers_of(commit: Callable[[Sequence[Record]], list[Outcome]], *bodies: bytes) -> list[str]:
+    """What senders are told whose events share a transaction: the kind of their outcome, or of their error."""
+    writer = Writer(commit, max_waiting=10, batch_records=1000, metrics=Metrics(), log=make_log(level="critical"))
+
+    async def send(body: bytes) -> str:
+        try:
+            (outcome,) = await writer.write([Record(body, EVENT.received_at)])
+        except StrandlineError as error:
+            return error.code
+        return outcome.kind
+
+    async def send_all() -> list[str]:
+        offers = [asyncio.create_task(send(body)) for body in bodies]
+        await asyncio.sleep(0)
+        writer.start()
+        return await asyncio.gather(*offers)
+
+    try:
+        return asyncio.run(asyncio.wait_for(send_all(), SECONDS))
+    finally:
+        writer.stop()
+
+
+def refusing(error: Exception) -> Callable[[Sequence[Record]], list[Outcome]]:
+    """A commit that fails where a record is poison."""
+
+    def commit(records: Sequence[Record]) -> list[Outcome]:
+        if any(record.value == b"poison" for record in records):
+            raise error
+        return [Outcome("stored", b"") for _ in records]
+
+    return commit
+
+
+def test_a_record_that_the_database_refuses_is_its_senders_and_nobody_elses() -> None:
+    """To come again would not help: who sends it is told so, and the others of its group are stored."""
+    refused = DataError("INSERT", {}, ValueError("a value out of range"))
+
+    assert answers_of(refusing(refused), b"one", b"poison", b"two") == ["stored", "invalid_event", "stored"]
+
+
+@pytest.mark.parametrize("error", [OperationalError("BEGIN", {}, ValueError("connection refused")), MemoryError()])
+def test_what_is_nobodys_fault_lets_all_come_again(error: Exception) -> None:
+    assert answers_of(refusing(error), b"one", b"poison") == ["overload", "overload"]

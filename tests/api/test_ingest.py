@@ -1,0 +1,254 @@
+"""OpenLineage over HTTP: what is stored when, and what a sender is told."""
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import httpx
+import pytest
+from sqlalchemy import Engine, func, select
+
+from fixtures.servers import SETTINGS, post, problem, serving
+from strandline.core.openlineage.events import Decoded, decoded
+from strandline.store.schema.tables import dead_letters, event_keys
+from worlds.sample_events import as_bytes, run_event
+
+
+@pytest.fixture
+def client(engine: Engine) -> Iterator[httpx.Client]:
+    with serving(engine) as address, httpx.Client(base_url=address, timeout=20) as client:
+        yield client
+
+
+def stored(engine: Engine) -> int:
+    """How many events the store has."""
+    with engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(event_keys)) or 0
+
+
+def posted(address: str, event: dict[str, object]) -> int:
+    """The status that a sender of its own gets."""
+    return post(f"{address}/api/v1/lineage", json=event).status_code
+
+
+def test_an_event_is_stored_when_the_answer_comes(client: httpx.Client, engine: Engine) -> None:
+    answer = client.post("/api/v1/lineage", json=run_event())
+
+    assert (answer.status_code, answer.content) == (201, b"")
+    assert stored(engine) == 1
+
+
+def test_the_same_event_again_is_a_success_and_changes_nothing(client: httpx.Client, engine: Engine) -> None:
+    answers = [client.post("/api/v1/lineage", content=as_bytes(run_event())).status_code for _ in range(3)]
+
+    assert answers == [201, 201, 201]
+    assert stored(engine) == 1
+
+
+def test_a_fault_is_told_with_its_path_and_nothing_is_stored(client: httpx.Client, engine: Engine) -> None:
+    answer = client.post("/api/v1/lineage", json=run_event(outputs=[{"namespace": "db"}]))
+
+    assert problem(answer) == (
+        422,
+        "invalid_event",
+        "not an OpenLineage event: outputs[0].name: Field required",
+    )
+    assert answer.json()["path"] == "outputs[0].name"
+    assert stored(engine) == 0
+
+
+ODD = {
+    "zero in a name": run_event(job="a\x00b"),
+    "half a surrogate": run_event(job="\ud800"),
+    "a name of 200 KB": run_event(job="x" * 200_000),
+    "a year that no calendar has": run_event(eventTime="+294277-01-01T00:00:00Z"),
+    "an integer beyond 64 bits": run_event(run={"runId": "1", "facets": {"x": {"n": 2**70}}}),
+    "no event type": {name: value for name, value in run_event().items() if name != "eventType"},
+    "a run id that is no UUID": run_event("scheduled__2026-11-20"),
+}
+
+
+@pytest.mark.parametrize("event", ODD.values(), ids=ODD)
+def test_odd_events_are_stored(client: httpx.Client, engine: Engine, event: dict[str, object]) -> None:
+    answer = client.post("/api/v1/lineage", content=as_bytes(event))
+
+    assert answer.status_code == 201
+    assert stored(engine) == 1
+
+
+@pytest.mark.parametrize("headers", [{"Content-Encoding": "gzip"}, {}], ids=["said", "not said"])
+def test_gzip_is_read_with_and_without_its_header(
+    client: httpx.Client, engine: Engine, headers: dict[str, str]
+) -> None:
+    answer = client.post("/api/v1/lineage", content=gzip.compress(as_bytes(run_event())), headers=headers)
+
+    assert answer.status_code == 201
+    assert stored(engine) == 1
+
+
+def test_a_chunked_body_is_read(client: httpx.Client, engine: Engine) -> None:
+    body = as_bytes(run_event())
+
+    answer = client.post("/api/v1/lineage", content=iter([body[:10], body[10:]]))
+
+    assert answer.status_code == 201
+
+
+def test_an_event_of_32_mebibytes_is_stored(client: httpx.Client, engine: Engine) -> None:
+    plan = {"spark.logicalPlan": {"plan": "x" * (32 * 2**20 - 1000)}}
+
+    answer = client.post("/api/v1/lineage", json=run_event(run={"runId": "1", "facets": plan}))
+
+    assert answer.status_code == 201
+    assert stored(engine) == 1
+
+
+def test_a_good_batch_gets_204(client: httpx.Client, engine: Engine) -> None:
+    answer = client.post("/api/v1/lineage/batch", json=[run_event(str(number)) for number in range(50)])
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert stored(engine) == 50
+
+
+def test_a_batch_that_is_good_in_parts_says_which(client: httpx.Client, engine: Engine) -> None:
+    answer = client.post("/api/v1/lineage/batch", json=[run_event("1"), {"job": 7}, run_event("2"), 42])
+
+    document = answer.json()
+    assert answer.status_code == 200
+    assert document["summary"] == {
+        "received": 4,
+        "successful": 2,
+        "failed": 2,
+        "retriable": 0,
+        "non_retriable": 2,
+    }
+    assert [(one["index"], one["status"]) for one in document["results"]] == [(0, 201), (1, 422), (2, 201), (3, 422)]
+    assert stored(engine) == 2
+
+
+DEEP = b"[" * 1_100 + b"]" * 1_100
+ODD_ELEMENTS = {
+    "half a surrogate": (as_bytes(run_event(job="\ud800")), 201),
+    "not a number": (as_bytes(run_event("3")).replace(b'"inputs"', b'"x": [NaN, -Infinity], "inputs"'), 201),
+    "nested too deeply": (as_bytes(run_event("3")).replace(b'"inputs"', b'"x": ' + DEEP + b', "inputs"'), 422),
+    "a control character": (as_bytes(run_event("3")).replace(b"load", b"lo\nad"), 400),
+    "a bad escape": (as_bytes(run_event("3")).replace(b"load", b"lo\\xad"), 400),
+    "a comma too many": (b'{"job": {},}', 400),
+    "no UTF-8": (as_bytes(run_event("3")).replace(b"load", b"lo\xffad"), 400),
+    "nothing": (b" ", 400),
+}
+
+
+@pytest.mark.parametrize(("odd", "status"), ODD_ELEMENTS.values(), ids=ODD_ELEMENTS)
+def test_an_odd_element_of_a_batch_hides_no_other(
+    client: httpx.Client, engine: Engine, odd: bytes, status: int
+) -> None:
+    body = b" [%s, %s,\n%s] " % (as_bytes(run_event("1")), odd, as_bytes(run_event("2")))
+
+    answer = client.post("/api/v1/lineage/batch", content=body)
+
+    assert stored(engine) == (3 if status == 201 else 2)
+    if status == 201:
+        assert answer.status_code == 204
+    else:
+        assert [one["status"] for one in answer.json()["results"]] == [201, 422, 201]
+    assert client.post("/api/v1/lineage", content=odd).status_code == status
+
+
+def test_what_is_no_json_is_400_with_the_place(client: httpx.Client) -> None:
+    cut, wrong = (client.post("/api/v1/lineage", content=body) for body in (b'{"job": {', b'{"job": x}'))
+
+    assert problem(cut) == (400, "invalid_body", "not an OpenLineage event: Input data was truncated (byte 9)")
+    assert problem(wrong)[:2] == (400, "invalid_body")
+    assert "(byte 8)" in wrong.json()["detail"]
+
+
+def test_a_large_batch_is_stored_like_a_small_one(client: httpx.Client, engine: Engine) -> None:
+    large = {"x": {"text": "x" * 2_000_000}}
+
+    answer = client.post("/api/v1/lineage/batch", json=[run_event(run={"runId": "1", "facets": large}), 42])
+
+    assert [one["status"] for one in answer.json()["results"]] == [201, 422]
+    assert stored(engine) == 1
+
+
+def test_many_senders_share_a_commit(engine: Engine) -> None:
+    with serving(engine) as address, ThreadPoolExecutor(16) as senders:
+        answers = list(senders.map(lambda number: posted(address, run_event(str(number))), range(200)))
+        metrics = httpx.get(f"{address}/metrics").text
+
+    assert answers == [201] * 200
+    assert stored(engine) == 200
+    assert 'strandline_consumed_events_total{source="http"} 200.0' in metrics
+
+
+def test_what_does_not_fit_is_told_to_come_again(engine: Engine) -> None:
+    tight = replace(SETTINGS, max_waiting_bytes=2048, max_body_bytes=100_000)
+
+    with serving(engine, tight) as address:
+        answer = post(f"{address}/api/v1/lineage", json=run_event(job="x" * 4000))
+        after = post(f"{address}/api/v1/lineage", json=run_event())
+
+    assert problem(answer)[:2] == (503, "overload")
+    assert answer.headers["retry-after"] == "1"
+    assert after.status_code == 201
+
+
+def test_consumed_is_what_became_of_it(client: httpx.Client, engine: Engine) -> None:
+    client.post("/api/v1/lineage", json=run_event("1"))
+    client.post("/api/v1/lineage", json=run_event("1"))
+    client.post("/api/v1/lineage/batch", json=[run_event("1"), run_event("2")])
+    client.post("/api/v1/lineage", json={})
+
+    lines = [
+        line for line in client.get("/metrics").text.splitlines() if 'source="http"' in line and "_events_" in line
+    ]
+    assert lines == [
+        'strandline_consumed_events_total{source="http"} 4.0',
+        'strandline_events_total{outcome="stored",source="http"} 2.0',
+        'strandline_events_total{outcome="duplicate",source="http"} 2.0',
+        'strandline_events_total{outcome="dead",source="http"} 0.0',
+        'strandline_events_total{outcome="unread",source="http"} 0.0',
+    ]
+    with engine.connect() as connection:
+        assert connection.scalar(select(func.count()).select_from(dead_letters)) == 0
+
+
+def test_what_was_received_is_listed_newest_first_page_by_page(client: httpx.Client) -> None:
+    for number in range(5):
+        client.post("/api/v1/lineage", json=run_event(str(number)))
+
+    first = client.get("/api/v2/events", params={"limit": 3}).json()
+    second = client.get("/api/v2/events", params={"limit": 3, "cursor": first["nextCursor"]}).json()
+
+    assert [item["event"]["run"]["runId"] for item in first["items"] + second["items"]] == ["4", "3", "2", "1", "0"]
+    assert second["nextCursor"] is None
+
+
+def test_a_secret_is_not_given_back(client: httpx.Client) -> None:
+    secret = {"namespace": "postgres://me:hunter2@db:5432", "name": "x.y"}
+    client.post("/api/v1/lineage", json=run_event(inputs=[secret]))
+
+    assert "hunter2" not in json.dumps(client.get("/api/v2/events").json())
+
+
+def test_an_event_is_decoded_once_and_where_it_is_written(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
+    """The loop on which everybody waits takes nothing apart; only a narrow key's namespace has to be seen there."""
+    threads: list[str] = []
+
+    def noting(value: bytes) -> Decoded:
+        threads.append(threading.current_thread().name)
+        return decoded(value)
+
+    for module in ("strandline.store.ingest.take", "strandline.api.writer.decoding"):
+        monkeypatch.setattr(f"{module}.decoded", noting)
+    with serving(engine) as address:
+        one = post(f"{address}/api/v1/lineage", json=run_event("1")).status_code
+        bad = post(f"{address}/api/v1/lineage", json={}).status_code
+        many = post(f"{address}/api/v1/lineage/batch", json=[run_event("2"), {}, run_event("3")]).status_code
+
+    assert (one, bad, many) == (201, 422, 200)
+    assert threads == ["writer"] * 5

@@ -1,0 +1,330 @@
+"""Where Marquez is wrong this is right: order, repetition, START, started_at, JSON that is none; and names with slashes."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import permutations
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+import recordings
+from fixtures.servers import SETTINGS, serving
+from strandline.store.api_keys import add_key
+from worlds.builders import batch, dataset, event, rows, run_id, snapshot, store
+
+ORDERS = {"namespace": "hive://lake", "name": "orders"}
+SUMS = {"namespace": "hive://lake", "name": "sums"}
+
+
+def life(run: int, ended: str = "COMPLETE") -> list[dict[str, Any]]:
+    """The events of a run that reads orders and writes sums."""
+    ends: dict[str, Any] = {"inputs": [dataset("orders")], "outputs": [dataset("sums")]}
+    return [event("START", run, "sum", 10 * run), event(ended, run, "sum", 10 * run + 5, **ends)]
+
+
+def test_states_and_times_are_free_of_the_order_of_events(engine: Engine, marquez: httpx.Client) -> None:
+    kinds = (("START", 0), ("RUNNING", 1), ("COMPLETE", 2))
+    for place, order in enumerate(permutations(kinds)):
+        store(engine, [event(kind, f"run-{place}", f"job{place}", seconds) for kind, seconds in order], size=1)
+
+    jobs = marquez.get("/jobs").json()["jobs"]
+
+    assert len(jobs) == 6
+    for job in jobs:
+        run = job["latestRun"]
+        assert (run["state"], run["startedAt"], run["endedAt"], run["durationMs"]) == (
+            "COMPLETED", "2026-11-20T12:00:00.000Z", "2026-11-20T12:00:02.000Z", 2000,
+        )  # fmt: skip
+
+
+def test_a_new_start_hides_no_lineage(engine: Engine, marquez: httpx.Client) -> None:
+    store(engine, [*life(1), event("START", 2, "sum", 100)])
+
+    job = marquez.get("/namespaces/tests/jobs/sum").json()
+    graph = marquez.get("/lineage", params={"nodeId": "job:tests:sum"}).json()["graph"]
+
+    assert (job["latestRun"]["state"], job["inputs"], job["outputs"]) == ("RUNNING", [ORDERS], [SUMS])
+    assert [node["id"] for node in graph] == ["dataset:hive://lake:orders", "dataset:hive://lake:sums", "job:tests:sum"]
+    assert (graph[2]["data"]["inputs"], graph[2]["data"]["outputs"]) == ([ORDERS], [SUMS])
+
+
+def test_what_comes_twice_changes_nothing(engine: Engine, marquez: httpx.Client) -> None:
+    asked = ("/jobs", "/namespaces/tests/jobs/sum/runs", "/namespaces/hive%3A%2F%2Flake/datasets", "/events/lineage")
+    store(engine, life(1))
+    before = [marquez.get(path).json() for path in asked]
+    for one in life(1):
+        assert marquez.post("/lineage", content=json.dumps(one)).status_code == 201
+
+    assert [marquez.get(path).json() for path in asked] == before
+
+
+@pytest.mark.parametrize("body", [b"{", b"", b"[1", b'{"a": NaN}', b"\xff"])
+def test_json_that_is_none_is_the_sender_s_fault(shared_marquez: httpx.Client, body: bytes) -> None:
+    for path in ("namespaces/a", "sources/a", "namespaces/a/datasets/b", "namespaces/a/jobs/b", "tags/a"):
+        assert shared_marquez.put(f"/{path}", content=body).status_code == 400
+    assert shared_marquez.post("/namespaces/a/jobs/b/runs", content=body).status_code == 400
+
+
+def test_an_empty_store_has_empty_lists(shared_marquez: httpx.Client) -> None:
+    """Marquez's page asks for the namespace `default` before anything has come."""
+    asked = (
+        "/namespaces/default/jobs",
+        "/namespaces/default/datasets",
+        "/jobs",
+        "/events/lineage",
+        "/search?q=a",
+        "/tags",
+    )
+
+    answers = [shared_marquez.get(path) for path in asked]
+
+    assert [answer.status_code for answer in answers] == [200] * len(asked)
+    assert [value for answer in answers for value in answer.json().values() if value not in (0, [])] == []
+    assert shared_marquez.get("/namespaces/default").json()["isHidden"] is False
+    assert shared_marquez.get("/namespaces/other/jobs").status_code == 404
+
+
+@pytest.mark.parametrize("body", ["[]", '"text"', '{"type": 7}', '{"fields": [{}]}', '{"type": "TABLE"}'])
+def test_json_of_another_form_says_what_is_wrong(shared_marquez: httpx.Client, body: str) -> None:
+    refused = shared_marquez.put("/namespaces/a/datasets/b", content=body)
+
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_parameter")
+    assert "the body is not as it should be" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("s3%3A%2F%2Fb/datasets/lake%2Forders", "lake/orders"),
+        ("s3://b/datasets/lake/orders", "lake/orders"),
+        ("s3%3A%2F%2Fb/datasets/%2Fabsolute", "/absolute"),
+        ("s3://b/datasets//absolute", "/absolute"),
+        ("s3%3A//b/datasets/a%2Fdatasets%2Fb", "a/datasets/b"),
+        ("s3%3A%2F%2Fb/datasets/a%252Fb", "a%2Fb"),
+        ("s3%3A%2F%2Fb/datasets/a%2F..%2Fb", "a/../b"),
+        ("s3://b/datasets/100%25/%20x%0Ay", "100%/ x\ny"),
+        ("s3%3A%2F%2Fb/datasets/x%2Fversions", "x/versions"),
+        ("s3://b/datasets/trailing/", "trailing/"),
+    ],
+)
+def test_a_name_with_slashes_is_found_encoded_or_not(engine: Engine, root: str, path: str, name: str) -> None:
+    store(engine, [event("COMPLETE", 1, "one", 0, [], [dataset(name, "s3://b"), dataset("other", "s3://b")])])
+    url = httpx.URL(root)
+
+    for more in ("", "/versions?limit=5&offset=0"):
+        answer = httpx.get(url.copy_with(raw_path=f"/api/v1/namespaces/{path}{more}".encode()), timeout=60)
+        assert answer.status_code == 200
+        assert name in (answer.json().get("name"), *(one["name"] for one in answer.json().get("versions", ())))
+    tagged = httpx.post(url.copy_with(raw_path=f"/api/v1/namespaces/{path}/tags/T".encode()), timeout=60)
+    assert (tagged.json()["name"], tagged.json()["tags"]) == (name, ["T"])
+
+
+def test_versions_are_snapshots_and_runs_without_one(engine: Engine, marquez: httpx.Client) -> None:
+    stream = [batch(one, 1, outputs=[dataset("made", own=snapshot(str(100 + one)))]) for one in (1, 2, 3)]
+    schemas = [{"fields": [{"name": name, "type": "int"}]} for name in ("old", "new")]
+    runs = [
+        event("COMPLETE", 8 + n, "load", 50 + n, [], [dataset("plain", schema=one)]) for n, one in enumerate(schemas)
+    ]
+    store(engine, [*stream, *runs, event("FAIL", 7, "load", 60, [], [dataset("plain")])], size=1)
+    lake = "/namespaces/hive%3A%2F%2Flake/datasets"
+
+    made, plain = (marquez.get(f"{lake}/{name}/versions").json() for name in ("made", "plain"))
+    of_snapshot = marquez.get(f"{lake}/made/versions/102").json()
+
+    assert [one["snapshotId"] for one in made["versions"]] == ["103", "102", "101"]
+    assert len({one["createdAt"] for one in made["versions"]}) == made["totalCount"] == 3
+    assert (of_snapshot["version"], of_snapshot["id"]) == (made["versions"][1]["version"], made["versions"][1]["id"])
+    assert [one["createdByRun"]["state"] for one in plain["versions"]] == ["COMPLETED", "COMPLETED"]
+    assert [[field["name"] for field in one["fields"]] for one in plain["versions"]] == [["new"], ["old"]]
+    assert marquez.get(f"{lake}/made/versions/999").status_code == 404
+
+
+def test_versions_of_one_moment_have_times_of_their_own_wherever_they_are_shown(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    times = ["12:00:08", "12:00:08", "12:00:08", "12:00:07.999999", "12:00:07"]
+    runs = [
+        event("COMPLETE", n, "load", 8, [], [dataset("plain")]) | {"eventTime": f"2026-11-20T{one}Z"}
+        for n, one in enumerate(times)
+    ]
+    store(engine, runs, size=1)
+    versions = "/namespaces/hive%3A%2F%2Flake/datasets/plain/versions"
+
+    listed = {one["version"]: one["createdAt"] for one in marquez.get(versions).json()["versions"]}
+    pages = [marquez.get(versions, params={"limit": 1, "offset": n}).json()["versions"][0] for n in range(5)]
+    alone = [marquez.get(f"{versions}/{one}").json() for one in listed]
+
+    assert [one[16:] for one in listed.values()] == [
+        ":08.000Z",
+        ":07.999999Z",
+        ":07.999998Z",
+        ":07.999997Z",
+        ":07.000Z",
+    ]
+    assert {one["version"]: one["createdAt"] for one in pages} == listed
+    assert {one["version"]: one["createdAt"] for one in alone} == listed
+
+
+def test_a_command_within_another_is_listed_and_counted_and_in_no_graph(engine: Engine, marquez: httpx.Client) -> None:
+    store(engine, recordings.events_of("nested_ctas"))
+
+    both = {"wide.atomic_create_table_as_select.bank_wide", "wide.append_data.lake_bank_wide"}
+    listed = marquez.get("/jobs", params={"limit": 100}).json()
+    writers = {one["name"] for one in listed["jobs"] if "/data/lake/bank/wide" in str(one["outputs"])}
+    counted = marquez.get("/stats/jobs", params={"period": "WEEK", "timezone": "UTC"}).json()[-1]["count"]
+    graph = marquez.get("/lineage", params={"nodeId": "dataset:file:/data/lake/bank/wide", "depth": 1}).json()["graph"]
+
+    assert writers == both
+    assert len(listed["jobs"]) == listed["totalCount"] == counted == 11
+    assert {one["data"]["name"] for one in graph if one["type"] == "JOB"} & both == {
+        min(both, key=lambda one: "append" in one)
+    }
+
+
+def test_the_past_can_be_asked_by_a_version(engine: Engine, marquez: httpx.Client) -> None:
+    store(engine, [*life(1), event("COMPLETE", 2, "late", 99, [dataset("sums")], [dataset("more")])])
+    (first,) = marquez.get("/namespaces/hive%3A%2F%2Flake/datasets/sums/versions").json()["versions"]
+
+    then = marquez.get("/lineage", params={"nodeId": f"dataset:hive://lake:sums#{first['version']}"}).json()
+    now = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:sums"}).json()
+
+    assert {node["id"] for node in now["graph"]} - {node["id"] for node in then["graph"]} == {
+        "job:tests:late",
+        "dataset:hive://lake:more",
+    }
+
+
+def test_what_is_noted_outlives_events_and_is_logged(engine: Engine, marquez: httpx.Client) -> None:
+    documented = dataset(
+        "sums", documentation={"description": "by the job"}, tags={"tags": [{"key": "tier", "value": "1"}]}
+    )
+    table = {"type": "DB_TABLE", "physicalName": "sums", "sourceName": "lake"}
+    name = "/namespaces/hive%3A%2F%2Flake/datasets/sums"
+    store(engine, [event("COMPLETE", 1, "sum", 0, [], [documented])])
+    marquez.put(name, json=table | {"description": "by people", "tags": ["GOLD"]})
+    marquez.post("/namespaces/tests/jobs/sum/tags/JOB")
+    store(engine, [event("COMPLETE", 2, "sum", 50, [], [documented])])
+
+    noted, job = marquez.get(name).json(), marquez.get("/namespaces/tests/jobs/sum").json()
+    log = rows(engine, "SELECT action, entity, field, name, value FROM annotation_log")
+
+    assert (noted["description"], noted["tags"], job["tags"]) == ("by people", ["GOLD", "tier:1"], ["JOB"])
+    assert log == [
+        ("describe", "dataset:hive://lake:sums", "", "", "by people"),
+        ("tag", "dataset:hive://lake:sums", "", "GOLD", ""),
+        ("tag", "job:tests:sum", "", "JOB", ""),
+    ]
+
+
+def test_what_is_deleted_stays_so_until_somebody_states_it_again(engine: Engine, marquez: httpx.Client) -> None:
+    name, job = "/namespaces/hive%3A%2F%2Flake/datasets/sums", "/namespaces/tests/jobs/sum"
+    store(engine, life(1))
+    deleted = [marquez.delete(one).status_code for one in (name, job)]
+    store(engine, life(2))
+    gone = [marquez.get(one).status_code for one in (name, job)]
+    lists = [marquez.get("/jobs").json(), marquez.get("/namespaces/hive%3A%2F%2Flake/datasets").json()]
+    graph = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:orders"}).json()["graph"]
+    found = marquez.get("/search?q=sum&sort=NAME&limit=10").json()["results"]
+    again = marquez.put(job, json={"type": "BATCH", "inputs": [], "outputs": []})
+
+    assert (deleted, gone) == ([200, 200], [404, 404])
+    assert (lists[0]["jobs"], lists[0]["totalCount"]) == ([], 0)
+    assert [one["name"] for one in lists[1]["datasets"]] == ["orders"]
+    assert [(node["id"], node["outEdges"]) for node in graph] == [("dataset:hive://lake:orders", [])]
+    assert found == []
+    assert (again.status_code, marquez.get(job).json()["outputs"]) == (200, [])
+    assert [row[0] for row in rows(engine, "SELECT action FROM annotation_log")] == ["delete", "delete", "undelete"]
+
+
+def test_a_deleted_namespace_is_hidden_with_all_that_is_in_it(engine: Engine, marquez: httpx.Client) -> None:
+    store(engine, [*life(1), event("START", 3, "other")])
+
+    hidden = marquez.delete("/namespaces/tests").json()
+    namespaces = {one["name"]: one["isHidden"] for one in marquez.get("/namespaces").json()["namespaces"]}
+    jobs = marquez.get("/jobs").json()["jobs"]
+    marquez.put("/namespaces/tests", json={"ownerName": "ann"})
+
+    assert hidden["isHidden"]
+    assert namespaces == {"hive://lake": False, "tests": True}
+    assert jobs == []
+    assert [one["name"] for one in marquez.get("/jobs").json()["jobs"]] == ["sum", "other"]
+
+
+def test_a_source_s_address_is_stored_without_its_secret(engine: Engine, marquez: httpx.Client) -> None:
+    url = "jdbc:postgresql://ann:hunter2@db/shop?password=hunter2"
+    marquez.put("/sources/pg", json={"type": "postgresql", "connectionUrl": url})
+    table = {"type": "DB_TABLE", "physicalName": "t", "sourceName": "pg", "fields": []}
+    marquez.put("/namespaces/n/datasets/t", json=table)
+
+    stored = json.dumps(
+        rows(engine, "SELECT value FROM annotations") + rows(engine, "SELECT value FROM annotation_log")
+    )
+    source = marquez.get("/namespaces/n/datasets/t").json()["facets"]["dataSource"]
+
+    assert "hunter2" not in stored
+    assert (source["name"], source["uri"]) == ("pg", "jdbc:postgresql://db/shop")
+
+
+def test_the_runs_above_a_run_are_those_that_had_written_what_it_read(engine: Engine, marquez: httpx.Client) -> None:
+    made = [event("COMPLETE", run, "load", 10 * run, [], [dataset("raw")]) for run in (1, 2)]
+    late = event("COMPLETE", 9, "load", 90, [], [dataset("raw")])
+    failed = event("FAIL", 8, "load", 24, [], [dataset("raw")])
+    mid = event("COMPLETE", 3, "mid", 25, [dataset("raw")], [dataset("mid", own=snapshot("7"))])
+    other = event("COMPLETE", 4, "mid", 26, [], [dataset("mid", own=snapshot("8"))])
+    last = event("COMPLETE", 5, "last", 30, [dataset("mid", own=snapshot("7"))], [])
+    store(engine, [*made, late, failed, mid, other, last], size=1)
+
+    def above(depth: int) -> list[tuple[str, list[tuple[str, str]]]]:
+        asked: dict[str, str | int] = {"runId": run_id(5), "depth": depth}
+        found = marquez.get("/runlineage/upstream", params=asked).json()["runs"]
+        return [(one["job"]["name"], [(i["name"], i["producedByRunId"]) for i in one["inputs"]]) for one in found]
+
+    assert above(9) == [
+        ("last", [("mid", run_id(3))]),
+        ("mid", [("raw", run_id(2))]),
+        ("load", []),
+    ]
+    assert above(0) == [("last", [("mid", run_id(3))])]
+    assert marquez.get("/runlineage/upstream", params={"runId": run_id(77)}).status_code == 404
+
+
+def test_the_log_names_the_key_that_an_annotation_came_with(engine: Engine) -> None:
+    store(engine, life(1))
+    with engine.begin() as connection:
+        key = add_key(connection, "ann's key", datetime.now(UTC), ["ingest"], ["tests"])
+
+    with serving(engine, replace(SETTINGS, auth="required")) as address:
+        asked: dict[str, Any] = {"headers": {"Authorization": f"Bearer {key}"}, "timeout": 60}
+        tagged = httpx.post(f"{address}/api/v1/namespaces/tests/jobs/sum/tags/GOLD", **asked)
+        again = httpx.post(f"{address}/api/v1/namespaces/tests/jobs/sum/tags/GOLD", **asked)
+        other = httpx.put(f"{address}/api/v1/namespaces/others/jobs/j", json={}, **asked)
+        deleted = httpx.delete(f"{address}/api/v1/namespaces/tests/jobs/sum", **asked)
+
+    assert [one.status_code for one in (tagged, again, other, deleted)] == [200, 200, 403, 403]
+    ((actor, *what),) = rows(engine, "SELECT actor, action, entity, name FROM annotation_log")
+    assert actor.startswith("key ann's key ")
+    assert what == ["tag", "job:tests:sum", "GOLD"]
+
+
+def test_words_that_mean_nothing_are_refused_and_the_others_count(engine: Engine, marquez: httpx.Client) -> None:
+    newer = event("COMPLETE", 9, "a sum", 900, [], [dataset("a sum of all sums")])
+    store(engine, [*life(1), newer])
+
+    def names(**asked: str) -> list[str]:
+        return [one["name"] for one in marquez.get("/search", params={"q": "sum", **asked}).json()["results"]]
+
+    assert names() == ["sum", "sums", "a sum", "a sum of all sums"]
+    assert names(sort="name") == ["a sum", "a sum of all sums", "sum", "sums"]
+    assert names(filter="DATASET", sort="") == ["sums", "a sum of all sums"]
+    assert names(filter="job", sort="UPDATE_AT") == ["a sum", "sum"]
+    for path, word in (
+        ("/search?q=sum&filter=jbo", "filter is not one of DATASET, JOB"),
+        ("/search?q=sum&sort=size", "sort is not one of NAME, UPDATE_AT, UPDATED_AT"),
+        ("/stats/jobs?period=MONTH", "period is not one of DAY, WEEK"),
+    ):
+        answer = marquez.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
+        assert word in answer.json()["detail"]

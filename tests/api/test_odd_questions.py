@@ -1,0 +1,60 @@
+"""Questions with names that are wrong, very long or have characters that no name can have."""
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from worlds.builders import dataset as lake
+from worlds.builders import event, store
+from worlds.scenarios.bank import bank
+from worlds.scenarios.taking import fill
+
+
+def test_an_unknown_column_is_refused_with_what_is_like_it(client: httpx.Client, engine: Engine) -> None:
+    made = lake("bank.b", schema={"fields": [{"name": "amount"}, {"name": "place", "fields": [{"name": "city"}]}]})
+    store(engine, [event("COMPLETE", 1, outputs=[made])])
+
+    def ask(column: str) -> httpx.Response:
+        return client.get("/lineage", params={"node": "bank.b", "granularity": "column", "column": column})
+
+    assert [ask(column).status_code for column in ("amount", "place.city")] == [200, 200]
+    assert (ask("amuont").status_code, ask("amuont").json()["candidates"]) == (404, ["amount"])
+
+
+def test_names_that_are_longer_than_any_pattern_are_unknown(client: httpx.Client, engine: Engine) -> None:
+    fill(engine, bank())
+    long = "a" * 60_000
+
+    answers = [
+        client.get("/datasets/detail", params={"namespace": "file", "name": long}),
+        client.post("/versions", json={"tables": [{"namespace": "file", "name": long}]}),
+        client.post("/cuts", json={"tables": [{"namespace": "file", "name": long}]}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 404, 404]
+    assert client.get("/search", params={"q": long}).json()["items"] == []
+
+
+def test_a_long_name_is_found_by_all_of_it(client: httpx.Client, engine: Engine) -> None:
+    name = f"/lake/{'Part=1/' * 3_000}end"
+    store(engine, [event("COMPLETE", 1, name, inputs=[lake(name), lake("other")])])
+
+    found = client.get("/search", params={"q": name[1:].upper()}).json()["items"]
+
+    assert [(one["type"], one["name"]) for one in found] == [("dataset", name), ("job", name)]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/versions", {"tables": [{"namespace": "x", "name": "a\0b"}]}),
+        ("/versions", {"tables": [{"namespace": "file", "name": "t"}], "lease": {"holder": "a\0b"}}),
+        ("/rollbacks", {"a\0b": 1}),
+    ],
+)
+def test_a_character_that_no_name_can_have_is_refused_in_bodies_too(
+    bank_client: httpx.Client, path: str, body: dict[str, object]
+) -> None:
+    answer = bank_client.post(path, json=body)
+
+    assert (answer.status_code, "U+0000" in answer.json()["detail"]) == (400, True)

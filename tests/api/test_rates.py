@@ -1,0 +1,113 @@
+"""How often a key may ask, without a clock that runs; and what a server answers to whom asks more often."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.servers import SETTINGS, problem
+from strandline.api.app import create_app
+from strandline.api.http.rates import BURST_SECONDS, MOST_BUCKETS, Rates
+from strandline.errors import OverloadError, RateError
+from strandline.logs import make_log
+from strandline.store.api_keys import add_key
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+class Asking:
+    """Keys that may read twice and ingest once a second, and a clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now, self.refused = 0.0, list[str]()
+        self.rates = Rates({"read": 2, "ingest": 1, "admin": 0}, self.refused.append, lambda: self.now)
+
+    def times(self, who: str, scope: str = "read") -> int:
+        """How often it is let through now."""
+        for count in range(1000):
+            try:
+                self.rates.spend(who, scope)
+            except (RateError, OverloadError):
+                return count
+        return 1000
+
+
+def test_a_bucket_holds_ten_seconds_and_fills_at_its_rate() -> None:
+    asking = Asking()
+    found = [asking.times("a")]
+    for asking.now in (0.4, 1.0, 1.5, 4.0, 1000.0):
+        found.append(asking.times("a"))
+
+    assert found == [2 * BURST_SECONDS, 0, 2, 1, 5, 2 * BURST_SECONDS]
+
+
+def test_keys_and_scopes_have_buckets_of_their_own_and_what_has_no_rate_none() -> None:
+    asking = Asking()
+
+    assert [asking.times("a"), asking.times("b"), asking.times("a", "ingest"), asking.times("a", "admin")] == [
+        20,
+        20,
+        10,
+        1000,
+    ]
+    assert asking.refused == ["read", "read", "ingest"]
+
+
+@pytest.mark.parametrize(("scope", "error", "seconds"), [("read", RateError, 1), ("ingest", OverloadError, 1)])
+def test_who_is_refused_hears_when_to_come_again(
+    scope: str, error: type[RateError | OverloadError], seconds: int
+) -> None:
+    asking = Asking()
+    asking.times("a", scope)
+
+    with pytest.raises(error) as raised:
+        asking.rates.spend("a", scope)
+
+    assert isinstance(raised.value, RateError | OverloadError)
+    assert raised.value.retry_after == seconds
+    asking.now += seconds
+    asking.rates.spend("a", scope)
+
+
+def test_many_keys_take_no_memory_without_end_and_lose_no_limit() -> None:
+    asking = Asking()
+    for number in range(MOST_BUCKETS):
+        asking.rates.spend(str(number), "read")
+    asking.now = BURST_SECONDS
+    asking.times("late")
+
+    assert asking.times("late") == 0
+    assert len(asking.rates._buckets) == 1
+
+
+def test_a_server_answers_429_to_who_asks_and_503_to_who_sends_too_often(sqlite_engine: Engine) -> None:
+    with sqlite_engine.begin() as connection:
+        job, other = (add_key(connection, name, NOW, ["ingest", "read"], ["*"]) for name in ("job", "other"))
+    settings = replace(SETTINGS, auth="required", max_reads_per_second=1, max_ingests_per_second=1)
+    app = create_app(sqlite_engine, settings, log=make_log(level="error"))
+    app.state.rates.clock = lambda: 0.0  # the bucket does not fill, however long the test takes
+
+    async def ask() -> tuple[list[httpx.Response], list[httpx.Response], httpx.Response, httpx.Response]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            own = {"Authorization": f"Bearer {job}"}
+            asked = [await client.get("/docs", headers=own) for _ in range(BURST_SECONDS + 1)]
+            sent = [await client.delete("/unregister/none", headers=own) for _ in range(BURST_SECONDS + 1)]
+            metrics = await client.get("/metrics", headers={"Authorization": f"Bearer {other}"})
+            return asked, sent, metrics, await client.get("/healthz")
+
+    asked, sent, metrics, health = asyncio.run(ask())
+
+    assert [one.status_code for one in asked] == [200] * BURST_SECONDS + [429]
+    assert [one.status_code for one in sent] == [404] * BURST_SECONDS + [503]
+    assert [problem(one[-1])[1] for one in (asked, sent)] == ["rate", "overload"]
+    assert asked[-1].headers["retry-after"] == sent[-1].headers["retry-after"] == "1"
+    counted = [line for line in metrics.text.splitlines() if line.startswith("strandline_over_rate_requests_total")]
+    assert counted == [
+        'strandline_over_rate_requests_total{scope="read"} 1.0',
+        'strandline_over_rate_requests_total{scope="ingest"} 1.0',
+    ]
+    assert health.status_code == 200

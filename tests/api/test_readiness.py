@@ -1,0 +1,64 @@
+"""Ready means that an event sent now would be stored."""
+
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.servers import post, serving
+from strandline.store.sql.engine import make_engine
+from worlds.sample_events import run_event
+
+MAKE = "CREATE TABLE somebody_elses (number INTEGER)"
+HOLD = {"sqlite": "INSERT INTO somebody_elses VALUES (1)", "postgresql": "LOCK TABLE runs IN SHARE MODE"}
+
+
+@pytest.fixture
+def address(engine: Engine) -> Iterator[str]:
+    with serving(engine) as address:
+        yield address
+
+
+def faults(address: str) -> tuple[int, list[str]]:
+    """The status of /readyz, and what stands against it."""
+    answer = httpx.get(f"{address}/readyz", timeout=60)
+    return answer.status_code, sorted(answer.json()["faults"])
+
+
+def test_it_is_false_while_somebody_else_keeps_everybody_from_writing(engine: Engine, address: str) -> None:
+    other = make_engine(str(engine.url.render_as_string(hide_password=False)))
+    with other.begin() as connection:
+        connection.exec_driver_sql(MAKE)
+    with other.begin() as connection:
+        connection.exec_driver_sql(HOLD[engine.dialect.name])
+
+        assert faults(address) == (503, ["database"])
+    other.dispose()
+
+    assert faults(address) == (200, [])
+    assert post(f"{address}/api/v1/lineage", json=run_event()).status_code == 201
+
+
+def test_it_is_true_while_the_lock_goes_from_hand_to_hand(sqlite_engine: Engine) -> None:
+    """A store that is written without a pause has its lock held at every look, and takes every event."""
+    stopping = threading.Event()
+    with sqlite_engine.begin() as connection:
+        connection.exec_driver_sql(MAKE)
+
+    def write() -> None:
+        while not stopping.is_set():
+            with sqlite_engine.begin() as connection:
+                connection.exec_driver_sql(HOLD["sqlite"])
+
+    writers = [threading.Thread(target=write) for _ in range(2)]
+    with serving(sqlite_engine) as address:
+        for writer in writers:
+            writer.start()
+        answers = [faults(address) for _ in range(5)]
+        stopping.set()
+        for writer in writers:
+            writer.join()
+
+    assert answers == [(200, [])] * 5

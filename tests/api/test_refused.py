@@ -1,0 +1,193 @@
+"""What was refused over HTTP leaves a trace: how often, by producer and reason, and the newest of each."""
+
+import gzip
+import json
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import Connection, Engine
+
+from fixtures.servers import serving
+from strandline.api.writer.refusals import MOST_PENDING, TOO_MANY, Refusals
+from strandline.cli import main
+from strandline.errors import InvalidEventError
+from strandline.store.ingest.refused import MOST_KINDS, Refused, add_refused, refused_page
+from worlds.builders import NOON, encode, event, rows
+
+AGENT = {"User-Agent": "openlineage-java/1.53"}
+
+
+def post(client: httpx.Client, body: bytes, path: str = "") -> int:
+    url = str(client.base_url).replace("/api/v2/", f"/api/v1/lineage{path}")
+    return client.post(url, content=body, headers=AGENT).status_code
+
+
+def counts(client: httpx.Client) -> list[tuple[str | None, str, int]]:
+    """(producer, reason, count) of all that the API lists, sorted."""
+    page = client.get("/refused-events").json()
+    return sorted((one["producer"], one["reason"], one["count"]) for one in page["items"])
+
+
+def faulty(**more: Any) -> bytes:
+    return encode({name: value for name, value in event("START").items() if name != "eventTime"} | more)
+
+
+def test_a_refused_event_is_counted_by_producer_and_reason(client: httpx.Client) -> None:
+    other = faulty(producer="https://example.com/other")
+    statuses = [post(client, body) for body in (faulty(), faulty(), other, b"no JSON", encode(event("START")))]
+
+    assert statuses == [422, 422, 422, 400, 201]
+    found = counts(client)
+    assert found[:2] == [
+        ("https://example.com/other", "not an OpenLineage event: eventTime: Field required", 1),
+        ("https://example.com/tests", "not an OpenLineage event: eventTime: Field required", 2),
+    ]
+    assert [(producer, count) for producer, _, count in found[2:]] == [("openlineage-java/1.53", 1)]
+
+
+def test_the_newest_of_a_kind_is_shown_without_its_secrets(client: httpx.Client) -> None:
+    post(client, faulty(job={"namespace": "x", "name": "old"}))
+    post(client, faulty(job={"namespace": "x", "name": "new"}, password="hunter2"))
+
+    (one,) = client.get("/refused-events").json()["items"]
+    assert json.loads(one["body"])["job"]["name"] == "new"
+    assert "hunter2" not in one["body"]
+    assert one["firstAt"] < one["newestAt"]
+
+
+def test_bodies_that_are_cut_off_are_of_one_kind_wherever_that_is(client: httpx.Client) -> None:
+    assert [post(client, body) for body in (b'{"job"', b'{"job": {"name"', b"{", b'{"a": \xff}')] == [400] * 4
+
+    assert [(reason, count) for _, reason, count in counts(client)] == [
+        ("not an OpenLineage event: Input data was truncated", 3),
+        ("not an OpenLineage event: not UTF-8: invalid start byte", 1),
+    ]
+
+
+def test_elements_of_an_array_count_each_without_their_places(client: httpx.Client) -> None:
+    good, bad = json.dumps(event("START")).encode(), faulty(inputs=[])
+
+    assert post(client, b"[" + b",".join([bad, good, bad]) + b"]", "/batch") == 200
+    assert counts(client) == [("https://example.com/tests", "not an OpenLineage event: eventTime: Field required", 2)]
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "status"),
+    [(b"{", "/batch", 400), (gzip.compress(faulty())[:-9], "", 400), (b"x" * 40_000_000, "", 413)],
+)
+def test_a_body_that_cannot_be_read_is_counted_too(client: httpx.Client, body: bytes, path: str, status: int) -> None:
+    assert post(client, body, path) == status
+
+    ((producer, _, count),) = counts(client)
+    assert (producer, count) == ("openlineage-java/1.53", 1)
+
+
+def test_counts_outlive_the_server(engine: Engine) -> None:
+    for _ in range(2):
+        with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2/") as client:
+            post(client, faulty())
+
+    assert rows(engine, "SELECT producer, count FROM refused_events") == [("https://example.com/tests", 2)]
+
+
+def test_who_asks_waits_for_counts_that_are_being_written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slowly(connection: Connection, found: Sequence[Refused]) -> None:
+        begun.set()
+        assert goes_on.wait(60)
+        add_refused(connection, found)
+
+    monkeypatch.setattr("strandline.api.writer.refusals.add_refused", slowly)
+    refusals = Refusals(engine, lambda why: None)
+    refusals.add(b"{}", "agent", InvalidEventError("bad"), NOON)
+    writing, asking = (threading.Thread(target=refusals.flush) for _ in range(2))
+    writing.start()
+    assert begun.wait(60)
+
+    asking.start()
+    asking.join(0.2)
+    assert asking.is_alive()
+    goes_on.set()
+    for thread in (writing, asking):
+        thread.join(60)
+
+    assert rows(engine, "SELECT producer, count FROM refused_events") == [("agent", 1)]
+
+
+def test_what_could_not_be_written_is_no_newer_than_what_came_since(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = Refusals(engine, lambda why: None)
+
+    def fails(*_: object) -> None:
+        refusals.add(b'{"n": 2}', "agent", InvalidEventError("bad"), NOON + timedelta(hours=1))
+        raise RuntimeError("the database is away")
+
+    refusals.add(b'{"n": 1}', "agent", InvalidEventError("bad"), NOON)
+    with monkeypatch.context() as patch:
+        patch.setattr("strandline.api.writer.refusals.add_refused", fails)
+        with pytest.raises(RuntimeError):
+            refusals.flush()
+    refusals.flush()
+
+    with engine.connect() as connection:
+        ((one,), _) = refused_page(connection, 2)
+    assert (one["count"], one["body"]) == (2, '{"n": 2}')
+    assert (one["firstAt"], one["newestAt"]) == (NOON, NOON + timedelta(hours=1))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_processes_may_write_down_their_counts_in_any_order(engine: Engine, order: tuple[int, int]) -> None:
+    counted = (Refused("p", "bad", 2, 10, 30, b"earlier"), Refused("p", "bad", 1, 20, 40, b"later"))
+    for place in order:
+        with engine.begin() as connection:
+            add_refused(connection, [counted[place]])
+
+    found = rows(engine, "SELECT count, first_at, newest_at, body FROM refused_events")
+    assert [(*numbers, bytes(body)) for *numbers, body in found] == [(3, 10, 40, b"later")]
+
+
+def test_what_a_sender_makes_up_does_not_fill_memory_or_table(engine: Engine) -> None:
+    complaints: list[str] = []
+    refusals = Refusals(engine, complaints.append)
+    for number in range(MOST_PENDING + 7):
+        refusals.add(b"{}", f"agent {number}", InvalidEventError("bad"), NOON)
+    refusals.stop()
+
+    assert rows(engine, f"SELECT count FROM refused_events WHERE reason = '{TOO_MANY}'") == [(7,)]
+    with engine.begin() as connection:
+        add_refused(connection, many(MOST_KINDS))
+        page, cursor = refused_page(connection, 2)
+    assert rows(engine, "SELECT count(*) FROM refused_events") == [(MOST_KINDS,)]
+    assert [one["producer"] for one in page] == [f"p{MOST_KINDS - 1}", f"p{MOST_KINDS - 2}"]
+    assert cursor is not None
+    assert complaints == []
+
+
+def many(number: int) -> Sequence[Refused]:
+    later = int(NOON.timestamp() * 1_000_000) + 1
+    return [Refused(f"p{one}", "bad", 1, later + one, later + one, b"{}") for one in range(number)]
+
+
+def test_the_command_shows_what_was_not_taken(
+    client: httpx.Client, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environ = {"STRANDLINE_DATABASE_URL": database_url}
+    assert main(["refused"], environ) == 0
+    assert capsys.readouterr().out == "nothing was refused, and there is no dead letter\n"
+
+    post(client, faulty())
+    newest = client.get("/refused-events").json()["items"][0]["newestAt"]
+    assert main(["refused"], environ) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert main(["refused", "--url", str(client.base_url).removesuffix("/api/v2/")], environ) == 0
+
+    assert capsys.readouterr().out.splitlines() == told
+    assert told[0].split() == ["REFUSED", "NEWEST", "PRODUCER", "REASON"]
+    assert told[1].startswith(f"1 times  {newest[:10]} {newest[11:19]}  https://example.com/tests  not an OpenLineage")
+    assert len(told) == 2

@@ -1,0 +1,64 @@
+"""The stream that tells a page when to look again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import httpx
+from sqlalchemy import Engine
+
+from fixtures.servers import SETTINGS, post, problem, serving
+from strandline.store.api_keys import add_key
+from worlds.sample_events import run_event
+
+STREAM = "/api/v2/stream"
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+@contextmanager
+def changes(root: str, key: str | None = None) -> Iterator[Iterator[str]]:
+    """What the stream tells of each change: a word that is another one for each state of the store."""
+    with httpx.stream("GET", f"{root}{STREAM}", headers=bearer(key), timeout=60) as answer:
+        assert answer.headers["content-type"].partition(";")[0] == "text/event-stream"
+        yield (line.removeprefix("data: ") for line in answer.iter_lines() if line.startswith("data: "))
+
+
+def bearer(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"Authorization": f"Bearer {key}"}
+
+
+def test_each_change_of_the_store_is_told_once(root: str) -> None:
+    with changes(root) as told:
+        states = [next(told)]
+        for run in ("1", "2"):
+            assert post(f"{root}/api/v1/lineage", json=run_event(run)).status_code == 201
+            states.append(next(told))
+
+    with changes(root) as again:
+        assert next(again) == states[-1]
+    assert len(set(states)) == len(states)
+
+
+def test_a_key_hears_of_its_own_jobs_alone(engine: Engine) -> None:
+    with engine.begin() as connection:
+        own, other = (add_key(connection, name, NOW, ["ingest", "read"], [f"{name}*"]) for name in ("own", "other"))
+        sender = add_key(connection, "sender", NOW, ["ingest"], ["*"])
+
+    with serving(engine, replace(SETTINGS, auth="required")) as root:
+        assert problem(httpx.get(f"{root}{STREAM}", headers=bearer(sender)))[:2] == (403, "forbidden")
+        with changes(root, own) as told:
+            before = next(told)
+            send(root, sender, "own")
+            heard = next(told)
+        send(root, sender, "other")
+        with changes(root, own) as told, changes(root, other) as others:
+            assert (next(told), next(others) == before) == (heard, False)
+    assert heard != before
+
+
+def send(root: str, key: str, namespace: str) -> None:
+    """An event of a job in a namespace."""
+    event = run_event(namespace, job=f"{namespace}.job") | {"job": {"namespace": namespace, "name": "job"}}
+    answer = post(f"{root}/api/v1/lineage", json=event | {"inputs": [], "outputs": []}, headers=bearer(key))
+    assert answer.status_code == 201

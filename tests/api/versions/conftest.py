@@ -1,0 +1,15 @@
+"""A running server on SQLite and on PostgreSQL."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.versions_server.server import Server, running
+
+
+@pytest.fixture
+def server(engine: Engine) -> Iterator[Server]:
+    """A server on a fresh database."""
+    with running(engine) as server:
+        yield server

@@ -1,0 +1,285 @@
+"""Alerts: told once when trouble begins and once when it is over, to real webhooks; a dead one loses and slows nothing."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from fixtures.versions_server.events import EPOCH, committed, ended, event, facet, run_id, started
+from fixtures.versions_server.server import Server
+from strandline.alerts.conditions import model_troubles, store_troubles
+from strandline.alerts.webhooks import Alerting
+from strandline.exporters import outbox
+from strandline.store.schema.export_tables import export_targets
+
+NOW = EPOCH.timestamp() + 3600
+
+
+class Hook:
+    """A webhook that notes what it is told, and can refuse."""
+
+    def __init__(self) -> None:
+        hook = self
+        self.told: list[dict[str, Any]] = []
+        self.status = 200
+        self.answers = threading.Event()
+        self.answers.set()
+
+        class Taker(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                hook.answers.wait(60)
+                if hook.status == 200:
+                    hook.told.append(json.loads(body))
+                self.send_response(hook.status)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+        self.address = f"http://127.0.0.1:{self.server.server_port}/hook"
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.answers.set()
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    """A webhook that listens."""
+    hook = Hook()
+    yield hook
+    hook.close()
+
+
+@pytest.fixture
+def held(server: Server) -> Server:
+    """credits stopped at barrier 1, transfers goes on."""
+    server.post(
+        started("transfers", 0, [], ["bank.transfers"], domain="bank"),
+        started("credits", 0, ["bank.transfers"], ["bank.credits"], domain="bank"),
+        committed("transfers", 10, 1, {}, {"bank.transfers": "t1"}, domain="bank"),
+        committed("credits", 11, 1, {"bank.transfers": "t1"}, {"bank.credits": "c1"}, domain="bank"),
+        ended("credits", 20, "ABORT"),
+        committed("transfers", 30, 2, {}, {"bank.transfers": "t2"}, domain="bank"),
+    )
+    return server
+
+
+def alerting(server: Server, *targets: str, bound: float | None = None) -> Alerting:
+    """An Alerting that is driven by hand."""
+    return Alerting(
+        server.engine, server.follower, targets, lambda why: None, staleness_bound=bound
+    )  # fmt: skip
+
+
+def test_a_version_that_a_stopped_job_holds_back_is_told_once_and_when_it_is_over(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, hook.address)
+    for at in (NOW, NOW + 10):
+        alerts.look(at)
+        alerts.send(at)
+
+    assert [(one["status"], one["rule"], one["about"]) for one in hook.told] == [("firing", "held", "default:credits")]
+    assert hook.told[0]["text"].startswith("a version is held back by credits: job stopped 60 min ago")
+
+    held.post(
+        started("credits", 60, ["bank.transfers"], ["bank.credits"], domain="bank", run=2),
+        committed("credits", 61, 2, {"bank.transfers": "t2"}, {"bank.credits": "c2"}, domain="bank", run=2),
+    )
+    alerts.look(NOW + 20)
+    alerts.send(NOW + 20)
+
+    assert [(one["status"], one["rule"]) for one in hook.told] == [("firing", "held"), ("recovered", "held")]
+
+
+def test_a_stale_table_is_told_with_its_bottleneck(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, hook.address, bound=600)
+    alerts.look(NOW)
+    alerts.send(NOW)
+
+    stale = [one["text"] for one in hook.told if one["rule"] == "staleness"]
+    assert stale == ["bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits"]
+
+
+def test_tables_of_paths_are_called_as_spark_calls_them(server: Server) -> None:
+    credits, transfers = "/lake/bank/credits", "/lake/bank/transfers"
+    events = [
+        started("transfers", 0, [], [transfers], domain="bank"),
+        started("credits", 0, [transfers], [credits], domain="bank"),
+        *(committed("transfers", 10 * at, at, {}, {transfers: f"t{at}"}, domain="bank") for at in (1, 2, 3, 4)),
+        committed("credits", 11, 1, {transfers: "t1"}, {credits: "c1"}, domain="bank"),
+        committed("credits", 31, 3, {transfers: "t3"}, {credits: "c3"}, domain="bank"),
+    ]
+    for one in events:
+        for table in (*one["inputs"], *one["outputs"]):
+            spark_name = {"name": f"bank.{table['name'].rpartition('/')[2]}", "namespace": "lake", "type": "TABLE"}
+            table["namespace"], table["facets"]["symlinks"] = "file", facet({"identifiers": [spark_name]})
+    server.post(*events)
+
+    with server.follower.model() as model:
+        _, of_tables = model_troubles(model, 600, NOW)
+    with server.engine.connect() as connection:
+        texts = {one.rule: one.text for one in store_troubles(connection, of_tables, NOW)}
+
+    assert texts["staleness"].startswith("lake.bank.credits is 59 min behind: barrier 4 is missing")
+    assert texts["aborted"] == "lake.bank.credits went past barriers 2 without a snapshot"
+
+
+@pytest.mark.parametrize(
+    ("ownership", "told"),
+    [
+        pytest.param(facet({"owners": [{"name": "ann"}, {"name": "ops"}]}), " (owner: ann, ops)", id="owned"),
+        pytest.param(facet({"owners": "ann"}), "", id="quarantined"),
+        pytest.param("ann", "", id="no object"),
+    ],
+)
+def test_a_bottleneck_is_told_with_its_owners(held: Server, hook: Hook, ownership: Any, told: str) -> None:
+    owned = event("ABORT", "credits", 21)
+    owned["job"]["facets"]["ownership"] = ownership
+    held.post(owned)
+    alerts = alerting(held, hook.address, bound=600)
+    alerts.look(NOW)
+    alerts.send(NOW)
+
+    stale = [one["text"] for one in hook.told if one["rule"] == "staleness"]
+    assert stale == [f"bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits{told}"]
+
+
+def test_a_dead_target_loses_nothing_and_the_other_one_hears_at_once(held: Server, hook: Hook) -> None:
+    dead = Hook()
+    dead.status = 500
+    alerts = alerting(held, dead.address, hook.address)
+    alerts.look(NOW)
+
+    assert alerts.send(NOW) == 1
+    assert len(hook.told) == 1
+    assert alerts.send(NOW + 1) == 0
+
+    dead.status = 200
+    assert alerts.send(NOW + 10) == 1
+    assert len(dead.told) == len(hook.told) == 1
+    dead.close()
+
+
+def test_slack_gets_a_line_for_people(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, f"slack={hook.address}")
+    alerts.look(NOW)
+    alerts.send(NOW)
+
+    assert list(hook.told[0]) == ["text"]
+    assert hook.told[0]["text"].startswith(":red_circle: held: a version is held back by credits")
+
+
+def test_two_servers_tell_once(held: Server, hook: Hook) -> None:
+    one, other = alerting(held, hook.address), alerting(held, hook.address)
+    for alerts in (one, other, one, other):
+        alerts.look(NOW)
+        alerts.send(NOW)
+
+    assert len(hook.told) == 1
+
+
+def rules(hook: Hook) -> list[tuple[str, str, str]]:
+    """What a hook was told."""
+    return [(one["status"], one["rule"], one["text"]) for one in hook.told]
+
+
+def test_a_job_that_failed_is_told_and_when_it_runs_again(server: Server, hook: Hook) -> None:
+    alerts = alerting(server, hook.address)
+    recent = time.time() - EPOCH.timestamp()
+    server.post(started("etl", recent - 20, ["db.a"], ["db.b"], domain=None), ended("etl", recent - 10, "FAIL"))
+    alerts.look(time.time())
+    server.post(started("etl", recent - 5, ["db.a"], ["db.b"], domain=None, run=2))
+    alerts.look(time.time())
+    alerts.send(time.time())
+
+    text = f"job etl failed (run {run_id('etl')})"
+    assert rules(hook) == [("firing", "failed", text), ("recovered", "failed", text)]
+
+
+def test_a_job_that_fell_silent_is_told(server: Server, hook: Hook) -> None:
+    alerts = alerting(server, hook.address)
+    recent = time.time() - EPOCH.timestamp()
+    server.post(event("START", "etl", recent, run_facets={"strandline_lease": facet({"seconds": 60})}))
+    alerts.look(time.time())
+    alerts.look(time.time() + 180)
+    alerts.send(time.time() + 180)
+
+    ((status, rule, text),) = rules(hook)
+    assert (status, rule) == ("firing", "lost")
+    assert hook.told[0]["about"] == f"default:etl:{run_id('etl')}"
+    assert text.startswith("job etl is lost: silent beyond its lease for 2 min")
+
+
+def test_barriers_that_a_job_went_past_are_told(server: Server, hook: Hook) -> None:
+    server.post(
+        started("to_a", 0, [], ["db.a"], domain="d"),
+        started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
+        *(committed("to_a", 10 * b, b, {}, {"db.a": f"a{b}"}, domain="d") for b in (1, 2, 3)),
+        *(committed("to_b", 10 * b, b, {"db.a": f"a{b}"}, {"db.b": f"b{b}"}, domain="d") for b in (1, 3)),
+    )
+    alerts = alerting(server, hook.address)
+    alerts.look(NOW)
+    alerts.send(NOW)
+
+    assert rules(hook) == [("firing", "aborted", "db.b went past barriers 2 without a snapshot")]
+
+
+def test_a_target_that_was_dead_hears_in_order(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, hook.address)
+    hook.status = 500
+    alerts.look(NOW)
+    alerts.send(NOW)
+    held.send("DELETE", "/unregister/credits")
+    alerts.look(NOW + 1)
+    hook.status = 200
+
+    assert alerts.send(NOW + 1) == 0
+    assert alerts.send(NOW + 10) == 2
+    assert [one["status"] for one in hook.told] == ["firing", "recovered"]
+
+
+def test_an_alert_that_was_refused_is_sent_once_when_it_is_replayed(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, hook.address)
+    hook.status = 400
+    alerts.look(NOW)
+    alerts.send(NOW)
+    hook.status = 200
+    two_days_later = NOW + 2 * 86_400
+    replayed, sent = [], []
+    for turn in range(2):
+        with held.engine.begin() as connection:
+            (name,) = connection.scalars(select(export_targets.c.name))
+            replayed.append(outbox.replay_parked(connection, name, two_days_later))
+            outbox.put_in_order(connection)
+            outbox.clean(connection, two_days_later + 1)
+        sent.append(alerts.send(two_days_later + 1 + turn))
+
+    assert (replayed, sent) == ([1, 0], [1, 0])
+    assert [one["rule"] for one in hook.told] == ["held"]
+
+
+def test_a_target_that_never_answers_keeps_no_other_one_waiting(held: Server, hook: Hook) -> None:
+    silent = Hook()
+    silent.answers.clear()
+    alerts = Alerting(held.engine, held.follower, [silent.address, hook.address], lambda why: None, interval=0.05)
+    alerts.start()
+    until = time.monotonic() + 60
+    while not hook.told and time.monotonic() < until:
+        time.sleep(0.02)
+    heard = len(hook.told)
+    silent.close()
+    alerts.stop()
+
+    assert heard == 1

@@ -1,0 +1,123 @@
+"""Snapshots that another branch than main has, or none: they are no version of the table, until main has them."""
+
+from typing import Any
+
+import pytest
+
+from fixtures.versions_server.events import LAKE, appended, dataset, event
+from fixtures.versions_server.server import Server, tables
+from strandline.store.versions.answers import expiry_of
+from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
+
+JSON = dict[str, Any]
+T = "db.t"
+ASIDE = pytest.mark.parametrize("aside", [{"branch": "dev"}, {"staged": True}], ids=["branch", "staged"])
+
+
+def read(at: float, snapshot: str, **more: Any) -> JSON:
+    """A batch job's COMPLETE that read a snapshot."""
+    return event("COMPLETE", "reader", at, run=int(at), inputs=[dataset(T, "input", {"snapshotId": snapshot, **more})])
+
+
+def lines(server: Server) -> tuple[list[str], list[str]]:
+    with server.engine.connect() as connection:
+        return snapshot_lines(connection, (LAKE, T))
+
+
+@ASIDE
+def test_a_commit_to_a_branch_of_a_root_is_no_barrier(server: Server, aside: JSON) -> None:
+    server.post(appended("ingest", 1, T, "m1"))
+    server.domain("d", T)
+    server.post(appended("ingest", 2, T, "m2", "m1"), appended("ingest", 3, T, "b1", "m2", **aside))
+
+    assert (server.snapshots(T), server.barriers(T)) == ({T: "m2"}, {T: 2})
+
+    server.post(appended("ingest", 4, T, "m3", "m2"), appended("ingest", 5, T, "b2", "b1", **aside))
+
+    assert (server.snapshots(T, consistency="weak"), server.barriers(T)) == ({T: "m3"}, {T: 3})
+
+
+@ASIDE
+def test_a_branch_of_one_of_several_roots_makes_no_barrier(server: Server, aside: JSON) -> None:
+    server.post(appended("ingest", 1, T, "m1"), appended("other", 1, "db.s", "s1"))
+    server.post(appended("ingest", 2, T, "b1", "m1", **aside))
+    with server.engine.connect() as connection:
+        assert heads(connection, T, "db.s") == {T: "m1", "db.s": "s1"}
+
+
+def heads(connection: Any, *names: str) -> dict[str, str]:
+    return {table[1]: head for table, head in heads_of(connection, [(LAKE, name) for name in names]).items()}
+
+
+@ASIDE
+@pytest.mark.parametrize("parents", [True, False])
+def test_what_is_newest_of_a_table_that_nobody_manages_is_mains(server: Server, aside: JSON, parents: bool) -> None:
+    server.post(appended("ingest", 1, T, "m1"), appended("ingest", 2, T, "b1", "m1" if parents else None, **aside))
+
+    assert server.snapshots(T, consistency="weak") == {T: "m1"}
+    assert [one["snapshotId"] for one in server.ask("/cuts", {"tables": tables(T)})["tables"]] == ["m1"]
+    assert lines(server) == (["m1"], ["b1"])
+
+
+def test_what_only_a_branch_has_is_kept_and_is_not_the_latest(server: Server) -> None:
+    server.post(appended("ingest", 1, T, "m1"), appended("ingest", 2, T, "b1", "m1", branch="dev"))
+    with server.engine.connect() as connection:
+        found = expiry_of(connection, (LAKE, T), [], 0.0)
+
+    assert list(found.expirable) == []
+    assert {one.snapshot: one.reasons for one in found.kept()} == {
+        "m1": ("the latest snapshot",),
+        "b1": ("not in the main ancestry: nothing is known of its readers",),
+    }
+
+
+def test_a_table_that_only_a_branch_was_told_of_has_no_version(server: Server) -> None:
+    server.post(appended("ingest", 2, T, "b1", branch="dev"))
+
+    assert server.versions(T, consistency="weak", status=409)["code"] == "no_version"
+    assert lines(server) == ([], ["b1"])
+
+
+@ASIDE
+def test_what_main_went_on_from_is_of_the_main_line(server: Server, aside: JSON) -> None:
+    """A branch that main was set to, and a commit on top."""
+    server.post(appended("ingest", 1, T, "m1"))
+    server.domain("d", T)
+    server.post(appended("ingest", 2, T, "b1", "m1", **aside), appended("ingest", 3, T, "m2", "b1"))
+
+    assert lines(server) == (["m1", "b1", "m2"], [])
+    assert (server.snapshots(T), server.barriers(T)) == ({T: "m2"}, {T: 3})
+
+
+@ASIDE
+def test_what_was_read_at_main_is_of_the_main_line(server: Server, aside: JSON) -> None:
+    """Whichever is told first."""
+    server.post(appended("ingest", 1, T, "m1"))
+    server.domain("d", T)
+    events = [appended("ingest", 2, T, "b1", "m1", **aside), read(3, "b1", branch="main")]
+    server.post(*events)
+
+    assert lines(server) == (["m1", "b1"], [])
+    assert (server.snapshots(T), server.barriers(T)) == ({T: "b1"}, {T: 2})
+
+
+def test_what_was_told_of_main_first_stays_in_it(server: Server) -> None:
+    server.post(
+        appended("ingest", 1, T, "m1"), read(3, "b1", branch="main"), appended("ingest", 2, T, "b1", branch="dev")
+    )
+
+    assert lines(server) == (["m1", "b1"], [])
+
+
+def test_a_read_of_a_branch_tells_of_it_too(server: Server) -> None:
+    """Where somebody committed to it who sends no events."""
+    server.post(appended("ingest", 1, T, "m1"), read(3, "b1", branch="dev"), read(4, "b1"))
+
+    assert server.snapshots(T, consistency="weak") == {T: "m1"}
+
+
+def test_ids_with_the_sign_that_stands_between_them(server: Server) -> None:
+    server.post(appended("ingest", 1, T, "m\x1f1"), appended("ingest", 2, T, "b1", "m\x1f1", branch="dev"))
+    ancestry, others = lines(server)
+
+    assert (len(ancestry), others) == (1, ["b1"])

@@ -1,0 +1,201 @@
+"""Cutting barriers through roots, runs that are lost, jobs that do not come back; two servers, and servers that restart."""
+
+import time
+from datetime import UTC, datetime
+
+from sqlalchemy import Engine, insert
+
+from fixtures.versions_server.events import EPOCH, appended, committed, ended, event, facet, started
+from fixtures.versions_server.server import Server, running
+from strandline.core.versions.facts import RootsCut
+from strandline.runtime.coordinator import Intervals, attend
+from strandline.runtime.follower import Follower
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.schema.version_tables import version_news
+from strandline.store.versions.fact_log import append, has_news, lock_head
+from worlds.sample_events import as_bytes
+
+QUIET = Intervals(barrier=3600, timeout=10**9, resume=10**9)
+
+
+def test_with_one_root_each_of_its_commits_is_a_barrier(server: Server) -> None:
+    server.post(appended("ingest", 1, "db.r", "r1"))
+    server.domain("d", "db.r")
+    server.post(appended("ingest", 2, "db.r", "r2", "r1"), appended("ingest", 3, "db.r", "r3", "r2"))
+
+    assert server.snapshots("db.r") == {"db.r": "r3"}
+    assert server.barriers("db.r") == {"db.r": 3}
+
+
+def test_a_job_is_told_the_roots_snapshots_and_its_answer_shows_them(server: Server) -> None:
+    server.domain("d", "db.r")
+    server.post(
+        started("job", 0, ["db.r"], ["db.t"], domain="d"),
+        appended("ingest", 1, "db.r", "r1"),
+        appended("ingest", 2, "db.r", "r2", "r1"),
+    )
+    decision = server.ask("/jobs/decision", {"namespace": "default", "name": "job", "position": 0})
+
+    assert (decision["decision"], decision["barrier"]) == ("CHECKPOINT", 1)
+    assert decision["snapshots"] == [{"namespace": "iceberg://lake", "name": "db.r", "snapshotId": "r1"}]
+
+    server.post(committed("job", 5, 1, {"db.r": "r1"}, {"db.t": "t1"}, domain="d"))
+
+    assert server.snapshots("db.r", "db.t") == {"db.r": "r1", "db.t": "t1"}
+
+
+def test_with_several_roots_a_barrier_is_cut_through_all_of_them_at_an_interval(server: Server) -> None:
+    follower = Follower(server.engine)
+    server.domain("d", "db.r", "db.s")
+    server.post(appended("ingest", 1, "db.r", "r1"))
+    now = time.time()
+    attend(server.engine, follower, QUIET, now)
+    server.post(appended("other", 2, "db.s", "s1"))
+    attend(server.engine, follower, QUIET, now)
+    server.post(appended("ingest", 3, "db.r", "r2", "r1"))
+    attend(server.engine, follower, QUIET, now)
+
+    assert server.snapshots("db.r", "db.s") == {"db.r": "r1", "db.s": "s1"}
+
+    attend(server.engine, follower, QUIET, now + 4000)
+    attend(server.engine, follower, QUIET, now + 4000)
+
+    assert server.snapshots("db.r", "db.s") == {"db.r": "r2", "db.s": "s1"}
+    assert server.barriers("db.r", "db.s") == {"db.r": 2, "db.s": 2}
+
+
+def test_a_root_without_a_snapshot_keeps_its_own_domain_waiting_alone(server: Server) -> None:
+    follower = Follower(server.engine)
+    server.domain("d", "db.r", "db.s")
+    server.domain("e", "db.u", "db.v")
+    server.post(appended("one", 1, "db.r", "r1"), appended("two", 2, "db.u", "u1"), appended("three", 3, "db.v", "v1"))
+    attend(server.engine, follower, QUIET, time.time())
+
+    assert server.snapshots("db.u", "db.v") == {"db.u": "u1", "db.v": "v1"}
+    assert server.barriers("db.u", "db.v") == {"db.u": 1, "db.v": 1}
+
+
+def test_a_snapshot_may_have_any_text_as_its_id(server: Server) -> None:
+    """As long lines of snapshots are read from the database as two texts."""
+    odd = "r2\x1f2\x1e,"
+    lone = [appended("lone", 10 + number, "db.lone", name) for number, name in enumerate(("1", odd, "3"))]
+    server.domain("d", "db.r")
+    server.post(appended("ingest", 1, "db.r", "r1"), appended("ingest", 2, "db.r", odd, "r1"), *lone)
+
+    assert server.snapshots("db.r") == {"db.r": odd}
+    server.post(appended("ingest", 3, "db.r", "r3", odd))
+    assert server.snapshots("db.r") == {"db.r": "r3"}
+    assert server.barriers("db.r") == {"db.r": 3}
+    expirable = server.get("/api/v2/expirable?namespace=iceberg%3A%2F%2Flake&name=db.lone")
+    assert {odd, "3"} <= {*expirable["expirable"], *(one["snapshotId"] for one in expirable["kept"])}
+
+
+def test_a_root_of_another_domain_is_refused(server: Server) -> None:
+    server.domain("d", "db.r")
+    problem = server.ask("/domains", {"name": "e", "tables": [{"namespace": "iceberg://lake", "name": "db.r"}]}, 409)
+
+    assert problem["code"] == "domains"
+    assert [one["name"] for one in server.get("/api/v2/domains")["domains"]] == ["d"]
+
+
+def test_domains_are_listed_a_page_at_a_time_by_name(server: Server) -> None:
+    for name in ("c", "a", "b"):
+        server.domain(name, f"db.{name}")
+
+    page = server.get("/api/v2/domains?limit=2")
+    rest = server.get(f"/api/v2/domains?limit=2&cursor={page['nextCursor']}")
+
+    assert [one["name"] for one in page["domains"]] == ["a", "b"]
+    assert ([one["name"] for one in rest["domains"]], rest["nextCursor"]) == (["c"], None)
+
+
+def test_news_are_only_of_jobs_that_facts_may_be_wanted_of(server: Server) -> None:
+    lone = started("lone", 0, ["db.a"], ["db.b"], domain=None)
+    lone["run"]["facets"] = {"strandline_lease": facet({"seconds": 60})}
+    bound = committed("bound", 1, 1, {"db.c": "1"}, {"db.d": "11"}, domain="d")
+    records = [Record(as_bytes(one), datetime(2026, 11, 20, tzinfo=UTC)) for one in (lone, bound)]
+    with server.engine.begin() as connection:
+        take(connection, records[:1], Caches())
+        of_the_lone_job = has_news(connection)
+        take(connection, records[1:], Caches())
+        of_the_bound_job = has_news(connection)
+
+    assert (of_the_lone_job, of_the_bound_job) == (False, True)
+    assert server.barriers("db.d") == {"db.d": 1}
+
+
+def test_a_silent_job_is_lost_keeps_its_place_and_is_retired_when_it_does_not_come_back(server: Server) -> None:
+    lease = {"strandline_lease": facet({"seconds": 60})}
+    start = started("job", 0, ["db.a"], ["db.b"], domain="d")
+    start["run"]["facets"] |= lease
+    server.post(start, committed("job", 5, 1, {"db.a": "1"}, {"db.b": "11"}, domain="d"))
+    follower, now = Follower(server.engine), time.time()
+
+    attend(server.engine, follower, QUIET, now + 120)
+    with follower.model() as model:
+        place = model.places["default", "job"]
+        assert place.ended is not None
+        assert place.ended.how == "LOST"
+    assert server.barriers("db.b") == {"db.b": 1}
+
+    attend(server.engine, follower, Intervals(3600, 10**9, resume=3600), now + 4000)
+
+    assert server.versions("db.b", status=409)["code"] == "unmanaged"
+
+
+def test_a_lost_job_that_is_heard_of_again_was_only_silent(server: Server) -> None:
+    server.post(started("job", 0, ["db.a"], ["db.b"], domain="d"))
+    start = event("RUNNING", "job", 1, run_facets={"strandline_lease": facet({"seconds": 1})})
+    server.post(start)
+    follower = Follower(server.engine)
+    attend(server.engine, follower, QUIET, time.time() + 0.001 + 2)
+    server.post(event("RUNNING", "job", 2, run_facets={"strandline_lease": facet({"seconds": 10**6})}))
+
+    with follower.model() as model:
+        ended_ = model.places["default", "job"].ended
+    assert ended_ is None or ended_.at > time.time() - 1
+
+
+def test_two_servers_answer_the_same_whichever_is_told(engine: Engine) -> None:
+    with running(engine) as one, running(engine) as other:
+        one.post(started("to_a", 0, [], ["db.a"], domain="d"))
+        other.post(started("to_b", 1, ["db.a"], ["db.b"], domain="d"))
+        one.post(committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"))
+        other.post(committed("to_b", 11, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"))
+        one.post(committed("to_a", 20, 2, {}, {"db.a": "a2"}, domain="d"))
+        first, second = one.versions("db.a", "db.b"), other.versions("db.a", "db.b")
+        other.send("PUT", "/register/sink/x/lake/db/x")
+        refused = one.send("PUT", "/register/sink/y/lake/db/x", 409)
+
+    for answer in (first, second):
+        assert {table["name"]: table["snapshotId"] for table in answer["tables"]} == {"db.a": "a1", "db.b": "b1"}
+    assert refused["code"] == "writer"
+
+
+def test_a_server_that_restarts_knows_what_it_knew(engine: Engine) -> None:
+    with running(engine) as server:
+        server.post(
+            started("to_a", 0, [], ["db.a"], domain="d"), committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d")
+        )
+        server.post(started("late", 20, ["db.a"], ["db.b"], domain="d"))
+        lease = server.versions("db.a", leaseSeconds=600)["lease"]
+        assert server.versions("db.b", status=409)["code"] == "joining"
+    with running(engine) as server:
+        server.post(committed("late", 30, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"), ended("late", 40))
+
+        assert server.snapshots("db.a", "db.b") == {"db.a": "a1", "db.b": "b1"}
+        assert server.client.put(f"/api/v2/leases/{lease['id']}", json={}).status_code == 200
+
+
+def test_a_server_that_dies_between_looking_and_writing_has_changed_nothing(engine: Engine) -> None:
+    with running(engine) as server:
+        server.domain("d", "db.r")
+        server.post(appended("ingest", 1, "db.r", "r1"))
+        assert server.barriers("db.r") == {"db.r": 1}
+    with engine.connect() as connection:
+        seq = lock_head(connection)
+        connection.execute(insert(version_news).values(kind=0, entity_id=1, barrier=1))
+        append(connection, seq, [RootsCut("d", 2, (), EPOCH.timestamp())], 0)
+        connection.rollback()
+    with running(engine) as server:
+        assert server.barriers("db.r") == {"db.r": 1}

@@ -1,0 +1,183 @@
+"""Jobs that nobody adapted: what their events say of snapshots makes barriers, over HTTP."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from fixtures.versions_server.events import barrier_facet, committed, dataset, event, facet, moment, started
+from fixtures.versions_server.server import Server
+
+JSON = dict[str, Any]
+RAW, COPY, OTHER, BOTH = "db.raw", "db.copy", "db.other", "db.both"
+BATCH = {"jobType": facet({"processingType": "BATCH", "integration": "SPARK"})}
+DOMAIN = {"strandline_barrier": facet({"domain": "plain", "engine": "spark"})}
+
+
+@pytest.fixture
+def lake(server: Server) -> Server:
+    """A root whose micro-batches are barriers, and two plain streams from it."""
+    server.post(
+        started("ingest", 0, [], [RAW], domain="plain"),
+        started("copy", 1, [RAW], [COPY], domain="plain"),
+        started("other", 2, [RAW], [OTHER], domain="plain"),
+    )
+    for barrier in range(1, 7):
+        server.post(committed("ingest", 10 * barrier, barrier, {}, {RAW: f"r{barrier}"}, domain="plain"))
+    return server
+
+
+def micro_batch(
+    job: str,
+    number: int,
+    reads: Mapping[str, str | JSON],
+    writes: Mapping[str, str | JSON],
+    at: float | None = None,
+    **more: Any,
+) -> JSON:
+    """RUNNING of a plain stream: no barrier, only which micro-batch it was and what it consumed."""
+    at = 100.0 + number if at is None else at
+    facets = barrier_facet("plain", None, at - 1, at, batchId=number, **more)
+    inputs = [dataset(name, "input", _snapshot(one)) for name, one in reads.items()]
+    outputs = [dataset(name, "output", {"committedAt": moment(at), **_snapshot(one)}) for name, one in writes.items()]
+    return event("RUNNING", job, at, run_facets=facets, inputs=inputs, outputs=outputs)
+
+
+def _snapshot(one: str | JSON) -> JSON:
+    return {"snapshotId": one} if isinstance(one, str) else one
+
+
+def batch_run(
+    job: str, run: int, at: float, reads: Mapping[str, str], writes: Mapping[str, str | JSON], parent: str | None = None
+) -> list[JSON]:
+    """START and COMPLETE of a batch run of the domain that reads whole tables."""
+    made = {"committedAt": moment(at), **({"parentSnapshotId": parent} if parent else {})}
+    inputs = [dataset(name, "input", {"snapshotId": one}) for name, one in reads.items()]
+    outputs = [dataset(name, "output", made | _snapshot(one)) for name, one in writes.items()]
+    start = started(job, at - 1, list(reads), list(writes), domain="plain", run=run)
+    end = event("COMPLETE", job, at, run=run, run_facets=DOMAIN, inputs=inputs, outputs=outputs)
+    for one in (start, end):
+        one["job"]["facets"] = BATCH
+    return [start, end]
+
+
+def test_the_number_of_a_micro_batch_is_no_barrier(lake: Server) -> None:
+    """Three micro-batches that took two commits each stand at barriers 2, 4 and 6, whatever their numbers."""
+    for number in range(3):
+        snapshot = f"r{2 * number + 2}"
+        lake.post(micro_batch("copy", number, {RAW: snapshot}, {COPY: f"c{number}"}))
+    for number in range(4):
+        lake.post(micro_batch("other", number, {RAW: f"r{number + 1}"}, {OTHER: f"o{number}"}))
+
+    assert lake.snapshots(RAW, COPY, OTHER) == {RAW: "r4", COPY: "c1", OTHER: "o3"}
+    assert lake.barriers(RAW, COPY, OTHER) == dict.fromkeys((RAW, COPY, OTHER), 4)
+    assert lake.barriers(COPY, consistency="weak") == {COPY: 6}
+
+
+def test_a_micro_batch_counts_only_when_the_one_before_it_is_known(lake: Server) -> None:
+    first, second = (micro_batch("copy", n, {RAW: f"r{n + 2}"}, {COPY: f"c{n}"}) for n in range(2))
+    lake.post(second)
+    before = lake.versions(COPY, consistency="weak", status=409)
+
+    lake.post(first)
+
+    assert before["code"] == "no_version"
+    assert lake.snapshots(COPY, consistency="weak") == {COPY: "c1"}
+
+
+def test_one_that_says_where_it_began_needs_no_other(lake: Server) -> None:
+    lake.post(micro_batch("copy", 7, {RAW: {"snapshotId": "r3", "fromSnapshotId": "r2"}}, {COPY: "c7"}))
+
+    assert lake.barriers(COPY, consistency="weak") == {COPY: 3}
+
+
+def test_what_was_only_observed_derives_nothing(lake: Server) -> None:
+    lake.post(micro_batch("copy", 0, {RAW: {"snapshotId": "r3", "observed": True}}, {COPY: "c0"}))
+
+    assert lake.versions(COPY, consistency="weak", status=409)["code"] == "no_version"
+
+
+def test_compaction_is_the_same_version_as_its_parent(lake: Server) -> None:
+    compacted = {"snapshotId": "r3x", "parentSnapshotId": "r3", "operation": "replace"}
+    lake.post(micro_batch("copy", 0, {RAW: compacted}, {COPY: "c0"}))
+
+    assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
+
+
+def test_compaction_in_several_steps_is_the_same_version_as_what_was_before_all_of_them(lake: Server) -> None:
+    first = {"snapshotId": "r3x", "parentSnapshotId": "r3", "operation": "replace"}
+    second = {"snapshotId": "r3y", "parentSnapshotId": "r3x", "operation": "replace", "sameRowsAs": [first]}
+    lake.post(micro_batch("copy", 0, {RAW: second}, {COPY: "c0"}))
+
+    assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
+
+
+def test_a_stream_from_a_table_of_no_domain_stands_at_no_barrier_but_may_look_it_up(lake: Server) -> None:
+    both = {RAW: "r2", "db.rates": "x1"}
+    lake.post(micro_batch("copy", 0, both, {COPY: "c0"}))
+    lookups = [{"namespace": "iceberg://lake", "name": "db.rates"}]
+    lake.post(micro_batch("other", 0, both, {OTHER: "o0"}, lookups=lookups))
+
+    assert lake.versions(COPY, consistency="weak", status=409)["code"] == "no_version"
+    assert lake.barriers(OTHER, consistency="weak") == {OTHER: 2}
+
+
+def test_a_batch_run_completes_a_barrier_if_all_that_it_read_stood_there(lake: Server) -> None:
+    lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}), micro_batch("copy", 1, {RAW: "r5"}, {COPY: "c1"}))
+    lake.post(*batch_run("report", 1, 200, {RAW: "r3", COPY: "c0"}, {BOTH: "b1"}))
+    before = lake.versions(BOTH, consistency="weak", status=409)
+
+    lake.post(*batch_run("report", 2, 300, {RAW: "r5", COPY: "c1"}, {BOTH: "b2"}, parent="b1"))
+
+    assert before["code"] == "no_version"
+    assert lake.snapshots(RAW, COPY, BOTH, consistency="weak") == {RAW: "r5", COPY: "c1", BOTH: "b2"}
+
+
+def test_batch_jobs_that_share_a_table_complete_what_the_newest_of_each_was_made_at(lake: Server) -> None:
+    lake.post(*batch_run("eu", 1, 200, {RAW: "r2"}, {BOTH: "b1"}))
+    lake.post(*batch_run("us", 1, 210, {RAW: "r2"}, {BOTH: "b2"}, parent="b1"))
+    lake.post(*batch_run("eu", 2, 220, {RAW: "r3"}, {BOTH: "b3"}, parent="b2"))
+
+    assert lake.snapshots(RAW, BOTH, consistency="weak") == {RAW: "r2", BOTH: "b2"}
+
+    lake.post(*batch_run("us", 2, 230, {RAW: "r3"}, {BOTH: "b4"}, parent="b3"))
+
+    assert lake.snapshots(RAW, BOTH, consistency="weak") == {RAW: "r3", BOTH: "b4"}
+
+
+def test_a_backfill_of_a_stream_s_table_leaves_it_managed_and_carries_no_barrier(lake: Server) -> None:
+    lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}))
+    lake.post(*batch_run("backfill", 1, 200, {OTHER: "o9", RAW: "r6"}, {COPY: "c0b"}, parent="c0"))
+
+    assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
+
+
+@pytest.mark.parametrize("aside", [{"branch": "dev"}, {"staged": True}], ids=["branch", "staged"])
+def test_what_a_job_committed_beside_main_is_no_version_of_its_table(lake: Server, aside: JSON) -> None:
+    lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}))
+    lake.post(*batch_run("report", 1, 200, {RAW: "r2"}, {BOTH: "b1"}))
+    lake.post(micro_batch("copy", 1, {RAW: "r4"}, {COPY: {"snapshotId": "c1"} | aside}))
+    lake.post(*batch_run("report", 2, 300, {RAW: "r4"}, {BOTH: {"snapshotId": "b2"} | aside}, parent="b1"))
+
+    found = lake.snapshots(COPY, consistency="weak") | lake.snapshots(BOTH, consistency="weak")
+    assert found == {COPY: "c0", BOTH: "b1"}
+    assert lake.barriers(COPY, consistency="weak") | lake.barriers(BOTH, consistency="weak") == {COPY: 2, BOTH: 2}
+
+
+def test_a_commit_that_states_a_barrier_that_its_inputs_contradict_does_not_count(lake: Server) -> None:
+    """As emitters before this one sent it: micro-batch 1 as barrier 2, though it had consumed barrier 4."""
+    lake.post(committed("copy", 100, 1, {RAW: "r2"}, {COPY: "c0"}, domain="plain", aligned=False))
+    lake.post(committed("copy", 110, 2, {RAW: "r4"}, {COPY: "c1"}, domain="plain", aligned=False))
+
+    assert lake.snapshots(RAW, COPY, consistency="weak") == {RAW: "r4", COPY: "c1"}
+
+
+def test_weak_shows_one_barrier_of_a_domain_with_a_table_that_joins(lake: Server) -> None:
+    lake.post(micro_batch("copy", 0, {RAW: "r6"}, {COPY: "c0"}), micro_batch("other", 0, {RAW: "r6"}, {OTHER: "o0"}))
+    lake.post(started("late", 300, [COPY], ["db.late"], domain="plain"))
+    lake.post(committed("ingest", 310, 7, {}, {RAW: "r7"}, domain="plain"))
+    lake.post(
+        micro_batch("copy", 1, {RAW: "r7"}, {COPY: "c1"}), micro_batch("late", 0, {COPY: "c0"}, {"db.late": "l0"})
+    )
+
+    assert lake.barriers(RAW, COPY, "db.late", consistency="weak") == dict.fromkeys((RAW, COPY, "db.late"), 6)

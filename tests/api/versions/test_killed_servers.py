@@ -1,0 +1,51 @@
+"""Random histories against running servers that are killed on the way: every answer is the oracle's."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from fixtures.versions_server.live_world import Telling, live_world, strong_over_rest, tell_all, weak_over_rest
+from fixtures.versions_server.process import served
+from worlds.barriers.running import strong_by_definition, weak_by_definition
+
+SEEDS = [pytest.param(seed, id=f"history {seed}", marks=() if seed == 1 else pytest.mark.soak) for seed in range(30)]
+
+
+def checking(telling: Telling) -> Callable[[], None]:
+    """A comparison of all servers with the oracle."""
+
+    def check() -> None:
+        tables = sorted(telling.world.truth)
+        query = [one for one in telling.random.sample(tables, min(2, len(tables))) if telling.oracle.managed(one)]
+        wanted = {one: strong_by_definition(telling.oracle, one) for one in tables}
+        for server in telling.servers:
+            assert {one: strong_over_rest(server, one) for one in tables} == wanted
+            if query:
+                assert weak_over_rest(server, query) == weak_by_definition(telling.oracle, query)
+
+    return check
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_server_on_sqlite_killed_at_any_moment_answers_as_the_oracle(
+    seed: int, sqlite_url: str, tmp_path: Path
+) -> None:
+    with served(sqlite_url, tmp_path) as servers:
+        telling = Telling(live_world(seed), servers, Random(seed), kills=2)
+        tell_all(telling, 30, checking(telling))
+
+    assert telling.kills == 0
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_servers_on_postgresql_killed_in_turn_answer_as_the_oracle(
+    seed: int, postgres_url: str, tmp_path: Path
+) -> None:
+    with served(postgres_url, tmp_path, 2) as servers:
+        telling = Telling(live_world(seed), servers, Random(seed), kills=2)
+        tell_all(telling, 30, checking(telling))
+
+    assert telling.kills == 0

@@ -1,0 +1,129 @@
+"""Many questions at once while facts come in: nobody waits for a connection that somebody waits to give back."""
+
+import ast
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, create_engine, event
+
+import strandline
+from fixtures.versions_server.events import appended, committed, started
+from fixtures.versions_server.server import Server, running, tables
+from strandline.store.sql.engine import reading
+
+JSON = dict[str, Any]
+POOL = 15  # connections that an engine opens at most
+NAMED = "namespace=iceberg%3A%2F%2Flake&name=db.a"
+QUESTIONS: dict[str, tuple[str, str, JSON | None]] = {
+    "strong": ("POST", "/api/v2/versions", {"tables": tables("db.a")}),
+    "wait": ("POST", "/api/v2/versions", {"tables": tables("db.a"), "waitForBarrier": 1}),
+    "cut": ("POST", "/api/v2/cuts", {"tables": tables("db.a")}),
+    "delay": ("GET", f"/api/v2/delays?{NAMED}", None),
+    "expirable": ("GET", f"/api/v2/expirable?{NAMED}", None),
+    "table": ("GET", "/version/strong/iceberg%3A%2F%2Flake/db/a", None),
+}
+
+
+@pytest.fixture
+def crowded(engine: Engine) -> Iterator[Server]:
+    """A server whose pool has one connection left: the others are lent to somebody who keeps them."""
+    with running(engine) as server, ExitStack() as lent:
+        server.post(started("to_a", 0, [], ["db.a"], domain="d"), barrier(1))
+        server.versions("db.a")
+        for _ in range(POOL - 1 - engine.pool.checkedout()):  # type: ignore[attr-defined]
+            lent.enter_context(reading(engine).connect())
+        yield server
+
+
+def barrier(number: int) -> JSON:
+    """What the job told of one micro-batch."""
+    parents = {"db.a": f"a{number - 1}"} if number > 1 else {}
+    return committed("to_a", 10.0 + number, number, {}, {"db.a": f"a{number}"}, domain="d", parents=parents)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_twenty_questions_and_new_facts_are_all_answered(crowded: Server, question: str) -> None:
+    method, path, body = QUESTIONS[question]
+
+    def ask(_: int) -> int:
+        return crowded.client.request(method, path, json=body).status_code
+
+    with ThreadPoolExecutor(21) as threads:
+        answers = threads.map(ask, range(60))
+        for number in range(2, 6):
+            crowded.post(barrier(number))
+
+        assert set(answers) == {200}
+    assert crowded.barriers("db.a") == {"db.a": 5}
+
+
+@pytest.mark.parametrize("weakly", [True, False])
+def test_the_latest_snapshot_is_read_alone_and_while_others_may_ask_the_model(server: Server, weakly: bool) -> None:
+    """Its table may have 100,000; before, all of them were read, and everybody else waited for that."""
+    server.post(*(appended("batch", number, "db.lookup", f"l{number}") for number in range(1, 4)))
+    read: list[tuple[bool, bool]] = []
+
+    def look(_connection: Any, _cursor: Any, statement: str, *_: object) -> None:
+        if "FROM snapshots" in statement:
+            read.append((may_ask(server), "LIMIT" in statement))
+
+    event.listen(server.engine, "before_cursor_execute", look)
+    if weakly:
+        assert server.snapshots("db.lookup", consistency="weak") == {"db.lookup": "l3"}
+    else:
+        assert server.get("/version/weak/iceberg%3A%2F%2Flake/db/lookup")["snapshotId"] == "l3"
+    event.remove(server.engine, "before_cursor_execute", look)
+
+    assert read[0] == (True, True)
+    assert all(others_may_ask for others_may_ask, _ in read)
+
+
+def may_ask(server: Server) -> bool:
+    """Whether another thread gets the model just now."""
+
+    def ask() -> None:
+        with server.follower.model():
+            pass
+
+    other = Thread(target=ask, daemon=True)
+    other.start()
+    other.join(60)
+    return not other.is_alive()
+
+
+def test_a_pool_that_has_nothing_left_is_no_fault_of_ours(engine: Engine) -> None:
+    """Who asks comes again; the log has no trace of an error that is none."""
+    small = create_engine(engine.url, pool_size=1, max_overflow=0, pool_timeout=0.01)
+    with running(engine) as server, small.connect():
+        server.client.app.state.engine = small  # type: ignore[attr-defined]
+        answer = server.client.get("/api/v2/events")
+    small.dispose()
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "overload")
+    assert answer.headers["retry-after"] == "5"
+
+
+def test_nobody_who_has_the_model_asks_for_a_connection() -> None:
+    """`Follower.question` gives both in the right order; in a `with` that has the model alone nothing is opened."""
+    package = Path(strandline.__file__).parent
+    found = [
+        f"{file.relative_to(package)}:{node.lineno}"
+        for file in package.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.With) and {"model", "connect"} <= calls(node)
+    ]
+
+    assert found == []
+
+
+def calls(node: ast.With) -> set[str]:
+    """The methods that are called in a `with` and its body; to begin a transaction is to connect."""
+    called = {
+        one.func.attr for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+    }
+    return called | ({"connect"} if "begin" in called else set())

@@ -1,0 +1,235 @@
+"""Expiry keeps what a stream that is in no domain starts again from, and what a batch run under way reads."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, delete
+
+from fixtures.versions_server.events import (
+    EPOCH,
+    LAKE,
+    appended,
+    barrier_facet,
+    committed,
+    dataset,
+    ended,
+    event,
+    facet,
+    started,
+)
+from fixtures.versions_server.server import JSON, Server, running
+from strandline.core.access.granted import Access
+from strandline.core.access.hidden import HIDDEN
+from strandline.core.versions.expirable import Expiry, Pin
+from strandline.core.versions.facts import Job
+from strandline.store.schema.tables import snapshot_uses
+from strandline.store.versions.answers import expiry_of
+from strandline.store.versions.outside_readers import Outside
+
+A = (LAKE, "db.a")
+DAY = 86_400
+LEASE = {"strandline_lease": facet({"seconds": 10**8})}
+STREAMING = {"jobType": facet({"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"})}
+QUERY = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.fixture
+def lake(engine: Engine) -> Iterator[Server]:
+    """A managed job made a1 to a6 of db.a, and another took them all; one barrier is kept for rollback."""
+    with running(engine, keep_barriers=1) as server:
+        server.post(started("to_a", 0, [], ["db.a"], domain="d"), started("m", 0, ["db.a"], ["db.m"], domain="d"))
+        for b in range(1, 7):
+            parents = {"db.a": f"a{b - 1}", "db.m": f"m{b - 1}"} if b > 1 else {}
+            server.post(
+                committed("to_a", 10 * b, b, {}, {"db.a": f"a{b}"}, domain="d", parents=parents),
+                committed("m", 10 * b + 1, b, {"db.a": f"a{b}"}, {"db.m": f"m{b}"}, domain="d", parents=parents),
+            )
+        yield server
+
+
+def asked(server: Server) -> JSON:
+    """What the API says of db.a."""
+    return server.get("/api/v2/expirable?namespace=iceberg%3A%2F%2Flake&name=db.a")
+
+
+def expirable(server: Server) -> Sequence[str]:
+    """What of db.a may go."""
+    found: Sequence[str] = asked(server)["expirable"]
+    return found
+
+
+def reasons(server: Server) -> str:
+    """Why the oldest kept one stays."""
+    return "; ".join(asked(server)["kept"][0]["reasons"])
+
+
+def took(job: str, at: float, number: int, snapshot: str, *, run: int = 1) -> JSON:
+    """A micro-batch of a stream that is in no domain."""
+    return committed(job, at, number, {"db.a": snapshot}, {f"db.{job}": f"{job}{number}"}, domain=None, run=run)
+
+
+def outside_of_all(server: Server, seconds: float, outside: Outside) -> Expiry:
+    """What is expirable some seconds into the story, when nothing but readers outside of the model needs the table."""
+    with server.engine.connect() as connection:
+        needed = [Pin("a6", "the strong version")]
+        return expiry_of(connection, A, needed, EPOCH.timestamp() + seconds, outside=outside)
+
+
+def placed(**more: Any) -> Outside:
+    """The managed jobs of the lake have a place."""
+    jobs: Mapping[Job, float] = {("default", one): float("inf") for one in ("to_a", "m")}
+    return Outside(jobs, **more)
+
+
+def test_nobody_else_reads_it_so_all_before_the_last_may_go(lake: Server) -> None:
+    assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]
+
+
+def test_a_stopped_stream_keeps_what_it_read_last(lake: Server) -> None:
+    lake.post(took("u", 22, 1, "a1"), took("u", 23, 2, "a2"), ended("u", 24))
+
+    assert expirable(lake) == ["a1"]
+    assert reasons(lake).startswith("job u, which is in no domain, last read it (stopped ")
+
+
+def test_a_running_stream_keeps_what_it_read_last(lake: Server) -> None:
+    lake.post(event("START", "u", 1, run_facets=LEASE), took("u", 23, 2, "a3"))
+
+    assert expirable(lake) == ["a1", "a2"]
+    assert "job u, which is in no domain, last read it (running)" in reasons(lake)
+
+
+def test_a_run_that_has_not_read_keeps_everything_and_once_it_ended_what_the_one_before_read(lake: Server) -> None:
+    again = started("u", 30, ["db.a"], ["db.u"], domain=None, run=2)
+    again["run"]["facets"] |= LEASE
+    lake.post(took("u", 23, 2, "a2"), ended("u", 24), again)
+    assert expirable(lake) == []
+    assert "from which snapshot on is not known" in reasons(lake)
+
+    lake.post(ended("u", 31, run=2))
+    assert expirable(lake) == ["a1"]
+
+
+def test_a_stream_of_which_no_snapshot_is_known_keeps_everything(lake: Server) -> None:
+    inputs = [dataset("db.a", "input")]
+    lake.post(event("RUNNING", "u", 23, run_facets=barrier_facet(None, 1, 22, 23), inputs=inputs), ended("u", 24))
+
+    assert expirable(lake) == []
+    assert reasons(lake).startswith("job u, which is in no domain, reads it (stopped ")
+    assert "from which snapshot on is not known" in reasons(lake)
+
+
+def test_what_an_aborted_micro_batch_read_is_read_again(lake: Server) -> None:
+    aborted = took("u", 24, 2, "a5")
+    aborted["run"]["facets"]["strandline_barrier"]["phase"] = "aborted"
+    lake.post(took("u", 23, 1, "a2"), aborted, ended("u", 25, "FAIL"))
+
+    assert expirable(lake) == ["a1"]
+
+
+def stock(batch: int, kind: str, snapshot: str) -> JSON:
+    """A micro-batch's own run, as the stock listener sends it, with a scan report of what it read."""
+    details = {"jobDescription": f"orders<br/>id = {QUERY}<br/>runId = x<br/>batch = {batch}"}
+    above = {"parent": {"run": {"runId": QUERY}, "job": {"namespace": "default", "name": "app"}}}
+    read = {"namespace": LAKE, "name": "db.a", "facets": {}}
+    report = {"inputFacets": {"icebergScanReport": facet({"snapshotId": int(snapshot)})}}
+    facets = {"spark_jobDetails": facet(details)} | above
+    found = event(kind, "app.batch", 20 + batch, run=batch, run_facets=facets, inputs=[read | report])
+    return found | {"job": found["job"] | {"facets": STREAMING}}
+
+
+def test_micro_batches_of_the_stock_listener_count_once_they_are_complete(lake: Server) -> None:
+    for b, parent in ((7, "a6"), (8, "7"), (9, "8")):
+        before = {"db.a": parent, "db.m": f"m{b - 1}"}
+        lake.post(
+            committed("to_a", 10 * b, b, {}, {"db.a": f"{b}"}, domain="d", parents=before),
+            committed("m", 10 * b + 1, b, {"db.a": f"{b}"}, {"db.m": f"m{b}"}, domain="d", parents=before),
+        )
+    lake.post(stock(1, "COMPLETE", "7"), stock(2, "FAIL", "8"))
+
+    assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5", "a6"]
+    assert "which is in no domain, last read it" in reasons(lake)
+
+
+def test_a_batch_run_counts_while_it_is_under_way(lake: Server) -> None:
+    read = [dataset("db.a", "input", {"snapshotId": "a4"})]
+    lake.post(event("START", "report", 50, run_facets=LEASE, inputs=read))
+    assert expirable(lake) == ["a1", "a2", "a3"]
+    assert reasons(lake) == "job report, which is in no domain, reads it now"
+
+    lake.post(event("COMPLETE", "report", 55, inputs=read))
+    assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]
+
+
+def test_it_counts_under_another_name_of_the_table(lake: Server) -> None:
+    symlink = {"symlinks": facet({"identifiers": [{"namespace": LAKE, "name": "db.a", "type": "TABLE"}]})}
+    elsewhere = {"namespace": "s3://lake", "name": "db/a", "facets": symlink}
+    one = took("u", 23, 1, "a2")
+    one["inputs"][0] |= elsewhere
+    lake.post(one, ended("u", 24))
+
+    assert expirable(lake) == ["a1"]
+
+
+def test_a_job_reads_it_no_more_when_its_last_runs_do_not(lake: Server) -> None:
+    lake.post(took("u", 23, 1, "a2"), ended("u", 24))
+    for run in range(2, 13):
+        other = committed("u", 30 + run, run, {"db.m": "m1"}, {"db.u": f"u{run}"}, domain=None, run=run)
+        lake.post(other, ended("u", 30 + run + 0.5, run=run))
+        if run == 2:
+            assert expirable(lake) == ["a1"]
+
+    assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]
+
+
+def test_a_query_that_ends_by_itself_keeps_what_it_began_with(lake: Server) -> None:
+    lake.post(committed("to_a", 70, 7, {}, {"db.a": "7"}, domain="d", parents={"db.a": "a6"}))
+    lake.post(committed("to_a", 80, 8, {}, {"db.a": "8"}, domain="d", parents={"db.a": "7"}))
+    lake.post(committed("m", 81, 8, {"db.a": "8"}, {"db.m": "m8"}, domain="d"))
+    one = took("u", 82, 1, "8")
+    one["run"]["facets"]["strandline_barrier"]["sources"] = [{"initialOffset": '{"snapshot_id": 7}'}]
+    lake.post(one, ended("u", 83))
+
+    assert "a6" in expirable(lake)
+    assert "7" not in expirable(lake)
+
+
+def test_a_retired_job_needs_nothing_more(lake: Server) -> None:
+    lake.post(ended("m", 62))
+    retired = Outside({("default", "to_a"): float("inf"), ("default", "m"): datetime.now(UTC).timestamp()})
+
+    assert outside_of_all(lake, 70, retired).expirable == ["a1", "a2", "a3", "a4", "a5"]
+
+
+def test_a_stream_that_retention_has_forgotten_counts_no_more(lake: Server) -> None:
+    lake.post(took("u", 23, 1, "a2"), ended("u", 24))
+    with lake.engine.begin() as connection:
+        connection.execute(delete(snapshot_uses).where(snapshot_uses.c.snapshot_id == "a2"))
+
+    now = EPOCH.timestamp() + 10 * DAY
+    assert outside_of_all(lake, 10 * DAY, placed(before=now - 30 * DAY)).expirable == []
+    assert outside_of_all(lake, 10 * DAY, placed(before=now - 5 * DAY)).expirable == ["a1", "a2", "a3", "a4", "a5"]
+
+
+def test_a_name_that_a_key_does_not_see_is_not_said(lake: Server) -> None:
+    lake.post(took("u", 23, 1, "a2"), ended("u", 24))
+    access = Access("reader", frozenset({"read"}), (LAKE,))
+
+    said = [reason for of in outside_of_all(lake, 70, placed(access=access)).reasons.values() for reason in of]
+
+    assert f"job {HIDDEN}, which is in no domain, last read it (stopped 46 s ago)" in said
+    assert not any("job u" in reason for reason in said)
+
+
+def test_of_a_hundred_reads_the_newest_counts(lake: Server) -> None:
+    lake.post(*(took("u", 20 + b / 100, b, "a2" if b > 60 else "a1") for b in range(1, 101)))
+
+    assert expirable(lake) == ["a1"]
+
+
+def test_a_job_of_another_table_pins_nothing(lake: Server) -> None:
+    lake.post(appended("batch", 1, "db.other", "o1"), committed("w", 5, 1, {"db.other": "o1"}, {}, domain=None))
+
+    assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]

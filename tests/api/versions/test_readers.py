@@ -1,0 +1,227 @@
+"""Readers: bounds, waiting, leases, certificates, what is refused and why, cuts without barriers."""
+
+import json
+import socket
+import threading
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from fixtures.servers import serving
+from fixtures.versions_server.events import LAKE, appended, committed, started
+from fixtures.versions_server.server import Server, tables
+from strandline.api.endpoints import versions
+from strandline.api.endpoints.version_requests import tables_of
+from strandline.core.openlineage.times import micros_of
+from strandline.core.versions.certificates import verify
+from strandline.store.versions.leases import lease_pins
+
+
+@pytest.fixture
+def chain(server: Server) -> Server:
+    """a -> b -> c at barriers 1 and 2; c lacks 2."""
+    server.post(
+        started("to_a", 0, [], ["db.a"], domain="d"),
+        started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
+        started("to_c", 0, ["db.b"], ["db.c"], domain="d"),
+        committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"),
+        committed("to_b", 12, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"),
+        committed("to_c", 15, 1, {"db.b": "b1"}, {"db.c": "c1"}, domain="d"),
+        committed("to_a", 20, 2, {}, {"db.a": "a2"}, domain="d", parents={"db.a": "a1"}),
+        committed("to_b", 23, 2, {"db.a": "a2"}, {"db.b": "b2"}, domain="d", parents={"db.b": "b1"}),
+    )
+    return server
+
+
+def test_a_bound_on_staleness_gives_an_answer_at_once_or_an_error(chain: Server) -> None:
+    assert chain.versions("db.c", maxLagSeconds=30_000_000)["tables"][0]["barrier"] == 1
+    problem = chain.versions("db.c", maxLagSeconds=1, status=409)
+
+    assert problem["code"] == "lag"
+    assert "s behind, more than 1 s" in problem["detail"]
+
+
+def test_waiting_in_vain_names_who_is_waited_for(chain: Server) -> None:
+    problem = chain.versions("db.a", waitForBarrier=2, timeoutSeconds=0.2, status=504)
+
+    assert problem["code"] == "waited"
+    assert "to_c: running, is at barrier 1, barrier 2 is next" in problem["detail"]
+
+
+def test_a_reader_who_waits_is_answered_when_the_barrier_comes(chain: Server) -> None:
+    answers: list[dict[str, int]] = []
+    reader = threading.Thread(target=lambda: answers.append(chain.barriers("db.a", "db.c", waitForBarrier=2)))
+    reader.start()
+    chain.post(committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"}))
+    reader.join(30)
+
+    assert answers == [{"db.a": 2, "db.c": 2}]
+
+
+def test_a_claim_begins_when_it_is_answered_not_when_it_was_asked_for(
+    chain: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[dict[str, Any]] = []
+    looked, look = threading.Event(), tables_of
+
+    def looking(*asked: Any) -> Any:
+        looked.set()
+        return look(*asked)
+
+    monkeypatch.setattr(versions, "tables_of", looking)
+    how = {"waitForBarrier": 2, "leaseSeconds": 60}
+    reader = threading.Thread(target=lambda: answers.append(chain.versions("db.a", "db.c", **how)))
+    reader.start()
+    assert looked.wait(30)
+    before = micros_of(datetime.now(UTC))
+    chain.post(committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"}))
+    reader.join(30)
+
+    assert micros_of(datetime.fromisoformat(answers[0]["lease"]["expiresAt"])) >= before + 60_000_000
+
+
+def test_readers_who_wait_or_have_gone_take_no_thread_from_others(chain: Server) -> None:
+    """There are 40 threads for all that is asked."""
+    body = json.dumps({"tables": tables("db.a"), "waitForBarrier": 9, "timeoutSeconds": 3600}).encode()
+    head = f"POST /api/v2/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with serving(chain.engine) as address, ExitStack() as waiting, httpx.Client(base_url=address, timeout=60) as client:
+        where = client.base_url.host, client.base_url.port or 80
+        for _ in range(60):
+            waiting.enter_context(socket.create_connection(where)).sendall(head + body)
+        beside = [client.get(path).status_code for path in ("/api/v2/datasets", "/readyz", "/api/v2/overview")]
+        waiting.close()
+        after = [client.get(path).status_code for path in ("/api/v2/datasets", "/readyz", "/api/v2/overview")]
+
+    assert beside == after == [200] * 3
+
+
+def test_a_leased_answer_carries_a_certificate_that_anybody_can_check(chain: Server) -> None:
+    answer = chain.versions("db.c", "db.a", leaseSeconds=60)
+    certificate = answer["certificate"]
+
+    assert verify(certificate) == []
+    assert [(entry["name"], entry["snapshotId"]) for entry in certificate["entries"]] == [
+        ("db.a", "a1"),
+        ("db.b", "b1"),
+        ("db.c", "c1"),
+    ]
+    certificate["entries"][1]["inputs"][0]["snapshotId"] = "a2"
+    assert verify(certificate) == [
+        "digest: does not belong to these entries",
+        "db.a: input of db.b is a2, the version has a1",
+    ]
+
+
+def test_a_lease_pins_what_it_was_given_for_until_it_is_over(chain: Server) -> None:
+    lease = chain.versions("db.b", leaseSeconds=60, holder="report")["lease"]
+    kept = chain.get("/api/v2/expirable?namespace=iceberg%3A%2F%2Flake&name=db.b")["kept"]
+
+    assert {"snapshotId": "b1", "reasons": [*kept[0]["reasons"]]} == kept[0]
+    assert f"lease {lease['id']} of report" in kept[0]["reasons"]
+
+    renewed = chain.client.put(f"/api/v2/leases/{lease['id']}", json={"leaseSeconds": 120}).json()
+    assert renewed["id"] == lease["id"]
+    assert renewed["expiresAt"] > lease["expiresAt"]
+    with chain.engine.connect() as connection:
+        after_the_first = micros_of(datetime.fromisoformat(lease["expiresAt"])) + 1
+        pins = lease_pins(connection, (LAKE, "db.b"), after_the_first)
+    assert [(pin.snapshot, pin.reason) for pin in pins] == [("b1", f"lease {lease['id']} of report")]
+    assert chain.client.put(f"/api/v2/leases/{lease['id']}").status_code == 200
+    chain.send("DELETE", f"/api/v2/leases/{lease['id']}")
+    assert chain.client.put(f"/api/v2/leases/{lease['id']}", json={}).status_code == 404
+
+
+def test_a_lease_that_is_over_stays_over(chain: Server) -> None:
+    lease = chain.versions("db.b", leaseSeconds=0.001)["lease"]
+    answer = chain.client.put(f"/api/v2/leases/{lease['id']}", json={"leaseSeconds": 60})
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "expired")
+
+
+def test_tables_of_two_domains_are_refused_strongly_and_answered_weakly(chain: Server) -> None:
+    chain.post(
+        started("other", 0, [], ["db.o"], domain="e"),
+        committed("other", 10, 7, {}, {"db.o": "o7"}, domain="e"),
+    )
+
+    assert chain.versions("db.a", "db.o", status=409)["code"] == "domains"
+    assert chain.barriers("db.a", "db.o", consistency="weak") == {"db.a": 2, "db.o": 7}
+
+
+def test_batch_tables_are_refused_strongly_together_with_managed_ones(chain: Server) -> None:
+    chain.post(appended("batch", 5, "db.lookup", "l1"))
+    problem = chain.versions("db.a", "db.lookup", status=409)
+
+    assert problem["code"] == "unmanaged"
+    assert chain.snapshots("db.a", "db.lookup", consistency="weak") == {"db.a": "a2", "db.lookup": "l1"}
+
+
+def test_a_job_that_joins_gets_weak_answers_until_it_has_caught_up(chain: Server) -> None:
+    chain.post(
+        started("late", 30, ["db.a"], ["db.late"], domain="d"),
+        committed("late", 31, 2, {"db.a": "a2"}, {"db.late": "l2"}, domain="d"),
+    )
+
+    assert chain.versions("db.late", status=409)["code"] == "joining"
+    assert chain.barriers("db.late", consistency="weak") == {"db.late": 2}
+    assert chain.barriers("db.a") == {"db.a": 1}
+
+    chain.post(committed("to_c", 35, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d"))
+
+    assert chain.barriers("db.late", "db.c") == {"db.late": 2, "db.c": 2}
+
+
+def test_an_unknown_table_is_not_found_with_what_it_could_have_been(chain: Server) -> None:
+    problem = chain.versions("db.aa", status=404)
+
+    assert problem["code"] == "not_found"
+
+
+def test_only_domains_that_somebody_named_are_listed(chain: Server) -> None:
+    chain.post(appended("batch", 40, "db.lookup", "l1"))
+    body = {"namespace": "iceberg://lake", "name": "db.lookup", "barrier": 1}
+    assert chain.ask("/rollbacks", body, 409)["code"]  # of a table of no domain
+
+    assert [one["name"] for one in chain.get("/api/v2/domains")["domains"]] == ["d"]
+
+
+def test_without_barriers_the_greatest_consistent_cut(server: Server) -> None:
+    server.post(
+        appended("w", 1, "db.s", "s1"),
+        appended("w", 2, "db.s", "s2", "s1"),
+        appended("w", 3, "db.s", "s3", "s2"),
+        committed("q", 4, 1, {"db.s": "s2"}, {"db.t": "t1"}, domain=None, aligned=False),
+        committed("r", 5, 1, {"db.s": "s1"}, {"db.u": "u1"}, domain=None, aligned=False),
+        committed("r", 6, 2, {"db.s": "s2"}, {"db.u": "u2"}, domain=None, aligned=False, parents={"db.u": "u1"}),
+        committed("r", 7, 3, {"db.s": "s3"}, {"db.u": "u3"}, domain=None, aligned=False, parents={"db.u": "u2"}),
+    )
+    answer = server.ask("/cuts", {"tables": tables("db.s", "db.t", "db.u")})
+
+    assert {one["name"]: one["snapshotId"] for one in answer["tables"]} == {"db.s": "s2", "db.t": "t1", "db.u": "u2"}
+    compared = server.ask("/compare", {"tables": tables("db.s", "db.t", "db.u")})
+    assert compared["versions"]["cut"]["tables"] == answer["tables"]
+
+
+def test_the_parts_of_a_delay_sum_to_it_and_name_the_bottleneck(chain: Server) -> None:
+    answer = chain.get("/api/v2/delays?namespace=iceberg%3A%2F%2Flake&name=db.c&barrier=1")
+
+    assert answer["delay"]["seconds"] == 5
+    assert sum(part["seconds"] for part in answer["delay"]["parts"]) == 5
+    assert answer["delay"]["bottleneck"]["job"] == {"namespace": "default", "name": "to_c"}
+    assert answer["delay"]["bottleneck"]["kind"] == "wait"
+    assert (answer["staleness"]["barrier"], answer["staleness"]["job"]) == (
+        2,
+        {"namespace": "default", "name": "to_c"},
+    )
+
+
+def test_a_word_that_is_none_of_those_that_can_be_asked_names_them(chain: Server) -> None:
+    question = {"tables": [{"namespace": LAKE, "name": "db.a"}], "consistency": "strng"}
+
+    answer = chain.client.post("/api/v2/versions", json=question)
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"].endswith("; it is one of strong, weak")

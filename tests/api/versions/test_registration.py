@@ -1,0 +1,114 @@
+"""The proposals' paths at the root: announcing, refusing with reasons, retiring, asking for a version."""
+
+import pytest
+
+from fixtures.versions_server.events import committed, ended, facet, started
+from fixtures.versions_server.server import Server
+
+
+@pytest.fixture
+def known(server: Server) -> Server:
+    """A server that has heard of a table, its job and a version."""
+    server.post(
+        started("etl", 0, ["db.a"], ["db.b"], domain="d"),
+        committed("etl", 10, 1, {"db.a": "1"}, {"db.b": "11"}, domain="d"),
+    )
+    return server
+
+
+def test_a_registration_shows_nothing_until_a_run_really_runs(server: Server) -> None:
+    server.send("PUT", "/register/source/etl/iceberg%3A%2F%2Flake/db/a")
+    server.send("POST", "/register/sink/etl/iceberg%3A%2F%2Flake/db/b")
+
+    assert server.rows("sink_job_lineage", "job") == set()
+    assert server.get("/api/v2/domains") == {"domains": [], "nextCursor": None}
+
+    server.post(started("etl", 0, ["db.a"], ["db.b"], domain=None))
+    server.post(committed("etl", 10, 1, {"db.a": "1"}, {"db.b": "11"}, domain=None))
+
+    assert server.rows("sink_job_lineage", "job", "table") == {("etl", "b")}
+    assert server.snapshots("db.a", "db.b") == {"db.a": "1", "db.b": "11"}
+
+
+def test_a_second_writer_is_refused_with_the_reason_and_nothing_changes(server: Server) -> None:
+    server.send("PUT", "/register/sink/one/lake/db/b")
+    problem = server.send("PUT", "/register/sink/two/lake/db/b", 409)
+
+    assert problem["code"] == "writer"
+    assert "is written by job one" in problem["detail"]
+
+    server.send("DELETE", "/unregister/one")
+    server.send("PUT", "/register/sink/two/lake/db/b")
+
+
+def test_a_name_in_the_address_is_decoded_once_and_taken_as_it_stands(server: Server) -> None:
+    server.send("PUT", "/register/sink/a%2Fb/lake/%2e%2e/x%2F..%2Fy")
+    problem = server.send("PUT", "/register/sink/other/lake/%2e%2e/x%2F..%2Fy", 409)
+    for another in ("lake/%252e%252e/x%2F..%2Fy", "lake/%2e%2e/x%252F..%252Fy", "lake/%2e%2e/y"):
+        server.send("PUT", f"/register/sink/other/{another}")
+
+    assert "is written by job a/b" in problem["detail"]
+
+
+def test_a_table_that_a_stream_outside_any_domain_writes_has_its_writer_while_that_runs(server: Server) -> None:
+    streams = {"jobType": facet({"processingType": "STREAMING", "integration": "SPARK"})}
+    for job, facets in (("ingest", streams), ("nightly", {})):
+        run = started(job, 0, [], [f"db.{job}"], domain=None)
+        run["job"]["facets"] = facets
+        server.post(run)
+
+    problem = server.send("PUT", "/register/sink/two/iceberg%3A%2F%2Flake/db/ingest", 409)
+    server.send("PUT", "/register/sink/ingest/iceberg%3A%2F%2Flake/db/ingest")
+    server.send("DELETE", "/unregister/ingest")
+    server.send("PUT", "/register/sink/two/iceberg%3A%2F%2Flake/db/nightly")
+    server.post(ended("ingest", 10))
+    server.send("PUT", "/register/sink/two/iceberg%3A%2F%2Flake/db/ingest")
+
+    assert (problem["code"], problem["detail"].partition(": ")[2]) == ("writer", "is written by job ingest (running)")
+
+
+def test_a_cycle_through_another_table_is_refused_and_ones_own_sink_is_none(server: Server) -> None:
+    server.send("PUT", "/register/source/one/lake/db/a")
+    server.send("PUT", "/register/sink/one/lake/db/b")
+    server.send("PUT", "/register/source/one/lake/db/b")
+    server.send("PUT", "/register/source/two/lake/db/b")
+    problem = server.send("PUT", "/register/sink/two/lake/db/a", 409)
+
+    assert problem["code"] == "cycle"
+
+
+def test_sources_of_two_domains_are_refused(server: Server) -> None:
+    server.domain("d", "db.a")
+    server.domain("e", "db.b")
+    server.post(started("x", 0, ["db.a"], ["db.x"], domain="d"), started("y", 0, ["db.b"], ["db.y"], domain="e"))
+    server.send("PUT", "/register/source/job/iceberg%3A%2F%2Flake/db/a")
+    problem = server.send("PUT", "/register/source/job/iceberg%3A%2F%2Flake/db/b", 409)
+
+    assert problem["code"] == "domains"
+
+
+def test_the_version_of_a_table(known: Server) -> None:
+    place = "iceberg%3A%2F%2Flake/db"
+
+    assert known.get(f"/version/strong/{place}/b") == {"version": 1, "snapshotId": "11"}
+    assert known.get(f"/version/weak/{place}/b") == {"version": 1, "snapshotId": "11"}
+    problem = known.get(f"/version/strong/{place}/bb", 404)
+    assert problem["code"] == "not_found"
+
+
+def test_a_second_writer_in_events_makes_the_table_unmanaged_and_says_so(known: Server) -> None:
+    known.post(started("other", 20, ["db.a"], ["db.b"], domain="d"))
+    problem = known.versions("db.b", status=409)
+
+    assert problem["code"] == "unmanaged"
+    assert "unmanaged: 2 jobs write it (etl, other)" in problem["detail"]
+
+    known.send("POST", "/unregister/other")
+
+    assert known.barriers("db.b") == {"db.b": 1}
+
+
+def test_an_unknown_job_cannot_be_unregistered(known: Server) -> None:
+    problem = known.send("DELETE", "/unregister/nobody", 404)
+
+    assert problem["code"] == "not_found"

@@ -1,0 +1,78 @@
+"""What was not committed is in no model: a transaction may end in a rollback, or another server may be first."""
+
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import Connection, Engine, event
+
+from fixtures.versions_server.events import LAKE, committed, started
+from strandline.core.versions.facts import DomainDeclared, Fact
+from strandline.core.versions.model import Model
+from strandline.runtime.follower import Follower
+from strandline.store.ingest.take import Caches, Record, take
+from worlds.builders import encode
+
+A, JOB = (LAKE, "db.a"), ("default", "to_a")
+TOLD = (started("to_a", 0, [], ["db.a"], domain="d"), committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"))
+
+
+class StoppedError(Exception):
+    """The transaction does not come to its commit."""
+
+
+def take_told(connection: Connection, follower: Follower) -> None:
+    """Ingest, with its news turned into facts at the end."""
+    take(connection, [Record(encode(one), datetime.now(UTC)) for one in TOLD], Caches())
+    follower.take_news(connection)
+
+
+def barriers(follower: Follower) -> dict[tuple[str, str], list[int]]:
+    """What a question would be answered from."""
+    with follower.model() as model:
+        return {table: done.order for table, done in model.done.items()}
+
+
+def test_ingest_that_is_rolled_back_leaves_nothing_in_the_model(engine: Engine) -> None:
+    follower = Follower(engine)
+    with engine.connect() as connection:
+        take_told(connection, follower)
+        connection.rollback()
+
+    assert barriers(follower) == {}
+
+    with engine.begin() as connection:
+        take_told(connection, follower)
+
+    assert barriers(follower) == {A: [1]}
+    assert barriers(Follower(engine)) == {A: [1]}
+
+
+def test_nobody_sees_what_is_not_committed_yet(engine: Engine) -> None:
+    follower = Follower(engine)
+    with engine.begin() as connection:
+        take_told(connection, follower)
+
+        assert follower._model.done == {}
+
+    assert barriers(follower) == {A: [1]}
+
+
+def test_a_decision_whose_commit_fails_has_changed_nothing(engine: Engine) -> None:
+    """Its facts may be folded once they are committed, and not before."""
+    follower = Follower(engine)
+
+    def declare(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+        return [DomainDeclared("d", (A,), now)], None
+
+    def fail(connection: Connection) -> None:
+        if not connection.get_execution_options().get("strandline_reading"):
+            raise StoppedError
+
+    event.listen(engine, "commit", fail)
+    with pytest.raises(StoppedError):
+        follower.decide(declare)
+    event.remove(engine, "commit", fail)
+
+    assert barriers(follower) == {}
+    follower.decide(declare)
+    assert barriers(follower) == {A: []}

@@ -1,0 +1,173 @@
+"""The command line as a whole: all commands are listed, none waits for the libraries of another, databases are made."""
+
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+import strandline.cli.commands
+from conftest import sql
+from strandline.cli import main
+from strandline.cli.command import Command, command_called
+from strandline.cli.index import COMMANDS
+from strandline.store.sql.engine import MIGRATIONS, make_engine, revisions
+from worlds.builders import dataset, event, store
+
+HEAVY = ("alembic", "kafka", "psycopg", "starlette", "structlog", "uvicorn", "prometheus_client", "rich")
+
+READER = ("--scope", "read", "--namespace", "*")
+
+
+def test_the_index_names_every_command_of_the_package() -> None:
+    modules = [module.name for module in pkgutil.iter_modules(strandline.cli.commands.__path__)]
+    found = {
+        value.name: name
+        for name in modules
+        if not name.startswith("_")
+        for value in vars(importlib.import_module(f"strandline.cli.commands.{name}")).values()
+        if isinstance(value, Command)
+    }
+
+    assert {name: entry.module for name, entry in COMMANDS.items()} == found
+    assert [command_called(name).name for name in COMMANDS] == list(COMMANDS)
+    assert list(COMMANDS) == sorted(COMMANDS)
+
+
+def imported_by(*argv: str, environ: dict[str, str]) -> set[str]:
+    """The distributions and modules that a process has imported after a command."""
+    asked = f"import sys, strandline.cli; strandline.cli.main({list(argv)!r}, {environ!r}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["lineage", "--help"], ["--version"], ["frobnicate"]])
+def test_help_imports_no_database(argv: list[str]) -> None:
+    imported = imported_by(*argv, environ={})
+
+    assert imported & {*HEAVY, *(("sqlalchemy", "orjson", "msgspec") if argv[0] != "lineage" else ())} == set()
+
+
+@pytest.mark.parametrize(
+    "argv", [["lineage", "bank.a"], ["versions", "bank.a", "--weak"], ["names"], ["expire", "bank.a"]]
+)
+def test_an_answer_imports_only_what_it_needs(argv: list[str], sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    store(engine, [event("START", inputs=[dataset("bank.a")])])
+    engine.dispose()
+
+    imported = imported_by(*argv, environ={"STRANDLINE_DATABASE_URL": sqlite_url})
+
+    assert imported & set(HEAVY) == set()
+    assert "sqlalchemy" in imported
+
+
+def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lineage"], {}) == 2
+
+    assert capsys.readouterr().err == (
+        "strandline lineage: the following arguments are required: node (strandline lineage --help)\n"
+    )
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["-h", "lineage"]])
+def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv, {}) == 0
+
+    words = capsys.readouterr().out.split()
+    assert [name for name in COMMANDS if name not in words] == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"serve", "consume", "demo"}))
+def test_every_answer_comes_as_json_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([name, *(["list"] if name == "keys" else []), "--help"], {})
+
+    assert " --json " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("argv", [[], ["frob"], ["--frob", "lineage"], ["--", "lineage", "x"]])
+def test_what_is_no_command_is_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv, {}) == 2
+
+    err = capsys.readouterr().err
+    assert (err.startswith("strandline: "), err.count("\n")) == (True, 1)
+
+
+def test_the_newest_revision_is_read_from_the_names_of_the_files() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    chain = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+
+    assert revisions() == chain[::-1]
+
+
+def test_a_table_without_snapshots_has_nothing_to_expire(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = make_engine(sqlite_url)
+    store(engine, [event("COMPLETE", outputs=[dataset("bank.a")])])
+    engine.dispose()
+
+    assert main(["expire", "bank.a"], {"STRANDLINE_DATABASE_URL": sqlite_url}) == 0
+    assert capsys.readouterr().out == "bank.a: no snapshot of it is known, so there is nothing to expire\n"
+    assert main(["expire", "bank.a", "--json"], {"STRANDLINE_DATABASE_URL": sqlite_url}) == 0
+    assert json.loads(capsys.readouterr().out) == {"table": "bank.a", "expirable": [], "kept": []}
+
+
+@pytest.fixture
+def empty_postgres(postgres_server: Callable[[str], str]) -> Iterator[str]:
+    """The URL of a PostgreSQL database without any table."""
+    name = f"empty_{uuid4().hex[:12]}"
+    sql(postgres_server("postgres"), f"CREATE DATABASE {name}")
+    yield postgres_server(name)
+    sql(postgres_server("postgres"), f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.mark.postgres
+def test_an_empty_postgresql_gets_its_tables(empty_postgres: str, capsys: pytest.CaptureFixture[str]) -> None:
+    environ = {"STRANDLINE_DATABASE_URL": empty_postgres}
+    assert main(["names"], environ) == 1
+    assert " is empty: nothing was collected there yet (strandline serve makes its tables)" in capsys.readouterr().err
+
+    assert main(["keys", "add", "somebody", *READER], environ) == 0
+
+    assert main(["names"], environ) == 0
+
+
+@pytest.mark.postgres
+def test_a_database_of_somebody_else_is_left_alone(empty_postgres: str, capsys: pytest.CaptureFixture[str]) -> None:
+    environ = {"STRANDLINE_DATABASE_URL": empty_postgres}
+    sql(empty_postgres, "CREATE TABLE orders (id integer)")
+
+    assert main(["keys", "add", "somebody", *READER], environ) == 1
+    assert capsys.readouterr().err.endswith(" has tables, and none of Strandline's: strandline migrate adds them\n")
+
+    assert main(["migrate"], environ) == 0
+    assert main(["keys", "add", "somebody", *READER], environ) == 0
+
+
+@pytest.mark.parametrize("command", [["lineage", "a\udcff"], ["late", "a\udcff"]])
+def test_an_argument_that_is_no_text_is_refused_in_a_line(
+    command: list[str], sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bytes that are not UTF-8 come from the shell as lone surrogates."""
+    assert main([*command, "--database-url", sqlite_url], {}) == 2
+
+    assert capsys.readouterr().err == "strandline: not UTF-8: 'a\\udcff'\n"
+
+
+def test_a_terminal_that_has_no_lines_to_draw_with_still_gets_its_answer(sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    store(engine, [event("COMPLETE", 1, "job", 0, inputs=[dataset("a")], outputs=[dataset("b")])])
+    engine.dispose()
+    command = [sys.executable, "-m", "strandline", "lineage", "b", "--direction", "upstream"]
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii", "STRANDLINE_DATABASE_URL": sqlite_url}
+
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
+
+    assert "?? job job" in done.stdout

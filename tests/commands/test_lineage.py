@@ -1,0 +1,390 @@
+"""`strandline lineage`: what a person sees."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.servers import serving
+from strandline.cli import main
+from strandline.cli.commands.lineage import report
+from strandline.store.sql.engine import make_engine
+from worlds.scenarios.bank import FACET, bank, run_id
+from worlds.scenarios.plain import dataset, parent, run
+from worlds.scenarios.taking import fill
+
+Run = Callable[..., tuple[int, str, str]]
+
+BOTH = """\
+What lake.bank.balance is made from:
+lake.bank.balance
+└─ job bank_balance  COMPLETE 2026-11-20 12:00:21
+   ├─ lake.bank.credits
+   │  └─ job bank_credits  COMPLETE 2026-11-20 12:00:21
+   │     └─ lake.bank.transfers
+   │        └─ job bank_ingest  COMPLETE 2026-11-20 12:00:21
+   └─ lake.bank.debits
+      └─ job bank_debits  COMPLETE 2026-11-20 12:00:21
+         └─ lake.bank.transfers  ... (see above)
+
+What is made from lake.bank.balance:
+lake.bank.balance
+└─ job bank_report  COMPLETE 2026-11-20 12:00:24
+   └─ lake.bank.report
+"""
+SNAPSHOTS = """\
+What lake.bank.balance @ 410 is made from:
+lake.bank.balance @ 410  barrier 10  by bank_balance
+├─ lake.bank.credits @ 210  barrier 10  by bank_credits
+│  └─ lake.bank.transfers @ 110  barrier 10  by bank_ingest
+└─ lake.bank.debits @ 310  barrier 10  by bank_debits
+   └─ lake.bank.transfers @ 110  barrier 10  by bank_ingest
+
+What is made from lake.bank.balance @ 410:
+lake.bank.balance @ 410  barrier 10  by bank_balance
+└─ lake.bank.report @ 501  by bank_report
+"""
+
+
+@pytest.fixture
+def lineage(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Run:
+    """Runs the command on a database with the bank."""
+    monkeypatch.chdir(tmp_path)  # no .env of this folder
+    engine = make_engine(sqlite_url)
+    fill(engine, bank())
+    engine.dispose()
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        code = main(["lineage", *argv], {"STRANDLINE_DATABASE_URL": sqlite_url})
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_a_short_name_is_enough(lineage: Run) -> None:
+    assert lineage("bank.balance") == (0, BOTH, "")
+    assert lineage("lake.bank.balance") == (0, BOTH, "")
+    assert lineage("dataset:file:/lake/bank/balance") == (0, BOTH, "")
+
+
+def test_snapshots_are_shown_if_asked(lineage: Run) -> None:
+    assert lineage("bank.balance", "--snapshots") == (0, f"{BOTH}\n{SNAPSHOTS}", "")
+
+
+def test_what_the_newest_run_did_not_touch_says_so(lineage: Run, sqlite_url: str) -> None:
+    """One INSERT from each of two tables, under one name."""
+    engine = make_engine(sqlite_url)
+    fill(
+        engine, [run("COMPLETE", 1, "etl", ["eu"], ["daily"]), run("COMPLETE", 2, "etl", ["us"], ["daily"], run_id="2")]
+    )
+    engine.dispose()
+
+    code, out, _ = lineage("daily", "--direction", "upstream")
+
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "What daily is made from:",
+            "daily",
+            "└─ job etl  COMPLETE 2026-11-20 12:00:02",
+            "   ├─ eu  (not in the newest run: in 1 of 2, last 2026-11-20 12:00:01)",
+            "   └─ us",
+        ],
+    )
+    assert "eu" not in lineage("daily", "--state", "newest")[1]
+
+
+def test_a_failure_is_shown_with_its_reason_and_with_what_it_is_part_of(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    error = {"errorMessage": {"message": "disk full\n\tat Disk.java", "programmingLanguage": "JAVA"}}
+    fill(
+        engine, [run("COMPLETE", 3, "app"), run("FAIL", 2, "app.load", ["eu"], ["daily"], of_run=parent("app") | error)]
+    )
+    engine.dispose()
+
+    assert "└─ job app.load  FAIL 2026-11-20 12:00:02: disk full" in lineage("eu")[1].splitlines()
+    assert lineage("app", "--direction", "upstream")[1].splitlines()[1:] == [
+        "job app  COMPLETE 2026-11-20 12:00:03  (1 below it failed)",
+        "└─ eu",
+    ]
+    assert "app.load" not in lineage("daily")[1]  # a statement that failed has made nothing
+
+
+def test_a_name_that_several_have_is_refused_with_all_of_them(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    fill(engine, [run("COMPLETE", 1, "bank_balance", [], [{"namespace": "pg", "name": "balance"}])])
+    engine.dispose()
+
+    assert lineage("balance") == (
+        1,
+        "",
+        "strandline: several are called 'balance': say which: dataset:file:/lake/bank/balance, dataset:pg:balance\n",
+    )
+
+
+def test_an_unknown_name_is_refused_with_what_is_like_it(lineage: Run) -> None:
+    code, out, err = lineage("bank.balence")
+
+    assert (code, out) == (1, "")
+    assert err == (
+        "strandline: unknown dataset or job: 'bank.balence'; "
+        "did you mean job:bank:bank_balance, dataset:file:/lake/bank/balance?\n"
+    )
+
+
+def test_a_name_is_found_in_any_case(lineage: Run) -> None:
+    assert lineage("BANK.Balance") == (0, BOTH, "")
+    assert lineage("dataset:FILE:/Lake/bank/balance") == (0, BOTH, "")
+
+
+def test_the_half_of_the_answer_that_is_empty_is_not_shown(lineage: Run) -> None:
+    _, out, _ = lineage("bank.report", "--depth", "1")
+    _, columns, _ = lineage("bank.report", "--granularity", "column", "--depth", "1")
+
+    assert [line for line in out.splitlines() if line.startswith("What")] == ["What lake.bank.report is made from:"]
+    assert [line for line in columns.splitlines() if line.startswith("What")] == ["What the columns are made from:"]
+
+
+def test_an_unknown_snapshot_is_refused(lineage: Run) -> None:
+    code, _, err = lineage("bank.balance", "--snapshot", "9")
+
+    assert code == 1
+    assert err.startswith("strandline: unknown snapshot of dataset:file:/lake/bank/balance: 9; did you mean 410, ")
+
+
+def test_columns_show_their_expressions(lineage: Run) -> None:
+    code, out, _ = lineage("bank.debits", "--granularity", "column", "--direction", "upstream")
+
+    assert (code, out) == (
+        0,
+        (
+            "What the columns are made from:\n"
+            "lake.bank.debits.account\n"
+            "└─ lake.bank.transfers.payer  by bank_debits\n"
+            "lake.bank.debits.amount\n"
+            "└─ lake.bank.transfers.amount  = (- amount)  by bank_debits\n"
+        ),
+    )
+
+
+def test_a_step_without_columns_says_that_it_cannot_be_followed(lineage: Run) -> None:
+    argv = ("bank.balance", "--granularity", "column", "--direction", "upstream")
+    _, out, _ = lineage(*argv)
+    edges = json.loads(lineage(*argv, "--json")[1])["edges"]
+
+    lines = out.splitlines()
+    assert "├─ lake.bank.credits  by bank_balance  (not followable here)" in lines
+    assert "│  ├─ lake.bank.transfers.amount  by bank_credits" in lines
+    assert {(edge["job"], edge["opaque"]) for edge in edges} == {
+        ("job:bank:bank_balance", True),
+        ("job:bank:bank_credits", False),
+        ("job:bank:bank_debits", False),
+    }
+
+
+def test_steps_that_cannot_be_followed_are_named_as_the_producer_names_them(lineage: Run, sqlite_url: str) -> None:
+    """Of each run that is known, whatever else could not be read; not of a job whose columns are stated."""
+    engine = make_engine(sqlite_url)
+    for number, task in enumerate(("MapInPandas", "LogicalRDD")):
+        errors = [{"errorMessage": f"{task}: what its rows are made of is not known", "task": task}, {"task": 7}, None]
+        facet = {"extractionError": FACET | {"totalTasks": 3, "failedTasks": 3, "errors": errors}}
+        fill(engine, [run("COMPLETE", number, "score", ["a"], ["b"], run_id=str(number), of_run=facet)])
+    engine.dispose()
+    argv = ("b", "--granularity", "column", "--direction", "upstream")
+
+    _, out, _ = lineage(*argv)
+    (edge,) = json.loads(lineage(*argv, "--json")[1])["edges"]
+
+    assert out.splitlines()[-1] == "└─ a  by score  (not followable here: LogicalRDD, MapInPandas)"
+    assert edge["opaqueSteps"] == ["LogicalRDD", "MapInPandas"]
+
+
+def test_columns_that_come_from_each_other_are_each_expanded_once(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten columns, each made of all of them in two ways: a line for each edge, however the ways cross."""
+    names = [f"c{number}" for number in range(10)]
+    kinds = [{"type": kind} for kind in ("DIRECT", "INDIRECT")]
+    origins = [{"namespace": "db", "name": "t", "field": name, "transformations": kinds} for name in names]
+    facet = FACET | {"fields": {name: {"inputFields": origins} for name in names}}
+    engine = make_engine(sqlite_url)
+    fill(engine, [run("COMPLETE", 1, "mix", ["t"], [dataset("t", columnLineage=facet)])])
+    engine.dispose()
+
+    argv = ["lineage", "t", "--granularity", "column", "--direction", "upstream", "--database-url", sqlite_url]
+    assert main(argv, {}) == 0
+
+    assert len(capsys.readouterr().out.splitlines()) <= 2 + len(names) + 2 * len(names) ** 2
+
+
+def test_a_depth_that_cuts_something_off_says_so(lineage: Run) -> None:
+    _, out, _ = lineage("bank.balance", "--depth", "1", "--direction", "upstream")
+
+    assert out.splitlines()[-1] == "(there is more behind, at least 3 nodes: a greater --depth shows it)"
+
+
+@pytest.mark.parametrize("granularity", ["table", "column"])
+def test_a_depth_of_nothing_says_not_that_there_is_nothing(lineage: Run, granularity: str) -> None:
+    _, out, _ = lineage("bank.balance", "--depth", "0", "--granularity", granularity)
+
+    assert "nothing that is known" not in out
+    assert out.splitlines()[0].startswith("lake.bank.balance")
+    assert out.splitlines()[-1] == "(there is more behind, at least 5 nodes: a greater --depth shows it)"
+
+
+def test_a_root_has_nothing_that_is_known_above_its_job(lineage: Run) -> None:
+    _, out, _ = lineage("bank.report", "--direction", "downstream")
+
+    assert out == "What is made from lake.bank.report:\nlake.bank.report\n└─ nothing that is known\n"
+
+
+def test_json_is_what_the_api_answers(lineage: Run) -> None:
+    code, out, _ = lineage("bank.balance", "--json", "--snapshots")
+
+    assert code == 0
+    assert sorted(json.loads(out)) == ["lineage", "snapshots"]
+    assert json.loads(out)["lineage"]["nodes"][0]["id"] == "dataset:file:/lake/bank/balance"
+
+
+def test_a_running_collector_says_the_same(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    with serving(engine) as address:
+        asked = lineage("bank.balance", "--snapshots", "--url", address)
+        unknown = lineage("bank.balence", "--url", address)
+    engine.dispose()
+
+    assert asked == (0, f"{BOTH}\n{SNAPSHOTS}", "")
+    assert unknown[0] == 1
+    assert unknown[2].endswith("did you mean job:bank:bank_balance, dataset:file:/lake/bank/balance?\n")
+
+
+def test_a_collector_that_is_not_there_is_said_in_one_line(lineage: Run) -> None:
+    code, out, err = lineage("bank.balance", "--url", "http://127.0.0.1:1")
+
+    assert (code, out) == (1, "")
+    assert err.startswith("strandline: cannot ask the collector at http://127.0.0.1:1: ")
+    assert err.count("\n") == 1
+
+
+def test_other_commands_can_print_the_same_report(engine: Engine) -> None:
+    fill(engine, bank())
+
+    assert report(engine, "bank.balance") == f"{BOTH}\n{SNAPSHOTS}".rstrip()
+
+
+def test_one_column_alone(lineage: Run) -> None:
+    _, out, _ = lineage("bank.debits", "--granularity", "column", "--column", "amount", "--direction", "upstream")
+
+    assert out.splitlines()[1:] == [
+        "lake.bank.debits.amount",
+        "└─ lake.bank.transfers.amount  = (- amount)  by bank_debits",
+    ]
+
+
+def test_the_past_is_shown_as_it_was(lineage: Run) -> None:
+    _, out, _ = lineage("bank.balance", "--direction", "downstream", "--as-of", "2026-11-20T12:00:21.5Z")
+
+    assert out == "What is made from lake.bank.balance:\nlake.bank.balance\n└─ nothing that is known\n"
+    assert lineage("bank.balance", "--direction", "downstream", "--as-of", "9000d") == (0, out, "")  # before all events
+
+
+def test_the_snapshot_of_the_past_is_the_newest_of_then(lineage: Run) -> None:
+    _, out, _ = lineage("bank.credits", "--direction", "upstream", "--snapshots", "--as-of", "2026-11-20T12:00:08.5Z")
+
+    assert out.splitlines()[-2:] == [
+        "lake.bank.credits @ 204  barrier 4  by bank_credits",
+        "└─ lake.bank.transfers @ 104  barrier 4  by bank_ingest",
+    ]
+
+
+def test_a_compacted_snapshot_stands_on_the_one_whose_rows_it_shows(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    compacted = {"snapshotId": "411", "parentSnapshotId": "410", "operation": "replace"}
+    read = {
+        "namespace": "file",
+        "name": "/lake/bank/balance",
+        "inputFacets": {"strandline_snapshot": FACET | compacted},
+    }
+    made = dataset("late") | {"outputFacets": {"strandline_snapshot": FACET | {"snapshotId": "7"}}}
+    fill(engine, [run("COMPLETE", 40, "late", [read], [made])])
+    engine.dispose()
+
+    _, out, _ = lineage("bank.balance", "--snapshot", "411")
+
+    title = "What lake.bank.balance @ 411 is made from:"
+    up, down = out[out.index(title) :].split("\n\n")
+    assert up.splitlines()[1:4] == [
+        "lake.bank.balance @ 411  the rows of 410",
+        "└─ lake.bank.balance @ 410  barrier 10  by bank_balance",
+        "   ├─ lake.bank.credits @ 210  barrier 10  by bank_credits",
+    ]
+    assert down.splitlines()[1:] == ["lake.bank.balance @ 411  the rows of 410", "└─ late @ 7  by late"]
+
+
+def test_a_run_stands_on_runs(lineage: Run) -> None:
+    code, out, _ = lineage(f"run:{run_id('credits')}")
+
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            f"What {run_id('credits')} stands on:",
+            f"run {run_id('credits')} of bank_credits  COMPLETE 2026-11-20 12:00:21",
+            f"└─ run {run_id('ingest')} of bank_ingest  COMPLETE 2026-11-20 12:00:21  (/lake/bank/transfers @ 110)",
+        ],
+    )
+    assert lineage(f"run:{run_id('credits')}", "--format", "mermaid")[1].startswith("flowchart LR")
+    assert json.loads(lineage(f"run:{run_id('credits')}", "--depth", "0", "--json")[1])["truncatedBy"] == "depth"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("run:1",), "strandline lineage: a run is asked for alone\n"),
+        (("--column", "amount"), "strandline lineage: --column needs --granularity column\n"),
+        (
+            ("--granularity", "column", "--collapse", "root"),
+            "strandline lineage: --collapse needs --granularity table\n",
+        ),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(lineage: Run, arguments: tuple[str, ...], fault: str) -> None:
+    assert lineage("bank.debits", *arguments) == (2, "", fault)
+
+
+@pytest.mark.parametrize("arguments", [("--depth", "-1"), ("--limit", "many"), ("--as-of", "monthly")])
+def test_an_argument_that_cannot_be_read_is_used_wrongly(lineage: Run, arguments: tuple[str, ...]) -> None:
+    code, out, err = lineage("bank.debits", *arguments)
+
+    assert (code, out) == (2, "")
+    assert f"argument {arguments[0]}: {arguments[1]} is not a " in err
+
+
+def test_a_database_that_nobody_collected_into_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["lineage", "t"], {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"})
+
+    assert (code, capsys.readouterr().err) == (
+        1,
+        (
+            f"strandline: there is no database {tmp_path}/new.db yet: "
+            "strandline serve makes it, --database-url names another\n"
+        ),
+    )
+
+
+def test_the_address_of_a_warehouse_is_no_catalog_s_name(lineage: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    other = {"namespace": "file:/warehouse", "name": "shop.loans", "type": "TABLE"}
+    loans = {"namespace": "file", "name": "/warehouse/shop/loans"}
+    loans["facets"] = {"symlinks": FACET | {"identifiers": [other]}}  # type: ignore[assignment]
+    fill(engine, [run("COMPLETE", 7, "loans", [], [loans])])
+    engine.dispose()
+
+    whole, short = (lineage(name)[1] for name in ("file:/warehouse.shop.loans", "shop.loans"))
+
+    assert whole == short
+    assert "What shop.loans is made from:\nshop.loans\n" in short

@@ -1,0 +1,245 @@
+"""`strandline jobs`, `datasets`, `runs` and `search`: the same rows as text, on a terminal, as JSON and from a collector."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from fixtures.servers import serving
+from strandline.cli import main
+from strandline.store.sql.engine import make_engine
+from worlds.builders import NOON, Json, dataset, event, run_id, store
+
+Run = Callable[..., tuple[int, str, str]]
+ERROR = {"errorMessage": {"message": "Division by zero\n  at line 3", "programmingLanguage": "JAVA"}}
+
+
+def events() -> list[Json]:
+    """One job that fails, one that has written a table."""
+    columns = {"fields": [{"name": "amount"}]}
+    return [
+        event("START", 1, "load", 0),
+        event("FAIL", 1, "load", 60, facets=ERROR),
+        event("COMPLETE", 2, "daily", 30, outputs=[dataset("bank.daily", schema=columns)]),
+    ]
+
+
+@pytest.fixture
+def cli(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command on a database with these events."""
+    engine = make_engine(sqlite_url)
+    store(engine, events(), NOON)
+    engine.dispose()
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        code = main(argv, {"STRANDLINE_DATABASE_URL": sqlite_url})
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_lists_are_plain_tables(cli: Run) -> None:
+    assert cli("jobs") == (
+        0,
+        (
+            "STATE     STARTED              ENDED                JOB    NAMESPACE  REASON\n"
+            "COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  daily  tests      -\n"
+            "FAIL      2026-11-20 12:00:00  2026-11-20 12:01:00  load   tests      Division by zero\n"
+        ),
+        "",
+    )
+    assert cli("datasets") == (
+        0,
+        (
+            "DATASET     WRITTEN BY  STATE     ENDED                NAMESPACE\n"
+            "bank.daily  daily       COMPLETE  2026-11-20 12:00:30  hive://lake\n"
+        ),
+        "",
+    )
+    assert cli("runs", "DAILY") == (
+        0,
+        (
+            "STATE     STARTED              ENDED                JOB    RUN\n"
+            f"COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  daily  {run_id(2)}\n"
+        ),
+        "",
+    )
+    assert cli("search", "Amount") == (
+        0,
+        "KIND   FOUND       IN              NAMESPACE\ntable  bank.daily  column: amount  hive://lake\n",
+        "",
+    )
+
+
+def test_an_application_that_is_complete_says_that_a_run_below_it_failed(cli: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    above = {"parent": {"run": {"runId": run_id(3)}, "job": {"namespace": "tests", "name": "app"}}}
+    store(engine, [event("COMPLETE", 3, "app", 90), event("FAIL", 4, "app.load", 80, facets=above),
+                   event("ABORT", 5, "app.stopped", 80, facets=above)], NOON)  # fmt: skip
+    engine.dispose()
+
+    (line,) = [line for line in cli("jobs")[1].splitlines() if " app " in line]
+    assert (line.split()[0], line.rpartition("tests")[2].strip()) == ("COMPLETE", "1 below it failed")
+
+
+def test_lists_are_cut_where_asked_and_say_so(cli: Run) -> None:
+    _, out, _ = cli("jobs", "--limit", "1")
+
+    assert out.splitlines()[1:] == [
+        "COMPLETE  2026-11-20 12:00:30  2026-11-20 12:00:30  daily  tests",
+        "(the first 1; a greater --limit shows more)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "jobs"),
+    [
+        (["--failed"], ["load"]),
+        (["--state", "fail,complete"], ["daily", "load"]),
+        (["--failed", "--since", "2026-11-20T12:01:00Z", "--until", "2026-11-20T12:01:01Z"], ["load"]),
+        (["--failed", "--until", "2026-11-20"], []),
+        (["--namespace", "elsewhere"], []),
+        (["--as-of", "2026-11-20T12:00:10Z"], ["load"]),
+        (["--as-of", "2026-11-20T12:00:30Z", "--state", "running"], ["load"]),
+        (["--as-of", "2026-11-20T12:00:30Z", "--failed"], []),
+        (["--as-of", "2026-11-20T11:00:00Z"], []),
+    ],
+)
+def test_filters_are_those_of_the_api(cli: Run, sqlite_url: str, argv: list[str], jobs: list[str]) -> None:
+    engine = make_engine(sqlite_url)
+    with serving(engine) as address:
+        served = json.loads(cli("jobs", "--json", "--url", address, *argv)[1])
+    engine.dispose()
+
+    assert [one["name"] for one in json.loads(cli("jobs", "--json", *argv)[1])["items"]] == jobs
+    assert [one["name"] for one in served["items"]] == jobs
+    assert [one["job"]["name"] for one in json.loads(cli("runs", "--json", *argv)[1])["items"]] == sorted(jobs)[::-1]
+
+
+def test_a_collector_lists_the_same(cli: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    with serving(engine) as address:
+        for argv in (["jobs"], ["datasets", "--failed"], ["runs", "load"], ["search", "a"], ["search", "a", "--json"]):
+            assert cli(*argv, "--url", address) == cli(*argv)
+    engine.dispose()
+
+
+def test_an_empty_list_says_so_in_words(cli: Run) -> None:
+    assert cli("runs", "--state", "lost") == (0, "no run matches\n", "")
+    assert cli("search", "nowhere") == (0, "no name, run, tag, column or SQL text matches\n", "")
+
+
+def test_what_cannot_be_asked_is_one_line(cli: Run) -> None:
+    code, out, err = cli("jobs", "--state", "broken")
+
+    assert (code, out) == (2, "")
+    assert err == (
+        "strandline jobs: argument --state: broken is not one of START, RUNNING, COMPLETE, FAIL, ABORT, LOST, "
+        "or several of them with commas (strandline jobs --help)\n"
+    )
+    assert cli("runs", "dail") == (1, "", "strandline: unknown job: 'dail'; did you mean job:tests:daily?\n")
+
+
+def test_a_terminal_sees_colours_and_a_pipe_does_not(cli: Run, sqlite_url: str) -> None:
+    piped = subprocess.run(JOBS, capture_output=True, env=environ_of(sqlite_url, 200), check=True).stdout
+
+    assert "\x1b[1;31mFAIL\x1b[0m" in on_a_terminal(sqlite_url, 200)
+    assert b"\x1b" not in piped
+
+
+def test_a_narrow_terminal_sees_names_whole(cli: Run, sqlite_url: str) -> None:
+    assert "load   tests      Division by zero" in on_a_terminal(sqlite_url, 40)
+
+
+JOBS = [sys.executable, "-m", "strandline", "jobs"]
+
+
+def environ_of(url: str, columns: int) -> dict[str, str]:
+    known = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    return known | {"STRANDLINE_DATABASE_URL": url, "TERM": "xterm-256color", "COLUMNS": str(columns)}
+
+
+def on_a_terminal(url: str, columns: int) -> str:
+    """What `strandline jobs` shows on a terminal of this width."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(JOBS, stdout=slave, env=environ_of(url, columns)) as process:
+        os.close(slave)
+        shown = b""
+        while piece := read(master):
+            shown += piece
+        process.wait(60)
+    os.close(master)
+    return shown.decode()
+
+
+def read(terminal: int) -> bytes:
+    """What comes next; nothing at the end, which Linux says with an error."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
+
+
+def lines_of(text: str) -> list[dict[str, str]]:
+    """The lines of a CSV by their columns."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(
+    ("argv", "column", "values"),
+    [
+        (["jobs"], "name", ["daily", "load"]),
+        (["jobs"], "newestRun.error", ["", "Division by zero"]),
+        (["datasets"], "newestWrite.job.name", ["daily"]),
+        (["runs", "load"], "runId", [run_id(1)]),
+        (["search", "Amount"], "id", ["dataset:hive://lake:bank.daily"]),
+        (["events", "--job", "load"], "event.eventType", ["FAIL", "START"]),
+        (["names"], "name", []),
+        (["keys", "list"], "name", ["reader"]),
+        (["catalog-options", "lake", "data-lineage=false"], "key", ["data-lineage"]),
+        (["refused"], "list", []),
+        (["exports"], "name", []),
+    ],
+)
+def test_every_list_is_csv(cli: Run, argv: list[str], column: str, values: list[str]) -> None:
+    cli("keys", "add", "reader", "--scope", "read", "--namespace", "*")
+
+    code, text, errors = cli(*argv, "--csv")
+
+    assert (code, errors) == (0, "")
+    assert [line[column] for line in lines_of(text)] == values
+    assert cli(*argv, "--format", "csv") == (code, text, errors)
+    assert cli(*argv, "--format", "json") == cli(*argv, "--json")
+
+
+def test_csv_of_a_part_of_a_list_says_so_beside_it(cli: Run) -> None:
+    code, text, errors = cli("jobs", "--limit", "1", "--csv")
+
+    assert (code, [line["name"] for line in lines_of(text)]) == (0, ["daily"])
+    assert errors == "strandline: the first 1; a greater --limit shows more\n"
+
+
+def test_csv_is_the_same_from_a_collector(cli: Run, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    with serving(engine) as address:
+        for argv in (["jobs"], ["datasets"], ["runs"], ["search", "a"], ["events"]):
+            assert cli(*argv, "--csv", "--url", address) == cli(*argv, "--csv")
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [("search", ""), ("runs", ""), ("events", "--job", ""), ("events", "--run", ""), ("events", "--dataset", "")],
+)
+def test_an_empty_name_is_not_everything(cli: Run, argv: tuple[str, ...]) -> None:
+    code, text, errors = cli(*argv)
+
+    assert (code, text) == (2, "")
+    assert "is empty" in errors

@@ -1,0 +1,86 @@
+"""`strandline names`: tried first, then applied, and from then on every writer names by it."""
+
+import json
+
+import pytest
+from sqlalchemy import Engine
+
+from strandline.cli import main
+from strandline.store.sql.engine import make_engine
+from worlds.builders import dataset, event, live, rows, store
+
+DATES = r"(/\d{4}-\d\d-\d\d)$"
+
+
+def names(engine: Engine, *argv: str) -> int:
+    url = engine.url.render_as_string(hide_password=False)
+    return main(["names", *argv], {"STRANDLINE_DATABASE_URL": url})
+
+
+def of_day(run: int, day: str) -> dict[str, object]:
+    return event("START", run, f"job{run}", inputs=[dataset(f"/lake/t/{day}", "s3a://lake")])
+
+
+def test_parts_are_stripped_from_old_names_and_from_new_ones(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(engine, [of_day(1, "2026-11-20")])
+
+    assert names(engine, "strip", DATES) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "s3a://lake /lake/t/2026-11-20 -> /lake/t",
+        "nothing is changed yet: say --apply",
+    ]
+    assert live(engine) == {"job1": ["< /lake/t/2026-11-20"]}
+
+    assert names(engine, "strip", "--apply", "--json", DATES) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "applied": True,
+        "datasets": [{"namespace": "s3a://lake", "name": "/lake/t/2026-11-20", "becomes": "/lake/t"}],
+    }
+    assert names(engine, "strip", DATES) == 0
+    assert capsys.readouterr().out.splitlines() == ["no dataset changes its name"]
+    store(engine, [of_day(2, "2026-11-21")])
+
+    assert live(engine) == {"job1": ["< /lake/t"], "job2": ["< /lake/t"]}
+    assert rows(engine, "SELECT name FROM datasets") == [("/lake/t",), ("/lake/t/2026-11-20",)]
+
+
+def test_two_names_are_joined(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    store(engine, [of_day(1, "x"), event("START", 3, "job3", outputs=[dataset("/copy", "file")])])
+
+    assert names(engine, "join", "s3a://lake", "/lake/t/x", "file", "/copy") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing is changed yet: say --apply"
+    assert names(engine, "join", "--apply", "s3a://lake", "/lake/t/x", "file", "/copy") == 0
+
+    assert rows(engine, "SELECT count(DISTINCT canonical_id) FROM datasets") == [(1,)]
+    assert live(engine) == {"job1": ["< /copy"], "job3": ["> /copy"]}
+
+
+def test_a_pattern_that_is_none_is_refused(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = make_engine(sqlite_url)
+
+    assert names(engine, "strip", "(") == 1
+    assert capsys.readouterr().err.startswith("strandline: no regular expression: '('")
+    engine.dispose()
+
+
+def test_without_more_words_it_lists_what_is_joined(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    store(engine, [of_day(1, "2026-11-20"), event("START", 3, "job3", outputs=[dataset("/copy", "file")])])
+    assert names(engine) == 0
+    assert capsys.readouterr().out.startswith("every dataset has one name; ")
+
+    names(engine, "strip", "--apply", DATES)
+    names(engine, "join", "--apply", "s3a://lake", "/lake/t", "file", "/copy")
+    capsys.readouterr()
+    assert names(engine) == 0
+
+    assert capsys.readouterr().out.splitlines() == [
+        r"stripped from paths: (/\d{4}-\d\d-\d\d)$",
+        "file /copy",
+        "  also s3a://lake /lake/t  (joined by hand, pattern)",
+        "  also s3a://lake /lake/t/2026-11-20  (pattern)",
+    ]
+    assert names(engine, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["patterns"], [one["name"] for one in answer["datasets"]]) == ([DATES], ["/copy"])

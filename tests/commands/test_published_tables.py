@@ -1,0 +1,155 @@
+"""`strandline tables publish`: what pyiceberg reads afterwards is what the store has."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.versions_server.events import committed, ended, started
+from fixtures.versions_server.server import running
+from strandline.cli import main
+from strandline.execution import published_tables
+from strandline.execution.iceberg_tables import PUBLISHED
+from strandline.store.catalog.proposal_tables import TABLES, WITH_HISTORY, rows_of
+from strandline.store.sql.engine import make_engine
+
+pytest.importorskip("pyiceberg")
+
+EVENTS = [
+    started("ETL 1", 0, ["db.t2", "db.t3"], ["db.t5"], domain="lake"),
+    committed("ETL 1", 1, 1, {"db.t2": "13", "db.t3": "12"}, {"db.t5": "9007199254740993"}, domain="lake"),
+    started("ended", 5, ["db.t5"], ["db.t6"], domain="lake"),
+    committed("ended", 6, 1, {"db.t5": "9007199254740993"}, {"db.t6": "none of 64 bits"}, domain="lake"),
+    ended("ended", 10),
+]
+EVERY = {name: (name, False) for name in TABLES} | {named: (name, True) for name, named in WITH_HISTORY.items()}
+Publish = Callable[..., str]
+
+
+@pytest.fixture
+def properties(tmp_path: Path) -> list[str]:
+    """A catalog `lake` of pyiceberg, on SQLite."""
+    given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+    return [word for key, value in given.items() for word in ("--catalog-property", f"lake.{key}={value}")]
+
+
+@pytest.fixture
+def lake(properties: list[str]) -> Any:
+    """The catalog itself."""
+    from pyiceberg.catalog import load_catalog
+
+    return load_catalog("lake", **dict(one.removeprefix("lake.").split("=", 1) for one in properties[1::2]))
+
+
+@pytest.fixture
+def publish(database_url: str, properties: list[str], capsys: pytest.CaptureFixture[str]) -> Iterator[Publish]:
+    """Runs the command on a store in which two jobs have been; what it prints."""
+    engine = make_engine(database_url)
+    with running(engine) as server:
+        server.post(*EVENTS)
+
+    def run(*more: str, catalog: str = "lake", code: int = 0) -> str:
+        command = ["tables", "publish", "--catalog", catalog, *properties, "--database-url", database_url, *more]
+        assert main(command, {}) == code
+        said = capsys.readouterr()
+        return said.out or said.err
+
+    yield run
+    engine.dispose()
+
+
+def there(lake: Any, name: str) -> list[dict[str, Any]]:
+    """The rows of a published table, ids and times as the store's rows have them."""
+    rows = lake.load_table(f"strandline.{name}").scan().to_arrow().to_pylist()
+    return sorted((dict(zip(row, map(as_text, row.values()), strict=True)) for row in rows), key=repr)
+
+
+def as_text(value: Any) -> str | None:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds")
+    return None if value is None else str(value)
+
+
+def stored(database_url: str, table: str, history: bool) -> list[dict[str, Any]]:
+    engine = make_engine(database_url)
+    with engine.connect() as connection:
+        rows = [
+            {key: as_text(instant(key, value)) for key, value in row.items()}
+            for row in rows_of(connection, table, history=history)
+        ]
+    engine.dispose()
+    for row in rows:
+        if row.get("snapshot_id") == "none of 64 bits":
+            row["snapshot_id"] = None
+    return sorted(rows, key=repr)
+
+
+def instant(key: str, value: Any) -> Any:
+    return datetime.fromisoformat(value) if key.startswith("valid_") and value else value
+
+
+def test_each_table_is_published_with_the_rows_of_the_store(publish: Publish, lake: Any, database_url: str) -> None:
+    told = json.loads(publish("--json"))
+
+    wanted = {name: stored(database_url, table, history) for name, (table, history) in EVERY.items()}
+    assert {name: there(lake, name) for name in EVERY} == wanted
+    assert {one["table"]: one["rows"] for one in told} == {
+        f"lake.strandline.{name}": len(rows) for name, rows in wanted.items()
+    }
+    assert sum(map(len, wanted.values())) > 10
+    (made,) = lake.load_table("strandline.sink_snapshot_lineage").scan("job = 'ETL 1'").to_arrow().to_pylist()
+    assert (made["snapshot_id"], made["barrier_id"]) == (9007199254740993, 1)
+
+
+def test_what_is_published_again_replaces_what_was(
+    publish: Publish, lake: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish()
+    engine = make_engine(database_url)
+    with running(engine) as server:
+        server.post(started("new", 20, ["db.t2"], ["db.t8"], domain=None), ended("ETL 1", 30))
+    engine.dispose()
+    monkeypatch.setattr(published_tables, "ROWS_AT_ONCE", 1)
+    lines = publish().splitlines()
+
+    assert "lake.strandline.sink_job_lineage  1 row" in lines
+    assert {name: there(lake, name) for name in EVERY} == {
+        name: stored(database_url, table, history) for name, (table, history) in EVERY.items()
+    }
+
+
+def test_a_column_that_came_with_a_later_version_is_added(publish: Publish, lake: Any) -> None:
+    publish()
+    with lake.load_table("strandline.sink_job_lineage").update_schema(allow_incompatible_changes=True) as before:
+        before.delete_column("domain")
+    publish()
+
+    assert there(lake, "sink_job_lineage")[0]["domain"] == "lake"
+
+
+def test_a_table_of_somebody_else_is_not_replaced(publish: Publish, lake: Any) -> None:
+    import pyarrow as pa
+
+    lake.create_namespace("strandline")
+    own = pa.table({"key": ["precious"]})
+    lake.create_table("strandline.catalog_options", schema=own.schema).append(own)
+
+    assert publish(code=1) == (
+        "strandline: lake.strandline.catalog_options: is there, and was not published by Strandline "
+        f"({PUBLISHED} is not true)\n"
+    )
+    assert lake.load_table("strandline.catalog_options").scan().to_arrow().to_pylist() == [{"key": "precious"}]
+
+
+@pytest.mark.parametrize(
+    ("catalog", "reason"),
+    [
+        ("nowhere", "nowhere.strandline.catalog_options: catalog nowhere does not take the table: "),
+        ("lake.db", "lake.db: is the name of a catalog and of something in it"),
+    ],
+)
+def test_a_catalog_that_is_none_is_said(publish: Publish, catalog: str, reason: str) -> None:
+    assert reason in publish(catalog=catalog, code=1)

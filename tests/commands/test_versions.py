@@ -1,0 +1,192 @@
+"""versions, late, expire, rollback, retire: what a person reads on the terminal, word for word."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from fixtures.versions_server.events import appended, committed, ended, facet, started
+from fixtures.versions_server.server import running
+from strandline.cli import main
+from strandline.store.sql.engine import make_engine
+
+Strandline = Callable[..., list[str]]
+TRANSFERS = {"namespace": "file:/lake", "name": "bank.transfers", "type": "TABLE"}
+CATALOG = {"name": "lake", "framework": "iceberg", "type": "hadoop"}
+
+
+@pytest.fixture
+def strandline(database_url: str, capsys: pytest.CaptureFixture[str]) -> Strandline:
+    """Runs a command on the bank, where debits stopped at barrier 2; the lines that it prints, spans of time as N."""
+    engine = make_engine(database_url)
+    with running(engine) as server:
+        server.post(
+            started("transfers", 0, [], ["bank.transfers"], domain="bank"),
+            started("credits", 0, ["bank.transfers"], ["bank.credits"], domain="bank"),
+            started("debits", 0, ["bank.transfers"], ["bank.debits"], domain="bank"),
+            appended("batch", 1, "bank.lookup", "l1"),
+        )
+        for b in (1, 2, 3):
+            before = {"bank.transfers": f"t{b - 1}", "bank.credits": f"c{b - 1}"} if b > 1 else {}
+            made = {"bank.transfers": f"t{b}"}
+            server.post(
+                committed("transfers", 10 * b, b, {}, made, domain="bank", parents=before),
+                committed("credits", 10 * b + 2, b, made, {"bank.credits": f"c{b}"}, domain="bank", parents=before),
+            )
+            if b < 3:
+                server.post(committed("debits", 10 * b + 4, b, made, {"bank.debits": f"d{b}"}, domain="bank"))
+        server.post(ended("debits", 25, "FAIL"))
+    engine.dispose()
+
+    def run(*arguments: str, code: int = 0) -> list[str]:
+        assert main([*arguments, "--database-url", database_url], {}) == code
+        said = capsys.readouterr()
+        return re.sub(r"(?<![.\d])\d+ (s|min|h|d)\b", "N", said.out or said.err).splitlines()
+
+    return run
+
+
+def test_versions_that_belong_together_and_who_holds_them_back(strandline: Strandline) -> None:
+    assert strandline("versions", "bank.credits", "bank.debits") == [
+        "strong: the newest barrier that all tables which depend on each other have completed",
+        "  bank.credits  snapshot c2  barrier 2 of domain bank, N behind",
+        "  bank.debits   snapshot d2  barrier 2 of domain bank, N behind",
+        "held back by debits: job stopped N ago; restart it, or retire it",
+    ]
+
+
+def test_weak_versions_of_the_tables_alone(strandline: Strandline) -> None:
+    assert strandline("versions", "--weak", "bank.credits", "bank.lookup") == [
+        "weak: the newest barrier that the tables asked for have completed",
+        "  bank.credits  snapshot c3  barrier 3 of domain bank, nothing newer",
+        "  bank.lookup   snapshot l1  unmanaged: its latest snapshot, without any promise",
+    ]
+    assert strandline("versions", "--weak", "bank.debits")[-1] == (
+        "held back by debits: job stopped N ago; restart it, or retire it"
+    )
+
+
+def test_a_job_that_holds_two_tables_back_is_named_once(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = make_engine(database_url)
+    with running(engine) as server:
+        server.post(
+            started("in", 0, [], ["db.raw"], domain="d"),
+            started("split", 0, ["db.raw"], ["db.left", "db.right"], domain="d"),
+            *(committed("in", 10 * b, b, {}, {"db.raw": f"r{b}"}, domain="d") for b in (1, 2)),
+            committed("split", 12, 1, {"db.raw": "r1"}, {"db.left": "l1", "db.right": "r1"}, domain="d"),
+        )
+    engine.dispose()
+
+    said = []
+    for command in (["versions", "db.left", "db.right"], ["late", "db.left"]):
+        assert main([*command, "--database-url", database_url], {}) == 0
+        said.append([line for line in capsys.readouterr().out.splitlines() if "held back" in line])
+
+    reason = "held back by split: running, is at barrier 1, barrier 2 is next"
+    assert said == [[reason], [f"  the version of all tables together is {reason}"]]
+
+
+def test_a_refusal_says_why_and_what_else_can_be_asked(strandline: Strandline) -> None:
+    (refused,) = strandline("versions", "bank.lookup", code=1)
+
+    assert refused == (
+        "strandline: bank.lookup: unmanaged: no job that carries barriers writes it, and it is not the root of a domain."
+        " There is no strong answer over it; ask weakly, or for a cut by data lineage (POST /api/v2/cuts)"
+    )
+
+
+def test_how_late_a_table_is_and_because_of_whom(strandline: Strandline) -> None:
+    assert strandline("late", "bank.debits") == [
+        "bank.debits, written by job debits: N behind, barrier 3 is missing",
+        "  the version of all tables together is held back by debits: job stopped N ago; restart it, or retire it",
+        "  barrier 2 took 4.0 s from its root to this table:",
+        "         0.0 s  wait  transfers -> bank.transfers",
+        "         0.0 s  work  transfers -> bank.transfers",
+        "         3.0 s  wait  debits -> bank.debits  <- the largest part",
+        "         1.0 s  work  debits -> bank.debits",
+    ]
+
+
+def test_what_is_expirable_and_why_the_rest_stays(strandline: Strandline) -> None:
+    assert strandline("expire", "bank.transfers", "--keep-barriers", "1") == [
+        "bank.transfers: 1 snapshot is expirable, 2 are kept",
+        "  expirable t1",
+        "  kept t2: barrier 2 is the strong version; job debits is stopped at barrier 2",
+        "  kept t3: barrier 3: the last 1 are kept for rollback; job credits runs at barrier 3; the latest snapshot",
+    ]
+
+
+def test_a_rollback_is_a_plan_until_it_is_said_to_be_done(strandline: Strandline) -> None:
+    lines = strandline("rollback", "bank.credits", "2")
+
+    assert lines[0] == "incremental plan back to barrier 2; then incarnation 2 of domain bank begins"
+    assert [line.strip() for line in lines[1:] if re.match(r" +\d+\. ", line)] == [
+        "1. stop job credits",
+        "2. roll back table bank.credits",
+        "3. cut checkpoint credits",
+        "4. raise incarnation domain",
+        "5. restart job credits",
+    ]
+    assert lines[-3:] == [
+        "nothing has been changed; strandline rollback bank.credits 2 --execute carries it out on Iceberg tables;",
+        "by hand, where the plan raises the incarnation, run",
+        "  strandline rollback bank.credits 2 --done",
+    ]
+    assert "snapshot c2  barrier 2 of domain bank, N behind" in strandline("versions", "bank.credits")[1]
+    assert strandline("rollback", "bank.credits", "2", "--done") == [
+        "incarnation 2 of domain bank has begun: its versions go on from barrier 2",
+        "  credits still runs from its old state: stop it, and restart it as planned",
+    ]
+    assert "barrier 2 of domain bank, incarnation 2" in strandline("versions", "bank.credits")[1]
+
+
+def test_a_stopped_job_is_retired_and_a_running_one_is_not(strandline: Strandline) -> None:
+    (refused,) = strandline("retire", "credits", code=1)
+    assert refused.startswith("strandline: credits: runs (run ")
+    assert refused.endswith("); stop it first, or say --even-if-running")
+    assert strandline("retire", "debits") == [
+        "debits is retired: it holds no version back any more, and needs no snapshot",
+        "  bank.debits: no strong versions until a job with barriers writes it again",
+    ]
+    assert strandline("versions", "bank.credits")[1] == (
+        "  bank.credits  snapshot c3  barrier 3 of domain bank, nothing newer"
+    )
+
+
+def test_tables_are_called_as_in_their_catalog(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = make_engine(database_url)
+    with running(engine) as server:
+        facets = {"symlinks": facet({"identifiers": [TRANSFERS]}), "catalog": facet(CATALOG)}
+        start = started("ingest", 0, [], ["/lake/bank/transfers"], domain="bank")
+        commit = committed("ingest", 10, 1, {}, {"/lake/bank/transfers": "t1"}, domain="bank")
+        for event in (start, commit):
+            event["outputs"][0] |= {"namespace": "file", "facets": facets}
+        server.post(start, commit)
+    engine.dispose()
+
+    assert main(["versions", "lake.bank.transfers", "--database-url", database_url], {}) == 0
+    assert "\n  lake.bank.transfers  snapshot t1  barrier 1" in capsys.readouterr().out
+    assert main(["rollback", "lake.bank.transfers", "1", "--database-url", database_url], {}) == 0
+    assert "roll back table lake.bank.transfers" in capsys.readouterr().out
+    assert main(["late", "lake.bank.transfers", "--database-url", database_url], {}) == 0
+    assert capsys.readouterr().out.startswith("lake.bank.transfers, written by job ingest: ")
+
+
+def test_programs_get_json(strandline: Strandline) -> None:
+    answer = json.loads("\n".join(strandline("versions", "bank.credits", "--json")))
+
+    assert [(one["name"], one["snapshotId"], one["barrier"]) for one in answer["tables"]] == [("bank.credits", "c2", 2)]
+    assert [one["state"] for one in answer["heldBy"]] == ["STOPPED"]
+
+
+def test_options_of_catalogs_are_set_listed_and_reset(strandline: Strandline) -> None:
+    assert strandline("catalog-options") == ["no catalog has an option: table-lineage and data-lineage are on"]
+    assert strandline("catalog-options", "lake", "table-lineage=false", "owner=bank") == [
+        "lake  owner=bank",
+        "lake  table-lineage=false",
+    ]
+    assert strandline("catalog-options", "lake", "owner=") == ["lake  table-lineage=false"]
+    assert strandline("catalog-options", "lake", "data-lineage=off", code=1) == [
+        "strandline: data-lineage: 'off' is not one of true, false"
+    ]

@@ -1,0 +1,124 @@
+"""What a job's first line and a check by hand say: where events go, whether they arrive, and what to do if not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fixtures.emitter.builders import conf
+from strandline_spark import check
+from strandline_spark.delivery.transports.destinations import destination_of, say_where
+
+
+@contextmanager
+def answering(status: int) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that answers everything so: its address, and what it got."""
+    got: list[bytes] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        """One request."""
+
+        def do_POST(self) -> None:
+            got.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", got
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def session(**entries: str) -> Any:
+    """A session of an application named bank; `a__b` in a key stands for a.b."""
+    told = {key.replace("__", "."): value for key, value in {"spark__app__name": "bank", **entries}.items()}
+    settings = SimpleNamespace(getAll=lambda: list(told.items()))
+    return SimpleNamespace(
+        sparkContext=SimpleNamespace(applicationId="local-1", version="4.1.4", getConf=lambda: settings)
+    )
+
+
+def test_a_check_sends_an_event_and_says_that_it_was_taken() -> None:
+    with answering(201) as (url, got):
+        found = check(session(spark__openlineage__transport__url=url))
+
+    assert found.delivered
+    assert str(found).splitlines() == [
+        "emitter: off: spark.strandline.enabled is not true",
+        f"events go to: {url}/api/v1/lineage",
+        "jobs are named: bank.{output} in namespace default",
+        "test event: taken",
+    ]
+    assert [b'"name": "bank.strandline_check"' in body for body in got] == [True]
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ({}, "status 401: it wants an API key: spark.openlineage.transport.auth.apiKey"),
+        (
+            {"spark__openlineage__transport__auth__apiKey": "k"},
+            "status 401: it wants an API key: it does not know the one in",
+        ),
+    ],
+    ids=["none", "a wrong one"],
+)
+def test_a_401_says_which_conf_is_missing(key: dict[str, str], says: str) -> None:
+    with answering(401) as (url, _):
+        found = check(session(spark__openlineage__transport__url=url, **key))
+
+    assert not found.delivered
+    assert says in found.findings[-1]
+
+
+def test_a_conf_that_cannot_be_used_is_what_the_check_says() -> None:
+    found = check(session(spark__openlineage__transport__url="collector:5000"))
+
+    assert not found.delivered
+    assert "transport.url: the http transport needs an http or https address" in found.findings[-1]
+
+
+def test_the_first_line_says_where_events_go_and_under_which_names(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "strandline")
+
+    say_where(conf(collector_url="http://user:hunter2@collector:5000"))
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "strandline: events go to http://collector:5000/api/v1/lineage; jobs are bank.{output} in namespace default"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("transport", "place"),
+    [
+        ({"type": "http", "url": "http://c:5000/in"}, "http://c:5000/in"),
+        ({"type": "http", "url": "http://c:5000", "endpoint": "api/lineage"}, "http://c:5000/api/lineage"),
+        ({"type": "file", "location": "/tmp/events"}, "the file /tmp/events"),
+        ({}, "standard output, because no transport is configured"),
+        (
+            {
+                "type": "composite",
+                "transports.a.type": "http",
+                "transports.a.url": "http://c:5000",
+                "transports.b.type": "console",
+            },
+            "http://c:5000/api/v1/lineage; console",
+        ),
+    ],
+)
+def test_a_destination_is_named_as_events_are_sent_there(transport: dict[str, str], place: str) -> None:
+    assert destination_of(transport) == place

@@ -1,0 +1,320 @@
+"""One run per action of the user: nested executions folded in, ends told apart, names stable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fixtures.emitter.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
+from fixtures.emitter.plans import Answers, Plan, ended, started
+from strandline_spark.conf import Conf
+from strandline_spark.model.flip314 import LineageDataset, LineageEdge, LineageVertex
+from strandline_spark.model.statement import Operation, Origin, Statement
+from strandline_spark.openlineage.datasets import outputs_of
+from strandline_spark.runs.batch_queries import Actions, Arrivals, Execution, informed, state_of
+
+CREDITS, TRANSFERS = table("bank.credits"), table("bank.transfers")
+MADE = table("bank.credits", snapshot("12"))
+
+
+def actions(settings: Conf | None = None) -> tuple[Actions, Sent]:
+    """The application's actions, and what they send."""
+    sent = Sent()
+    settings = settings or conf()
+    return Actions(settings, APPLICATION, Answers(), announcer(sent, settings)), sent
+
+
+def run(plan: Plan, error: str | None = None, settings: Conf | None = None) -> list[str]:
+    """One action from its start to its end."""
+    made, sent = actions(settings)
+    execution = Execution(started(1, plan), 0)
+    made.begin(execution)
+    made.end(execution, ended(1, plan, error), [])
+    return sent.lines()
+
+
+def test_a_write_is_told_with_its_plan_first_and_its_snapshot_at_the_end() -> None:
+    plan = Plan(insert(CREDITS, TRANSFERS), insert(MADE, table("bank.transfers", snapshot("9"))))
+
+    assert run(plan) == [
+        "START bank.bank.credits [transfers] -> [credits]",
+        "COMPLETE bank.bank.credits [transfers@9] -> [credits@12]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        ("[DIVIDE_BY_ZERO] Division by zero", "FAIL"),
+        ("java.lang.RuntimeException: boom", "FAIL"),
+        ("org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 3 cancelled by user", "ABORT"),
+        ("java.lang.InterruptedException", "ABORT"),
+        ("java.lang.InterruptedException: sleep interrupted\n\tat java.lang.Thread.sleep", "ABORT"),
+        ("[SPARK_JOB_CANCELLED] Job 2 cancelled part of cancelled job group g1 SQLSTATE: XXKDA", "ABORT"),
+        ("org.apache.spark.SparkException: Job 6 cancelled because SparkContext was shut down", "ABORT"),
+        ("java.lang.IllegalStateException: SparkContext has been shutdown\n\tat x", "ABORT"),
+        ("org.apache.spark.SparkException: Job aborted.\n\tat x\nCaused by: java.lang.InterruptedException", "ABORT"),
+        ("[USER_RAISED_EXCEPTION] java.lang.InterruptedException in text SQLSTATE: P0001", "FAIL"),
+        ("org.apache.spark.SparkException: Job aborted due to stage failure: ValueError: Job 3 cancelled", "FAIL"),
+        ("Traceback\n  File 'x'\nValueError: [SPARK_JOB_CANCELLED] Job 3 cancelled", "FAIL"),
+        ("[DUPLICATE_KEY] Found duplicate key 'InterruptedException'", "FAIL"),
+    ],
+)
+def test_an_end_with_an_error_is_a_failure_unless_it_was_canceled(error: str, state: str) -> None:
+    assert state_of(error) == state
+    assert run(Plan(insert(CREDITS)), error)[-1].split()[0] == state
+
+
+def test_a_plan_that_only_reads_is_told_only_where_the_conf_asks() -> None:
+    plan = Plan(Statement("Project", inputs=(TRANSFERS,)))
+
+    assert run(plan) == []
+    assert run(plan, settings=conf(reads="true")) == [
+        "START bank.read.bank.transfers [transfers] -> []",
+        "COMPLETE bank.read.bank.transfers [transfers] -> []",
+    ]
+
+
+def test_a_plan_that_can_be_read_only_at_the_end_is_told_then() -> None:
+    plan = Plan(ValueError("analysis failed"), insert(MADE))
+
+    assert run(plan) == ["START bank.bank.credits [] -> [credits@12]", "COMPLETE bank.bank.credits [] -> [credits@12]"]
+
+
+def test_a_write_whose_output_cannot_be_read_is_told_with_the_rest_and_the_reason() -> None:
+    part = Statement("MergeIntoTable", inputs=(TRANSFERS,), unread=("an output of MergeIntoTable: LookupError: gone",))
+    made, sent = actions()
+    execution = Execution(started(1, plan := Plan(part)), 0)
+    made.begin(execution)
+    made.end(execution, ended(1, plan), [])
+
+    assert sent.lines() == [
+        "START bank.unread.MergeIntoTable [transfers] -> []",
+        "COMPLETE bank.unread.MergeIntoTable [transfers] -> []",
+    ]
+    (fault,) = sent.events[1]["run"]["facets"]["extractionError"]["errors"]
+    assert fault["errorMessage"] == "not readable: an output of MergeIntoTable: LookupError: gone"
+
+
+def test_a_plan_that_cannot_be_read_at_the_end_is_told_as_it_began_with_the_reason() -> None:
+    plan = Plan(insert(CREDITS, TRANSFERS), ValueError("scan is gone"))
+    made, sent = actions()
+    execution = Execution(started(1, plan), 0)
+
+    made.begin(execution)
+    made.end(execution, ended(1, plan), [])
+
+    assert sent.lines()[-1] == "COMPLETE bank.bank.credits [transfers] -> [credits]"
+    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    assert facet["errors"] == [{"errorMessage": "ValueError: scan is gone"}]
+
+
+def test_a_step_that_columns_cannot_be_followed_through_is_named() -> None:
+    made, sent = actions()
+    execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), opaque=("MapInPandas",)))), 0)
+
+    made.begin(execution)
+
+    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    assert (facet["totalTasks"], facet["failedTasks"]) == (3, 1)
+    assert facet["errors"] == [
+        {"errorMessage": "MapInPandas: what its rows are made of is not known", "task": "MapInPandas"}
+    ]
+
+
+def test_the_text_of_a_statement_is_told_without_its_values() -> None:
+    made, sent = actions()
+    text = "INSERT INTO credits SELECT * FROM transfers WHERE name = 'ann'"
+    execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), sql=text))), 0)
+
+    made.begin(execution)
+
+    facet = sent.events[-1]["job"]["facets"]["sql"]
+    shown = "INSERT INTO credits SELECT * FROM transfers WHERE name = '***'"
+    assert (facet["query"], facet["dialect"]) == (shown, "spark")
+
+
+def test_a_part_of_a_plan_that_could_not_be_read_is_named_beside_the_rest() -> None:
+    made, sent = actions()
+    statement = replace(insert(CREDITS, TRANSFERS), unread=("LogicalRelation: AttributeError: no such method",))
+    made.begin(Execution(started(1, Plan(statement)), 0))
+
+    assert sent.lines() == ["START bank.bank.credits [transfers] -> [credits]"]
+    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    assert [(one["task"], one["errorMessage"]) for one in facet["errors"]] == [
+        ("LogicalRelation", "not readable: LogicalRelation: AttributeError: no such method")
+    ]
+
+
+def test_what_decides_the_rows_that_go_is_told() -> None:
+    condition = Origin((TRANSFERS.namespace, TRANSFERS.name), "id", "INDIRECT", "FILTER")
+    deletion = replace(insert(CREDITS, TRANSFERS), columns=(), indirect=(condition,))
+
+    made, sent = actions()
+    made.begin(Execution(started(1, Plan(deletion)), 0))
+
+    facet = sent.events[-1]["outputs"][0]["facets"]["columnLineage"]
+    assert facet["fields"] == {}
+    assert [(one["name"], one["field"], one["transformations"][0]["subtype"]) for one in facet["dataset"]] == [
+        (TRANSFERS.name, "id", "FILTER")
+    ]
+
+
+def test_a_statement_that_only_decides_about_rows_takes_no_columns_away() -> None:
+    condition = Origin((TRANSFERS.namespace, TRANSFERS.name), "id", "INDIRECT", "FILTER")
+    filled = insert(CREDITS, TRANSFERS)
+    deletion = replace(filled, columns=(), indirect=(condition,))
+    made, sent = actions()
+    root = Execution(started(1, Plan(filled)), 0)
+    made.begin(root)
+    made.part(root, ended(2, Plan(replace(filled, indirect=(condition,)))), [])
+    made.end(root, ended(1, root.started.qe), [])
+
+    facets = [event["outputs"][0]["facets"]["columnLineage"]["fields"] for event in sent.events]
+    assert facets[0] == facets[1] != {}
+    together: dict[str, Any] = dict(outputs_of([filled, deletion])[0].facets or {})
+    assert list(together["columnLineage"]["fields"]) == list(facets[0])
+
+
+def test_several_statements_in_one_run_have_no_text() -> None:
+    made, sent = actions()
+    root = Execution(started(1, Plan(replace(insert(CREDITS), sql="INSERT INTO a SELECT 1"))), 0)
+    made.begin(root)
+    made.part(root, ended(2, Plan(replace(insert(MADE), sql="INSERT INTO b SELECT 2"))), [])
+    made.end(root, ended(1, root.started.qe), [])
+
+    assert "sql" in sent.events[0]["job"]["facets"]
+    assert "sql" not in sent.events[-1]["job"]["facets"]
+
+
+def test_the_append_inside_a_ctas_gives_its_snapshot_and_nothing_else_counts() -> None:
+    outer = Plan(replace(insert(CREDITS, TRANSFERS, kind="CreateTableAsSelect")))
+    made, sent = actions()
+    root = Execution(started(1, outer), 0)
+    made.begin(root)
+
+    made.part(root, ended(2, Plan(insert(MADE, TRANSFERS))), [])
+    made.part(root, ended(3, Plan(insert(table("bank.housekeeping")))), [])
+    made.part(root, ended(4, Plan(ValueError("unreadable"))), [])
+    made.end(root, ended(1, outer), [])
+
+    assert sent.lines() == [
+        "START bank.bank.credits [transfers] -> [credits]",
+        "COMPLETE bank.bank.credits [transfers] -> [credits@12]",
+    ]
+
+
+def test_a_nested_write_that_cannot_be_read_at_its_end_is_told_as_it_began() -> None:
+    made, sent = actions()
+    root = Execution(started(1, Plan(Statement("Command"))), 0)
+    made.part(root, ended(2, Plan(insert(CREDITS, TRANSFERS), RuntimeError("the catalog is busy"))), [])
+    made.part(root, ended(3, Plan(Statement("Collect", inputs=(TRANSFERS,)), RuntimeError("the log is gone"))), [])
+    made.end(root, ended(1, root.started.qe), [])
+
+    assert sent.lines()[-1] == "COMPLETE bank.bank.credits [transfers] -> [credits]"
+
+
+def test_creating_an_empty_table_is_another_job_than_filling_it() -> None:
+    plan = Plan(Statement("CreateTable", outputs=insert(CREDITS).outputs))
+
+    assert run(plan)[0] == "START bank.bank.credits.append [] -> [credits]"
+
+
+def test_the_name_of_a_job_can_be_given_by_conf() -> None:
+    assert (
+        run(Plan(insert(CREDITS)), settings=conf(job_name="nightly-{output}"))[0].split()[1] == "nightly-bank.credits"
+    )
+
+
+def test_a_session_that_named_its_jobs_before_the_statement_started_is_heard() -> None:
+    made, sent = actions()
+    execution = Execution(replace(started(1, Plan(insert(CREDITS))), job_name="of {output}"), 0)
+
+    made.begin(execution)
+
+    assert sent.events[0]["job"]["name"] == "of bank.credits"
+
+
+def test_dates_are_cut_from_paths() -> None:
+    settings = replace(conf(), remove_path=r".*(?P<remove>/date=[0-9-]+)")
+    path = replace(CREDITS, name="/out/report/date=2026-11-21", table=None, symlinks=())
+
+    assert run(Plan(insert(path)), settings=settings)[0] == "START bank.report [] -> [report]"
+
+
+def test_a_run_has_the_same_id_in_all_its_events_and_another_than_other_runs() -> None:
+    made, sent = actions()
+    for number in (1, 2):
+        execution = Execution(started(number, Plan(insert(CREDITS))), 0)
+        made.begin(execution)
+        made.end(execution, ended(number, Plan(insert(CREDITS))), [])
+
+    ids = [event["run"]["runId"] for event in sent.events]
+    assert ids[0] == ids[1] != ids[2] == ids[3]
+    parent = sent.events[0]["run"]["facets"]["parent"]
+    assert (parent["run"]["runId"], parent["root"]["job"]["name"]) == (APPLICATION.run_id, "bank")
+
+
+def test_commits_are_kept_as_long_as_an_open_execution_may_own_them() -> None:
+    arrivals = Arrivals(kept=0)
+    for item in "abc":
+        arrivals.add(item)
+
+    arrivals.forget_before(1)
+    arrivals.add("d")
+
+    assert (arrivals.since(0), arrivals.since(2), arrivals.next) == (["b", "c", "d"], ["c", "d"], 4)
+    arrivals.forget_before(4)
+    assert arrivals.since(0) == []
+
+
+def test_an_execution_that_is_open_for_ever_keeps_a_bounded_number_of_commits() -> None:
+    arrivals = Arrivals(kept=0, most=2)
+    for item in "abcd":
+        arrivals.add(item)
+
+    assert (arrivals.since(0), arrivals.since(3), arrivals.next) == (["c", "d"], ["d"], 4)
+
+
+def test_a_commit_that_comes_before_the_start_of_its_execution_is_found_by_its_time() -> None:
+    arrivals = Arrivals(kept=2)
+    for at, item in enumerate("abc"):
+        arrivals.add(item, at * 1000.0)
+    arrivals.forget_before(3)
+
+    assert arrivals.since(arrivals.taken_since(1500)) == ["c"]
+    assert arrivals.since(arrivals.taken_since(0)) == ["b", "c"]
+    assert arrivals.since(arrivals.taken_since(2001)) == []
+
+
+def test_a_users_edges_stand_for_the_ones_that_were_found() -> None:
+    made, sent = actions()
+    other = LineageDataset("topic 3", "kafka://broker")
+    edge = LineageEdge(LineageVertex((other,)), LineageVertex((LineageDataset(CREDITS.name, CREDITS.namespace),)))
+    execution = Execution(started(1, Plan(insert(CREDITS, TRANSFERS), insert(MADE, TRANSFERS))), 0, edges=(edge,))
+
+    made.end(execution, ended(1, execution.started.qe), [])
+
+    assert sent.lines()[-1] == "COMPLETE bank.bank.credits [topic 3] -> [credits@12]"
+
+
+def test_a_table_that_is_made_by_a_query_was_created_even_if_what_fills_it_overwrites() -> None:
+    def made(operation: Operation) -> Statement:
+        statement = insert(CREDITS, TRANSFERS)
+        return replace(statement, outputs=(replace(statement.outputs[0], operation=operation),))
+
+    facets: dict[str, Any] = dict(outputs_of([made("create"), made("overwrite")])[0].facets or {})
+
+    assert facets["lifecycleStateChange"].lifecycleStateChange.value == "CREATE"
+
+
+def test_what_is_merged_into_was_read_at_the_snapshot_that_all_its_parts_agree_on() -> None:
+    merge = insert(CREDITS, table("bank.credits"))
+    reading = [Statement("Collect", inputs=(table("bank.credits", snapshot(one)),)) for one in ("7", "7", "8")]
+
+    (agreed,), (doubtful,) = informed([*reading[:2], merge]), informed([*reading, merge])
+
+    assert [one.snapshot_id for one in agreed.inputs[0].snapshots] == ["7"]
+    assert doubtful.inputs[0].snapshots == ()

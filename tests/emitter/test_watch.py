@@ -1,0 +1,147 @@
+"""What Spark tells in a strange order is sorted by whose it is: a micro-batch is told once, by its own execution."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fixtures.emitter.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
+from fixtures.emitter.plans import QUERY, RUN, Answers, Handle, Plan, ended, started
+from strandline_spark.jvm.client import keep
+from strandline_spark.model.statement import Statement
+from strandline_spark.runs.batch_queries import Actions
+from strandline_spark.runs.dispatch import Watch
+from strandline_spark.runs.streaming_queries import Streams
+
+MADE = insert(table("bank.credits", snapshot("100")), table("bank.transfers"))
+LOG = Statement("Project", inputs=(table("bank.transfers"),))  # a format's look at its own log
+
+
+class Query(Plan):
+    """A QueryExecution that says of which class it is."""
+
+    def __init__(self, statement: Statement, kind: str) -> None:
+        super().__init__(statement)
+        keep(self, "class", f"org.apache.spark.sql.execution.{kind}")
+
+    def tracker(self) -> Any:
+        """It has none."""
+        return SimpleNamespace(phases=lambda: "")
+
+
+BATCH, INNER = Query(MADE, "IncrementalExecution"), Query(LOG, "QueryExecution")
+
+
+class Bus:
+    """Gives a Watch the starts and ends of executions."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent, self._plans = Sent(), dict[int, Query | None]()
+        self.announcer = sayer = announcer(self.sent, conf())
+        actions = Actions(conf(), APPLICATION, Answers(), sayer)
+        handle: Any = Handle()
+        streams = Streams(conf(), Answers(), sayer, lambda qe, query_id: handle, lambda query_id: None)
+        execution = SimpleNamespace(getQueryExecution=self._plans.get)
+        sql = SimpleNamespace(execution=SimpleNamespace(SQLExecution=execution))
+        spark = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(sql=sql)))
+        self.dull: list[object] = []
+        self.forgotten: list[object] = []
+        queue: Any = SimpleNamespace(gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)), is_dull=self.dull.append)
+        self.watch = Watch(queue, APPLICATION, actions, streams, sayer, forget=self.forgotten.append)
+        streams.query_started(QUERY, RUN, None, 500)
+
+    def start(self, number: int, plan: Query | None, root: int | None = None, batch: int | None = 0) -> None:
+        """An execution under the description of a micro-batch begins; no plan: it is over already."""
+        self._plans[number] = plan
+        told = started(number, plan, root, batch)
+        event = SimpleNamespace(
+            executionId=lambda: number,
+            rootExecutionId=lambda: SimpleNamespace(isDefined=lambda: True, get=lambda: told.root_id),
+            time=lambda: told.at,
+            description=lambda: told.description,
+        )
+        self.watch._execution_started(event)
+
+    def is_over(self, number: int) -> None:
+        """An execution ends, and its end is lost."""
+        self._plans[number] = None
+
+    def end(self, number: int, plan: Query) -> None:
+        """It ends well."""
+        told = ended(number, plan)
+        event = SimpleNamespace(
+            executionId=lambda: number,
+            errorMessage=lambda: SimpleNamespace(isDefined=lambda: False),
+            time=lambda: told.at,
+            qe=lambda: plan,
+        )
+        self.watch._execution_ended(event)
+
+
+@pytest.fixture
+def bus(monkeypatch: pytest.MonkeyPatch) -> Bus:
+    return Bus(monkeypatch)
+
+
+TOLD = [
+    "START bank.bank.credits [transfers] -> [credits@100]",
+    "RUNNING bank.bank.credits [transfers] -> [credits@100] b1",
+]
+
+
+def test_what_is_nested_in_a_micro_batch_may_be_over_before_that_is_said_to_have_begun(bus: Bus) -> None:
+    bus.start(8, INNER, root=7)
+    bus.end(8, INNER)
+    bus.start(7, BATCH)
+    bus.end(7, BATCH)
+
+    assert bus.sent.lines() == TOLD
+
+
+def test_a_look_at_a_log_that_is_over_at_once_is_not_the_micro_batch(bus: Bus) -> None:
+    bus.start(6, None)
+    bus.end(6, INNER)
+    bus.start(7, BATCH)
+    bus.end(7, BATCH)
+
+    assert bus.sent.lines() == TOLD
+
+
+def test_a_run_whose_end_was_lost_is_not_kept_alive_for_ever(bus: Bus) -> None:
+    bus.start(0, Query(MADE, "QueryExecution"), batch=None)
+    for number in range(1, 10_001):
+        bus.start(number, None, batch=None)
+    bus.watch.idle(0)
+    bus.announcer.beat(time.monotonic() + 1000)
+
+    assert bus.sent.lines() == ["START bank.bank.credits [transfers] -> [credits@100]"]
+    assert bus.announcer.missed == 1
+
+
+def test_an_execution_that_spark_has_forgotten_is_let_go_of_at_the_second_look(bus: Bus) -> None:
+    over, runs = Query(MADE, "QueryExecution"), Query(MADE, "QueryExecution")
+    bus.start(0, over, batch=None)
+    bus.start(1, runs, batch=None)
+    bus.is_over(0)
+    now = time.time() * 1000
+
+    bus.watch.idle(now + 60_000)
+    assert bus.forgotten == []
+    bus.watch.idle(now + 120_000)
+
+    assert bus.forgotten == [over]
+    assert list(bus.watch._open) == [1]
+    assert bus.announcer.missed == 1
+
+
+def test_what_others_post_on_spark_s_bus_is_not_wanted_again_and_is_no_loss(bus: Bus) -> None:
+    event = SimpleNamespace()
+    keep(event, "class", "com.example.TheirEvent")
+
+    bus.watch.take(event)
+
+    assert bus.dull == [event]
+    assert bus.announcer.missed == 0

@@ -1,0 +1,246 @@
+"""Each transport does what its conf says, on real sockets and files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from openlineage.client import OpenLineageClient
+from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
+
+from fixtures.emitter.builders import message
+from fixtures.emitter.recording import Recorder, failing_at
+from fixtures.emitter.spools import files_of
+from strandline_spark.delivery.transport import Delivery, TransportConfError
+from strandline_spark.delivery.transports.composite import CompositeTransport
+from strandline_spark.delivery.transports.kafka import settings_of
+from strandline_spark.delivery.transports.registry import transport_of
+
+ONE, TWO = message("one"), message("two", vital=True)
+
+
+def test_a_file_gets_one_line_an_event_and_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "new folder" / "events.jsonl"
+    transport = transport_of({"type": "file", "location": file.as_uri()})
+
+    transport.send([ONE], 5)
+    transport.send([TWO], 5)
+
+    assert file.read_bytes() == ONE.body + b"\n" + TWO.body + b"\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the size of files")
+def test_a_file_that_was_full_for_a_moment_has_whole_lines_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    transport = transport_of({"type": "file", "location": str(path)})
+    with files_of(len(ONE.body) + 10):
+        assert transport.send([ONE, TWO], 5).unsent == (TWO,)
+
+    assert transport.send([TWO], 5) == Delivery()
+
+    lines = path.read_bytes().splitlines()
+    assert (lines[0], lines[-1]) == (ONE.body, TWO.body)
+
+
+def test_a_file_that_cannot_be_written_leaves_events_unsent(tmp_path: Path) -> None:
+    delivery = transport_of({"type": "file", "location": str(tmp_path)}).send([ONE], 5)
+
+    assert delivery.unsent == (ONE,)
+
+
+def test_the_console_is_what_there_is_without_conf(capsys: pytest.CaptureFixture[str]) -> None:
+    assert transport_of({}).send([ONE], 5) == Delivery()
+
+    assert capsys.readouterr().out == ONE.body.decode() + "\n"
+
+
+def test_composite_sends_to_the_rest_only_what_they_lack(server: Recorder, tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    server.status = 503
+    transport = transport_of(
+        {
+            "type": "composite",
+            "transports.http.type": "http",
+            "transports.http.url": server.url,
+            "transports.file.type": "file",
+            "transports.file.location": str(file),
+        }
+    )
+
+    first = transport.send([ONE], 5)
+    server.status = 201
+    until = time.monotonic() + 60
+    while (second := transport.send([ONE], 5)).unsent and time.monotonic() < until:
+        time.sleep(0.05)
+
+    transport.close()
+    assert (first.unsent, first.partly, second) == ((ONE,), True, Delivery())
+    assert server.bodies() == [ONE.body]
+    assert file.read_bytes() == ONE.body + b"\n"
+
+
+def test_composite_sends_to_those_that_it_can_and_names_the_conf_of_the_other_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = {
+        "gone": {"type": "http", "url": "https://c", "sslContextConfig.caFile": str(tmp_path / "ca.pem")},
+        "slow": {"type": "http", "url": "http://c", "timeoutInMillis": "soon"},
+        "kept": {"type": "file", "location": str(tmp_path / "events.jsonl")},
+    }
+    with caplog.at_level("WARNING", "strandline"):
+        transport = transport_of({"type": "composite", **under(parts)})
+        deliveries = [transport.send([one], 5) for one in (ONE, TWO)]
+
+    transport.close()
+    assert deliveries == [Delivery(), Delivery()]
+    assert (tmp_path / "events.jsonl").read_bytes() == ONE.body + b"\n" + TWO.body + b"\n"
+    assert [record.getMessage().split(": ")[1:3] for record in caplog.records] == [
+        ["transport.transports.gone", "transport.sslContext"],
+        ["transport.transports.slow", "transport.timeoutInMillis"],
+    ]
+
+
+def test_a_part_of_a_composite_that_takes_all_but_one_event_is_not_away() -> None:
+    bad, later = message("bad"), message("later")
+    with failing_at(b"bad") as (url, got):
+        transport = transport_of({"type": "composite", **under({"only": {"type": "http", "url": url}})})
+        deliveries = [transport.send(some, 5) for some in ([bad, ONE], [later])]
+        transport.close()
+
+    assert deliveries[0].unsent == (bad,)
+    assert deliveries[1] == Delivery()
+    assert got == [ONE.body, later.body]
+
+
+def under(parts: dict[str, dict[str, str]]) -> dict[str, str]:
+    """The conf of a composite's parts."""
+    return {f"transports.{name}.{key}": value for name, part in parts.items() for key, value in part.items()}
+
+
+def test_composite_remembers_who_lacks_an_event_and_not_the_event(server: Recorder) -> None:
+    server.status = 503
+    transport = transport_of({"type": "composite", **under({"away": {"type": "http", "url": server.url}})})
+    large = message("large", size=100_000)
+
+    assert transport.send([large], 5).unsent == (large,)
+    transport.close()
+
+    assert isinstance(transport, CompositeTransport)
+    assert [(len(key), sorted(names)) for key, names in transport._lacking.items()] == [(32, ["away"])]
+
+
+@pytest.mark.parametrize(
+    ("conf", "fault"),
+    [
+        ({"type": "smoke"}, "transport.type: 'smoke' is none of kafka, http, file, console, composite"),
+        ({"type": "http"}, "transport.url: the http transport needs an http or https address"),
+        (
+            {"type": "http", "url": "http://u:p@h/"},
+            "transport.url: credentials belong into transport.auth, not into the address",
+        ),
+        ({"type": "http", "url": "http://h:99999"}, "transport.url: its host or port cannot be read"),
+        ({"type": "http", "url": "http://[::1"}, "transport.url: its host or port cannot be read"),
+        ({"type": "file"}, "transport.location: the file transport needs it"),
+        ({"type": "kafka"}, "transport.properties.bootstrap.servers: the kafka transport needs it"),
+        ({"type": "composite"}, "transport.transports: the composite transport needs at least one"),
+        (
+            {"type": "composite", "transports.a.type": "file", "transports.b.type": "smoke"},
+            (
+                "transport.transports.a: transport.location: the file transport needs it; "
+                "transport.transports.b: transport.type: 'smoke' is none of kafka, http, file, console, composite"
+            ),
+        ),
+    ],
+)
+def test_a_wrong_conf_names_the_key_and_the_reason(conf: dict[str, str], fault: str) -> None:
+    with pytest.raises(TransportConfError) as error:
+        transport_of(conf)
+
+    assert str(error.value) == fault
+
+
+def test_kafka_takes_the_java_names_of_security_settings() -> None:
+    assert settings_of(
+        {
+            "bootstrap.servers": "a:9092, b:9092",
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+            'username="bank" password="s3\\"cret";',
+            "ssl.ca.location": "/ca.pem",
+            "key.serializer": "ignored",
+        }
+    ) == {
+        "bootstrap_servers": ["a:9092", "b:9092"],
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "ssl_cafile": "/ca.pem",
+        "sasl_plain_username": "bank",
+        "sasl_plain_password": 's3"cret',
+    }
+
+
+@pytest.mark.kafka
+def test_openlineage_python_loads_the_kafka_transport(kafka: str) -> None:
+    from kafka import KafkaConsumer
+
+    topic = f"client.{uuid4().hex}"
+    client = OpenLineageClient(
+        config={
+            "transport": {
+                "type": "strandline_spark.delivery.transports.openlineage.KafkaPythonTransport",
+                "topic": topic,
+                "config": {"bootstrap.servers": kafka},
+            }
+        }
+    )
+    run = Run("22222222-2222-4222-8222-222222222222")
+    client.emit(RunEvent(eventType=RunState.START, eventTime="2026-11-21T12:00:00Z", run=run, job=Job("ns", "job")))
+    client.close()
+
+    consumer = KafkaConsumer(topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000)
+    record = next(iter(consumer))
+    consumer.close()
+
+    assert record.key == b"run:ns/job"
+    assert json.loads(record.value)["run"]["runId"] == run.runId
+
+
+LATE = """
+import atexit, sys
+from pathlib import Path
+
+def at_exit():
+    outbox.put(Message("run:a/b", b'{"late": 1}', vital=True))
+    outbox.close(20)
+
+atexit.register(at_exit)
+from strandline_spark.delivery.outbox import Outbox
+from strandline_spark.delivery.spool import Spool
+from strandline_spark.delivery.transport import Message
+from strandline_spark.delivery.transports.registry import transport_of
+
+conf = {"type": "kafka", "topicName": sys.argv[2], "properties.bootstrap.servers": sys.argv[1]}
+outbox = Outbox(lambda: transport_of(conf), Spool(Path(sys.argv[3]), 1_000_000))
+outbox.put(Message("run:a/b", b'{"early": 1}', vital=True))
+assert outbox.flush(60)
+"""
+
+
+@pytest.mark.kafka
+def test_what_is_said_at_the_interpreters_end_still_reaches_kafka(kafka: str, tmp_path: Path) -> None:
+    topic = f"late.{uuid4().hex}"
+
+    subprocess.run([sys.executable, "-c", LATE, kafka, topic, str(tmp_path)], check=True, timeout=120)
+
+    from kafka import KafkaConsumer
+
+    consumer = KafkaConsumer(topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000)
+    assert [next(consumer).value for _ in range(2)] == [b'{"early": 1}', b'{"late": 1}']
+    consumer.close()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,69 @@
+"""The recorded demo: it loads without Java, ends now, and shows what the page is about."""
+
+import re
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from strandline.cli import main
+from strandline.core.versions.strong_weak import held_by, strong
+from strandline.demo import report
+from strandline.demo.bank import Bank
+from strandline.demo.replay import RECORDING, load, records
+from strandline.runtime.follower import Follower
+from strandline.store.sql.engine import make_engine
+
+ROOT = Path(__file__).resolve().parents[2]
+NOW = datetime(2027, 3, 1, 9, 0, tzinfo=UTC)
+TABLES = [
+    ("file", f"/demo/lake/{name}")
+    for name in ("bank/transfers", "aligned/credits", "aligned/debits", "aligned/balance")
+]
+
+
+def test_every_moment_of_the_recording_is_moved() -> None:
+    taken = list(records(ROOT / RECORDING, NOW))
+
+    assert taken[-1].received_at == NOW
+    assert [one for one in taken if re.search(rb'"2026-', one.value)] == []
+
+
+def test_it_holds_nothing_of_the_machine_that_made_it() -> None:
+    text = b"\n".join(one.value for one in records(ROOT / RECORDING, NOW))
+
+    assert re.findall(rb"/(?:root|home|Users|tmp)/[^\"]*", text) == []
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Bank:
+    """A demo whose store the recording was loaded into."""
+    demo = Bank(ROOT, tmp_path_factory.mktemp("recorded"), rounds=0, port=0)
+    assert load(ROOT / RECORDING, demo.database) == 482
+    return demo
+
+
+@pytest.fixture(scope="module")
+def follower(demo: Bank) -> Follower:
+    """The model of versions of the store that the recording was loaded into."""
+    return Follower(make_engine(demo.database))
+
+
+def test_the_tables_agree_at_the_last_barrier_of_the_stopped_job(follower: Follower) -> None:
+    with follower.model() as model:
+        barriers = {reading.barrier for reading in strong(model, TABLES)}
+        holders = [(holder.name, holder.state) for holder in held_by(model, TABLES)]
+
+    assert (barriers, holders) == ({62}, [("bank_debits.debits", "STOPPED")])
+
+
+def test_what_it_says_to_ask_has_an_answer(demo: Bank, capsys: pytest.CaptureFixture[str]) -> None:
+    suggested = [shlex.split(line)[1:] for line in report.questions(demo).splitlines()]
+    told = {}
+    for words in suggested:
+        assert main(words, {}) == 0
+        told[words[0]] = capsys.readouterr().out
+
+    assert "What lake.aligned.balance is made from:" in told["lineage"]
+    assert "barrier 62 of domain bank" in told["versions"]

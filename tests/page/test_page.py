@@ -1,0 +1,383 @@
+"""What a person sees and does on the page, in a real browser."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+import recordings
+from page.conftest import Tab, tab_of
+from worlds.company import HOSTILE, World, run_id, snapshot_id, table
+
+BALANCE = "namespace=file&name=/lake/shop/balance"
+REPORT = "dataset:file:/lake/shop/report"
+SCREENS = (
+    "/", "/graph", f"/graph?node={REPORT}", "/domains", "/domain?name=shop", "/tables", f"/table?{BALANCE}",
+    f"/table?{BALANCE}&tab=delay", f"/table?{BALANCE}&tab=expiry", f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}",
+    "/table?namespace=file&name=/lake/shop/report&tab=columns", "/impact?namespace=file&name=/lake/shop/orders",
+    "/impact?namespace=file&name=/lake/shop/orders&column=amount",
+    "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/orders", "/jobs",
+    "/job?namespace=airflow&name=nightly.report&tab=code", "/runs", f"/run?id={run_id('nightly')}", "/events", "/trouble",
+    "/search?q=shop",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SCREENS)
+def test_no_screen_complains_or_asks_another_origin_and_axe_finds_nothing_serious(tab: Tab, path: str) -> None:
+    page = tab.open(path)
+
+    found = Axe().run(page)
+
+    serious = [one["id"] for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+    assert (tab.faults, serious) == ([], [])
+
+
+@pytest.mark.parametrize("path", ["/", "/graph", "/domain?name=shop", f"/table?{BALANCE}"])
+def test_the_dark_theme_has_contrast_too(browser: Any, address: str, path: str) -> None:
+    for tab in tab_of(browser, address, color_scheme="dark"):
+        found = Axe().run(tab.open(path))
+
+        assert [one["id"] for one in found.response["violations"] if one["impact"] in ("serious", "critical")] == []
+
+
+@pytest.mark.parametrize("path", ["/", "/graph", "/domain?name=shop", "/runs"])
+def test_a_narrow_screen_is_never_scrolled_sideways(browser: Any, address: str, path: str) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        page = tab.open(path)
+
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("path", ["/", "/tables", "/jobs", "/events"])
+def test_names_in_lists_are_not_broken_letter_by_letter_on_a_narrow_screen(
+    browser: Any, address: str, path: str
+) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        page = tab.open(path)
+        page.wait_for_selector("td > a")
+
+        widths = page.eval_on_selector_all(
+            "td:has(> a):not(:has(.chip))", "all => all.map(one => one.getBoundingClientRect().width)"
+        )
+
+        assert min(widths) >= 100  # of names of 6 to 20 letters
+
+
+def test_on_a_narrow_screen_tables_of_one_name_are_told_apart(browser: Any, address: str) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        page = tab.open("/graph")
+        page.wait_for_selector(".neighbours li")
+
+        assert "lake.shop.report" in page.locator(".neighbours li a").all_inner_texts()
+
+
+def test_a_long_name_that_is_unknown_is_not_wider_than_a_narrow_screen(browser: Any, address: str) -> None:
+    for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
+        tab.page.goto(f"{tab.root}/table?namespace=hive&name={'a_long_name_without_a_break.' * 6}")
+        tab.page.wait_for_selector(".error")
+
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_first_screen_says_who_is_late_and_who_failed(tab: Tab) -> None:
+    text = tab.open("/").inner_text("main")
+
+    assert "In domain shop table lake.shop." in text
+    assert "job nightly.margins failed" in text
+    assert "shop_jobs.refunds: job stopped" in text
+
+
+def test_the_board_frames_the_strong_version_and_names_the_holder(tab: Tab) -> None:
+    page = tab.open("/domain?name=shop")
+
+    assert page.inner_text("thead th.strong") == "20"
+    assert re.match(
+        r"All tables agree at barrier 20 .* Held back by shop_jobs.refunds: job stopped", page.inner_text(".sentence")
+    )
+    assert page.locator("td.aborted").count() == 2  # of refunds and balance, barrier 16
+    assert page.locator("td.missing").count() == 6
+
+
+@pytest.mark.parametrize("width", [1280, 1600])
+def test_the_board_shows_who_holds_it_back_without_scrolling(browser: Any, address: str, width: int) -> None:
+    for tab in tab_of(browser, address, viewport={"width": width, "height": 800}):
+        page = tab.open("/domain?name=shop")
+
+        frame = page.locator(".panel.scroll:has(.board)")
+
+        assert page.locator(".board .num").count() > 10
+        assert frame.evaluate("one => one.scrollWidth - one.clientWidth") == 0
+
+
+def test_the_delay_of_a_table_whose_inputs_lack_the_barrier_says_so(tab: Tab) -> None:
+    page = tab.open(f"/table?{BALANCE}&tab=delay")
+
+    assert re.search(r"Barrier 21 has been missing for .*; its inputs are not ready yet\.", page.inner_text("main"))
+
+
+def test_a_delay_that_could_not_be_asked_for_is_not_said_to_be_unknown(tab: Tab) -> None:
+    refusal = {
+        "status": 503,
+        "content_type": "application/json",
+        "body": '{"detail": "no database", "code": "unavailable"}',
+    }
+    tab.page.route("**/api/v2/delays?*", lambda route: route.fulfill(**refusal))
+
+    page = tab.open(f"/table?{BALANCE}&tab=delay")
+
+    assert "no database" in page.inner_text("main")
+    assert "Its delay is not known" not in page.inner_text("main")
+
+
+def test_a_table_without_barriers_has_no_delay(tab: Tab) -> None:
+    page = tab.open("/table?namespace=file&name=/lake/shop/report&tab=delay")
+
+    assert page.inner_text(".note") == (
+        "Its delay is not known. lake.shop.report: unmanaged: no job that carries barriers writes it, "
+        "and it is not the root of a domain: it has no barriers."
+    )
+
+
+def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
+    page = tab.open("/runs")
+    page.click("tr:has(a:text-is('shop_jobs.refunds')) a:has(.chip)")
+    page.wait_for_selector("h2:has-text('Wrote')")
+
+    rows = page.locator("td:has(> a) + td").all_inner_texts()
+
+    assert [row.count("barrier") for row in rows] == [5, 5]  # the newest five of what it read, and of what it wrote
+    assert "lake.shop.refunds" in page.inner_text("main")
+
+
+def test_a_cell_of_the_board_gives_sql_with_the_whole_id(tab: Tab) -> None:
+    page = tab.open("/domain?name=shop")
+
+    page.click("[aria-label='lake.shop.refunds barrier 19: done']")
+
+    expected = f"SELECT * FROM lake.shop.refunds VERSION AS OF {snapshot_id('refunds', 19)}"
+    assert page.inner_text(".panel.pad pre") == expected
+    assert "cell=" in page.url
+
+
+def test_the_graph_draws_every_table_and_job_and_walks_by_arrow_keys(tab: Tab) -> None:
+    page = tab.open("/graph")
+    page.wait_for_selector(".node")
+
+    assert page.locator(".node.job").count() == 8
+    assert page.locator(".node.dataset").count() == 9
+    assert page.locator(".node.live").count() == 3
+    page.focus("svg.graph")
+    page.keyboard.press("ArrowRight")
+    first = page.wait_for_selector(".node.selected").get_attribute("data-id")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("first => document.querySelector('.node.selected')?.dataset.id !== first", arg=first)
+    assert "selected=" in page.url
+
+
+def test_a_column_locks_its_path_and_nothing_else_is_lit(tab: Tab) -> None:
+    page = tab.open(f"/graph?node={REPORT}&column=country&of={REPORT}")
+    page.wait_for_selector(".node .col")
+
+    lit = page.eval_on_selector_all(".node:not(.off)", "all => all.map(one => one.dataset.id).sort()")
+
+    assert lit == [  # not margins: its only run failed, so nothing was made from this column
+        "dataset:file:/lake/shop/customers",
+        "dataset:file:/lake/shop/report",
+        "dataset:postgres://crm:5432:crm.public.customers",
+        "job:airflow:nightly.load_customers",
+        "job:airflow:nightly.report",
+    ]
+
+
+def test_time_moves_without_moving_a_box(tab: Tab) -> None:
+    page = tab.open("/graph")
+    page.wait_for_selector(".node")
+    places = "all => Object.fromEntries(all.map(one => [one.dataset.id, one.getAttribute('transform')]))"
+    before = page.eval_on_selector_all(".node", places)
+
+    page.evaluate("""() => { const slider = document.getElementById('moment'); slider.value = Number(slider.min) + 60e3;
+        slider.dispatchEvent(new Event('input', {bubbles: true})); slider.dispatchEvent(new Event('change', {bubbles: true})); }""")
+    page.wait_for_selector(".node.ghost")
+
+    assert page.eval_on_selector_all(".node", places) == before
+    assert "asOf=" in page.url
+    counts = [
+        page.locator(one).count() for one in (".node:not(.ghost)", ".edge:not(.ghost)", ".node.ghost", ".edge.ghost")
+    ]
+    assert min(counts) > 0
+    assert page.inner_text(".hidden-note") == (
+        "{} nodes, {} relations at that moment. {} more nodes, {} more relations at other moments, drawn faintly"
+    ).format(*counts)
+
+
+def test_two_tables_that_disagree_are_explained_with_sql_that_agrees(tab: Tab) -> None:
+    page = tab.open("/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/daily_totals")
+
+    assert page.inner_text(".sentence") == (
+        "Their newest snapshots disagree: barriers 20 to 23. lake.shop.balance lacks what the others show."
+    )
+    assert page.inner_text("pre") == (
+        f"SELECT * FROM lake.shop.balance VERSION AS OF {snapshot_id('balance', 20)};\n"
+        f"SELECT * FROM lake.shop.daily_totals VERSION AS OF {snapshot_id('daily_totals', 20)};"
+    )
+
+
+def test_barriers_of_two_domains_are_never_said_to_agree(browser: Any, empty_address: str) -> None:
+    for tab in tab_of(browser, empty_address):
+        for domain in ("one", "two"):
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=World(datetime.now(UTC)).root_of(domain))
+
+        page = tab.open("/compare?tables=dataset:file:/lake/shop/one~dataset:file:/lake/shop/two")
+
+        assert "tables of 2 domains (one, two), whose barriers are not comparable" in page.inner_text(".sentence")
+
+
+def test_impact_says_which_columns_the_newest_schema_lacks(browser: Any, empty_address: str) -> None:
+    orders = {"namespace": "file", "name": "/lake/shop/orders"}
+    sums = [table("sums", one, {name: [(orders, "id", "IDENTITY")] for name in one}) for one in (["old", "id"], ["id"])]
+    world = World(datetime.now(UTC))
+    for tab in tab_of(browser, empty_address):
+        for number, one in enumerate(sums):
+            event = world.event("COMPLETE", 60 - number, "sum", [table("orders", ["id"])], [one], run=f"sum {number}")
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/impact?namespace=file&name=/lake/shop/orders&column=id")
+
+        assert page.inner_text(".sentence") == (
+            "2 columns in 1 table and 1 job depend on it. 1 of these columns is no longer in the newest schema of its table."
+        )
+        assert cells_of(page) == [
+            ["lake.shop.sums", "id", "yes", "its value goes in", "1"],
+            ["lake.shop.sums", "old", "✕ no longer", "its value goes in", "1"],
+            ["sum", "", "", "its value goes in", "1"],
+        ]
+        assert tab.faults == []
+
+
+def cells_of(page: Any) -> list[list[str]]:
+    """The first five cells of each row of a table."""
+    rows = page.locator("tbody tr").all()
+    return [[cell.inner_text() for cell in row.locator("td").all()[:5]] for row in rows]
+
+
+def test_impact_of_a_table_says_how_jobs_ended(tab: Tab) -> None:
+    page = tab.open("/impact?namespace=file&name=/lake/shop/report")
+
+    assert page.inner_text(".sentence") == "0 tables and 1 job depend on it."  # a run that failed has made nothing
+    assert [row[:3] for row in cells_of(page)] == [["nightly.margins", "job", "1"]]
+    assert page.inner_text("tbody .chip") == "✕ failed"
+
+
+def test_a_snapshot_is_walked_down_to_its_roots(tab: Tab) -> None:
+    page = tab.open(f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}")
+
+    tree = page.locator(".tree").first.inner_text()
+
+    assert [tree.count(name) for name in ("lake.shop.refunds", "lake.shop.daily_totals", "lake.shop.orders")] == [
+        1,
+        1,
+        2,
+    ]
+
+
+def test_a_snapshot_names_what_it_was_made_from_at_a_snapshot_that_is_not_known(
+    browser: Any, empty_address: str
+) -> None:
+    made = {"strandline_snapshot": {"_producer": "test://", "_schemaURL": "test://", "snapshotId": "7"}}
+    sums = table("sums", ["id"]) | {"outputFacets": made}
+    event = World(datetime.now(UTC)).event("COMPLETE", 60, "sum", [table("orders", ["id"])], [sums])
+    for tab in tab_of(browser, empty_address):
+        tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/table?namespace=file&name=/lake/shop/sums&snapshot=7")
+
+        said = page.locator(".tree").first.inner_text()
+        assert said.split("\n")[-1] == "lake.shop.orders at which snapshot is not known"
+        assert tab.faults == []
+
+
+def test_a_compacted_snapshot_stands_on_the_one_whose_rows_it_shows(browser: Any, empty_address: str) -> None:
+    def at(name: str, id_: str, **more: str) -> dict[str, Any]:
+        facet = {"strandline_snapshot": {"_producer": "test://", "_schemaURL": "test://", "snapshotId": id_} | more}
+        return table(name, ["id"]) | {"inputFacets": facet, "outputFacets": facet}
+
+    world, compacted = World(datetime.now(UTC)), at("sums", "8", parentSnapshotId="7", operation="replace")
+    for tab in tab_of(browser, empty_address):
+        for job, read, made in (("sum", at("orders", "3"), at("sums", "7")), ("copy", compacted, at("copied", "1"))):
+            event = world.event("COMPLETE", 60, job, [read], [made], run=job)
+            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page = tab.open("/table?namespace=file&name=/lake/shop/sums&snapshot=8")
+
+        panels = [one.split("\n") for one in page.locator(".panel:has(.tree)").all_inner_texts()]
+        assert [[line.strip() for line in one if line.strip()] for one in panels] == [
+            ["lake.shop.sums 8", "It shows the rows of", "lake.shop.sums 7", "lake.shop.orders 3 by shop:sum"],
+            ["lake.shop.sums 8", "lake.shop.copied 1 by shop:copy"],
+        ]
+        assert tab.faults == []
+
+
+def test_a_job_that_was_recorded_as_a_querys_micro_batch_shows_what_the_query_touches(
+    browser: Any, empty_address: str
+) -> None:
+    for tab in tab_of(browser, empty_address):
+        for event in recordings.events_of("fan_out"):
+            tab.page.request.post(
+                f"{empty_address}/api/v1/lineage", data=event, headers={"Content-Type": "application/json"}
+            )
+
+        page = tab.open("/job?namespace=lakehouse&name=pricing.append_data.lake_bank_large&tab=lineage")
+
+        assert [row[0] for row in cells_of(page)] == ["lake.bank.priced", "lake.bank.large"]
+        assert tab.faults == []
+
+
+def test_a_failed_run_shows_why(tab: Tab) -> None:
+    page = tab.open(f"/run?id={run_id('nightly.margins')}")
+
+    assert "[DIVIDE_BY_ZERO] Division by zero" in page.inner_text(".error pre")
+
+
+def test_a_dag_shows_its_tasks_on_one_axis(tab: Tab) -> None:
+    page = tab.open(f"/run?id={run_id('nightly')}")
+    page.wait_for_selector(".gantt")
+
+    names = page.locator(".gantt td:first-child").all_inner_texts()
+
+    assert names == ["nightly", "nightly.load_customers", "nightly.report", "nightly.margins"]
+
+
+def test_a_hostile_name_is_text(tab: Tab) -> None:
+    page = tab.open("/jobs")
+
+    assert f"odd {HOSTILE}" in page.inner_text("main")
+    assert page.locator("img[src='x']").count() == 0
+
+
+def test_the_slash_key_searches(tab: Tab) -> None:
+    page = tab.open("/runs")
+
+    page.keyboard.press("/")
+    page.keyboard.type("report")
+    page.keyboard.press("Enter")
+
+    page.wait_for_selector("main td:has-text('lake.shop.report')")
+    assert "q=report" in page.url
+
+
+def test_an_empty_store_says_how_to_begin_and_notices_the_first_event(browser: Any, empty_address: str) -> None:
+    for tab in tab_of(browser, empty_address):
+        page = tab.open("/")
+        assert "Nothing has been heard yet" in page.inner_text("main")
+        page.wait_for_selector(".dot.run")
+
+        event = {
+            "eventType": "COMPLETE", "eventTime": "2026-11-20T12:00:00Z", "producer": "test://", "schemaURL": "test://",
+            "run": {"runId": run_id("first")}, "job": {"namespace": "me", "name": "first"},
+        }  # fmt: skip
+        page.request.post(f"{empty_address}/api/v1/lineage", data=event)
+
+        page.wait_for_selector("h2:has-text('Newest runs')")
+        assert tab.faults == []

@@ -1,0 +1,66 @@
+"""A browser's session where API keys are asked for: a cookie that no script reads and no foreign page can use."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from page.conftest import tab_of
+from strandline.store.api_keys import add_key
+from strandline.store.sql.engine import make_engine
+
+
+@pytest.fixture
+def key(sqlite_url: str, guarded: str) -> str:
+    """A valid API key of the guarded server."""
+    engine = make_engine(sqlite_url)
+    with engine.begin() as connection:
+        made = add_key(connection, "page", datetime.now(UTC))
+    engine.dispose()
+    return made
+
+
+def test_the_page_asks_for_a_key_and_opens_with_it(browser: Any, guarded: str, key: str) -> None:
+    for tab in tab_of(browser, guarded):
+        tab.page.goto(f"{guarded}/runs")
+        tab.page.wait_for_selector("h1:has-text('API key')")
+        tab.page.fill("#key", key)
+        tab.page.click("text=Open")
+
+        tab.page.wait_for_selector("h1:has-text('Runs')")
+        assert tab.page.evaluate("document.cookie") == ""
+
+
+def test_a_wrong_key_opens_nothing(guarded: str) -> None:
+    answer = httpx.post(f"{guarded}/ui/session", content="wrong", headers={"X-Strandline-Page": "1"})
+
+    assert (answer.status_code, answer.headers.get("set-cookie")) == (401, None)
+
+
+def test_a_cookie_alone_reads_but_changes_nothing(guarded: str, key: str) -> None:
+    with httpx.Client(base_url=guarded) as client:
+        client.post("/ui/session", content=key, headers={"X-Strandline-Page": "1"}).raise_for_status()
+
+        assert client.get("/api/v2/jobs").status_code == 200
+        assert client.post("/api/v2/domains", json={}).status_code == 401
+        assert client.post("/api/v2/domains", json={}, headers={"X-Strandline-Page": "1"}).status_code == 400
+
+
+def test_a_foreign_page_cannot_begin_a_session(guarded: str, key: str) -> None:
+    assert httpx.post(f"{guarded}/ui/session", content=key).status_code == 403
+
+
+def test_leaving_takes_the_cookie_away(guarded: str, key: str) -> None:
+    with httpx.Client(base_url=guarded, headers={"X-Strandline-Page": "1"}) as client:
+        client.post("/ui/session", content=key)
+        client.delete("/ui/session")
+
+        assert client.get("/ui/session").json() == {"keyNeeded": True}
+
+
+def test_without_a_key_everybody_gets_the_page_and_nobody_the_data(guarded: str, tmp_path: Path) -> None:
+    assert httpx.get(f"{guarded}/graph").status_code == 200
+    assert httpx.get(f"{guarded}/ui/style.css").status_code == 200
+    assert httpx.get(f"{guarded}/api/v2/overview").status_code == 401

@@ -1,0 +1,80 @@
+"""When a barrier was born, and when a table committed it: whoever tells of it first, and whatever is rolled back."""
+
+from strandline.core.versions.apply import apply
+from strandline.core.versions.delays import delay
+from strandline.core.versions.facts import (
+    BarrierCommitted,
+    DomainDeclared,
+    Fact,
+    RolledBack,
+    RootsCut,
+    Used,
+    WrittenSnapshot,
+)
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import strong
+from worlds.barriers.history import DOMAIN, job, table
+
+TRANSFERS, RATES, BALANCE = table("transfers"), table("rates"), table("balance")
+
+
+def told(*facts: Fact) -> Model:
+    """A model of the two roots, and of what was told in this order."""
+    model = Model()
+    for fact in (DomainDeclared(DOMAIN, (TRANSFERS, RATES), 0.0), *facts):
+        apply(model, fact)
+    return model
+
+
+def cut(barrier: int, at: float, transfers: str, rates: str = "r1") -> RootsCut:
+    """A cut through both roots; rates seldom have anything new."""
+    return RootsCut(DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, transfers), WrittenSnapshot(RATES, rates)), at)
+
+
+def balanced(barrier: int, at: float, snapshot: str, read: str, parent: str | None = None) -> BarrierCommitted:
+    """A micro-batch that took two seconds."""
+    made, used = (WrittenSnapshot(BALANCE, snapshot, parent),), (Used(TRANSFERS, read), Used(RATES, "r1"))
+    return BarrierCommitted(job("balances"), "run1", DOMAIN, barrier, at - 2, at, made, used)
+
+
+def test_a_job_that_read_a_root_tells_of_its_barrier_before_the_cut_does() -> None:
+    in_order = told(cut(1, 10.0, "t1"), balanced(1, 15.0, "b1", "t1"))
+    late = told(balanced(1, 15.0, "b1", "t1"), cut(1, 10.0, "t1"))
+
+    assert [delay(model, TRANSFERS, 1).seconds for model in (in_order, late)] == [0.0, 0.0]
+    assert [delay(model, BALANCE, 1).seconds for model in (in_order, late)] == [5.0, 5.0]
+
+
+def test_a_rollback_below_the_roots_makes_no_barrier_younger() -> None:
+    model = told(
+        cut(1, 10.0, "t1"),
+        balanced(1, 15.0, "b1", "t1"),
+        balanced(2, 25.0, "b2", "t2", "b1"),
+        cut(2, 20.0, "t2"),
+        RolledBack(DOMAIN, (BALANCE,), 1, 30.0),
+    )
+
+    (answer,) = strong(model, [BALANCE])
+    assert (answer.barrier, answer.incarnation, answer.lag(now=40.0)) == (1, 2, 20.0)
+
+
+def test_a_barrier_that_was_overwritten_keeps_its_birth_and_neither_snapshot_comes_back() -> None:
+    first, again = balanced(1, 15.0, "b1", "t1"), balanced(1, 18.0, "b1 again", "t1", "b1")
+    for telling in ((first, again), (again, first)):
+        model = told(*telling)
+        assert model.done[BALANCE].of[1].snapshot == "b1 again"
+        assert model.done[BALANCE].first(1) == 15.0
+
+        apply(model, RolledBack(DOMAIN, (BALANCE,), 0, 14.0))
+        apply(model, first)
+        apply(model, again)
+        assert 1 not in model.done[BALANCE]
+
+
+def test_a_root_that_had_nothing_new_is_cut_again_after_its_rollback() -> None:
+    model = told(cut(1, 10.0, "t1"), cut(2, 20.0, "t1", "r2"), RolledBack(DOMAIN, (TRANSFERS,), 1, 30.0))
+
+    apply(model, cut(3, 40.0, "t1", "r3"))
+
+    assert model.done[TRANSFERS].order == [1, 3]
+    assert model.done[RATES].order == [1, 2, 3]

@@ -1,0 +1,80 @@
+"""A job that is behind drains, and one that will never join at its pace is said to be so."""
+
+from strandline.core.versions import facts
+from strandline.core.versions.apply import apply
+from strandline.core.versions.checkpoint import decide
+from strandline.core.versions.completions import Completion, Completions
+from strandline.core.versions.model import Model
+from strandline.core.versions.pace import never_joins
+from strandline.core.versions.strong_weak import strong
+from worlds.barriers.history import DOMAIN, job, table
+
+VALUE, COUNT, SUM = table("value"), table("count"), table("sum")
+
+
+def done(*barriers: int) -> Completions:
+    """A history with these barriers."""
+    found = Completions()
+    for barrier in barriers:
+        found.add(Completion(barrier, f"s{barrier}", None, None, 0.0, float(barrier)))
+    return found
+
+
+def test_a_job_a_few_barriers_behind_takes_each_and_one_far_behind_the_newest() -> None:
+    few, many = {VALUE: done(*range(1, 6))}, {VALUE: done(*range(1, 31))}
+
+    assert (decide(few, 0).kind, decide(few, 0).barrier) == ("CHECKPOINT", 1)
+    assert (decide(many, 3).kind, decide(many, 3).barrier) == ("ABORT", 30)
+    assert decide(many, 3).abort == tuple(range(4, 30))
+    assert decide(many, 3, most=None).barrier == 4
+
+
+def test_it_takes_the_newest_that_all_inputs_have() -> None:
+    sources = {VALUE: done(*range(1, 31)), COUNT: done(*range(1, 21))}
+
+    assert decide(sources, 0).barrier == 20
+
+
+def words(latency: float, barriers: int = 40) -> Model:
+    """A value each second, counted at once; the sums begin later and take so many seconds a checkpoint."""
+    model, log = Model(), list[tuple[float, facts.Fact]]()
+    for name, reads, writes in (("value", (), VALUE), ("count", (VALUE,), COUNT)):
+        log.append((0.0, facts.RunStarted(job(name), f"{name}/1", 0.0, DOMAIN, reads, (writes,))))
+    for barrier in range(1, barriers + 1):
+        log.append((float(barrier), committed("value", barrier, float(barrier))))
+        log.append((barrier + 0.4, committed("count", barrier, barrier + 0.4)))
+    log.append((10.1, facts.RunStarted(job("sum"), "sum/1", 10.1, DOMAIN, (VALUE,), (SUM,))))
+    position, at = 0, 10.2
+    while at + latency < barriers:
+        wanted = decide({VALUE: done(*range(1, int(at) + 1))}, position).barrier
+        if wanted is None:
+            at += 0.1
+            continue
+        position, at = wanted, at + latency
+        log.append((at, committed("sum", wanted, at)))
+    for _, fact in sorted(log, key=lambda one: one[0]):
+        apply(model, fact)
+    return model
+
+
+def committed(name: str, barrier: int, at: float) -> facts.BarrierCommitted:
+    """A job commits a barrier."""
+    used = () if name == "value" else (facts.Used(VALUE, f"value{barrier}"),)
+    made = (facts.WrittenSnapshot(table(name), f"{name}{barrier}"),)
+    return facts.BarrierCommitted(job(name), f"{name}/1", DOMAIN, barrier, at - 0.1, at, made, used)
+
+
+def test_joining_ends_though_the_job_began_behind_and_takes_longer_than_a_barrier_lasts() -> None:
+    """Taking each barrier it would be ever further behind; draining it is admitted, and stays."""
+    model = words(latency=1.3)
+
+    assert never_joins(model, job("sum")) is None
+    assert len({reading.barrier for reading in strong(model, [VALUE, COUNT, SUM])}) == 1
+
+
+def test_a_job_whose_every_commit_comes_too_late_never_joins_at_its_pace() -> None:
+    model = words(latency=4.0)
+
+    assert never_joins(model, job("sum")) == (
+        "job sum never joins at its pace: when it committed barrier 34 of sum, the tables that it joins stood at 37 already"
+    )

@@ -1,0 +1,149 @@
+"""Derived barriers: jobs that nobody adapted, against the definition and the true contents, and controls that must fire."""
+
+from random import Random
+
+from strandline.core.versions import facts
+from strandline.core.versions.apply import apply
+from strandline.core.versions.facts import DomainDeclared, Fact, RunStarted, Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import Reading, strong, weak
+from strandline.errors import RefusedError
+from worlds.barriers.derivation import Rule, of_all
+from worlds.barriers.history import job, table
+from worlds.barriers.plain import PlainWorld, plain_history, plain_world, recomputed
+from worlds.barriers.sizes import each_size
+
+STEPS = 60
+
+
+def readings(model: Model, tables: list[Table], consistency: str) -> list[Reading]:
+    """The answer, empty where it is refused."""
+    try:
+        return strong(model, tables) if consistency == "strong" else weak(model, tables)
+    except RefusedError:
+        return []
+
+
+@each_size
+def test_what_plain_jobs_made_is_answered_as_the_roots_come_to(seeds: range) -> None:
+    """Strong and weak show one barrier and its true content after every fact, and strong never goes back."""
+    for seed in seeds:
+        world, model, answered = plain_world(seed), Model(), dict[Table, int]()
+        for fact in plain_history(world, STEPS):
+            apply(model, fact)
+            for one in sorted(world.lines):
+                for reading in readings(model, [one], "strong"):
+                    assert reading.barrier >= answered.get(one, 0), f"history {seed}: {one} went back"
+                    answered[one] = reading.barrier
+                    assert is_true(world, reading), f"history {seed}: {reading}"
+            query = world.random.sample(sorted(world.lines), min(3, len(world.lines)))
+            asked = readings(model, query, "weak")
+            assert len({reading.barrier for reading in asked}) <= 1, f"history {seed}: {query}"
+            assert all(is_true(world, reading) for reading in asked), f"history {seed}: {query}"
+
+
+def is_true(world: PlainWorld, reading: Reading) -> bool:
+    """Whether the content is what the roots of the barrier come to."""
+    return world.content[reading.snapshot] == recomputed(world, reading.table, reading.barrier)
+
+
+def folded(history: list[Fact]) -> dict[Table, dict[int, str]]:
+    """snap(T, b) of every table, as the model has it."""
+    model = Model()
+    for fact in history:
+        apply(model, fact)
+    return {table: {b: one.snapshot for b, one in done.of.items()} for table, done in model.done.items()}
+
+
+@each_size
+def test_every_order_of_the_same_facts_derives_the_same_barriers(seeds: range) -> None:
+    """As they arrived, and in any other order, once or twice: the definition's barriers, no others."""
+    for seed in seeds:
+        history = list(plain_history(plain_world(seed), STEPS))
+        wanted = of_all("first", history).done()
+        begin = [fact for fact in history if isinstance(fact, DomainDeclared | RunStarted)]
+        shuffled = [fact for fact in history if not isinstance(fact, DomainDeclared | RunStarted)]
+        Random(seed).shuffle(shuffled)
+
+        assert folded(history) == wanted, f"history {seed}"
+        assert folded([*begin, *shuffled, *shuffled[:5]]) == wanted, f"history {seed}"
+
+
+def contents(rule: Rule, histories: int = 150) -> tuple[int, int]:
+    """How many snapshots a rule puts under barriers, and how many of these are not what the roots come to."""
+    found = wrong = 0
+    for seed in range(histories):
+        world = plain_world(seed)
+        done = of_all(rule, plain_history(world, STEPS)).done()
+        for name in {one.writes for one in world.jobs}:
+            for barrier, snapshot in done[name].items():
+                found += 1
+                wrong += barrier not in world.cuts or world.content[snapshot] != recomputed(world, name, barrier)
+    return found, wrong
+
+
+def test_the_rule_itself_shows_no_wrong_content() -> None:
+    """What the controls below are compared with."""
+    found, wrong = contents("first")
+
+    assert found > 1000
+    assert wrong == 0
+
+
+def test_control_the_last_step_that_ends_at_a_barrier_shows_what_a_flush_added() -> None:
+    found, wrong = contents("last")
+
+    assert wrong > found / 20
+
+
+def test_control_the_number_of_a_micro_batch_is_no_barrier() -> None:
+    found, wrong = contents("number")
+
+    assert wrong > found / 2
+
+
+ROOT, COPY = table("root"), table("copy")
+
+
+def micro_batch(query: str, number: int, read: str, made: facts.WrittenSnapshot, at: float) -> facts.BarrierCommitted:
+    """A micro-batch of a plain stream from the root."""
+    return facts.BarrierCommitted(
+        job("copy"), f"run of {query}", "bank", number + 1, at - 1, at, (made,), (facts.Used(ROOT, read),),
+        batch=number, stated=False, query=query,
+    )  # fmt: skip
+
+
+def test_a_new_checkpoint_folder_that_appends_to_what_is_there_completes_nothing_until_a_rollback() -> None:
+    """It reads all again: every row is there twice."""
+    model = Model()
+    apply(model, DomainDeclared("bank", (ROOT,), 0.0))
+    for barrier in (1, 2):
+        apply(model, facts.RootsCut("bank", barrier, (facts.WrittenSnapshot(ROOT, f"r{barrier}"),), float(barrier)))
+    apply(model, RunStarted(job("copy"), "run of q1", 3.0, "bank", (ROOT,), (COPY,)))
+    apply(model, micro_batch("q1", 0, "r1", facts.WrittenSnapshot(COPY, "c1", operation="append"), 5.0))
+    apply(model, micro_batch("q2", 0, "r2", facts.WrittenSnapshot(COPY, "c2", "c1", operation="append"), 8.0))
+    twice = dict(model.done[COPY].of)
+    apply(model, micro_batch("q2", 0, "r2", facts.WrittenSnapshot(COPY, "c3", "c2", operation="overwrite"), 9.0))
+    anew = {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()}
+    apply(model, facts.RolledBack("bank", (COPY,), 0, 10.0))
+    apply(model, micro_batch("q3", 0, "r2", facts.WrittenSnapshot(COPY, "c4", "c3", operation="append"), 12.0))
+
+    assert twice.keys() == {1}
+    assert anew == {1: "c1", 2: "c3"}
+    assert {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()} == {2: "c4"}
+
+
+def test_the_worlds_do_everything_that_is_promised() -> None:
+    """Chains, joins, diamonds, flushes, roots without news, new checkpoint folders, batch runs and shared tables all occur."""
+    seen: set[str] = set()
+    for seed in range(200):
+        world = plain_world(seed)
+        for _ in plain_history(world, STEPS):
+            pass
+        seen |= {one.kind for one in world.jobs} | {"new folder" for one in world.jobs if one.query > 1}
+        seen |= {"shared" for parts in world.parts.values() if len(parts) > 1}
+        seen |= {"join" for one in world.jobs if len(one.reads) > 1}
+        seen |= {"chain" for one in world.jobs if any(source in {w.writes for w in world.jobs} for source in one.reads)}
+        seen |= {"no news" for b, cut in world.cuts.items() if cut.items() & world.cuts.get(b + 1, {}).items()}
+
+    assert seen == {"stream", "batch", "new folder", "shared", "join", "chain", "no news"}

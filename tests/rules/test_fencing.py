@@ -1,0 +1,99 @@
+"""After a rollback nothing of before comes back: by run where the run was known to be over, by time where it was not."""
+
+from msgspec.structs import replace
+
+from strandline.core.versions.apply import apply
+from strandline.core.versions.facts import (
+    BarrierCommitted,
+    DomainDeclared,
+    JobRetired,
+    RolledBack,
+    RootsCut,
+    RunEnded,
+    RunStarted,
+    WrittenSnapshot,
+)
+from strandline.core.versions.model import Model
+from worlds.barriers.history import DOMAIN, job, table
+
+TRANSFERS, BALANCE = table("transfers"), table("balance")
+JOB = job("balances")
+
+
+def rolled_back_at_50(*, ended: str | None = "FAIL") -> Model:
+    """Barriers 1 to 3, of which run 1 told the first; it ended at 45, and the balance went back to barrier 1 at 50."""
+    model = Model()
+    apply(model, DomainDeclared(DOMAIN, (TRANSFERS,), 0.0))
+    for barrier in (1, 2, 3):
+        apply(model, RootsCut(DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, f"t{barrier}"),), 10.0 * barrier))
+    apply(model, started("run1", 5.0))
+    apply(model, balanced("run1", 1, "b1", 12.0))
+    if ended is not None:
+        apply(model, RunEnded(JOB, "run1", 45.0, ended))
+    apply(model, RolledBack(DOMAIN, (BALANCE,), 1, 50.0))
+    return model
+
+
+def started(run: str, at: float) -> RunStarted:
+    """A run of the one job."""
+    return RunStarted(JOB, run, at, DOMAIN, (TRANSFERS,), (BALANCE,))
+
+
+def balanced(run: str, barrier: int, snapshot: str, at: float) -> BarrierCommitted:
+    """A micro-batch, on the clock of its driver."""
+    return BarrierCommitted(JOB, run, DOMAIN, barrier, at - 1, at, (WrittenSnapshot(BALANCE, snapshot, "b1"),))
+
+
+def balances(model: Model) -> dict[int, str]:
+    """The balance's snapshots, by barrier."""
+    return {barrier: made.snapshot for barrier, made in model.done[BALANCE].of.items()}
+
+
+def test_a_late_commit_of_a_run_of_before_is_not_taken_though_its_clock_was_ahead() -> None:
+    model = rolled_back_at_50()
+
+    apply(model, balanced("run1", 2, "b2 of before", 57.0))
+    assert balances(model) == {1: "b1"}
+
+    apply(model, started("run2", 55.0))
+    apply(model, balanced("run2", 2, "b2", 60.0))
+    apply(model, balanced("run1", 3, "b3 of before", 61.0))
+    assert balances(model) == {1: "b1", 2: "b2"}
+
+
+def test_the_incarnation_that_a_commit_carries_decides_whatever_its_driver_s_clock_says() -> None:
+    model = rolled_back_at_50(ended=None)
+    apply(model, started("run2", 30.0))
+
+    apply(model, replace(balanced("run1", 2, "b2 of before", 999.0), incarnation=1))
+    apply(model, replace(balanced("run2", 2, "b2", 31.0), incarnation=2))
+
+    assert balances(model) == {1: "b1", 2: "b2"}
+
+
+def test_a_run_of_before_stays_out_when_its_job_was_retired_and_came_back() -> None:
+    model = rolled_back_at_50()
+    apply(model, JobRetired(JOB, 52.0, "unregistered"))
+    apply(model, started("run2", 55.0))
+
+    apply(model, balanced("run1", 3, "b3 of before", 61.0))
+    apply(model, balanced("run2", 2, "b2", 62.0))
+
+    assert balances(model) == {1: "b1", 2: "b2"}
+
+
+def test_a_run_that_was_only_silent_goes_on() -> None:
+    model = rolled_back_at_50(ended="LOST")
+
+    apply(model, balanced("run1", 2, "b2", 57.0))
+
+    assert balances(model) == {1: "b1", 2: "b2"}
+
+
+def test_a_run_of_before_that_nobody_had_heard_of_is_known_by_its_times() -> None:
+    model = rolled_back_at_50()
+
+    apply(model, started("spooled", 46.0))
+    apply(model, balanced("spooled", 2, "b2 of before", 48.0))
+
+    assert balances(model) == {1: "b1"}

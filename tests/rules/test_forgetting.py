@@ -1,0 +1,148 @@
+"""Barriers of long ago are forgotten, and nobody notices: answers, pins and decisions are those of a model that keeps all."""
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from random import Random
+
+from strandline.core.versions import facts
+from strandline.core.versions.apply import apply
+from strandline.core.versions.checkpoint import decide
+from strandline.core.versions.expirable import pins
+from strandline.core.versions.facts import Fact, Job, Table
+from strandline.core.versions.model import Model
+from worlds.barriers.history import DOMAIN, history, job, small_world, table
+from worlds.barriers.running import strong_of, weak_of
+from worlds.barriers.sizes import each_size
+
+SOURCE, MIDDLE, END = table("source"), table("middle"), table("end")
+JOBS = {job("ingest"): ((), SOURCE), job("middle"): ((SOURCE,), MIDDLE), job("end"): ((MIDDLE,), END)}
+
+
+def stream(barriers: range, jobs: Iterable[Job] = tuple(JOBS)) -> Iterator[Fact]:
+    """Every job commits every barrier."""
+    for barrier in barriers:
+        for one in jobs:
+            reads, writes = JOBS[one]
+            used = tuple(facts.Used(source, f"{source[1]}{barrier}") for source in reads)
+            made = (facts.WrittenSnapshot(writes, f"{writes[1]}{barrier}"),)
+            yield facts.BarrierCommitted(one, f"run of {one[1]}", DOMAIN, barrier, barrier, barrier + 0.5, made, used)
+
+
+def played(model: Model, told: Iterator[Fact]) -> Model:
+    """The model after these facts."""
+    for fact in told:
+        apply(model, fact)
+    return model
+
+
+def kept(model: Model) -> dict[Table, tuple[int, int]]:
+    """How many barriers of each table are held, and the oldest."""
+    return {one: (len(done.order), done.order[0]) for one, done in model.done.items()}
+
+
+def test_a_stream_that_goes_on_takes_no_more_room() -> None:
+    model = played(Model(keeps=10), stream(range(1, 5_000)))
+
+    assert all(10 <= held < 31 and oldest > 4_950 for held, oldest in kept(model).values())
+    assert {len(done.of) for done in model.done.values()} == {held for held, _ in kept(model).values()}
+    assert 10 <= len(model.domain(DOMAIN).births) < 32
+    assert strong_of(model, END) == 4_999
+
+
+def test_what_a_stopped_job_needs_stays_and_goes_once_it_went_on() -> None:
+    model = played(Model(keeps=10), stream(range(1, 101)))
+    apply(model, facts.RunEnded(job("end"), "run of end", 100.9, "COMPLETE"))
+
+    played(model, stream(range(101, 1_001), [job("ingest"), job("middle")]))
+    next_one = decide({MIDDLE: model.done[MIDDLE]}, model.places[job("end")].position)
+    held = kept(model)
+    played(model, stream(range(101, 1_101)))
+
+    assert (next_one.kind, next_one.barrier, next_one.abort[:1]) == ("ABORT", 1_000, (101,))  # it catches up
+    assert held[MIDDLE][0] > 900
+    assert held[MIDDLE][1] <= 91
+    assert all(count < 31 for count, _ in kept(model).values())
+
+
+def test_a_barrier_that_comes_late_is_not_taken_for_a_new_one() -> None:
+    model = played(Model(keeps=10), stream(range(1, 1_001)))
+
+    played(model, stream(range(3, 4)))
+
+    assert strong_of(model, END) == 1_000
+    assert model.domain(DOMAIN).first_after(1_000) is None
+
+
+def test_a_barrier_of_long_ago_does_not_come_back_alone() -> None:
+    """A spool is sent late, when a job that was retired has come back: a weak answer would be that one barrier."""
+    model = played(Model(), stream(range(1, 51), [job("ingest"), job("middle")]))
+    apply(model, facts.JobRetired(job("middle"), 51.0, "unregistered"))
+    played(model, stream(range(51, 2_000), [job("ingest")]))
+    apply(model, facts.RunStarted(job("middle"), "another run", 2_001.0, DOMAIN, (SOURCE,), (MIDDLE,)))
+    before = weak_of(model, [SOURCE, MIDDLE])
+
+    played(model, stream(range(6, 7), [job("ingest")]))
+
+    assert kept(model)[SOURCE][1] > 1_000
+    assert (before, weak_of(model, [SOURCE, MIDDLE])) == ("no_version", "no_version")
+    played(model, stream(range(2_000, 2_001), [job("ingest"), job("middle")]))
+    assert weak_of(model, [SOURCE, MIDDLE]) == {SOURCE: 2_000, MIDDLE: 2_000}
+
+
+@each_size
+def test_random_histories_are_answered_as_by_a_model_that_keeps_all(seeds: range) -> None:
+    """But for jobs that are first heard of when what they were at is forgotten: they go on where all others are."""
+    forgot = compared = 0
+    for seed in seeds:
+        world, all_of_it, some = small_world(Random(seed)), Model(), Model(keeps=2)
+        for fact in history(world, 40):
+            apply(all_of_it, fact)
+            apply(some, fact)
+            tables = sorted(world.truth)
+            assert strongs(some, tables) == strongs(all_of_it, tables), f"history {seed}"
+            if not heard_of_late(some):
+                assert answers(some, tables) == answers(all_of_it, tables), f"history {seed}"
+                for pair in combinations(tables, 2):
+                    assert weakly_alike(some, all_of_it, list(pair)), f"history {seed}: {pair}"
+                forgot += held(some) < held(all_of_it)
+            compared += 1
+    assert forgot > compared / 10  # otherwise this test says nothing
+
+
+def heard_of_late(model: Model) -> bool:
+    """Whether a job is at a barrier that is forgotten already."""
+    forgotten = model.domain(DOMAIN).forgotten
+    return any(place.position is not None and place.position < forgotten for place in model.places.values())
+
+
+def weakly_alike(some: Model, all_of_it: Model, pair: list[Table]) -> bool:
+    """Whether both say the same, or what all had in common last is forgotten: of a job that came back after it was retired."""
+    one, other = weak_of(some, pair), weak_of(all_of_it, pair)
+    forgotten = some.domain(DOMAIN).forgotten
+    return one == other or (one == "no_version" and isinstance(other, dict) and max(other.values()) < forgotten)
+
+
+def held(model: Model) -> int:
+    """How many completed barriers are held."""
+    return sum(len(done.order) for done in model.done.values())
+
+
+def strongs(model: Model, tables: list[Table]) -> list[object]:
+    """Every strong answer."""
+    return [strong_of(model, name) for name in tables]
+
+
+def answers(model: Model, tables: list[Table]) -> tuple[object, ...]:
+    """Every decision, every pin."""
+    pinned = [(pin.snapshot, pin.reason) for name in tables if name in model.done for pin in pins(model, name, 1)]
+    return decided(model), pinned
+
+
+def decided(model: Model) -> dict[Job, object]:
+    """What each job that has begun is told before its next checkpoint."""
+    found: dict[Job, object] = {}
+    for name, place in model.places.items():
+        if place.position is not None:
+            sources = {source: model.done[source] for source in model.links(place) & place.reads - place.writes}
+            found[name] = decide(sources, place.position)
+    return found

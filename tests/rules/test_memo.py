@@ -1,0 +1,55 @@
+"""What reading keeps in memory has a bound in bytes, whatever the events are like."""
+
+import tracemalloc
+
+import pytest
+
+from strandline.core.changes import parse_cache as memo
+from strandline.core.changes.extract import changes_of
+from strandline.core.changes.extraction import Stamp
+from strandline.core.changes.parse_cache import DERIVED_BYTES, LARGE, Memo
+from strandline.core.openlineage.events import decode
+from worlds.builders import dataset, encode, event
+
+MEBIBYTE = 1 << 20
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A memory of a twentieth, for events of a twentieth: what is done to 480 MB of names takes a minute."""
+    for name in ("FACET_BYTES", "RECURRING_BYTES", "DERIVED_BYTES", "LARGE", "NAMES"):
+        monkeypatch.setattr(memo, name, getattr(memo, name) // 20)
+    return 20
+
+
+def test_names_of_any_length_take_no_more_memory_than_ordinary_ones(small: int) -> None:
+    kept_by = Memo()
+    tracemalloc.start()
+    for number in range(300):
+        name = f"{number}" + "n" * (400_000 // small)
+        one = event(run=f"run {name}", job=f"job {name}", inputs=[dataset(f"bank.{name}", f"hive://{name}")])
+        changes_of(decode(encode(one)), Stamp(0, number, 0), kept_by)
+
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 300 * MEBIBYTE // small
+
+
+def test_large_results_drive_each_other_out() -> None:
+    kept, made = Memo(), []
+
+    def ask(number: int, size: int) -> None:
+        def make() -> bytes:
+            made.append(number)
+            return bytes(size)
+
+        kept.derived((number,), make, len)
+
+    for number in [*range(100), *range(99, -1, -1)]:
+        ask(number, MEBIBYTE // 2)
+    asked_again = len(made) - 100
+    ask(-1, LARGE + 1)
+    ask(-1, LARGE + 1)
+
+    assert 100 - asked_again <= DERIVED_BYTES // (MEBIBYTE // 2)
+    assert made[-2:] == [-1, -1]

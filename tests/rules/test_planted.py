@@ -1,0 +1,115 @@
+"""Rules of the model that random histories reach too seldom: a bug in each of them went unseen."""
+
+import pytest
+
+from strandline.core.versions.apply import apply
+from strandline.core.versions.facts import (
+    BarrierCommitted,
+    DomainDeclared,
+    Fact,
+    JobRetired,
+    RootsCut,
+    RunEnded,
+    RunStarted,
+    Table,
+    Used,
+    WrittenSnapshot,
+)
+from strandline.core.versions.model import Model
+from strandline.core.versions.rollback import plan
+from strandline.core.versions.strong_weak import strong
+from strandline.errors import RefusedError
+from worlds.barriers.history import DOMAIN, job, table
+
+A, B, C, X = (table(name) for name in "abcx")
+
+
+def model_of(*facts: Fact) -> Model:
+    """The model after these facts."""
+    model = Model()
+    for fact in facts:
+        apply(model, fact)
+    return model
+
+
+def started(name: str, at: float, reads: Table, writes: Table, run: str = "1", seen: float = 0) -> RunStarted:
+    """A run of a job."""
+    return RunStarted(job(name), run, at, DOMAIN, (reads,), (writes,), seen)
+
+
+def cut(root: Table, barrier: int) -> RootsCut:
+    """A barrier of one root."""
+    return RootsCut(DOMAIN, barrier, (WrittenSnapshot(root, f"{root[1]}{barrier}"),), 10.0 * barrier)
+
+
+def committed(name: str, barrier: int, reads: Table, writes: Table, run: str = "1") -> BarrierCommitted:
+    """A micro-batch."""
+    at, used = 10.0 * barrier + 1, Used(reads, f"{reads[1]}{barrier}")
+    made = WrittenSnapshot(writes, f"{writes[1]}{barrier}")
+    return BarrierCommitted(job(name), run, DOMAIN, barrier, at, at + 1, (made,), (used,), barrier - 1, f"/{name}")
+
+
+def chain() -> Model:
+    """a -> to_b -> b -> to_c -> c, all at barriers 1 to 3."""
+    jobs = (started("to_b", 1, A, B), started("to_c", 2, B, C))
+    commits = [(cut(A, n), committed("to_b", n, A, B), committed("to_c", n, B, C)) for n in (1, 2, 3)]
+    return model_of(DomainDeclared(DOMAIN, (A, X), 0), *jobs, *(one for three in commits for one in three))
+
+
+@pytest.mark.parametrize("how", ["COMPLETE", "FAIL", "ABORT"])
+def test_a_late_start_revives_no_run_that_ended(how: str) -> None:
+    model = chain()
+    apply(model, RunEnded(job("to_b"), "1", 50, how, 51))
+    apply(model, started("to_b", 1, A, B, seen=99))
+
+    ended = model.places[job("to_b")].ended
+    assert ended is not None
+    assert (ended.how, ended.at) == (how, 50)
+
+
+def test_a_run_that_was_only_silent_is_revived_by_what_came_after_that() -> None:
+    model = chain()
+    apply(model, RunEnded(job("to_b"), "1", 50, "LOST", 51))
+    apply(model, started("to_b", 1, A, B, seen=49))
+    assert model.places[job("to_b")].ended is not None
+
+    apply(model, started("to_b", 1, A, B, seen=99))
+    assert model.places[job("to_b")].ended is None
+
+
+@pytest.mark.parametrize("lost", [{}, {job("to_c"): 4}], ids=["incremental", "full"])
+def test_a_rollback_stops_downstream_first_and_restarts_upstream_first(lost: dict[tuple[str, str], int]) -> None:
+    """While a job upstream is stopped and cut back, one downstream of it would read what goes away."""
+    found = plan(chain(), B, 2, retained=lost)
+    b, c, to_b, to_c = "lake:b", "lake:c", "jobs:to_b", "jobs:to_c"
+
+    table_step, job_step = ("clear table", "clear checkpoint") if lost else ("roll back table", "cut checkpoint")
+    assert [(step.action, step.target) for step in found.steps] == [
+        ("stop job", to_c),
+        ("stop job", to_b),
+        (table_step, c),
+        (table_step, b),
+        (job_step, to_c),
+        (job_step, to_b),
+        ("raise incarnation", "domain"),
+        ("restart job", to_b),
+        ("restart job", to_c),
+    ]
+
+
+def test_a_table_that_comes_back_is_not_answered_with_less_than_before() -> None:
+    """b was answered at barrier 3; its next writer reads a root that has but two barriers: b waits for the third."""
+    model = chain()
+    assert strong(model, [B])[0].barrier == 3
+    for name in ("to_c", "to_b"):
+        apply(model, JobRetired(job(name), 40, "unregistered"))
+    for fact in (cut(X, 1), cut(X, 2), started("anew", 50, X, B)):
+        apply(model, fact)
+
+    assert model.done[B].order == [1, 2, 3]
+    with pytest.raises(RefusedError, match="joins when"):
+        strong(model, [B])
+
+    apply(model, cut(X, 3))
+
+    assert strong(model, [B])[0].barrier == 3

@@ -1,0 +1,347 @@
+"""Secrets are found wherever they stand, in one pass over any text; and what is none stays byte for byte."""
+
+import json
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from strandline.core.openlineage.events import decode, unread
+from strandline.core.redaction.json import STRINGS, has_secret, is_suspicious, redact_bytes, redact_json
+from worlds.builders import Json, dataset, encode, event, job_event
+
+WORDS = [
+    *(b"jdbc:", b"passw", b"pwd", b"secret", b"token", b"credential", b"key", b"auth", b"signature", b"jaas", b"sas"),
+    *(b"identified", b"options", b"properties", b"environment", b"with(", b"with (", b"with\\n\\t (", b"\\/", b"\\u00"),
+    *(b"cookie", b"curl", b"passphrase", b"passcode", b"pass_", b"encryption = (", b"with\\f("),
+]
+ADDRESS = re.compile(rb"://[^\"/\s]*@|://[^\"\s]*[?;]|://[^\"\s]*#[^/]|://[^\"/\s]*:\d*[^\"/\s\d][^\"\s]*@")
+PASS = re.compile(rb"pass[^a-z]")
+TOKENS = re.compile(
+    rb"a(?:kia|sia)[a-z0-9]{12}|gh[pousr]_[a-z0-9]{20}|github_pat_|glpat-|xox[abeoprs]-|eyj[a-z0-9_-]{6}|slk_|"
+    rb"(?:bearer|basic)(?:[ \t\n\r\f\v]|\\[nrtf])|crypt|hmac|[?&;](?:sig|sv|code)="
+)
+LISTED = re.compile(rb"(?:with|encryption)(?:\s|\\[nrtf])*=?(?:\s|\\[nrtf])*\(")
+SPACES = (b" ", b"\t", b"\n", b"\r", b"\f", b"\v", b"\x1c", b"\x85", b"\xc2\xa0", b"\xe2\x80\xa8")
+
+cased = st.builds(
+    lambda word, upper: bytes(
+        byte ^ 0x20 * (up and chr(byte).isalpha()) for byte, up in zip(word, upper, strict=False)
+    ),
+    st.sampled_from(WORDS),
+    st.lists(st.booleans(), min_size=12, max_size=12),
+)
+cut = st.builds(lambda word, length: word[:length], cased, st.integers(1, 11))
+pieces = st.one_of(
+    *(cased, cut, st.binary(max_size=20), st.text(max_size=10).map(str.encode), st.sampled_from(SPACES)),
+    st.sampled_from(
+        (b"://", b"@", b"?", b";", b"#", b"#/", b"/", b'"', b"\\", b"\\u0070", b"\xc5\xbf", b"\xe2\x84\xaa")
+    ),
+)
+bodies = st.lists(pieces, max_size=30).map(b"".join)
+
+
+@given(bodies)
+@example(b'{"a": "' + b"x" * 20_000 + b'PassWord"}')
+@example(b'{"a": "\\u0070assword"}')
+@example(b'{"a": "://x#')
+@example("{'a': '\u017fecret to\u212aen'}".encode())
+def test_a_facet_is_suspicious_exactly_if_a_word_or_an_address_with_more_than_a_place_is_in_it(body: bytes) -> None:
+    address = ADDRESS.search(body) is not None
+    word = any(word in body.lower() for word in WORDS) or PASS.search(body.lower()) or LISTED.search(body.lower())
+    word = word or TOKENS.search(body.lower())
+
+    assert is_suspicious("custom", body) is (address or bool(word))
+    assert is_suspicious("spark_properties", body)
+
+
+def test_names_of_tables_and_columns_are_not_looked_at_closer() -> None:
+    body = (
+        b'{"_schemaURL": "https://o.io/1-0-1/S.json#/$defs/S", "fields": [{"name": "amount", "type": "decimal(18,2)"}]}'
+    )
+
+    assert not is_suspicious("schema", body)
+
+
+def test_a_word_in_any_case_or_escaped_is_a_reason_to_take_the_secret_out() -> None:
+    plain, escaped = b'{"PassWord": "p"}', b'{"\\u0070assword": "p"}'
+
+    assert is_suspicious("custom", plain)
+    assert is_suspicious("custom", escaped)
+    assert redact_json("custom", plain) == b'{"PassWord": "[redacted]"}'
+    assert redact_json("custom", escaped) == b'{"\\u0070assword": "[redacted]"}'
+
+
+@pytest.mark.parametrize(
+    "facet",
+    [
+        b'{"password": "hunter2", "password": ""}',
+        b'{"password": ["hunter2", ["hunter2"]], "n": 1}',
+        b'{"password": 27182, "hunter": [{"pwd": 27182}]}',
+        b'{"credentials": {"value": "hunter2", "deeper": {"more": ["hunter2"]}}}',
+        b'{"environmentVariables": {"HOME": "hunter2"}}',
+        b'{"a": {"n": 1e400, "m": ' + b"9" * 5000 + b'}, "password": "hunter2"}',
+        b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b', "password": "hunter2"}',
+        b'{"a": ' + b'{"secret": ' * 5000 + b'"hunter2"' + b"}" * 5000 + b"}",
+    ],
+)
+def test_a_secret_goes_and_nothing_else_changes(facet: bytes) -> None:
+    assert redact_json("custom", facet) == facet.replace(b"hunter2", b"[redacted]").replace(b"27182", b'"[redacted]"')
+
+
+def test_of_properties_only_harmless_ones_stay() -> None:
+    facet = b'{"properties": {"spark.master": "yarn", "spark.x": ["p"], "spark.y": "p", "spark.y": "", "z": {"a": 1}}}'
+
+    assert redact_json("spark_properties", facet) == (
+        b'{"properties": {"spark.master": "yarn", "spark.x": ["[redacted]"], "spark.y": "[redacted]", '
+        b'"spark.y": "", "z": {"a": "[redacted]"}}}'
+    )
+    assert redact_json("", b'{"spark_properties": %s}' % facet) == b'{"spark_properties": %s}' % redact_json(
+        "spark_properties", facet
+    )
+
+
+def test_columns_and_facets_may_be_called_like_secrets() -> None:
+    origin = {"inputFields": [{"namespace": "n", "name": "t", "field": "pwd"}], "transformationType": "MASKED"}
+    facets = {"columnLineage": {"fields": {"password": origin}}, "auth_statistics": {"by": "x", "columnMetrics": {}}}
+    body = encode({"outputs": [{"facets": facets}]})
+
+    assert redact_json("", body) is body
+
+
+@given(
+    st.one_of(
+        bodies, st.builds(lambda body, end: encode({"query": body.decode("latin-1")})[:end], bodies, st.integers(5, 99))
+    )
+)
+@example(b"CREDENTIALS=(s3a:'x'\"\"&")
+@example(b"tokenSET IDENTIFIED BY \"\"''\\<")
+@example(b"=\\s3a://jdbc:oracle:thin:)s3a://@")
+def test_redacting_twice_is_redacting_once(body: bytes) -> None:
+    once = redact_bytes(body)
+
+    assert redact_bytes(once) == once
+
+
+fragments = st.sampled_from(
+    [
+        *(
+            "password",
+            "token",
+            "max_tokens",
+            "api_key",
+            "a.b.token",
+            "dbPass",
+            "Cookie",
+            "IDENTIFIED BY",
+            "SET",
+            "curl",
+        ),
+        *(
+            " -u ",
+            "--",
+            "WITH",
+            "OPTIONS",
+            "ENCRYPTION",
+            "(",
+            ")",
+            "'",
+            '"',
+            "\\",
+            '\\"',
+            '\\\\\\"',
+            "=",
+            ":",
+            ":=",
+            " -> ",
+        ),
+        *(
+            "N'",
+            "$$",
+            "$a$",
+            " FOR ",
+            " AS ",
+            "[redacted]",
+            "x.y",
+            "1",
+            ",",
+            ";",
+            "&",
+            "[",
+            "{",
+            "}",
+            "\n",
+            "\f",
+            "\xa0",
+        ),
+        *(
+            "Bearer ",
+            "jdbc:",
+            "s3://b/",
+            "?",
+            "?a=",
+            "@",
+            "option(",
+            "--conf ",
+            *('["', "--token", '", "', "DB_TOKEN", "<password>", "</", '"]', "name='", "value='", '"""', "[[", "("),
+            *(
+                "\n-----BEGIN PRIVATE KEY-----",
+                "-----END PRIVATE KEY-----",
+                "<![CDATA[",
+                "a.password",
+                "name: password\n",
+            ),
+            *(
+                "auth",
+                "signing_key",
+                "api key",
+                "hmac(",
+                "aes_encrypt(",
+                "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+                "?sig=",
+            ),
+            *(
+                "AKIAIOSFODNN7EXAMPLE",
+                "eyJhbGciOi.eyJzdWIi.c2ln",
+                "Bearer abcdefgh12345678",
+                "https://hooks.x/",
+                "PWD={",
+            ),
+            "\u017fecret",
+            "\u212aEY",
+            "user:",
+            "string",
+        ),
+    ]
+)
+
+
+@given(st.lists(fragments, max_size=14).map("".join), st.booleans())
+@example("OPTIONS dbPassSET '", False)
+@example("WITH\xa0(a 'b')", False)
+def test_what_is_redacted_is_suspicious_and_is_redacted_once(text: str, ascii_only: bool) -> None:
+    body = json.dumps({"x": text}, ensure_ascii=ascii_only).encode()
+    kept = redact_json("custom", body)
+
+    assert redact_json("custom", kept) == kept
+    assert kept == body or (is_suspicious("custom", body) and has_secret(body))
+
+
+FACETS: Json = {"spark_properties": {"properties": {"spark.master": "key"}}, "x": {}, "y": {"token_count": 1}, "z": 5}
+READ, MADE = (
+    {**dataset(name, **FACETS), "inputFacets": one, "outputFacets": other}
+    for name, one, other in (("a", FACETS, {}), ("public_keys", {}, FACETS))
+)
+DELTA_LOG = dataset("/t/_delta_log/1.json", "file", own={"x": {"password": "p"}})
+WHOLE = [
+    event(facets=FACETS, job_facets=FACETS, inputs=[READ], outputs=[MADE]),
+    job_event(job_facets=FACETS, inputs=None, outputs=[MADE]),
+    {**event(), "run": {"runId": "1", "facets": None}, "inputs": None, "job": {"namespace": "n", "name": "j"}},
+]
+
+
+@pytest.mark.parametrize("one", WHOLE)
+@pytest.mark.parametrize("sort_keys", [False, True])
+def test_what_is_looked_at_facet_by_facet_is_not_looked_at_once_more(one: Json, sort_keys: bool) -> None:
+    body = json.dumps(one, sort_keys=sort_keys).encode()
+
+    assert not has_secret(unread(decode(body), body))
+
+
+def test_many_datasets_before_their_job_are_gone_over_once() -> None:
+    inputs = [dataset(f"t{number}", x={"number": number}) for number in range(200_000)]
+    body = json.dumps(event(inputs=inputs, job_facets={"y": {}}), sort_keys=True).encode()
+
+    assert unread(decode(body), body) == body
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"producer": "https://ann:p@ci/x"},
+        {"extra": {"password": "p"}},
+        {"extra": {"spark_properties": {"properties": {"spark.x": "p"}}}},
+        {"extra": {"environmentVariables": ["p"]}},
+        {"extra": "CREATE TABLE t\nWITH (code = 'p')"},
+        {"dataset": dataset("t", x={"password": "p"})},
+        {"inputs": [DELTA_LOG]},
+        {"outputs": [{"namespace": "n", "name": "t", "inputFacets": {"x": {"password": "p"}}}]},
+    ],
+)
+def test_a_secret_outside_of_the_facets_that_are_read_is_found(part: Json) -> None:
+    body = encode({**event(inputs=[dataset("a")]), **part})
+
+    assert has_secret(unread(decode(body), body))
+
+
+@pytest.mark.parametrize(
+    "facet",
+    [
+        b'{"Authorization": "hunter2"}',
+        b'{"passphrase": "hunter2", "db_pass": "hunter2", "dbPass": "hunter2", "Cookie": "hunter2", "ssh_key": "hunter2"}',
+        b'{"parameters": [{"key": "password", "name": "x", "value": "hunter2"}, {"key": "n", "value": "x"}]}',
+        b'{"value": "hunter2", "name": "DB_PASSWORD"}',
+        b'{"value": ["hunter2", {"n": 27182, "value": "hunter2"}], "key": "api_key", "other": "x"}',
+        b'[{"value": {"value": "hunter2"}, "key": "token"}, {"value": "x", "key": "y"}]',
+        b'{"environmentVariables": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "HOME", "value": "hunter2"}]}',
+        b'{"environmentVariables": {"name": "hunter2"}}',
+        b'{"rowCount": 1, "password": "hunter2", "note": "OPTIONS(password \'hunter2\')"}',
+        b'{"configs": ["database.user=u", "database.password=hunter2"]}',
+        b'{"args": ["mysql", "--password", "hunter2", "--api-key", 27182, "-x", "y"]}',
+        b'{"env": ["DB_PASSWORD", "hunter2"], "more": [["password", "hunter2"], ["user", "u"], ["token" , 27182 ]]}',
+        b'[["fs.s3a.secret.key", "hunter2"]]',
+        b'{"env": [{"key": "DB_PASSWORD", "val": "hunter2"}, {"val": "hunter2", "name": "token"}]}',
+        b'{"x": "<password>hunter2</password>", "y": "s3.secret-key: hunter2", "z": "config[\'password\'] = \'hunter2\'"}',
+    ],
+)
+@pytest.mark.parametrize("key", ["custom", "outputStatistics"])
+def test_a_secret_goes_by_the_name_beside_it(facet: bytes, key: str) -> None:
+    kept = redact_json(key, facet)
+
+    assert kept == facet.replace(b"hunter2", b"[redacted]").replace(b"27182", b'"[redacted]"')
+    assert redact_json(key, kept) == kept
+    assert is_suspicious(key, facet)
+
+
+@pytest.mark.parametrize(
+    "facet",
+    [
+        {"fields": [{"name": "password", "type": "string", "description": "x"}]},
+        {"tags": [{"key": "password", "value": "masked", "source": "x"}]},
+        {"prompt_tokens": 5, "maxTokens": 6, "token_count": 7, "tokenizer": "bert", "total_tokens": "8"},
+        {"author": "Ann", "authority": "x", "authenticationType": "kerberos"},
+        {"parameters": [{"key": "day", "value": "2026-11-22"}], "passenger": "x", "passed": "y"},
+        {
+            "partition_key": "x",
+            "args": ["--password", "--verbose"],
+            "columns": [["password", "email"], ["A_TOKEN", "id"]],
+        },
+        {"list": ["password", "email"], "three": ["DB_PASSWORD", "x", "y"], "names": ["x", "DB_PASSWORD"]},
+        {"fields": [{"name": "password_hash", "type": "string"}, {"name": "key", "val": 5}]},
+    ],
+)
+def test_names_that_tell_nothing_of_a_secret_keep_what_they_name(facet: Json) -> None:
+    body = encode(facet)
+
+    assert redact_json("tags" if "tags" in facet else "custom", body) is body
+
+
+def test_json_in_a_text_stays_json_at_any_depth() -> None:
+    inner = json.dumps({"password": "hunter2", "pin": 1, "secret": 27182, "x": 'a "b"'})
+    middle = json.dumps({"deeper": inner, "token": 'hun"ter2', "y": [1]})
+    kept = json.loads(redact_json("custom", json.dumps({"config": middle}).encode()))["config"]
+    outer, innermost = json.loads(kept), json.loads(json.loads(kept)["deeper"])
+
+    assert outer == {"deeper": outer["deeper"], "token": "[redacted]", "y": [1]}
+    assert innermost == {"password": "[redacted]", "pin": 1, "secret": "[redacted]", "x": 'a "b"'}
+
+
+def test_of_a_document_with_thousands_of_secrets_the_others_are_hidden_without_a_closer_look() -> None:
+    """Looking at each costs 30 microseconds: a body of 2 MB would take seconds. What cannot hold a secret stays."""
+    texts = [f"pwd=x{number} and y" for number in range(STRINGS + 10)]
+    kept = json.loads(redact_json("custom", json.dumps({"list": [*texts, "harmless"], "x": {"password": 1}}).encode()))
+
+    assert set(kept["list"][:STRINGS]) == {"pwd=[redacted] and y"}
+    assert set(kept["list"][-8:]) == {"[redacted]", "harmless"}
+    assert kept["x"] == {"password": "[redacted]"}

@@ -1,0 +1,198 @@
+"""The rules of what is a secret: the same in both distributions, tested form by form, on canaries and on ordinary SQL."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import pytest
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from strandline.core.redaction.rules.forms import Form
+from strandline.core.redaction.rules.hide import ALL_FORMS, hide, hide_mentioned
+from strandline.core.redaction.rules.limits import ADDRESSES, ITEMS, LISTS, MENTIONS
+from strandline.core.redaction.rules.tokens import TOKENS, hide_tokens
+from strandline.core.redaction.text import redact_text
+from strandline_spark.openlineage.redaction import clean_text
+from worlds.canaries import Canary, canaries, leaks
+from worlds.ordinary_sql import ordinary
+
+ROOT = Path(__file__).resolve().parents[2]
+GONE = "[redacted]"
+
+
+def test_both_distributions_have_the_same_rules() -> None:
+    ours, theirs = (
+        {file.name: file.read_bytes() for file in (ROOT / folder).glob("*.py")}
+        for folder in (
+            "collector/strandline/core/redaction/rules",
+            "spark_integration/strandline_spark/openlineage/rules",
+        )
+    )
+
+    assert len(ours) > 5
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(("hides", "keeps"), [pytest.param(form.hides, form.keeps, id=form.name) for form in ALL_FORMS])
+def test_a_form_hides_and_keeps_its_examples(hides: tuple[str, ...], keeps: tuple[str, ...]) -> None:
+    hidden = [hide_mentioned(text, GONE) for text in hides]
+
+    assert [text for text in hidden if "hunter2" in text or "271828" in text] == []
+    assert [hide(text, GONE) for text in hidden] == hidden
+    assert [hide(text, GONE) for text in keeps] == list(keeps)
+
+
+def test_every_form_is_needed_for_an_example_of_its_own() -> None:
+    """Without it one of its examples stays as it was: no form is there for nothing."""
+    useless = []
+    for form in ALL_FORMS:
+        others = tuple(one for one in ALL_FORMS if one is not form)
+        if not any(is_left(text, others) for text in form.hides):
+            useless.append(form.name)
+
+    assert useless == []
+
+
+def is_left(text: str, forms: tuple[Form, ...]) -> bool:
+    shown = hide_mentioned(text, GONE, forms)
+    return "hunter2" in shown or "271828" in shown
+
+
+@pytest.mark.parametrize(("hides", "keeps"), [pytest.param(one.hides, one.keeps, id=one.name) for one in TOKENS])
+def test_a_kind_of_token_is_known_by_its_form(hides: tuple[str, ...], keeps: tuple[str, ...]) -> None:
+    assert [hide_tokens(f"x {token}, y", "*") for token in hides] == ["x *, y"] * len(hides)
+    assert [hide_tokens(f"x {text}, y", "*") for text in keeps] == [f"x {text}, y" for text in keeps]
+
+
+CLEAN: dict[str, Callable[[str], str]] = {"collector": redact_text, "emitter": clean_text}
+
+
+@pytest.mark.parametrize("clean", CLEAN.values(), ids=CLEAN)
+def test_no_canary_is_left(clean: Callable[[str], str]) -> None:
+    planted = canaries()
+
+    assert len({canary.secret for canary in planted}) == len(planted) >= 1000
+    assert [canary for canary in planted if leaks([canary], clean(canary.text))] == []
+
+
+def test_what_is_hidden_is_hidden_once() -> None:
+    assert [text for text in (redact_text(one.text) for one in canaries()) if redact_text(text) != text] == []
+
+
+@pytest.mark.parametrize("clean", CLEAN.values(), ids=CLEAN)
+def test_of_500_ordinary_statements_ten_at_most_change(clean: Callable[[str], str]) -> None:
+    statements = ordinary()
+
+    assert len(set(statements)) == 500
+    assert len([text for text in statements if clean(text) != text]) <= 10
+
+
+def test_sql_parses_without_its_secrets_and_keeps_its_columns() -> None:
+    statements = [*ordinary(), *(canary.text for canary in canaries() if is_sql(canary))]
+    parsed = {text: columns(text) for text in statements}
+    understood = {text: names for text, names in parsed.items() if names is not None}
+
+    assert len(understood) > 500
+    assert [
+        (text, redact_text(text)) for text, names in understood.items() if columns(redact_text(text)) != names
+    ] == []
+
+
+def is_sql(canary: Canary) -> bool:
+    return re.match(r"SELECT|CREATE TABLE|ALTER TABLE", canary.text) is not None
+
+
+def columns(statement: str) -> list[str] | None:
+    """The names of columns in a statement; None where it is not understood."""
+    try:
+        tree = sqlglot.parse_one(statement, read="spark", error_level=sqlglot.ErrorLevel.RAISE)
+    except SqlglotError:
+        return None
+    return [column.name for column in tree.find_all(sqlglot.exp.Column)]
+
+
+UNITS = (
+    *(
+        "password ",
+        "password='x' ",
+        "-D a.b.secret=x ",
+        '\\"password\\": \\"x\\",',
+        " OPTIONS(a 'b')",
+        "['password', 'x']",
+    ),
+    *(
+        "https://hooks.slack.com/a?b=c ",
+        "jdbc:a:b;c ",
+        "curl -u x:y ",
+        "hmac('x')",
+        "AKIAAAAAAAAAAAAAAAAA ",
+        "?a=b&sig=x ",
+    ),
+    *(
+        "SELECT a, b FROM t WHERE x = 'abc'\n",
+        "eyJaaaaaaa-",
+        "sk-",
+        "://",
+        "Bearer ",
+        "<password>x",
+        "IDENTIFIED BY x ",
+    ),
+)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=repr)
+def test_the_work_grows_with_the_length_and_ends_at_a_limit(unit: str) -> None:
+    """Counted in calls of functions, Python's and C's, as `re` makes them for each find."""
+    few, many, very_many = (work(unit * times) for times in (1_000, 2_000, 100_000))
+
+    assert many <= 2.2 * few + 100
+    assert very_many <= 60 * (MENTIONS + LISTS + ITEMS + ADDRESSES)
+
+
+# What took time with the square of its length, or twice as long with each word more.
+SLOW = (
+    *(("curl -u ", "\r", 300_000, ""), ("WITH", " ", 300_000, "x"), ("PASSWORD FOR ", " ", 300_000, "")),
+    *(
+        ("OPTIONS('", "a_", 90, "zz' 'x')"),
+        ("OPTIONS(x ", "a ARRAY[ ", 30_000, ""),
+        ("jdbc:a:", "password", 40_000, ""),
+    ),
+    *(("", ":token", 50_000, ""), ("", "password:x]", 30_000, ""), ("https://", "webhook", 40_000, "+/x#y")),
+)
+PROGRAM = """
+import json, resource, sys
+from strandline.core.redaction.rules import hide
+resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
+for first, unit, times, last in json.load(sys.stdin):
+    hide(first + unit * times + last, "*")
+"""
+
+
+def test_no_text_takes_time_with_more_than_its_length() -> None:
+    """What happens within an expression shows in processor time alone: they take two seconds, and the program may take 120."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], input=json.dumps(SLOW), capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def work(text: str) -> int:
+    """How many calls a text takes."""
+    calls = 0
+
+    def count(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        hide(text, GONE)
+    finally:
+        sys.setprofile(None)
+    return calls

@@ -1,0 +1,116 @@
+"""Strong and weak versions: invariants over random histories against the definitions, and controls that must fire."""
+
+from collections.abc import Callable
+from random import Random
+
+from strandline.core.versions.facts import Table
+from strandline.core.versions.model import Model
+from worlds.barriers.history import World, history, small_world, table
+from worlds.barriers.oracle import Oracle
+from worlds.barriers.running import (
+    Outcome,
+    play,
+    shows_the_truth,
+    strong_by_definition,
+    strong_of,
+    weak_by_definition,
+    weak_of,
+)
+from worlds.barriers.sizes import each_size
+
+
+@each_size
+def test_random_histories_answer_as_the_definitions_say(seeds: range) -> None:
+    """Invariants 1, 2 and 3: one barrier a component, true contents, V never back, strong <= weak <= latest."""
+    for seed in seeds:
+        play(seed, checking(seed))
+
+
+def checking(seed: int) -> Callable[[World, Model, Oracle], None]:
+    """A check that remembers what was answered before."""
+    answered: dict[Table, tuple[int, int]] = {}
+
+    def check(world: World, model: Model, oracle: Oracle) -> None:
+        for one in world.truth:
+            outcome = strong_of(model, one)
+            assert outcome == strong_by_definition(oracle, one), f"history {seed}: {one}"
+            if isinstance(outcome, int):
+                version = (oracle.incarnation, outcome)
+                assert version >= answered.get(one, version), f"history {seed}: {one} went back"
+                if answered.get(one) != version:
+                    assert shows_the_truth(world, model, one), f"history {seed}: {one}"
+                answered[one] = version
+        query = world.random.sample(sorted(world.truth), min(2, len(world.truth)))
+        weak = weak_of(model, query)
+        assert weak == weak_by_definition(oracle, query), f"history {seed}: {query}"
+        check_order(model, query, weak, seed)
+
+    return check
+
+
+def check_order(model: Model, query: list[Table], weak: dict[Table, int] | str, seed: int) -> None:
+    """strong <= weak <= latest, table by table, of one query; a weak answer shows one barrier, with tables that join too."""
+    if isinstance(weak, dict):
+        outcomes = (
+            {strong_of(model, one) for one in query} if len({id(model.components[one]) for one in weak}) == 1 else set()
+        )
+        assert len(set(weak.values())) <= 1, f"history {seed}: {query}"
+        for one, barrier in weak.items():
+            assert all(outcome <= barrier for outcome in outcomes if isinstance(outcome, int)), f"history {seed}: {one}"
+            assert barrier <= max(model.done[one].order), f"history {seed}: {one}"
+
+
+def violations(make: Callable[[], Oracle], wrong: Callable[[Oracle, Table], Outcome], histories: int = 150) -> int:
+    """How often a wrong system's answer goes back, or names a barrier that a table of the component lacks."""
+    found = 0
+    for seed in range(histories):
+        world, oracle, seen = small_world(Random(seed)), make(), dict[Table, int]()
+        for fact in history(world, 25):
+            oracle.take(fact)
+            for one in world.truth:
+                answer = wrong(oracle, one)
+                if isinstance(answer, int):
+                    found += answer < seen.get(one, answer) or answer not in oracle.done[one]
+                    seen[one] = answer
+    return found
+
+
+def test_the_rules_themselves_show_no_violation() -> None:
+    """What the controls below are compared with."""
+    assert violations(Oracle, strong_by_definition) == 0
+
+
+def test_control_without_admission_versions_go_back() -> None:
+    """Jobs that count at once drag the version of everybody back."""
+    assert violations(lambda: Oracle(admission=False), strong_by_definition) > 50
+
+
+def test_control_without_place_versions_go_back() -> None:
+    """A job that ends takes its table out, and drags the version back when it returns and counts at once."""
+    assert violations(lambda: Oracle(admission=False, place=False), strong_by_definition) > 50
+
+
+def test_control_minimum_of_maxima_names_barriers_that_a_table_lacks() -> None:
+    """The proposal's rule, with aborted checkpoints."""
+
+    def minimum_of_latest(oracle: Oracle, one: Table) -> Outcome:
+        if isinstance(outcome := strong_by_definition(oracle, one), str):
+            return outcome
+        return min(max(oracle.done[other]) for other in oracle.component(one))
+
+    assert violations(Oracle, minimum_of_latest) > 5
+
+
+def test_the_worlds_do_everything_that_is_promised() -> None:
+    """Late, repeated and reordered facts, stops, takeovers, retirements and rollbacks all occur."""
+    kinds: set[str] = set()
+    rollbacks = 0
+    for seed in range(200):
+        world, model = play(seed, lambda *_: None)
+        rollbacks += world.rollbacks
+        kinds |= {worker.state for worker in world.workers}
+        kinds |= {"takeover" for place in model.places.values() if len(place.runs) > 1}
+
+    assert kinds >= {"running", "stopped", "retired", "takeover"}
+    assert rollbacks > 20
+    assert table("root0") == ("lake", "root0")

@@ -1,0 +1,166 @@
+"""Four consumers and two servers over one PostgreSQL and one broker, killed and stopped on the way: each event counts once.
+
+What is in the store afterwards is what Spark rebuilds from its archived events.
+
+`make soak` runs longer stories: STRANDLINE_SOAK_SLICES (60), STRANDLINE_SOAK_SEED (the first one).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
+from fixtures.versions_server.process import Served, served
+from strandline.history.archive import archive
+from worlds.simulation.stores import arrivals, check
+
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.spark]
+
+CONSUMERS, SERVERS, PARTITIONS = 4, 2, 4
+SESSION = "3"  # seconds after which a killed consumer is missed
+SLICES = int(os.environ.get("STRANDLINE_SOAK_SLICES", "60"))
+SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
+
+
+class Consumers:
+    """Processes of `strandline consume`; whoever is killed is started again."""
+
+    def __init__(self, stack: ExitStack, environ: dict[str, str]) -> None:
+        self._stack, self._environ = stack, environ
+        self._running = [self._start() for _ in range(CONSUMERS)]
+        self._asleep: list[subprocess.Popen[bytes]] = []
+
+    def kill(self, chance: random.Random) -> None:
+        """End one in the middle of whatever it does."""
+        place = chance.randrange(CONSUMERS)
+        self._running[place].send_signal(signal.SIGCONT)
+        self._running[place].kill()
+        self._running[place].wait()
+        self._running[place] = self._start()
+
+    def stop(self, chance: random.Random) -> None:
+        """Let one sleep with records in its hands; it wakes up with the next one that does."""
+        self.wake()
+        self._asleep = [chance.choice(self._running)]
+        self._asleep[0].send_signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Let all go on."""
+        for one in self._asleep:
+            if one.poll() is None:
+                one.send_signal(signal.SIGCONT)
+        self._asleep = []
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return self._stack.enter_context(process(self._environ))
+
+
+def post(server: Served, bodies: Sequence[bytes]) -> None:
+    """Send until each is taken, as a client with a spool does."""
+    waiting = list(bodies)
+    while waiting:
+        try:
+            if server.client.post("/api/v1/lineage", content=waiting[0]).status_code < 300:
+                waiting.pop(0)
+        except httpx.TransportError:
+            continue
+
+
+def disturb(number: int, chance: random.Random, consumers: Consumers, servers: Sequence[Served]) -> None:
+    """Something breaks: each kind in turn, so that none is left out."""
+    match number % 4:
+        case 0:
+            consumers.kill(chance)
+        case 1:
+            consumers.stop(chance)
+        case 2:
+            server = chance.choice(servers)
+            server.kill()
+            server.start()
+        case _:
+            chance.choice(servers).kill_who_writes()
+
+
+def play(seed: int, slices: int, engine: Engine, kafka: str, folder: Path) -> list[bytes]:
+    """Send a slice, break something, and so on; then wait until all is taken. Gives what was sent, each once."""
+    chance, topic, sent = random.Random(seed), f"dozen-{seed}-{os.getpid()}", 0
+    make_topic(kafka, topic, PARTITIONS)
+    bodies = arrivals(seed, slices)
+    environ = environ_of(engine, kafka, topic, batch_records="20", kafka_session_seconds=SESSION)
+    url = engine.url.render_as_string(hide_password=False)
+    with ExitStack() as stack:
+        servers = stack.enter_context(served(url, folder, SERVERS))
+        consumers = Consumers(stack, environ)
+        for number in range(slices):
+            part = bodies[number::slices]
+            on_topic = [one for one in part if chance.random() < 0.7]
+            over_http = [one for one in part if one not in on_topic or chance.random() < 0.2]
+            again = chance.choices(on_topic, k=len(on_topic) // 5)
+            send(kafka, topic, [*on_topic, *again], PARTITIONS)
+            sent += len(on_topic) + len(again)
+            disturb(number, chance, consumers, servers)
+            for place, server in enumerate(servers):
+                post(server, over_http[place::SERVERS])
+        consumers.wake()
+        wait_until(lambda: taken(engine) == sent)
+        one, other = lineages(servers)
+        assert one == other
+    return bodies
+
+
+def lineages(servers: Sequence[Served]) -> list[object]:
+    """What each server says of the bank, whenever it is asked."""
+    asked = {"node": "bank.balance", "direction": "both"}
+    answers = [server.client.get("/api/v2/lineage", params=asked).json() for server in servers]
+    return [(answer["nodes"], answer["edges"]) for answer in answers]
+
+
+def rebuilt(engine: Engine, folder: Path) -> str:
+    """Let all events leave for an archive, rebuild from there on Spark, and give what the command says of the differences."""
+    url, into = engine.url.render_as_string(hide_password=False), f"sqlite:///{folder}/rebuilt.db"
+    archive(engine, f"{folder}/archive", datetime.now(UTC) + timedelta(days=1), {})
+    command = [
+        sys.executable,
+        "-m",
+        "strandline",
+        "rebuild",
+        "--from",
+        f"{folder}/archive",
+        "--into",
+        into,
+        "--like",
+        url,
+    ]
+    ran = subprocess.run([*command, "--master", "local[2]"], capture_output=True, text=True, check=False)
+    return ran.stdout.partition("\n")[2].strip() or ran.stderr
+
+
+def test_what_is_killed_and_stopped_changes_nothing(
+    postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path, java: str
+) -> None:
+    bodies = play(1, 4, postgres_engine, kafka, tmp_path)
+
+    check(postgres_engine, bodies, sqlite_url)
+    assert rebuilt(postgres_engine, tmp_path) == "equal, row by row"
+
+
+@pytest.mark.soak
+def test_a_long_story_changes_nothing_either(
+    postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path, java: str
+) -> None:
+    bodies = play(SEED, SLICES, postgres_engine, kafka, tmp_path)
+
+    check(postgres_engine, bodies, sqlite_url)
+    assert rebuilt(postgres_engine, tmp_path) == "equal, row by row"

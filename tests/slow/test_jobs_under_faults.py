@@ -1,0 +1,105 @@
+"""Whole Spark jobs under twelve network faults on three transports: the same results, an end, and every event in the end.
+
+Two of them are in the suite, where the network heals while the job runs. The others are `make soak`: the job ends under
+the fault, and what it could not send goes out of its folder as a next driver sends it.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from fixtures.emitter.backends import Backend, Event, backend, broken
+from fixtures.emitter.builders import line_of
+from fixtures.emitter.drivers import SECONDS
+from fixtures.emitter.faulted import JOB, TRANSPORTS, driver
+from fixtures.emitter.relay import FAULTS, Relay, relay
+from strandline_spark.delivery.outbox import Outbox
+from strandline_spark.delivery.spool import Spool
+from strandline_spark.delivery.transports.registry import transport_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+TOLD = {
+    "COMPLETE bank.credits [] -> [credits]",
+    "COMPLETE bank.large [credits] -> [large]",
+    "RUNNING bank.copy [credits] -> [copied] b1",
+    "RUNNING bank.copy [credits] -> [copied] b2",
+    "RUNNING bank.copy [credits] -> [copied] b3",
+    "COMPLETE bank.copy [] -> []",
+    "COMPLETE bank [] -> []",
+}
+
+
+@pytest.mark.parametrize(("transport", "fault"), [("kafka", "reset"), ("composite", "slow")])
+def test_a_job_whose_network_heals_while_it_runs(
+    transport: str, fault: str, tmp_path: Path, java: str, request: pytest.FixtureRequest
+) -> None:
+    with (
+        backend(transport, tmp_path, lambda: request.getfixturevalue("kafka")) as behind,
+        relay(fault, behind.address) as port,
+        driver(tmp_path, JOB, behind.conf("127.0.0.1", port.port), WAITS="1").started() as process,
+    ):
+        wait_for(tmp_path / "worked")
+        port.heal()
+        before_the_end = told(behind, TOLD - {"COMPLETE bank [] -> []"})
+        (tmp_path / "healed").touch()
+        out, err = process.communicate(timeout=SECONDS)
+        after = told_in_the_end(behind, port, tmp_path)
+
+    assert process.returncode == 0, err[-2000:]
+    assert out.strip() == "[[84, 90], [0, 1, 2]]"
+    assert before_the_end >= TOLD - {"COMPLETE bank [] -> []"}
+    assert after >= TOLD
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_what_a_job_under_a_fault_could_not_send_is_sent_after_it(
+    transport: str, fault: str, tmp_path: Path, java: str, request: pytest.FixtureRequest
+) -> None:
+    with (
+        backend(transport, tmp_path, lambda: request.getfixturevalue("kafka")) as behind,
+        relay(fault, behind.address) as port,
+    ):
+        host = "nowhere.invalid" if fault == "name unresolved" else "127.0.0.1"
+        begun = time.monotonic()
+        ran = driver(tmp_path, JOB, broken(fault, behind.conf(host, port.port))).run()
+        took = time.monotonic() - begun
+        port.heal()
+        spooled = list((tmp_path / "state").rglob("*.spool"))
+        arrived = told_in_the_end(behind, port, tmp_path)
+    print(f"{transport}, {fault}: the job took {took:.1f} s")
+
+    assert ran.code == 0, ran.err[-2000:]
+    assert ran.answer() == [[84, 90], [0, 1, 2]]
+    assert spooled != []
+    assert arrived >= TOLD
+
+
+def told_in_the_end(behind: Backend, port: Relay, folder: Path) -> set[str]:
+    """What arrives when the spool of a driver that is gone is sent, as a next driver would."""
+    spool = Spool(folder / "state" / "strandline" / "spool", 10_000_000)
+    following = Outbox(lambda: transport_of(behind.conf("127.0.0.1", port.port)), spool)
+    arrived = told(behind, TOLD)
+    following.close(10)
+    return arrived
+
+
+def told(behind: Backend, wanted: set[str]) -> set[str]:
+    """What arrived, each event in a line; waits for what is wanted."""
+    return lines(behind.events(lambda events: lines(events) >= wanted))
+
+
+def lines(events: list[Event]) -> set[str]:
+    return {line_of(event) for event in events}
+
+
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not file.exists():
+        assert time.monotonic() < deadline, f"no {file.name}"
+        time.sleep(0.05)

@@ -1,0 +1,51 @@
+"""A collector that is killed at any of its writes and syncs (tests/worlds/simulation/kills.py), half of the times by a power cut.
+
+`make soak` kills more, in a process for each core: STRANDLINE_SOAK_KILLS (50,000), or as many as fit into STRANDLINE_SOAK_MINUTES (60);
+STRANDLINE_SOAK_SEED is the first story.
+"""
+
+import os
+import re
+
+import pytest
+
+from worlds.simulation.planted import KILLS_BUGS
+from worlds.simulation.running import run, run_shares
+from worlds.simulation.tracing import may_trace
+
+MINUTES = float(os.environ.get("STRANDLINE_SOAK_MINUTES", "60"))
+KILLS = int(os.environ.get("STRANDLINE_SOAK_KILLS", "50000"))
+SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "100000"))
+CI_KILLS = 1000
+KINDS = {"write", "sync", "truncate"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tracing() -> None:
+    """Skips where children may not be traced."""
+    if not may_trace():
+        pytest.skip("this machine lets no process trace its child, or its system calls are not known")
+
+
+def test_a_thousand_kills_cost_nothing() -> None:
+    told = run("worlds.simulation.kills", "1", str(CI_KILLS))
+    print(told.stdout)
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    found = re.match(r"(\d+) kills in .* (\d+) with the machine;", told.stdout)
+    assert found
+    assert int(found[1]) >= CI_KILLS
+    assert int(found[2]) > CI_KILLS / 3
+    assert set(re.findall(r"'(\w+) world\.db", told.stdout)) == KINDS
+
+
+def test_every_bug_that_kills_find_is_caught() -> None:
+    told = run("worlds.simulation.kills", "100", "1000", "--plant", "all")
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert told.stdout.splitlines()[-1] == f"{len(KILLS_BUGS)} of {len(KILLS_BUGS)} bugs caught; survived: none"
+
+
+@pytest.mark.soak
+def test_many_kills_cost_nothing() -> None:
+    assert run_shares("worlds.simulation.kills", SEED, KILLS, "--seconds", str(MINUTES * 60)) == []

@@ -1,0 +1,205 @@
+"""Column lineage, statement by statement. The cases are data: a file each for the constructs of a family.
+
+A row reads `target column <- table.column = transform`; a column that is taken as it is has no transform. `indirect`
+names what decides which rows there are. Tables are those of `setup.sql`, without their catalog.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from strandline_spark import ColumnLineage, column_lineage
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.client import Jvm
+from strandline_spark.plans.tree_rows import root_of, rows_of
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+HERE = Path(__file__).parent
+FORMAT = next((name for name in ("iceberg", "delta") if name in formats()), "parquet")
+CATALOG = "lake.shop." if FORMAT == "iceberg" else "spark_catalog.shop."
+CANNOT = {  # what a format's tables cannot do
+    "iceberg": r"$^",
+    "delta": r"(UPDATE|DELETE).*SELECT|REPLACE WHERE",
+    "parquet": r"\b(MERGE|UPDATE|DELETE FROM|OR REPLACE TABLE|REPLACE WHERE)\b",
+}[FORMAT]
+
+
+def cases(field: str = "sql") -> list[Any]:
+    """Every case that has a field."""
+    files = sorted((HERE / "cases").glob("*.toml"))
+    found = [(file.stem, case) for file in files for case in tomllib.loads(file.read_text())["case"]]
+    return [pytest.param(case, id=f"{family}: {case['name']}") for family, case in found if field in case]
+
+
+@pytest.fixture(scope="module")
+def shop(lake: Any) -> Any:
+    for statement in (HERE / "setup.sql").read_text().split(";"):
+        if statement.strip():
+            lake.sql(here(statement))
+    register_functions(lake)
+    return lake
+
+
+def here(sql: str) -> str:
+    """A statement on tables of the format that there is for this Spark."""
+    if FORMAT == "iceberg":
+        return sql
+    return sql.replace("lake.shop", "shop").replace("USING iceberg", f"USING {FORMAT}")
+
+
+def statement_of(case: dict[str, Any]) -> str:
+    if not since(case.get("since", "3.5")):
+        pytest.skip(f"Spark has this from {case['since']} on")
+    if re.search(CANNOT, case["sql"], re.DOTALL):
+        pytest.skip(f"tables of {FORMAT} cannot do this")
+    return here(case["sql"])
+
+
+def register_functions(lake: Any) -> None:
+    from pyspark.sql.functions import udf
+
+    lake.udf.register("my_suffix_udf", udf(lambda name: f"{name}-suffix", "string"))
+    if since("4.0"):
+        from pyspark.sql.functions import udtf
+
+        lake.sql("DECLARE OR REPLACE VARIABLE least_id INT DEFAULT 5")
+        lake.udtf.register("my_split_udtf", udtf(Split, returnType="word string, length int"))
+    for function in SQL_FUNCTIONS if since("4.2") else ():  # Iceberg's parser of 4.1 refuses them
+        lake.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {here(function)}")
+
+
+SQL_FUNCTIONS = (
+    "full_name(a STRING, b STRING) RETURNS STRING RETURN concat(upper(a), '-', b)",
+    "total_of(c BIGINT) RETURNS DECIMAL(20,2) RETURN SELECT sum(amount) FROM lake.shop.orders WHERE customer_id = c",
+    """orders_of(c BIGINT) RETURNS TABLE (oid BIGINT, st STRING)
+       RETURN SELECT id, upper(status) FROM lake.shop.orders WHERE customer_id = c""",
+)
+
+
+class Split:
+    def eval(self, name: str) -> Iterator[tuple[str, int]]:
+        yield from ((word, len(word)) for word in name.split(" "))
+
+
+def since(version: str) -> bool:
+    import pyspark
+
+    return bool(pyspark.__version__ >= version)
+
+
+@pytest.mark.parametrize("case", cases())
+def test_columns(shop: Any, case: dict[str, Any]) -> None:
+    rows = [row_of(row) for row in column_lineage(shop, statement_of(case))]
+
+    assert rows == case["rows"]
+
+
+@pytest.mark.parametrize("case", cases("indirect"))
+def test_what_decides_the_rows(shop: Any, case: dict[str, Any]) -> None:
+    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
+
+    assert sorted(f"{o.subtype} {o.dataset[1].rpartition('/')[2]}.{o.column}" for o in statement.indirect) == sorted(
+        case["indirect"]
+    )
+
+
+@pytest.mark.parametrize("case", cases("kinds"))
+def test_how_a_column_takes_part(shop: Any, case: dict[str, Any]) -> None:
+    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
+
+    kinds = [
+        f"{column.name} <- {origin.column} {origin.type} {origin.subtype}{' masked' if origin.masking else ''}"
+        for column in statement.columns
+        for origin in column.origins
+    ]
+    assert kinds == case["kinds"]
+
+
+@pytest.mark.parametrize("case", cases("inputs"))
+def test_what_is_read(shop: Any, case: dict[str, Any]) -> None:
+    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
+
+    assert sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs) == case["inputs"]
+
+
+@pytest.fixture(scope="module")
+def in_json(shop: Any) -> PlanReader:
+    return PlanReader(shop, rows_after=2**62)
+
+
+@pytest.fixture(scope="module")
+def in_rows(shop: Any) -> PlanReader:
+    return PlanReader(shop, rows_after=0)
+
+
+@pytest.mark.parametrize("case", cases())
+def test_a_plan_in_rows_says_what_its_json_says(
+    shop: Any, in_json: PlanReader, in_rows: PlanReader, case: dict[str, Any]
+) -> None:
+    execution = analysed(shop, statement_of(case))
+
+    assert in_rows.at_start(execution) == in_json.at_start(execution)
+
+
+def test_a_plan_in_rows_is_short(shop: Any) -> None:
+    plan = analysed(
+        shop, here("SELECT upper(name), amount * 2 FROM lake.shop.orders o, lake.shop.customers")
+    ).analyzed()
+
+    text = str(rows_of(Jvm(shop._jvm)).plan.apply(plan))
+
+    assert root_of(text).name == "Project"
+    assert len(text) < len(plan.toJSON()) / 4
+
+
+def analysed(spark: Any, sql: str) -> Any:
+    state = spark._jsparkSession.sessionState()
+    mode = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    return state.executePlan(state.sqlParser().parsePlan(sql), mode)
+
+
+def row_of(row: ColumnLineage) -> str:
+    source = f"{row.target_column} <- {row.source_table.removeprefix(CATALOG)}.{row.source_column}"
+    return source if row.transform is None else f"{source} = {row.transform}"
+
+
+def test_a_row_says_whether_the_value_comes_from_its_origin(shop: Any) -> None:
+    sql = "SELECT CASE WHEN status = 'x' THEN amount END AS a, IF(amount > 1, amount, id) AS b FROM lake.shop.orders"
+
+    rows = [(row.target_column, row.source_column, row.type) for row in column_lineage(shop, here(sql))]
+
+    assert rows == [
+        ("a", "status", "INDIRECT"),
+        ("a", "amount", "DIRECT"),
+        ("b", "amount", "DIRECT"),
+        ("b", "id", "DIRECT"),
+    ]
+
+
+def test_a_statement_is_not_run(shop: Any) -> None:
+    before = shop.sql(here("SELECT count(*) FROM lake.shop.dwd_hudi_users")).collect()
+
+    rows = "SELECT id, name, name, birthday, ts, 'p' FROM lake.shop.ods_mysql_users"
+    column_lineage(shop, here(f"INSERT INTO lake.shop.dwd_hudi_users {rows}"))
+    column_lineage(shop, here("CREATE TABLE lake.shop.never USING iceberg AS SELECT * FROM lake.shop.orders"))
+
+    assert shop.sql(here("SELECT count(*) FROM lake.shop.dwd_hudi_users")).collect() == before
+    assert not shop.catalog.tableExists(f"{CATALOG}never")
+
+
+def test_names_are_whole_and_the_target_is_told(shop: Any) -> None:
+    sql = "INSERT INTO lake.shop.names SELECT UPPER(name) FROM lake.shop.customers"
+
+    assert column_lineage(shop, here(sql)) == [
+        ColumnLineage(f"{CATALOG}customers", "name", f"{CATALOG}names", "name", "UPPER(name)")
+    ]

@@ -1,0 +1,110 @@
+"""Snapshots of Iceberg tables that another branch than main has, or none: who made or read them is told with that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm import iceberg_snapshot as snapshots
+from strandline_spark.jvm.iceberg_snapshot import commit_of
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+Place = tuple[str | None, bool]
+MAIN, DEV, STAGED, NOTHING = ("main", False), ("dev", False), (None, True), (None, False)
+
+
+@pytest.fixture(scope="module")
+def ran(lake: Any) -> Callable[[str], Any]:
+    """Runs a statement and reads it as the emitter does at its end."""
+    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
+    snapshots.Registry(lake._jvm, queue, "offer").register()
+
+    def run(statement: str) -> Any:
+        queue.clear()
+        rows = lake.sql(statement)
+        rows.collect()
+        told = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
+        return PlanReader(lake).at_end(rows._jdf.queryExecution(), told)
+
+    return run
+
+
+@pytest.fixture
+def t(lake: Any, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A table with a first row, which is gone afterwards."""
+    lake.sql("CREATE NAMESPACE IF NOT EXISTS lake.branches")
+    name = "lake.branches.t"
+    lake.sql(f"CREATE TABLE {name} (k bigint) USING iceberg TBLPROPERTIES ('write.wap.enabled' = 'true')")
+    lake.sql(f"INSERT INTO {name} VALUES (1)")
+    yield name
+    for key in ("spark.wap.id", "spark.wap.branch"):
+        lake.conf.unset(key)
+    lake.sql(f"DROP TABLE {name}")
+
+
+def made(statement: Any) -> Place:
+    (one,) = statement.outputs[0].dataset.snapshots
+    return one.branch, one.staged
+
+
+def read(statement: Any) -> Place:
+    (one,) = statement.inputs[0].snapshots
+    return one.branch, one.staged
+
+
+def test_nothing_is_said_of_a_table_that_has_nothing_but_main(ran: Callable[[str], Any], t: str) -> None:
+    assert made(ran(f"INSERT INTO {t} VALUES (2)")) == NOTHING
+    assert read(ran(f"SELECT * FROM {t}")) == NOTHING
+
+
+def test_a_commit_to_a_branch_names_it_and_main_has_it_once_it_was_set_there(
+    lake: Any, ran: Callable[[str], Any], t: str
+) -> None:
+    lake.sql(f"ALTER TABLE {t} CREATE BRANCH dev")
+
+    assert made(ran(f"INSERT INTO {t}.branch_dev VALUES (2)")) == DEV
+    assert made(ran(f"DELETE FROM {t}.branch_dev WHERE k = 1")) == DEV
+    assert made(ran(f"INSERT INTO {t} VALUES (3)")) == NOTHING
+    assert read(ran(f"SELECT * FROM {t}")) == MAIN
+    assert read(ran(f"SELECT * FROM {t}.branch_dev")) == DEV
+
+
+def test_a_branch_that_main_was_set_to_is_read_at_main(lake: Any, ran: Callable[[str], Any], t: str) -> None:
+    lake.sql(f"ALTER TABLE {t} CREATE BRANCH dev")
+    committed = ran(f"INSERT INTO {t}.branch_dev VALUES (2)")
+    lake.sql(f"CALL lake.system.fast_forward('{t.removeprefix('lake.')}', 'main', 'dev')")
+    lake.sql(f"REFRESH TABLE {t}")
+
+    assert made(committed) == DEV
+    assert read(ran(f"SELECT * FROM {t}")) == MAIN
+
+
+def test_a_branch_that_a_session_writes_to_is_named(lake: Any, ran: Callable[[str], Any], t: str) -> None:
+    lake.conf.set("spark.wap.branch", "audit")
+
+    assert made(ran(f"INSERT INTO {t} VALUES (2)")) == ("audit", False)
+    assert read(ran(f"SELECT * FROM {t}")) == ("audit", False)
+
+
+def test_a_staged_snapshot_is_of_no_branch_until_it_is_published(lake: Any, ran: Callable[[str], Any], t: str) -> None:
+    lake.conf.set("spark.wap.id", "load-7")
+    staged = ran(f"INSERT INTO {t} VALUES (2)")
+    lake.conf.unset("spark.wap.id")
+    id_ = staged.outputs[0].dataset.snapshots[0].snapshot_id
+
+    assert made(staged) == STAGED
+    assert read(ran(f"SELECT * FROM {t}")) == NOTHING
+
+    lake.sql(f"CALL lake.system.cherrypick_snapshot('{t.removeprefix('lake.')}', {id_})")
+    lake.sql(f"REFRESH TABLE {t}")
+    statement = ran(f"SELECT * FROM {t}")
+
+    assert (read(statement), statement.inputs[0].snapshots[0].snapshot_id) == (MAIN, id_)

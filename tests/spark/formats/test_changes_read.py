@@ -1,0 +1,74 @@
+"""Who reads what has changed in a table reads the table, between two snapshots; the columns of the changes are not the table's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.model.statement import Dataset
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+OWN = ["id", "amount"]
+
+
+def read_by(spark: Any, data: Any) -> Dataset:
+    """The one dataset that a query has read."""
+    data.collect()
+    (read,) = PlanReader(spark).at_end(data._jdf.queryExecution()).inputs
+    assert [one.name for one in read.schema] == OWN
+    return read
+
+
+@pytest.fixture
+def fed(lake: Any, tmp_path: Path) -> Iterator[str]:
+    """The folder of the Delta table `fed`, which has versions 0 to 3."""
+    if "delta" not in formats():
+        pytest.skip("Delta has no runtime for this Spark")
+    place = f"{tmp_path}/fed"
+    lake.sql(
+        f"CREATE TABLE fed (id BIGINT, amount BIGINT) USING delta LOCATION '{place}' "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    for number in range(3):
+        lake.sql(f"INSERT INTO fed VALUES ({number}, 10)")
+    yield place
+    lake.sql("DROP TABLE fed")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("2, 2", ("2", "1", False)), ("1", ("3", "0", True)), ("0, 1", ("1", None, False))],
+    ids=["one version", "to the newest", "from the beginning"],
+)
+def test_a_change_feed_of_delta_is_of_its_table(
+    lake: Any, fed: str, asked: str, expected: tuple[str, str | None, bool]
+) -> None:
+    read = read_by(lake, lake.sql(f"SELECT id, amount FROM table_changes('fed', {asked})"))
+
+    (snapshot,) = read.snapshots
+    assert read.name == fed
+    assert (snapshot.snapshot_id, snapshot.from_snapshot_id, snapshot.observed) == expected
+
+
+def test_the_changes_of_an_iceberg_table_are_of_the_table(lake: Any) -> None:
+    if "iceberg" not in formats():
+        pytest.skip("Iceberg has no runtime for this Spark")
+    lake.sql("CREATE TABLE lake.db.moved (id BIGINT, amount BIGINT) USING iceberg")
+    for number in range(2):
+        lake.sql(f"INSERT INTO lake.db.moved VALUES ({number}, 10)")
+    rows = lake.sql("SELECT snapshot_id FROM lake.db.moved.snapshots ORDER BY committed_at").collect()
+    first, second = (str(row[0]) for row in rows)
+
+    between = lake.read.option("start-snapshot-id", first).option("end-snapshot-id", second)
+    read = read_by(lake, between.table("lake.db.moved.changes"))
+
+    assert read.table == "lake.db.moved"
+    assert [one.snapshot_id for one in read.snapshots] == [second]

@@ -1,0 +1,119 @@
+"""Column lineage that only tables of Delta have: columns that the table makes of others, and MERGE's own clauses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import SPARK, formats
+from strandline_spark import column_lineage
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.client import class_name
+from strandline_spark.jvm.event_queue import EventQueue
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+GENERATED = [
+    "id <- visits.id",
+    "at <- visits.at",
+    "day <- visits.at = CAST(at AS DATE)",
+    "twice <- visits.id = (id * 2)",
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(lake: Any) -> Iterator[None]:
+    lake.sql("CREATE DATABASE generated")
+    lake.sql("CREATE TABLE generated.visits (id bigint, at timestamp, name string) USING delta")
+    table = lake._jvm.io.delta.tables.DeltaTable  # Delta 3 has no SQL for this
+    days = table.create(lake._jsparkSession).tableName("generated.days")
+    columns = {"id": "bigint", "at": "timestamp", "day": "date", "twice": "bigint"}
+    made_of = {"day": "CAST(at AS DATE)", "twice": "id * 2"}
+    for name, kind in columns.items():
+        column = table.columnBuilder(lake._jsparkSession, name).dataType(kind)
+        days = days.addColumn((column.generatedAlwaysAs(made_of[name]) if name in made_of else column).build())
+    days.execute()
+    yield
+    lake.sql("DROP DATABASE generated CASCADE")
+
+
+def rows(lake: Any, sql: str) -> list[str]:
+    """Each origin of each column."""
+    return [
+        f"{row.target_column} <- {row.source_table.rpartition('.')[2]}.{row.source_column}"
+        + (f" = {row.transform}" if row.transform else "")
+        for row in column_lineage(lake, sql)
+    ]
+
+
+def test_columns_that_a_table_makes_of_others_come_from_what_they_are_made_of(lake: Any) -> None:
+    assert rows(lake, "INSERT INTO generated.days (id, at) SELECT id, at FROM generated.visits") == GENERATED
+
+
+def test_an_expression_over_an_expression(lake: Any) -> None:
+    found = rows(lake, "INSERT INTO generated.days (id, at) SELECT id + 1, current_timestamp() FROM generated.visits")
+
+    assert found == ["id <- visits.id = (id + 1)", "twice <- visits.id = ((id + 1) * 2)"]
+
+
+def test_a_generated_column_that_is_given_is_what_was_given(lake: Any) -> None:
+    sql = "INSERT INTO generated.days SELECT id, at, CAST(at AS DATE), 2 * id FROM generated.visits"
+
+    assert rows(lake, sql)[-1] == "twice <- visits.id = (2 * id)"
+
+
+def test_rows_that_are_added_by_path(lake: Any) -> None:
+    path = lake.sql("DESCRIBE DETAIL generated.days").select("location").first()[0]
+    context = lake.sparkContext
+    queue = EventQueue(context._gateway, 1000)
+    queue.listen(context._jsc.sc())
+    lake.table("generated.visits").select("id", "at").write.format("delta").mode("append").save(path)
+    executions = [e.qe() for e in iter(lambda: queue.poll(3000), None) if class_name(e).endswith("SQLExecutionEnd")]
+    queue.leave(context._jsc.sc())
+
+    save = next(qe for qe in executions if class_name(qe.analyzed()).endswith("SaveIntoDataSourceCommand"))
+    columns = PlanReader(lake).at_start(save).columns
+
+    assert [(column.name, [o.column for o in column.origins]) for column in columns] == [
+        ("id", ["id"]),
+        ("at", ["at"]),
+        ("day", ["at"]),
+        ("twice", ["id"]),
+    ]
+
+
+def test_the_columns_that_a_merge_inserts(lake: Any) -> None:
+    """Only by that clause does `id` come from the source."""
+    merge = """MERGE INTO generated.visits t USING (SELECT id AS key, at AS seen, name AS called FROM generated.days
+        JOIN generated.visits USING (id, at)) s ON t.id = s.key
+        WHEN MATCHED THEN UPDATE SET at = s.seen
+        WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.key, upper(s.called))"""
+
+    assert rows(lake, merge) == ["id <- days.id", "at <- days.at", "name <- visits.name = UPPER(name)"]
+
+
+def test_a_merge_makes_the_generated_columns_anew(lake: Any) -> None:
+    merge = """MERGE INTO generated.days t USING generated.visits s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET at = s.at WHEN NOT MATCHED THEN INSERT (id, at) VALUES (s.id, s.at)"""
+
+    assert rows(lake, merge) == [
+        "id <- visits.id",
+        "at <- visits.at",
+        "day <- visits.at = CAST(at AS DATE)",
+        "twice <- days.id = (id * 2)",
+        "twice <- visits.id = (id * 2)",
+    ]
+
+
+@pytest.mark.skipif(SPARK == "3.5", reason="Iceberg's extensions for Spark 3.5 fail on an UPDATE of a Delta table")
+def test_an_update_makes_the_generated_columns_anew(lake: Any) -> None:
+    assert rows(lake, "UPDATE generated.days SET id = id + 1") == [
+        "id <- days.id = (id + 1)",
+        "day <- days.at",
+        "twice <- days.id = ((id + 1) * 2)",
+    ]

@@ -1,0 +1,91 @@
+"""One ordinary application a table format, on the Spark that runs the tests: each way in which a table is written.
+
+A line reads `state job [what was read] -> what was written`. Snapshots are numbered by table, in the order in which the
+application made them; that they are those of the table itself is looked up in its metadata elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from fixtures.spark_lake.running import Event, events_of, snapshot
+
+pytestmark = pytest.mark.spark
+# The matrix tries every format; the suite the first one only, because an application takes half a minute.
+KINDS = formats() if os.environ.get("STRANDLINE_MATRIX") else formats()[:1]
+NAMESPACES = {"iceberg": "lake.every", "delta": "every", "paimon": "paimon.every", "hudi": "every"}
+
+# What an application did is the same in all formats; Delta also keeps the making of a table as a snapshot.
+TOLD = [
+    "COMPLETE every.every.orders [] -> orders@1",
+    "COMPLETE every.every.news [] -> news@1",
+    "COMPLETE every.every.big [orders@1] -> big@1",
+    "COMPLETE every.every.orders [news@1 orders@1] -> orders@2",
+    "COMPLETE every.every.orders [orders@2] -> orders@3",
+    "COMPLETE every.every.orders [orders@3] -> orders@4",
+    "COMPLETE every.every.big [news@1 orders@4] -> big@2",
+    "COMPLETE every.every.big [big@2] -> big@3",
+    "RUNNING every.copy [news@1] -> copied@1",
+    "COMPLETE every.copy [] -> ",
+    "RUNNING every.keep [news@1] -> big@4",
+    "COMPLETE every.keep [] -> ",
+    "COMPLETE every [] -> ",
+]
+
+UNSEEN = {
+    # Paimon updates and deletes without a scan that says at which snapshot
+    "paimon": {
+        "COMPLETE every.every.orders [orders@2] -> orders@3": "COMPLETE every.every.orders [orders] -> orders@3",
+        "COMPLETE every.every.orders [orders@3] -> orders@4": "COMPLETE every.every.orders [orders] -> orders@4",
+    },
+    # Hudi lists a table's files anew after each write to it, and its MERGE counts nothing that its commit could prove
+    "hudi": {
+        "COMPLETE every.every.orders [news@1 orders@1] -> orders@2": (
+            "COMPLETE every.every.orders [news@1 orders@1?] -> orders@2?"
+        ),
+        "COMPLETE every.every.orders [orders@2] -> orders@3": "COMPLETE every.every.orders [orders@2?] -> orders@3",
+        "COMPLETE every.every.orders [orders@3] -> orders@4": "COMPLETE every.every.orders [orders@3?] -> orders@4",
+        "COMPLETE every.every.big [big@2] -> big@3": "COMPLETE every.every.big [big@2?] -> big@3",
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_way_to_write_a_table(kind: str, tmp_path: Path) -> None:
+    events = events_of("every.py", tmp_path, kind, NAMESPACES[kind])
+
+    assert lines(told(events)) == [UNSEEN.get(kind, {}).get(line, line) for line in TOLD]
+
+
+def told(events: list[Event]) -> list[Event]:
+    """What was done: neither beginnings nor signs of life, nor tables that were made without rows."""
+    done = [e for e in events if e["eventType"] != "START" and not e["job"]["name"].endswith(".create")]
+    return [e for e in done if e["eventType"] != "RUNNING" or "strandline_barrier" in e["run"]["facets"]]
+
+
+def lines(events: list[Event]) -> list[str]:
+    numbers: dict[str, dict[str, int]] = {}
+    return [line(event, numbers) for event in events]
+
+
+def line(event: Event, numbers: dict[str, dict[str, int]]) -> str:
+    reads = sorted(shown(dataset, numbers) for dataset in event["inputs"])
+    writes = [shown(dataset, numbers) for dataset in event["outputs"]]
+    barrier = event["run"]["facets"].get("strandline_barrier")
+    written = " ".join(writes) + (f" barrier {barrier['barrierId']}" if barrier and "barrierId" in barrier else "")
+    return f"{event['eventType']} {event['job']['name']} [{' '.join(reads)}] -> {written}"
+
+
+def shown(dataset: dict[str, Any], numbers: dict[str, dict[str, int]]) -> str:
+    """`table@2`: the second snapshot of it that is met; a question mark where it was only observed."""
+    table, found = dataset["name"].rpartition("/")[2], snapshot(dataset)
+    if not found:
+        return str(table)
+    met = numbers.setdefault(table, {})
+    number = met.setdefault(found["snapshotId"], len(met) + 1)
+    return f"{table}@{number}{'?' if found.get('observed') else ''}"

@@ -1,0 +1,49 @@
+"""A table that is compacted keeps its name and its lineage; one that is read at two snapshots is told with both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from fixtures.spark_lake.running import Event, events_of
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
+]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
+    """The application, run to its end."""
+    return events_of("kept_up.py", tmp_path_factory.mktemp("kept_up"), "iceberg")
+
+
+def facets(told: list[Event], table: str, side: str) -> list[Any]:
+    """What the statements that wrote a table say of the snapshots that they read (inputs) or made (outputs)."""
+    ended = [event for event in told if event["eventType"] == "COMPLETE" and event["job"]["name"].endswith(table)]
+    parts = [one[f"{side[:-1]}Facets"] for event in ended for one in event[side]]
+    return [one["strandline_snapshot"] for one in parts if "strandline_snapshot" in one]
+
+
+def test_a_compaction_is_no_lineage(told: list[Event]) -> None:
+    links = [
+        one["facets"]["symlinks"]["identifiers"] for event in told for one in (*event["inputs"], *event["outputs"])
+    ]
+
+    assert {link["name"] for one in links for link in one} == {"bank.orders", "bank.copied", "bank.compared"}
+
+
+def test_who_reads_what_a_compaction_left_is_told_with_the_snapshot_before(told: list[Event]) -> None:
+    first, second = (one["snapshotId"] for one in facets(told, "bank.orders", "outputs"))
+    (copied,), (compared,) = (facets(told, table, "inputs") for table in ("bank.copied", "bank.compared"))
+
+    assert copied["snapshotId"] not in (first, second)  # the compaction's own
+    assert (copied["operation"], copied["parentSnapshotId"]) == ("replace", second)
+    (before,) = copied["sameRowsAs"]
+    assert (before["snapshotId"], before["parentSnapshotId"], before["operation"]) == (second, first, "append")
+    assert before["committedAt"] < copied["committedAt"]
+    assert (compared["snapshotId"], compared["sameRowsAs"]) == (copied["snapshotId"], [before])
+    assert [(one["snapshotId"], one["operation"]) for one in compared["others"]] == [(first, "append")]

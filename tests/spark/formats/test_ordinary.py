@@ -1,0 +1,70 @@
+"""What an ordinary PySpark application does, statement by statement: what it read, wrote and made each column of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import SPARK
+from fixtures.spark_lake.running import Event, events_of
+
+pytestmark = pytest.mark.spark
+HIVE = {"spark.sql.catalogImplementation": "hive"}
+
+TOLD = [
+    "in/people <- ",
+    "out/people <- in/people: id, UPPER(name), city",
+    "out/cities <- in/people: city",
+    "out/report <- in/people: city",
+    "shop.people <- out/people: id, name, city",
+    "shop.orders <- ",
+    "shop.totals <- shop.orders shop.people: name, SUM(amount)",
+    "shop.large <- shop.orders: id, amount",
+    "shop.few <- shop.orders: id, amount",
+    "shop.low <- shop.orders: id, amount",
+    "shop.high <- shop.orders: id, (amount * 2)",
+    "shop.most <- shop.orders: person, MAX(amount)",
+    "shop.archive <- shop.totals: name, total",
+    "shopdb.TOTALS <- shop.totals: name, total",
+    "out/totals <- shopdb.TOTALS: name, total",
+    "out/copied <- spark/shop.db/orders: id, person, amount",
+    "out/kept <- spark/shop.db/orders: id, (amount + 1)",
+]
+SINCE_FOUR = [
+    "shop.taxes <- shop.orders: id, (amount + (amount / 5))",
+    "shop.hers <- shop.orders: id, amount",
+    "shop.numbers <- numbers: (n + 1)",
+]
+
+
+def test_every_statement_of_an_ordinary_application(tmp_path: Path) -> None:
+    events = events_of("ordinary.py", tmp_path, "files", conf=HIVE)
+
+    assert lines(events, str(tmp_path)) == [*TOLD, *(SINCE_FOUR if SPARK >= "4" else [])]
+
+
+def lines(events: list[Event], folder: str) -> list[str]:
+    """A line an output, but for tables that were made without rows."""
+    done = [e for e in events if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]]
+    filled = [event for event in done if not event["job"]["name"].endswith(".create")]
+    return [line(output, event, folder) for event in filled for output in event["outputs"]]
+
+
+def line(output: dict[str, Any], event: Event, folder: str) -> str:
+    reads = " ".join(sorted(named(one, folder) for one in event["inputs"]))
+    columns = output["facets"].get("columnLineage", {}).get("fields", {})
+    made = ", ".join(expression(column["inputFields"][0]) for column in columns.values())
+    return f"{named(output, folder)} <- {reads}" + (f": {made}" if made else "")
+
+
+def named(dataset: dict[str, Any], folder: str) -> str:
+    """A table by its own name, anything else by its place."""
+    links = dataset["facets"].get("symlinks", {}).get("identifiers", [])
+    return str(links[0]["name"]) if links else str(dataset["name"]).removeprefix(folder).lstrip("/")
+
+
+def expression(origin: dict[str, Any]) -> str:
+    """The whole expression; the column itself, where it is taken as it is."""
+    return origin["transformations"][0]["description"] or str(origin["field"])

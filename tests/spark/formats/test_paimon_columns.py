@@ -1,0 +1,35 @@
+"""Columns of the commands that Paimon has of its own, where it has a runtime: Spark 3.5.
+
+In an application of their own, because Iceberg's extensions of Spark's SQL take Paimon's statements for theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fixtures.spark_lake import formats
+from fixtures.spark_lake.running import events_of
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif("paimon" not in formats(), reason="Paimon has no runtime for this Spark"),
+]
+
+
+def test_statements_that_change_rows(tmp_path: Path) -> None:
+    events_of("columns_of.py", tmp_path, "paimon", "paimon.shop")
+
+    merge, update, delete = json.loads((tmp_path / "columns.json").read_text())
+    assert merge == [
+        "id <- paimon.shop.news.id = None",
+        "name <- paimon.shop.news.name = UPPER(name)",
+        "name <- paimon.shop.news.name = None",
+    ]
+    assert update == [
+        "name <- paimon.shop.people.name = CONCAT(name, city)",
+        "name <- paimon.shop.people.city = CONCAT(name, city)",
+    ]
+    assert delete == []

@@ -1,0 +1,66 @@
+"""What a micro-batch read of a table: after which snapshot (exclusive), up to which, and which barrier that one carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.model.statement import Snapshot
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+TABLES = {"iceberg": "lake.ranges", "delta": "ranges"}
+KINDS = [pytest.param(kind, marks=[] if kind in formats() else pytest.mark.skip("no runtime")) for kind in TABLES]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, lake: Any) -> Iterator[str]:
+    kind = str(request.param)
+    lake.sql(f"CREATE NAMESPACE {TABLES[kind]}")
+    for name in ("made", "copied"):
+        lake.sql(f"CREATE TABLE {TABLES[kind]}.{name} (id bigint) USING {kind}")
+    yield kind
+    lake.sql(f"DROP TABLE {TABLES[kind]}.copied")
+    lake.sql(f"DROP TABLE {TABLES[kind]}.made")
+    lake.sql(f"DROP NAMESPACE {TABLES[kind]}")
+
+
+def copy(rows: Any, kind: str, name: str, folder: Path) -> Any:
+    """Streams what there is into a table; the last micro-batch's execution."""
+    writer = rows.writeStream.format(kind).trigger(availableNow=True).option("checkpointLocation", f"{folder}/{name}")
+    query = writer.toTable(f"{TABLES[kind]}.{name}")
+    query.awaitTermination(240)
+    return query._jsq.streamingQuery().lastExecution()
+
+
+def snapshots(lake: Any, kind: str) -> list[str]:
+    """The ids of the snapshots of the first table that have rows, the oldest first."""
+    table = f"{TABLES[kind]}.made"
+    if kind == "iceberg":
+        return [
+            str(row[0])
+            for row in lake.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
+        ]
+    versions = lake.sql(f"DESCRIBE HISTORY {table}").where("operation = 'STREAMING UPDATE'").select("version")
+    return sorted((str(row[0]) for row in versions.collect()), key=int)
+
+
+def test_a_micro_batch_reads_after_one_snapshot_up_to_another(lake: Any, kind: str, tmp_path: Path) -> None:
+    reader, told = PlanReader(lake), list[Snapshot]()
+    for _ in range(3):
+        lake.range(2).write.mode("append").parquet(f"{tmp_path}/in")
+        copy(lake.readStream.schema("id bigint").parquet(f"{tmp_path}/in"), kind, "made", tmp_path)
+        read = lake.readStream.format(kind).table(f"{TABLES[kind]}.made")
+        batch = copy(read, kind, "copied", tmp_path)
+        told += reader.micro_batch(batch, None).inputs[0].snapshots
+
+    first, second, third = snapshots(lake, kind)
+    ranges = [(one.from_snapshot_id, one.snapshot_id, one.barrier_id, one.observed) for one in told]
+    assert ranges == [(None, first, None, False), (first, second, None, False), (second, third, None, False)]

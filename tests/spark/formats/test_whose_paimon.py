@@ -1,0 +1,124 @@
+"""Whose snapshot of a Paimon table it is: exact only where no other statement of the application can have made it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.formats.done import ENDED
+from strandline_spark.formats.mention import Mention
+from strandline_spark.formats.paimon.datasets import FORMAT
+from strandline_spark.jvm.client import keep
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+paimon = pytest.mark.skipif("paimon" not in formats(), reason="Paimon has no runtime for this Spark")
+
+
+@pytest.fixture
+def reader(lake: Any) -> Iterator[PlanReader]:
+    """Of an application that has the empty table `paimon.whose.t`."""
+    lake.sql("CREATE DATABASE IF NOT EXISTS paimon.whose")
+    lake.sql("CREATE TABLE paimon.whose.t (k bigint, v string) USING paimon")
+    yield PlanReader(lake)
+    lake.sql("DROP TABLE paimon.whose.t")
+
+
+def ran(spark: Any, statement: str = "INSERT INTO paimon.whose.t VALUES (1, 'a')") -> Any:
+    """The execution of a statement that has run, with the time of its end."""
+    execution = spark.sql(statement)._jdf.queryExecution()
+    return ended(execution)
+
+
+def ended(execution: Any) -> Any:
+    keep(execution, ENDED, time.time() * 1000)
+    return execution
+
+
+def told(reader: PlanReader, execution: Any) -> str:
+    """The snapshot that a statement is told of; with a question mark, if it is only observed."""
+    (one,) = reader.at_end(execution).outputs[0].dataset.snapshots
+    return one.snapshot_id + ("?" if one.observed else "")
+
+
+@paimon
+def test_statements_one_after_another_know_their_snapshots_however_late_they_are_read(
+    lake: Any, reader: PlanReader
+) -> None:
+    first, second = ran(lake), ran(lake)
+
+    assert [told(reader, first), told(reader, second)] == ["1", "2"]
+
+
+@paimon
+def test_while_another_statement_writes_the_table_a_snapshot_may_be_its(lake: Any, reader: PlanReader) -> None:
+    first, second = ran(lake), ran(lake)
+    for execution in (first, second):
+        reader.at_start(execution)
+
+    assert [told(reader, first), told(reader, second)] == ["1?", "2"]
+
+
+@paimon
+def test_a_snapshot_is_certain_for_one_statement_only(lake: Any, reader: PlanReader) -> None:
+    nothing = lake.sql("INSERT INTO paimon.whose.t SELECT 1L, 'a' WHERE false")._jdf.queryExecution()
+    something = ran(lake)
+    ended(nothing)
+
+    assert [told(reader, something), told(reader, nothing)] == ["1", "1?"]
+
+
+@paimon
+def test_a_statement_that_is_not_known_to_have_ended_is_told_what_was_observed(lake: Any, reader: PlanReader) -> None:
+    execution = lake.sql("INSERT INTO paimon.whose.t VALUES (1, 'a')")._jdf.queryExecution()
+
+    assert told(reader, execution) == "1?"
+
+
+@paimon
+def test_what_a_compaction_left_is_read_with_the_snapshot_before(lake: Any, reader: PlanReader) -> None:
+    keyed = "TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1')"
+    lake.sql(f"CREATE TABLE paimon.whose.compacted (k bigint, v string) USING paimon {keyed}")
+    lake.sql("INSERT INTO paimon.whose.compacted VALUES (1, 'a')")
+    lake.sql("INSERT INTO paimon.whose.compacted VALUES (1, 'b')")
+    lake.sql("CALL paimon.sys.compact(table => 'whose.compacted')")
+    query = lake.table("paimon.whose.compacted")
+    query.collect()
+
+    (read,) = reader.at_end(query._jdf.queryExecution()).inputs
+
+    lake.sql("DROP TABLE paimon.whose.compacted")
+    (snapshot,) = read.snapshots
+    assert (snapshot.snapshot_id, snapshot.operation) == ("3", "compact")
+    assert [(one.snapshot_id, one.operation) for one in snapshot.same_rows_as] == [("2", "append")]
+
+
+def range_of(start: str | None, end: str) -> tuple[str | None, str]:
+    """What a micro-batch read: after which snapshot, up to which."""
+    read = FORMAT.streamed(Mention(()), start, end, jvm=None)  # type: ignore[arg-type]  # nothing is asked of it
+    assert read is not None
+    return read.from_snapshot_id, read.snapshot_id
+
+
+def test_a_query_begins_with_all_of_a_snapshot_and_goes_on_with_what_is_new() -> None:
+    before_all = '{"snapshotId":2,"index":-1,"scanSnapshot":true}'
+    after_it = '{"snapshotId":2,"index":0,"scanSnapshot":true}'
+    later = '{"snapshotId":5,"index":0,"scanSnapshot":false}'
+
+    assert range_of(before_all, after_it) == (None, "2")
+    assert range_of(before_all, later) == (None, "5")
+    assert range_of(None, later) == (None, "5")
+    assert range_of(after_it, later) == ("2", "5")
+
+
+def test_a_query_may_begin_with_the_news_of_a_snapshot() -> None:
+    before = '{"snapshotId":4,"index":-1,"scanSnapshot":false}'
+
+    assert range_of(before, '{"snapshotId":5,"index":0,"scanSnapshot":false}') == ("3", "5")

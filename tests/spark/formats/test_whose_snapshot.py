@@ -1,0 +1,211 @@
+"""Whose snapshot it is, where several statements and another writer change a table in the time of one statement.
+
+What threads of one application do at random in the race, in a fixed order: each statement is read as if everything that
+the table has seen since had come between its start and its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm import iceberg_snapshot as snapshots
+from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan, commit_of
+from strandline_spark.model.statement import Statement
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+
+
+class Registry:
+    """What Iceberg's registry has told since the last question, as the emitter's queue has it."""
+
+    def __init__(self, spark: Any) -> None:
+        self._queue = spark._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
+        snapshots.Registry(spark._jvm, self._queue, "offer").register()
+
+    def __call__(self) -> list[Commit | Scan]:
+        told = iter(self._queue.poll, None)
+        return [one for event in told if (one := commit_of(event)) is not None]
+
+
+@pytest.fixture(scope="module")
+def registry(lake: Any) -> Registry:
+    return Registry(lake)
+
+
+@pytest.fixture
+def table(lake: Any) -> Iterator[Callable[..., str]]:
+    """Makes tables that are gone afterwards."""
+    lake.sql("CREATE NAMESPACE IF NOT EXISTS lake.whose")
+    made = []
+
+    def make(name: str, **properties: str) -> str:
+        told = ", ".join(f"'{key.replace('_', '.')}' = '{value}'" for key, value in properties.items())
+        lake.sql(
+            f"CREATE TABLE lake.whose.{name} (k bigint, v string) USING iceberg TBLPROPERTIES ({told})".replace(
+                " TBLPROPERTIES ()", ""
+            )
+        )
+        made.append(f"lake.whose.{name}")
+        return made[-1]
+
+    yield make
+    for name in made:
+        lake.sql(f"DROP TABLE {name}")
+
+
+def ran(spark: Any, *statements: str) -> list[Any]:
+    """The QueryExecutions of statements that have run."""
+    return [spark.sql(statement)._jdf.queryExecution() for statement in statements]
+
+
+def history(spark: Any, table: str) -> list[str]:
+    rows = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at, snapshot_id").collect()
+    return [str(row["snapshot_id"]) for row in rows]
+
+
+def written(statement: Statement) -> str:
+    """The snapshot; with a question mark, if it is only observed."""
+    made = statement.outputs[0].dataset.snapshots[0]
+    return made.snapshot_id + ("?" if made.observed else "")
+
+
+def test_each_insert_knows_its_own_among_those_that_followed(
+    lake: Any, table: Callable[..., str], registry: Registry
+) -> None:
+    t = table("inserts")
+    registry()
+    executions = ran(lake, *[f"INSERT INTO {t} VALUES ({number}, 'a')" for number in range(3)])
+    told = registry()
+
+    assert [written(PlanReader(lake).at_end(execution, told)) for execution in executions] == history(lake, t)
+
+
+def doubting(spark: Any) -> PlanReader:
+    """A reader that knows that events were dropped."""
+    reader = PlanReader(spark)
+    reader.jvm.kept[ALL_CAME] = lambda: False
+    return reader
+
+
+def test_where_events_were_dropped_one_commit_alone_proves_nothing(
+    lake: Any, table: Callable[..., str], registry: Registry
+) -> None:
+    t = table("dropped")
+    registry()
+    first, second = ran(lake, *[f"INSERT INTO {t} VALUES ({number}, 'a')" for number in range(2)])
+    own, other = (one for one in registry() if isinstance(one, Commit))
+    made = history(lake, t)
+
+    assert written(PlanReader(lake).at_end(first, [other])) == made[1]  # what a proof is taken for
+    assert written(doubting(lake).at_end(first, [other])) == made[0]  # found in the table, by its own files
+    assert written(doubting(lake).at_end(first, [own])) == made[0]
+    assert written(doubting(lake).at_end(second, [other])) == made[1]
+
+
+def test_where_events_were_dropped_a_delete_of_whole_files_is_observed(
+    lake: Any, table: Callable[..., str], registry: Registry
+) -> None:
+    t = table("dropped_delete")
+    _, delete = ran(lake, f"INSERT INTO {t} VALUES (1, 'a')", f"DELETE FROM {t} WHERE k = 1")
+    made = history(lake, t)
+    told = [one for one in registry() if isinstance(one, Commit) and one.snapshot_id == made[1]]
+
+    assert written(PlanReader(lake).at_end(delete, told)) == made[1]
+    assert written(doubting(lake).at_end(delete, told)) == f"{made[1]}?"
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_each_change_knows_its_own_among_others(
+    lake: Any, table: Callable[..., str], registry: Registry, mode: str
+) -> None:
+    t = table(mode.replace("-", "_"), write_merge_mode=mode, write_update_mode=mode, write_delete_mode=mode)
+    registry()
+    executions = ran(
+        lake,
+        f"INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+        f"MERGE INTO {t} AS t USING (SELECT 1L AS k, 'm' AS v UNION ALL SELECT 9L, 'n') AS s ON t.k = s.k"
+        " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        f"UPDATE {t} SET v = concat(v, '!') WHERE k = 2",
+        f"DELETE FROM {t} WHERE k = 3",
+        f"INSERT OVERWRITE {t} SELECT k, upper(v) FROM {t}",
+    )
+    told = registry()
+
+    assert [written(PlanReader(lake).at_end(execution, told)) for execution in executions] == history(lake, t)
+
+
+def test_what_leaves_no_trace_in_files_is_observed_only_where_it_is_not_alone(
+    lake: Any, table: Callable[..., str], registry: Registry
+) -> None:
+    t = table("deletes")
+    registry()
+    executions = ran(
+        lake,
+        f"INSERT INTO {t} VALUES (1, 'a')",
+        f"DELETE FROM {t} WHERE k = 1",
+        f"INSERT INTO {t} VALUES (2, 'b')",
+        f"DELETE FROM {t} WHERE k = 2",
+    )
+    told = registry()
+    made = history(lake, t)
+
+    assert written(PlanReader(lake).at_end(executions[3], told)) == made[3]  # the first had ended before it began
+    assert written(PlanReader(lake).at_end(executions[1], told)) == f"{made[3]}?"
+    assert written(PlanReader(lake).at_end(executions[1], told[: told.index(commit(told, made[2]))])) == made[1]
+
+
+def commit(told: list[Commit | Scan], snapshot_id: str) -> Commit:
+    return next(one for one in told if isinstance(one, Commit) and one.snapshot_id == snapshot_id)
+
+
+def test_a_query_read_what_was_there_when_it_was_planned_to_run(lake: Any, table: Callable[..., str]) -> None:
+    """Another session writes between a DataFrame's making and its action, and after it."""
+    t = table("reads")
+    lake.sql(f"INSERT INTO {t} VALUES (1, 'a')")
+    rows = lake.newSession().sql(f"SELECT k, v FROM {t}")
+    lake.sql(f"INSERT INTO {t} VALUES (2, 'b')")
+    counted = len(rows.collect())
+    lake.sql(f"INSERT INTO {t} VALUES (3, 'c')")
+
+    read = PlanReader(lake).at_end(rows._jdf.queryExecution()).inputs[0].snapshots
+    assert [(one.snapshot_id, one.observed) for one in read] == [(history(lake, t)[counted - 1], False)]
+
+
+def test_a_table_that_is_read_at_two_snapshots_has_both(lake: Any, table: Callable[..., str]) -> None:
+    t = table("twice")
+    lake.sql(f"INSERT INTO {t} VALUES (1, 'a')")
+    lake.sql(f"INSERT INTO {t} VALUES (2, 'b')")
+    first, second = history(lake, t)
+    rows = lake.sql(f"SELECT new.k, old.v FROM {t} AS new LEFT JOIN {t} VERSION AS OF {first} AS old ON old.k = new.k")
+    rows.collect()
+
+    read = PlanReader(lake).at_end(rows._jdf.queryExecution()).inputs
+    assert [[one.snapshot_id for one in dataset.snapshots] for dataset in read] == [[first, second]]
+
+
+def test_scans_that_other_statements_made_are_a_guess(lake: Any, table: Callable[..., str], registry: Registry) -> None:
+    """A DELETE of whole files reports no scan of its own; Iceberg's registry tells of all that there are."""
+    t = table("scanned")
+    lake.sql(f"INSERT INTO {t} VALUES (1, 'a')")
+    registry()
+    execution = ran(lake, f"DELETE FROM {t} WHERE k = 1")[0]
+    told = registry()
+    lake.sql(f"INSERT INTO {t} VALUES (2, 'b')")
+    lake.sql(f"SELECT k FROM {t}").collect()
+    inserted, deleted, later = history(lake, t)
+    reader = PlanReader(lake)
+
+    assert [(one.snapshot_id, one.observed) for one in reader.at_end(execution, told).inputs[0].snapshots] == [
+        (inserted, False)
+    ]
+    assert all(one.observed for one in reader.at_end(execution, [*told, *registry()]).inputs[0].snapshots)
+    assert deleted != later

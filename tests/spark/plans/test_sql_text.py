@@ -1,0 +1,85 @@
+"""What a statement was written as, where it was written in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.client import class_name
+from strandline_spark.jvm.event_queue import EventQueue
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+KIND = next((name for name in ("iceberg", "delta") if name in formats()), "parquet")
+SCHEMA = "lake.texts" if KIND == "iceberg" else "texts"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(lake: Any) -> None:
+    lake.sql(f"CREATE NAMESPACE {SCHEMA}")
+    for name in ("orders", "copied"):
+        lake.sql(f"CREATE TABLE {SCHEMA}.{name} (id bigint, status string) USING {KIND}")
+    lake.sql(f"SELECT id FROM {SCHEMA}.orders").createOrReplaceTempView("chosen")
+
+
+def analysed(spark: Any, sql: str) -> Any:
+    state = spark._jsparkSession.sessionState()
+    mode = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    return state.executePlan(state.sqlParser().parsePlan(sql), mode)
+
+
+@pytest.mark.parametrize("rows_after", [0, 1 << 62], ids=["rows", "json"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {s}.copied SELECT id, 'x' FROM {s}.orders",
+        "INSERT OVERWRITE {s}.copied SELECT * FROM {s}.orders",
+        "CREATE TABLE {s}.made USING {k} AS SELECT id FROM {s}.orders",
+        "FROM {s}.orders INSERT INTO {s}.copied SELECT * INSERT INTO {s}.orders SELECT *",
+    ],
+)
+def test_a_statement_of_sql_has_its_text(lake: Any, statement: str, rows_after: int) -> None:
+    text = statement.format(s=SCHEMA, k=KIND)
+    read = PlanReader(lake, rows_after=rows_after).at_start(analysed(lake, text))
+
+    assert [one.sql for one in (read.branches or (read,))] == [text] * max(1, len(read.branches))
+
+
+@pytest.fixture
+def queue(lake: Any) -> Iterator[EventQueue]:
+    context = lake.sparkContext
+    queue = EventQueue(context._gateway, 1000)
+    queue.listen(context._jsc.sc())
+    yield queue
+    queue.leave(context._jsc.sc())
+
+
+def last_execution(queue: EventQueue) -> Any:
+    """The QueryExecution of the next statement that ends."""
+    while (event := queue.poll(20_000)) is not None:
+        if class_name(event).endswith("SQLExecutionEnd"):
+            return event.qe()
+    raise AssertionError("no statement ended")
+
+
+def test_a_data_frame_has_the_text_of_a_query_that_is_all_of_it(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
+    query = f"SELECT id FROM {SCHEMA}.orders WHERE status = 'a'"
+    frames = {
+        "whole": lake.sql(query),
+        "part": lake.sql(query).where("id > 1"),
+        "view": lake.table("chosen"),
+        "table": lake.table(f"{SCHEMA}.orders"),
+    }
+    found = {}
+    for name, frame in frames.items():
+        frame.write.parquet(str(tmp_path / name))
+        found[name] = PlanReader(lake).at_start(last_execution(queue)).sql
+
+    assert found == {"whole": query, "part": None, "view": None, "table": None}

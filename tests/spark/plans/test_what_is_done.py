@@ -1,0 +1,118 @@
+"""What a statement is told to have done is what it did: no more where it does nothing, no less where Spark hides it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.iceberg_snapshot import Registry, commit_of
+from strandline_spark.model.statement import Statement
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+]
+iceberg = pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark")
+delta = pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def database(lake: Any) -> Iterator[None]:
+    lake.sql("CREATE DATABASE done")
+    if "iceberg" in formats():
+        lake.sql("CREATE NAMESPACE lake.done")
+    yield
+    lake.sql("DROP DATABASE done CASCADE")
+
+
+def execution(spark: Any, statement: str) -> Any:
+    """The QueryExecution of a statement that has run."""
+    return spark.sql(statement)._jdf.queryExecution()
+
+
+def told(spark: Any, statement: str) -> Statement:
+    return PlanReader(spark).at_start(execution(spark, statement))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param("done.there USING parquet", id="session"),
+        pytest.param("done.kept USING delta", id="delta", marks=delta),
+        pytest.param("lake.done.there USING iceberg", id="iceberg", marks=iceberg),
+    ],
+)
+def test_a_table_that_is_there_is_not_made_again(lake: Any, table: str) -> None:
+    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
+    if "iceberg" in formats():
+        Registry(lake._jvm, queue, "offer").register()
+    creation = execution(lake, f"CREATE TABLE IF NOT EXISTS {table} AS SELECT 1 AS id")
+    commits = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
+    made = PlanReader(lake).at_end(creation, commits)
+    time.sleep(2.5)  # longer than a statement takes from its analysis to its table
+    again = told(lake, f"CREATE TABLE IF NOT EXISTS {table} AS SELECT id AS other FROM range(3)")
+
+    assert [one.operation for one in made.outputs] == ["create"]
+    assert (again.inputs, again.outputs) == ((), ())
+
+
+@delta
+def test_partitions_of_delta_that_are_overwritten_as_they_come(lake: Any) -> None:
+    lake.sql("CREATE TABLE done.parts (id bigint, p string) USING delta PARTITIONED BY (p)")
+    lake.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        statement = told(lake, "INSERT OVERWRITE done.parts SELECT id + 1, p FROM done.parts")
+    finally:
+        lake.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+    assert [(one.dataset.table, one.operation) for one in statement.outputs] == [
+        ("spark_catalog.done.parts", "overwrite")
+    ]
+    assert [(one.name, one.origins[0].transform) for one in statement.columns] == [("id", "(id + 1)"), ("p", None)]
+
+
+@delta
+def test_a_truncated_table_of_delta(lake: Any) -> None:
+    lake.sql("CREATE TABLE done.emptied USING delta AS SELECT 1 AS id")
+
+    statement = PlanReader(lake).at_end(execution(lake, "TRUNCATE TABLE done.emptied"))
+
+    assert [(one.dataset.table, one.operation) for one in statement.outputs] == [
+        ("spark_catalog.done.emptied", "truncate")
+    ]
+    assert [one.snapshot_id for one in statement.outputs[0].dataset.snapshots] == ["1"]
+
+
+@iceberg
+def test_a_branch_is_of_its_table(lake: Any) -> None:
+    queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
+    Registry(lake._jvm, queue, "offer").register()
+    lake.sql("CREATE TABLE lake.done.branched (id bigint) USING iceberg")
+    lake.sql("INSERT INTO lake.done.branched VALUES (1)")
+    lake.sql("ALTER TABLE lake.done.branched CREATE BRANCH tried")
+    queue.clear()
+    insert = execution(lake, "INSERT INTO lake.done.branched.branch_tried VALUES (2)")
+    commits = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
+
+    written = PlanReader(lake).at_end(insert, commits).outputs[0].dataset
+    refs = lake.sql("SELECT snapshot_id FROM lake.done.branched.refs WHERE name = 'tried'").collect()
+    assert [one.snapshot_id for one in written.snapshots] == [str(refs[0]["snapshot_id"])]
+    assert (written.table, [link.name for link in written.symlinks]) == ("lake.done.branched", ["done.branched"])
+
+
+def test_columns_that_come_through_an_unpivot_of_a_dataframe(lake: Any, tmp_path: Path) -> None:
+    lake.range(3).selectExpr("id", "id * 2 AS a", "id * 3 AS b").write.parquet(str(tmp_path / "wide"))
+    wide = lake.read.parquet(str(tmp_path / "wide"))
+    wide.unpivot(["id"], ["a", "b"], "what", "value").createOrReplaceTempView("long")
+
+    statement = told(lake, f"INSERT OVERWRITE DIRECTORY '{tmp_path}/long' USING parquet SELECT * FROM long")
+
+    columns = [(one.name, [origin.column for origin in one.origins]) for one in statement.columns]
+    assert columns == [("id", ["id"]), ("value", ["a", "b"])]
+    assert statement.opaque == ()

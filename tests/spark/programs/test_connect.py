@@ -1,0 +1,92 @@
+"""A PySpark process that hosts the Connect server sees what remote clients do."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from deploy.kafka import free_port
+from fixtures.emitter.drivers import SECONDS, Driver, emitting
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(
+        not all(importlib.util.find_spec(name) for name in ("grpc", "grpc_status")),
+        reason="a Connect client needs grpcio and grpcio-status, which are not installed",
+    ),
+]
+
+SERVER = """
+import time
+from pathlib import Path
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+Path("ready").touch()
+while not Path("stop").exists():
+    time.sleep(0.1)
+spark.stop()
+"""
+ONLY_A_CONTEXT = SERVER.replace("from pyspark.sql import SparkSession", "from pyspark import SparkContext").replace(
+    "SparkSession.builder.getOrCreate()", "SparkContext()"
+)
+STREAM = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2).load()
+query = ticks.writeStream.queryName("ticks").option("checkpointLocation", sys.argv[2] + "-checkpoint")
+query.trigger(once=True).start(sys.argv[2]).awaitTermination()
+"""
+CLIENT = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+spark.range(3).write.parquet(sys.argv[2])
+"""
+
+
+def test_a_remote_client_s_write_is_told_by_the_server_s_process(tmp_path: Path, java: str) -> None:
+    assert hosted(tmp_path, SERVER, CLIENT).lines() == [
+        "START bank [] -> []",
+        "START bank.remote [] -> [remote]",
+        "COMPLETE bank.remote [] -> [remote]",
+        "COMPLETE bank [] -> []",
+    ]
+
+
+def test_a_remote_client_s_streaming_query_is_known_where_the_process_has_only_a_context(
+    tmp_path: Path, java: str
+) -> None:
+    ticks = [event for event in hosted(tmp_path, ONLY_A_CONTEXT, STREAM).events() if event["job"]["name"] != "bank"]
+
+    assert [event["eventType"] for event in ticks] == ["START", "RUNNING", "COMPLETE"]
+    barrier = ticks[1]["run"]["facets"]["strandline_barrier"]
+    assert barrier["checkpointLocation"].endswith("/remote-checkpoint")
+    assert len(barrier["sources"]) == 1
+
+
+def hosted(folder: Path, server: str, program: str) -> Driver:
+    """The driver of a server, when a remote client's program is over and the server has ended."""
+    port = free_port()
+    plugin = "org.apache.spark.sql.connect.SparkConnectPlugin"
+    conf = {"spark.plugins": plugin, "spark.connect.grpc.binding.port": str(port)}
+    driver = Driver(folder, server, emitting(folder) | conf)
+    with driver.started() as process:
+        until = time.monotonic() + SECONDS
+        while not (folder / "ready").exists():
+            assert time.monotonic() < until, "the server did not start"
+            time.sleep(0.1)
+        client = [sys.executable, "-c", program, f"sc://127.0.0.1:{port}", str(folder / "remote")]
+        subprocess.run(client, check=True, timeout=SECONDS, env=dict(os.environ), capture_output=True)
+        (folder / "stop").touch()
+        process.communicate(timeout=SECONDS)
+    return driver

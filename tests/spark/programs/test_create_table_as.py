@@ -1,0 +1,157 @@
+"""CREATE TABLE AS that is there completely or not at all (FLIP-305): its table, its hook, and what the collector shows of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.emitter.drivers import Driver, Ran, emitting
+
+pytestmark = pytest.mark.spark
+
+JOB = """
+import json, os, signal, threading, time
+from pathlib import Path
+from pyspark.sql import SparkSession
+from strandline_spark import create_table_as
+from strandline_spark.consistency.ctas import NotAtomicError
+
+class Hook:
+    def __init__(self):
+        self.calls = []
+    def on_created(self, job_id):
+        self.calls.append("created")
+    def on_finished(self, job_id):
+        self.calls.append("finished")
+    def on_failed(self, job_id, exception):
+        self.calls.append("failed: " + exception.splitlines()[0])
+    def on_canceled(self, job_id):
+        self.calls.append("canceled")
+
+def wait(row):  # runs in Spark's Python worker
+    Path("running").touch()
+    until = time.monotonic() + 100
+    while not Path("go").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    return row
+
+def meanwhile(act):
+    Path("running").unlink(missing_ok=True)
+    Path("go").unlink(missing_ok=True)
+    def when_running():
+        while not Path("running").exists():
+            time.sleep(0.02)
+        act()
+    threading.Thread(target=when_running).start()
+
+def made(table, query, **more):
+    hook, raised = Hook(), ""
+    try:
+        create_table_as(spark, table, query, hook, **more)
+    except BaseException as error:
+        raised = type(error).__name__
+    rows = spark.table(table).count() if spark.catalog.tableExists(table) else None
+    return hook.calls, raised, rows
+
+spark = SparkSession.builder.getOrCreate()
+spark.udf.register("wait", wait, "bigint")
+spark.sql("CREATE NAMESPACE lake.shop")
+spark.range(0, 4, 1, 4).writeTo("lake.shop.rows").create()
+seen, found = [], {}
+
+def look_and_let_go():
+    seen.append(spark.catalog.tableExists("lake.shop.whole"))
+    Path("go").touch()
+
+meanwhile(look_and_let_go)
+found["whole"] = made("lake.shop.whole", "SELECT wait(id) AS id FROM lake.shop.rows", properties={"owner": "shop"})
+found["again"] = made("lake.shop.whole", "SELECT id FROM lake.shop.rows WHERE id = 1")
+found["half"] = made("lake.shop.half", "SELECT IF(id = 3, raise_error('half-way'), id) AS id FROM lake.shop.rows")
+meanwhile(lambda: os.kill(os.getpid(), signal.SIGINT))
+found["interrupted"] = made("lake.shop.interrupted", "SELECT wait(id) AS id FROM lake.shop.rows")
+meanwhile(spark.sparkContext.cancelAllJobs)
+found["canceled"] = made("lake.shop.canceled", "SELECT wait(id) AS id FROM lake.shop.rows")
+found["not atomic"] = made("spark_catalog.default.filled", "SELECT 1 AS id")
+clock = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+stream = clock.selectExpr("IF(value > 0, raise_error('too many'), value) AS value").writeStream
+query = stream.queryName("streamed").option("checkpointLocation", "checkpoint").toTable("lake.shop.streamed")
+try:
+    query.awaitTermination(100)
+except Exception as error:
+    found["streamed"] = [[], type(error).__name__, spark.table("lake.shop.streamed").count()]
+history = spark.sql("SELECT count(*) FROM lake.shop.whole.snapshots").first()[0]
+running = list(spark.sparkContext.statusTracker().getActiveJobsIds())
+print(json.dumps([found, seen, history, running]))
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str) -> tuple[Driver, Ran]:
+    """The job, run to its end."""
+    folder = tmp_path_factory.mktemp("shop")
+    catalog = {
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
+    }
+    driver = Driver(folder, JOB, emitting(folder) | catalog | {"spark.jars": iceberg_jars})
+    result = driver.run()
+    assert result.code == 0, result.err[-3000:]
+    return driver, result
+
+
+def test_table_and_data_are_there_at_one_instant(ran: tuple[Driver, Ran]) -> None:
+    found, seen_while_it_ran, snapshots, _ = ran[1].answer()
+
+    assert found["whole"] == [["created", "finished"], "", 4]
+    assert (seen_while_it_ran, snapshots) == ([False], 1)
+
+
+def test_what_fails_half_way_leaves_no_table_and_calls_the_hook_once(ran: tuple[Driver, Ran]) -> None:
+    found = ran[1].answer()[0]
+
+    (created, failed), raised, rows = found["half"]
+    assert (created, raised, rows) == ("created", "SparkRuntimeException", None)
+    assert failed.startswith("failed: SparkRuntimeException: [USER_RAISED_EXCEPTION] half-way")
+    (created, failed), raised, rows = found["again"]
+    assert (created, raised, rows) == ("created", "AnalysisException", 4)
+    assert failed.startswith("failed: AnalysisException: [TABLE_OR_VIEW_ALREADY_EXISTS]")
+
+
+def test_what_is_canceled_leaves_no_table_and_nothing_that_runs(ran: tuple[Driver, Ran]) -> None:
+    """By Ctrl-C too, though Py4J waits for the statement's answer on the thread that asks."""
+    found, *_, running = ran[1].answer()
+
+    assert found["interrupted"] == [["created", "canceled"], "KeyboardInterrupt", None]
+    assert [found["canceled"][0], found["canceled"][2]] == [["created", "canceled"], None]
+    assert running == []
+
+
+def test_a_catalog_that_makes_the_table_first_is_refused_before_the_hook_hears_of_it(ran: tuple[Driver, Ran]) -> None:
+    assert ran[1].answer()[0]["not atomic"] == [[], "NotAtomicError", None]
+
+
+def test_the_collector_shows_no_relation_of_what_was_not_made_and_keeps_a_failed_stream_s_table(
+    ran: tuple[Driver, Ran], sqlite_url: str
+) -> None:
+    from strandline.store.catalog.filters import ALL
+    from strandline.store.catalog.lists import datasets_page
+    from strandline.store.sql.engine import make_engine
+    from worlds.builders import live, rows, store
+
+    engine = make_engine(sqlite_url)
+    store(engine, ran[0].events())
+    with engine.connect() as connection:
+        listed = datasets_page(connection, ALL, 2**62, 100, None)["items"]
+    written = rows(engine, 'SELECT DISTINCT "table", state FROM sink_job_lineage_history')
+    ended = live(engine)
+    engine.dispose()
+
+    assert ran[1].answer()[0]["streamed"] == [[], "StreamingQueryException", 1]
+    assert sorted(one["table"] for one in listed if one["catalog"] == "lake") == ["rows", "streamed", "whole"]
+    assert ended == {}
+    assert sorted(map(tuple, written)) == [
+        ("rows", "COMPLETE"),
+        ("streamed", "COMPLETE"),  # toTable creates it by a statement of its own
+        ("streamed", "FAIL"),
+        ("whole", "COMPLETE"),
+    ]

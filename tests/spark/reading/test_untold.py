@@ -1,0 +1,82 @@
+"""An aligned job beside a collector that has not heard of everything: what the tables themselves say comes first."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from pyspark.sql import DataFrame
+
+from strandline_spark import aligned_stream
+from strandline_spark.consistency.collector import Collector
+from strandline_spark.consistency.table_identity import Identities
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+TABLES = ("credits", "debits", "balance")
+FACET = {"_producer": "test://untold", "_schemaURL": "test://untold"}
+
+
+def test_a_barrier_of_which_the_collector_has_not_heard_is_not_left_out(bank: Any, collector: str) -> None:
+    from worlds.lake import tell
+
+    for table in TABLES:
+        bank.table(table)
+        name_the_place(bank, collector, table)
+    commit(bank, 1)
+    for table in ("credits", "debits"):
+        tell(bank, collector, f"bank_{table}", table, "bank")
+    work(bank)
+    commit(bank, 2, 3)
+    for table in ("credits", "debits"):
+        tell(bank, collector, f"bank_{table}", table, "bank", only=3)
+
+    asked = {"namespace": "default", "name": f"{bank.spark.sparkContext.appName}.balance", "position": 1}
+    told = Collector(collector, None).ask("POST", "/api/v2/jobs/decision", asked)
+    work(bank)
+
+    assert told["barrier"] == 3  # as far as the collector knows
+    assert bank.barriers("balance") == [1, 2, 3]
+
+
+def name_the_place(bank: Any, url: str, table: str) -> None:
+    """Tell the collector which table of the catalog a dataset is."""
+    identity, place = Identities(bank.spark).of(bank.name(table)), bank.name(table).partition(".")[2]
+    facets = {
+        "catalog": FACET | {"framework": "iceberg", "type": "hadoop", "name": "lake"},
+        "symlinks": FACET | {"identifiers": [{"namespace": "hive://lake", "name": place, "type": "TABLE"}]},
+    }
+    event = {
+        "eventTime": "2026-11-20T12:00:00Z",
+        "producer": "test://untold",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetEvent",
+        "dataset": {"namespace": identity.namespace, "name": identity.name, "facets": facets},
+    }
+    request = Request(f"{url}/api/v1/lineage", json.dumps(event).encode(), {"Content-Type": "application/json"})
+    with urlopen(request, timeout=20) as answer:
+        assert answer.status == 201
+
+
+def commit(bank: Any, *barriers: int) -> None:
+    """A transfer at each barrier."""
+    for barrier in barriers:
+        for table in ("credits", "debits"):
+            bank.commit(table, barrier, (barrier, 10 * barrier), domain="bank")
+
+
+def work(bank: Any) -> None:
+    """Make all checkpoints of balance that are possible now."""
+
+    def balances(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
+        return inputs["credits"].unionAll(inputs["debits"].selectExpr("account", "-amount"))
+
+    sources, place = [bank.name("credits"), bank.name("debits")], str(bank.folder / "ck")
+    query = aligned_stream(
+        bank.spark, sources, bank.name("balance"), balances,
+        checkpoint=place, domain="bank", available_now=True, timeout=30,
+    )  # fmt: skip
+    try:
+        assert query.awaitTermination(90)
+    finally:
+        query.stop()

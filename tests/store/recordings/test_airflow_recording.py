@@ -1,0 +1,67 @@
+"""A recording of Airflow's own provider: default answers are what its DAG really did, in any order of the events."""
+
+import pytest
+from sqlalchemy import Engine
+
+from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.lists import jobs_page
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import lineage_of
+from worlds.recorded import NOW, ORDERS, columns_behind, question, tables, take, truth_of
+from worlds.scenarios.taking import reader
+
+TRUTH = truth_of("airflow")
+DAG = "job:airflow:shop_daily"
+
+
+@pytest.fixture(params=ORDERS)
+def ran(engine: Engine, request: pytest.FixtureRequest) -> Engine:
+    """A store that has taken the recording."""
+    take(engine, "airflow", request.param)
+    return engine
+
+
+def test_each_table_is_made_from_what_its_task_selects_from(ran: Engine) -> None:
+    with reader(ran) as connection:
+        found = {
+            table: tables(lineage_of(connection, question(connection, f"shop.shop.{table}")))
+            for table in TRUTH["sources"]
+        }
+
+    assert found == TRUTH["sources"]
+
+
+def test_nothing_runs_any_more(ran: Engine) -> None:
+    with reader(ran) as connection:
+        live = View(NOW.at, live=True)
+        found = [
+            tables(lineage_of(connection, question(connection, f"shop.shop.{table}", view=live)))
+            for table in TRUTH["sources"]
+        ]
+
+    assert found == [[]] * len(TRUTH["sources"])
+
+
+def test_the_dag_stands_for_its_tasks(ran: Engine) -> None:
+    with reader(ran) as connection:
+        answer = lineage_of(connection, question(connection, DAG))
+
+    assert tables(answer) == TRUTH["reads"]
+
+
+def test_columns_come_from_where_the_sql_takes_them(ran: Engine) -> None:
+    with reader(ran) as connection:
+        found = columns_behind(connection, {one: f"shop.shop.{one}" for one in TRUTH["columns"]})
+
+    unreported = TRUTH["unreported"]
+    assert found == {
+        table: {column: of for column, of in columns.items() if column not in unreported.get(table, ())}
+        for table, columns in TRUTH["columns"].items()
+    }
+
+
+def test_what_failed_is_failed_and_the_run_of_the_dag_too(ran: Engine) -> None:
+    with reader(ran) as connection:
+        jobs = jobs_page(connection, Filter(), NOW.at, 100, None)["items"]
+
+    assert sorted(one["name"] for one in jobs if one["newestRun"]["state"] == "FAIL") == TRUTH["failed"]

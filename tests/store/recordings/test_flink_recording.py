@@ -1,0 +1,58 @@
+"""A recording of Flink's own listener: default answers are what its statements did, as far as the events tell it."""
+
+import json
+
+import pytest
+from sqlalchemy import Engine, select
+
+from strandline.cli import main
+from strandline.core.walk import Direction
+from strandline.store.lineage.table_lineage import lineage_of
+from strandline.store.schema.tables import jobs, runs
+from worlds.recorded import ORDERS, question, take, truth_of
+from worlds.scenarios.taking import reader
+
+TRUTH = truth_of("flink")
+
+
+@pytest.fixture(params=ORDERS)
+def ran(engine: Engine, request: pytest.FixtureRequest) -> Engine:
+    """A store that has taken the recording."""
+    take(engine, "flink", request.param)
+    return engine
+
+
+def test_each_table_is_made_from_what_its_statements_read(ran: Engine) -> None:
+    with reader(ran) as connection:
+        for table, sources in TRUTH["sources"].items():
+            answer = lineage_of(connection, question(connection, f"lake.bank.{table}"))
+            assert (
+                sorted(one["name"] for one in answer["nodes"] if one["type"] == "dataset" and one["distance"])
+                == sources
+            )
+
+
+def test_a_topic_leads_to_the_table_that_a_stream_fills(ran: Engine) -> None:
+    with reader(ran) as connection:
+        answer = lineage_of(connection, question(connection, "payments", Direction.DOWNSTREAM))
+
+    assert [one["name"] for one in answer["nodes"] if one["type"] == "dataset"] == ["payments", "lake.bank.payments"]
+
+
+def test_jobs_are_batches_and_streams_as_they_were(ran: Engine) -> None:
+    kinds = select(jobs.c.name, runs.c.streaming).join(runs, runs.c.job_id == jobs.c.id).distinct()
+    with reader(ran) as connection:
+        found = {name: "STREAMING" if streaming else "BATCH" for name, streaming in connection.execute(kinds)}
+
+    assert found == TRUTH["jobs"]
+
+
+def test_what_nobody_said_has_ended_is_not_called_done(ran: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a session cluster the listener tells of no end; what falls silent is lost."""
+    url = ran.url.render_as_string(hide_password=False)
+
+    assert main(["jobs", "--json", "--database-url", url], {}) == 0
+
+    newest = [one["newestRun"] for one in json.loads(capsys.readouterr().out)["items"]]
+    assert {(one["state"], one["endedAt"] is None) for one in newest} <= {("START", True), ("LOST", False)}
+    assert len(newest) == len(TRUTH["jobs"])

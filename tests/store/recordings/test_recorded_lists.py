@@ -1,0 +1,75 @@
+"""Recordings of real producers: a list of a past moment is what a collector would have listed then.
+
+What later events hide is left out (`updatedAt`, `droppedAt`), or cannot be told from what was not so: that a run that goes on had not yet
+reported RUNNING, and that a dataset had been named by edges alone. Streams are not here, as in test_recorded_past.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine
+
+from store.recordings.test_recorded_past import NAMES, events_of, made_of
+from strandline.core.openlineage.times import micros_of
+from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from worlds.builders import Json, store
+
+MOMENTS = 4  # the recording is cut so many times less one
+MOST = 10_000
+MORE = ("failing", "nested_ctas", "recreated", "retried", "two_inserts")
+STATES: dict[str, frozenset[str]] = {
+    "any": frozenset(),
+    "failed": frozenset({"FAIL"}),
+    "running": frozenset({"START", "RUNNING"}),
+    "done": frozenset({"COMPLETE"}),
+}
+
+
+def lists(connection: Connection, moment: int, asked: Filter) -> dict[str, Json]:
+    """All items of the three lists by what they are."""
+    jobs = jobs_page(connection, asked, moment, MOST, None)["items"]
+    datasets = datasets_page(connection, asked, moment, MOST, None)["items"]
+    runs = runs_page(connection, None, asked, moment, MOST, None)["items"]
+    found = {one["id"]: one for one in [*jobs, *datasets]} | {one["runId"]: one for one in runs}
+    return {name: plain(one) for name, one in found.items()}
+
+
+def plain(item: Json) -> Json:
+    """The item, where a run that has begun is the same as one that is running."""
+    running = {"state": "RUNNING"} if item.get("state") == "START" else {}
+    inner = {key: plain(item[key]) for key in ("newestRun", "newestWrite") if item.get(key)}
+    return item | running | inner
+
+
+def expected(then: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
+    """What was listed then, without what is hidden now."""
+    kept = {name: one for name, one in then.items() if name in found or one.get("createdAt") is not None}
+    return {name: shown(one, found.get(name, one)) for name, one in kept.items()}
+
+
+def shown(then: Json, found: Json) -> Json:
+    """The item of then with the keys that the other shows; of what was not dropped lists of the past say so."""
+    hidden = {"updatedAt", "droppedAt"} - found.keys()
+    kept = {key: value for key, value in then.items() if key not in hidden}
+    return {"droppedAt": None} | kept if "droppedAt" in found else kept
+
+
+@pytest.mark.parametrize("name", [*NAMES, *MORE])
+def test_lists_of_the_past_are_those_of_then(engine: Engine, name: str, tmp_path: Any) -> None:
+    events = events_of(name)
+    store(engine, [line for _, line in events])
+    times = sorted({moment for moment, _ in events})
+    now = micros_of(datetime.now(UTC))
+    for part in range(1, MOMENTS):
+        moment = times[len(times) * part // MOMENTS]
+        then = made_of([line for at, line in events if at <= moment], tmp_path / f"{part}.db")
+        with then.connect() as before, engine.connect() as after:
+            for states in STATES.values():
+                was = lists(before, micros_of(moment), Filter(states=states))
+                found = lists(after, now, Filter(states=states, as_of=micros_of(moment)))
+
+                assert found == expected(was, found)
+            assert found != lists(after, now, Filter(states=states))
+        then.dispose()

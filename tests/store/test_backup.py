@@ -1,0 +1,203 @@
+"""Copies made while somebody writes, and stores made of them: a prefix of the events, with everything that follows from it."""
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.event import listen
+
+from fixtures.versions_server.process import served
+from strandline.cli import main
+from strandline.errors import RefusedError
+from strandline.store.backup import back_up, restore
+from strandline.store.ingest.take import Outcome
+from strandline.store.ingest.to_templates import to_rows, to_templates
+from strandline.store.sql.engine import check, make_engine
+from worlds.builders import dataset, encode, event, live, rows, store
+
+AT_LEAST = 40
+
+
+@pytest.fixture
+def empty_url(engine: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a database of the same kind with nothing in it."""
+    if engine.dialect.name == "sqlite":
+        yield f"sqlite:///{tmp_path}/restored/strandline.db"
+        return
+    server: Callable[[str], str] = request.getfixturevalue("postgres_server")
+    name = f"restored_{os.getpid()}_{abs(hash(tmp_path)) % 10**8}"
+    admin = make_engine(server("postgres")).execution_options(isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    yield server(name)
+    with admin.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    admin.dispose()
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[list[bytes]]:
+    """A writer that stores one event after the other; gives those that are committed, in their order."""
+    done, stopping, started = [], threading.Event(), threading.Event()
+
+    def write() -> None:
+        for number in range(100_000):
+            body = encode(event("COMPLETE", run=number, seconds=number, outputs=[dataset(f"bank.t{number % 7}")]))
+            store(engine, [body])
+            done.append(body)
+            if number >= AT_LEAST:
+                started.set()
+            if stopping.is_set():
+                return
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        assert started.wait(120)
+        yield done
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def events(engine: Engine) -> list[tuple[object, ...]]:
+    return rows(engine, "SELECT event_time FROM raw_events ORDER BY event_time")
+
+
+def test_a_copy_under_load_restores_to_a_prefix_of_the_events(engine: Engine, empty_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "copies" / "strandline.copy"
+    with writing(engine) as done:
+        before = len(done)
+        copied = back_up(engine, file)
+        after = len(done) + 1
+    again = make_engine(empty_url)
+    restored = restore(again, file)
+    kept = events(again)
+
+    assert restored.rows == copied.rows
+    assert before <= len(kept) <= after
+    assert kept == events(engine)[: len(kept)]
+    assert rows(again, "SELECT count(*) FROM runs") == [(len(kept),)]
+    check(again)
+    assert [one.kind for one in store(again, [done[0], encode(event(run=200_000))])] == ["duplicate", "stored"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    again.dispose()
+
+
+def test_a_store_that_keeps_rows_is_one_again_and_can_be_moved(engine: Engine, empty_url: str, tmp_path: Path) -> None:
+    to_rows(engine)
+    store(engine, [event("START", inputs=[dataset("bank.a")], outputs=[dataset("bank.b")])])
+    back_up(engine, tmp_path / "copy")
+    again = make_engine(empty_url)
+
+    restore(again, tmp_path / "copy")
+
+    assert live(again) == live(engine) == {"etl": ["< bank.a", "> bank.b"]}
+    store(again, [event("RUNNING", inputs=[dataset("bank.c")])])
+    assert to_templates(again) == 1
+    assert live(again) == {"etl": ["< bank.a", "< bank.c", "> bank.b"]}
+    again.dispose()
+
+
+def test_events_that_are_stored_between_counting_and_copying_are_in_neither(engine: Engine, tmp_path: Path) -> None:
+    if engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL counts as it copies, in one statement's snapshot")
+    store(engine, [event(run=1)])
+    copying, stored = make_engine(str(engine.url)), list[Outcome]()
+
+    def interrupt(statement: str) -> None:
+        if statement.endswith('"runs"') and not stored:
+            stored.extend(store(engine, [event(run=2)]))
+
+    listen(copying, "connect", lambda connection, _: connection.set_trace_callback(interrupt))
+
+    copied = back_up(copying, tmp_path / "copy")
+
+    assert [one.kind for one in stored] == ["stored"]
+    assert copied.rows["runs"] == 1
+    assert rows(engine, "SELECT count(*) FROM runs") == [(2,)]
+    copying.dispose()
+
+
+def test_nothing_is_overwritten_and_no_damaged_copy_is_taken(engine: Engine, empty_url: str, tmp_path: Path) -> None:
+    store(engine, [event(run=number) for number in range(50)])
+    file, damaged = tmp_path / "copy", tmp_path / "damaged"
+    back_up(engine, file)
+    content = bytearray(file.read_bytes())
+    for place in range(len(content) // 4, len(content) // 2):
+        content[place] ^= 0x5A
+    damaged.write_bytes(content)
+    empty = make_engine(empty_url)
+
+    with pytest.raises(RefusedError, match="is there already"):
+        back_up(engine, file)
+    with pytest.raises(RefusedError, match="already"):
+        restore(engine, file)
+    with pytest.raises(RefusedError, match="damaged"):
+        restore(empty, damaged)
+    with pytest.raises(RefusedError, match="no copy"):
+        restore(empty, Path(__file__))
+    assert restore(empty, file).rows["raw_events"] == 50
+    empty.dispose()
+
+
+def test_the_commands_say_what_they_did(sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, target = tmp_path / "copy", tmp_path / "new" / "strandline.db"
+
+    assert main(["backup", str(file), "--database-url", sqlite_url], {}) == 0
+    assert main(["restore", str(file), "--database-url", f"sqlite:///{target}"], {}) == 0
+    assert main(["restore", str(file), "--database-url", f"sqlite:///{target}"], {}) == 1
+    said = capsys.readouterr()
+    assert "copy is a checked copy: 0 events" in said.out
+    assert "is restored and checked: 0 events" in said.out
+    assert "is there already: name another, or remove it" in said.err
+
+
+def test_a_database_and_its_folder_are_its_user_s_alone(tmp_path: Path) -> None:
+    file = tmp_path / "data" / "strandline.db"
+    engine = make_engine(f"sqlite:///{file}")
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE t (id INTEGER)"))
+        modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in file.parent.iterdir()}
+    engine.dispose()
+
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert modes == dict.fromkeys(("strandline.db", "strandline.db-wal", "strandline.db-shm"), 0o600)
+
+
+def test_a_second_server_on_one_sqlite_file_is_refused_until_the_first_ends(sqlite_url: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "strandline", "serve", "--port", "0", "--database-url", sqlite_url]
+    paths = os.pathsep.join(path for path in sys.path if path)
+    with served(sqlite_url, tmp_path) as (first,):
+        second = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, timeout=120, check=False
+        )
+        first.kill()
+        first.start()  # the lock ended with the process
+
+        assert first.client.get("/healthz").status_code == 200
+    assert second.returncode == 1
+    assert "another strandline serve has" in second.stderr
+    assert "several servers need PostgreSQL" in second.stderr
+
+
+def test_a_plain_copy_of_a_running_database_would_lose_what_is_in_its_log(
+    sqlite_engine: Engine, tmp_path: Path
+) -> None:
+    """The reason for the command: `cp` of the file has none of the events that the copy has."""
+    store(sqlite_engine, [event(run=number) for number in range(5)])
+    file, plain = tmp_path / "copy", tmp_path / "plain.db"
+    plain.write_bytes(Path(str(sqlite_engine.url.database)).read_bytes())
+    back_up(sqlite_engine, file)
+    counts = [sqlite3.connect(one).execute("SELECT count(*) FROM raw_events").fetchone()[0] for one in (plain, file)]
+
+    assert counts == [0, 5]

@@ -1,0 +1,308 @@
+"""What many runs have alike is stored once, and is read, expired, forgotten and compared as if each had it for itself."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+import pytest
+from sqlalchemy import Engine, delete, insert
+
+from store.test_migrations import back_to_nothing
+from strandline.core.changes.facet_sets import SharedFacets, set_of
+from strandline.core.changes.parse_cache import Memo
+from strandline.core.openlineage.facets import JOB, RUN
+from strandline.core.openlineage.names import run_id_of
+from strandline.history.compare import differences
+from strandline.store.backup import back_up, restore
+from strandline.store.forgetting.forget import Asked, forget
+from strandline.store.forgetting.subjects import Subject
+from strandline.store.ingest.forget import forget_secret
+from strandline.store.ingest.retention import expire
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.lineage.facets import facets_of, value_of
+from strandline.store.lineage.failures import failures
+from strandline.store.marquez.facet_values import all_facets
+from strandline.store.schema.tables import facet_sets, facets, jobs
+from strandline.store.sql.engine import make_engine, migrate
+from worlds.builders import LONG_AGO, NOON, Json, counts, dataset, encode, event, newest_facets, rows, run_id, store
+
+ENGINE = {"processing_engine": {"name": "spark", "version": "4.1.4"}}
+PROPERTIES = {"spark_properties": {"properties": {"spark.master": "yarn"}}}
+LONG = {"environment": {"text": "x" * 2000}}
+BANK = dataset("bank.a", schema={"fields": []}, documentation={"description": "accounts"})
+
+
+def runs(count: int, **more: Any) -> list[Json]:
+    """Runs of a job that have the same facets."""
+    return [
+        event("COMPLETE", run, seconds=run, facets=ENGINE | PROPERTIES | LONG, **more) for run in range(1, count + 1)
+    ]
+
+
+def of_run(number: int, job: str = "etl") -> int:
+    return run_id_of(run_id(number), "tests", job)
+
+
+def test_what_runs_have_alike_is_stored_once_and_read_as_before(engine: Engine, plain_engine: Engine) -> None:
+    for each in (engine, plain_engine):
+        store(each, runs(20), received_at=NOON, size=6)
+
+    assert counts(engine, "facet_sets", "facet_uses", "facets", "facet_bodies") == {
+        "facet_sets": 3, "facet_uses": 18, "facets": 6, "facet_bodies": 1,
+    }  # fmt: skip
+    assert counts(plain_engine, "facet_sets", "facet_uses", "facets") == {
+        "facet_sets": 0,
+        "facet_uses": 0,
+        "facets": 60,
+    }
+    assert differences(engine, plain_engine) == {}
+    ids = [of_run(number) for number in range(1, 21)]
+    found = []
+    for each in (engine, plain_engine):
+        with each.connect() as connection:
+            groups = {id_: id_ for id_ in ids}
+            answers = facets_of(connection, RUN, ids), all_facets(connection, RUN, groups)
+            found.append([orjson.loads(orjson.dumps(one, option=orjson.OPT_NON_STR_KEYS)) for one in answers])
+            assert value_of(connection, RUN, ids[5:6], "processing_engine").version == "4.1.4"
+    assert found[0] == found[1]
+    assert found[0][0][str(ids[-1])] == ENGINE | PROPERTIES | LONG
+
+
+def test_a_difference_in_a_set_is_a_difference(engine: Engine, plain_engine: Engine) -> None:
+    for each in (engine, plain_engine):
+        store(each, runs(4), received_at=NOON)
+    with engine.begin() as connection:
+        connection.execute(delete(facet_sets).where(facet_sets.c.key == "processing_engine"))
+
+    assert differences(engine, plain_engine) == {"facets": 2}
+
+
+POOL: dict[str, list[Json | str]] = {
+    "processing_engine": [{"version": "1"}, {"_deleted": True}],
+    "spark_properties": [{"properties": {"a": "b"}}, {"properties": "not as specified"}],
+    "environment": [{"text": "x" * 2000}, {"text": "y" * 2000}],
+    "errorMessage": [{"message": "m", "programmingLanguage": "java"}],
+    "nominalTime": [{"nominalStartTime": "2026-11-20T12:00:00Z"}],
+}
+
+
+def history(chance: Random) -> list[Json]:
+    """Events of a few runs with facets of a few contents, several of them at one moment."""
+    found = []
+    for number in range(50):
+        own: Json = {key: chance.choice(some) for key, some in POOL.items() if chance.random() < 0.8}
+        if chance.random() < 0.3:
+            own["counter"] = {"value": number}
+        kind = chance.choice(("START", "RUNNING", "COMPLETE"))
+        found.append(event(kind, chance.randrange(1, 6), seconds=chance.randrange(8), facets=own))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_order_and_repetition_is_what_single_rows_leave(engine: Engine, plain_engine: Engine, seed: int) -> None:
+    chance = Random(seed)
+    events = history(chance)
+    store(plain_engine, events, received_at=NOON)
+    store(engine, events, received_at=NOON, size=chance.choice((1, 3, 11)))
+    with engine.connect() as connection, plain_engine.connect() as plain:
+        assert newest_facets(connection) == newest_facets(plain)
+        assert {row[7] == "" for row in newest_facets(connection)} == {True, False}  # some are quarantined
+    assert counts(engine, "facet_uses")["facet_uses"] > 0
+
+    caches = Caches()
+    again = [*events, *events]
+    chance.shuffle(again)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM event_keys")
+        connection.exec_driver_sql("DELETE FROM raw_events")
+        for table in ("facets", "facet_uses") if seed % 2 else ():
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+    for start in range(0, len(again), 9):
+        with engine.begin() as connection:
+            take(connection, [Record(encode(one), NOON) for one in again[start : start + 9]], caches)
+        caches.commit()
+    assert differences(engine, plain_engine) == {}
+
+
+def test_what_differs_each_time_is_in_no_set() -> None:
+    shared, memo = SharedFacets(Caches().is_new), Memo()
+
+    def split(entity: int, **own: str) -> tuple[list[str], list[str]]:
+        rows_ = [memo.facet(RUN, key, b'{"v":"%s"}' % value.encode())[1] for key, value in own.items()]
+        found, others = shared.split(entity, RUN, rows_)
+        return [one.key for one in found.facets] if found else [], [one.key for one in others]
+
+    for entity in range(2):
+        assert split(entity, a="1", b="2", own=str(entity))[0] == []
+    for entity in range(2, 6):
+        assert split(entity, a="1", b="2", own=str(entity)) == (["a", "b"], ["own"])
+        assert split(entity, own=str(entity), a="1", b="2", nominalTime="9") == (["a", "b"], ["own", "nominalTime"])
+    for number in range(9):
+        assert split(77, x="1", y="2", z=str(number))[0] == []  # one run alone
+
+
+def test_a_set_is_named_by_what_is_in_it() -> None:
+    a, b = (Memo().facet(RUN, key, b'{"v":1}')[1] for key in ("a", "b"))
+
+    assert set_of(RUN, [a, b]) == set_of(RUN, [b, a])
+    assert len({set_of(RUN, [a, b]).id, set_of(JOB, [a, b]).id, set_of(RUN, [a]).id}) == 3
+    assert set_of(RUN, [a, a]) == set_of(RUN, [a])  # two keys that the store spells alike are one
+
+
+def test_a_run_that_says_less_later_keeps_what_it_said(engine: Engine) -> None:
+    """A newer set does not take back what only an older one has; `_deleted` in a set does."""
+    gone = {"spark_properties": {"_deleted": True}}
+    events = [event("START", run, facets=ENGINE | PROPERTIES | LONG) for run in (1, 2, 3)]
+    events += [event("COMPLETE", run, seconds=9, facets=ENGINE | gone) for run in (1, 2, 3)]
+    store(engine, events, size=1)
+
+    with engine.connect() as connection:
+        found = orjson.loads(orjson.dumps(facets_of(connection, RUN, [of_run(3)])[of_run(3)]))
+    assert counts(engine, "facet_uses") == {"facet_uses": 2}
+    assert found == ENGINE | LONG
+
+
+def test_the_reason_of_a_failure_may_be_in_a_set(engine: Engine) -> None:
+    why = {"errorMessage": {"message": "no space left", "programmingLanguage": "java"}}
+    store(engine, [event("FAIL", run, facets=ENGINE | why) for run in range(1, 5)])
+
+    with engine.connect() as connection:
+        assert failures(connection, [of_run(4), of_run(1)]) == dict.fromkeys((of_run(4), of_run(1)), "no space left")
+
+
+def test_retention_takes_what_nobody_uses(engine: Engine) -> None:
+    old, new = runs(4), [event("COMPLETE", run, "other", facets=ENGINE | PROPERTIES) for run in range(11, 15)]
+    store(engine, old, received_at=LONG_AGO)
+    store(engine, new)
+    for one in old:
+        one["eventTime"] = "2020-01-01T00:00:00Z"
+    store(engine, old, received_at=LONG_AGO)
+    before = counts(engine, "facet_sets", "facet_uses", "facet_bodies")
+
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE runs SET newest_at = 0 WHERE received_at < 1700000000000000")
+        expire(connection, datetime.now(UTC) - timedelta(days=1))
+
+    assert before == {"facet_sets": 5, "facet_uses": 4, "facet_bodies": 1}
+    assert counts(engine, "facet_sets", "facet_uses", "facet_bodies") == {
+        "facet_sets": 2,
+        "facet_uses": 2,
+        "facet_bodies": 0,
+    }
+    with engine.connect() as connection:
+        assert facets_of(connection, RUN, [of_run(14, "other")]).keys() == {of_run(14, "other")}
+
+
+def test_a_writer_writes_a_set_again_that_retention_took(engine: Engine) -> None:
+    caches = Caches()
+
+    def taken(first: int, received_at: datetime) -> None:
+        records = [
+            Record(encode(event("COMPLETE", run, f"job{run}", facets=ENGINE | LONG)), received_at)
+            for run in range(first, first + 4)
+        ]
+        with engine.begin() as connection:
+            take(connection, records, caches)
+        caches.commit()
+
+    taken(1, LONG_AGO)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM facet_uses")
+        connection.exec_driver_sql("DELETE FROM facets")
+        expire(connection, NOON - timedelta(days=9999))
+    assert counts(engine, "facet_sets", "facet_bodies") == {"facet_sets": 0, "facet_bodies": 0}
+
+    taken(5, NOON)
+    assert counts(engine, "facet_sets", "facet_uses", "facet_bodies") == {
+        "facet_sets": 2,
+        "facet_uses": 4,
+        "facet_bodies": 1,
+    }
+    with engine.connect() as connection:
+        assert (
+            orjson.loads(orjson.dumps(facets_of(connection, RUN, [of_run(8, "job8")])[of_run(8, "job8")]))
+            == ENGINE | LONG
+        )
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [Subject("run", id=run_id(7)), Subject("job", "tests", "etl"), Subject("dataset", "hive://lake", "bank.a")],
+    ids=["run", "job", "dataset"],
+)
+def test_what_is_forgotten_goes_and_what_others_have_stays(
+    engine: Engine, plain_engine: Engine, subject: Subject
+) -> None:
+    others = [
+        event("COMPLETE", run, "other", inputs=[BANK], facets=ENGINE | PROPERTIES | LONG) for run in range(21, 25)
+    ]
+    for each in (engine, plain_engine):
+        store(each, [*runs(8, outputs=[BANK]), *others], received_at=NOON, size=5)
+
+    done = [forget(each, subject, Asked(NOON, "tests"), execute=True) for each in (engine, plain_engine)]
+
+    assert done[0].gone == done[1].gone
+    assert done[0].changed == done[1].changed
+    assert done[0].gone["facets"] >= 2
+    assert differences(engine, plain_engine) == {}
+    with engine.connect() as connection:
+        assert (facets_of(connection, RUN, [of_run(7)]) == {}) == (subject.kind != "dataset")
+        assert facets_of(connection, RUN, [of_run(24, "other")])[of_run(24, "other")].keys() == {
+            *ENGINE,
+            *PROPERTIES,
+            *LONG,
+        }
+
+
+def test_a_secret_is_taken_out_of_sets(engine: Engine) -> None:
+    secret = {"environment": {"text": "of zzoddword"}}
+    store(engine, [event("COMPLETE", run, facets=ENGINE | secret) for run in range(1, 5)])
+
+    found = forget_secret(engine, "zzoddword", execute=True)
+
+    assert found["facet_sets"] == 1
+    with engine.connect() as connection:
+        held = orjson.loads(orjson.dumps(facets_of(connection, RUN, [of_run(4)])[of_run(4)]))
+    assert held == ENGINE | {"environment": {"text": "of [redacted]"}}
+
+
+def test_a_copy_has_the_sets(sqlite_engine: Engine, tmp_path: Path) -> None:
+    store(sqlite_engine, runs(5))
+    back_up(sqlite_engine, tmp_path / "copy.db")
+    other = make_engine(f"sqlite:///{tmp_path / 'restored.db'}")
+    try:
+        restore(other, tmp_path / "copy.db")
+
+        assert differences(sqlite_engine, other) == {}
+        assert counts(other, "facet_uses") == {"facet_uses": 3}
+    finally:
+        other.dispose()
+
+
+def test_for_a_day_servers_of_the_version_before_find_all_facets(engine: Engine) -> None:
+    """Only PostgreSQL has such servers beside new ones, and only a store that had events before schema 0029."""
+    back_to_nothing(engine)
+    migrate(engine, "0028")
+    with engine.begin() as connection:
+        is_postgres = connection.dialect.name == "postgresql"
+        connection.execute(insert(jobs).values(id=7, namespace_id=7, namespace="tests", name="old"))
+    migrate(engine)
+
+    store(engine, runs(6))
+    assert counts(engine, "facet_uses")["facet_uses"] == (0 if is_postgres else 4)
+    if is_postgres:
+        again = [one | {"eventTime": "2026-11-20T13:00:00Z"} for one in runs(6)]
+        store(engine, again, received_at=datetime.now(UTC) + timedelta(days=1, minutes=1))
+        assert counts(engine, "facet_uses")["facet_uses"] == 4
+    with engine.connect() as connection:
+        own = facets_of(connection, RUN, [of_run(number) for number in range(1, 7)])
+    assert [found.keys() for found in own.values()] == [{*ENGINE, *PROPERTIES, *LONG}] * 6
+
+
+def test_a_new_store_writes_sets_at_once(engine: Engine) -> None:
+    store(engine, runs(6))
+
+    assert counts(engine, "facet_uses")["facet_uses"] == 4
+    assert len(rows(engine, f"SELECT * FROM {facets.name} WHERE kind = {RUN}")) == 6

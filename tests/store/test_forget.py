@@ -1,0 +1,400 @@
+"""What is forgotten is nowhere, and what is left equals a store that never got it; other tenants' answers are unchanged."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import zstandard
+from sqlalchemy import Engine, inspect, text
+
+from strandline.cli import main
+from strandline.core.openlineage.events import trimmed
+from strandline.core.openlineage.facets import content_hash
+from strandline.core.openlineage.names import id_of
+from strandline.errors import RefusedError
+from strandline.history.compare import WAYS_OF_FACETS
+from strandline.runtime.follower import Follower
+from strandline.store.audit import Entry, note
+from strandline.store.forgetting.forget import Asked, Forgotten, Subject, forget
+from strandline.store.ingest.raw_events import events_of
+from strandline.store.ingest.retention import UNUSED
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.marquez.annotations import DESCRIPTION, TAG, Author, Note, annotate
+from strandline.store.schema.tables import SHOWN_BY
+from strandline.store.schema.version_tables import alerts, reader_leases
+from strandline.store.sql.compression import SAMPLES
+from strandline.store.sql.engine import make_engine, reading
+from worlds.builders import (
+    QUERY,
+    Json,
+    batch,
+    dataset,
+    encode,
+    event,
+    job_event,
+    newest_facets,
+    rows,
+    run_id,
+    snapshot,
+    symlink,
+)
+from worlds.sought_words import sought
+from worlds.stored_rows import stored_rows
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+ASKED = Asked(NOW, "tests")
+GONE = "[forgotten]"
+SECRET = "shop.zzsecretzz"  # what no table may have afterwards
+LAKE = "hive://lake"
+# Which event came, not what it said: it does not come again. What was asked, and how far the logs are.
+OWN = {"event_keys", "dictionaries", "store_settings", "audit_log", "alembic_version", "version_head", "version_news"}
+OWN |= {"graph_news"}
+APART = {"raw_events", "search_pages", "sqlite_sequence", "facets", *WAYS_OF_FACETS}  # are read in ways of their own
+Without = set[str]
+HOLDING = {
+    SECRET: ("edge_uses", "datasets", "version_facts"),
+    "sums": ("edge_uses", "runs"),
+    "stream": ("job_barriers", "version_facts"),
+    "totals": ("run_queries", "jobs"),
+}
+
+
+def parent(job: str, run: int, root: str | None = None) -> Json:
+    """A parent facet."""
+    named = {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}
+    return {
+        "parent": named | {"root": {"run": {"runId": run_id(900)}, "job": {"namespace": "tests", "name": root}}}
+        if root
+        else named
+    }
+
+
+def columns(*names: str) -> Json:
+    """A columnLineage facet: a column of the sink from one of each of these."""
+    made = [{"namespace": LAKE, "name": name, "field": "amount"} for name in names]
+    return {"columnLineage": {"fields": {"sum": {"inputFields": made}}}}
+
+
+def world(without: Without = frozenset()) -> Iterator[Json | None]:  # type: ignore[assignment]
+    """Some forty events of jobs, streams and people, with a table, a job, a run and a namespace to forget; None: not sent."""
+    table = SECRET not in without
+    kept = [SECRET] if table else []
+    sql = f"INSERT INTO lake.shop.sums SELECT * FROM lake.{SECRET if table else GONE} JOIN shop.items"
+    for run in range(1, 6):
+        inputs = [dataset(name, schema={"fields": [{"name": "amount"}]}) for name in (*kept, "shop.items")]
+        sums = dataset("shop.sums", **columns(*kept, "shop.items"), symlinks=symlink("lake.sums", "s3://lake"))
+        for place, kind in enumerate(("START", "COMPLETE")):
+            facets = parent("dag", 50 + run, "root") | {"custom": {"note": f"reads {SECRET if table else GONE}"}}
+            one = event(kind, run, "sums", run * 10 + place, inputs, [sums], facets, {"sql": {"query": sql}})
+            yield None if "sums" in without else one
+    for run in range(51, 56):
+        yield event("START", run, "dag", run, facets={"plan": {"text": f"runs {SECRET if table else GONE}"}})
+    made = dataset(SECRET, symlinks=symlink("/lake/zzsecretzz", "file"), own=snapshot("7", barrierId="1"))
+    yield event("COMPLETE", 10, "load", 5, [dataset("shop.raw")], [made] if table else [])
+    yield event("COMPLETE", 11, "load", 6, [dataset("shop.raw")], [dataset("shop.items", own=snapshot("9"))])
+    yield job_event(
+        "design", 7, inputs=[dataset(name) for name in (*kept, "shop.raw")], outputs=[dataset("shop.plans")]
+    )
+    for barrier in range(1, 4):
+        read = [dataset(name, own=snapshot(str(barrier))) for name in (*kept, "shop.clicks")]
+        domain = {"domain": "shop"}
+        one = batch(
+            barrier,
+            20,
+            "stream",
+            barrier_facet=domain,
+            inputs=read,
+            outputs=[dataset("shop.counts", own=snapshot(str(100 + barrier)))],
+        )
+        yield None if "stream" in without else one
+    for number in range(3):
+        details = {
+            "spark_jobDetails": {
+                "jobDescription": f"totals<br/>id = {QUERY}<br/>runId = {run_id(7)}<br/>batch = {number}"
+            }
+        }
+        stream = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
+        clicks = [dataset(name) for name in (*kept, "shop.clicks")]
+        totals = [dataset("shop.totals")]
+        above = details | parent("app", 39)
+        one = event("COMPLETE", 30 + number, "app.batch", 40 + number, clicks, totals, above, stream)
+        yield None if "totals" in without else one
+    foreign = [dataset(SECRET, "hive://other"), dataset("shop.items", "hive://other")]
+    told = {"sql": {"query": f"SELECT * FROM {SECRET}"}}
+    for run in (40, 41):
+        one = event("COMPLETE", run, "theirs", run, foreign, [dataset("shop.out", "hive://other")], job_facets=told)
+        yield one | {"job": one["job"] | {"namespace": "others"}}
+
+
+def received(without: Without = frozenset()) -> list[Record]:  # type: ignore[assignment]
+    """The events as they come, each known by the hash that it has with everything in it."""
+    whole = [encode(one) for one in world() if one is not None]
+    said = [None if one is None else encode(one) for one in world(without)]
+    pairs = zip(whole, said, strict=True)
+    return [Record(body, NOW, hash=content_hash(trimmed(own))) for own, body in pairs if body is not None]
+
+
+def write(engine: Engine, records: list[Record], caches: Caches | None = None) -> None:
+    """Take records in, a few a transaction, and make the facts of them."""
+    caches = caches or Caches()
+    for start in range(0, len(records), 7):
+        with engine.begin() as connection:
+            take(connection, records[start : start + 7], caches)
+        caches.commit()
+    with Follower(engine).model():
+        pass
+
+
+def shown(engine: Engine) -> dict[str, list[str]]:
+    """Every row of every table but what is a store's own, unpacked; without content that nobody refers to."""
+    with engine.begin() as connection:
+        for where in UNUSED:
+            connection.execute(text(f"DELETE FROM {where}"))
+    found: dict[str, list[str]] = defaultdict(list)
+    with reading(engine).connect() as connection:
+        tables = sorted(set(inspect(connection).get_table_names()) - OWN - APART)
+        for table in tables:
+            if table.startswith("raw_events_"):
+                continue  # partitions: their events are read below
+            for row in connection.execute(text(f"SELECT * FROM {SHOWN_BY.get(table, table)}")).mappings():
+                values = {key: _plain(value) for key, value in row.items() if (table, key) != ("version_facts", "seq")}
+                values.pop("at", None) if table == "version_facts" else None
+                found[table].append(repr(values))
+        found["search_pages"] = sorted(map(repr, sought(connection)))
+        found["facets"] = [repr(row) for row in newest_facets(connection)]
+        found["raw_events"] = [repr((one.hash, json.loads(one.body))) for one in events_of(connection)]
+    return {table: sorted(held) for table, held in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    raw = bytes(value) if isinstance(value, bytes | memoryview) else None
+    if raw is None:
+        return value
+    return zstandard.decompress(raw) if raw[:4] == zstandard.FRAME_HEADER else raw
+
+
+@pytest.fixture
+def other_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
+    """A store of its own, to compare with."""
+    shutil.copy(sqlite_template, tmp_path / "other.db")
+    other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
+    yield other
+    other.dispose()
+
+
+@pytest.mark.parametrize(
+    ("subject", "without"),
+    [
+        (Subject("dataset", LAKE, SECRET), {SECRET}),
+        (Subject("dataset", "file", "/lake/zzsecretzz"), {SECRET}),
+        (Subject("job", "tests", "sums"), {"sums"}),
+        (Subject("job", "tests", "stream"), {"stream"}),
+        (Subject("job", "tests", "totals"), {"totals"}),
+    ],
+    ids=["a dataset", "a dataset by another name", "a job", "a managed job", "a query"],
+)
+def test_what_is_left_equals_a_store_that_never_got_it(
+    engine: Engine, other_engine: Engine, subject: Subject, without: Without
+) -> None:
+    write(engine, received())
+    write(other_engine, received(without))
+    whole = shown(engine)
+    counted = forget(engine, subject, ASKED, execute=False)
+    untouched = shown(engine)
+    taken = forget(engine, subject, ASKED, execute=True)
+
+    assert untouched == whole
+    assert taken == counted
+    changed = {table for table, held in whole.items() if held != shown(engine).get(table)}
+    assert changed >= {"raw_events", "relations", "job_relations", "facets", *HOLDING[min(without)]}
+    assert shown(engine) == shown(other_engine)
+    assert forget(engine, subject, ASKED, execute=True) == Forgotten({}, {})
+
+
+def test_runs_events_and_namespaces_go_as_well(engine: Engine, other_engine: Engine) -> None:
+    whole = received()
+    run, one = run_id(3), whole[-1]
+    theirs = [record for record in whole if b'"namespace": "others"' in record.value]
+    write(engine, whole)
+    write(other_engine, [record for record in whole if run.encode() not in record.value and record not in theirs])
+    assert one.hash is not None
+    counted = forget(engine, Subject("run", id=run.upper()), ASKED, execute=True)
+    forget(engine, Subject("event", id=one.hash.hex()), ASKED, execute=True)
+    known = rows(engine, "SELECT count(*) FROM event_keys")
+    forget(engine, Subject("namespace", "others"), ASKED, execute=True)
+    forget(engine, Subject("namespace", "hive://other"), ASKED, execute=True)
+    write(engine, whole)
+
+    assert counted.gone["raw_events"] == 2
+    assert counted.gone["runs"] == 1
+    assert known == [(len(whole),)]
+    assert shown(engine) == shown(other_engine)
+
+
+def planted(number: int) -> Json:
+    """An event that has the name in most places where a text may stand."""
+    inner = json.dumps({"plan": f"Scan {SECRET}", SECRET: json.dumps([SECRET])})
+    return event(
+        "COMPLETE",
+        run=number,
+        job="sums",
+        seconds=number,
+        inputs=[dataset(SECRET, schema={"fields": [{"name": "a", "description": f"of {SECRET.upper()}"}]})],
+        outputs=[dataset("shop.sums", **columns(SECRET))],
+        facets={
+            "custom": {"inner": inner, SECRET: number},
+            "errorMessage": {"message": f"`shop`.`zzsecretzz` {number}"},
+        },
+        job_facets={"sql": {"query": f"SELECT * FROM {SECRET} -- " + "x" * 2000}},
+    )
+
+
+def holding(engine: Engine) -> set[str]:
+    """The tables that have the name in a row."""
+    return {name.split()[0] for name, row in stored_rows(engine) if "zzsecretzz" in row.lower()}
+
+
+def test_the_name_is_in_no_column_of_any_table_and_in_no_file(engine: Engine) -> None:
+    caches = Caches()
+    write(engine, [Record(encode(planted(number)), NOW) for number in range(SAMPLES + 20)], caches)
+    broken = [encode(planted(1))[:-1], encode({"eventType": "START", "inputs": [{"namespace": LAKE, "name": SECRET}]})]
+    write(engine, [Record(body, NOW) for body in broken], caches)
+    entity = id_of("dataset", LAKE, SECRET), f"dataset:{LAKE}:{SECRET}"
+    with engine.begin() as connection:
+        annotate(connection, Note(*entity, TAG, name="pii"), Author(1))
+        annotate(connection, Note(*entity, DESCRIPTION, value=f"{SECRET} of {LAKE}"), Author(1))
+        path = f"DELETE /api/v1/namespaces/{quote(LAKE, safe='')}/datasets/{SECRET}"
+        note(connection, Entry(NOW, "ann", path, "", 204, ""))
+        lease = {"id": "l", "created_at": 1, "expires_at": 2, "holder": ""}
+        named = json.dumps([{"namespace": LAKE, "name": SECRET, "snapshotId": "1"}]).encode()
+        connection.execute(reader_leases.insert().values(lease | {"body": named}))
+        about = json.dumps({"dataset": {"namespace": LAKE, "name": SECRET}}).encode()
+        connection.execute(alerts.insert().values(key=f"late {LAKE} {SECRET}", since=1, body=about))
+    before = holding(engine)
+    forget(engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
+    write(engine, [Record(encode(event(run=number, seconds=number)), NOW) for number in range(1000, 1020)], caches)
+
+    assert before >= {"raw_events", "datasets", "facets", "facet_bodies", "dictionaries", "dead_letters"}
+    assert before >= {"annotations", "annotation_log", "audit_log", "reader_leases", "alerts"}
+    assert holding(engine) == set()
+    assert rows(engine, "SELECT what FROM audit_log ORDER BY id")[0][0].startswith("DELETE /api/v1/namespaces/")
+    with engine.connect() as connection:
+        assert len([json.loads(one.body) for one in events_of(connection)]) == SAMPLES + 40
+    if engine.dialect.name == "sqlite":
+        file = Path(str(engine.url.database))
+        assert not [one.name for one in file.parent.glob("strandline.db*") if b"zzsecretzz" in one.read_bytes()]
+
+
+def test_a_server_that_has_folded_the_log_folds_what_is_left(engine: Engine) -> None:
+    write(engine, received())
+    follower = Follower(engine)
+    with follower.model() as model:
+        before = set(model.writers)
+    forget(engine, Subject("dataset", LAKE, "shop.counts"), ASKED, execute=True)
+    with follower.model() as model:
+        after = set(model.writers)
+
+    assert before - after == {(LAKE, "shop.counts")}
+
+
+def killed_at(url: str, step: int) -> int:
+    """Forget in a process that is killed at a step: a statement, or the beginning of a transaction. How many it came to."""
+    command = [sys.executable, "-c", FORGETTING, url, str(step)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return int(done.stdout.split()[-1]) if done.returncode == 0 else step
+
+
+FORGETTING = f"""
+import os, signal, sys
+from datetime import datetime, UTC
+from sqlalchemy import event
+from strandline.store.forgetting.forget import Asked, Subject, forget
+from strandline.store.sql.engine import make_engine
+engine, last, steps = make_engine(sys.argv[1]), int(sys.argv[2]), 0
+def step(*_):
+    global steps
+    steps += 1
+    if steps == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+event.listen(engine, "after_cursor_execute", step)
+event.listen(engine, "begin", step)
+event.listen(engine, "commit", step)
+forget(engine, Subject("dataset", {LAKE!r}, {SECRET!r}), Asked(datetime.now(UTC), "tests"), execute=True)
+print(steps)
+"""
+
+
+def test_whoever_is_killed_has_changed_nothing_or_all_and_the_next_one_ends_it(
+    engine: Engine, other_engine: Engine
+) -> None:
+    write(engine, received())
+    write(other_engine, received({SECRET}))
+    whole, wanted = shown(engine), shown(other_engine)
+    url = engine.url.render_as_string(hide_password=False)
+    counted = forget(engine, Subject("dataset", LAKE, SECRET), ASKED, execute=False)
+    seen = []
+    for step in (3, 40, 150):
+        killed_at(url, step)
+        seen.append(shown(engine))
+    left = forget(engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
+
+    assert seen == [whole] * 3
+    assert left == counted
+    assert shown(engine) == wanted
+
+
+def test_space_that_a_killed_one_owes_is_given_back_by_the_next(sqlite_engine: Engine, other_engine: Engine) -> None:
+    for engine in (sqlite_engine, other_engine):
+        write(engine, [Record(encode(planted(number)), NOW) for number in range(10)])
+    steps = killed_at(str(other_engine.url), 10**9)
+    killed_at(str(sqlite_engine.url), steps - 4)
+    owed = rows(sqlite_engine, "SELECT value FROM store_settings WHERE key = 'space_owed'")
+    again = forget(sqlite_engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
+
+    assert "raw_events" in owed[0][0]
+    assert again == Forgotten({}, {})
+    assert rows(sqlite_engine, "SELECT value FROM store_settings WHERE key = 'space_owed'") == [("",)]
+    file = Path(str(sqlite_engine.url.database))
+    assert not [one.name for one in file.parent.glob("strandline.db*") if b"zzsecretzz" in one.read_bytes()]
+
+
+def test_the_command_counts_first_and_then_forgets(sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    write(sqlite_engine, received())
+    command = ["forget", "--dataset", LAKE, SECRET, "--database-url", str(sqlite_engine.url)]
+
+    assert main(command, {}) == 0
+    counted = capsys.readouterr().out
+    assert "rows of relations go\n" in counted
+    assert "nothing was changed" in counted
+    assert main([*command, "--execute", "--json"], {}) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["executed"] is True
+    assert f"{answer['gone']['relations']} rows of relations go\n" in counted
+    assert main(command, {}) == 0
+    assert "the store has nothing of it" in capsys.readouterr().out
+    noted = rows(sqlite_engine, "SELECT who, what, details FROM audit_log")
+    assert len(noted) == 1
+    assert noted[0][0].startswith("command ")
+    assert "raw_events " in noted[0][2]
+    assert "zz" not in repr(noted)
+
+
+def test_what_is_no_hash_and_a_run_of_several_jobs_are_refused(sqlite_engine: Engine) -> None:
+    write(sqlite_engine, [Record(encode(event(run="nightly", job=job)), NOW) for job in ("etl", "other")])
+
+    with pytest.raises(RefusedError, match="no hash"):
+        forget(sqlite_engine, Subject("event", id="x"), ASKED, execute=True)
+    with pytest.raises(RefusedError, match="2 jobs have a run nightly"):
+        forget(sqlite_engine, Subject("run", id="nightly"), ASKED, execute=True)
+    assert forget(sqlite_engine, Subject("run", "tests", "etl", "nightly"), ASKED, execute=True).gone["runs"] == 1
+    assert rows(sqlite_engine, "SELECT name FROM jobs") == [("other",)]

@@ -1,0 +1,43 @@
+"""What people noted goes with what it is about, stays otherwise, and goes over to a store that is rebuilt from events."""
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from strandline.core.openlineage.names import id_of
+from strandline.store.forgetting.forget import Asked, Subject, forget
+from strandline.store.marquez.annotations import TAG, Author, Note, annotate, carry_over
+from strandline.store.sql.engine import make_engine, reading
+from worlds.builders import dataset, event, rows, store
+
+LAKE = "hive://lake"
+KEPT = "SELECT entity_id, name FROM annotations"
+
+
+def noted(name: str) -> Note:
+    """A tag of a dataset."""
+    return Note(id_of("dataset", LAKE, name), f"dataset:{LAKE}:{name}", TAG, name="pii")
+
+
+def test_notes_of_others_stay_and_go_over_to_a_rebuilt_store(
+    engine: Engine, sqlite_template: Path, tmp_path: Path
+) -> None:
+    store(engine, [event("COMPLETE", inputs=[dataset("shop.a")], outputs=[dataset("shop.b")])])
+    with engine.begin() as connection:
+        for name in ("shop.a", "shop.b"):
+            annotate(connection, noted(name), Author(1, "ann"))
+    gone = forget(engine, Subject("dataset", LAKE, "shop.a"), Asked(datetime.now(UTC), "tests"), execute=True).gone
+    shutil.copy(sqlite_template, tmp_path / "rebuilt.db")
+    rebuilt = make_engine(f"sqlite:///{tmp_path / 'rebuilt.db'}")
+    with reading(engine).connect() as source, rebuilt.begin() as target:
+        carried = [carry_over(source, target) for _ in range(2)]
+    found, log = rows(rebuilt, KEPT), rows(rebuilt, "SELECT entity, actor FROM annotation_log")
+    rebuilt.dispose()
+
+    assert (gone["annotations"], gone["annotation_log"]) == (1, 1)
+    assert rows(engine, KEPT) == [(noted("shop.b").entity_id, "pii")]
+    assert found == rows(engine, KEPT)
+    assert log == [(f"dataset:{LAKE}:shop.b", "ann")]
+    assert carried == [2, 0]

@@ -1,0 +1,100 @@
+"""A secret that no rule knows is taken out of every row, frame and dictionary, beside a writer that goes on."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from strandline.cli import main
+from strandline.errors import RefusedError
+from strandline.store.ingest.forget import forget_secret
+from strandline.store.ingest.raw_events import events_of
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.sql.compression import SAMPLES
+from worlds.builders import Json, dataset, encode, event, rows
+from worlds.stored_rows import stored_rows
+
+WORD = 'Mellon "speak" friend\\1'
+LONG = "x" * 2000
+
+
+def planted(number: int) -> Json:
+    """An event with the word in most places where a text may stand."""
+    inner = json.dumps({"note": json.dumps({"deep": WORD})})
+    return event(
+        "FAIL",
+        run=number,
+        job=f"job {WORD}" if number < 3 else "etl",
+        seconds=number,
+        facets={
+            "custom": {"note": f"say {WORD}", "inner": inner, WORD: number},
+            "errorMessage": {"message": WORD, "programmingLanguage": "PYTHON"},
+        },
+        job_facets={"sql": {"query": f"SELECT '{WORD}' -- {LONG}"}},
+        outputs=[dataset(f"bank.{WORD}" if number < 3 else "bank.a", documentation={"description": WORD})],
+    )
+
+
+def write(engine: Engine, caches: Caches, bodies: Sequence[bytes]) -> None:
+    now = datetime.now(UTC)
+    for start in range(0, len(bodies), 100):
+        with engine.begin() as connection:
+            take(connection, [Record(body, now) for body in bodies[start : start + 100]], caches)
+        caches.commit()
+
+
+def holding(engine: Engine) -> set[str]:
+    """The tables that have the word, or its beginning, in a row."""
+    return {name.split()[0] for name, shown in stored_rows(engine) if "Mellon" in shown}
+
+
+def test_a_secret_goes_from_everywhere_and_the_writer_goes_on(engine: Engine) -> None:
+    caches = Caches()
+    write(engine, caches, [encode(planted(number)) for number in range(SAMPLES + 20)])
+    write(
+        engine, caches, [b'{"eventType": "Mellon", "no": "event"}'.replace(b"Mellon", json.dumps(WORD)[1:-1].encode())]
+    )
+    before = holding(engine)
+    counted = forget_secret(engine, WORD, execute=False)
+    untouched = holding(engine)
+    taken = forget_secret(engine, WORD, execute=True)
+    write(engine, caches, [encode(event(run=number, seconds=number)) for number in range(1000, 1050)])
+    with engine.connect() as connection:
+        bodies = [json.loads(one.body) for one in events_of(connection)]
+
+    assert before >= {"raw_events", "facets", "facet_bodies", "jobs", "datasets", "dictionaries", "dead_letters"}
+    assert untouched == before
+    assert counted == taken
+    assert holding(engine) == set()
+    assert len(bodies) == SAMPLES + 20 + 50
+    assert forget_secret(engine, WORD, execute=True) == {}
+    if engine.dialect.name == "sqlite":
+        file = Path(str(engine.url.database))
+        assert not [one.name for one in file.parent.glob("strandline.db*") if b"Mellon" in one.read_bytes()]
+
+
+def test_a_short_word_is_refused(engine: Engine) -> None:
+    with pytest.raises(RefusedError, match="part of other words"):
+        forget_secret(engine, "abc", execute=True)
+
+
+def test_the_command_counts_first_and_then_takes_it_out(
+    sqlite_engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, url = tmp_path / "secret", sqlite_engine.url.render_as_string(hide_password=False)
+    file.write_text(f"{WORD}\n")
+    write(sqlite_engine, Caches(), [encode(planted(5))])
+    command = ["forget", "--secret-from", str(file), "--database-url", url]
+
+    assert main(command, {}) == 0
+    assert "nothing was changed" in capsys.readouterr().out
+    assert holding(sqlite_engine) != set()
+    assert main([*command, "--execute"], {}) == 0
+    assert "1 row of raw_events" in capsys.readouterr().out
+    assert holding(sqlite_engine) == set()
+    assert rows(sqlite_engine, "SELECT count(*) FROM runs") == [(1,)]
+    assert main(command, {}) == 0
+    assert "it is in no row" in capsys.readouterr().out

@@ -1,0 +1,178 @@
+"""Answers from memory are those of the database, to the byte, whatever happens to the store between two questions."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from sqlalchemy import Connection, Engine
+
+from store.test_any_order import CUTS, FOLDED, Arrival, fixture, histories
+from strandline.runtime import lineage_graph
+from strandline.runtime.lineage_graph import LineageGraph
+from strandline.store.graph import news
+from strandline.store.ingest import take as taking
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question
+from strandline.store.sql.engine import reading
+from strandline.store.sql.shared_settings import raise_generation
+from worlds.builders import encode
+from worlds.scenarios.bank import bank
+from worlds.scenarios.kept_graph import MOMENT, PLENTY, different, follow, nodes, random_event, story
+from worlds.scenarios.plain import parent, run
+from worlds.scenarios.taking import fill
+
+
+def emptied(engine: Engine) -> None:
+    """Let the store hold nothing."""
+    with engine.begin() as connection:
+        for table in (*FOLDED, "raw_events", "event_keys", "dictionaries"):
+            connection.exec_driver_sql(f"DELETE FROM {table}")
+        raise_generation(connection)
+
+
+def check(engine: Engine, history: Sequence[Arrival], cuts: Sequence[int]) -> None:
+    """Ask everything after each batch of a history; fail where memory answers otherwise."""
+    emptied(engine)
+    follow(engine)
+    graph, caches = LineageGraph(PLENTY), Caches()
+    records = [Record(encode(one), received) for one, received in history]
+    for start, end in pairwise(sorted({0, len(records), *(cut % (len(records) + 1) for cut in cuts)})):
+        with engine.begin() as connection:
+            take(connection, records[start:end], caches)
+        caches.commit()
+        if found := different(engine, graph):
+            events = "\n".join(f"{orjson.dumps(event).decode()} received {at}" for event, at in history[:end])
+            pytest.fail(f"{found}\nafter {end} of {len(history)} events, cuts {cuts}:\n{events}", pytrace=False)
+
+
+@settings(fixture, max_examples=25)
+@given(history=histories(), cuts=CUTS)
+def test_any_history_on_sqlite(sqlite_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
+    check(sqlite_engine, history, cuts)
+
+
+@pytest.mark.postgres
+@settings(fixture, max_examples=10)
+@given(history=histories(), cuts=CUTS)
+def test_any_history_on_postgresql(postgres_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
+    check(postgres_engine, history, cuts)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_is_done_to_a_store(followed: Engine, graph: LineageGraph, seed: int) -> None:
+    done = []
+    for what in story(followed, random.Random(seed)):
+        done.append(what)
+        assert different(followed, graph) == "", done
+
+    assert graph.counts.answered > 5 * graph.counts.left
+
+
+def test_what_is_asked_twice_is_read_once(followed: Engine, graph: LineageGraph) -> None:
+    fill(followed, bank())
+    assert different(followed, graph) == ""
+    loaded = graph.counts.loaded
+
+    assert different(followed, graph) == ""
+    assert graph.counts.loaded == loaded
+    assert graph.counts.left == 0
+
+
+def nothing(*_: Any) -> None:
+    """Note nothing."""
+
+
+def without_parents(connection: Connection, found: Sequence[news.GraphNews]) -> news.Changed:
+    """What news change, without what stands above their runs."""
+    return news.Changed(*({id_ for one in found for id_ in one} for found in zip(*map(parts, found), strict=True)))
+
+
+def parts(one: news.GraphNews) -> tuple[list[Any], ...]:
+    return one.runs, one.jobs, one.datasets, one.touched
+
+
+def a_child_fails(engine: Engine) -> Iterator[str]:
+    """Its last event does not say whose child it is."""
+    fill(engine, [run("START", 1, "app", ["a"], ["b"]), run("START", 2, "app.one", of_run=parent("app"))])
+    yield "start"
+    fill(engine, [run("FAIL", 3, "app.one")])
+    yield "end"
+
+
+def an_application_ends(engine: Engine) -> Iterator[str]:
+    """What ran below it ends with it."""
+    fill(engine, [run("START", 1, "app"), run("START", 2, "app.one", ["a"], ["b"], of_run=parent("app"))])
+    yield "start"
+    fill(engine, [run("COMPLETE", 3, "app")])
+    yield "end"
+
+
+SCENES = (a_child_fails, an_application_ends)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_what_happens_to_a_run_changes_what_hangs_on_it(
+    followed: Engine, graph: LineageGraph, scene: Callable[[Engine], Iterator[str]]
+) -> None:
+    assert [different(followed, graph) for _ in scene(followed)] == ["", ""]
+    assert graph.counts.answered > graph.counts.left
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "broken", "scene"),
+    [
+        (taking, "note_rows", nothing, an_application_ends),
+        (LineageGraph, "_drop_changed", nothing, an_application_ends),
+        (lineage_graph, "around", without_parents, a_child_fails),
+    ],
+)
+def test_what_is_not_noted_is_found_out(
+    sqlite_engine: Engine,
+    graph: LineageGraph,
+    module: Any,
+    name: str,
+    broken: Callable[..., Any],
+    scene: Callable[[Engine], Iterator[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Negative controls: with a part of the way from a change to memory taken out, these comparisons fail."""
+    follow(sqlite_engine)
+    monkeypatch.setattr(module, name, broken)
+
+    assert any(different(sqlite_engine, graph) for _ in scene(sqlite_engine))
+
+
+WRITER = """
+import sys
+sys.path[:0] = {path!r}
+from random import Random
+from worlds.scenarios.kept_graph import random_event
+from strandline.store.ingest.transactions import Batches
+from strandline.store.sql.engine import make_engine
+batches, chance = Batches(make_engine({url!r})), Random({seed})
+for step in range(60):
+    batches.write([random_event(chance, step) for _ in range(chance.randint(1, 3))])
+"""
+
+
+def test_other_processes_write_meanwhile(followed: Engine, graph: LineageGraph) -> None:
+    fill(followed, [random_event(random.Random(9), 0)])
+    url = followed.url.render_as_string(hide_password=False)
+    scripts = [WRITER.format(path=sys.path, url=url, seed=seed) for seed in (1, 2)]
+    writers = [subprocess.Popen([sys.executable, "-c", script]) for script in scripts]
+    asked = 0
+    while any(writer.poll() is None for writer in writers):
+        with reading(followed).connect() as connection:
+            for node in nodes(connection):
+                asked += graph.answer(connection, Question(node, View(MOMENT))) is not None
+
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert different(followed, graph) == ""
+    assert asked

@@ -1,0 +1,100 @@
+"""Jobs shown as those that started them: Spark statements, their application, the Airflow task, its DAG."""
+
+from typing import Any
+
+from sqlalchemy import Engine
+
+from strandline.core.walk import Direction
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from worlds.scenarios.bank import FACET
+from worlds.scenarios.plain import parent, run
+from worlds.scenarios.taking import arrows, fill, ids, reader, view
+
+NOW = view("2026-11-20T13:00:00Z")
+
+
+def shown(engine: Engine, node: str, collapse: str) -> dict[str, Any]:
+    with reader(engine) as connection:
+        question = Question(node_called(connection, node), NOW, Direction.UPSTREAM, collapse=collapse)
+        return lineage_of(connection, question)
+
+
+def airflow(engine: Engine) -> None:
+    """A DAG of two tasks; the second submits a Spark application of two statements, which knows of its task alone."""
+    fill(
+        engine,
+        [
+            run("START", 0, "dag"),
+            run("COMPLETE", 1, "dag.extract", ["a"], ["b"], of_run=parent("dag")),
+            run("START", 2, "dag.spark", of_run=parent("dag")),
+            run("START", 3, "app", of_run=parent("dag.spark")),
+            run("COMPLETE", 4, "app.insert_c", ["b"], ["c"], of_run=parent("app")),
+            run("COMPLETE", 5, "app.insert_d", ["c"], ["d"], of_run=parent("app")),
+            run("COMPLETE", 6, "app", of_run=parent("dag.spark")),
+            run("COMPLETE", 7, "dag.spark", of_run=parent("dag")),
+        ],
+    )
+
+
+def test_statements_are_shown_as_their_application(engine: Engine) -> None:
+    airflow(engine)
+
+    assert arrows(shown(engine, "d", "parent")) == [
+        "job:ns:dag -> dataset:db:b",
+        "job:ns:app -> dataset:db:c",
+        "job:ns:app -> dataset:db:d",
+        "dataset:db:b -> job:ns:app",
+        "dataset:db:c -> job:ns:app",
+        "dataset:db:a -> job:ns:dag",
+    ]
+
+
+def test_everything_is_shown_as_the_dag_at_the_top(engine: Engine) -> None:
+    airflow(engine)
+
+    answer = shown(engine, "d", "root")
+
+    assert ids(answer) == ["dataset:db:d", "dataset:db:c", "job:ns:dag", "dataset:db:b", "dataset:db:a"]
+    assert "job:ns:dag -> dataset:db:d" in arrows(answer)
+
+
+def test_a_job_that_stands_for_others_shows_its_own_run(engine: Engine) -> None:
+    airflow(engine)
+
+    (dag,) = (node for node in shown(engine, "d", "root")["nodes"] if node["type"] == "job")
+
+    assert (dag["runId"], dag["state"], dag["startedAt"], dag["endedAt"]) == (
+        "dag-1",
+        "START",
+        "2026-11-20T12:00:00Z",
+        None,
+    )
+
+
+def test_a_root_that_a_run_names_is_believed(engine: Engine) -> None:
+    above = parent("task")["parent"] | {
+        "root": {"run": {"runId": "top-1"}, "job": {"namespace": "ns", "name": "top"}, **FACET}
+    }
+    fill(engine, [run("COMPLETE", 1, "task.statement", ["a"], ["b"], of_run={"parent": above})])
+
+    assert ids(shown(engine, "b", "root")) == ["dataset:db:b", "dataset:db:a", "job:ns:top"]
+    assert ids(shown(engine, "b", "parent")) == ["dataset:db:b", "dataset:db:a", "job:ns:task"]
+
+
+def test_parents_in_a_circle_have_an_end(engine: Engine) -> None:
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "one", ["a"], ["b"], of_run=parent("two")),
+            run("COMPLETE", 1, "two", ["b"], ["c"], of_run=parent("one")),
+        ],
+    )
+
+    assert len(shown(engine, "c", "root")["edges"]) >= 2
+
+
+def test_a_job_without_parent_stays_as_it_is(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "alone", ["a"], ["b"])])
+
+    assert shown(engine, "b", "root") == shown(engine, "b", "none")

@@ -1,0 +1,393 @@
+"""Taking records in: what becomes of good, repeated, bad and hostile ones; nothing of them ever stops the others."""
+
+import json
+
+import orjson
+import pytest
+from sqlalchemy import Engine
+
+from strandline.core.openlineage.facets import DATASET
+from strandline.core.openlineage.names import id_of, naming_of
+from strandline.errors import InvalidEventError
+from strandline.store.ingest.raw_events import events_of
+from strandline.store.ingest.take import Caches, Record, take, validated
+from strandline.store.lineage.facets import merged_facets
+from strandline.store.sql.compression import SAMPLES, expand
+from strandline.transports.dead_letters import take_letters
+from worlds.builders import NOON, Json, dataset, encode, event, live, rows, run_id, store
+
+A = dataset("bank.a")
+
+
+def kinds(engine: Engine, *bodies: bytes) -> list[str]:
+    return [outcome.kind for outcome in store(engine, bodies)]
+
+
+def test_byte_equal_events_are_one(engine: Engine) -> None:
+    body = encode(event("START", inputs=[A]))
+
+    assert kinds(engine, body, body) == ["stored", "duplicate"]
+    assert kinds(engine, body) == ["duplicate"]
+    assert rows(engine, "SELECT count(*) FROM raw_events") == [(1,)]
+
+
+def test_a_dead_letter_says_why_and_where_and_leaves_the_batch_alone(engine: Engine) -> None:
+    records = [
+        Record(b'{"eventTime": "2026-01-01T00:00:00Z"}', NOON, "openlineage.events", 0, 17),
+        Record(encode(event("START", inputs=[A])), NOON, "openlineage.events", 0, 18),
+    ]
+    with engine.begin() as connection:
+        outcomes = take(connection, records, Caches())
+
+    assert [outcome.kind for outcome in outcomes] == ["dead", "stored"]
+    reason = "not an OpenLineage event: producer: Field required (at openlineage.events[0]@17)"
+    assert outcomes[0].reason == reason
+    assert rows(engine, "SELECT topic, partition_id, record_offset, reason FROM dead_letters") == [
+        ("openlineage.events", 0, 17, reason)
+    ]
+
+
+def test_a_record_equal_to_one_that_cannot_be_read_is_kept_unread_as_that_one(engine: Engine) -> None:
+    body = encode(event(facets={"x": {}}))
+    records = [Record(body, NOON, "openlineage.events", 0, offset) for offset in (17, 18)]
+    caches = Caches()
+    caches.memo.facet = None  # type: ignore[assignment, method-assign]
+    with engine.begin() as connection:
+        outcomes = take(connection, records, caches)
+
+    assert [outcome.kind for outcome in outcomes] == ["unread", "unread"]
+    assert rows(engine, "SELECT record_offset FROM unread_events") == [(18,)]
+    assert rows(engine, "SELECT count(*) FROM event_keys") == [(0,)]
+
+
+@pytest.mark.parametrize("body", [b'{"x": {"password": "p"}}', b'{"job": {"spark.hadoop.fs.s3a.secret.key": "p", "na'])
+def test_a_dead_letter_has_no_secret_and_stays_one_when_it_is_taken_again(engine: Engine, body: bytes) -> None:
+    store(engine, [body])
+    take_letters(engine)
+
+    ((letter,),) = rows(engine, "SELECT body FROM dead_letters")
+    assert b"[redacted]" in letter
+    assert b'"p"' not in letter
+
+
+def test_a_reason_has_no_secret_that_it_quotes(engine: Engine) -> None:
+    store(engine, [b'{"eventType": "password=hunter2"}'])
+    take_letters(engine)
+
+    ((reason, body),) = rows(engine, "SELECT reason, body FROM dead_letters")
+    assert reason == "not an OpenLineage event: eventType: Invalid enum value 'password=[redacted]'"
+    assert body == b'{"eventType": "password=[redacted]"}'
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("eventTime", "yesterday"),
+        ("eventType", "DONE"),
+        ("run", {"facets": {}}),
+        ("run", {"runId": ""}),
+        ("job", {"namespace": "n"}),
+        ("inputs", {"namespace": "n"}),
+        ("inputs", [{"namespace": "n", "name": "a", "facets": []}]),
+        ("producer", None),
+    ],
+)
+def test_the_path_to_the_fault_is_told(path: str, value: object) -> None:
+    with pytest.raises(InvalidEventError) as told:
+        validated(encode({**event(), path: value}), NOON)
+
+    assert told.value.path.startswith(path)
+
+
+HOSTILE = {
+    "depth in a facet": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b"[" * 100_000 + b"]" * 100_000),
+    "depth outside": b"[" * 100_000,
+    "no JSON": b"\xff\xfe\x00",
+    "empty": b"",
+    "not a number": encode(event() | {"eventTime": "HERE"}).replace(b'"HERE"', b"NaN"),
+    "a number": b"7",
+    "invalid UTF-8 in a facet": encode(event(facets={"x": {"n": "HERE"}})).replace(b"HERE", b"\xff"),
+}
+
+
+def test_hostile_bytes_are_dead_letters(engine: Engine) -> None:
+    outcomes = store(engine, [*HOSTILE.values(), event("START", inputs=[A])])
+
+    kinds = dict(zip([*HOSTILE, "a good one"], (outcome.kind for outcome in outcomes), strict=True))
+    assert kinds == {**dict.fromkeys(HOSTILE, "dead"), "a good one": "stored"}
+
+
+ODD = {
+    "lone surrogate": encode(event(inputs=[dataset("bank.\ud800")])),
+    "not a number": encode(event(facets={"x": {"NaN": "HERE"}})).replace(b'"HERE"', b'[NaN, -Infinity, "is NaN"]'),
+    "not a number for a facet": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b"Infinity"),
+    "NUL in names": encode(event(job="a\0b", inputs=[dataset("bank.\0")])),
+    "NUL in facets": encode(event(inputs=[dataset("bank.x", schema={"fields": [{"name": "a\0"}]})])),
+    "long names": encode(event(job="j" * 200_000, inputs=[dataset("bank." + "n" * 200_000)])),
+    "long facet key": encode(event(facets={"k" * 5_000: {}})),
+    "far year": encode({**event(), "eventTime": "+294277-01-01T00:00:00Z"}),
+    "year before all": encode({**event(), "eventTime": "0001-01-01T00:00:00+14:00"}),
+    "odd fraction": encode({**event(), "eventTime": "2026-01-01T00:00:00.123456789+00:00"}),
+    "big numbers": encode(event(facets={"strandline_barrier": {"barrierId": 2**80}, "x": {"n": 10**400}})),
+    "huge double": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b'{"n": 1e999}'),
+    "NUL in the key of a bad facet": encode(event(facets={"a\0b": 5})),
+    "a batch that is a digit and no number": encode(
+        event(
+            facets={
+                "spark_properties": {"properties": {"sql.streaming.queryId": "q", "streaming.sql.batchId": "\u00b2"}}
+            }
+        )
+    ),
+    "the last batch that a number can name": encode(event(facets={"strandline_barrier": {"batchId": 2**63 - 1}})),
+    "null facets": encode({**event(), "run": {"runId": "1", "facets": None}}),
+    "null datasets": encode(event(inputs=None, outputs=None)),
+    "no facets at all": encode({**event(), "inputs": [{"namespace": "n", "name": "a"}]}),
+    "a double version": encode(event(inputs=[dataset("bank.a", own={"icebergScanReport": {"snapshotId": 1e300}})])),
+    "column lineage among output facets": encode(
+        event(outputs=[dataset("bank.a", own={"columnLineage": {"fields": {}}})])
+    ),
+    "a scan report among a dataset's own": encode(
+        event(inputs=[dataset("bank.a", icebergScanReport={"snapshotId": 1})])
+    ),
+    "emoji": encode(event(job="\U0001f600")),
+}
+
+
+def test_odd_content_is_stored(engine: Engine) -> None:
+    outcomes = store(engine, [*ODD.values()])
+
+    assert dict(zip(ODD, (outcome.kind for outcome in outcomes), strict=True)) == dict.fromkeys(ODD, "stored")
+    assert {outcome.kind for outcome in store(engine, [*ODD.values()])} == {"duplicate"}
+
+
+UNREAD: dict[str, Json] = {
+    "producer": {"producer": "https://ann:hunter2@ci/x"},
+    "unknown member": {"extra": {"password": "hunter2"}},
+    "dataset beside a run": {"dataset": dataset("bank.a", x={"password": "hunter2"})},
+    "input facets of an output": {"outputs": [dataset("bank.a", own={"x": {"password": "hunter2"}})]},
+    "facets of Delta's log": {"inputs": [dataset("/t/_delta_log/1.json", "file", own={"x": {"password": "hunter2"}})]},
+    "unknown member of a run": {"run": {"runId": "1", "conf": {"password": "hunter2"}}},
+}
+
+
+def test_a_secret_in_what_nobody_reads_is_not_stored(engine: Engine) -> None:
+    outcomes = store(engine, [{**event(), **part} for part in UNREAD.values()])
+
+    assert [outcome.kind for outcome in outcomes] == ["stored"] * len(UNREAD)
+    with engine.connect() as connection:
+        assert not [one.body for one in events_of(connection) if b"hunter2" in one.body]
+
+
+SECRET = b'{"password": "hunter2"}'
+
+
+@pytest.mark.parametrize(
+    "facet", [b"[" * 600 + b"]" * 600, b'{"key": ' * 600 + b"1" + b"}" * 600, b"9" * 5000, b"1e400"]
+)
+def test_a_secret_beside_odd_content_goes_and_the_event_stays(engine: Engine, facet: bytes) -> None:
+    body = encode(event(facets={"x": "ODD", "y": "SECRET"})).replace(b'"ODD"', b'{"a": %s}' % facet)
+    secret, harmless = body.replace(b'"SECRET"', SECRET), body.replace(b'"SECRET"', b'{"password": "[redacted]"}')
+
+    assert kinds(engine, secret) == ["stored"]
+    with engine.connect() as connection:
+        assert [one.body for one in events_of(connection)] == [harmless]
+
+
+def test_a_secret_in_a_facet_that_comes_twice_is_not_stored(engine: Engine) -> None:
+    body = encode(event(inputs=[dataset("bank.a", x={"first": 1}, y={"b": 1})]))
+    twice = body.replace(b'"x": {"first": 1}', b'"x": %s, "x": {"a": 1}' % SECRET)
+
+    assert (twice != body, kinds(engine, twice)) == (True, ["stored"])
+    with engine.connect() as connection:
+        assert not [one.body for one in events_of(connection) if b"hunter2" in one.body]
+    assert rows(engine, "SELECT key, body FROM facets WHERE kind = 3 ORDER BY key") == [
+        ("x", b'{"a": 1}'),
+        ("y", b'{"b": 1}'),
+    ]
+
+
+def test_a_secret_in_a_facet_of_numbers_goes_from_the_facet_as_from_its_event(engine: Engine) -> None:
+    """A replay reads the event as it was stored: it has to tell the same."""
+    body = encode(event(outputs=[dataset("bank.a", own={"outputStatistics": {"rowCount": 1, "password": "hunter2"}})]))
+
+    assert kinds(engine, body) == ["stored"]
+    with engine.connect() as connection:
+        assert [one.body for one in events_of(connection)] == [body.replace(b"hunter2", b"[redacted]")]
+    assert rows(engine, "SELECT body FROM facets WHERE key = 'outputStatistics'") == [
+        (b'{"rowCount": 1, "password": "[redacted]"}',)
+    ]
+
+
+def test_a_run_keeps_its_identity_when_it_is_read_back(engine: Engine) -> None:
+    """Its id is stored as the redacted event has it, or a replay would tell of another run."""
+    told = {**event(), "run": {"runId": "https://ann:pw@ci/build?id=5"}}
+    store(engine, [told])
+    first = rows(engine, "SELECT run_id, id FROM runs")
+    with engine.connect() as connection:
+        (stored,) = events_of(connection)
+
+    store(engine, [{**json.loads(stored.body), "eventType": "COMPLETE"}])
+
+    assert [row[0] for row in first] == ["https://ci/build"]
+    assert rows(engine, "SELECT run_id, id FROM runs") == first
+
+
+def test_half_characters_are_not_stored(engine: Engine) -> None:
+    store(engine, [event(inputs=[dataset("bank.\ud800", x={"half": "\udc00\ud800", "whole": "\U0001f600"})])])
+
+    with engine.connect() as connection:
+        (stored,) = (json.loads(one.body) for one in events_of(connection))
+    assert stored["inputs"][0]["name"] == "bank.\ufffd"
+    assert stored["inputs"][0]["facets"] == {"x": {"half": "\ufffd\ufffd", "whole": "\U0001f600"}}
+
+
+def test_duplicate_keys_are_accepted_and_the_last_counts(engine: Engine) -> None:
+    body = encode(event(job="HERE")).replace(b'"name": "HERE"', b'"name": "first", "name": "last"')
+
+    assert kinds(engine, body) == ["stored"]
+    assert rows(engine, "SELECT name FROM jobs") == [("last",)]
+
+
+def test_a_bad_facet_is_quarantined_and_its_event_is_not(engine: Engine) -> None:
+    bad = dataset("bank.a", symlinks={"identifiers": "none"}, schema={"fields": [{"name": "id"}]}, own={"x": 5})
+    store(engine, [event("START", inputs=[bad])])
+
+    assert live(engine) == {"etl": ["< bank.a"]}
+    assert rows(engine, "SELECT key FROM facets WHERE problem <> ''") == [("symlinks",), ("x",)]
+    assert rows(engine, "SELECT key FROM facets WHERE problem = ''") == [("schema",)]
+
+
+@pytest.mark.parametrize(("told", "bad"), [("12", 0), ("12.0", 0), ("1.2e1", 0), ("1.5", 1), ("1e30", 1), ("{}", 1)])
+def test_numbers_of_rows_are_whole_however_they_are_written(engine: Engine, told: str, bad: int) -> None:
+    body = encode(event(outputs=[dataset("bank.a", own={"outputStatistics": {"rowCount": 77}})])).replace(
+        b"77", told.encode()
+    )
+
+    assert kinds(engine, body) == ["stored"]
+    assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(bad,)]
+
+
+def test_of_each_facet_the_newest_counts_and_deleted_ones_are_marked(engine: Engine) -> None:
+    old, new = ({"fields": [{"name": name}]} for name in ("old", "new"))
+    gone = {"_deleted": True}
+    store(engine, [event(seconds=2, inputs=[dataset("bank.a", schema=new, documentation=gone)])])
+    store(engine, [event(seconds=1, inputs=[dataset("bank.a", schema=old, documentation={"description": "x"})])])
+
+    found = [
+        (key, json.loads(body), deleted) for key, body, deleted in rows(engine, "SELECT key, body, deleted FROM facets")
+    ]
+    assert found == [("documentation", gone, 1), ("schema", new, 0)]
+
+
+def test_large_facets_are_stored_once(engine: Engine) -> None:
+    large = {"fields": [{"name": f"column_{n}", "type": "bigint"} for n in range(100)]}
+    store(engine, [event(run=n, inputs=[dataset(f"bank.t{n}", schema=large)]) for n in range(5)])
+
+    assert rows(engine, "SELECT count(*) FROM facets WHERE key = 'schema'") == [(5,)]
+    assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(1,)]
+    with engine.connect() as connection:
+        told = merged_facets(connection, DATASET, [id_of("dataset", "hive://lake", "bank.t3")])
+    assert json.loads(orjson.dumps(told)) == {"schema": large}
+
+
+def test_events_of_one_outline_leave_their_first_and_their_newest_time(engine: Engine) -> None:
+    """Of four events in one batch, with two runs and all of one job, nothing but runs and times differ."""
+    ends = [(1, 30), (2, 20), (1, 10), (2, 40)]
+    store(engine, [event("RUNNING", run, seconds=at, inputs=[A], outputs=[dataset("bank.b")]) for run, at in ends])
+
+    def seconds(query: str) -> list[tuple[int, ...]]:
+        noon = int(NOON.timestamp())
+        return [tuple(at // 10**6 - noon for at in row) for row in rows(engine, query)]
+
+    assert seconds("SELECT first_at, newest_at FROM jobs") == [(10, 40)]
+    assert seconds("SELECT first_at, newest_at FROM datasets") == [(10, 40), (10, 40)]
+    assert seconds("SELECT first_at, newest_at FROM run_relations") == [(10, 30), (10, 30), (20, 40), (20, 40)]
+    assert rows(engine, "SELECT DISTINCT run.run_id FROM job_relations r JOIN runs run ON run.id = r.run_id") == [
+        (run_id(2),)
+    ]
+
+
+def test_nothing_of_a_rolled_back_batch_is_taken_for_stored(engine: Engine) -> None:
+    caches = Caches()
+    symlinks = {"identifiers": [{"namespace": "file", "name": "/a", "type": "LOCATION"}]}
+    record = Record(encode(event("START", inputs=[dataset("bank.a", symlinks=symlinks)])), NOON)
+    connection = engine.connect()
+    transaction = connection.begin()
+    take(connection, [record], caches)
+    transaction.rollback()
+    connection.close()
+    caches.discard()
+
+    with engine.begin() as again:
+        take(again, [record], caches)
+
+    assert rows(engine, "SELECT type FROM dataset_aliases") == [("LOCATION",)]
+    assert rows(engine, "SELECT name FROM namespaces") == [("file",), ("hive://lake",), ("tests",)]
+
+
+def test_stored_bodies_are_what_was_received_also_once_a_dictionary_is_trained(engine: Engine) -> None:
+    bodies = [encode(event("START", run=n, inputs=[dataset(f"bank.t{n}")])) for n in range(SAMPLES + 50)]
+    store(engine, bodies, size=100)
+
+    with engine.connect() as connection:
+        assert {one.body for one in events_of(connection)} == set(bodies)
+    assert rows(engine, "SELECT count(*) FROM dictionaries") == [(1,)]
+
+
+def test_partitions_in_paths_can_be_stripped(engine: Engine) -> None:
+    paths = [dataset(f"/lake/t/day=2026-11-{day}/hour={day}", "s3a://lake") for day in (20, 21)]
+    store(engine, [event("START", inputs=paths)], naming=naming_of([r"(?:/[^/=]+=[^/]*)+/?$"]))
+
+    assert live(engine) == {"etl": ["< /lake/t"]}
+
+
+def test_what_another_writer_stored_meanwhile_is_no_reason_to_believe_a_rolled_back_batch(engine: Engine) -> None:
+    """A is rolled back, B committed: what A alone would have stored is not known now, and comes again with A."""
+    caches = Caches()
+    first, second = (
+        Record(encode(event("START", number, inputs=[dataset(f"bank.{number}", f"hive://{number}")])), NOON)
+        for number in (1, 2)
+    )
+    with engine.connect() as connection:
+        take(connection, [first], caches)
+        connection.rollback()
+    caches.discard()
+    for record in (second, first):
+        with engine.begin() as connection:
+            take(connection, [record], caches)
+        caches.commit()
+
+    assert rows(engine, "SELECT name FROM namespaces") == [("hive://1",), ("hive://2",), ("tests",)]
+
+
+@pytest.mark.parametrize("size", [499, 500, 501, 1001, 1700])
+def test_a_batch_of_duplicates_is_one_however_long_it_is(sqlite_engine: Engine, size: int) -> None:
+    """SQLite is asked for the known ones a page at a time."""
+    bodies = [encode(event("START", number)) for number in range(size)]
+    store(sqlite_engine, bodies, size=2000)
+    again = [outcome.kind for outcome in store(sqlite_engine, [*bodies, encode(event("FAIL"))], size=2000)]
+
+    assert (again.count("duplicate"), again.count("stored")) == (size, 1)
+    assert rows(sqlite_engine, "SELECT count(*) FROM raw_events") == [(size + 1,)]
+
+
+QUARANTINED: dict[str, Json] = {
+    "of a run": {"facets": {"nominalTime": {"password": "hunter2", "nominalStartTime": 5}}},
+    "of a job": {"job_facets": {"sql": {"password": "hunter2", "query": 5}}},
+    "of a dataset": {"inputs": [dataset("bank.a", schema={"password": "hunter2", "fields": 5})]},
+    "of an input": {"inputs": [dataset("bank.a", own={"inputStatistics": {"password": "hunter2", "rowCount": "x"}})]},
+    "that is large": {"inputs": [dataset("bank.a", schema={"password": "hunter2", "fields": "x" * 5000})]},
+}
+
+
+@pytest.mark.parametrize("where", QUARANTINED)
+def test_a_facet_is_quarantined_without_its_secrets(engine: Engine, where: str) -> None:
+    store(engine, [event("START", **QUARANTINED[where])])
+    found = rows(engine, "SELECT problem, body FROM facets WHERE problem <> ''")
+    bodies = [expand(bytes(body)) for (body,) in rows(engine, "SELECT body FROM facet_bodies")]
+
+    assert len(found) == 1
+    assert b"[redacted]" in b"".join([*bodies, *(bytes(body) for _, body in found if body is not None)])
+    assert "hunter2" not in str([found, bodies])
+    with engine.connect() as connection:
+        assert not [one.body for one in events_of(connection) if b"hunter2" in one.body]

@@ -1,0 +1,205 @@
+"""What is known of a job: the union over its last runs, each edge with when it was seen, and nothing multiplied across runs."""
+
+import random
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, and_
+
+from strandline.core.walk import Direction
+from strandline.errors import NotFoundError
+from strandline.store.ingest.take import Record
+from strandline.store.lineage import relations
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.last_runs import as_of
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.touches import Touch, is_undone, made_nothing, run_owners, touched, touching
+from strandline.store.schema import tables
+from strandline.store.schema.tables import runs
+from strandline.store.sql.shared_settings import agree
+from worlds.builders import rows
+from worlds.scenarios.bank import FACET, time
+from worlds.scenarios.plain import columns, creates, parent, run
+from worlds.scenarios.taking import arrows, fill, ids, reader, view
+
+STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
+QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
+UP, DOWN = Direction.UPSTREAM, Direction.DOWNSTREAM
+NOW = view("2026-11-20T13:00:00Z")
+
+
+def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, Any]:
+    with reader(engine) as connection:
+        return lineage_of(connection, Question(node_called(connection, node), seen, **how))
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_what_the_last_runs_read_is_known_and_the_newest_run_can_be_asked_alone(engine: Engine, past: bool) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], ["t"]), run("COMPLETE", 2, "j", ["b"], ["t"], run_id="2")])
+
+    known, newest = (view("2026-11-20T13:00:00Z", past=past, newest=alone) for alone in (False, True))
+
+    assert ids(asked(engine, "t", known, direction=UP)) == ["dataset:db:t", "dataset:db:a", "dataset:db:b", "job:ns:j"]
+    assert ids(asked(engine, "t", newest, direction=UP)) == ["dataset:db:t", "dataset:db:b", "job:ns:j"]
+    assert seen(asked(engine, "t", known, direction=UP)) == {
+        "job:ns:j -> dataset:db:t": ("12:00:02", 2, 2, True),
+        "dataset:db:a -> job:ns:j": ("12:00:01", 1, 2, False),
+        "dataset:db:b -> job:ns:j": ("12:00:02", 2, 2, True),
+    }
+
+
+def seen(answer: dict[str, Any]) -> dict[str, tuple[str, int, int, bool]]:
+    """When each edge was last seen, in how many of how many runs, and whether in the newest."""
+    times = [(edge["lastSeen"][11:19], edge["runs"], edge["ofRuns"], edge["inNewest"]) for edge in answer["edges"]]
+    return dict(zip(arrows(answer), times, strict=True))
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_two_inserts_of_one_application_under_one_name_are_both_known(engine: Engine, past: bool) -> None:
+    app = parent("app")
+    statements = [("COMPLETE", 1, "a", "1"), ("COMPLETE", 2, "b", "2"), ("COMPLETE", 3, "daily", "3")]
+    fill(
+        engine,
+        [run(kind, at, "app.t", [one], ["t"], run_id=number, of_run=app) for kind, at, one, number in statements],
+    )
+
+    answer = asked(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=0), direction=UP)
+
+    assert ids(answer)[:4] == ["dataset:db:t", "dataset:db:a", "dataset:db:b", "dataset:db:daily"]
+    assert {edge["ofRuns"] for edge in answer["edges"]} == {3}
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_a_relation_of_none_of_the_last_runs_is_history(engine: Engine, past: bool) -> None:
+    """All runs below the newest application count, and three before them."""
+    newest = [run("COMPLETE", at, "j", [f"n{at}"], ["t"], run_id=str(at), of_run=parent("app")) for at in (10, 11)]
+    fill(engine, [*(run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(5)), *newest])
+
+    answer = asked(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=3), direction=UP)
+
+    sources = ["dataset:db:b2", "dataset:db:b3", "dataset:db:b4", "dataset:db:n10", "dataset:db:n11"]
+    assert ids(answer) == ["dataset:db:t", *sources, "job:ns:j"]
+    assert ids(asked(engine, "b1", view("2026-11-20T13:00:00Z", past=past, runs=3))) == ["dataset:db:b1"]
+    assert "dataset:db:b0" in ids(asked(engine, "t", view("2026-11-20T13:00:00Z", past=past), direction=UP))
+
+
+def test_how_many_runs_are_known_is_agreed_on_in_the_store(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(4)])
+    with engine.begin() as connection:
+        agree(connection, "known_runs", "1")
+
+    assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:b2", "dataset:db:b3", "job:ns:j"]
+
+
+def test_columns_say_in_how_many_runs_they_were_seen(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", ["a"], [columns("t", x=("a", "old"))])])
+    fill(engine, [run("COMPLETE", at, "j", ["a"], [columns("t", x=("a", "x"))], run_id=str(at)) for at in (2, 3)])
+
+    with reader(engine) as connection:
+        question = Question(node_called(connection, "t"), NOW, UP)
+        answer = column_lineage_of(connection, question, "x")
+
+    assert seen(answer) == {
+        "column:db:a:old -> column:db:t:x": ("12:00:01", 1, 3, False),
+        "column:db:a:x -> column:db:t:x": ("12:00:03", 2, 3, True),
+    }
+
+
+def test_a_run_that_reads_nothing_made_its_sink_from_nothing_that_is_known(engine: Engine) -> None:
+    """What another run read is none of its sources, nor are that one's columns."""
+    fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run("COMPLETE", 2, "j", [], ["u"], run_id="2")])
+
+    assert ids(asked(engine, "u", direction=UP)) == ["dataset:db:u", "job:ns:j"]
+    assert ids(asked(engine, "a", direction=DOWN)) == ["dataset:db:a", "dataset:db:t", "job:ns:j"]
+    with reader(engine) as connection:
+        assert column_lineage_of(connection, Question(node_called(connection, "u"), NOW, UP))["edges"] == []
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_inputs_and_outputs_of_two_statements_of_one_application_are_not_multiplied(engine: Engine, live: bool) -> None:
+    """Of one no output is reported, of the other no input; both are streaming queries that are not told apart."""
+    of_app: dict[str, Any] = {"of_run": parent("app"), "of_job": STREAMING}
+    reads, writes = run("START", 1, "app.q", ["a"], **of_app), run("START", 2, "app.q", [], ["t"], run_id="2", **of_app)
+    fill(engine, [run("START", 0, "app"), reads, writes])
+
+    answer = asked(engine, "t", view(time(10), live=live), direction=UP)
+
+    assert arrows(answer) == ["job:ns:app -> dataset:db:t"]
+    assert arrows(asked(engine, "a", view(time(10), live=live), direction=DOWN)) == ["dataset:db:a -> job:ns:app"]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_is_known_is_found_by_the_last_runs_as_by_all(
+    engine: Engine, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Now by way of what jobs were last heard to touch, as of a moment by runs that were under way or ended last by then."""
+    chance = random.Random(7)
+    for story in range(40):
+        fill(engine, [_any_event(chance, f"job{story}", turn) for turn in range(12)])
+    now = [
+        (name, view("2026-11-20T13:00:00Z", newest=alone, runs=chance.randrange(3)))
+        for (name,) in rows(engine, "SELECT name FROM datasets")
+    ]
+    then = [(name, replace(seen, at=view(time(chance.randrange(12))).at, past=True)) for name, seen in now]
+    found = [asked(engine, name, seen) for name, seen in now], [_at(engine, name, seen) for name, seen in then]
+
+    monkeypatch.setattr(relations, "past_touches", all_touches)
+
+    assert found[0] == [asked(engine, name, replace(seen, past=True)) for name, seen in now]
+    assert found[1] == [_at(engine, name, seen) for name, seen in then]
+    assert sum(answer is not None and bool(answer["edges"]) for answer in found[1]) > 50
+
+
+def _at(engine: Engine, name: str, seen: View) -> dict[str, Any] | None:
+    """The answer; None where nothing of the name was known by then."""
+    with suppress(NotFoundError):
+        return asked(engine, name, seen)
+    return None
+
+
+def all_touches(
+    connection: Connection, names: Collection[int], jobs: Collection[int], _: int, moment: int
+) -> list[Touch]:
+    """What all runs of these names had touched by a moment."""
+    ended = runs.c.ended_at <= moment
+    query = (
+        touching(and_(made_nothing(tables.relations, runs), ended))
+        .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
+        .where(runs.c.job_id.in_(names), run_owners.c.job_id.in_(jobs), tables.relations.c.first_at <= moment)
+        .where(~and_(is_undone(tables.relations, runs), ended))
+    )
+    return [as_of(Touch._make(row), moment) for row in connection.execute(query)]
+
+
+def _any_event(chance: random.Random, job: str, seconds: int) -> Record:
+    kind = chance.choice(["START", "RUNNING", "COMPLETE", "COMPLETE", "FAIL"])
+    reads, writes = (chance.sample([f"{job}.{table}" for table in "abc"], chance.randrange(3)) for _ in range(2))
+    made = [creates(one) if chance.random() < 0.5 else one for one in writes]
+    number = chance.randrange(6)
+    above = parent(f"{job}.app", str(number % 3)) if number % 2 else {}
+    if number > 3:  # a micro-batch of one of the application's queries
+        query = f"{QUERY[:-4]}{int(job[3:]):03}{number % 2}"
+        above |= {"spark_jobDetails": FACET | {"jobDescription": f"{job}.q<br/>id = {query}<br/>batch = {number}"}}
+    streaming = STREAMING if number > 3 else None
+    return run(kind, seconds, job, reads, made, run_id=str(number), of_run=above, of_job=streaming)
+
+
+def test_micro_batches_of_another_job_s_query_take_no_place_among_the_last_runs(engine: Engine) -> None:
+    """They bear the job's name, and are newer than its own runs."""
+    described = {"spark_jobDetails": FACET | {"jobDescription": f"q<br/>id = {QUERY}<br/>batch = 0"}}
+    batches = [
+        run("COMPLETE", 10 + at, "j", ["a"], ["t"], run_id=str(at), of_run=described, of_job=STREAMING)
+        for at in range(12)
+    ]
+    fill(engine, [run("COMPLETE", 1, "j", [], ["t"], run_id="own"), *batches])
+    fill(engine, [run("COMPLETE", 2, "j", ["c"], ["u"], run_id="new")])
+
+    known = seen(asked(engine, "job:ns:j"))
+
+    assert known["job:ns:j -> dataset:db:t"][1:] == (1, 2, False)
+    assert known["job:ns:j -> dataset:db:u"][1:] == (1, 2, True)

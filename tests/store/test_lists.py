@@ -1,0 +1,301 @@
+"""Lists of jobs, datasets and runs by state and time; the reason of a failure; what a search finds."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, delete
+from sqlalchemy.event import listen
+
+from strandline.core.openlineage.moments import moment
+from strandline.core.openlineage.times import micros_of
+from strandline.store.catalog.filters import ALL, Filter, states_called
+from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from strandline.store.catalog.search import search_page
+from strandline.store.lineage.relations import View
+from strandline.store.questions.namespaces import namespace_overview
+from strandline.store.schema.tables import runs
+from worlds.builders import NOON, Json, at, batch, dataset, event, run_id, store
+
+NOW = micros_of(NOON + timedelta(hours=1))
+HOUR = 3600
+FAILED = Filter(states=frozenset({"FAIL"}))
+
+
+def failed(message: str) -> Json:
+    """Facets of a failed run."""
+    return {"errorMessage": {"message": message, "programmingLanguage": "JAVA"}}
+
+
+def night() -> list[Json]:
+    """Three jobs: one fails at 13:00, one goes on, one is done; times are seconds after noon."""
+    return [
+        event("START", 1, "load", -HOUR, outputs=[dataset("bank.load")]),
+        event("FAIL", 1, "load", 0, outputs=[dataset("bank.load")], facets=failed("Division by zero\nat line 3")),
+        event("COMPLETE", 2, "daily", -2 * HOUR, inputs=[dataset("bank.load")], outputs=[dataset("bank.daily")]),
+        event("START", 3, "stream", -3 * HOUR, outputs=[dataset("bank.stream")]),
+    ]
+
+
+def names(page: Json) -> list[str]:
+    return [one["name"] if "name" in one else one["job"]["name"] for one in page["items"]]
+
+
+def listed(engine: Engine, asked: Filter, limit: int = 10) -> tuple[list[str], list[str], list[str]]:
+    """(jobs, datasets, runs) of a filter, page by page."""
+    with engine.connect() as connection:
+        jobs = jobs_page(connection, asked, NOW, limit, None)
+        datasets = datasets_page(connection, asked, NOW, limit, None)
+        runs = runs_page(connection, None, asked, NOW, limit, None)
+    return names(jobs), names(datasets), names(runs)
+
+
+def span(since: float | None = None, until: float | None = None, *states: str) -> Filter:
+    """A filter of seconds after noon."""
+    micros = [None if one is None else micros_of(NOON + timedelta(seconds=one)) for one in (since, until)]
+    return Filter(None, frozenset(states), *micros)
+
+
+def test_lists_are_of_a_state(engine: Engine) -> None:
+    store(engine, night(), NOON)
+
+    assert listed(engine, FAILED) == (["load"], ["bank.load"], ["load"])
+    assert listed(engine, Filter(states=states_called(["running"]))) == (["stream"], ["bank.stream"], ["stream"])
+    assert listed(engine, Filter(states=frozenset({"LOST"}))) == ([], [], [])
+
+
+def test_a_silent_run_is_listed_as_lost(engine: Engine) -> None:
+    lease = {"strandline_lease": {"seconds": 60}}
+    store(engine, [event("START", 1, "stream", 0, facets=lease)], NOON)
+
+    assert listed(engine, Filter(states=frozenset({"LOST"})))[2] == ["stream"]
+    assert listed(engine, span(30, 90, "LOST"))[2] == ["stream"]  # since 60 s after noon
+    assert listed(engine, span(90, 120, "LOST"))[2] == []
+
+
+def test_what_failed_last_night_may_have_begun_before(engine: Engine) -> None:
+    store(engine, night(), NOON)
+
+    assert listed(engine, span(-60, 60, "FAIL"))[2] == ["load"]
+    assert listed(engine, span(-HOUR, -60, "FAIL"))[2] == []  # it ran then, and failed later
+    assert listed(engine, span(60, None, "FAIL")) == ([], [], [])
+
+
+def test_without_a_state_a_run_is_of_every_span_that_it_ran_in(engine: Engine) -> None:
+    store(engine, night(), NOON)
+
+    assert listed(engine, span(-1800, -1700))[2] == ["load", "stream"]
+    assert listed(engine, span(None, -2.5 * HOUR)) == (["stream"], ["bank.stream"], ["stream"])
+    assert listed(engine, span(60, None)) == (["stream"], ["bank.stream"], ["stream"])
+
+
+def test_filtered_lists_are_whole_whatever_the_size_of_their_pages(engine: Engine) -> None:
+    store(engine, [event("FAIL" if run % 3 == 0 else "COMPLETE", run, f"job{run:03}", run) for run in range(450)], NOON)
+
+    found: list[str] = []
+    after: Any = None
+    with engine.connect() as connection:
+        while True:
+            page = runs_page(connection, None, FAILED, NOW, 20, after)
+            found += names(page)
+            if page["nextCursor"] is None:
+                break
+            after = cursor(page["nextCursor"])
+
+    assert found == [f"job{run:03}" for run in range(447, -1, -3)]
+
+
+def cursor(text: str) -> Any:
+    from strandline.store.sql.pages import decode_cursor
+
+    return decode_cursor(text, (int, int))
+
+
+def test_a_failure_has_its_reason(engine: Engine) -> None:
+    store(engine, night(), NOON)
+
+    with engine.connect() as connection:
+        (run,) = runs_page(connection, None, FAILED, NOW, 10, None)["items"]
+        (job,) = jobs_page(connection, FAILED, NOW, 10, None)["items"]
+        done = jobs_page(connection, ALL, NOW, 10, None)["items"][0]
+
+    assert run["error"] == job["newestRun"]["error"] == "Division by zero"
+    assert done["newestRun"]["error"] is None
+
+
+def test_an_application_that_failed_has_the_reason_of_the_child_that_failed_first(engine: Engine) -> None:
+    above = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "app"}}}
+    store(
+        engine,
+        [
+            event("FAIL", 1, "app.second", 2, facets=above | failed("no such table t1")),
+            event("FAIL", 2, "app.first", 1, facets=above | failed("disk full")),
+            event("COMPLETE", 3, "app.third", 0, facets=above),
+            event("FAIL", 9, "app", 3),
+        ],
+        NOON,
+    )
+
+    with engine.connect() as connection:
+        runs = runs_page(connection, None, FAILED, NOW, 10, None)["items"]
+
+    assert {one["job"]["name"]: one["error"] for one in runs} == {
+        "app": "disk full",
+        "app.first": "disk full",
+        "app.second": "no such table t1",
+    }
+
+
+def test_a_dataset_is_listed_with_its_newest_write(engine: Engine) -> None:
+    store(engine, [*night(), event("COMPLETE", 4, "repair", 60, outputs=[dataset("bank.load")])], NOON)
+
+    with engine.connect() as connection:
+        items = datasets_page(connection, ALL, NOW, 10, None)["items"]
+
+    written = {one["name"]: one["newestWrite"] and one["newestWrite"]["job"]["name"] for one in items}
+    assert written == {"bank.daily": "daily", "bank.load": "repair", "bank.stream": "stream"}
+
+
+def streams() -> list[Json]:
+    """Six streaming queries of one application, each from a topic into a table of its own."""
+    above = {"run": {"runId": run_id(1)}, "job": {"namespace": "tests", "name": "app"}}
+    found = [event("START", 1, "app", 0)]
+    for number in range(2, 8):
+        ends = {"inputs": [dataset("clicks", "kafka://broker")], "outputs": [dataset(f"bank.t{number}")]}
+        found.append(batch(1, number, f"app.q{number}", seconds=number, **ends))
+        found[-1]["run"]["facets"]["parent"] = above
+    return found
+
+
+def test_the_newest_write_is_of_the_query_and_not_of_the_application_above_it(engine: Engine) -> None:
+    store(engine, streams(), NOON)
+
+    with engine.connect() as connection:
+        items = datasets_page(connection, ALL, NOW, 10, None)["items"]
+
+    written = {one["name"]: one["newestWrite"] and one["newestWrite"]["job"]["name"] for one in items}
+    assert written == {"clicks": None} | {f"bank.t{number}": f"app.q{number}" for number in range(2, 8)}
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_a_query_and_the_application_above_it_are_one_job_between_namespaces(engine: Engine, past: bool) -> None:
+    store(engine, streams(), NOON)
+
+    with engine.connect() as connection:
+        found = namespace_overview(connection, View(NOW, past=past), 10)
+
+    assert found["edges"] == [{"source": "namespace:kafka://broker", "target": "namespace:hive://lake", "jobs": 6}]
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_a_namespace_counts_the_jobs_that_lists_show(engine: Engine, past: bool) -> None:
+    log = dataset("/warehouse/t/_delta_log/00000000000000000003.json", "file")
+    store(engine, [*night(), event("COMPLETE", 9, "app.delta_3", inputs=[log])], NOON)
+
+    with engine.connect() as connection:
+        found = namespace_overview(connection, View(NOW, past=past), 10)
+        shown = jobs_page(connection, ALL, NOW, 10, None)["items"]
+
+    assert sum(one["jobs"] for one in found["nodes"]) == len(shown) == 3
+
+
+def searched(engine: Engine, text: str, limit: int = 10) -> list[tuple[str, str, str | None]]:
+    """All that a search finds, page by page: (id, where, text)."""
+    from strandline.store.sql.pages import decode_cursor
+
+    found: list[tuple[str, str, str | None]] = []
+    after: Any = None
+    with engine.connect() as connection:
+        while True:
+            page = search_page(connection, text, limit, after)
+            found += [(one["id"], one["matched"], one["text"]) for one in page["items"]]
+            if page["nextCursor"] is None:
+                return found
+            after = decode_cursor(page["nextCursor"], (int, str, str, str))
+
+
+def with_columns() -> list[Json]:
+    """A table with columns and a job with SQL."""
+    columns = [{"name": "id"}, {"name": "Amount", "fields": [{"name": "currency"}]}]
+    many = [{"name": f"column_{number}", "description": "x" * 40} for number in range(60)]  # compressed
+    return [
+        event(
+            "COMPLETE",
+            1,
+            "etl",
+            outputs=[dataset("bank.orders", schema={"fields": columns}), dataset("bank.wide", schema={"fields": many})],
+            job_facets={"sql": {"query": "SELECT *\n  FROM raw\n WHERE amount > 0"}},
+        ),
+        event("COMPLETE", 2, "amount_report"),
+    ]
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+def test_a_search_looks_into_names_columns_and_sql(engine: Engine, limit: int) -> None:
+    store(engine, with_columns(), NOON)
+
+    assert searched(engine, "AMOUNT", limit) == [
+        ("job:tests:amount_report", "name", None),
+        ("dataset:hive://lake:bank.orders", "column", "Amount, Amount.currency"),
+        ("job:tests:etl", "sql", "WHERE amount > 0"),
+    ]
+    assert searched(engine, "column_59", limit) == [("dataset:hive://lake:bank.wide", "column", "column_59")]
+    assert searched(engine, "nothing of this") == []
+
+
+def test_what_a_name_has_is_found_once(engine: Engine) -> None:
+    store(engine, [event("COMPLETE", 1, "etl", outputs=[dataset("bank.id", schema={"fields": [{"name": "id"}]})])])
+
+    assert searched(engine, "id") == [("dataset:hive://lake:bank.id", "name", None)]
+
+
+def test_columns_that_only_edges_name_are_found(engine: Engine) -> None:
+    fields = {"net": {"inputFields": [{"namespace": "hive://lake", "name": "bank.raw", "field": "gross"}]}}
+    sink = dataset("bank.t", columnLineage={"fields": fields})
+    store(engine, [event("COMPLETE", 1, "etl", inputs=[dataset("bank.raw")], outputs=[sink])])
+
+    assert searched(engine, "net") == [("dataset:hive://lake:bank.t", "column", "net")]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("12h", "2026-11-20 00:00"),
+        ("90m ago", "2026-11-20 10:30"),
+        ("3d", "2026-11-17 12:00"),
+        ("yesterday", "2026-11-19 00:00"),
+        ("Today", "2026-11-20 00:00"),
+        ("18:00", "2026-11-19 18:00"),
+        ("2026-11-20", "2026-11-20 00:00"),
+        ("2026-11-20T13:00:00+02:00", "2026-11-20 11:00"),
+        ("now", "2026-11-20 12:00"),
+    ],
+)
+def test_times_are_as_people_write_them(text: str, meant: str) -> None:
+    assert f"{moment(text, NOON):%Y-%m-%d %H:%M}" == meant
+    assert moment(text, NOON).tzinfo == UTC
+
+
+@pytest.mark.parametrize("text", ["", "tomorrow", "25:00", "12", "h", "2026-13-01", "1x", "٣h"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(
+        ValueError, match="is not a time like 2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday"
+    ):
+        moment(text, datetime.fromisoformat(at(0)))
+
+
+@pytest.mark.postgres
+def test_a_run_that_expires_while_it_is_listed_is_not_listed(postgres_engine: Engine) -> None:
+    """A page is read by two statements, and on PostgreSQL each sees what was committed before it."""
+    store(postgres_engine, night(), NOON)
+
+    def expire(_: Connection, __: Any, statement: str, *___: Any) -> None:
+        if "run_ends" in statement:
+            with postgres_engine.begin() as other:
+                other.execute(delete(runs).where(runs.c.run_id == run_id(2)))
+
+    with postgres_engine.connect() as connection:
+        listen(connection, "before_cursor_execute", expire)
+        page = runs_page(connection, None, ALL, NOW, 10, None)
+
+    assert names(page) == ["load", "stream"]

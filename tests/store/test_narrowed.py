@@ -1,0 +1,78 @@
+"""What a key sees of the store: SQL and `Access.allows` agree on every pattern, and no form of a query gets around it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Connection, Engine, insert, select, text
+
+from strandline.core.access.granted import EVERYTHING, NOTHING, Access
+from strandline.core.access.hidden import HiddenNames
+from strandline.store.schema.tables import datasets, jobs, namespaces, raw_events
+from strandline.store.sql.engine import reading
+from strandline.store.sql.narrowed import narrowed
+from worlds.builders import dataset, event, store
+
+SIGNS = "ab*?%_![]'\\:/.-^AÄ\n"
+NAMED = ["a", "ab", "A", "a%b", "a_b", "a[b]", "a'b", "a!b", "a\\b", "a/b/c", "Äa", "a\nb", "a:b", "[", "", "-", "^a"]
+
+
+def access(*patterns: str) -> Access:
+    return Access("test", frozenset(), patterns)
+
+
+def seen(engine: Engine, patterns: tuple[str, ...]) -> set[str]:
+    with reading(narrowed(engine, access(*patterns))).connect() as connection:
+        return set(connection.scalars(select(namespaces.c.name)))
+
+
+@pytest.mark.parametrize("example", range(2))
+def test_sql_and_allows_agree_on_every_pattern(engine: Engine, example: int) -> None:
+    with engine.begin() as connection:
+        connection.execute(insert(namespaces), [{"id": id_, "name": name} for id_, name in enumerate(NAMED)])
+
+    @given(st.lists(st.text(SIGNS, min_size=1, max_size=5), max_size=3))
+    def agree(patterns: list[str]) -> None:
+        asked = tuple(patterns)
+        assert seen(engine, asked) == {name for name in NAMED if access(*asked).allows(name)}
+
+    agree()
+    assert seen(engine, ("a*",)) == {name for name in NAMED if name.startswith("a")}
+
+
+QUERIES = (
+    "SELECT name FROM jobs",
+    'SELECT name FROM "jobs"',
+    "WITH jobs_too AS (SELECT * FROM jobs) SELECT name FROM jobs_too",
+    "WITH RECURSIVE down(name) AS (SELECT name FROM jobs UNION SELECT name FROM down) SELECT name FROM down",
+    "SELECT one.name FROM jobs AS one JOIN jobs other ON other.id = one.id",
+    "SELECT name FROM (SELECT name FROM jobs UNION ALL SELECT name FROM jobs) both_of_them",
+    "SELECT job FROM source_job_lineage",
+    "SELECT job_id FROM __META_ETL_SOURCE",
+)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_no_form_of_a_query_shows_another_namespace(engine: Engine, query: str) -> None:
+    theirs = event("START", 2, "theirs", inputs=[dataset("b", "theirs")], outputs=[dataset("c", "theirs")])
+    theirs["job"]["namespace"] = "theirs"
+    store(engine, [event("START", 1, "ours", inputs=[dataset("a", "tests")], outputs=[dataset("d", "tests")]), theirs])
+
+    def names(of: Connection) -> set[str]:
+        return {row[0] for row in of.execute(text(query))}
+
+    with reading(narrowed(engine, access("tests"))).connect() as ours:
+        assert names(ours) == {"ours"}
+        assert set(ours.scalars(select(datasets.alias("d").c.name))) == {"a", "d"}
+        assert ours.execute(select(raw_events)).all() == []
+        assert {row.name for row in ours.execution_options(stream_results=True).execute(select(jobs))} == {"ours"}
+    with reading(narrowed(engine, NOTHING)).connect() as nobodys:
+        assert names(nobodys) == set()
+    with reading(narrowed(engine, EVERYTHING)).connect() as whole:
+        assert names(whole) == {"ours", "theirs"}
+
+
+def test_a_hidden_name_leaves_a_text_and_what_only_looks_like_it_stays() -> None:
+    names = HiddenNames({"balance", "secret.job"}, {"bank.balance", "job"})
+
+    said = names.out_of("bank.balance waits for balance of secret.job; balances and job do not")
+    assert said == "bank.balance waits for (hidden) of (hidden); balances and job do not"

@@ -1,0 +1,326 @@
+"""Lists as they were at a moment: what was known of runs, jobs and datasets then, and nothing of what came later."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from strandline.core.openlineage.times import micros_of
+from strandline.errors import QuestionError
+from strandline.store.catalog.filters import Filter, states_called
+from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
+from strandline.store.sql.pages import decode_cursor
+from worlds.builders import NOON, Json, batch, dataset, event, run_id, store, symlink
+
+NOW = micros_of(NOON + timedelta(hours=1))
+
+
+def then(seconds: float, states: frozenset[str] = frozenset(), **span: float) -> Filter:
+    """A list of so many seconds after noon; `since` and `until` are seconds, too."""
+    micros = {name: micros_of(NOON + timedelta(seconds=value)) for name, value in {"as_of": seconds, **span}.items()}
+    return Filter(None, states, micros.get("since"), micros.get("until"), micros["as_of"])
+
+
+def jobs_of(engine: Engine, asked: Filter) -> dict[str, Json]:
+    with engine.connect() as connection:
+        return {one["name"]: one for one in jobs_page(connection, asked, NOW, 100, None)["items"]}
+
+
+def datasets_of(engine: Engine, asked: Filter) -> dict[str, Json]:
+    with engine.connect() as connection:
+        return {one["name"]: one for one in datasets_page(connection, asked, NOW, 100, None)["items"]}
+
+
+def runs_of(engine: Engine, asked: Filter) -> dict[str, Json]:
+    with engine.connect() as connection:
+        return {one["runId"][-1]: one for one in runs_page(connection, None, asked, NOW, 100, None)["items"]}
+
+
+def states(found: dict[str, Json], inner: str = "") -> dict[str, str | None]:
+    """What state each has, or the run in it."""
+    picked = {name: one[inner] if inner else one for name, one in found.items()}
+    return {name: None if one is None else one["state"] for name, one in picked.items()}
+
+
+def app() -> Json:
+    """The parent facet of what runs below the run 9 of `app`."""
+    return {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "app"}}}
+
+
+def nightly() -> list[Json]:
+    """A run that fails and one that repeats it, below an application."""
+    broken = {"errorMessage": {"message": "disk full", "programmingLanguage": "JAVA"}}
+    return [
+        event("START", 9, "app", 0),
+        event("START", 1, "load", 10, facets=app(), outputs=[dataset("bank.load")]),
+        event("FAIL", 1, "load", 20, facets=app() | broken, outputs=[dataset("bank.load")]),
+        event("START", 2, "load", 30, facets=app(), outputs=[dataset("bank.load")]),
+        event("COMPLETE", 2, "load", 40, facets=app(), outputs=[dataset("bank.load")]),
+        event("FAIL", 9, "app", 50),
+    ]
+
+
+def test_a_run_has_the_state_and_times_that_it_had(engine: Engine) -> None:
+    store(engine, nightly(), NOON)
+
+    assert states(runs_of(engine, then(-1))) == {}
+    assert states(runs_of(engine, then(15))) == {"9": "RUNNING", "1": "RUNNING"}
+    assert states(runs_of(engine, then(35))) == {"9": "RUNNING", "1": "FAIL", "2": "RUNNING"}
+    assert states(runs_of(engine, then(50))) == {"9": "FAIL", "1": "FAIL", "2": "COMPLETE"}
+
+    running, failed = runs_of(engine, then(15))["1"], runs_of(engine, then(35))["1"]
+    times = ("live", "startedAt", "endedAt", "createdAt", "updatedAt", "error")
+    assert [running.get(key) for key in times] == [
+        True,
+        "2026-11-20T12:00:10Z",
+        None,
+        "2026-11-20T12:00:10Z",
+        None,
+        None,
+    ]
+    assert "updatedAt" not in running
+    assert [failed.get(key) for key in times] == [
+        *(False, "2026-11-20T12:00:10Z", "2026-11-20T12:00:20Z"),
+        *("2026-11-20T12:00:10Z", "2026-11-20T12:00:20Z", "disk full"),
+    ]
+
+
+def test_what_failed_below_is_counted_as_it_was(engine: Engine) -> None:
+    store(engine, nightly(), NOON)
+
+    above = [runs_of(engine, then(seconds))["9"] for seconds in (15, 35, 50)]
+
+    assert [one["failedChildren"] for one in above] == [0, 1, 1]
+    assert [one["error"] for one in above] == [None, None, "disk full"]
+
+
+def test_a_job_has_the_newest_run_of_then(engine: Engine) -> None:
+    store(engine, nightly(), NOON)
+
+    found = [states(jobs_of(engine, then(seconds)), "newestRun") for seconds in (5, 15, 25, 35, 45)]
+
+    assert found == [
+        {"app": "RUNNING"},
+        {"app": "RUNNING", "load": "RUNNING"},
+        {"app": "RUNNING", "load": "FAIL"},
+        {"app": "RUNNING", "load": "RUNNING"},
+        {"app": "RUNNING", "load": "COMPLETE"},
+    ]
+
+
+def test_a_dataset_has_the_newest_write_of_then(engine: Engine) -> None:
+    store(engine, [*nightly(), event("COMPLETE", 3, "report", 60, inputs=[dataset("bank.load")])], NOON)
+
+    found = [states(datasets_of(engine, then(seconds)), "newestWrite") for seconds in (5, 15, 25, 35, 61)]
+
+    assert found == [{}, *({"bank.load": state} for state in ("RUNNING", "FAIL", "RUNNING", "COMPLETE"))]
+    assert datasets_of(engine, then(61))["bank.load"]["updatedAt"] == "2026-11-20T12:01:00Z"
+    assert "updatedAt" not in datasets_of(engine, then(45))["bank.load"]
+
+
+def test_filters_are_of_the_moment(engine: Engine) -> None:
+    store(engine, nightly(), NOON)
+
+    running, failed = states_called(["running"]), frozenset({"FAIL"})
+    assert [*runs_of(engine, then(35, states=running))] == ["9", "2"]
+    assert [*runs_of(engine, then(35, states=failed))] == ["1"]
+    assert [*jobs_of(engine, then(25, states=failed))] == ["load"]
+    assert [*jobs_of(engine, then(35, states=failed))] == []
+    assert [*datasets_of(engine, then(25, states=failed))] == ["bank.load"]
+    assert [*runs_of(engine, then(45, since=35))] == ["9", "2"]
+    assert [*runs_of(engine, then(45, until=5))] == ["9"]
+
+
+def test_what_was_heard_of_only_later_is_not_of_a_span_before(engine: Engine) -> None:
+    store(
+        engine, [event("COMPLETE", run, "load", at_, outputs=[dataset("t")]) for run, at_ in ((1, 0), (2, 100))], NOON
+    )
+
+    assert [*jobs_of(engine, then(50, since=40)), *datasets_of(engine, then(50, since=40))] == []
+    assert [*jobs_of(engine, then(50, since=-1)), *datasets_of(engine, then(50, since=-1))] == ["load", "t"]
+
+
+def test_a_span_that_begins_after_the_moment_is_refused() -> None:
+    with pytest.raises(QuestionError, match=r"since \(2026-11-20T12:00:20Z\) is after asOf \(2026-11-20T12:00:10Z\)"):
+        then(10, since=20)
+
+
+def test_a_silent_run_was_lost_unless_it_was_heard_of_again(engine: Engine) -> None:
+    lease = {"strandline_lease": {"seconds": 60}}
+    store(engine, [event("START", 1, "stream", 0, facets=lease)], NOON)
+
+    assert states(runs_of(engine, then(50))) == {"1": "START"}
+    assert states(runs_of(engine, then(70))) == {"1": "LOST"}
+    assert runs_of(engine, then(70))["1"]["endedAt"] == "2026-11-20T12:01:00Z"
+
+    store(engine, [event("RUNNING", 1, "stream", 100, facets=lease)], NOON + timedelta(seconds=100))
+
+    assert states(runs_of(engine, then(70))) == {"1": "RUNNING"}
+    assert states(runs_of(engine, then(170))) == {"1": "LOST"}
+
+
+def test_a_run_ended_with_the_one_above_it_if_that_had_ended(engine: Engine) -> None:
+    start = [event("START", 9, "app", 0), event("START", 1, "app.query", 10, facets=app())]
+    store(engine, [*start, event("COMPLETE", 9, "app", 20)], NOON)
+
+    assert states(runs_of(engine, then(15))) == {"9": "RUNNING", "1": "START"}
+    assert states(runs_of(engine, then(20))) == {"9": "COMPLETE", "1": "COMPLETE"}
+    assert runs_of(engine, then(20))["1"]["endedAt"] == "2026-11-20T12:00:20Z"
+
+
+def test_a_run_that_was_heard_of_after_the_one_above_it_had_ended_went_on(engine: Engine) -> None:
+    start = [event("START", 9, "app", 0), event("START", 1, "app.query", 10, facets=app())]
+    store(engine, [*start, event("COMPLETE", 9, "app", 20), event("RUNNING", 1, "app.query", 30)], NOON)
+
+    assert states(runs_of(engine, then(25))) == {"9": "COMPLETE", "1": "RUNNING"}
+    assert states(runs_of(engine, then(35))) == {"9": "COMPLETE", "1": "RUNNING"}
+
+
+def test_a_run_that_had_reported_nothing_but_other_events_had_not_begun(engine: Engine) -> None:
+    store(engine, [event("OTHER", 1, "etl", 0), event("START", 1, "etl", 20), event("COMPLETE", 1, "etl", 30)], NOON)
+
+    assert states(runs_of(engine, then(10))) == {"1": "NONE"}
+    assert runs_of(engine, then(10))["1"]["startedAt"] == "2026-11-20T12:00:00Z"
+    assert runs_of(engine, then(25))["1"]["startedAt"] == "2026-11-20T12:00:20Z"
+
+
+def ctas(kind: str, run: int, seconds: float) -> Json:
+    """A CREATE TABLE AS of `bank.new`."""
+    return event(kind, run, "etl", seconds, outputs=[dataset("bank.new", lifecycleStateChange=lifecycle("CREATE"))])
+
+
+def lifecycle(change: str) -> Json:
+    return {"_producer": "tests", "_schemaURL": "tests", "lifecycleStateChange": change}
+
+
+def test_a_table_that_a_run_had_failed_to_create_was_none(engine: Engine) -> None:
+    store(engine, [ctas("START", 1, 0), ctas("FAIL", 1, 10), ctas("START", 2, 20), ctas("COMPLETE", 2, 30)], NOON)
+
+    listed = [[*datasets_of(engine, then(seconds))] for seconds in (5, 15, 25, 35)]
+
+    assert listed == [["bank.new"], [], ["bank.new"], ["bank.new"]]
+
+
+def test_a_table_was_dropped_until_it_was_written_anew(engine: Engine) -> None:
+    gone = dataset("t", lifecycleStateChange=lifecycle("DROP"))
+    store(
+        engine,
+        [
+            event("COMPLETE", 1, "load", 0, outputs=[dataset("t")]),
+            event("START", 2, "drop", 10, outputs=[gone]),
+            event("COMPLETE", 2, "drop", 20, outputs=[gone]),
+            event("COMPLETE", 3, "load", 30, outputs=[dataset("t")]),
+        ],
+        NOON,
+    )
+
+    dropped = [datasets_of(engine, then(seconds))["t"].get("droppedAt", "not told") for seconds in (5, 15, 25, 35)]
+
+    assert dropped == ["not told", "not told", "2026-11-20T12:00:20Z", None]
+
+
+def test_a_table_was_not_dropped_while_its_drop_was_under_way(engine: Engine) -> None:
+    gone = dataset("t", lifecycleStateChange=lifecycle("DROP"))
+    store(engine, [event("START", 2, "drop", 10, outputs=[gone]), event("COMPLETE", 2, "drop", 20)], NOON)
+
+    assert [datasets_of(engine, then(seconds))["t"]["droppedAt"] for seconds in (15, 25)] == [
+        None,
+        "2026-11-20T12:00:10Z",
+    ]
+
+
+def command(kind: str, run: int, name: str, seconds: float) -> Json:
+    """An event of a command of an application, as the stock Spark listener reports it."""
+    batch_job = {"jobType": {"processingType": "BATCH", "integration": "SPARK", "jobType": "SQL_JOB"}}
+    return event(kind, run, f"app.{name}", seconds, facets=app(), job_facets=batch_job, outputs=[dataset("db.t")])
+
+
+def test_a_command_was_a_part_of_another_once_both_had_ended(engine: Engine) -> None:
+    outer, inner = "atomic_create_table_as_select.db_t", "append_data.lake_db_t"
+    store(
+        engine,
+        [
+            command("START", 1, outer, 0),
+            command("START", 2, inner, 10),
+            command("COMPLETE", 2, inner, 20),
+            command("COMPLETE", 1, outer, 30),
+            command("COMPLETE", 3, inner, 50),  # by itself
+        ],
+        NOON,
+    )
+
+    found = [(sorted(runs_of(engine, then(seconds))), len(jobs_of(engine, then(seconds)))) for seconds in (25, 35, 55)]
+
+    assert found == [(["1", "2"], 3), (["1"], 2), (["1", "3"], 3)]
+
+
+def test_a_job_that_was_only_named_as_a_parent_is_listed_from_then_on(engine: Engine) -> None:
+    store(engine, [event("START", 1, "load", 10, facets=app()), event("START", 9, "app", 20)], NOON)
+
+    assert [*jobs_of(engine, then(5))] == []
+    assert [(name, one["createdAt"]) for name, one in jobs_of(engine, then(15)).items()] == [
+        ("app", None),
+        ("load", "2026-11-20T12:00:10Z"),
+    ]
+    assert jobs_of(engine, then(25))["app"]["createdAt"] == "2026-11-20T12:00:20Z"
+
+
+def test_a_dataset_is_listed_once_by_any_of_its_names(engine: Engine) -> None:
+    called = dataset("/lake/t", "file", symlinks=symlink("bank.t"))
+    store(engine, [event("COMPLETE", 1, "load", 0, outputs=[called])], NOON)
+
+    assert [*datasets_of(engine, then(-1))] == []
+    assert [*datasets_of(engine, then(5))] == [*datasets_of(engine, Filter())]
+
+
+def test_a_domain_is_that_of_then_or_left_out(engine: Engine) -> None:
+    store(
+        engine,
+        [event("START", 2, "etl"), *(batch(barrier, barrier_facet={"domain": "bank"}) for barrier in (1, 2))],
+        NOON,
+    )
+
+    assert "domain" not in jobs_of(engine, then(1.5))["stream"]
+    assert jobs_of(engine, then(2.5))["stream"]["domain"] == "bank"
+    assert jobs_of(engine, then(2.5))["etl"]["domain"] is None
+
+
+@pytest.mark.parametrize("page", [jobs_page, datasets_page])
+def test_pages_of_the_past_are_the_whole_list(engine: Engine, page: Callable[..., Any]) -> None:
+    every = [
+        event("COMPLETE", number, f"job{number:03}", number, outputs=[dataset(f"t{number:03}")]) for number in range(30)
+    ]
+    store(engine, every, NOON)
+
+    assert paged(engine, page, (str, str)) == paged(engine, page, (str, str), 100)
+    assert len(paged(engine, page, (str, str))) == 20
+
+
+def paged(engine: Engine, page: Callable[..., Any], types: tuple[type, ...], limit: int = 7) -> list[str]:
+    found: list[str] = []
+    after = None
+    with engine.connect() as connection:
+        while True:
+            answer = page(connection, then(19.5), NOW, limit, after)
+            found += [one["id"] if "id" in one else one["runId"] for one in answer["items"]]
+            if answer["nextCursor"] is None:
+                return found
+            after = decode_cursor(answer["nextCursor"], types)
+
+
+def test_runs_of_the_past_come_page_by_page_those_that_went_on_first(engine: Engine) -> None:
+    short = [event("COMPLETE", number, f"job{number:03}", number) for number in range(30)]
+    store(engine, [*short, event("START", 77, "long", 1), event("COMPLETE", 77, "long", 100)], NOON)
+
+    def page(connection: Any, *asked: Any) -> Json:
+        return runs_page(connection, None, *asked)
+
+    assert paged(engine, page, (int, int)) == [run_id(77), *(run_id(number) for number in range(19, -1, -1))]
+
+
+def test_a_moment_that_no_event_had_reached_has_nothing(engine: Engine) -> None:
+    store(engine, nightly(), NOON)
+
+    assert [jobs_of(engine, then(-5)), datasets_of(engine, then(-5)), runs_of(engine, then(-5))] == [{}, {}, {}]

@@ -1,0 +1,227 @@
+"""A walk costs what its answer does, however much else is stored: counted in steps of SQLite's machine, not in time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Connection, Engine, event, select
+
+from strandline.core.walk import Direction
+from strandline.store.catalog.lists import newest_run_ids, runs_called
+from strandline.store.ingest.take import Record
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.last_runs import LAST_BATCHES
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import KNOWN_RUNS
+from strandline.store.lineage.run_states import rows_of_runs
+from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
+from strandline.store.lineage.table_graph import Leave
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.schema.tables import job_barriers, jobs, runs
+from strandline.store.sql.engine import make_engine
+from strandline.store.versions.fact_log import RUN, VersionNews
+from strandline.store.versions.facts_from_rows import facts_of
+from worlds.builders import QUERY
+from worlds.scenarios.bank import FACET, bank
+from worlds.scenarios.plain import parent, run
+from worlds.scenarios.taking import fill, reader, view
+
+NOW = view("2026-11-20T13:00:00Z")
+BEFORE = view("2026-11-20T12:04:00Z", past=True, runs=5)
+UP = Direction.UPSTREAM
+Walk = Callable[[Connection], object]
+
+
+@pytest.fixture
+def engine(sqlite_url: str) -> Iterator[Engine]:
+    engine = make_engine(sqlite_url)
+    yield engine
+    engine.dispose()
+
+
+def test_runs_of_long_ago_cost_nothing(engine: Engine) -> None:
+    few = cost_after(engine, tables, times(KNOWN_RUNS + 1))
+    many = cost_after(engine, tables, times(300))
+
+    assert many < 1.5 * few
+
+
+def test_nor_where_a_past_moment_is_asked_for(engine: Engine) -> None:
+    few = cost_after(engine, past_tables, times(KNOWN_RUNS + 1))
+    many = cost_after(engine, past_tables, times(300))
+
+    assert many < 1.5 * few
+
+
+def test_columns_do_not_either(engine: Engine) -> None:
+    few = cost_after(engine, columns, times(KNOWN_RUNS + 1))
+    many = cost_after(engine, columns, times(300))
+
+    assert many < 1.5 * few
+
+
+def test_jobs_elsewhere_cost_nothing(engine: Engine) -> None:
+    few = cost_after(engine, tables, times(1))
+    many = cost_after(engine, tables, [run("COMPLETE", 1, f"j{i}", [f"s{i}"], [f"t{i}"]) for i in range(500)])
+
+    assert many < 1.5 * few
+
+
+def test_barriers_of_a_long_stream_cost_nothing(engine: Engine) -> None:
+    few = cost_after(engine, snapshots, bank(10))
+    many = cost_after(engine, snapshots, bank(400))
+
+    assert many < 1.5 * few
+
+
+def test_commits_of_a_long_stream_cost_as_much_as_early_ones(engine: Engine) -> None:
+    early = cost_after(engine, facts, bank(10))
+    late = cost_after(engine, facts, bank(400))
+
+    assert late < 1.5 * early
+
+
+def test_micro_batches_of_long_ago_cost_nothing_where_each_is_a_run(engine: Engine) -> None:
+    few = cost_after(engine, stream, micro_batches(LAST_BATCHES))
+    many = cost_after(engine, stream, micro_batches(5 * LAST_BATCHES))
+
+    assert many < 1.5 * few
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda connection: rows_of_runs(connection, connection.scalars(select(runs.c.id).limit(20))),
+        lambda connection: runs_called(connection, "j3-57"),
+        lambda connection: newest_run_ids(connection, list(connection.scalars(select(jobs.c.id)))),
+        lambda connection: lineage_of(
+            connection, Question(node_called(connection, "of j3"), replace(NOW, live=True), UP)
+        ),
+        lambda connection: lineage_of(connection, Question(node_called(connection, "of j3"), BEFORE, UP)),
+    ],
+    ids=["states", "by name", "newest", "live", "past"],
+)
+def test_runs_are_looked_up_on_postgresql_and_the_views_of_how_they_end_not_read_whole(
+    postgres_engine: Engine, question: Walk
+) -> None:
+    """Also where its planner has statistics: the views have more joins than it puts in an order of its own."""
+    each = [(f"j{job}", at, parent("app", str(at))) for at in range(300) for job in range(10)]
+    fill(
+        postgres_engine,
+        [run("COMPLETE", at, job, [f"for {job}"], [f"of {job}"], run_id=str(at), of_run=app) for job, at, app in each],
+    )
+    with postgres_engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("ANALYZE")
+    with reader(postgres_engine) as connection:
+        before = rows_read(connection)
+
+        assert question(connection)
+        assert rows_read(connection) - before < len(each) / 2
+
+
+def rows_read(connection: Connection) -> int:
+    """How many rows of runs PostgreSQL has read in this transaction."""
+    read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'"
+    return int(connection.exec_driver_sql(read).scalar_one())
+
+
+def test_a_level_of_a_walk_is_three_statements(engine: Engine) -> None:
+    """The jobs that touch its datasets, what their last runs touched, and what the events state of their sinks."""
+    fill(engine, [run("COMPLETE", at, f"j{at}", [f"t{at}"], [f"t{at + 1}"]) for at in range(6)])
+
+    one, four = (len(statements_of(engine, depth)) for depth in (1, 4))
+
+    assert four - one == 3 * 3
+
+
+def statements_of(engine: Engine, depth: int) -> list[str]:
+    """What is asked of the database for the sources of the last table."""
+    asked: list[str] = []
+    with reader(engine) as connection:
+        event.listen(connection, "before_cursor_execute", lambda *what: asked.append(what[2]))
+        lineage_of(connection, Question(node_called(connection, "t6"), NOW, UP, depth))
+    return asked
+
+
+def test_the_sources_of_a_sink_are_looked_up_among_the_nodes_of_a_level() -> None:
+    """A hub's level has thousands of nodes: to look at all of them for each sink takes their square."""
+    nodes = Unlisted(range(5_000))
+
+    left = Leave(nodes, Direction.DOWNSTREAM).sources(-1, {7: "", 9_000: ""}.keys())
+
+    assert list(left) == [7]
+
+
+class Unlisted(frozenset[int]):
+    """A set that nobody goes through."""
+
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError("all nodes were looked at")
+
+
+def stream(connection: Connection) -> object:
+    return lineage_of(connection, Question(node_called(connection, "q"), NOW, UP))
+
+
+def micro_batches(number: int) -> list[Record]:
+    """Runs of one streaming query below one application, as the stock listener has them."""
+    of_app = [
+        parent("app") | {"spark_jobDetails": FACET | {"jobDescription": f"q\nid = {QUERY}\nbatch = {turn}"}}
+        for turn in range(number)
+    ]
+    return [
+        run("COMPLETE", turn, "app.append", ["a"], ["b"], run_id=str(turn), of_run=facets)
+        for turn, facets in enumerate(of_app)
+    ]
+
+
+def facts(connection: Connection) -> object:
+    """What the versions' log learns of two commits."""
+    marks = connection.execute(select(job_barriers.c.run_id, job_barriers.c.barrier).limit(2))
+    return facts_of(connection, [VersionNews(number, RUN, *mark) for number, mark in enumerate(marks)])
+
+
+def tables(connection: Connection) -> object:
+    return lineage_of(connection, Question(node_called(connection, "dataset:db:c"), NOW, UP))
+
+
+def past_tables(connection: Connection) -> object:
+    return lineage_of(connection, Question(node_called(connection, "dataset:db:c"), replace(NOW, past=True), UP))
+
+
+def columns(connection: Connection) -> object:
+    return column_lineage_of(connection, Question(node_called(connection, "dataset:db:c"), NOW, UP))
+
+
+def snapshots(connection: Connection) -> object:
+    return snapshot_lineage_of(connection, node_called(connection, "bank.balance"), "405", NOW, UP)
+
+
+def times(number: int) -> list[Record]:
+    """Runs of two jobs, one after the other."""
+    found = []
+    for turn in range(number):
+        found.append(run("COMPLETE", turn, "one", ["a"], ["b"], run_id=str(turn)))
+        found.append(run("COMPLETE", turn, "two", ["b"], ["c"], run_id=str(turn)))
+    return found
+
+
+def cost_after(engine: Engine, walk: Walk, events: list[Record]) -> int:
+    """Steps that a walk takes when the events are stored."""
+    fill(engine, events)
+    with reader(engine) as connection, counting(connection) as steps:
+        walk(connection)
+    return len(steps)
+
+
+@contextmanager
+def counting(connection: Connection) -> Iterator[list[None]]:
+    """Grows by one with each step."""
+    steps: list[None] = []
+    raw = connection.connection.dbapi_connection
+    assert raw is not None
+    raw.set_progress_handler(lambda: steps.append(None), 1)
+    yield steps
+    raw.set_progress_handler(None, 0)

@@ -1,0 +1,179 @@
+"""Recordings of the stock listener, compared with what its programs really did: known sources, queries, and what still runs."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+import recordings
+from strandline.core.openlineage.times import micros_of
+from strandline.core.walk import Direction
+from strandline.store.catalog.details import job_detail
+from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.lists import jobs_page, runs_page
+from strandline.store.catalog.search import search_page
+from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from worlds.builders import live, rows, run_id, store
+from worlds.scenarios.taking import reader
+
+NOW = micros_of(datetime.now(UTC))
+LAST_RUNS = (
+    "two_inserts",
+    "two_applications",
+    "merge_after_ctas",
+    "update_delete",
+    "killed_stream",
+    "nested_ctas",
+    "failing",
+    "fan_out",
+)
+
+
+@pytest.mark.parametrize("name", LAST_RUNS)
+def test_every_source_of_the_last_runs_is_known(engine: Engine, name: str) -> None:
+    store(engine, recordings.events_of(name))
+    truth = recordings.truth_of(name)
+
+    assert {table: sources(engine, table) for table in truth["sources"]} == truth["sources"]
+
+
+def test_a_create_table_as_is_one_command(engine: Engine) -> None:
+    """The listener reports its inner write as a run of its own beside it, under the name that a plain INSERT has."""
+    store(engine, recordings.events_of("nested_ctas"))
+
+    with reader(engine) as connection:
+        listed = [one["name"] for one in jobs_page(connection, Filter(), NOW, 100, None)["items"]]
+        ran = [one["job"]["name"] for one in runs_page(connection, None, Filter(), NOW, 100, None)["items"]]
+        found = {word: [one["name"] for one in search_page(connection, word, 100, None)["items"] if one["type"] == "job"]
+                 for word in ("wide.", "select", "WIDE.append_data.lake_bank_wide")}  # fmt: skip
+        below = job_detail(connection, node_called(connection, "job:lakehouse:wide"), NOW)["children"]
+        inner = node_called(connection, "wide.append_data.lake_bank_wide")
+        asked = lineage_of(connection, Question(inner, View(NOW), Direction.UPSTREAM, 1))
+        answers = [lineage_of(connection, Question(node_called(connection, table), View(NOW), Direction.UPSTREAM, 1))
+                   for table in ("bank.wide", "bank.totals", "bank.orders")]  # fmt: skip
+        node = node_called(connection, "bank.wide")
+        columns = column_lineage_of(connection, Question(node, View(NOW), Direction.UPSTREAM, 1))["edges"]
+
+    hidden = {f"wide.{one}" for one in ("append_data.lake_bank_wide", "append_data.lake_bank_totals",
+                                        "overwrite_by_expression.lake_bank_totals")}  # fmt: skip
+    created = ["wide.atomic_create_table_as_select.bank_wide"]
+    assert hidden.isdisjoint(listed)
+    assert hidden.isdisjoint(ran)
+    assert sorted(set(ran)) == sorted(listed)
+    assert "wide.append_data.lake_bank_orders" in listed  # an INSERT
+    assert "wide.append_data.lake_bank_orders" in found["wide."]
+    assert hidden.isdisjoint({*found["wide."], *found["select"]})
+    assert created[0] in found["select"]
+    assert found["WIDE.append_data.lake_bank_wide"] == ["wide.append_data.lake_bank_wide"]  # as is asked for
+    assert [one["runs"] for one in below["jobs"]] == [1] * (len(listed) - 1)
+    assert [made_by(answer) for answer in answers] == [
+        created,
+        [f"wide.atomic_{verb}_table_as_select.bank_totals" for verb in ("create", "replace")],
+        ["wide.append_data.lake_bank_orders", "wide.create_table.bank_orders"],
+    ]
+    assert {edge["job"] for edge in columns} == {f"job:lakehouse:{created[0]}"}
+    assert len([node for node in asked["nodes"] if node["type"] == "dataset"]) == 2  # asked for by name it is there
+
+
+def made_by(answer: dict[str, Any]) -> list[str]:
+    """The jobs of an answer, by name."""
+    return sorted(node["name"] for node in answer["nodes"] if node["type"] == "job")
+
+
+def test_an_insert_after_a_create_table_as_is_not_folded(engine: Engine) -> None:
+    """It has the name of the inner write, in the same application, and is no part of the CREATE."""
+    events = [json.loads(one) for one in recordings.events_of("nested_ctas")]
+    inner = [one for one in events if one["job"]["name"] == "wide.append_data.lake_bank_wide"]
+    for number, one in enumerate(inner):
+        one["eventTime"] = f"2026-11-20T23:59:0{number}Z"
+        one["run"]["runId"] = run_id(4711)
+    store(engine, [*recordings.events_of("nested_ctas"), *inner])
+
+    with reader(engine) as connection:
+        question = Question(node_called(connection, "bank.wide"), View(NOW), Direction.UPSTREAM, 1)
+        listed = [one["name"] for one in jobs_page(connection, Filter(), NOW, 100, None)["items"]]
+        assert made_by(lineage_of(connection, question)) == [
+            "wide.append_data.lake_bank_wide",
+            "wide.atomic_create_table_as_select.bank_wide",
+        ]
+    assert "wide.append_data.lake_bank_wide" in listed
+
+
+def test_a_statement_that_failed_made_nothing(engine: Engine) -> None:
+    store(engine, recordings.events_of("failing"))
+
+    assert sources(engine, "bank.bad") == []
+
+
+@pytest.mark.parametrize(("name", "reason"), [("failing", "no such rate"), ("ledger", "no rate")])
+def test_a_failed_statement_gives_its_reason_and_so_does_its_application(
+    engine: Engine, name: str, reason: str
+) -> None:
+    """The listener has no errorMessage: the reason is in the stack trace of `spark.exception`. Applications are COMPLETE."""
+    store(engine, recordings.events_of(name))
+    application = recordings.truth_of(name)["applications"][0]["name"]
+
+    with reader(engine) as connection:
+        failed = runs_page(connection, None, Filter(states=frozenset({"FAIL"})), NOW, 100, None)["items"]
+        children = job_detail(connection, node_called(connection, f"job:lakehouse:{application}"), NOW)["newestRun"]
+    assert (
+        failed[0]["error"]
+        == f"org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] {reason} SQLSTATE: P0001"
+    )
+    assert (children["state"], children["failedChildren"] > 0) == ("COMPLETE", True)
+
+
+def sources(engine: Engine, table: str) -> list[str]:
+    """What a table is made from directly."""
+    with reader(engine) as connection:
+        question = Question(node_called(connection, table), View(NOW), Direction.UPSTREAM, 1)
+        nodes = lineage_of(connection, question)["nodes"]
+    return sorted(
+        node["name"].removeprefix("/data/").replace("lake/bank/", "bank.") for node in nodes if node["distance"] == 1
+        and node["type"] == "dataset"
+    )  # fmt: skip
+
+
+def test_of_two_queries_one_without_output_is_the_source_of_nothing(engine: Engine) -> None:
+    """The listener reports no Iceberg sink of a stream: what the one query reads goes into no table that the other writes."""
+    store(engine, recordings.events_of("two_queries"))
+
+    assert sources(engine, "bank.copied") == ["bank.orders"]
+    with reader(engine) as connection:
+        read = node_called(connection, "/data/landing/payments")
+        answer = lineage_of(connection, Question(read, View(NOW), Direction.DOWNSTREAM))
+    assert [node["name"] for node in answer["nodes"] if node["type"] == "dataset"] == ["/data/landing/payments"]
+
+
+@pytest.mark.parametrize("name", recordings.names())
+def test_nothing_runs_below_an_application_that_has_ended(engine: Engine, name: str) -> None:
+    store(engine, recordings.events_of(name))
+
+    ended = """SELECT count(*) FROM runs JOIN run_parents ON run_parents.run_id = runs.id
+                 JOIN runs app ON app.id = run_parents.parent_run_id JOIN run_ends ON run_ends.run_id = runs.id
+                WHERE app.ended_at IS NOT NULL AND run_ends.ended_at IS NULL"""
+    assert rows(engine, ended) == [(0,)]
+    assert live(engine).keys() <= ({"mirror_orders"} if name == "killed_stream" else set())
+
+
+@pytest.mark.parametrize("name", ["two_queries", "killed_stream", "available_now", "failing_stream", "fan_out"])
+def test_a_query_is_found_by_its_name_with_its_batches(engine: Engine, name: str) -> None:
+    store(engine, recordings.events_of(name))
+
+    for query in recordings.truth_of(name)["queries"]:
+        found = detail(engine, query["name"] or "router.copied")["query"]
+        assert (found["newestBatch"], found["batches"]) == (query["newest_batch"], query["batches"])
+        assert found["queryId"] == query["id"]
+    with reader(engine) as connection:
+        listed = [one["name"] for one in jobs_page(connection, Filter(), NOW, 100, None)["items"]]
+    assert [one for one in listed if one.startswith("streaming_query.")] == []
+
+
+def detail(engine: Engine, name: str) -> dict[str, Any]:
+    with reader(engine) as connection:
+        return job_detail(connection, node_called(connection, name), NOW)

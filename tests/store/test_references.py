@@ -1,0 +1,344 @@
+"""Events packed against earlier ones are read back as they came, whatever is expired, archived, forgotten or damaged meanwhile."""
+
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pyarrow import dataset as arrow
+from sqlalchemy import Engine, text
+
+from strandline.core.access.granted import EVERYTHING
+from strandline.core.openlineage.facets import content_hash
+from strandline.core.openlineage.times import micros_of
+from strandline.errors import DamagedError
+from strandline.history.archive import archive
+from strandline.store.catalog.received import events_page
+from strandline.store.forgetting.forget import Asked, Subject, forget
+from strandline.store.ingest.bodies import replace_bodies
+from strandline.store.ingest.forget import forget_secret
+from strandline.store.ingest.raw_events import events_of
+from strandline.store.ingest.retention import expire, keep_writers_out
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.ingest.transactions import Batches
+from strandline.store.sql.references import LARGEST, Body, References
+from worlds.builders import Json, dataset, encode, event, rows
+from worlds.stored_rows import stored_rows
+
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+WORD = "mellon-speak-friend"
+DAY = timedelta(days=1)
+STEPS = 30
+
+
+@cache
+def fields_of(job: str) -> list[Json]:
+    chance = random.Random(job)
+    return [{"name": f"{job}_column_{number}", "type": chance.choice("abcdef") * 9} for number in range(60)]
+
+
+def wide(run: int, job: str, kind: str = "COMPLETE", note: str = "") -> Json:
+    """An event of some kilobytes, most of which every run of its job repeats."""
+    table = dataset(f"bank.{job}", schema={"fields": fields_of(job)})
+    return event(kind, run, job, run, inputs=[table], outputs=[table], facets={"custom": {"note": note}})
+
+
+class World:
+    """A store, two writers, and what should be in the store."""
+
+    def __init__(self, engine: Engine, seed: int, folder: Path) -> None:
+        self.engine, self.folder = engine, folder
+        self.chance = random.Random(seed)
+        self.writers = [Caches(), Caches()]
+        self.stored: dict[bytes, tuple[datetime, bytes]] = {}
+        self.archived: dict[bytes, bytes] = {}
+        self.now, self.run = BEGIN, 0
+        self.shares: list[float] = []  # of the events that are packed against an earlier one, after each step
+
+    def step(self) -> None:
+        """Something happens; ingest most of the time."""
+        steps = [self.ingest] * 8 + [self.roll_back, self.restart, self.expire, self.forget, self.archive, self.replace]
+        self.now += self.chance.choice((timedelta(0), timedelta(hours=5), DAY, 11 * DAY))
+        self.chance.choice(steps)()
+
+    def records(self) -> list[Record]:
+        """Events of few jobs, some late, some with a secret that no rule knows, one with little in common with any."""
+        found = []
+        for _ in range(self.chance.randrange(1, 25)):
+            self.run += 1
+            note = self.chance.choice(("", "", f"say {WORD}", self.chance.randbytes(2000).hex()))
+            one = wide(self.run, f"job{self.chance.randrange(4)}", self.chance.choice(("START", "COMPLETE")), note)
+            late = self.chance.choice((timedelta(0), timedelta(0), 3 * DAY, 40 * DAY))
+            found.append(Record(encode(one), max(BEGIN, self.now - late)))
+        return found
+
+    def ingest(self) -> None:
+        records, caches = self.records(), self.chance.choice(self.writers)
+        with self.engine.begin() as connection:
+            take(connection, records, caches)
+        caches.commit()
+        self.stored |= {content_hash(one.value): (one.received_at, one.value) for one in records}
+
+    def roll_back(self) -> None:
+        caches = self.chance.choice(self.writers)
+        with self.engine.connect() as connection:
+            take(connection, self.records(), caches)
+            connection.rollback()
+        caches.discard()
+
+    def restart(self) -> None:
+        self.writers[self.chance.randrange(2)] = Caches()
+
+    def expire(self) -> None:
+        before = BEGIN + (self.now - BEGIN).days * DAY - self.chance.choice((1, 5, 31)) * DAY
+        with self.engine.begin() as connection:
+            expire(connection, before)
+        self.stored = {key: one for key, one in self.stored.items() if one[0] >= before}
+
+    def forget(self) -> None:
+        forget_secret(self.engine, WORD, execute=True)
+        gone = WORD.encode()
+        self.stored = {key: (at, body.replace(gone, b"[redacted]")) for key, (at, body) in self.stored.items()}
+
+    def archive(self) -> None:
+        before = self.now - self.chance.choice((0, 5)) * DAY
+        archive(self.engine, str(self.folder), before, {}, most=40)
+        leaving = {key: body for key, (at, body) in self.stored.items() if at < before}
+        self.archived |= leaving
+        self.stored = {key: one for key, one in self.stored.items() if key not in leaving}
+
+    def replace(self) -> None:
+        keys = self.chance.sample(sorted(self.stored), min(len(self.stored), 5))
+        bodies: dict[tuple[int, bytes], bytes | None] = {}
+        for key in keys:
+            at, body = self.stored.pop(key)
+            other = self.chance.choice((None, body.replace(b"tests", b"others")))
+            bodies[micros_of(at), key] = other
+            if other is not None:
+                self.stored[key] = (at, other)
+        with self.engine.begin() as connection:
+            keep_writers_out(connection)
+            replace_bodies(connection, bodies)
+
+    def check(self) -> None:
+        """The store holds these events and no others, each packed with what goes no earlier than it."""
+        with self.engine.connect() as connection:
+            found = {one.hash: one.body for one in events_of(connection)}
+            packed = text("SELECT received_at, until FROM raw_events JOIN dictionaries ON id = dictionary_id")
+            spans = [tuple(row) for row in connection.execute(packed) if row.until is not None]
+        assert found == {key: body for key, (_, body) in self.stored.items()}
+        assert not [at for at, until in spans if at >= until]
+        self.shares += [len(spans) / len(found)] if found else []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_sequence_leaves_the_events_that_an_oracle_names(engine: Engine, seed: int, tmp_path: Path) -> None:
+    world = World(engine, seed, tmp_path / "archive")
+    world.ingest()
+    for _ in range(STEPS):
+        world.step()
+        world.check()
+
+    assert max(world.shares) > 0.5
+    if world.archived:
+        table = arrow.dataset(str(tmp_path / "archive"), partitioning="hive").to_table()
+        written = dict(zip(table["hash"].to_pylist(), table["body"].to_pylist(), strict=True))
+        assert written == world.archived
+    world.now += 100 * DAY
+    with engine.begin() as connection:
+        expire(connection, world.now)
+    assert rows(engine, "SELECT count(*) FROM raw_events") == [(0,)]
+    assert rows(engine, "SELECT count(*) FROM dictionaries WHERE key IS NOT NULL") == [(0,)]
+
+
+def ingest(engine: Engine, events: list[Json], caches: Caches | None = None, at: datetime = BEGIN) -> Caches:
+    caches = caches or Caches()
+    for one in events:
+        with engine.begin() as connection:
+            take(connection, [Record(encode(one), at)], caches)
+        caches.commit()
+    return caches
+
+
+def test_what_runs_of_a_job_repeat_is_stored_once(engine: Engine) -> None:
+    ingest(engine, [wide(number, "etl") for number in range(30)])
+
+    sizes = [len(bytes(body)) for (body,) in rows(engine, "SELECT body FROM raw_events")]
+    assert len(rows(engine, "SELECT id FROM dictionaries")) == 1
+    assert sorted(sizes)[-2] < max(sizes) / 5  # but for the first, which was packed alone
+
+
+def test_a_job_that_ran_once_leaves_no_reference(engine: Engine) -> None:
+    ingest(engine, [wide(number, f"job{number}") for number in range(5)])
+
+    assert rows(engine, "SELECT id FROM dictionaries") == []
+
+
+def test_a_writer_that_starts_goes_on_with_what_another_has_stored(engine: Engine) -> None:
+    ingest(engine, [wide(number, "etl") for number in range(3)])
+    ingest(engine, [wide(number, "etl") for number in range(3, 6)])
+
+    assert len(rows(engine, "SELECT id FROM dictionaries")) == 1
+    used = "SELECT count(*) FROM raw_events JOIN dictionaries ON dictionaries.id = dictionary_id"
+    assert rows(engine, used) == [(5,)]
+
+
+def damage(engine: Engine, how: str) -> None:
+    """Turn over a byte of the reference of job1, or take it away."""
+    with engine.begin() as connection:
+        key = connection.scalar(text("SELECT min(id) FROM dictionaries"))
+        body = bytearray(connection.scalar(text("SELECT body FROM dictionaries WHERE id = :id"), {"id": key}))
+        body[len(body) // 2] ^= 1
+        change = "DELETE FROM dictionaries" if how == "missing" else "UPDATE dictionaries SET body = :body"
+        values = {"id": key} if how == "missing" else {"id": key, "body": bytes(body)}
+        connection.execute(text(f"{change} WHERE id = :id"), values)
+
+
+@pytest.mark.parametrize("how", ["damaged", "missing"])
+def test_a_damaged_reference_costs_what_needs_it_and_is_named(engine: Engine, how: str, tmp_path: Path) -> None:
+    events = [wide(number, f"job{number % 2}") for number in range(8)]
+    ingest(engine, events)
+    damage(engine, how)
+    ingest(engine, [wide(number, f"job{number % 2}") for number in range(8, 14)])
+
+    with engine.connect() as connection:
+        page, _ = events_page(connection, 100, None, None, EVERYTHING)
+    problems = [one.problem for one in page if one.problem]
+    assert len(page) == 14
+    assert len(problems) == 3
+    assert all(how in one and "cannot be read" in one for one in problems)
+    assert len({one.body for one in page if not one.problem}) == 11
+    with pytest.raises(DamagedError, match=how):
+        forget_secret(engine, WORD, execute=True)
+    assert archive(engine, str(tmp_path / "archive"), BEGIN + DAY, {}).events == 11
+    assert rows(engine, "SELECT count(*) FROM raw_events") == [(3,)]
+
+
+def test_a_secret_goes_from_a_reference_and_what_needs_it_stays_small(engine: Engine) -> None:
+    ingest(engine, [wide(number, "etl", note=f"say {WORD}") for number in range(20)])
+
+    counted = forget_secret(engine, WORD, execute=False)
+    assert forget_secret(engine, WORD, execute=True) == counted
+
+    assert counted["dictionaries"] == 1
+    assert counted["raw_events"] == 20
+    with engine.connect() as connection:
+        assert not [one for one in events_of(connection) if WORD.encode() in one.body]
+    sizes = sorted(len(bytes(body)) for (body,) in rows(engine, "SELECT body FROM raw_events"))
+    assert sizes[-2] < sizes[-1] / 5
+    assert forget_secret(engine, WORD, execute=True) == {}
+
+
+def test_a_writer_makes_no_use_of_a_reference_that_retention_took(engine: Engine) -> None:
+    caches = ingest(engine, [wide(number, "etl") for number in range(4)])
+    with engine.begin() as connection:
+        expire(connection, BEGIN + 90 * DAY)
+    ingest(engine, [wide(number, "etl") for number in range(4, 8)], caches)
+
+    with engine.connect() as connection:
+        assert [json.loads(one.body)["job"]["name"] for one in events_of(connection)] == ["etl"] * 4
+
+
+def test_a_reference_stays_for_its_days_and_nobody_looks_for_what_needs_it(engine: Engine) -> None:
+    ingest(engine, [wide(number, f"job{number % 3}") for number in range(9)])
+    ingest(engine, [wide(9, "other")], at=BEGIN + 10 * DAY)
+    with engine.begin() as connection:
+        gone = expire(connection, BEGIN + 5 * DAY).rows
+
+    assert (gone["dictionaries"], rows(engine, "SELECT count(*) FROM raw_events")) == (0, [(1,)])
+    with engine.begin() as connection:
+        assert expire(connection, BEGIN + 30 * DAY).rows["dictionaries"] == 3
+
+
+@pytest.mark.postgres
+def test_two_writers_and_retention_meet_in_one_database(postgres_engine: Engine) -> None:
+    def write(place: int) -> None:
+        batches = Batches(postgres_engine)
+        for number in range(25):
+            one = [wide(1000 * place + 10 * number + n, f"job{n % 3}") for n in range(6)]
+            batches.write([Record(encode(event), BEGIN + number * DAY) for event in one])
+
+    def clean() -> None:
+        for days in range(0, 25, 5):
+            with postgres_engine.begin() as connection:
+                expire(connection, BEGIN + days * DAY - 40 * DAY)
+
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(write, 0), pool.submit(write, 1), pool.submit(clean)]:
+            done.result()
+
+    with postgres_engine.connect() as connection:
+        bodies = {one.body for one in events_of(connection)}
+    assert bodies == {
+        encode(wide(1000 * place + 10 * number + n, f"job{n % 3}"))
+        for place in (0, 1)
+        for number in range(25)
+        for n in range(6)
+    }
+
+
+def alone(body: bytes) -> tuple[int, bytes]:
+    return 0, body
+
+
+def test_references_take_no_more_memory_than_they_may(sqlite_engine: Engine) -> None:
+    references, most = References(1 << 20, 1 << 20), 2 << 20
+    sizes = []
+    with sqlite_engine.begin() as connection:
+        for turn in range(3):
+            for key in range(100):
+                content = encode(wide(100 * turn + key, f"job{key}"))
+                body = Body(key, content_hash(content), micros_of(BEGIN), content)
+                references.look_up(connection, [body])
+                references.pack(body, alone)
+                references.store(connection)
+                references.commit()
+                sizes.append(references.size)
+
+    assert most / 4 < max(sizes) <= most
+    assert len(rows(sqlite_engine, "SELECT id FROM dictionaries")) == 100  # what left the memory was found again
+
+
+def test_bodies_that_resemble_nothing_take_no_more_than_alone() -> None:
+    chance, references = random.Random(1), References()
+    packed = []
+    for number in range(300):
+        body = Body(7, number.to_bytes(16), micros_of(BEGIN), chance.randbytes(3000))
+        packed.append(references.pack(body, alone))
+
+    made = {id_ for id_, _ in packed if id_}
+    assert sum(len(frame) for _, frame in packed) <= 300 * 3000
+    assert len(made) < 10
+
+
+@pytest.mark.parametrize("size", [LARGEST, LARGEST + 1])
+def test_the_largest_bodies_are_read_back(engine: Engine, size: int) -> None:
+    note = random.Random(size).randbytes(50_000).hex()
+    events = [encode(wide(number, "etl", note=note)) for number in range(3)]
+    events = [one.replace(note.encode(), note.encode().ljust(size - len(one) + len(note), b"x")) for one in events]
+    ingest(engine, [json.loads(one) for one in events])
+
+    with engine.connect() as connection:
+        assert {one.body for one in events_of(connection)} == set(events)
+    assert {len(one) for one in events} == {size}
+    assert len(rows(engine, "SELECT id FROM dictionaries")) == (1 if size == LARGEST else 0)
+
+
+def test_a_forgotten_name_goes_from_a_reference_whose_event_has_left(engine: Engine) -> None:
+    hushed = wide(1, "etl")
+    hushed["outputs"] = [*hushed["outputs"], dataset("bank.hush")]
+    ingest(engine, [wide(0, "etl"), hushed, *(wide(number, "etl") for number in range(2, 6))])
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM raw_events WHERE hash IN (SELECT source FROM dictionaries)"))
+    before = [table for table, shown in stored_rows(engine) if "hush" in shown and table.startswith("dictionaries")]
+
+    forget(engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(BEGIN, "tests"), execute=True)
+
+    assert len(before) == 1
+    assert [table for table, shown in stored_rows(engine) if "hush" in shown] == []
+    with engine.connect() as connection:
+        assert {one.body for one in events_of(connection)} == {encode(wide(run, "etl")) for run in (0, 2, 3, 4, 5)}
+    assert len(rows(engine, "SELECT id FROM dictionaries")) == 1

@@ -1,0 +1,276 @@
+"""What is old goes, by age and as a whole day where the database can; what people still ask for stays."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+from sqlalchemy import Engine
+
+from strandline.core.openlineage.facets import DATASET
+from strandline.core.openlineage.names import id_of
+from strandline.core.openlineage.times import micros_of
+from strandline.runtime.expiring import expire_old
+from strandline.store.ingest.retention import expire, keep_writers_out
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.ingest.to_templates import to_rows
+from strandline.store.lineage.facets import merged_facets
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.sql.shared_settings import agree
+from worlds.builders import (
+    Json,
+    batch,
+    dataset,
+    encode,
+    event,
+    history,
+    live,
+    rows,
+    run_id,
+    snapshot,
+    store,
+    until_waiting,
+)
+from worlds.scenarios.taking import arrows, reader
+
+pytestmark = pytest.mark.usefixtures("kept_as")
+NOW = datetime.now(UTC)
+A, B = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))
+
+
+@pytest.fixture(params=[True, False], ids=["templates", "rows"])
+def kept_as(request: pytest.FixtureRequest) -> None:
+    """What runs read and wrote is kept in either way."""
+    if not request.param and "engine" in request.fixturenames:
+        to_rows(request.getfixturevalue("engine"))
+
+
+def day(days: float, *events: Json) -> list[Json]:
+    """The events as of so many days ago."""
+    at = (NOW - timedelta(days=days)).isoformat()
+    return [{**one, "eventTime": at} for one in events]
+
+
+def store_ago(engine: Engine, days: float, *events: Json) -> None:
+    store(engine, day(days, *events), received_at=NOW - timedelta(days=days))
+
+
+def know_the_newest_alone(engine: Engine) -> None:
+    with engine.begin() as connection:
+        agree(connection, "known_runs", "0")
+
+
+def finished(run: int, job: str = "etl") -> tuple[Json, Json]:
+    return event("START", run, job, inputs=[A]), event("COMPLETE", run, job, outputs=[B])
+
+
+STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
+
+
+def parent(run: int, job: str = "app") -> Json:
+    return {"parent": {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}}
+
+
+def lineage(engine: Engine, table: str) -> Json:
+    with reader(engine) as connection:
+        return lineage_of(connection, Question(node_called(connection, table), View(micros_of(NOW))))
+
+
+def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine) -> None:
+    know_the_newest_alone(engine)
+    store_ago(
+        engine, 30, *finished(1), *finished(9, "yearly"), batch(1, 5, inputs=[A]), event("START", 6, "dag", inputs=[A])
+    )
+    store_ago(engine, 20, *finished(2))
+    store_ago(engine, 1, *finished(3))
+    store_ago(engine, 0, batch(2, 5, inputs=[A]), event("RUNNING", 6, "dag"))
+
+    gone = expire_old(engine, 10, NOW)
+
+    assert gone is not None
+    days = [f"raw_events_{NOW - timedelta(days=ago):%Y%m%d}" for ago in (30, 20)]
+    assert gone.partitions == (tuple(days) if engine.dialect.name == "postgresql" else ())
+    assert rows(engine, "SELECT count(*) FROM raw_events") == [(4,)]
+    assert rows(engine, "SELECT count(*) FROM event_keys") == [(4,)]
+    runs = "SELECT name, count(*) FROM runs JOIN jobs ON jobs.id = runs.job_id GROUP BY name"
+    assert rows(engine, runs) == [("dag", 1), ("etl", 1), ("stream", 1), ("yearly", 1)]
+    assert live(engine)["dag"] == ["< bank.a"]
+    assert rows(engine, "SELECT count(*) FROM snapshot_uses") == [(3,)]  # of the last day
+    assert rows(engine, "SELECT barrier FROM job_barriers") == [(2,)]
+
+
+def test_of_a_run_that_goes_no_facet_stays_be_it_bad(engine: Engine) -> None:
+    know_the_newest_alone(engine)
+    bad = dataset("bank.a", own={"inputStatistics": 5, "schema": 5})
+    store_ago(engine, 30, event("START", 1, inputs=[bad], facets={"nominalTime": 5}), event("COMPLETE", 1, seconds=1))
+    store_ago(engine, 1, event("COMPLETE", 2, inputs=[A]))
+
+    assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(3,)]
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT count(*) FROM runs") == [(1,)]
+    assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(0,)]
+
+
+def test_what_a_run_that_stays_belongs_to_stays(engine: Engine) -> None:
+    told = day(30, event("COMPLETE", 1, "dag"), event("COMPLETE", 2, "app", facets=parent(1, "dag")))
+    of_app = parent(2, "app")
+    told += day(29, event("COMPLETE", 3, "app.q", facets=of_app, job_facets=STREAMING, inputs=[A], outputs=[B]))
+    store(engine, told, received_at=NOW - timedelta(days=29))
+    expire_old(engine, 10, NOW)
+
+    assert sorted(row[:4] for row in history(engine)) == [("app", "<", "a", "COMPLETE"), ("app", ">", "b", "COMPLETE")]
+    assert arrows(lineage(engine, "bank.b")) == [
+        "job:tests:app -> dataset:hive://lake:bank.b",
+        "dataset:hive://lake:bank.a -> job:tests:app",
+    ]
+
+
+def test_what_was_only_named_as_a_parent_goes_with_what_named_it(engine: Engine) -> None:
+    know_the_newest_alone(engine)
+    store_ago(engine, 30, event("COMPLETE", 1, facets=parent(2), inputs=[A]))
+    store_ago(engine, 20, event("COMPLETE", 3, facets=parent(4), inputs=[A]))
+
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT run_id FROM runs") == [(run_id(3),), (run_id(4),)]
+
+
+def test_lineage_of_what_lost_its_application_long_ago_is_still_told(engine: Engine) -> None:
+    store(engine, [event("COMPLETE", 3, "q", facets=parent(2), job_facets=STREAMING, inputs=[A], outputs=[B])])
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM runs WHERE newest_at IS NULL")
+
+    assert len(lineage(engine, "bank.b")["edges"]) == 2
+
+
+def test_the_run_that_made_a_table_stays_while_newer_ones_fail_to_make_it(engine: Engine) -> None:
+    made = dataset("bank.t", lifecycleStateChange={"lifecycleStateChange": "CREATE"})
+    for days, run, kind in ((40, 1, "COMPLETE"), (30, 2, "COMPLETE"), (20, 3, "FAIL"), (15, 4, "FAIL")):
+        store_ago(engine, days, event(kind, run, inputs=[A], outputs=[made]))
+    with engine.begin() as connection:
+        agree(connection, "known_runs", "2")
+
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT run_id FROM runs") == [(run_id(2),), (run_id(3),), (run_id(4),)]
+    assert len(lineage(engine, "bank.t")["edges"]) == 2
+
+
+def shown(engine: Engine, table: str) -> Json:
+    """The graph around a table without the count of what is older than known: that goes."""
+    return {key: value for key, value in lineage(engine, table).items() if key != "hidden"}
+
+
+def test_what_is_known_is_the_same_before_and_after_the_rest_went(engine: Engine) -> None:
+    """A table that was read once, long ago, does not come back when the runs since then go."""
+    gone = dataset("bank.gone")
+    store_ago(engine, 100, event("COMPLETE", 100, inputs=[gone], outputs=[B]))
+    for days in range(15, 40):
+        store_ago(engine, days, *finished(days), event("COMPLETE", 200 + days, "app.q", facets=parent(300 + days)))
+    before = [shown(engine, table) for table in ("bank.a", "bank.b", "bank.gone")]
+
+    expire_old(engine, 10, NOW)
+
+    assert [shown(engine, table) for table in ("bank.a", "bank.b", "bank.gone")] == before
+    assert rows(engine, "SELECT count(*) FROM run_relations") == [(2 * 11,)]
+    assert len(before[1]["edges"]) == 2
+
+
+@pytest.mark.postgres
+def test_two_servers_that_expire_at_once_do_not_wait_for_each_other(postgres_engine: Engine) -> None:
+    store_ago(postgres_engine, 30, *finished(1))
+
+    with ThreadPoolExecutor(1) as pool, postgres_engine.begin() as connection:
+        keep_writers_out(connection)
+        other = pool.submit(expire_old, postgres_engine, 10, NOW)
+        until_waiting(postgres_engine, other)
+        expire(connection, NOW - timedelta(days=10))
+        connection.commit()
+
+        assert other.result() is None
+
+
+def test_nothing_is_dropped_for_less_than_a_day(engine: Engine) -> None:
+    store_ago(engine, 10.5, *finished(1))
+
+    assert expire_old(engine, 10, NOW) is None
+    assert expire_old(engine, 9, NOW) is not None
+    assert expire_old(engine, 9, NOW) is None
+
+
+def test_what_is_old_goes_also_where_no_event_is_left(engine: Engine) -> None:
+    know_the_newest_alone(engine)
+    store_ago(engine, 30, *finished(1), *finished(2))
+    assert expire_old(engine, 31, NOW) is None
+    store(engine, [b"no event"], received_at=NOW - timedelta(days=29))
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM raw_events")
+
+    assert expire_old(engine, 31, NOW) is None
+    gone = expire_old(engine, 10, NOW + timedelta(days=1))
+
+    assert gone is not None
+    assert (gone.rows["dead_letters"], gone.rows["runs"]) == (1, 1)
+    assert expire_old(engine, 10, NOW + timedelta(days=1)) is None
+
+
+def test_the_key_of_an_event_goes_with_the_event_and_not_before(engine: Engine) -> None:
+    cutoff = datetime(2026, 1, 10, 12, tzinfo=UTC)
+    for run, hours in enumerate((100, 50, 6, 1, -1), 1):  # PostgreSQL keeps the whole of the last day
+        store(engine, [event("COMPLETE", run)], received_at=cutoff - timedelta(hours=hours))
+
+    with engine.begin() as connection:
+        expire(connection, cutoff)
+
+    keys, events = rows(engine, "SELECT hash FROM event_keys"), rows(engine, "SELECT hash FROM raw_events")
+    assert sorted(keys) == sorted(events)
+    assert len(events) == (3 if engine.dialect.name == "postgresql" else 1)
+
+
+def test_content_that_is_gone_is_stored_again_by_writers_who_knew_it(engine: Engine) -> None:
+    large = {"fields": [{"name": f"column_{n}", "type": "bigint"} for n in range(100)]}
+    caches = Caches()
+
+    def take_ago(days: int) -> None:
+        told = day(days, event("COMPLETE", days, f"job{days}", inputs=[dataset("bank.a", schema=large)]))
+        with engine.begin() as connection:
+            take(connection, [Record(encode(one), NOW - timedelta(days=days)) for one in told], caches)
+        caches.commit()
+
+    take_ago(30)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM facets")  # nobody has it any more
+    expire_old(engine, 10, NOW)
+    assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(0,)]
+
+    take_ago(1)
+
+    assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(1,)]
+
+
+def test_an_event_that_comes_again_after_it_expired_brings_nothing_to_life(engine: Engine) -> None:
+    store_ago(engine, 30, *finished(1), *finished(2))
+    expire_old(engine, 10, NOW)
+
+    store(engine, day(30, finished(1)[0]), received_at=NOW - timedelta(days=30))
+
+    assert live(engine) == {}
+
+
+def test_what_is_quarantined_is_still_shown_once_older_things_went(engine: Engine) -> None:
+    """Large bodies are stored once, beside the facets that have them: also those that are bad."""
+    large = {"fields": "x" * 5000}
+    store_ago(engine, 30, *finished(1))
+    store_ago(engine, 1, event("COMPLETE", 2, inputs=[dataset("bank.bad", schema=large)]))
+    bodies = rows(engine, "SELECT hash FROM facet_bodies")
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT hash FROM facet_bodies") == bodies
+    assert len(bodies) == 1
+    with reader(engine) as connection:
+        shown = merged_facets(connection, DATASET, [id_of("dataset", "hive://lake", "bank.bad")])
+    assert json.loads(orjson.dumps(shown)) == {"schema": large}

@@ -1,0 +1,294 @@
+"""The search against a slow and obvious one over the events: any text, any order of events, joined pages, keys, forgotten names."""
+
+import random
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, func, select
+
+from strandline.core.access.granted import Access
+from strandline.errors import OverloadError
+from strandline.store.catalog.search import search_page
+from strandline.store.forgetting.forget import Asked, Subject, forget
+from strandline.store.ingest.forget import forget_secret
+from strandline.store.ingest.name_patterns import apply_alias
+from strandline.store.ingest.retention import keep_writers_out
+from strandline.store.ingest.take import Record
+from strandline.store.ingest.transactions import Batches
+from strandline.store.marquez.annotations import TAG, Author, Note, annotate
+from strandline.store.schema.tables import datasets, jobs, search_pages
+from strandline.store.search import upkeep
+from strandline.store.search.pages import fold
+from strandline.store.sql.compression import expand
+from strandline.store.sql.engine import reading
+from strandline.store.sql.narrowed import narrowed
+from strandline.store.sql.pages import decode_cursor
+from worlds.builders import NOON, Json, dataset, encode, event, run_id, store, symlink
+
+LETTERS = "abAB_%.\\*'\" -/:é́ÉßẞİıΣςσЖж漢💧\n"
+Found = tuple[str, str, str | None]
+
+
+def searched(engine: Engine, text: str, limit: int = 7) -> list[Found]:
+    """All that a search finds, page by page: (id, where, text)."""
+    found: list[Found] = []
+    after: Any = None
+    with reading(engine).connect() as connection:
+        while True:
+            page = search_page(connection, text, limit, after)
+            assert len(page["items"]) <= limit
+            found += [(one["id"], one["matched"], one["text"]) for one in page["items"]]
+            if page["nextCursor"] is None:
+                return found
+            after = decode_cursor(page["nextCursor"], (int, str, str, str))
+
+
+def ids(found: Iterable[Found], where: str = "name") -> list[str]:
+    return [id_ for id_, matched, _ in found if matched == where]
+
+
+class Scan:
+    """What a search should find: every name, tag, column and line of SQL, one after the other."""
+
+    def __init__(self, history: Iterable[Json], engine: Engine) -> None:
+        self.columns: dict[tuple[str, str], list[str]] = {}
+        self.tags: dict[tuple[str, str, str], list[str]] = {}
+        self.sql: dict[tuple[str, str], list[str]] = {}
+        for one in sorted(history, key=lambda one: str(one["eventTime"])):
+            job = one["job"]
+            if "sql" in job["facets"]:
+                self.sql[job["namespace"], job["name"]] = job["facets"]["sql"]["query"].splitlines()
+            for output in one["outputs"]:
+                place = output["namespace"], output["name"]
+                if "schema" in output["facets"]:
+                    self.columns[place] = [field["name"] for field in output["facets"]["schema"]["fields"]]
+                if "tags" in output["facets"]:
+                    self.tags["dataset", *place] = [f"{tag['key']}=1" for tag in output["facets"]["tags"]["tags"]]
+        with engine.connect() as connection:
+            rows = connection.execute(select(datasets)).all()
+            called = [("job", one.namespace, one.name, [one.name]) for one in connection.execute(select(jobs))]
+        self.names = called
+        for row in rows:
+            if row.id == row.canonical_id:
+                group = [one for one in rows if one.canonical_id == row.id]
+                own = [
+                    text for one in group for text in (one.name, f"{one.catalog}.{one.database_name}.{one.table_name}")
+                ]
+                self.names.append(("dataset", row.namespace, row.name, own))
+        self.groups: dict[tuple[str, str], int] = {(row.namespace, row.name): row.canonical_id for row in rows}
+
+    def found(self, text: str) -> tuple[list[str], set[str], set[str], set[str]]:
+        """By name in their order, by tag, by column, by SQL."""
+        word = fold(text)
+        by_name = sorted(
+            (len(fold(name)), kind, namespace, fold(name), name)
+            for kind, namespace, name, own in self.names
+            if any(word in fold(one) for one in own)
+        )
+        names = [f"{kind}:{namespace}:{name}" for _, kind, namespace, _, name in by_name]
+        tags, columns, sql = (set(self._of(word, texts, names)) for texts in (self._tags(), self._columns(), self.sql))
+        return names, tags, columns - tags, sql
+
+    def _tags(self) -> dict[tuple[str, str], list[str]]:
+        return {(namespace, name): own for (_, namespace, name), own in self.tags.items()}
+
+    def _columns(self) -> dict[tuple[str, str], list[str]]:
+        return self.columns
+
+    def _of(self, word: str, texts: dict[tuple[str, str], list[str]], names: list[str]) -> Iterator[str]:
+        kind = "job" if texts is self.sql else "dataset"
+        for (namespace, name), own in texts.items():
+            id_ = f"{kind}:{namespace}:{self._canonical(namespace, name) if kind == 'dataset' else name}"
+            if id_ not in names and any(word in fold(one) for one in own):
+                yield id_
+
+    def _canonical(self, namespace: str, name: str) -> str:
+        group = self.groups[namespace, name]
+        return next(
+            of for (_, of), id_ in self.groups.items() if id_ == group and f"dataset:{namespace}:{of}" in self._ids
+        )
+
+    @property
+    def _ids(self) -> set[str]:
+        return {f"{kind}:{namespace}:{name}" for kind, namespace, name, _ in self.names}
+
+
+def words(chance: random.Random, most: int = 8) -> str:
+    return "".join(chance.choices(LETTERS, k=chance.randint(1, most)))
+
+
+def history_of(chance: random.Random) -> list[Json]:
+    """Runs of jobs with odd names, whose tables get other columns and tags, whose SQL changes, some with two names."""
+    tables = [f"db.{words(chance)}{number}" for number in range(12)]
+    events = []
+    for run in range(60):
+        name = chance.choice(tables)
+        facets: Json = {"schema": {"fields": [{"name": words(chance)} for _ in range(chance.randint(1, 4))]}}
+        if chance.random() < 0.3:
+            facets["tags"] = {"tags": [{"key": words(chance), "value": "1"}]}
+        if chance.random() < 0.2:
+            facets["symlinks"] = symlink(f"lake.{name}")
+        job_facets = (
+            {"sql": {"query": f"SELECT {words(chance)}\nFROM {words(chance)}"}} if chance.random() < 0.5 else {}
+        )
+        job = f"j{chance.randint(0, 9)}{LETTERS[:9]}"
+        events.append(event("COMPLETE", run, job, run, outputs=[dataset(name, **facets)], job_facets=job_facets))
+    return events
+
+
+def check(engine: Engine, history: list[Json], chance: random.Random) -> None:
+    scan = Scan(history, engine)
+    taken = [name for *_, own in scan.names for name in own] + [one for own in scan.columns.values() for one in own]
+    asked = ["a", "_", "%", "db", "B_", "j1", "no such text", *(words(chance, 3) for _ in range(10))]
+    for _ in range(25):
+        text = chance.choice(taken)
+        start = chance.randrange(len(text))
+        asked.append(chance.choice((str.upper, str.lower, str))(text[start : start + chance.randint(1, 6)]))
+    for text in asked:
+        found = searched(engine, text, chance.choice((1, 3, 50)))
+        names, tags, columns, sql = scan.found(text)
+        assert ids(found) == names, text
+        assert [set(ids(found, where)) for where in ("tag", "column", "sql")] == [tags, columns, sql], text
+        assert len(found) == len({id_ for id_, _, _ in found}), text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_finds_what_a_scan_finds(engine: Engine, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    history = history_of(chance)
+    arriving = chance.sample(history, len(history))
+    store(engine, arriving, NOON, size=7)
+    check(engine, history, chance)
+
+    monkeypatch.setattr(upkeep, "MOST_SMALL", 1)
+    with engine.begin() as connection:
+        keep_writers_out(connection)
+        before = connection.scalar(select(func.count()).select_from(search_pages))
+        upkeep.join_small_pages(connection)
+        after = connection.scalar(select(func.count()).select_from(search_pages))
+    assert (after or 0) < (before or 0)
+    check(engine, history, chance)
+
+
+def test_the_index_of_a_store_that_had_none_is_made_page_by_page(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(9)
+    history = history_of(chance)
+    store(engine, history, NOON)
+    with engine.begin() as connection:
+        upkeep.begin_anew(connection)
+    with pytest.raises(OverloadError, match="index of the search is being made"):
+        searched(engine, "db")
+
+    monkeypatch.setattr(upkeep, "AT_ONCE", 5)
+    assert not upkeep._fill_some(engine)
+    store(engine, [event("COMPLETE", 99, "while it is made", 99)], NOON)
+    upkeep.fill_index(engine)
+
+    check(engine, [*history, event("COMPLETE", 99, "while it is made", 99)], chance)
+
+
+def test_a_column_that_went_and_came_back_is_found(engine: Engine) -> None:
+    """Another writer's batch lies between two of this one, and pages are joined meanwhile."""
+    one, other = Batches(engine), Batches(engine)
+
+    def write(batches: Batches, number: int, column: str) -> None:
+        output = dataset("bank.t", schema={"fields": [{"name": column}]})
+        batches.write([Record(encode(event("COMPLETE", number, "etl", number, outputs=[output])), NOON)])
+
+    write(one, 1, "first")
+    write(other, 2, "second")
+    with engine.begin() as connection:
+        upkeep.join_small_pages(connection)
+    write(one, 3, "first")
+
+    assert ids(searched(engine, "FIRST"), "column") == ["dataset:hive://lake:bank.t"]
+    assert searched(engine, "second") == []
+
+
+def test_many_batches_leave_few_pages(engine: Engine) -> None:
+    batches = Batches(engine)
+    for number in range(150):
+        batches.write([Record(encode(event("COMPLETE", number, f"job{number}", number)), NOON)])
+
+    with engine.connect() as connection:
+        count = connection.scalar(select(func.count()).select_from(search_pages))
+    assert (count or 0) < 100
+    assert len(searched(engine, "job", 1000)) == 150
+
+
+def test_names_that_are_joined_by_hand_are_found_under_one(engine: Engine) -> None:
+    store(engine, [event("COMPLETE", 1, outputs=[dataset("bank.old"), dataset("bank.new_name")])], NOON)
+    with engine.begin() as connection:
+        apply_alias(connection, ("hive://lake", "bank.old"), ("hive://lake", "bank.new_name"))
+
+    assert len(ids(searched(engine, "bank."))) == 1
+    assert ids(searched(engine, "bank.old")) == ids(searched(engine, "bank.new_name")) == ids(searched(engine, "bank."))
+
+
+def test_a_run_is_found_by_the_beginning_of_its_id(engine: Engine) -> None:
+    store(engine, [event("COMPLETE", number, "etl", number) for number in (1, 2, 30)], NOON)
+
+    assert searched(engine, run_id(0)[:-1], 2) == [(f"run:tests:{run_id(number)}", "run", "etl") for number in (1, 2)]
+    assert ids(searched(engine, "00000000-0000-4000-8", 1), "run") == [
+        f"run:tests:{run_id(number)}" for number in (1, 2, 30)
+    ]
+    assert searched(engine, "4000-8000") == searched(engine, "000") == []
+
+
+def test_tags_that_people_give_are_found_and_those_withdrawn_are_not(engine: Engine) -> None:
+    store(engine, [event("COMPLETE", 1, "etl", outputs=[dataset("bank.t", symlinks=symlink("lake.t"))])], NOON)
+    with engine.begin() as connection:
+        for row in connection.execute(select(datasets).where(datasets.c.name == "bank.t")).all():
+            annotate(connection, Note(row.id, "dataset", TAG, "amount", "PII"), Author(1))
+        for row in connection.execute(select(jobs)).all():
+            annotate(connection, Note(row.id, "job", TAG, "", "PiiJob"), Author(1))
+
+    assert [(matched, text) for _, matched, text in searched(engine, "pii", 1)] == [("tag", "PII"), ("tag", "PiiJob")]
+
+
+def test_a_restricted_key_finds_only_what_is_its_own(engine: Engine) -> None:
+    theirs = event("COMPLETE", 2, "etl_theirs", outputs=[dataset("t_secret", "theirs")])
+    theirs["job"]["namespace"] = "theirs"
+    shared = dataset("t_ours", "tests", symlinks=symlink("t_hidden", "theirs", "LOCATION"))
+    store(engine, [event("COMPLETE", 1, "etl_ours", outputs=[shared]), theirs], NOON)
+    ours = narrowed(engine, Access("key", frozenset(), ("tests",)))
+
+    assert ids(searched(ours, "etl")) == ["job:tests:etl_ours"]
+    assert searched(ours, "secret") == searched(ours, "theirs") == searched(ours, "hidden") == []
+    assert searched(ours, run_id(2)) == []
+    assert len(searched(ours, "t_ours")) <= 1
+    assert searched(narrowed(engine, Access("key", frozenset(), ())), "etl") == []
+
+
+def test_a_forgotten_name_leaves_the_index(engine: Engine) -> None:
+    columns = {"fields": [{"name": "HunterTwo22"}]}
+    store(engine, [event("COMPLETE", 1, "job_HunterTwo22", outputs=[dataset("bank.t", schema=columns)])], NOON)
+    assert len(searched(engine, "huntertwo")) == 2
+
+    forget_secret(engine, "HunterTwo22", execute=True)
+
+    assert searched(engine, "huntertwo") == []
+    assert ids(searched(engine, "job_[redacted")) == ["job:tests:job_[redacted]"]
+    with engine.connect() as connection:
+        assert all(
+            b"HunterTwo22" not in expand(bytes(page)) for page in connection.scalars(select(search_pages.c.words))
+        )
+
+
+def test_nothing_of_a_dataset_that_was_forgotten_stays_in_the_index(engine: Engine) -> None:
+    hush = dataset("bank.hush", schema={"fields": [{"name": "whisper"}]}, symlinks=symlink("lake.hush"))
+    kept = dataset("bank.kept", schema={"fields": [{"name": "shout"}]})
+    sql = {"sql": {"query": "INSERT INTO loud SELECT 1"}}
+    store(engine, [event("COMPLETE", 1, "etl", 1, outputs=[hush, kept], job_facets=sql)], NOON)
+
+    forget(engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(NOON, "tests"), execute=True)
+
+    with engine.connect() as connection:
+        pages = b"|".join(expand(bytes(page)) for page in connection.scalars(select(search_pages.c.words)))
+    assert [b"hush" in pages, b"whisper" in pages, b"kept" in pages, b"shout" in pages] == [False, False, True, True]
+    assert searched(engine, "hush") == searched(engine, "whisper") == []
+    assert ids(searched(engine, "shout"), "column") == ["dataset:hive://lake:bank.kept"]
+    assert ids(searched(engine, "LOUD"), "sql") == ["job:tests:etl"]

@@ -1,0 +1,165 @@
+"""Small bodies are packed against words that facets have in common, and read whichever way they are stored."""
+
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, insert
+
+from store.test_migrations import back_to_nothing
+from strandline.core.openlineage.facets import DATASET as OF_DATASET
+from strandline.core.openlineage.facets import INPUT, JOB, OUTPUT, RUN
+from strandline.history.compare import differences
+from strandline.runtime.follower import Follower
+from strandline.store.catalog.lists import barriers_page
+from strandline.store.lineage.facets import facets_of
+from strandline.store.lineage.lookup import job_of
+from strandline.store.schema.tables import facets, job_barriers, jobs
+from strandline.store.sql.compression import expand, expander
+from strandline.store.sql.engine import make_engine, migrate
+from strandline.store.sql.small_bodies import COMMON, MARK, SmallPacker
+from strandline.store.versions.initial_offsets import initial_pins
+from worlds.builders import NOON, Json, dataset, event, rows, store
+
+SPECIFIED = "https://openlineage.io/spec/facets"
+STATISTICS = (
+    b'{"_producer": "https://github.com/OpenLineage/OpenLineage/tree/1.54.0/integration/spark", "_schemaURL": "'
+    + f"{SPECIFIED}/1-0-2/OutputStatisticsOutputDatasetFacet.json#/$defs/OutputStatisticsOutputDatasetFacet".encode()
+    + b'", "rowCount": 123456, "size": 4096}'
+)
+STORED = bytes.fromhex("f553310a60070025010058313233343536343039367d070037c4562f432670c59cd036078426740a6c8581e45840")
+"""What is stored of it, in every store since schema 0028."""
+
+
+def test_what_is_stored_already_can_be_read_for_ever() -> None:
+    """Whoever changes the words in common takes another mark, and goes on reading this one."""
+    assert sha256(COMMON).hexdigest() == "ecc8c6a4e945d54bc3e01f705c299f8435636fe8027638d02dd64d7a83ed2087"
+    assert expand(STORED) == expander()(STORED) == expand(memoryview(STORED)) == STATISTICS  # type: ignore[arg-type]
+
+
+def test_a_facet_of_the_specification_takes_a_fifth() -> None:
+    assert len(SmallPacker().pack(STATISTICS)) * 5 < len(STATISTICS)
+
+
+@given(st.binary(max_size=300).filter(lambda body: body[:4] != MARK) | st.text(max_size=1000).map(str.encode))
+def test_a_body_is_read_as_it_came(body: bytes) -> None:
+    stored = SmallPacker().pack(body)
+
+    assert expand(stored) == expander()(stored) == body
+    assert len(stored) <= len(body)
+
+
+def facet(schema: str, **content: Any) -> Json:
+    """A facet as producers write it."""
+    return {
+        "_producer": f"https://etl.example.org/{'long/' * 9}",
+        "_schemaURL": f"{SPECIFIED}/1-0-1/{schema}.json",
+        **content,
+    }
+
+
+TOLD = [
+    event(
+        "RUNNING",
+        run,
+        seconds=run,
+        facets={
+            "processing_engine": facet("ProcessingEngineRunFacet", name="spark", version="4.1.4"),
+            "strandline_barrier": facet(
+                "StrandlineBarrierRunFacet",
+                barrierId=run, queryId="q", phase="committed", domain="d", incarnation=7,
+                sources=[{"description": "iceberg", "initialOffset": f'{{"snapshot_id": 400{run}}}'}],
+            ),
+            "odd": facet("Odd", text=f"\N{SNOWMAN} {run}"),
+        },
+        job_facets={"sql": facet("SQLJobFacet", query=f"SELECT {run}")},
+        inputs=[dataset("bank.a", documentation=facet("DocumentationDatasetFacet", description="all accounts"))],
+        outputs=[dataset("bank.b", own={"outputStatistics": facet("OutputStatisticsOutputDatasetFacet", rowCount=run)})],
+    )
+    for run in (1, 2)
+]  # fmt: skip
+
+
+def shown(engine: Engine) -> list[Any]:
+    """All facets of all that have any, by kind; the job's barriers, what its query began with, and what was committed."""
+    with Follower(engine).model():
+        facts = [bytes(body) for (body,) in rows(engine, "SELECT body FROM version_facts")]
+    with engine.connect() as connection:
+        job = job_of(connection, "tests", "etl")
+        barriers = barriers_page(connection, job, 10, None)
+        pins = initial_pins(connection, [("tests", "etl")])
+        found: dict[Any, Any] = {
+            kind: facets_of(
+                connection, kind, [id_ for (id_,) in rows(connection, "SELECT DISTINCT entity_id FROM facets")]
+            )
+            for kind in (RUN, JOB, OF_DATASET, INPUT, OUTPUT)
+        }
+    answers = orjson.dumps([found, barriers, [pin.snapshot for pin in pins]], option=orjson.OPT_NON_STR_KEYS)
+    return [*orjson.loads(answers), facts]
+
+
+def as_before(engine: Engine) -> int:
+    """Write every body as the programs before schema 0028 did; gives how many that were."""
+    changed = 0
+    with engine.begin() as connection:
+        for table, column in ((facets, facets.c.body), (job_barriers, job_barriers.c.facet)):
+            for row in connection.execute(table.select().where(column.is_not(None))).all():
+                this = [key == row._mapping[key] for key in table.primary_key.columns]
+                plain = expand(bytes(row._mapping[column]))
+                changed += plain != bytes(row._mapping[column])
+                connection.execute(table.update().where(*this).values({column.name: plain}))
+    return changed
+
+
+def test_a_store_of_bodies_as_they_came_shows_what_one_of_packed_bodies_shows(engine: Engine) -> None:
+    store(engine, TOLD[:1])
+    packed = shown(engine)
+    assert as_before(engine) > 6
+
+    assert shown(engine) == packed
+    assert all(told in str(packed) for told in ("all accounts", "['4001']", '"incarnation":7', "'initialOffset'"))
+
+    store(engine, TOLD[1:])
+    mixed = shown(engine)
+    assert as_before(engine) > 6
+    assert shown(engine) == mixed
+    assert "\N{SNOWMAN} 2" in str(mixed)
+
+
+def test_stores_that_differ_in_nothing_but_packing_do_not_differ(engine: Engine, tmp_path: Any) -> None:
+    other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
+    migrate(other)
+    try:
+        for each in (engine, other):
+            store(each, TOLD, received_at=NOON)
+        as_before(engine)
+
+        assert differences(engine, other) == {}
+    finally:
+        other.dispose()
+
+
+def packed_bodies(engine: Engine) -> int:
+    """How many bodies are packed."""
+    stored = rows(engine, "SELECT body FROM facets WHERE body IS NOT NULL UNION ALL SELECT facet FROM job_barriers")
+    return sum(bytes(body)[: len(MARK)] == MARK for (body,) in stored)
+
+
+def test_for_a_day_servers_of_the_version_before_can_read_all_that_is_stored(engine: Engine) -> None:
+    """Only PostgreSQL has such servers beside new ones, and only a store that had events before schema 0028."""
+    back_to_nothing(engine)
+    migrate(engine, "0027")
+    with engine.begin() as connection:
+        is_postgres = connection.dialect.name == "postgresql"
+        connection.execute(insert(jobs).values(id=7, namespace_id=7, namespace="tests", name="old"))
+    migrate(engine)
+
+    store(engine, TOLD[1:])
+    assert packed_bodies(engine) == 0 if is_postgres else packed_bodies(engine) > 6
+
+    again = [each | {"eventTime": "2026-11-20T13:00:00Z"} for each in TOLD]
+    store(engine, again, received_at=datetime.now(UTC) + timedelta(days=1, minutes=1))
+    assert packed_bodies(engine) > 6

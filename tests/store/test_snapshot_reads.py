@@ -1,0 +1,395 @@
+"""Snapshots from the store: which were made from which, and what is not sure."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, insert, select
+
+from strandline.core.walk import Direction
+from strandline.errors import NotFoundError, RefusedError
+from strandline.store.ingest.take import Record
+from strandline.store.lineage import rewritten
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.rewritten import SAME_ROWS
+from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshot_lineage_of, snapshots_of
+from strandline.store.schema.tables import snapshot_uses
+from strandline.store.versions.answers import Latest, cut_of, latest_of, reading_answer, with_latest
+from strandline_spark.formats.delta.commands import SAME_ROWS as TOLD_OF_DELTA
+from worlds.scenarios.bank import FACET, bank, snapshot_id, with_columns
+from worlds.scenarios.plain import creates, dataset, run
+from worlds.scenarios.taking import arrows, fill, ids, reader, view
+
+NOW = view("2026-11-20T13:00:00Z")
+DOUBLE = 4.3581092698981914e18
+PRECISE = "4358109269898191234"  # what a double makes of it: 4358109269898191360
+
+
+def asked(engine: Engine, table: str, snapshot: str | None, way: Direction = Direction.BOTH) -> dict[str, Any]:
+    with reader(engine) as connection:
+        return snapshot_lineage_of(connection, node_called(connection, table), snapshot, NOW, way)
+
+
+def test_a_snapshot_goes_back_to_the_snapshots_of_the_roots(engine: Engine) -> None:
+    fill(engine, bank())
+
+    answer = asked(engine, "bank.balance", "405", Direction.UPSTREAM)
+
+    assert arrows(answer) == [
+        "snapshot:file:/lake/bank/credits:205 -> snapshot:file:/lake/bank/balance:405",
+        "snapshot:file:/lake/bank/debits:305 -> snapshot:file:/lake/bank/balance:405",
+        "snapshot:file:/lake/bank/transfers:105 -> snapshot:file:/lake/bank/credits:205",
+        "snapshot:file:/lake/bank/transfers:105 -> snapshot:file:/lake/bank/debits:305",
+    ]
+    assert {(edge["job"], edge["barrierId"]) for edge in answer["edges"]} == {
+        ("job:bank:bank_balance", 5),
+        ("job:bank:bank_credits", 5),
+        ("job:bank:bank_debits", 5),
+    }
+    assert answer["complete"]
+
+
+def test_at_a_past_moment_only_snapshots_that_were_there_are_shown(engine: Engine) -> None:
+    """Barrier b of the bank is committed 2 b seconds after noon; `late` reads balance@405 at second 30."""
+    read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
+    balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
+    fill(engine, [*bank(), run("COMPLETE", 30, "late", [balance], [dataset("late") | {"outputFacets": made}])])
+
+    def then(at: str, snapshot: str | None = None) -> list[str]:
+        with reader(engine) as connection:
+            moment = view(f"2026-11-20T12:00:{at}Z", past=True)
+            found = snapshot_lineage_of(connection, node_called(connection, "bank.balance"), snapshot, moment)
+        return [one.rpartition("/")[2] for one in ids(found)]
+
+    assert then("11") == ["balance:405", "credits:205", "debits:305", "transfers:105"]
+    assert then("29", "405") == ["balance:405", "credits:205", "debits:305", "transfers:105"]
+    assert then("30", "405") == ["balance:405", "snapshot:db:late:7", "credits:205", "debits:305", "transfers:105"]
+    with pytest.raises(NotFoundError, match=r"snapshot 410 of .* was not there yet at 2026-11-20T12:00:11Z"):
+        then("11", "410")
+    with pytest.raises(NotFoundError, match=r"no snapshot of .* is known at 2026-11-20T12:00:01Z"):
+        then("01")
+
+
+def test_a_snapshot_tells_what_its_writer_said_of_it(engine: Engine) -> None:
+    fill(engine, bank())
+
+    root = asked(engine, "bank.transfers", "102", Direction.UPSTREAM)
+
+    assert root["nodes"] == [
+        {
+            "id": "snapshot:file:/lake/bank/transfers:102",
+            "type": "snapshot",
+            "namespace": "file",
+            "name": "/lake/bank/transfers",
+            "catalog": "lake",
+            "database": "bank",
+            "table": "transfers",
+            "distance": 0,
+            "snapshotId": "102",
+            "parentSnapshotId": "101",
+            "barrierId": 2,
+            "committedAt": "2026-11-20T12:00:04Z",
+            "operation": "append",
+            "format": "iceberg",
+            "numberOfRows": 80,
+            "observed": False,
+            "madeBy": {"job": "job:bank:bank_ingest", "barrierId": 2},
+        }
+    ]
+
+
+def test_what_was_read_at_an_unknown_snapshot_is_named(engine: Engine) -> None:
+    """Whoever reads the answer must not take it for all that the snapshot was made from."""
+    read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
+    balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
+    late = dataset("late") | {"outputFacets": made}
+    begun, ended = run("START", 30, "job", [balance, "rates"], [late]), run("COMPLETE", 40, "job", ["files"])
+    fill(engine, [*bank(), begun, ended])
+
+    def unknown(moment: str, table: str, snapshot: str) -> list[list[str]]:
+        with reader(engine) as connection:
+            then = view(f"2026-11-20T{moment}Z", past=True)
+            answer = snapshot_lineage_of(connection, node_called(connection, table), snapshot, then)
+        return [[one["id"] for one in node.get("inputsOfUnknownSnapshots", ())] for node in answer["nodes"]][:2]
+
+    assert unknown("13:00:00", "late", "7") == [["dataset:db:files", "dataset:db:rates"], []]
+    assert unknown("13:00:00", "bank.balance", "405")[0] == []
+    assert unknown("12:00:35", "late", "7")[0] == ["dataset:db:rates"]
+
+
+def at(table: str, id_: str, **more: Any) -> dict[str, Any]:
+    """A dataset at a snapshot, as it was read or made."""
+    facet = {"strandline_snapshot": FACET | {"snapshotId": id_} | more}
+    return {"namespace": "db", "name": table, "inputFacets": facet, "outputFacets": facet}
+
+
+def test_a_snapshot_is_made_from_every_snapshot_that_its_statement_read_of_a_table(engine: Engine) -> None:
+    earlier = [{"snapshotId": "1", "operation": "append"}]
+    fill(engine, [run("COMPLETE", 30, "compare", [at("orders", "2", others=earlier)], [at("compared", "5")])])
+
+    assert arrows(asked(engine, "compared", "5", Direction.UPSTREAM)) == [
+        "snapshot:db:orders:1 -> snapshot:db:compared:5",
+        "snapshot:db:orders:2 -> snapshot:db:compared:5",
+    ]
+
+
+COMPACTED = {
+    "parentSnapshotId": "2",
+    "operation": "vacuum end",
+    "sameRowsAs": [
+        {"snapshotId": "2", "parentSnapshotId": "1", "operation": "optimize"},
+        {"snapshotId": "1", "operation": "write"},
+    ],
+}
+
+
+def test_the_emitter_and_the_collector_mean_the_same_operations() -> None:
+    assert {"replace", "compact"} | TOLD_OF_DELTA == SAME_ROWS
+
+
+@pytest.mark.parametrize(
+    ("told", "through"),
+    [
+        (COMPACTED, True),
+        (COMPACTED | {"sameRowsAs": COMPACTED["sameRowsAs"][:1]}, True),  # its writer tells of the first
+        (COMPACTED | {"sameRowsAs": []}, False),  # between 3 and 1 there may be others
+        (COMPACTED | {"operation": "write"}, False),
+    ],
+    ids=["all told", "all but the first", "a gap", "not compacted"],
+)
+def test_who_read_a_compacted_snapshot_read_the_rows_of_the_one_before(
+    engine: Engine, told: dict[str, Any], through: bool
+) -> None:
+    load = run("COMPLETE", 10, "load", [at("orders", "7")], [at("totals", "1")])
+    fill(engine, [run("COMPLETE", 30, "copy", [at("totals", "3", **told)], [at("copied", "5")]), load])
+
+    behind = ["snapshot:db:orders:7 -> snapshot:db:totals:1", "snapshot:db:totals:1 -> snapshot:db:copied:5"]
+    read = ["snapshot:db:totals:3 -> snapshot:db:copied:5"]
+    made_from = [*(behind if through else []), *read]
+    assert sorted(arrows(asked(engine, "copied", "5", Direction.UPSTREAM))) == sorted(made_from)
+    assert sorted(arrows(asked(engine, "orders", "7", Direction.DOWNSTREAM))) == (behind if through else behind[:1])
+    compacted = asked(engine, "totals", "3", Direction.UPSTREAM)
+    assert arrows(compacted) == (behind[:1] if through else [])
+    same = {one["snapshotId"]: one.get("sameRowsAs") for one in compacted["nodes"]}
+    assert same == ({"1": None, "3": "1", "7": None} if through else {"3": None})
+
+
+def test_where_not_all_compacted_snapshots_were_looked_at_the_answer_says_so(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewritten, "MOST", 1)
+    for id_ in ("3", "4"):
+        fill(engine, [run("COMPLETE", 30, f"copy{id_}", [at("totals", id_, **COMPACTED)], [at("copied", id_)])])
+
+    answer = asked(engine, "totals", "1", Direction.DOWNSTREAM)
+
+    assert (answer["complete"], answer["truncatedBy"]) == (False, "edges")
+    assert asked(engine, "totals", "1", Direction.UPSTREAM)["complete"]
+
+
+@pytest.mark.parametrize(
+    ("besides", "proven"),
+    [
+        ("rates", True),  # has no snapshots: no cut has any
+        ({"namespace": "file", "name": "/lake/bank/transfers"}, False),
+        ({"namespace": "db", "name": "late"}, True),  # what it wrote over
+    ],
+)
+def test_a_cut_is_not_proven_where_a_table_was_read_at_an_unknown_snapshot(
+    engine: Engine, besides: str | dict[str, Any], proven: bool
+) -> None:
+    read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
+    balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
+    late = dataset("late") | {"outputFacets": made}
+    fill(engine, [*bank(), run("COMPLETE", 30, "job", [balance, besides], [late])])
+
+    with reader(engine) as connection:
+        found = cut_of(connection, [("db", "late"), ("file", "/lake/bank/balance")])
+
+    assert {table: (cut.snapshot, cut.observed) for table, cut in found.items()} == {
+        ("db", "late"): ("7", not proven),
+        ("file", "/lake/bank/balance"): ("405", False),
+    }
+
+
+def test_the_newest_snapshot_is_the_one_meant_if_none_is_named(engine: Engine) -> None:
+    fill(engine, bank())
+
+    answer = asked(engine, "bank.transfers", None, Direction.DOWNSTREAM)
+
+    assert ids(answer) == [
+        "snapshot:file:/lake/bank/transfers:110",
+        "snapshot:file:/lake/bank/credits:210",
+        "snapshot:file:/lake/bank/debits:310",
+        "snapshot:file:/lake/bank/balance:410",
+        "snapshot:file:/lake/bank/report:501",
+    ]
+
+
+def test_an_unknown_snapshot_is_refused_with_the_newest_known(engine: Engine) -> None:
+    fill(engine, bank(barriers=2))
+
+    with pytest.raises(NotFoundError) as refused:
+        asked(engine, "bank.transfers", "9")
+
+    assert refused.value.candidates == ("102", "101")
+
+
+def test_a_table_without_snapshots_has_no_newest(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "j", [], ["t"])])
+
+    with pytest.raises(NotFoundError, match="no snapshot of dataset:db:t is known"):
+        asked(engine, "t", None)
+
+
+def test_the_newest_is_one_that_main_has(engine: Engine) -> None:
+    aside = _made("t", "2", "1")
+    aside["outputFacets"]["strandline_snapshot"] |= {"branch": "dev"}
+    fill(engine, [run("COMPLETE", 1, "w", [], [_made("t", "1")]), run("COMPLETE", 2, "w", [], [aside], run_id="2")])
+
+    assert ids(asked(engine, "t", None)) == ["snapshot:db:t:1"]
+
+
+def test_snapshots_are_listed_newest_first_page_by_page(engine: Engine) -> None:
+    fill(engine, bank(barriers=5))
+
+    with reader(engine) as connection:
+        table = node_called(connection, "bank.credits")
+        first = snapshots_of(connection, table, 3, None)
+        second = snapshots_of(connection, table, 3, (first.rows[-1].key_0, first.rows[-1].key_1))
+
+    assert [snapshot_answer(row)["snapshotId"] for row in first.rows] == ["205", "204", "203"]
+    assert [snapshot_answer(row)["snapshotId"] for row in second.rows] == ["202", "201"]
+    assert (first.next_cursor is None, second.next_cursor) == (False, None)
+
+
+def test_an_id_that_came_as_a_double_is_matched_with_the_table_s_own(engine: Engine) -> None:
+    told = {"strandline_snapshot": FACET | {"snapshotId": PRECISE, "format": "iceberg"}}
+    scan = {"icebergScanReport": FACET | {"snapshotId": 4.3581092698981914e18}}
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "writer", [], [dataset("t") | {"outputFacets": told}]),
+            run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [_made("u", "1")]),
+        ],
+    )
+
+    answer = asked(engine, "t", PRECISE, Direction.DOWNSTREAM)
+
+    assert arrows(answer) == [f"snapshot:db:t:{PRECISE} -> snapshot:db:u:1"]
+    assert asked(engine, "u", "1", Direction.UPSTREAM)["nodes"][1]["snapshotId"] == PRECISE
+
+
+def test_what_came_as_a_double_alone_has_no_id_in_any_answer(engine: Engine) -> None:
+    scan = {"icebergScanReport": FACET | {"snapshotId": DOUBLE}}
+    fill(engine, [run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [_made("u", "1")])])
+
+    answer = asked(engine, "u", "1", Direction.UPSTREAM)
+
+    assert arrows(answer) == ["snapshot:db:t:~4.3581092698981914e+18 -> snapshot:db:u:1"]
+    assert [(one["snapshotId"], one["observed"]) for one in answer["nodes"]] == [("1", False), (None, True)]
+    assert answer["nodes"][1]["approximateSnapshotId"] == "~4.3581092698981914e+18"
+    for id_ in (PRECISE, "~4.3581092698981914e+18"):  # the table's own id finds it
+        assert arrows(asked(engine, "t", id_, Direction.DOWNSTREAM)) == arrows(answer)
+
+
+def test_the_newest_snapshot_may_be_one_that_has_no_id(engine: Engine) -> None:
+    commit = {"icebergCommitReport": FACET | {"snapshotId": DOUBLE}}
+    fill(engine, [run("COMPLETE", 1, "writer", [], [_made("t", "1")])])
+    fill(engine, [run("COMPLETE", 2, "writer", [], [dataset("t") | {"outputFacets": commit}], run_id="2")])
+
+    assert asked(engine, "t", None)["nodes"][0]["approximateSnapshotId"] == "~4.3581092698981914e+18"
+    with reader(engine) as connection:
+        weakly = with_latest(connection, [], [("db", "t")])
+    assert [(reading_answer(one, 0)["snapshotId"], one.newer) for one in weakly if isinstance(one, Latest)] == [
+        ("1", "~4.3581092698981914e+18")
+    ]
+
+
+def test_version_0_of_a_table_made_anew_is_that_of_the_newest_creation(engine: Engine) -> None:
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "old", [was("a", "5")], [created("t")]),
+            run("COMPLETE", 2, "more", [was("a", "6")], [_made("t", "1")]),
+            run("COMPLETE", 3, "new", [was("b", "7")], [created("t")]),
+        ],
+    )
+
+    assert arrows(asked(engine, "t", None, Direction.UPSTREAM)) == ["snapshot:db:b:7 -> snapshot:db:t:0"]
+    assert asked(engine, "t", "1", Direction.UPSTREAM)["edges"] == []  # of the table before
+
+
+def was(table: str, snapshot: str) -> dict[str, Any]:
+    """A table that a statement has read at this snapshot."""
+    return dataset(table) | {"inputFacets": {"strandline_snapshot": FACET | {"snapshotId": snapshot}}}
+
+
+def created(table: str) -> dict[str, Any]:
+    """A table that the statement creates, with its first version as our emitter reports it."""
+    made = _made(table, "0")
+    return creates(table) | {"outputFacets": made["outputFacets"]}
+
+
+def test_what_a_stock_listener_saw_in_passing_is_marked(engine: Engine) -> None:
+    seen = dataset("t", version=FACET | {"datasetVersion": "7"})
+    fill(engine, [run("COMPLETE", 2, "reader", [seen], [_made("u", "1")])])
+
+    answer = asked(engine, "u", "1", Direction.UPSTREAM)
+
+    assert [edge["observed"] for edge in answer["edges"]] == [True]
+    assert answer["nodes"][1]["observed"] is True
+
+
+def test_an_incremental_read_covers_the_snapshots_between(engine: Engine) -> None:
+    fill(engine, _incremental())
+
+    assert arrows(asked(engine, "u", "9", Direction.UPSTREAM)) == [
+        "snapshot:db:t:2 -> snapshot:db:u:9",
+        "snapshot:db:t:3 -> snapshot:db:u:9",
+    ]
+    assert arrows(asked(engine, "t", "2", Direction.DOWNSTREAM)) == ["snapshot:db:t:2 -> snapshot:db:u:9"]
+    assert arrows(asked(engine, "t", "1", Direction.DOWNSTREAM)) == []
+
+
+def test_an_answer_says_so_where_not_all_incremental_reads_could_be_looked_at(engine: Engine) -> None:
+    fill(engine, _incremental())
+    with engine.begin() as connection:
+        reads = connection.execute(select(snapshot_uses).where(snapshot_uses.c.from_snapshot_id == "1")).mappings()
+        read = dict(reads.one())
+        connection.execute(insert(snapshot_uses), [read | {"run_id": -n, "at": 0} for n in range(1, 5001)])
+
+    answer = asked(engine, "t", "2", Direction.DOWNSTREAM)
+
+    assert (arrows(answer), answer["complete"], answer["truncatedBy"]) == (
+        ["snapshot:db:t:2 -> snapshot:db:u:9"],
+        False,
+        "edges",
+    )
+
+
+def _incremental() -> list[Record]:
+    """t has snapshots 1, 2 and 3; a job reads what came after 1 and makes u's 9 of it."""
+    chain = [_made("t", str(number), str(number - 1) if number > 1 else None) for number in (1, 2, 3)]
+    commits = [run("COMPLETE", number, "w", [], [one], run_id=str(number)) for number, one in enumerate(chain, 1)]
+    read = {"strandline_snapshot": FACET | {"snapshotId": "3", "fromSnapshotId": "1"}}
+    return [*commits, run("COMPLETE", 9, "r", [dataset("t") | {"inputFacets": read}], [_made("u", "9")])]
+
+
+def _made(table: str, snapshot: str, parent: str | None = None) -> dict[str, Any]:
+    told = {"snapshotId": snapshot} | ({"parentSnapshotId": parent} if parent else {})
+    return dataset(table) | {"outputFacets": {"strandline_snapshot": FACET | told}}
+
+
+def test_the_scenario_numbers_snapshots_as_it_says() -> None:
+    assert (snapshot_id("transfers", 1), snapshot_id("balance", 10)) == ("101", "410")
+
+
+def test_what_has_no_version_is_called_as_people_call_it(engine: Engine) -> None:
+    tables = [("file", f"/lake/bank/{name}") for name in ("balance", "report")]
+    fill(engine, [run("COMPLETE", 1, "load", [], [with_columns("balance"), with_columns("report")])])
+
+    with reader(engine) as connection:
+        with pytest.raises(RefusedError, match=r"^lake\.bank\.balance: no snapshot of it is known"):
+            latest_of(connection, tables[0])
+        with pytest.raises(RefusedError, match=r"^lake\.bank\.balance, lake\.bank\.report: no consistent cut"):
+            cut_of(connection, tables)

@@ -1,0 +1,135 @@
+"""What retention drops makes room, and it says and counts what that was; what people noted stays; bodies fill their index."""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import structlog
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.event import listen
+from structlog.testing import LogCapture
+
+from strandline.core.openlineage.names import id_of
+from strandline.metrics import Metrics
+from strandline.runtime.expiring import expire_and_tell, telling
+from strandline.store.catalog.gauges import database_bytes
+from strandline.store.ingest.space import INCREMENTAL, give_back, give_owed_back, give_room_back, owe
+from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.marquez.annotations import TAG, Author, Note, annotate
+from strandline.store.sql.compression import SAMPLES
+from strandline.store.sql.engine import make_engine, migrate
+from worlds.builders import dataset, encode, event, rows, store
+
+NOW = datetime.now(UTC)
+LONG_AGO = NOW - timedelta(days=40)
+NOTE = Note(id_of("dataset", "hive://lake", "bank.b"), "dataset:hive://lake:bank.b", TAG, name="pii")
+
+
+def fill(engine: Engine, caches: Caches, runs: range, received_at: datetime) -> None:
+    """Store runs whose SQL takes room, one commit a hundred."""
+    for start in range(runs.start, runs.stop, 100):
+        with engine.begin() as connection:
+            said = [
+                event("COMPLETE", run, "etl", inputs=[dataset("bank.a")], outputs=[dataset("bank.b")],
+                      job_facets={"sql": {"query": f"SELECT {' + '.join(map(str, range(run, run + 400)))}"}})
+                for run in range(start, min(start + 100, runs.stop))
+            ]  # fmt: skip
+            old = [one | {"eventTime": received_at.isoformat()} for one in said]
+            take(connection, [Record(encode(one), received_at) for one in old], caches)
+        caches.commit()
+
+
+def free_bytes(connection: Connection) -> int:
+    """How much of an SQLite file is free."""
+    pages, size = (
+        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("freelist_count", "page_size")
+    )
+    return int(pages * size)
+
+
+def test_retention_gives_room_back_and_says_and_counts_what_it_did(engine: Engine) -> None:
+    metrics, lines = Metrics(), LogCapture()
+    log = structlog.wrap_logger(None, processors=[lines])
+    caches = Caches()
+    fill(engine, caches, range(SAMPLES + 200), LONG_AGO)
+    with engine.begin() as connection:
+        annotate(connection, NOTE, Author(1))
+    trained = rows(engine, "SELECT count(*) FROM dictionaries")
+    expire_and_tell(engine, 30, NOW, telling(metrics, log))
+    left = [rows(engine, f"SELECT count(*) FROM {table}") for table in ("raw_events", "dictionaries", "annotations")]
+    fill(engine, caches, range(SAMPLES + 200, SAMPLES + 210), NOW)
+
+    (line,) = lines.entries
+    assert trained == [(1,)]
+    assert left == [[(0,)], [(0,)], [(1,)]]
+    assert line["event"] == "expired"
+    assert line["rows"]["event_keys"] == SAMPLES + 200
+    assert line["rows"]["dictionaries"] == 1
+    assert line["rows"]["runs"] > SAMPLES
+    assert line["returned_bytes"] > 100_000
+    assert metrics.registry.get_sample_value("strandline_returned_bytes_total") == line["returned_bytes"]
+    assert metrics.registry.get_sample_value("strandline_expired_rows_total", {"table": "runs"}) == line["rows"]["runs"]
+    assert rows(
+        engine,
+        "SELECT count(*) FROM raw_events WHERE dictionary_id NOT IN (SELECT id FROM dictionaries) AND dictionary_id <> 0",
+    ) == [(0,)]
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection:
+            assert free_bytes(connection) < 100_000
+
+
+def test_a_file_from_before_keeps_its_size_until_it_is_gone_over_once(tmp_path: Path) -> None:
+    file = tmp_path / "old.db"
+    with closing(sqlite3.connect(file)) as old:
+        old.execute("PRAGMA journal_mode = WAL")  # begins the file, as earlier versions did
+    engine = make_engine(f"sqlite:///{file}")
+    migrate(engine)
+    fill(engine, Caches(), range(800), LONG_AGO)
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM raw_events"))
+        before = database_bytes(connection)
+    give_room_back(engine, ["raw_events"])
+    with engine.connect() as connection:
+        kept, free = database_bytes(connection), free_bytes(connection)
+    give_back(engine, ["raw_events"])
+    with engine.connect() as connection:
+        left, mode = database_bytes(connection), connection.exec_driver_sql("PRAGMA auto_vacuum").scalar_one()
+    engine.dispose()
+
+    assert kept == before
+    assert free > 50_000
+    assert left < before - 50_000
+    assert mode == INCREMENTAL
+
+
+def test_what_is_owed_while_older_debts_are_paid_is_paid_too(engine: Engine) -> None:
+    """Two forget at one time: the first must not cross out what the second one notes once the file was gone over."""
+    with engine.begin() as connection:
+        owe(connection, ["raw_events"])
+    giving, returned = make_engine(engine.url.render_as_string(hide_password=False)), list[int]()
+    gone_over = 2 if engine.dialect.name == "postgresql" else 3  # connections that are returned until then
+
+    def interrupt(*_: object) -> None:
+        returned.append(1)
+        if len(returned) == gone_over:
+            with engine.begin() as connection:
+                owe(connection, ["runs"])
+
+    listen(giving, "checkin", interrupt)
+    given = give_owed_back(giving)
+
+    assert given == ["raw_events", "runs"]
+    assert rows(engine, "SELECT value FROM store_settings WHERE key = 'space_owed'") == [("",)]
+    giving.dispose()
+
+
+def test_events_of_one_moment_are_written_in_the_order_of_their_key(postgres_engine: Engine) -> None:
+    outcomes = store(postgres_engine, [event("START", run=f"r{number}") for number in range(40)])
+
+    with postgres_engine.connect() as connection:  # not by `rows`, which sorts
+        found = connection.exec_driver_sql("SELECT received_at, hash FROM raw_events ORDER BY ctid")
+        written = [(received_at, bytes(hash_)) for received_at, hash_ in found]
+    assert len(outcomes) == len(written) == 40
+    assert len({received_at for received_at, _ in written}) == 1
+    assert written == sorted(written)

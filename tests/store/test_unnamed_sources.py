@@ -1,0 +1,177 @@
+"""Sources that no column names: a filter, a lookup, a stream in foreachBatch. They stay sources of what is made beside them."""
+
+from itertools import permutations
+
+import pytest
+from sqlalchemy import Engine
+
+from store.test_stated_edges import column_lineage, columns, declared, entry, lineage, origin
+from strandline.core.walk import Direction
+from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.table_lineage import Question, lineage_of
+from worlds.builders import Json, dataset, event, job_event, run_id, store, symlink
+from worlds.scenarios.taking import reader, view
+
+A, B, C = dataset("a"), dataset("b"), dataset("c")
+NOW = view("2026-11-20T13:00:00Z")
+STANDS_ALONE = {
+    "jobType": {"processingType": "STREAMING", "integration": "SPARK", "emissionPattern": "COMPLETE_SNAPSHOT"}
+}
+AIRFLOW = {"jobType": {"processingType": "BATCH", "integration": "AIRFLOW", "jobType": "TASK"}}
+FLINK = {"jobType": {"processingType": "STREAMING", "integration": "FLINK", "jobType": "JOB"}}
+
+
+def made(name: str = "t", **origins: str) -> Json:
+    """A dataset of which columns come from these tables."""
+    return dataset(name, columnLineage=columns(**origins))
+
+
+def rules(engine: Engine, sink: str) -> dict[str, str]:
+    """By which rule each source is one of a sink's."""
+    with reader(engine) as connection:
+        answer = lineage_of(connection, Question(node_called(connection, sink), NOW, Direction.UPSTREAM, 1))
+    sources = [edge for edge in answer["edges"] if edge["source"].startswith("dataset:")]
+    return {edge["source"].rpartition(":")[2]: edge["rule"] for edge in sources}
+
+
+def test_each_source_has_the_rule_by_which_it_is_one(engine: Engine) -> None:
+    store(engine, [event("COMPLETE", inputs=[A, B], outputs=[made(n="b")])])
+
+    assert rules(engine, "t") == {"a": "allSources", "b": "columnLineage"}
+    assert lineage(engine, "a") == ["a -> etl", "etl -> t"]
+    assert column_lineage(engine) == ["a -> t", "b:x -> t:n"]
+
+
+def test_a_source_that_decides_which_rows_there_are_is_named(engine: Engine) -> None:
+    filtered = columns(n="b") | {"dataset": [origin("a")]}
+    store(engine, [event("COMPLETE", inputs=[A, B], outputs=[dataset("t", columnLineage=filtered)])])
+
+    assert rules(engine, "t") == {"a": "columnLineage", "b": "columnLineage"}
+
+
+def test_a_source_under_another_name_is_named(engine: Engine) -> None:
+    path = dataset("/wh/b", symlinks=symlink("b"))
+    store(engine, [event("COMPLETE", inputs=[A, path], outputs=[made(n="b")])])
+
+    assert lineage(engine, "t") == ["/wh/b -> etl", "a -> etl", "etl -> t"]
+    assert rules(engine, "t") == {"a": "allSources", "/wh/b": "columnLineage"}
+
+
+def test_what_a_column_of_one_sink_names_is_no_source_of_another_with_columns(engine: Engine) -> None:
+    store(engine, [event("COMPLETE", inputs=[A, B, C], outputs=[made("t", n="a"), made("u", n="b"), dataset("v")])])
+
+    assert (rules(engine, "t"), rules(engine, "u")) == (
+        {"a": "columnLineage", "c": "allSources"},
+        {"b": "columnLineage", "c": "allSources"},
+    )
+    assert rules(engine, "v") == dict.fromkeys("abc", "allSources")
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_sources_are_those_of_all_events_of_the_run(engine: Engine, order: tuple[int, ...]) -> None:
+    """Stock Spark: the running event has no input, the last one names one more."""
+    events = [
+        event("START", inputs=[A, B], outputs=[made(n="b")]),
+        event("RUNNING", seconds=1, inputs=[], outputs=[made(n="b")]),
+        event("COMPLETE", seconds=2, inputs=[C], outputs=[made(n="b", m="c")]),
+    ]
+    for place in order:
+        store(engine, [events[place]])
+
+    assert rules(engine, "t") == {"a": "allSources", "b": "columnLineage", "c": "columnLineage"}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_events_that_stand_for_themselves_the_last_one_counts(engine: Engine, order: int) -> None:
+    first = event("RUNNING", inputs=[A, B], outputs=[made(n="b")], job_facets=STANDS_ALONE)
+    last = event("RUNNING", seconds=1, inputs=[B, C], outputs=[made(n="b")], job_facets=STANDS_ALONE)
+    store(engine, [first, last][::order])
+
+    assert rules(engine, "t") == {"b": "columnLineage", "c": "allSources"}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_event_whose_columns_name_every_input_has_no_source_beside_them(engine: Engine, order: int) -> None:
+    first = event("RUNNING", inputs=[A, B], outputs=[dataset("t")], job_facets=STANDS_ALONE)
+    last = event("RUNNING", seconds=1, inputs=[B], outputs=[made(n="b")], job_facets=STANDS_ALONE)
+    store(engine, [first, last][::order])
+
+    assert rules(engine, "t") == {"b": "columnLineage"}
+
+
+@pytest.mark.parametrize(("said", "sources"), [(["b"], {"b": "lineage"}), ([], {})])
+def test_an_explicit_lineage_says_all_there_is(engine: Engine, said: list[str], sources: dict[str, str]) -> None:
+    """Also beside columns; and no inputs say that there is no source."""
+    facet = {"inputs": [origin(one) for one in said]}
+    sink = dataset("t", lineage=facet, columnLineage=columns(n="b"))
+    store(engine, [event("COMPLETE", inputs=[A, B], outputs=[sink])])
+
+    assert rules(engine, "t") == sources
+
+
+def test_what_a_job_declares_of_one_sink_leaves_another_its_sources(engine: Engine) -> None:
+    store(
+        engine,
+        [
+            event(
+                "COMPLETE",
+                inputs=[A, B, C],
+                outputs=[dataset("t"), made("u", n="b")],
+                job_facets=declared(entry("t", "a")),
+            )
+        ],
+    )
+
+    assert (rules(engine, "t"), rules(engine, "u")) == ({"a": "lineage"}, {"b": "columnLineage", "c": "allSources"})
+
+
+def test_a_job_event_has_the_same_sources(engine: Engine) -> None:
+    store(engine, [job_event(inputs=[A, B], outputs=[made(n="b")])])
+
+    assert rules(engine, "t") == {"a": "allSources", "b": "columnLineage"}
+
+
+def test_another_statement_s_columns_name_nothing_for_this_one(engine: Engine) -> None:
+    """Two runs of one job: what the first knows by columns the second has as a whole."""
+    store(engine, [event("COMPLETE", 1, inputs=[A, B], outputs=[made(n="a", m="b")])])
+    store(engine, [event("COMPLETE", 2, seconds=9, inputs=[A, B], outputs=[made("u", n="b")])])
+
+    assert rules(engine, "t") == dict.fromkeys("ab", "columnLineage")
+    assert rules(engine, "u") == {"a": "allSources", "b": "columnLineage"}
+
+
+@pytest.mark.parametrize("kind", [AIRFLOW, FLINK])
+def test_other_producers_start_with_their_datasets_and_end_with_columns(engine: Engine, kind: Json) -> None:
+    """Airflow parses the SQL at the end; Flink's last event has neither inputs nor outputs."""
+    store(
+        engine,
+        [
+            event("START", inputs=[A, B], outputs=[dataset("t")], job_facets=kind),
+            event("RUNNING", seconds=1, inputs=[B], outputs=[made(n="b")], job_facets=kind),
+            event("COMPLETE", seconds=2, job_facets=kind),
+        ],
+    )
+
+    assert rules(engine, "t") == {"a": "allSources", "b": "columnLineage"}
+
+
+def test_a_dbt_model_keeps_the_models_that_it_only_joins(engine: Engine) -> None:
+    """dbt: one run a model below the command's, its columns from the compiled SQL."""
+    command = {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "dbt"}}
+    facets = {"parent": {**command, "root": command}}
+    orders = made("orders", id="stage_orders", amount="stage_orders")
+    inputs = [dataset("stage_orders"), dataset("stage_customers")]
+    for kind, moment in (("START", 0), ("COMPLETE", 1)):
+        store(engine, [event(kind, 1, "dbt.model.orders", moment, inputs, [orders], facets)])
+
+    assert rules(engine, "orders") == {"stage_customers": "allSources", "stage_orders": "columnLineage"}
+
+
+@pytest.mark.parametrize("job_facets", [{}, STANDS_ALONE], ids=["one of several events", "stands for itself"])
+def test_columns_that_a_lineage_facet_overrides_name_nothing(engine: Engine, job_facets: Json) -> None:
+    """Explicitly `t` has no source: so what its columns name is a source of the other sink, and not of nothing."""
+    overridden = dataset("t", columnLineage=columns(n="b"), lineage={"inputs": []})
+    store(engine, [event("COMPLETE", inputs=[A, B], outputs=[overridden, made("u", n="a")], job_facets=job_facets)])
+
+    assert rules(engine, "t") == {}
+    assert rules(engine, "u") == {"a": "columnLineage", "b": "allSources"}

@@ -1,0 +1,215 @@
+"""DataHub gets flows, jobs, runs, columns and snapshots, under the urns that its own converter makes, and nothing twice."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.contract_servers.datahub import DataHubContract
+from fixtures.contract_servers.server import Fault
+from strandline.exporters.datahub.urns import Urns, orchestrator_of
+from transports.exporters.conftest import Export
+from worlds.builders import NOON, batch, dataset, event, run_id, snapshot, store, symlink
+
+NOW = NOON.timestamp() + 100
+FLOW = "urn:li:dataFlow:(spark,bank,tests)"
+JOB = f"urn:li:dataJob:({FLOW},bank.etl)"
+SPARK = {
+    "jobType": {"processingType": "BATCH", "integration": "SPARK"},
+    "ownership": {"owners": [{"name": "team:ops"}, {"name": "ann"}]},
+    "tags": {"tags": [{"key": "pii", "value": "true"}, {"key": "tier", "value": "gold"}]},
+}
+A, B = (f"urn:li:dataset:(urn:li:dataPlatform:hive,db.{name},PROD)" for name in "ab")
+COLUMNS = {
+    "fields": {
+        "total": {
+            "inputFields": [
+                {
+                    "namespace": "hive://lake",
+                    "name": "db.a",
+                    "field": "amount",
+                    "transformations": [{"type": "DIRECT", "subtype": "AGGREGATION", "description": "SUM(amount)"}],
+                }
+            ]
+        }
+    }
+}
+SCHEMA = {"fields": [{"name": "total", "type": "decimal(10,2)"}, {"name": "at", "type": "timestamp"}]}
+
+
+def etl(kind: str, run: int = 1, seconds: float = 0, **more: Any) -> dict[str, Any]:
+    """An event of a Spark job that makes b of a."""
+    inputs = [dataset("db.a", own=snapshot("71"))]
+    outputs = [dataset("db.b", own=snapshot("72", barrierId=5), columnLineage=COLUMNS, schema=SCHEMA)]
+    return event(kind, run, "bank.etl", seconds, inputs=inputs, outputs=outputs, job_facets=SPARK, **more)
+
+
+def edges(datahub: DataHubContract, side: str) -> dict[str, dict[str, str]]:
+    """The datasets of the job, each with the properties of its edge."""
+    aspect = datahub.entities[JOB]["dataJobInputOutput"]
+    return {one["destinationUrn"]: one.get("properties", {}) for one in aspect[f"{side}DatasetEdges"]}
+
+
+def test_a_run_becomes_flow_job_instance_edges_and_columns(
+    engine: Engine, exporting: Export, datahub: DataHubContract
+) -> None:
+    exports = exporting(datahub_url=datahub.url, datahub_schemas=True)
+    store(engine, [etl("START"), etl("COMPLETE", seconds=9)], received_at=NOON)
+    exports.deliver(NOW)
+    instance = f"urn:li:dataProcessInstance:{run_id(1)}"
+    job, run = datahub.entities[JOB], datahub.entities[instance]
+
+    assert set(datahub.entities) == {FLOW, JOB, instance, B}
+    assert (job["dataJobInfo"]["name"], job["dataJobInfo"]["type"]) == ("etl", {"string": "BATCH"})
+    assert edges(datahub, "input") == {A: {"snapshotId": "71", "format": "iceberg"}}
+    assert edges(datahub, "output") == {B: {"snapshotId": "72", "barrierId": "5", "format": "iceberg"}}
+    assert job["dataJobInputOutput"]["fineGrainedLineages"] == [
+        {
+            "upstreamType": "FIELD_SET",
+            "upstreams": [f"urn:li:schemaField:({A},amount)"],
+            "downstreamType": "FIELD",
+            "downstreams": [f"urn:li:schemaField:({B},total)"],
+            "transformOperation": "SUM(amount)",
+            "confidenceScore": 1.0,
+        }
+    ]
+    assert [one["owner"] for one in job["ownership"]["owners"]] == ["urn:li:corpGroup:ops", "urn:li:corpuser:ann"]
+    assert [one["tag"] for one in job["globalTags"]["tags"]] == ["urn:li:tag:pii", "urn:li:tag:tier:gold"]
+    assert datahub.run_events[instance] == ["STARTED", "COMPLETE"]
+    assert run["dataProcessInstanceRelationships"]["parentTemplate"] == JOB
+    assert [one["fieldPath"] for one in datahub.entities[B]["schemaMetadata"]["fields"]] == ["total", "at"]
+
+
+def test_the_same_again_sends_nothing(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
+    exports = exporting(datahub_url=datahub.url)
+    store(engine, [etl("START"), etl("COMPLETE", seconds=9)], received_at=NOON)
+    exports.deliver(NOW)
+    asked = len(datahub.asked)
+    store(engine, [etl("RUNNING", seconds=4), etl("OTHER", seconds=5)], received_at=NOON)
+    exports.deliver(NOW + 1)
+
+    assert len(datahub.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("policy", "inputs", "removed"), [("keep", [A], False), ("clear_edges", [], False), ("soft_delete", [A], True)]
+)
+def test_at_the_end_edges_stay_or_go_by_the_policy(
+    engine: Engine, exporting: Export, datahub: DataHubContract, policy: str, inputs: list[str], removed: bool
+) -> None:
+    exports = exporting(datahub_url=datahub.url, datahub_on_end=policy)
+    store(engine, [etl("START")], received_at=NOON)
+    exports.deliver(NOON.timestamp() + 1)
+    running = list(edges(datahub, "input")), datahub.entities[JOB]["status"]["removed"]
+    store(engine, [etl("COMPLETE", seconds=9)], received_at=NOON)
+    exports.deliver(NOW)
+
+    assert running == ([A], False)
+    assert (list(edges(datahub, "input")), datahub.entities[JOB]["status"]["removed"]) == (inputs, removed)
+
+
+def test_a_job_keeps_what_its_other_runs_read(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
+    exports = exporting(datahub_url=datahub.url)
+    other = event("COMPLETE", 2, "bank.etl", 20, inputs=[dataset("db.us")], outputs=[dataset("db.b")], job_facets=SPARK)
+    store(engine, [etl("COMPLETE", seconds=9), other], received_at=NOON)
+    exports.deliver(NOW)
+
+    assert {urn.split(",")[1] for urn in edges(datahub, "input")} == {"db.a", "db.us"}
+
+
+def test_an_event_without_datasets_clears_nothing(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
+    exports = exporting(datahub_url=datahub.url)
+    store(engine, [etl("START")], received_at=NOON)
+    exports.deliver(NOW)
+    store(engine, [event("COMPLETE", 1, "bank.etl", 9), event("COMPLETE", 7, "bank", 10)], received_at=NOON)
+    exports.deliver(NOW + 1)
+
+    assert list(edges(datahub, "input")) == [A]
+    assert not any("bank)" in urn for urn in datahub.entities if "dataJob" in urn)
+
+
+def test_of_a_stream_the_snapshots_follow_once_a_minute(
+    engine: Engine, exporting: Export, datahub: DataHubContract
+) -> None:
+    exports = exporting(datahub_url=datahub.url)
+    start = NOON.timestamp()
+    for number in range(1, 50):
+        outputs = [dataset("db.b", own=snapshot(str(number), barrierId=number))]
+        store(engine, [batch(number, job="bank.etl", inputs=[dataset("db.a")], outputs=outputs)], received_at=NOON)
+        exports.deliver(start + number)
+    few = len(datahub.asked)
+    exports.keep_house(start + 61)  # the run is not yet silent
+    exports.deliver(start + 61)
+    (seen,) = edges(datahub, "output").values()
+
+    assert few <= 4
+    assert seen["barrierId"] == "49"
+
+
+def test_one_entity_that_is_refused_is_parked_and_the_rest_arrives(
+    engine: Engine, exporting: Export, datahub: DataHubContract
+) -> None:
+    exports = exporting(datahub_url=datahub.url)
+    bad = f"urn:li:dataProcessInstance:{run_id(1)}"
+    datahub.fault = lambda asked: Fault(400) if any(one["urn"] == bad for one in asked.body) else None
+    store(engine, [etl("COMPLETE"), etl("COMPLETE", run=2, seconds=5)], received_at=NOON)
+    exports.deliver(NOW)
+
+    assert set(datahub.entities) == {FLOW, JOB, f"urn:li:dataProcessInstance:{run_id(2)}"}
+    with engine.connect() as connection:
+        assert list(connection.exec_driver_sql("SELECT about FROM export_parked").scalars()) == [bad]
+
+
+@pytest.mark.parametrize(
+    ("named", "urn"),
+    [
+        (("s3a://bank", "/lake/t"), "s3,bank/lake/t"),
+        (("gs://bank", "lake/t"), "gcs,bank/lake/t"),
+        (("abfss://c@acc.dfs.core.windows.net", "/lake/t"), "abs,c@acc.dfs.core.windows.net/lake/t"),
+        (("file", "/tmp/t"), "file,/tmp/t"),
+        (("kafka://broker:9092", "payments"), "kafka,payments"),
+        (("postgres://db:5432", "bank.public.t"), "postgres,bank.public.t"),
+        (("sqlserver://db:1433", "bank.dbo.t"), "mssql,bank.dbo.t"),
+        (("food_delivery", "public.menus"), "food_delivery,public.menus"),
+        (("file", "/a,b(c)%"), "file,/a%2Cb%28c%29%25"),
+    ],
+)
+def test_names_become_urns_as_datahub_makes_them(named: tuple[str, str], urn: str) -> None:
+    assert Urns().dataset(*named) == f"urn:li:dataset:(urn:li:dataPlatform:{urn},PROD)"
+
+
+def test_the_last_table_symlink_wins_and_platforms_can_be_renamed() -> None:
+    links = [("s3://b", "x", "LOCATION"), ("hive://m", "db.old", "TABLE"), ("hive://m", "db.t", "TABLE")]
+    glue = [("arn:aws:glue:eu-west-1:1", "table/db/t", "TABLE")]
+    iceberg = Urns(platforms={"iceberg": "iceberg", "hive": "delta-lake"}, env="DEV", platform_instance="eu")
+
+    assert Urns().dataset("s3://b", "wh/t", links) == "urn:li:dataset:(urn:li:dataPlatform:hive,db.t,PROD)"
+    assert Urns().dataset("s3://b", "wh/t", glue) == "urn:li:dataset:(urn:li:dataPlatform:glue,db.t,PROD)"
+    assert iceberg.dataset("s3://b", "wh/t", links, iceberg=True).endswith("iceberg,eu.db.t,DEV)")
+    assert iceberg.dataset("s3://b", "wh/t", links).endswith("delta-lake,eu.db.t,DEV)")
+
+
+def test_who_runs_a_job_is_what_is_configured_or_what_events_say() -> None:
+    producer = "https://github.com/OpenLineage/OpenLineage/tree/1.53.0/integration/dbt"
+
+    assert orchestrator_of("Airflow", "SPARK", "spark", producer) == "airflow"
+    assert orchestrator_of(None, "SPARK", None, producer) == "spark"
+    assert orchestrator_of(None, None, "Flink", producer) == "flink"
+    assert orchestrator_of(None, None, None, producer) == "dbt"
+    assert Urns(env="DEV").flow("spark", "app.job", "ns") == "urn:li:dataFlow:(spark,app,DEV)"
+
+
+def test_an_iceberg_table_is_hive_s_as_with_datahub_s_own_integration(
+    engine: Engine, exporting: Export, datahub: DataHubContract
+) -> None:
+    exports = exporting(datahub_url=datahub.url)
+    table = dataset(
+        "wh/db/t",
+        "s3://lake",
+        symlinks=symlink("db.t", "http://catalog"),
+        catalog={"name": "lake", "framework": "iceberg"},
+    )
+    store(engine, [event("COMPLETE", 1, "bank.etl", inputs=[table], job_facets=SPARK)], received_at=NOON)
+    exports.deliver(NOW)
+
+    assert list(edges(datahub, "input")) == ["urn:li:dataset:(urn:li:dataPlatform:hive,db.t,PROD)"]

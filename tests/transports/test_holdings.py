@@ -1,0 +1,188 @@
+"""Partitions that go from one consumer to another one: who leaves in good order is not believed to have died."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka import TopicPartition
+from sqlalchemy import Connection, Engine, event, func, select
+from sqlalchemy.exc import DataError
+
+from strandline.errors import FencedError, StrandlineError, TooManyDeadLettersError
+from strandline.logs import make_log
+from strandline.settings import Settings
+from strandline.store.ingest.take import Caches, Outcome, Record, take
+from strandline.store.schema.tables import dead_letters, raw_events
+from strandline.transports.partitions import Holdings, record_of
+from worlds.sample_events import as_bytes, run_event
+
+EVENTS = TopicPartition("events", 0)
+RECORD = Record(as_bytes(run_event()), datetime(2026, 11, 20, tzinfo=UTC), "events", 0, 0)
+NEVER = threading.Event()
+
+
+def holdings(engine: Engine, stopped: Callable[[float], bool] = NEVER.wait) -> Holdings:
+    return Holdings(engine, Settings(), make_log(level="error"), lambda: None, stopped)
+
+
+def marks_of_a_write(engine: Engine, owner: Holdings) -> int:
+    """How many records are marked as suspected of killing their process, while one is stored."""
+    marks = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("INSERT INTO crash_marks"):
+            marks.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    outcomes = owner.write({EVENTS: [RECORD]})
+    assert [outcome.kind for outcome in outcomes] == ["stored"]
+    return len(marks)
+
+
+def test_an_owner_that_finishes_its_batch_first_leaves_nothing_suspected(engine: Engine) -> None:
+    first = holdings(engine)
+
+    def leave(_seconds: float) -> bool:
+        first.release_all()
+        return False
+
+    second = holdings(engine, stopped=leave)
+    first.claim({EVENTS: (0, 1)})
+
+    assert second.claim({EVENTS: (0, 1)}) == {EVENTS: 0}
+    assert marks_of_a_write(engine, second) == 0
+
+
+def test_an_owner_that_never_leaves_is_believed_to_have_died(engine: Engine) -> None:
+    first, second = holdings(engine), holdings(engine)
+    first.claim({EVENTS: (0, 1)})
+
+    assert second.claim({EVENTS: (0, 1)}) == {EVENTS: 0}
+    assert marks_of_a_write(engine, second) == 1
+
+
+def test_what_was_committed_before_a_part_that_fails_is_not_forgotten(engine: Engine) -> None:
+    """After an owner that seems to have died each record is a part of its own."""
+    holdings(engine).claim({EVENTS: (0, 2)})
+    strict = Settings(max_dead_in_row=1)
+    owner = Holdings(engine, strict, make_log(level="error"), lambda: None, lambda _seconds: True)
+    owner.claim({EVENTS: (0, 2)})
+
+    with pytest.raises(TooManyDeadLettersError):
+        owner.write({EVENTS: [RECORD, RECORD._replace(value=b"no event", offset=1)]})
+
+    assert [outcome.kind for outcome in owner.committed] == ["stored"]
+    assert owner.positions() == {EVENTS: 1}
+
+
+def numbered(count: int) -> list[Record]:
+    return [RECORD._replace(value=as_bytes(run_event(str(offset))), offset=offset) for offset in range(count)]
+
+
+def letters(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(dead_letters)) or 0
+
+
+def test_tables_that_do_not_fit_are_nobodys_dead_letters(engine: Engine) -> None:
+    owner = holdings(engine)
+    owner.claim({EVENTS: (0, 9)})
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE runs RENAME COLUMN state TO condition")
+
+    with pytest.raises(StrandlineError, match=r"the store cannot be written: .*state"):
+        owner.write({EVENTS: numbered(9)})
+
+    assert letters(engine) == 0
+    assert owner.positions() == {EVENTS: 0}
+
+
+def test_records_that_cannot_be_stored_count_as_dead_letters_in_a_row(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> list[Outcome]:
+        raise DataError("INSERT", {}, ValueError("no record is good enough"))
+
+    monkeypatch.setattr("strandline.store.ingest.transactions.take", fail)
+    owner = Holdings(engine, Settings(max_dead_in_row=4), make_log(level="critical"), lambda: None, NEVER.wait)
+    owner.claim({EVENTS: (0, 9)})
+
+    with pytest.raises(TooManyDeadLettersError):
+        owner.write({EVENTS: numbered(9)})
+
+    assert letters(engine) == 3
+    assert owner.positions() == {EVENTS: 3}
+
+
+@pytest.mark.postgres
+def test_an_event_that_takes_longer_than_a_session_is_stored_in_the_end(
+    postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
+        time.sleep(1.5)
+        return take(connection, records, caches)
+
+    monkeypatch.setattr("strandline.store.ingest.transactions.take", slowly)
+    brief = Settings(kafka_session_seconds=1)
+    owner = Holdings(postgres_engine, brief, make_log(level="critical"), lambda: None, lambda _seconds: False)
+    owner.claim({EVENTS: (0, 1)})
+
+    assert [outcome.kind for outcome in owner.write({EVENTS: [RECORD]})] == ["stored"]
+
+
+@pytest.mark.parametrize("timestamp", [1_700_000_000_000_000, 2**63 - 1])
+def test_a_time_that_is_not_yet_is_at_most_a_day_ahead(timestamp: int) -> None:
+    """A producer that writes microseconds, where the topic takes the producer's time."""
+    message = SimpleNamespace(value=b"{}", timestamp=timestamp, topic="events", partition=0, offset=7)
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+
+    record = record_of(message)
+
+    assert tomorrow <= record.received_at <= datetime.now(UTC) + timedelta(days=1)
+    assert record.place == "events[0]@7"
+
+
+def stored_rows(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(raw_events)) or 0
+
+
+def test_who_lost_a_partition_stores_nothing_and_says_so(engine: Engine) -> None:
+    """Both gathered the same records, and both believe to own them: each record has one outcome, of one owner."""
+    first, second = holdings(engine), holdings(engine)
+    first.claim({EVENTS: (0, 9)})
+    second.claim({EVENTS: (0, 9)})
+
+    with pytest.raises(FencedError):
+        first.write({EVENTS: numbered(9)})
+    assert (first.committed, stored_rows(engine)) == ([], 0)
+
+    assert [outcome.kind for outcome in second.write({EVENTS: numbered(9)})] == ["stored"] * 9
+    with pytest.raises(FencedError):
+        first.write({EVENTS: numbered(9)})
+    assert first.committed == []
+
+
+def test_one_record_that_the_database_refuses_is_the_only_one_set_aside(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
+        if any(record.offset == 5 for record in records):
+            raise DataError("INSERT", {}, ValueError("a value out of range"))
+        return take(connection, records, caches)
+
+    monkeypatch.setattr("strandline.store.ingest.transactions.take", refuse)
+    owner = Holdings(engine, Settings(), make_log(level="critical"), lambda: None, NEVER.wait)
+    owner.claim({EVENTS: (0, 9)})
+
+    assert [outcome.kind for outcome in owner.write({EVENTS: numbered(9)})] == [
+        *["stored"] * 5,
+        "dead",
+        *["stored"] * 3,
+    ]
+    assert (letters(engine), stored_rows(engine)) == (1, 8)
+    assert owner.positions() == {EVENTS: 9}

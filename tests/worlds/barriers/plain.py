@@ -1,0 +1,236 @@
+"""A small world of jobs that nobody adapted: plain streams, batch runs, tables that batch jobs share.
+
+They know nothing of barriers. A micro-batch consumes each input up to some snapshot, wherever that is; a flush consumes
+nothing and still changes the content; a query with a new checkpoint folder reads all again and overwrites.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Literal
+
+from strandline.core.versions import facts
+from strandline.core.versions.facts import Job, Table
+from worlds.barriers.history import DOMAIN, job, table
+
+Kind = Literal["stream", "batch"]
+
+
+@dataclass
+class Plain:
+    """A job: where it stands in the line of each input, and how many micro-batches its query has run."""
+
+    job: Job
+    kind: Kind
+    reads: list[Table]
+    writes: Table
+    names_all: bool
+    overwrites: bool
+    run: int = 1
+    query: int = 1
+    batch: int = -1
+    at: dict[Table, int] = field(default_factory=dict)
+    last: facts.BarrierCommitted | None = None
+
+
+@dataclass
+class PlainWorld:
+    """`lines`: the snapshots of each table, oldest first; `content`: what is in each; `parts`: of a shared table."""
+
+    random: Random
+    roots: list[Table] = field(default_factory=list)
+    jobs: list[Plain] = field(default_factory=list)
+    lines: dict[Table, list[str]] = field(default_factory=dict)
+    cuts: dict[int, dict[Table, str]] = field(default_factory=dict)
+    content: dict[str, int] = field(default_factory=dict)
+    parts: dict[Table, dict[Job, int]] = field(default_factory=dict)
+    clock: float = 0.0
+    count: int = 0
+
+    def tick(self) -> float:
+        """A time that never comes twice."""
+        self.clock += 1.0
+        return self.clock
+
+    def add(self, to: Table, content: int) -> facts.WrittenSnapshot:
+        """A new snapshot on top of a table."""
+        self.count += 1
+        line, snapshot = self.lines[to], f"{to[1]}#{self.count}"
+        parent = line[-1] if line else None
+        line.append(snapshot)
+        self.content[snapshot] = content
+        return facts.WrittenSnapshot(to, snapshot, parent, self.tick())
+
+
+def plain_world(seed: int, most: int = 5) -> PlainWorld:
+    """One or two roots; jobs that read one to three tables before theirs; now and then two batch jobs share a table."""
+    world = PlainWorld(Random(seed))
+    world.roots = [table(f"root{n}") for n in range(world.random.randint(1, 2))]
+    known = list(world.roots)
+    for number in range(world.random.randint(1, most)):
+        writes = table(f"table{number}")
+        kind: Kind = "batch" if world.random.random() < 0.3 else "stream"
+        for part in range(2 if kind == "batch" and world.random.random() < 0.4 else 1):
+            reads = world.random.sample(known, world.random.randint(1, min(3, len(known))))
+            names_all, overwrites = world.random.random() < 0.5, world.random.random() < 0.3
+            world.jobs.append(Plain(job(f"job{number}.{part}"), kind, reads, writes, names_all, overwrites))
+        known.append(writes)
+    world.lines = {one: [] for one in known}
+    return world
+
+
+def plain_history(world: PlainWorld, steps: int, late: float = 0.3) -> Iterator[facts.Fact]:
+    """Facts as they arrive: commits and cuts at once, late or twice; which jobs there are is known from the start."""
+    yield facts.DomainDeclared(DOMAIN, tuple(world.roots), world.tick())
+    for one in world.jobs:
+        yield started(world, one)
+    waiting: list[facts.Fact] = []
+    for _ in range(steps):
+        for fact in act(world):
+            if world.random.random() < late:
+                waiting.append(fact)
+            else:
+                yield fact
+            if world.random.random() < 0.1:
+                waiting.append(fact)
+        while waiting and world.random.random() < 0.3:
+            yield waiting.pop(world.random.randrange(len(waiting)))
+    world.random.shuffle(waiting)
+    yield from waiting
+
+
+def started(world: PlainWorld, one: Plain) -> facts.RunStarted:
+    """A run of a job."""
+    return facts.RunStarted(
+        one.job, run_of(one), world.tick(), DOMAIN, tuple(one.reads), (one.writes,), batch=one.kind == "batch"
+    )
+
+
+def run_of(one: Plain) -> str:
+    """The id of the current run."""
+    return f"{one.job[1]}/{one.run}"
+
+
+def act(world: PlainWorld) -> list[facts.Fact]:
+    """Something happens: a cut, a step of a job, a restart."""
+    dice = world.random.random()
+    if dice < 0.25:
+        return [cut(world)]
+    one = world.random.choice(world.jobs)
+    if dice < 0.3:
+        return restart(world, one)
+    return run_batch(world, one) if one.kind == "batch" else micro_batch(world, one)
+
+
+def cut(world: PlainWorld) -> facts.Fact:
+    """The next barrier: some roots have new rows, some a snapshot without rows, some nothing."""
+    made, barrier = [], len(world.cuts) + 1
+    for root in world.roots:
+        line, dice = world.lines[root], world.random.random()
+        if not line or dice < 0.6:
+            world.add(root, world.random.getrandbits(32))
+        elif dice < 0.75:
+            world.add(root, world.content[line[-1]])
+        before = world.cuts.get(barrier - 1, {}).get(root)
+        made.append(facts.WrittenSnapshot(root, line[-1], before))
+    world.cuts[barrier] = {one.table: one.snapshot for one in made}
+    return facts.RootsCut(DOMAIN, barrier, tuple(made), world.tick())
+
+
+def restart(world: PlainWorld, one: Plain) -> list[facts.Fact]:
+    """A new run of the job; its last micro-batch is told of again, or a lost checkpoint folder begins from nothing."""
+    one.run += 1
+    found: list[facts.Fact] = [started(world, one)]
+    if one.kind == "stream" and one.overwrites and world.random.random() < 0.3:
+        one.query, one.batch, one.at, one.last = one.query + 1, -1, {}, None
+    elif one.last is not None and world.random.random() < 0.5:
+        found.append(replayed(one))
+    return found
+
+
+def replayed(one: Plain) -> facts.Fact:
+    """What the new run tells of the micro-batch before it."""
+    last = one.last
+    assert last is not None
+    return facts.BarrierCommitted(
+        last.job, run_of(one), last.domain, last.barrier, last.started, last.committed, last.written, last.used,
+        batch=last.batch, stated=False, query=last.query,
+    )  # fmt: skip
+
+
+def micro_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
+    """Each input is consumed a little further, or none at all: then what waited in windows comes out."""
+    before = dict(one.at)
+    for source in one.reads:
+        reach = len(world.lines[source]) - 1
+        behind = reach - one.at.get(source, -1)
+        if behind > 0 and (one.batch < 0 or world.random.random() < 0.7):
+            one.at[source] = one.at.get(source, -1) + world.random.choice([1, behind, behind])
+    flush = one.at == before
+    if len(one.at) < len(one.reads) or (flush and world.random.random() < 0.7):
+        one.at = before
+        return []
+    one.batch += 1
+    started_at = world.tick()
+    content = derived(one, [world.content[world.lines[source][one.at[source]]] for source in one.reads])
+    made = world.add(one.writes, content ^ (0x5A5A if flush else 0))
+    return [micro_batch_fact(world, one, before, made, started_at)]
+
+
+def micro_batch_fact(
+    world: PlainWorld, one: Plain, before: dict[Table, int], made: facts.WrittenSnapshot, started_at: float
+) -> facts.BarrierCommitted:
+    """What is told of a micro-batch: of all its inputs, or of those alone that had something new."""
+    named = [source for source in one.reads if one.names_all or one.at[source] != before.get(source)]
+    used = tuple(
+        facts.Used(source, world.lines[source][one.at[source]], aligned=False, exact=world.random.random() > 0.03)
+        for source in named
+    )
+    operation = "overwrite" if one.overwrites else "append"
+    made = facts.WrittenSnapshot(made.table, made.snapshot, made.parent, made.at, operation=operation)
+    one.last = facts.BarrierCommitted(
+        one.job, run_of(one), DOMAIN, one.batch + 1, started_at, world.tick(), (made,), used, batch=one.batch,
+        stated=False, query=f"{one.job[1]}/q{one.query}",
+    )  # fmt: skip
+    return one.last
+
+
+def run_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
+    """A batch run reads whole tables, mostly the newest snapshots, and writes its part of its table anew."""
+    if not all(world.lines[source] for source in one.reads):
+        return []
+    one.run += 1
+    started_at = world.tick()
+    read = {source: world.random.choice(world.lines[source][-3:]) for source in one.reads}
+    part = derived(one, [world.content[read[source]] for source in one.reads])
+    parts = world.parts.setdefault(one.writes, {})
+    parts[one.job] = part
+    made = world.add(one.writes, together(parts))
+    used = tuple(facts.Used(source, snapshot, aligned=False) for source, snapshot in read.items())
+    return [
+        facts.BarrierCommitted(
+            one.job, run_of(one), DOMAIN, 0, started_at, world.tick(), (made,), used, stated=False
+        )
+    ]  # fmt: skip
+
+
+def derived(one: Plain, contents: list[int]) -> int:
+    """What a job makes of the contents of its inputs."""
+    return hash((one.job[1].encode(), *contents)) & 0xFFFFFFFF
+
+
+def together(parts: dict[Job, int]) -> int:
+    """The content of a table that several jobs fill; of one job it is that job's."""
+    return next(iter(parts.values())) if len(parts) == 1 else hash(tuple(sorted(parts.items()))) & 0xFFFFFFFF
+
+
+def recomputed(world: PlainWorld, wanted: Table, barrier: int) -> int:
+    """content(T, b) from the roots at b alone, by the definition of every job on the way."""
+    if wanted in world.roots:
+        return world.content[world.cuts[barrier][wanted]]
+    parts = {
+        one.job: derived(one, [recomputed(world, source, barrier) for source in one.reads])
+        for one in world.jobs
+        if one.writes == wanted
+    }
+    return together(parts)

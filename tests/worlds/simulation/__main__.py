@@ -1,0 +1,87 @@
+"""`python -m worlds.simulation FIRST COUNT`: simulates seeds; 1 and the story where one fails, 0 where none does.
+
+A failing seed is the same story again: `python -m worlds.simulation SEED 1`. With `--plant NAME,...` (or `all`) each bug of planted.py
+is simulated in a child of its own until it is caught; 1 if one survives.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from worlds.simulation.planted import BUGS, plant
+
+# What takes long to import, and no bug is planted in: children have it at once.
+LIBRARIES = (
+    "alembic.command",
+    "alembic.config",
+    "sqlalchemy.dialects.sqlite",
+    "kafka",
+    "hypothesis",
+    "pytest",
+    "msgspec",
+)
+
+
+def main() -> int:
+    """Simulate, and say what was seen."""
+    parser = argparse.ArgumentParser("worlds.simulation", description=__doc__)
+    parser.add_argument("first", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--plant", default="", help="bugs of worlds/simulation/planted.py, with commas, or all")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no seed after so long")
+    options = parser.parse_args()
+    seeds = range(options.first, options.first + options.count)
+    if not options.plant:
+        return simulated(seeds, options.seconds)
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    names = list(BUGS) if options.plant == "all" else options.plant.split(",")
+    survived = [name for name in names if not is_caught(name, seeds, options.seconds)]
+    print(f"{len(names) - len(survived)} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}")
+    return 1 if survived else 0
+
+
+def is_caught(name: str, seeds: range, seconds: float) -> bool:
+    """Whether one of the seeds fails with this bug, in a child."""
+    print(f"{name} ({BUGS[name].about}):", end=" ", flush=True)
+    child = os.fork()
+    if child == 0:
+        code = 3  # of a child that cannot simulate at all
+        try:
+            plant(name)
+            code = simulated(seeds, seconds, stories=False)
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+def simulated(seeds: range, seconds: float, *, stories: bool = True) -> int:
+    """1 where a seed fails, after saying which and why."""
+    from worlds.simulation.runs import simulate
+
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        began, found, points = time.monotonic(), Counter[str](), set[str]()
+        for run in simulate(seeds, Path(folder), datetime.now(UTC).replace(microsecond=0)):
+            found.update(run.struck, seeds=1, states=run.states)
+            points |= run.points
+            if run.wrong:
+                print(f"seed {run.seed}: {run.wrong[:300]}", *(run.story if stories else ()), sep="\n  ", flush=True)
+                return 1
+            if time.monotonic() - began > seconds:
+                break
+    print(
+        f"{found.pop('seeds')} seeds from {seeds[0]}, {time.monotonic() - began:.0f} s, {time.process_time():.0f} s of CPU;"
+        f" {found.pop('states')} states of the store, {len(points)} points of fault; {dict(found)}",
+        flush=True,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
