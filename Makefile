@@ -15,14 +15,9 @@ PIP_INSTALL := $(PY) -m pip --disable-pip-version-check install --quiet --no-inp
 TREE := --no-build-isolation --use-pep517
 TESTS ?= tests
 PYTEST_ARGS ?=
-# The whole suite runs in two processes, each of which takes whole files: what the tests of a file share is made once. A part runs in one.
-WORKERS = $(if $(filter tests,$(TESTS)),--numprocesses 2 --dist loadfile --no-loadscope-reorder)
-
-# What failed in the whole suite is run once more by itself, in one new process: a busy machine is no fault. What passes only then
-# stays in the output as failed before; it is a test to mend. Whether it passes decides.
-AGAIN = { test $$? -eq 1 && echo "What failed is run once more, by itself:" && $(PY) -m pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS); }
-
-.PHONY: help demo test test-matrix check bench soak locks wheels pyfiles clean needs docs audit
+# The whole suite runs in two processes, a part of it in one.
+RUN = $(if $(filter tests,$(TESTS)),tests/run.sh $(PY) "$(1)" $(PYTEST_ARGS),$(PY) -m pytest -m "$(1)" $(PYTEST_ARGS) $(TESTS))
+.PHONY: help demo test test-all test-matrix check bench soak locks wheels pyfiles clean needs docs audit
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
@@ -30,8 +25,11 @@ help: ## this list
 demo: .venv/$(if $(REPLAY),.run,.demo) ## the bank: five Spark jobs, Kafka, the collector; KEEP=1 stays up, HTTP=1 without Kafka, REPLAY=1 recorded
 	@$(PY) -m strandline demo $(if $(KEEP),--keep) $(if $(REPLAY),--replay) $(if $(HTTP),--http) $(DEMO_ARGS)
 
-test: .venv/.dev ## the suite on one Spark; TESTS=tests/... for a part
-	@$(PY) -m pytest $(WORKERS) $(PYTEST_ARGS) $(TESTS) $(if $(WORKERS),|| $(AGAIN))
+test: .venv/.dev ## the promises, in minutes, on one Spark; TESTS=tests/... for a part
+	@$(call RUN,not slow and not soak)
+
+test-all: .venv/.dev ## the whole suite: also faults, kills, races and long histories
+	@$(call RUN,not soak)
 
 test-matrix: .venv/.dev ## real runs of every table format on Spark 3.5 to 4.3
 	@$(PY) -m deploy.matrix $(MATRIX_ARGS)

@@ -29,10 +29,18 @@ if TYPE_CHECKING:
     from fixtures.emitter.secured import Certificate
 
 ROOT = Path(__file__).resolve().parent.parent
+SLOW = ROOT / "tests" / "slow"
 FAR = "9" * 18  # microseconds
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
 BROKER_SECONDS = 1200  # the first time it is downloaded
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything below tests/slow as slow."""
+    for item in items:
+        if SLOW in item.path.parents:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
