@@ -14,7 +14,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 import strandline.cli.commands
-from conftest import sql
+from fixtures.stores import sql
 from strandline.cli import main
 from strandline.cli.command import Command, command_called
 from strandline.cli.index import COMMANDS
