@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from fixtures.servers import serving
+from fixtures.servers import client_of, serving
 from strandline.store.sql.engine import make_engine
 from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
@@ -26,7 +26,7 @@ def bank_client(module_url: str) -> Iterator[httpx.Client]:
     """A client of a collector that has heard of the whole bank."""
     engine = make_engine(module_url)
     fill(engine, bank())
-    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2", timeout=60) as client:
+    with serving(engine) as address, client_of(address) as client:
         yield client
     engine.dispose()
 
@@ -34,7 +34,7 @@ def bank_client(module_url: str) -> Iterator[httpx.Client]:
 @pytest.fixture
 def client(engine: Engine) -> Iterator[httpx.Client]:
     """A client of /api/v2 of a collector on the test's own database."""
-    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2", timeout=60) as client:
+    with serving(engine) as address, client_of(address) as client:
         yield client
 
 
@@ -48,7 +48,7 @@ def root(engine: Engine) -> Iterator[str]:
 @pytest.fixture
 def marquez(root: str) -> Iterator[httpx.Client]:
     """A client of its /api/v1."""
-    with httpx.Client(base_url=f"{root}/api/v1", timeout=60) as client:
+    with client_of(root, "/api/v1") as client:
         yield client
 
 
@@ -56,7 +56,7 @@ def marquez(root: str) -> Iterator[httpx.Client]:
 def shared_marquez(module_url: str) -> Iterator[httpx.Client]:
     """A client of /api/v1 of a collector that knows nothing, for what is refused."""
     engine = make_engine(module_url)
-    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v1", timeout=60) as client:
+    with serving(engine) as address, client_of(address, "/api/v1") as client:
         yield client
     engine.dispose()
 

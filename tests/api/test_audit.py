@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import httpx
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, serving
+from fixtures.servers import SETTINGS, client_of, serving
 from strandline.cli import main
 from strandline.store.api_keys import add_key
 
@@ -20,7 +20,7 @@ def test_changes_are_noted_with_who_made_them(engine: Engine) -> None:
     with engine.begin() as connection:
         admin = add_key(connection, "the boss", now, ("admin",), ("*",))
         reader = add_key(connection, "a reader", now, ("read",), ("*",))
-    with serving(engine, replace(SETTINGS, auth="required")) as address, httpx.Client(base_url=address) as client:
+    with serving(engine, replace(SETTINGS, auth="required")) as address, client_of(address, "") as client:
 
         def ask(method: str, path: str, key: str, **how: object) -> int:
             headers = {"authorization": f"Bearer {key}"}

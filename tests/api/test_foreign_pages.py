@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, problem, serving
+from fixtures.servers import SETTINGS, client_of, problem, serving
 from strandline.api.http.browsers import hosts_of
 from worlds.sample_events import as_bytes, run_event
 
@@ -18,7 +18,7 @@ JSON = {"content-type": "application/json"}
 
 @pytest.fixture
 def client(sqlite_engine: Engine) -> Iterator[httpx.Client]:
-    with serving(sqlite_engine) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with serving(sqlite_engine) as address, client_of(address, "") as client:
         yield client
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import httpx
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, serving
+from fixtures.servers import SETTINGS, client_of, serving
 from strandline.store.api_keys import add_key
 from worlds.builders import dataset, event, store
 
@@ -20,7 +20,7 @@ def test_an_admin_forgets_a_table_and_nobody_else(engine: Engine) -> None:
     with engine.begin() as connection:
         now = datetime(2026, 11, 20, tzinfo=UTC)
         keys = {scope: add_key(connection, scope, now, (scope,), ("*",)) for scope in ("admin", "read", "ingest")}
-    with serving(engine, replace(SETTINGS, auth="required")) as address, httpx.Client(base_url=address) as client:
+    with serving(engine, replace(SETTINGS, auth="required")) as address, client_of(address, "") as client:
 
         def ask(body: Mapping[str, object], scope: str = "admin") -> httpx.Response:
             headers = {"authorization": f"Bearer {keys[scope]}"}

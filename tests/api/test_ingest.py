@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine, func, select
 
-from fixtures.servers import SETTINGS, post, problem, serving
+from fixtures.servers import SETTINGS, client_of, post, problem, serving
 from strandline.core.openlineage.events import Decoded, decoded
 from strandline.store.schema.tables import dead_letters, event_keys
 from worlds.sample_events import as_bytes, run_event
@@ -19,7 +19,7 @@ from worlds.sample_events import as_bytes, run_event
 
 @pytest.fixture
 def client(engine: Engine) -> Iterator[httpx.Client]:
-    with serving(engine) as address, httpx.Client(base_url=address, timeout=20) as client:
+    with serving(engine) as address, client_of(address, "") as client:
         yield client
 
 

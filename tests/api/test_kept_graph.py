@@ -3,11 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import orjson
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, serving
+from fixtures.servers import SETTINGS, client_of, serving
 from strandline.store.ingest.following import follow_graph
 from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
@@ -35,7 +34,7 @@ def test_answers_are_the_same_with_memory_and_without(engine: Engine) -> None:
     found = []
     for kept_bytes, from_memory in ((SETTINGS.graph_bytes, "12.0"), (0, None)):
         settings = replace(SETTINGS, graph_bytes=kept_bytes)
-        with serving(engine, settings) as address, httpx.Client(base_url=address, timeout=60) as client:
+        with serving(engine, settings) as address, client_of(address, "") as client:
             named = [one["id"] for one in client.get("/api/v2/graph").json()["nodes"] if one["type"] == "dataset"]
             asked = [client.get("/api/v2/lineage", params={"node": named[0]} | more) for more in QUESTIONS * 2]
             asked += [client.get("/api/v2/lineage/nodes", params={"node": named[0]} | more) for more in OF_NODES * 2]
@@ -60,7 +59,7 @@ def test_what_was_taken_is_in_the_next_answer(engine: Engine) -> None:
     with engine.begin() as connection:
         follow_graph(connection)
     event = orjson.loads(bank()[0].value)
-    with serving(engine) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with serving(engine) as address, client_of(address, "") as client:
         for number in range(5):
             more = event | {
                 "eventType": "COMPLETE",

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from fixtures.servers import SETTINGS, problem, serving
+from fixtures.servers import SETTINGS, client_of, problem, serving
 from strandline.api.http.auth import ACCESS, BELIEVED_SECONDS, RequireKey
 from strandline.api.http.operations import operations
 from strandline.core.access.granted import EVERYTHING, SCOPES, Access
@@ -33,7 +33,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 @pytest.fixture
 def client(engine: Engine) -> Iterator[httpx.Client]:
     required = replace(SETTINGS, auth="required")
-    with serving(engine, required) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with serving(engine, required) as address, client_of(address, "") as client:
         yield client
 
 

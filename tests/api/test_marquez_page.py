@@ -9,7 +9,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.servers import serving
+from fixtures.servers import client_of, serving
 from strandline.store.sql.engine import make_engine
 from worlds.builders import NOON, at, dataset, event, job_event, run_id, store, symlink
 
@@ -37,7 +37,7 @@ def page(module_url: str) -> Iterator[httpx.Client]:
     """A collector that has heard of two jobs in a row, of a third that failed, of a stream and of a design."""
     engine = make_engine(module_url)
     store(engine, heard())
-    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v1", timeout=60) as client:
+    with serving(engine) as address, client_of(address, "/api/v1") as client:
         yield client
     engine.dispose()
 

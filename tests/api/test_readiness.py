@@ -16,8 +16,8 @@ HOLD = {"sqlite": "INSERT INTO somebody_elses VALUES (1)", "postgresql": "LOCK T
 
 
 @pytest.fixture
-def address(engine: Engine) -> Iterator[str]:
-    with serving(engine) as address:
+def address(own_engine: Engine) -> Iterator[str]:
+    with serving(own_engine) as address:
         yield address
 
 
@@ -27,12 +27,12 @@ def faults(address: str) -> tuple[int, list[str]]:
     return answer.status_code, sorted(answer.json()["faults"])
 
 
-def test_it_is_false_while_somebody_else_keeps_everybody_from_writing(engine: Engine, address: str) -> None:
-    other = make_engine(str(engine.url.render_as_string(hide_password=False)))
+def test_it_is_false_while_somebody_else_keeps_everybody_from_writing(own_engine: Engine, address: str) -> None:
+    other = make_engine(str(own_engine.url.render_as_string(hide_password=False)))
     with other.begin() as connection:
         connection.exec_driver_sql(MAKE)
     with other.begin() as connection:
-        connection.exec_driver_sql(HOLD[engine.dialect.name])
+        connection.exec_driver_sql(HOLD[own_engine.dialect.name])
 
         assert faults(address) == (503, ["database"])
     other.dispose()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import Connection, Engine
 
-from fixtures.servers import serving
+from fixtures.servers import client_of, serving
 from strandline.api.writer.refusals import MOST_PENDING, TOO_MANY, Refusals
 from strandline.cli import main
 from strandline.errors import InvalidEventError
@@ -88,7 +88,7 @@ def test_a_body_that_cannot_be_read_is_counted_too(client: httpx.Client, body: b
 
 def test_counts_outlive_the_server(engine: Engine) -> None:
     for _ in range(2):
-        with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2/") as client:
+        with serving(engine) as address, client_of(address, "/api/v2/") as client:
             post(client, faulty())
 
     assert rows(engine, "SELECT producer, count FROM refused_events") == [("https://example.com/tests", 2)]

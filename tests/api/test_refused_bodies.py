@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fixtures.servers import SECONDS, SETTINGS, problem, serving
+from fixtures.servers import SETTINGS, client_of, problem, serving
 from strandline.store.sql.engine import make_engine
 from worlds.sample_events import as_bytes, run_event
 
@@ -19,7 +19,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> I
     file = tmp_path_factory.mktemp("refused") / "strandline.db"
     shutil.copy(sqlite_template, file)
     engine = make_engine(f"sqlite:///{file}")
-    with serving(engine) as address, httpx.Client(base_url=address, timeout=SECONDS) as client:
+    with serving(engine) as address, client_of(address, "") as client:
         yield client
     engine.dispose()
 

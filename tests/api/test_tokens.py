@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, problem, serving
+from fixtures.servers import SETTINGS, client_of, problem, serving
 from strandline.api.http.key_sets import ASK_EVERY, FRESH_SECONDS, STALE_SECONDS, KeySet, KeySetError, keys_in
 from strandline.cli import main
 from strandline.core.access.granted import Access
@@ -59,7 +59,7 @@ def settings_of(**more: Any) -> Settings:
 def client(engine: Engine, address: str) -> Iterator[httpx.Client]:
     with (
         serving(engine, settings_of(oidc_jwks_url=address)) as where,
-        httpx.Client(base_url=where, timeout=60) as client,
+        client_of(where, "") as client,
     ):
         yield client
 
@@ -184,7 +184,7 @@ def test_clocks_may_differ_and_the_audience_may_be_one_of_several(
     engine: Engine, address: str, provider: Provider
 ) -> None:
     settings = settings_of(oidc_jwks_url=address, oidc_skew_seconds=300, oidc_audience=("a", "b"))
-    with serving(engine, settings) as where, httpx.Client(base_url=where, timeout=60) as client:
+    with serving(engine, settings) as where, client_of(where, "") as client:
         asked = [
             client.get("/api/v2/jobs", headers=bearer(provider.token(groups=["readers"], **claims))).status_code
             for claims in (

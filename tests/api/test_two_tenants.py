@@ -14,7 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, serving
+from fixtures.servers import SETTINGS, client_of, serving
 from strandline.api.http.operations import Choice, Operation, operations
 from strandline.core.access.granted import SCOPES
 from strandline.store.api_keys import add_key
@@ -327,7 +327,7 @@ def world(engine: Engine, keys: dict[str, str]) -> Iterator[httpx.Client]:
 
 
 def _client(address: str, key: str) -> httpx.Client:
-    return httpx.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=60)
+    return client_of(address, "", headers={"Authorization": f"Bearer {key}"})
 
 
 def test_no_operation_names_the_other_tenant(world: httpx.Client, keys: dict[str, str]) -> None:

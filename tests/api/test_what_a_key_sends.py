@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from api.test_two_tenants import FACET, JSON, NOW, A, B, Tenant, at, barrier, event, requests, story
-from fixtures.servers import SETTINGS, serving
+from fixtures.servers import SETTINGS, client_of, serving
 from strandline.api.http.operations import Choice, operations
 from strandline.core.access.granted import SCOPES
 from strandline.core.changes.bundles import OutlineSeen
@@ -192,7 +192,7 @@ def address(engine: Engine, keys: dict[str, str]) -> Iterator[str]:
     """A collector to which both sent their stories with their own keys."""
     with serving(engine, replace(SETTINGS, auth="required")) as address:
         for own, other in ((A, B), (B, A)):
-            with client_of(address, keys[own.word]) as client:
+            with client_with(address, keys[own.word]) as client:
                 for one in own_story(own, other):
                     one["run"]["facets"]["strandline_lease"]["seconds"] = (
                         86_400  # no run is LOST while the test goes on
@@ -202,8 +202,9 @@ def address(engine: Engine, keys: dict[str, str]) -> Iterator[str]:
         yield address
 
 
-def client_of(address: str, key: str) -> httpx.Client:
-    return httpx.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=60)
+def client_with(address: str, key: str) -> httpx.Client:
+    """Make a client that sends this key."""
+    return client_of(address, "", headers={"Authorization": f"Bearer {key}"})
 
 
 def answers(client: httpx.Client, tenant: Tenant) -> dict[str, Any]:
@@ -245,7 +246,7 @@ def differences(place: str, before: Any, after: Any) -> Iterator[str]:
 
 
 def test_another_tenants_answers_stay_what_they_were(address: str, keys: dict[str, str], engine: Engine) -> None:
-    with client_of(address, keys[B.word]) as owner, client_of(address, keys[A.word]) as thief:
+    with client_with(address, keys[B.word]) as owner, client_with(address, keys[A.word]) as thief:
         before = answers(owner, B)
         heard = {name: thief.post("/api/v1/lineage", json=one.make()) for name, one in ATTACKS.items()}
         batch = thief.post("/api/v1/lineage/batch", json=[one.make() for one in ATTACKS.values()]).json()
@@ -273,12 +274,12 @@ def test_of_a_table_elsewhere_a_name_and_that_it_is_read_is_kept(
 ) -> None:
     """Also when the stored event is read again, and what the reader's own lineage says stays whole."""
     read = B.dataset("u2", "input", SNAPSHOT, **STOLEN)
-    with client_of(address, keys[A.word]) as client, client_of(address, keys[B.word]) as owner:
+    with client_with(address, keys[A.word]) as client, client_with(address, keys[B.word]) as owner:
         made = A.dataset("r", "output", {"snapshotId": "amsel-r1"})
         sent = event(A, "COMPLETE", "r", 500, inputs=[read], outputs=[made])
         assert client.post("/api/v1/lineage", json=sent).status_code == 201
         listed = owner.get("/api/v2/datasets", params={"namespace": B.lake}).json()["items"]
-    with client_of(address, keys["whole"]) as client:
+    with client_with(address, keys["whole"]) as client:
         own = client.get("/api/v2/events", params={"job": f"job:{A.jobs}:{A.word}.r"}).json()["items"]
 
     assert [(one["name"], one["updatedAt"]) for one in listed if one["name"] == B.table("u2")] == [
@@ -307,7 +308,7 @@ def first_of_stream(client: httpx.Client) -> str:
 
 def test_the_stream_tells_nothing_of_the_other_tenant(address: str, keys: dict[str, str]) -> None:
     """Neither in words nor by the moment: what the other one stores is no change."""
-    with client_of(address, keys[A.word]) as client, client_of(address, keys["whole"]) as whole:
+    with client_with(address, keys[A.word]) as client, client_with(address, keys["whole"]) as whole:
         before, of_all = first_of_stream(client), first_of_stream(whole)
         posted = event(B, "COMPLETE", "later", 100, outputs=[B.dataset("later", "output")])
         whole.post("/api/v1/lineage", json=posted).raise_for_status()

@@ -50,9 +50,9 @@ def checked(engine: Engine, capsys: pytest.CaptureFixture[str]) -> Checked:
 
 
 @pytest.fixture
-def postgres_checked(postgres_engine: Engine, capsys: pytest.CaptureFixture[str]) -> Checked:
+def postgres_checked(own_postgres_engine: Engine, capsys: pytest.CaptureFixture[str]) -> Checked:
     """A fresh PostgreSQL."""
-    return Checked(postgres_engine, capsys)
+    return Checked(own_postgres_engine, capsys)
 
 
 def test_a_store_in_good_order_has_no_fault(checked: Checked) -> None:
@@ -141,9 +141,9 @@ FREE = """SELECT current_setting('max_connections')::int - current_setting('supe
 
 
 def test_a_disk_that_is_nearly_full(
-    sqlite_engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_sqlite_engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = Checked(sqlite_engine, capsys)
+    checked = Checked(own_sqlite_engine, capsys)
     assert checked.faults() == []
 
     monkeypatch.setattr("strandline.cli.store_findings.NEARLY_FULL", 1 << 60)

@@ -117,11 +117,11 @@ def test_check_finds_a_postgresql_that_lets_too_few_in(
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
 @pytest.mark.parametrize(("path", "what"), [("strandline.db", "file"), (".", "folder")])
 def test_check_finds_a_file_that_cannot_be_written(
-    sqlite_url: str, tmp_path: Path, path: str, what: str, capsys: pytest.CaptureFixture[str]
+    own_sqlite_url: str, tmp_path: Path, path: str, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / path).chmod(0o500)
 
-    code = main(["check", "--database-url", sqlite_url], {})
+    code = main(["check", "--database-url", own_sqlite_url], {})
 
     (tmp_path / path).chmod(0o700)
     assert code == 1

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from fixtures.servers import serving
+from fixtures.servers import client_of, serving
 from strandline.settings import Settings
 from strandline.store.sql.engine import make_engine
 from worlds.company import World
@@ -42,7 +41,7 @@ def address(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     shutil.copy(sqlite_template, file)
     engine = make_engine(f"sqlite:///{file}")
     with serving(engine) as root:
-        with httpx.Client(base_url=root, timeout=60) as client:
+        with client_of(root, "") as client:
             for event in World(datetime.now(UTC)).events():  # one by one: the model sees them as they happened
                 client.post("/api/v1/lineage", json=event).raise_for_status()
         yield root

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import httpx
-
+from fixtures.servers import client_of
 from fixtures.versions_server.events import appended, barrier_facet, committed, dataset, event, moment, started
 from page.conftest import Tab, tab_of
 from worlds.company import snapshot_id
@@ -18,7 +17,7 @@ def plain_stream(address: str) -> None:
                    inputs=[dataset(RAW, "input", {"snapshotId": "r2"})], outputs=[dataset(COPY, "output", made)])  # fmt: skip
     roots = (committed("ingest", 10 * one, one, {}, {RAW: f"r{one}"}, domain="plain") for one in (1, 2, 3))
     starts = started("ingest", 0, [], [RAW], domain="plain"), started("copy", 1, [RAW], [COPY], domain="plain")
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with client_of(address, "") as client:
         for one in (*starts, *roots, copied, appended("batch", 40, LOOKUP, "l1")):
             client.post("/api/v1/lineage", json=one).raise_for_status()
 

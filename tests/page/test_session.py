@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from fixtures.servers import client_of
 from page.conftest import tab_of
 from strandline.store.api_keys import add_key
 from strandline.store.sql.engine import make_engine
@@ -40,7 +41,7 @@ def test_a_wrong_key_opens_nothing(guarded: str) -> None:
 
 
 def test_a_cookie_alone_reads_but_changes_nothing(guarded: str, key: str) -> None:
-    with httpx.Client(base_url=guarded) as client:
+    with client_of(guarded, "") as client:
         client.post("/ui/session", content=key, headers={"X-Strandline-Page": "1"}).raise_for_status()
 
         assert client.get("/api/v2/jobs").status_code == 200
@@ -53,7 +54,7 @@ def test_a_foreign_page_cannot_begin_a_session(guarded: str, key: str) -> None:
 
 
 def test_leaving_takes_the_cookie_away(guarded: str, key: str) -> None:
-    with httpx.Client(base_url=guarded, headers={"X-Strandline-Page": "1"}) as client:
+    with client_of(guarded, "", headers={"X-Strandline-Page": "1"}) as client:
         client.post("/ui/session", content=key)
         client.delete("/ui/session")
 

@@ -27,6 +27,18 @@ AT_LEAST = 40
 
 
 @pytest.fixture
+def engine(own_engine: Engine) -> Engine:
+    """Use a database of the test's own: copies hold the file as it is."""
+    return own_engine
+
+
+@pytest.fixture
+def sqlite_engine(own_sqlite_engine: Engine) -> Engine:
+    """Use a database of the test's own: copies hold the file as it is."""
+    return own_sqlite_engine
+
+
+@pytest.fixture
 def empty_url(engine: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a database of the same kind with nothing in it."""
     if engine.dialect.name == "sqlite":
@@ -174,10 +186,12 @@ def test_a_database_and_its_folder_are_its_user_s_alone(tmp_path: Path) -> None:
     assert modes == dict.fromkeys(("strandline.db", "strandline.db-wal", "strandline.db-shm"), 0o600)
 
 
-def test_a_second_server_on_one_sqlite_file_is_refused_until_the_first_ends(sqlite_url: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "strandline", "serve", "--port", "0", "--database-url", sqlite_url]
+def test_a_second_server_on_one_sqlite_file_is_refused_until_the_first_ends(
+    own_sqlite_url: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "strandline", "serve", "--port", "0", "--database-url", own_sqlite_url]
     paths = os.pathsep.join(path for path in sys.path if path)
-    with served(sqlite_url, tmp_path) as (first,):
+    with served(own_sqlite_url, tmp_path) as (first,):
         second = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, timeout=120, check=False
         )

@@ -68,6 +68,18 @@ HOLDING = {
 }
 
 
+@pytest.fixture
+def engine(own_engine: Engine) -> Engine:
+    """Use a database of the test's own: its file is searched, and processes that write to it are killed."""
+    return own_engine
+
+
+@pytest.fixture
+def sqlite_engine(own_sqlite_engine: Engine) -> Engine:
+    """Use a database of the test's own: its file is searched, and processes that write to it are killed."""
+    return own_sqlite_engine
+
+
 def parent(job: str, run: int, root: str | None = None) -> Json:
     """A parent facet."""
     named = {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}

@@ -13,11 +13,11 @@ from worlds.builders import event, store
 
 
 @pytest.fixture
-def left(sqlite_engine: Engine, tmp_path: Path) -> Path:
+def left(own_sqlite_engine: Engine, tmp_path: Path) -> Path:
     """The file of a process that was killed with an event in its log."""
-    file = file_of(sqlite_engine.url)
+    file = file_of(own_sqlite_engine.url)
     assert file is not None
-    store(sqlite_engine, [event()])
+    store(own_sqlite_engine, [event()])
     folder = tmp_path / "left"
     folder.mkdir()
     for one in (file, file.with_name(f"{file.name}-wal")):

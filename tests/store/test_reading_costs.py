@@ -19,7 +19,6 @@ from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_graph import Leave
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.schema.tables import job_barriers, jobs, runs
-from strandline.store.sql.engine import make_engine
 from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.facts_from_rows import facts_of
 from worlds.builders import QUERY
@@ -34,10 +33,9 @@ Walk = Callable[[Connection], object]
 
 
 @pytest.fixture
-def engine(sqlite_url: str) -> Iterator[Engine]:
-    engine = make_engine(sqlite_url)
-    yield engine
-    engine.dispose()
+def engine(own_sqlite_engine: Engine) -> Engine:
+    """Use a file of the test's own: it is analysed, and steps of its plans are counted."""
+    return own_sqlite_engine
 
 
 def test_runs_of_long_ago_cost_nothing(engine: Engine) -> None:

@@ -5,6 +5,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 import structlog
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.event import listen
@@ -24,6 +25,12 @@ from worlds.builders import dataset, encode, event, rows, store
 NOW = datetime.now(UTC)
 LONG_AGO = NOW - timedelta(days=40)
 NOTE = Note(id_of("dataset", "hive://lake", "bank.b"), "dataset:hive://lake:bank.b", TAG, name="pii")
+
+
+@pytest.fixture
+def engine(own_engine: Engine) -> Engine:
+    """Use a database of the test's own: its size is looked at."""
+    return own_engine
 
 
 def fill(engine: Engine, caches: Caches, runs: range, received_at: datetime) -> None:

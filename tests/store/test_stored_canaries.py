@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from fixtures.kafka import Running, make_topic, send, settings_of, stored, wait_until
-from fixtures.servers import serving
+from fixtures.servers import client_of, serving
 from worlds.builders import Json, dataset, encode, event, run_id
 from worlds.canaries import Canary, canaries, leaks
 from worlds.stored_rows import stored_rows
@@ -26,7 +26,7 @@ def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
     with (
         Running(engine, settings_of(kafka, topic)) as consumer,
         serving(engine) as address,
-        client_of(address) as client,
+        client_of(address, "") as client,
     ):
         for body in [*bodies(planted[:half]), *no_events(planted[:half:7])]:
             client.post("/api/v1/lineage", content=body, headers={"content-type": "application/json"})
@@ -46,11 +46,6 @@ PATHS = (
     *("/api/v2/events?limit=100", "/api/v2/dead-letters?limit=1000", "/api/v2/refused-events", "/api/v1/namespaces"),
     *("/api/v2/search?q=select", "/api/v2/search?q=redacted", "/api/v2/domains"),
 )
-
-
-def client_of(address: str) -> httpx.Client:
-    """A client that reads no certificates."""
-    return httpx.Client(base_url=address, timeout=60, verify=False)
 
 
 def bodies(planted: list[Canary], start: int = 0) -> list[bytes]:

@@ -158,14 +158,14 @@ def test_what_cannot_be_written_by_a_fault_of_ours_is_kept_too(engine: Engine, m
     assert take_unread(engine, lambda _: None) == {"stored": 9}
 
 
-def test_a_server_that_starts_takes_it_again(engine: Engine, tmp_path: Path, mend: Mend) -> None:
-    Batches(engine).write(records(ODD))
+def test_a_server_that_starts_takes_it_again(own_engine: Engine, tmp_path: Path, mend: Mend) -> None:
+    Batches(own_engine).write(records(ODD))
     mend()
-    url = engine.url.render_as_string(hide_password=False)
+    url = own_engine.url.render_as_string(hide_password=False)
     until = time.monotonic() + 120
     with served(url, tmp_path):
-        while rows(engine, "SELECT count(*) FROM unread_events") != [(0,)]:
+        while rows(own_engine, "SELECT count(*) FROM unread_events") != [(0,)]:
             assert time.monotonic() < until
             time.sleep(0.05)
 
-    assert live(engine) == {"odd": ["< bank.b"]}
+    assert live(own_engine) == {"odd": ["< bank.b"]}

@@ -88,16 +88,16 @@ def letters(engine: Engine) -> int:
         return connection.scalar(select(func.count()).select_from(dead_letters)) or 0
 
 
-def test_tables_that_do_not_fit_are_nobodys_dead_letters(engine: Engine) -> None:
-    owner = holdings(engine)
+def test_tables_that_do_not_fit_are_nobodys_dead_letters(own_engine: Engine) -> None:
+    owner = holdings(own_engine)
     owner.claim({EVENTS: (0, 9)})
-    with engine.begin() as connection:
+    with own_engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE runs RENAME COLUMN state TO condition")
 
     with pytest.raises(StrandlineError, match=r"the store cannot be written: .*state"):
         owner.write({EVENTS: numbered(9)})
 
-    assert letters(engine) == 0
+    assert letters(own_engine) == 0
     assert owner.positions() == {EVENTS: 0}
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.servers import serving
+from fixtures.servers import client_of, serving
 from strandline.cli import main
 from strandline.store.sql.engine import make_engine
 from worlds.scenarios.bank import FACET, bank
@@ -48,7 +48,7 @@ def server(sqlite_url: str) -> Iterator[httpx.Client]:
     """A client of a server with the world."""
     engine = make_engine(sqlite_url)
     world(engine)
-    with serving(engine) as address, httpx.Client(base_url=f"{address}/api/v2", timeout=60) as client:
+    with serving(engine) as address, client_of(address) as client:
         yield client
     engine.dispose()
 

@@ -7,10 +7,9 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
 import pytest
 
-from fixtures.servers import serving
+from fixtures.servers import client_of, serving
 from fixtures.versions_server.events import LAKE, appended, committed, started
 from fixtures.versions_server.server import Server, tables
 from strandline.api.endpoints import versions
@@ -87,7 +86,7 @@ def test_readers_who_wait_or_have_gone_take_no_thread_from_others(chain: Server)
     """There are 40 threads for all that is asked."""
     body = json.dumps({"tables": tables("db.a"), "waitForBarrier": 9, "timeoutSeconds": 3600}).encode()
     head = f"POST /api/v2/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    with serving(chain.engine) as address, ExitStack() as waiting, httpx.Client(base_url=address, timeout=60) as client:
+    with serving(chain.engine) as address, ExitStack() as waiting, client_of(address, "") as client:
         where = client.base_url.host, client.base_url.port or 80
         for _ in range(60):
             waiting.enter_context(socket.create_connection(where)).sendall(head + body)

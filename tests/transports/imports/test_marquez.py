@@ -5,12 +5,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from sqlalchemy import Engine
 
 from fixtures.contract_servers.server import Asked, ContractServer, Fault
-from fixtures.servers import serving
+from fixtures.servers import client_of, serving
 from strandline.cli import main
 from strandline.demo.replay import records
 from strandline.exporters.http_client import Client
@@ -65,7 +64,7 @@ def test_a_bank_in_marquez_becomes_the_same_bank_and_twice_changes_nothing(
 
 
 def test_what_was_written_without_events_and_tags_come_too(sqlite_engine: Engine, other: Engine) -> None:
-    with serving(sqlite_engine) as address, httpx.Client(base_url=f"{address}/api/v1", timeout=60) as marquez:
+    with serving(sqlite_engine) as address, client_of(address, "/api/v1") as marquez:
         store(sqlite_engine, [event("COMPLETE", 1, "etl", inputs=[dataset("db.a")], outputs=[dataset("db.b")])])
         marquez.put("/tags/PII", json={"description": "about people"}).raise_for_status()
         marquez.post(f"/namespaces/{'hive:%2F%2Flake'}/datasets/db.b/tags/PII").raise_for_status()
@@ -74,7 +73,7 @@ def test_what_was_written_without_events_and_tags_come_too(sqlite_engine: Engine
             "/namespaces/shop/jobs/sum", json={"type": "BATCH", "description": "adds", **ends}
         ).raise_for_status()
         take_marquez(other, reader(address))
-    with serving(other) as address, httpx.Client(base_url=f"{address}/api/v1", timeout=60) as marquez:
+    with serving(other) as address, client_of(address, "/api/v1") as marquez:
         tagged = marquez.get("/namespaces/hive:%2F%2Flake/datasets/db.b").json()
         job = marquez.get("/namespaces/shop/jobs/sum").json()
 
