@@ -1,6 +1,5 @@
 """The rules of redaction: one folder in the tree, and real files in everything that is built from it."""
 
-import os
 import shutil
 import stat
 import subprocess
@@ -74,7 +73,7 @@ def redact(python: str, path: Path, module: str) -> str:
 
 def test_the_emitter_links_to_the_rules_of_the_collector() -> None:
     assert LINK.is_symlink()
-    assert not Path(os.readlink(LINK)).is_absolute()
+    assert not LINK.readlink().is_absolute()
     assert LINK.resolve() == RULES
 
 
@@ -88,9 +87,7 @@ def test_the_emitter_links_to_the_rules_of_the_collector() -> None:
         (zip_of_emitter, EMITTER),
     ],
 )
-def test_the_rules_are_real_files_in_what_is_built(
-    built: Callable[[Path], Path], module: str, tmp_path: Path
-) -> None:
+def test_the_rules_are_real_files_in_what_is_built(built: Callable[[Path], Path], module: str, tmp_path: Path) -> None:
     path = built(tmp_path)
     folder = path.joinpath(*module.split("."))
 
