@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Engine, event, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
-from fixtures.kafka import Running, environ_of, process, send, settings_of, stored, taken, values, wait_until
+from fixtures.kafka import SECONDS, Running, environ_of, process, send, settings_of, stored, taken, values
+from fixtures.waiting import wait_until
 from strandline.store.schema.tables import dead_letters
 from strandline.store.sql.engine import make_engine
 from worlds.sample_events import as_bytes, run_event
@@ -26,10 +27,7 @@ DUPLICATE = 'events_total{outcome="duplicate",source="kafka"}'
 @pytest.mark.postgres
 def test_a_slow_database_costs_no_membership(postgres_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1000))
-    settings = replace(
-        settings_of(kafka, topic), kafka_session_seconds=4
-    )  # librdkafka wants no longer session than a poll
-    impatient = replace(settings, kafka_security={"max_poll_interval_ms": 4000})
+    impatient = replace(settings_of(kafka, topic), kafka_security={"max_poll_interval_ms": 4000})
     slow = iter([5, 0, 5])  # a claim of a partition, another, a batch
     event.listen(
         postgres_engine, "commit", lambda connection: connection.exec_driver_sql(f"SELECT pg_sleep({next(slow, 0)})")
@@ -131,6 +129,7 @@ def closed(url: str) -> Iterator[None]:
         server.dispose()
 
 
+@pytest.mark.slow
 def test_killing_the_process_again_and_again_changes_nothing(engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(3000), partitions=2)
     environ = environ_of(engine, kafka, topic, batch_records="100", kafka_session_seconds=SESSION)
@@ -138,7 +137,7 @@ def test_killing_the_process_again_and_again_changes_nothing(engine: Engine, kaf
 
     for commit in (1, 5, 8):
         with process(environ, KILLED_IN_COMMIT.format(commit)) as running:
-            running.wait(120)
+            running.wait(SECONDS)
         reached.append(taken(engine))
         assert running.returncode == -signal.SIGKILL
     with process(environ) as running:
@@ -164,6 +163,7 @@ event.listen(Engine, "commit", kill)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_a_record_that_kills_the_process_is_a_dead_letter_after_three_times(
     postgres_engine: Engine, kafka: str, topic: str
@@ -173,7 +173,7 @@ def test_a_record_that_kills_the_process_is_a_dead_letter_after_three_times(
 
     for _ in range(4):  # in its batch, then three times alone
         with process(environ, POISON) as running:
-            running.wait(120)
+            running.wait(SECONDS)
         assert running.returncode == -signal.SIGKILL
     with process(environ, POISON):
         wait_until(lambda: taken(postgres_engine) == 11)
@@ -195,6 +195,7 @@ event.listen(Engine, "before_cursor_execute", kill)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("where", ["between batches", "in a transaction"])
 def test_a_consumer_that_was_stopped_past_its_session_cannot_commit(
