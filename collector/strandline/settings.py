@@ -82,7 +82,6 @@ class Settings:
     kafka_security: Mapping[str, Any] = field(default_factory=dict, repr=False)
     host: str = setting(text, "127.0.0.1", "the address to listen on")
     port: int = setting(whole(0, 65535), 5000, "the port to listen on")
-    processes: int = setting(whole(1, 64), 1, "processes that answer HTTP: each has a core, and memory of its own")
     auth: str = setting(one_of("auto", "off", "required"), "auto", "API keys: auto is off on loopback only")
     oidc_issuer: str | None = setting(
         text,
