@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, event, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
-from fixtures.kafka import Running, environ_of, process, send, settings_of, stored, taken, values
+from fixtures.kafka import PATIENCE, Running, environ_of, process, send, settings_of, stored, taken, values
 from fixtures.waiting import wait_until
 from strandline.store.schema.tables import dead_letters
 from strandline.store.sql.engine import make_engine
@@ -20,7 +20,6 @@ from worlds.sample_events import as_bytes, run_event
 
 pytestmark = pytest.mark.kafka
 SESSION = "6"  # seconds after which a killed process is missed
-PATIENCE = 300  # seconds for processes that start, and wait for the session of one that was killed
 CONSUMED = 'consumed_events_total{source="kafka"}'
 DUPLICATE = 'events_total{outcome="duplicate",source="kafka"}'
 
