@@ -6,6 +6,7 @@ So has one of which only the process that writes is killed.
 import json
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sqlalchemy import Engine, inspect
 
 from fixtures.servers import serving
 from fixtures.versions_server.process import Served, served
+from fixtures.waiting import wait_until
 from strandline.history.compare import TABLES
 from strandline.store.sql.engine import make_engine
 from worlds.builders import newest_facets, rows, store
@@ -46,16 +48,13 @@ def send(server: Served, bodies: list[bytes], sent: threading.Event) -> None:
                 continue
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_kill_9_again_and_again_changes_nothing(
-    own_database_url: str, sqlite_template: Path, tmp_path: Path, processes: str
-) -> None:
+def test_kill_9_again_and_again_changes_nothing(own_database_url: str, sqlite_template: Path, tmp_path: Path) -> None:
     order = random.Random(5)
     bodies = [*EVENTS, *order.sample(EVENTS, 30)]
     order.shuffle(bodies)
     given_up = threading.Event()
 
-    with served(own_database_url, tmp_path, 1, "--processes", processes) as (server,):
+    with served(own_database_url, tmp_path) as (server,):
         sending = threading.Thread(target=send, args=(server, bodies, given_up))
         sending.start()
         try:
@@ -78,6 +77,28 @@ def test_kill_9_again_and_again_changes_nothing(
     assert len(folded(disturbed)["event_keys"]) == len({json.dumps(json.loads(body)) for body in EVENTS})
     for engine in (disturbed, undisturbed):
         engine.dispose()
+
+
+@pytest.mark.parametrize("end", [Served.stop, Served.kill])
+def test_the_process_that_writes_ends_with_its_server(
+    own_sqlite_url: str, tmp_path: Path, end: Callable[[Served], None]
+) -> None:
+    with served(own_sqlite_url, tmp_path) as (server,):
+        assert server.client.post("/api/v1/lineage", content=EVENTS[0]).status_code == 201
+        started = server.processes()
+        assert len(started) == 2
+
+        end(server)
+
+        wait_until(lambda: not any(map(is_running, started)))
+
+
+def is_running(process: int) -> bool:
+    """Tell whether a process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_who_sends_is_told_to_come_again_when_the_process_that_writes_dies(own_sqlite_url: str, tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ import httpx
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
+from fixtures.kafka import PATIENCE, environ_of, make_topic, process, send, taken
 from fixtures.servers import serving
 from fixtures.versions_server.process import Served, served
+from fixtures.waiting import wait_until
 from strandline.store.sql.engine import file_of, make_engine, reading
 from worlds.simulation.senders import Heard, is_stored_once, post_all
 from worlds.simulation.stores import arrivals, check
@@ -199,10 +200,10 @@ def test_a_consumer_whose_files_cannot_grow_waits_and_goes_on(
         f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({room(sqlite_url)}, resource.RLIM_INFINITY))"
     )
     with process(environ_of(eyes, kafka, topic, batch_records="5"), bounded, log) as running:
-        wait_until(lambda: "does not answer" in log.read_text())
+        wait_until(lambda: "does not answer" in log.read_text(), PATIENCE)
         assert 0 < taken(eyes) < len(bodies)
         resource.prlimit(running.pid, resource.RLIMIT_FSIZE, NO_LIMIT)
-        wait_until(lambda: taken(eyes) == len(bodies))
+        wait_until(lambda: taken(eyes) == len(bodies), PATIENCE)
 
     check(eyes, bodies, fresh(sqlite_template, tmp_path))
 
@@ -217,10 +218,10 @@ def test_a_consumer_whose_postgresql_has_no_room_waits_and_goes_on(
     make_topic(kafka, topic)
     send(kafka, topic, bodies)
     with process(environ_of(eyes, kafka, topic), "", log):
-        wait_until(lambda: "No space left on device" in log.read_text())
+        wait_until(lambda: "No space left on device" in log.read_text(), PATIENCE)
         assert taken(eyes) == 0
         mend(eyes)
-        wait_until(lambda: taken(eyes) == len(bodies))
+        wait_until(lambda: taken(eyes) == len(bodies), PATIENCE)
 
     check(eyes, bodies, sqlite_url)
 

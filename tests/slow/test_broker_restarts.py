@@ -6,7 +6,6 @@
 import os
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from sqlalchemy import Engine, select
 
 from deploy import kafka as brokers
 from fixtures.kafka import environ_of, make_topic, process, stored, values
+from fixtures.waiting import wait_until
 from strandline.core.openlineage.facets import content_hash
 from strandline.store.schema.tables import event_keys
 from strandline.store.sql.engine import make_engine, reading
@@ -63,13 +63,9 @@ class Sending(threading.Thread):
 
 
 def wait_for(progress: Callable[[], int], wanted: int) -> None:
-    """Wait until so much is done; fails where nothing is for long."""
-    seen, since = progress(), time.monotonic()
-    while seen < wanted:
-        time.sleep(0.2)
-        if (now := progress()) > seen:
-            seen, since = now, time.monotonic()
-        assert time.monotonic() - since < PATIENCE, f"nothing happens at {seen} of {wanted}"
+    """Wait until so much is done; fail when there is no progress for long."""
+    while (seen := progress()) < wanted:
+        wait_until(lambda seen=seen: progress() > seen, PATIENCE, every=0.2)
 
 
 def with_archive(folder: Path) -> tuple[str, ...]:

@@ -21,8 +21,9 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
+from fixtures.kafka import PATIENCE, environ_of, make_topic, process, send, taken
 from fixtures.versions_server.process import Served, served
+from fixtures.waiting import wait_until
 from strandline.history.archive import archive
 from worlds.simulation.stores import arrivals, check
 
@@ -114,7 +115,7 @@ def play(seed: int, slices: int, engine: Engine, kafka: str, folder: Path) -> li
             for place, server in enumerate(servers):
                 post(server, over_http[place::SERVERS])
         consumers.wake()
-        wait_until(lambda: taken(engine) == sent)
+        wait_until(lambda: taken(engine) == sent, PATIENCE)
         one, other = lineages(servers)
         assert one == other
     return bodies

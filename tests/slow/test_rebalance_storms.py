@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
+from fixtures.kafka import PATIENCE, environ_of, make_topic, process, send, taken
+from fixtures.waiting import wait_until
 from worlds.simulation.stores import arrivals, check
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
@@ -77,14 +78,14 @@ def storm(seed: int, rounds: int, engine: Engine, kafka: str, folder: Path) -> l
             before = sent
             send(kafka, topic, halves[0], PARTITIONS)
             sent += len(halves[0])
-            wait_until(some_are_taken)
+            wait_until(some_are_taken, PATIENCE)
             stopped = group.stop(chance)
-            wait_until(all_is_taken)
+            wait_until(all_is_taken, PATIENCE)
             send(kafka, topic, halves[1], PARTITIONS)
             sent += len(halves[1])
             group.kill(chance.choice([one for one in group.running if one not in stopped]))
             wake(stopped)
-            wait_until(all_is_taken)
+            wait_until(all_is_taken, PATIENCE)
         for one, _ in group.running:
             assert one.poll() is None
     return bodies
@@ -95,7 +96,7 @@ def wake(stopped: list[tuple[subprocess.Popen[bytes], Path]]) -> None:
     before = [noticed(log) for _, log in stopped]
     for one, _ in stopped:
         one.send_signal(signal.SIGCONT)
-    wait_until(lambda: all(noticed(log) > count for (_, log), count in zip(stopped, before, strict=True)))
+    wait_until(lambda: all(noticed(log) > count for (_, log), count in zip(stopped, before, strict=True)), PATIENCE)
 
 
 def noticed(log: Path) -> int:

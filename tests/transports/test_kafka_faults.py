@@ -12,13 +12,14 @@ from sqlalchemy import Connection, Engine, event, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
-from fixtures.kafka import Running, environ_of, process, send, settings_of, stored, taken, values, wait_until
+from fixtures.kafka import PATIENCE, Running, environ_of, process, send, settings_of, stored, taken, values
+from fixtures.waiting import wait_until
 from strandline.store.schema.tables import dead_letters
 from strandline.store.sql.engine import make_engine
 from worlds.sample_events import as_bytes, run_event
 
 pytestmark = pytest.mark.kafka
-SESSION = "2"  # seconds after which a killed process is missed
+SESSION = "6"  # seconds after which a killed process is missed
 CONSUMED = 'consumed_events_total{source="kafka"}'
 DUPLICATE = 'events_total{outcome="duplicate",source="kafka"}'
 
@@ -26,10 +27,7 @@ DUPLICATE = 'events_total{outcome="duplicate",source="kafka"}'
 @pytest.mark.postgres
 def test_a_slow_database_costs_no_membership(own_postgres_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1000))
-    settings = replace(
-        settings_of(kafka, topic), kafka_session_seconds=4
-    )  # librdkafka wants no longer session than a poll
-    impatient = replace(settings, kafka_security={"max_poll_interval_ms": 4000})
+    impatient = replace(settings_of(kafka, topic), kafka_security={"max_poll_interval_ms": 4000})
     slow = iter([5, 0, 5])  # a claim of a partition, another, a batch
     event.listen(
         own_postgres_engine,
@@ -49,25 +47,29 @@ def test_a_connection_that_breaks_in_the_commit_loses_and_doubles_nothing(
     own_postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, values(2000), partitions=2)
-    breaking = threading.Event()
+    over = threading.Event()
 
     with Running(own_postgres_engine, replace(settings_of(kafka, topic), batch_records=50)) as running:
-        breaker = threading.Thread(target=break_connections, args=(own_postgres_engine, breaking), daemon=True)
+        breaker = threading.Thread(target=break_connections, args=(own_postgres_engine, running, over), daemon=True)
         breaker.start()
         wait_until(lambda: running.counted(CONSUMED) == 2000)  # asking the database would break as well
-        breaking.set()
-        breaker.join(10)
+        over.set()
+        breaker.join()
 
     assert stored(own_postgres_engine) == 2000
     assert running.counted(CONSUMED) == 2000
     assert running.counted(DUPLICATE) == 0
 
 
-def break_connections(engine: Engine, until: threading.Event) -> None:
-    """End every other connection to the database, again and again."""
+def break_connections(engine: Engine, running: Running, over: threading.Event) -> None:
+    """End every other connection to the database, each time that more records have been taken since the last time."""
     others = "datname = current_database() AND pid <> pg_backend_pid()"
     killer = engine.execution_options(isolation_level="AUTOCOMMIT")
-    while not until.wait(0.3):
+    consumed = -1
+    while not over.wait(0.1):
+        if running.counted(CONSUMED) == consumed:
+            continue
+        consumed = running.counted(CONSUMED)
         try:
             with killer.connect() as connection:
                 connection.exec_driver_sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
@@ -133,6 +135,7 @@ def closed(url: str) -> Iterator[None]:
         server.dispose()
 
 
+@pytest.mark.slow
 def test_killing_the_process_again_and_again_changes_nothing(own_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(3000), partitions=2)
     environ = environ_of(own_engine, kafka, topic, batch_records="100", kafka_session_seconds=SESSION)
@@ -140,14 +143,14 @@ def test_killing_the_process_again_and_again_changes_nothing(own_engine: Engine,
 
     for commit in (1, 5, 8):
         with process(environ, KILLED_IN_COMMIT.format(commit)) as running:
-            running.wait(120)
+            running.wait(PATIENCE)
         reached.append(taken(own_engine))
         assert running.returncode == -signal.SIGKILL
     with process(environ) as running:
-        wait_until(lambda: taken(own_engine) > reached[-1])
+        wait_until(lambda: taken(own_engine) > reached[-1], PATIENCE)
         running.kill()
     with process(environ):
-        wait_until(lambda: taken(own_engine) == 3000)
+        wait_until(lambda: taken(own_engine) == 3000, PATIENCE)
 
     assert reached == sorted(reached)
     assert reached[-1] > 0
@@ -166,6 +169,7 @@ event.listen(Engine, "commit", kill)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_a_record_that_kills_the_process_is_a_dead_letter_after_three_times(
     own_postgres_engine: Engine, kafka: str, topic: str
@@ -175,10 +179,10 @@ def test_a_record_that_kills_the_process_is_a_dead_letter_after_three_times(
 
     for _ in range(4):  # in its batch, then three times alone
         with process(environ, POISON) as running:
-            running.wait(120)
+            running.wait(PATIENCE)
         assert running.returncode == -signal.SIGKILL
     with process(environ, POISON):
-        wait_until(lambda: taken(own_postgres_engine) == 11)
+        wait_until(lambda: taken(own_postgres_engine) == 11, PATIENCE)
 
     assert stored(own_postgres_engine) == 10
     with own_postgres_engine.connect() as connection:
@@ -197,33 +201,40 @@ event.listen(Engine, "before_cursor_execute", kill)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("where", ["between batches", "in a transaction"])
 def test_a_consumer_that_was_stopped_past_its_session_cannot_commit(
     own_postgres_engine: Engine, kafka: str, topic: str, where: str, tmp_path: Path
 ) -> None:
-    environ = environ_of(own_postgres_engine, kafka, topic, kafka_session_seconds="4", batch_records="50")
+    environ = environ_of(own_postgres_engine, kafka, topic, kafka_session_seconds=SESSION, batch_records="50")
     log = tmp_path / "zombie.log"
     code = STOPPED_IN_COMMIT if where == "in a transaction" else ""
     send(kafka, topic, values(1000), partitions=2)
     with process(environ, code, log) as zombie:
-        wait_until(lambda: taken(own_postgres_engine) > 0)
+        wait_until(lambda: taken(own_postgres_engine) > 0, PATIENCE)
         if where == "in a transaction":
-            wait_until(lambda: is_stopped(zombie.pid))  # by itself
+            wait_until(lambda: is_stopped(zombie.pid), PATIENCE)  # by itself
         else:
             zombie.send_signal(signal.SIGSTOP)
         with process(environ):
-            wait_until(lambda: taken(own_postgres_engine) == 1000)
+            wait_until(lambda: taken(own_postgres_engine) == 1000, PATIENCE)
             send(kafka, topic, values(200, start=1000), partitions=2)
-            wait_until(lambda: taken(own_postgres_engine) == 1200)
+            wait_until(lambda: taken(own_postgres_engine) == 1200, PATIENCE)
             zombie.send_signal(signal.SIGCONT)
-            wait_until(lambda: '"fenced"' in log.read_text() or log.read_text().count("partitions assigned") > 1)
+            wait_until(lambda: has_noticed(log), PATIENCE)
             send(kafka, topic, values(400, start=1200), partitions=2)
-            wait_until(lambda: taken(own_postgres_engine) == 1600)
+            wait_until(lambda: taken(own_postgres_engine) == 1600, PATIENCE)
 
             assert zombie.poll() is None
 
     assert stored(own_postgres_engine) == 1600
+
+
+def has_noticed(log: Path) -> bool:
+    """Tell whether the consumer has written that it was fenced, or given partitions again."""
+    written = log.read_text()
+    return '"fenced"' in written or written.count("partitions assigned") > 1
 
 
 def is_stopped(pid: int) -> bool:

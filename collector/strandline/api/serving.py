@@ -1,9 +1,7 @@
-"""uvicorn with the bounds of the settings, as each process that answers runs it."""
+"""uvicorn with the bounds of the settings."""
 
 import gc
 import socket
-from collections.abc import Callable
-from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
@@ -15,17 +13,13 @@ STOP_SECONDS = 20
 SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
 
 
-def nothing_else() -> None:
-    """Do nothing more when the server is to end."""
-
-
 class Server(uvicorn.Server):
-    """A server that ends by a signal, with everything answered that is under way; `on_end` is called at once then.
+    """A server that ends by a signal, with everything answered that is under way.
 
     `app.state.stopping` says whether it is to end, for answers that have no end of their own.
     """
 
-    def __init__(self, app: Starlette, settings: Settings, on_end: Callable[[], None] = nothing_else) -> None:
+    def __init__(self, app: Starlette, settings: Settings) -> None:
         config = uvicorn.Config(
             app,
             http=bounded(settings),
@@ -35,7 +29,6 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         super().__init__(config)
-        self._on_end = on_end
         app.state.stopping = lambda: self.should_exit
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -48,12 +41,6 @@ class Server(uvicorn.Server):
         gc.collect()
         gc.freeze()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Take note of a signal while it runs; afterwards it is raised again, for whoever was before it."""
-        self._on_end()
-        super().handle_exit(sig, frame)
-
     def end(self) -> None:
-        """Take note of a signal that came before it ran: it ends as soon as it has started."""
-        self._on_end()
+        """Note a signal that came before it ran: it ends as soon as it has started."""
         self.should_exit = True
