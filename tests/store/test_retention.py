@@ -14,7 +14,6 @@ from strandline.core.openlineage.times import micros_of
 from strandline.runtime.expiring import expire_old
 from strandline.store.ingest.retention import expire, keep_writers_out
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.ingest.to_templates import to_rows
 from strandline.store.lineage.facets import merged_facets
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
@@ -36,16 +35,8 @@ from worlds.builders import (
 )
 from worlds.scenarios.taking import arrows, reader
 
-pytestmark = pytest.mark.usefixtures("kept_as")
 NOW = datetime.now(UTC)
 A, B = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))
-
-
-@pytest.fixture(params=[True, False], ids=["templates", "rows"])
-def kept_as(request: pytest.FixtureRequest) -> None:
-    """What runs read and wrote is kept in either way."""
-    if not request.param and "engine" in request.fixturenames:
-        to_rows(request.getfixturevalue("engine"))
 
 
 def day(days: float, *events: Json) -> list[Json]:

@@ -35,7 +35,6 @@ from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.schema.tables import SHOWN_BY
 from worlds.builders import encode
 from worlds.simulation.databases import Eyes
 from worlds.simulation.histories import history, received
@@ -93,8 +92,7 @@ def folded(statements: Sequence[Sequence[Statement]], batches: Batches) -> Table
 def stored(engine: Engine, eyes: Eyes, arrivals: Sequence[Arrival]) -> Tables:
     """The rows of a store that took the events one by one, in order; `eyes` look at its file."""
     take_all(engine, arrivals, range(len(arrivals)))
-    tables = {kind: SHOWN_BY.get(fold.table, fold.table) for kind, fold in FOLDS.items()}
-    queries = {kind: f"SELECT {', '.join(kind._fields)} FROM {table}" for kind, table in tables.items()}
+    queries = {kind: f"SELECT {', '.join(kind._fields)} FROM {fold.table}" for kind, fold in FOLDS.items()}
     return in_use({kind: set(eyes.rows(query)) for kind, query in queries.items()})
 
 

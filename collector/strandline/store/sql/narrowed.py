@@ -46,7 +46,7 @@ BY_ID = frozenset(
             "facet_sets",
             "facet_uses",
         ),
-        *("relations", "job_relations", "edge_columns", "edge_uses", "job_barriers", "snapshots", "snapshot_uses"),
+        *("job_relations", "edge_columns", "job_barriers", "snapshots", "snapshot_uses"),
         *("run_templates", "template_relations", "template_edges"),
         *("startup_snapshots", "store_settings", "dictionaries", "reader_leases", "domain_roots", "managed_jobs"),
         *(version_head.name, analysis_reports.name),
