@@ -258,12 +258,7 @@ def requests(operation: Operation, tenant: Tenant) -> Iterator[Asked]:
         return  # stays open; asked in test_stream
     body = None if operation.body is None else bodies(tenant).get(operation.path)
     if body is None and operation.path.startswith("/api/v1/"):
-        body = {
-            "description": tenant.word,
-            "type": "POSTGRESQL",
-            "physicalName": tenant.table("v"),
-            "sourceName": tenant.lake,
-        }
+        body = {"description": tenant.word}
     for values in questions(tenant):
         if operation.path.startswith("/api/v1/"):
             values = values | as_marquez(tenant) if values else values
