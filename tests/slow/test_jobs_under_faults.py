@@ -16,6 +16,7 @@ from fixtures.emitter.builders import line_of
 from fixtures.emitter.drivers import SECONDS
 from fixtures.emitter.faulted import JOB, TRANSPORTS, driver
 from fixtures.emitter.relay import FAULTS, Relay, relay
+from fixtures.waiting import wait_until
 from strandline_spark.delivery.outbox import Outbox
 from strandline_spark.delivery.spool import Spool
 from strandline_spark.delivery.transports.registry import transport_of
@@ -42,7 +43,7 @@ def test_a_job_whose_network_heals_while_it_runs(
         relay(fault, behind.address) as port,
         driver(tmp_path, JOB, behind.conf("127.0.0.1", port.port), WAITS="1").started() as process,
     ):
-        wait_for(tmp_path / "worked")
+        wait_until((tmp_path / "worked").exists, SECONDS)
         port.heal()
         before_the_end = told(behind, TOLD - {"COMPLETE bank [] -> []"})
         (tmp_path / "healed").touch()
@@ -96,10 +97,3 @@ def told(behind: Backend, wanted: set[str]) -> set[str]:
 
 def lines(events: list[Event]) -> set[str]:
     return {line_of(event) for event in events}
-
-
-def wait_for(file: Path) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not file.exists():
-        assert time.monotonic() < deadline, f"no {file.name}"
-        time.sleep(0.05)

@@ -1,0 +1,45 @@
+"""More bent events than tests/store/test_fuzzed_input.py sends, into both databases.
+
+`make soak` bends more: STRANDLINE_SOAK_INPUTS (10,000,000) for the decoder, STRANDLINE_SOAK_RECORDS (200,000) for a topic, by
+STRANDLINE_SOAK_SEED.
+"""
+
+import os
+
+import pytest
+from sqlalchemy import Engine
+
+from worlds.fuzzing import check_decoder, check_http, check_topic
+
+INPUTS = int(os.environ.get("STRANDLINE_SOAK_INPUTS", "10000000"))
+RECORDS = int(os.environ.get("STRANDLINE_SOAK_RECORDS", "200000"))
+SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1000"))
+
+
+def test_two_hundred_thousand_bodies_are_refused_or_leave_rows() -> None:
+    check_decoder(seed=2, count=200_000)
+
+
+def test_records_of_a_topic_are_events_or_dead_letters(engine: Engine) -> None:
+    check_topic(engine, seed=2, count=3_000)
+
+
+def test_bodies_over_http_are_stored_or_refused_with_their_place(sqlite_url: str) -> None:
+    statuses = check_http(sqlite_url, 1_000)
+
+    assert statuses[201] > 100
+    assert statuses[422] > 100
+
+
+@pytest.mark.soak
+def test_ten_million_bodies_are_refused_or_leave_rows() -> None:
+    print(f"seed {SEED}: {INPUTS} bodies")
+
+    check_decoder(SEED, INPUTS)
+
+
+@pytest.mark.soak
+def test_many_records_of_a_topic_are_events_or_dead_letters(engine: Engine) -> None:
+    print(f"seed {SEED}: {RECORDS} records")
+
+    check_topic(engine, SEED, RECORDS)
