@@ -1,6 +1,6 @@
 """Whole Spark jobs under twelve network faults on three transports: the same results, an end, and every event in the end.
 
-Two of them are in the suite, where the network heals while the job runs. The others are `make soak`: the job ends under
+One of them is in `make test-all`, where the network heals while the job runs. The others are `make soak`: the job ends under
 the fault, and what it could not send goes out of its folder as a next driver sends it.
 """
 
@@ -23,6 +23,7 @@ from strandline_spark.delivery.transports.registry import transport_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
+HEALED = [("composite", "slow"), pytest.param("kafka", "reset", marks=pytest.mark.soak)]
 TOLD = {
     "COMPLETE bank.credits [] -> [credits]",
     "COMPLETE bank.large [credits] -> [large]",
@@ -34,7 +35,7 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize(("transport", "fault"), [("kafka", "reset"), ("composite", "slow")])
+@pytest.mark.parametrize(("transport", "fault"), HEALED)
 def test_a_job_whose_network_heals_while_it_runs(
     transport: str, fault: str, tmp_path: Path, java: str, request: pytest.FixtureRequest
 ) -> None:
