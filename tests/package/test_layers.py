@@ -41,7 +41,7 @@ def test_the_contracts_hold() -> None:
     [
         (f"{COLLECTOR}/core/wrong.py", "import strandline.store.sql.engine", "layers of the collector"),
         (f"{COLLECTOR}/store/wrong.py", "import strandline.api.app", "layers of the collector"),
-        (f"{COLLECTOR}/history/wrong.py", "import strandline.analysis.closure", "layers of the collector"),
+        (f"{COLLECTOR}/history/wrong.py", "import strandline.cli.answers", "layers of the collector"),
         (f"{COLLECTOR}/runtime/wrong.py", "import strandline.transports.kafka", "layers of the collector"),
         (f"{COLLECTOR}/imports/wrong.py", "import strandline.transports.files", "layers of the collector"),
         (f"{COLLECTOR}/exporters/wrong.py", "import strandline.alerts.webhooks", "layers of the collector"),

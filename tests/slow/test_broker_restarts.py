@@ -22,7 +22,7 @@ from strandline.store.sql.engine import make_engine, reading
 from worlds.builders import rows
 
 pytestmark = pytest.mark.kafka
-EVENTS, RESTARTS = 50_000, 10
+EVENTS, RESTARTS = 10_000, 4
 SOAK_EVENTS = int(os.environ.get("STRANDLINE_SOAK_EVENTS", "300000"))
 SOAK_RESTARTS = int(os.environ.get("STRANDLINE_SOAK_RESTARTS", "60"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1000"))
@@ -109,19 +109,19 @@ def check(engine: Engine, folder: Path, events: int, restarts: int, seed: int) -
 
 
 @pytest.fixture
-def eyes(sqlite_url: str, java: str) -> Iterator[Engine]:
+def reader_engine(sqlite_url: str, java: str) -> Iterator[Engine]:
     """What the consumer stores; needs a broker's Java."""
     engine = reading(make_engine(sqlite_url))
     yield engine
     engine.dispose()
 
 
-def test_a_broker_that_goes_and_comes_costs_and_doubles_no_event(eyes: Engine, tmp_path: Path) -> None:
-    check(eyes, tmp_path, EVENTS, RESTARTS, seed=1)
+def test_a_broker_that_goes_and_comes_costs_and_doubles_no_event(reader_engine: Engine, tmp_path: Path) -> None:
+    check(reader_engine, tmp_path, EVENTS, RESTARTS, seed=1)
 
 
 @pytest.mark.soak
-def test_a_broker_that_goes_and_comes_for_long(eyes: Engine, tmp_path: Path) -> None:
+def test_a_broker_that_goes_and_comes_for_long(reader_engine: Engine, tmp_path: Path) -> None:
     print(f"seed {SEED}: {SOAK_EVENTS} events, {SOAK_RESTARTS} restarts")
 
-    check(eyes, tmp_path, SOAK_EVENTS, SOAK_RESTARTS, SEED)
+    check(reader_engine, tmp_path, SOAK_EVENTS, SOAK_RESTARTS, SEED)

@@ -28,7 +28,7 @@ from strandline.store.forgetting.forget import Asked, Forgotten, Subject, forget
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import UNUSED
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.marquez.annotations import DESCRIPTION, TAG, Author, Note, annotate
+from strandline.store.marquez.annotations import TAG, Author, Note, annotate
 from strandline.store.schema.tables import RUN_VIEWS
 from strandline.store.schema.version_tables import alerts, reader_leases
 from strandline.store.sql.compression import SAMPLES
@@ -283,7 +283,7 @@ def test_the_name_is_in_no_column_of_any_table_and_in_no_file(engine: Engine) ->
     entity = id_of("dataset", LAKE, SECRET), f"dataset:{LAKE}:{SECRET}"
     with engine.begin() as connection:
         annotate(connection, Note(*entity, TAG, name="pii"), Author(1))
-        annotate(connection, Note(*entity, DESCRIPTION, value=f"{SECRET} of {LAKE}"), Author(1))
+        annotate(connection, Note(*entity, TAG, field=f"{SECRET}_id", name=f"{SECRET} of {LAKE}"), Author(1))
         path = f"DELETE /api/v1/namespaces/{quote(LAKE, safe='')}/datasets/{SECRET}"
         note(connection, Entry(NOW, "ann", path, "", 204, ""))
         lease = {"id": "l", "created_at": 1, "expires_at": 2, "holder": ""}

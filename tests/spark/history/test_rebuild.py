@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -147,6 +148,28 @@ def test_it_equals_the_live_store_row_by_row(lake: Any, engine: Engine, other_ki
     found = differences(engine, target)
     assert found["runs"] == 1
     assert found.keys() == {"runs", "run_relations"}
+
+
+def catalog_of(lake: Any) -> dict[str, str]:
+    """Return the properties by which pyiceberg opens Spark's own catalog."""
+    file = lake.conf.get("spark.sql.catalog.lake.uri").removeprefix("jdbc:sqlite:")
+    return {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": lake.conf.get("spark.sql.catalog.lake.warehouse")}
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_an_archive_of_another_format_is_rebuilt_like_one_of_parquet(
+    lake: Any, sqlite_engine: Engine, empty: Engine, form: str, tmp_path: Path
+) -> None:
+    """The archive is written by the format's own library and read by Spark."""
+    filled(sqlite_engine, bank(2))
+    place = f"iceberg:lake.old_{uuid4().hex[:8]}.events" if form == "iceberg" else f"delta:{tmp_path}/archive"
+    moved = archive(sqlite_engine, place, LATER, {"lake": catalog_of(lake)} if form == "iceberg" else {})
+
+    done = rebuild(lake, place, empty, NameRules([PATTERN], [JOINED]))
+
+    assert (done.events, done.refused) == (moved.events, [])
+    assert moved.events > 0
+    assert differences(sqlite_engine, empty) == {}
 
 
 def test_what_was_received_twice_counts_from_the_first_time(

@@ -13,7 +13,6 @@ from sqlalchemy.exc import OperationalError
 
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.openlineage.names import naming_of
-from strandline.store.analyses import drop_analyses
 from strandline.store.audit import Entry, note
 from strandline.store.forgetting.events import events_left, write
 from strandline.store.forgetting.facts import forget_facts
@@ -94,8 +93,6 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     gone += Counter(raw_events=sum(one.after is None for one in left))
     changed = Counter(counts.changed) + Counter(version_facts=changed_facts)
     changed += Counter(raw_events=sum(one.after is not None for one in left))
-    if +gone or +changed:
-        gone += Counter(analysis_rows=drop_analyses(connection))
     return Forgotten(dict(sorted(gone.items())), dict(sorted(changed.items())))
 
 
