@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.spark_lake.running import events_of
-from fixtures.spark_lake.told import differences, written
+from fixtures.spark_lake.written import differences, written
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 HIVE = {"spark.sql.catalogImplementation": "hive"}

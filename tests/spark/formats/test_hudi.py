@@ -12,6 +12,7 @@ from fixtures.spark_lake.running import Event, events_of, snapshot
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.slow,
     pytest.mark.skipif(
         "hudi" not in formats(), reason=f"Hudi has no runtime for Spark {SPARK}; the matrix runs it on Spark 3.5"
     ),

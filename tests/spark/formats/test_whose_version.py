@@ -62,6 +62,7 @@ def test_inserts_of_one_time_that_look_alike_are_observed(lake: Any, place: str)
     assert told(lake, insert, insert) == ["2?", "2"]  # the first was over before the second began
 
 
+@pytest.mark.slow
 def test_a_version_that_others_have_left_far_behind_is_observed(lake: Any, place: str) -> None:
     from deltalake import write_deltalake
 
