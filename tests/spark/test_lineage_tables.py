@@ -12,7 +12,7 @@ import httpx
 import pytest
 from pyspark.errors import PySparkException
 
-from fixtures.emitter.recording import recorder
+from fixtures.emitter.recording import recording_server
 from fixtures.servers import SETTINGS, serving
 from fixtures.versions_server.events import EPOCH, committed, ended, started
 from strandline.execution.iceberg_tables import IcebergTables
@@ -212,7 +212,7 @@ def test_spark_finds_the_source_by_its_name_alone(lake: Any, sqlite_url: str) ->
 @pytest.mark.spark
 def test_the_key_of_the_conf_goes_to_the_conf_s_address_only(tables: Any) -> None:
     source = tables.read.format("strandline_lineage").option("table", "catalog_options")
-    with recorder() as server, pytest.raises(PySparkException) as error:
+    with recording_server() as server, pytest.raises(PySparkException) as error:
         source.option("url", server.url).load().collect()
 
     assert "is no collector: GET /api/v2/tables/catalog_options?state=live gives no rows" in str(error.value)
