@@ -51,7 +51,7 @@ def test_a_checkpoint_read_what_its_own_commit_names_whatever_scans_were_seen(al
     assert told(busy, wrong) == ("8", True)
 
 
-def test_a_stream_from_a_table_states_no_barrier_and_names_where_it_stands_in_every_source() -> None:
+def test_a_stream_from_a_table_states_no_barrier_but_its_position_in_each_source() -> None:
     credits, idle = (
         replace(table(f"bank.{name}", snapshot(made)), streamed=True)
         for name, made in (("credits", "7"), ("debits", "9"))
@@ -71,7 +71,7 @@ def test_a_stream_from_a_table_states_no_barrier_and_names_where_it_stands_in_ev
     assert read == {"/warehouse/bank/credits": "7", "/warehouse/bank/rates": "3", "/warehouse/bank/debits": "9"}
 
 
-def test_a_table_that_one_micro_batch_read_at_two_snapshots_is_read_at_neither_for_certain() -> None:
+def test_a_table_read_at_two_snapshots_in_one_micro_batch_is_certain_at_neither() -> None:
     streamed = insert(table("bank.sums"), replace(table("bank.credits", snapshot("7")), streamed=True))
     scanned = insert(table("bank.sums"), table("bank.credits", snapshot("8")))
 

@@ -27,7 +27,7 @@ KAFKA = {"type": "kafka", "properties.bootstrap.servers": "127.0.0.1:9"}
 @pytest.mark.parametrize(
     ("value", "on"), [("true", True), ("1", True), (" Yes ", True), ("false", False), ("on", False)]
 )
-def test_what_switches_it_on_is_the_same_at_the_start_of_a_context_and_in_its_conf(
+def test_the_same_conf_switches_it_on_at_the_start_of_a_context_and_later(
     value: str, on: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[Any] = []
@@ -100,9 +100,7 @@ def test_all_leases_are_renewed_again_and_again_by_one_thread() -> None:
     wait_until(lambda: "strandline-leases" not in [one.name for one in threading.enumerate()])
 
 
-def test_a_lease_that_is_released_or_forgotten_is_renewed_no_more_and_a_collector_that_comes_back_is_asked_again() -> (
-    None
-):
+def test_only_held_leases_are_renewed_also_by_a_collector_that_comes_back() -> None:
     collector = Renewals()
     kept, forgotten = Lease(collector, "kept", 0.15), Lease(collector, "forgotten", 0.15)
     wait_until(lambda: {"kept", "forgotten"} <= set(collector.renewed))

@@ -91,7 +91,7 @@ def test_ends_are_told_apart(ends_by_itself: bool, last_error: str | None, error
     assert driver.end(error)[-1].split()[0] == state
 
 
-def test_an_aligned_job_that_made_all_that_was_asked_for_is_complete_though_its_clock_is_stopped() -> None:
+def test_an_aligned_job_that_made_everything_is_complete_though_its_clock_is_stopped() -> None:
     note_finished(QUERY)
     done = StreamScript(Handle(False)).start().batch(0).end(None)[-1]
     note_running(QUERY)  # it is started again
@@ -116,7 +116,7 @@ def test_a_micro_batch_that_was_stopped_after_its_sink_s_commit_is_told() -> Non
     ]
 
 
-def test_a_commit_that_is_not_known_to_be_the_micro_batch_s_does_not_make_a_failed_one_a_committed_one() -> None:
+def test_a_commit_of_unknown_origin_does_not_make_a_failed_micro_batch_a_committed_one() -> None:
     other = Commit("lake.bank.credits", "append", "100", summary={"operation": "append"})
 
     assert [line.split()[0] for line in StreamScript().start().batch(0, error="boom", commits=[other]).end("boom")] == [
@@ -154,7 +154,7 @@ def test_a_checkpoint_that_was_committed_and_not_told_comes_first(aligned: str) 
 
 
 @pytest.mark.parametrize("begun", [4, 3])
-def test_what_a_sink_committed_for_a_micro_batch_that_this_run_never_came_to_again_is_told_at_its_end(
+def test_a_commit_for_a_micro_batch_that_this_run_never_reached_is_reported_at_its_end(
     begun: int,
 ) -> None:
     handle = Handle(committed=3)
@@ -183,7 +183,7 @@ def test_without_a_note_as_many_checkpoints_are_told_again_as_the_conf_says(
 
 
 @pytest.mark.parametrize("failures", [1, 10])
-def test_what_a_busy_catalog_does_not_tell_at_once_is_told_with_a_later_micro_batch(
+def test_checkpoints_that_a_busy_catalog_hides_are_reported_with_a_later_micro_batch(
     aligned: str, failures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = Plan(Statement("Tick"), checkpoints={4: insert(table("bank.credits", snapshot("104", barrier_id=17)))})
@@ -281,7 +281,7 @@ def test_an_idle_query_is_told_from_its_own_plan_with_what_was_committed_before(
     ]
 
 
-def test_what_a_query_did_itself_waits_for_its_end_though_the_log_has_it() -> None:
+def test_a_query_s_own_micro_batch_is_reported_at_its_end_though_the_log_has_it() -> None:
     """A busy emitter looks into the commit log of a query that is ahead of the events that it has taken."""
     earlier = {n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in (0, 1)}
     handle = Handle(committed=2, own=2)
@@ -298,7 +298,7 @@ def test_what_a_query_did_itself_waits_for_its_end_though_the_log_has_it() -> No
     ]
 
 
-def test_what_was_written_inside_a_micro_batch_whose_end_was_dropped_is_told_by_the_next() -> None:
+def test_writes_in_a_micro_batch_whose_end_was_dropped_are_reported_by_the_next() -> None:
     rows = Statement("SerializeFromObject", inputs=(TRANSFERS,))  # says nothing of what a function does with them
     outer = Plan(rows, earlier={1: rows})
     driver = StreamScript(told=0).start()

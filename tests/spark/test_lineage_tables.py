@@ -170,7 +170,7 @@ def test_ids_are_numbers_and_what_is_none_is_null(tables: Any) -> None:
 
 
 @pytest.mark.spark
-def test_what_ran_has_its_times(tables: Any) -> None:
+def test_a_run_has_its_times(tables: Any) -> None:
     (row,) = tables.sql("SELECT * FROM sink_job_lineage_history WHERE job = 'ended'").collect()
 
     assert (row.state, row.table) == ("COMPLETE", "t7")
@@ -236,7 +236,7 @@ def test_the_key_of_the_conf_goes_to_the_conf_s_address_only(tables: Any) -> Non
         ),
     ],
 )
-def test_what_cannot_be_read_says_why(tables: Any, options: dict[str, str], reason: str) -> None:
+def test_a_failed_read_says_why(tables: Any, options: dict[str, str], reason: str) -> None:
     with pytest.raises(PySparkException) as error:
         tables.read.format("strandline_lineage").options(**options).load().collect()
 

@@ -231,7 +231,7 @@ assert outbox.flush(60)
 
 
 @pytest.mark.kafka
-def test_what_is_said_at_the_interpreters_end_still_reaches_kafka(kafka: str, tmp_path: Path) -> None:
+def test_an_event_at_the_interpreter_s_end_still_reaches_kafka(kafka: str, tmp_path: Path) -> None:
     topic = f"late.{uuid4().hex}"
 
     subprocess.run([sys.executable, "-c", LATE, kafka, topic, str(tmp_path)], check=True, timeout=120)

@@ -192,7 +192,7 @@ def test_a_table_that_was_rolled_back_ends_the_stream(both: Bank) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_compared_is_said(both: Bank) -> None:
+def test_barriers_that_cannot_be_compared_are_an_error(both: Bank) -> None:
     both.lake.table("raw")
     both.lake.commit("raw", None, (7, 7))
     both.commit("credits", 1, (1, 1), domain="bank")
@@ -324,7 +324,7 @@ for again in range(2):
 
 
 @pytest.mark.slow
-def test_what_it_read_is_told_and_its_output_stands_at_the_barriers(tmp_path: Path, sqlite_url: str) -> None:
+def test_its_reads_are_reported_and_its_output_stands_at_the_barriers(tmp_path: Path, sqlite_url: str) -> None:
     settings = emitting(tmp_path) | lake_settings(tmp_path, ["iceberg"])
     driver = SparkProgram(
         tmp_path,

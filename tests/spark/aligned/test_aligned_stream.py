@@ -235,7 +235,7 @@ NOTHING_TO_DO = "there was no checkpoint to make after barrier 1 (the newest tha
 
 
 @pytest.mark.slow
-def test_what_is_available_now_may_be_nothing_and_that_is_told(accounts: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_to_do_is_logged(accounts: Any, caplog: pytest.LogCaptureFixture) -> None:
     both(accounts, 1)
     run(accounts, ["credits", "debits"], "balance")
     told = list(caplog.messages)

@@ -29,7 +29,7 @@ def test_a_barrier_is_the_last_snapshot_that_carries_it(bank: Any) -> None:
     assert history.position == 2
 
 
-def test_a_streaming_root_counts_its_micro_batches_from_barrier_1_and_an_own_property_wins(bank: Any) -> None:
+def test_a_streaming_root_counts_micro_batches_from_barrier_1_unless_a_property_says_more(bank: Any) -> None:
     bank.table("source")
     bank.table("t")
     naturally = []
@@ -124,7 +124,7 @@ def test_an_expired_snapshot_is_named(bank: Any) -> None:
         history.at(first)
 
 
-def test_what_cannot_be_aligned_is_refused_with_the_reason(bank: Any) -> None:
+def test_a_table_that_cannot_be_aligned_is_refused_with_the_reason(bank: Any) -> None:
     bank.spark.sql("CREATE TABLE IF NOT EXISTS spark_catalog.default.csv_table (a bigint) USING csv")
 
     with pytest.raises(UnsupportedTableError, match=r"spark_catalog\.default\.csv_table: only Iceberg tables"):

@@ -47,7 +47,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def test_what_differs_is_known(tmp_path: Path) -> None:
+def test_the_differences_are_known(tmp_path: Path) -> None:
     told = []
     for stock in (False, True):
         folder = tmp_path / ("stock" if stock else "ours")

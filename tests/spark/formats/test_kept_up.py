@@ -37,7 +37,7 @@ def test_a_compaction_is_no_lineage(events: list[Event]) -> None:
     assert {link["name"] for one in links for link in one} == {"bank.orders", "bank.copied", "bank.compared"}
 
 
-def test_who_reads_what_a_compaction_left_is_told_with_the_snapshot_before(events: list[Event]) -> None:
+def test_a_read_after_a_compaction_is_reported_with_the_snapshot_before(events: list[Event]) -> None:
     first, second = (one["snapshotId"] for one in facets(events, "bank.orders", "outputs"))
     (copied,), (compared,) = (facets(events, table, "inputs") for table in ("bank.copied", "bank.compared"))
 

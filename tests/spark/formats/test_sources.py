@@ -79,14 +79,14 @@ def ran_sources(
     return folder, kind, events_of("sources.py", folder, kind, *arguments, conf=conf, jvm=warm_jvm)
 
 
-def test_what_was_read_and_written_and_no_more(ran_sources: tuple[Path, str, list[Event]]) -> None:
+def test_each_read_and_write_is_reported_and_no_other(ran_sources: tuple[Path, str, list[Event]]) -> None:
     folder, kind, events = ran_sources
 
     topics = TOPICS if SPARK in CONNECTED else []
     assert lines(events, str(folder)) == [*DATABASE, *FOLDERS, *topics, *LAKE.get(kind, []), *LAST]
 
 
-def test_what_is_empty_has_no_snapshot_and_two_versions_are_two(ran_sources: tuple[Path, str, list[Event]]) -> None:
+def test_an_empty_table_has_no_snapshot_and_two_versions_are_two(ran_sources: tuple[Path, str, list[Event]]) -> None:
     _, kind, events = ran_sources
     if kind != "iceberg":
         pytest.skip("tables of Iceberg only")

@@ -143,7 +143,7 @@ def test_it_equals_the_live_store_row_by_row(lake: Any, engine: Engine, other_ki
 
 
 @pytest.mark.slow
-def test_what_was_received_twice_counts_from_the_first_time(
+def test_an_event_received_twice_counts_from_the_first_time(
     lake: Any, sqlite_engine: Engine, empty: Engine, tmp_path: Path
 ) -> None:
     """As in an archive that was written from a topic: it holds what the live collector left out."""

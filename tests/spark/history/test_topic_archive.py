@@ -110,7 +110,7 @@ def test_the_topic_is_archived_once_and_without_secrets(lake: Any, tmp_path: Pat
     assert any(b'"password"' in row["body"] for row in written)
 
 
-def test_what_it_needs_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_missing_setting_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code = main(["archive", "--from-topic", "--to", str(tmp_path)], {})
 
     assert code == 2

@@ -62,7 +62,7 @@ def test_a_catalog_is_shown_as_the_conf_says(tmp_path: Path, warm_jvm: WarmJvm, 
     assert shown == {"pond"}  # the relations of lake are not shown
 
 
-def test_what_is_refused_is_a_warning(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_option_is_a_warning(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as url, caplog.at_level(logging.WARNING, "strandline"):
         tell(Collector(url), [Option("lake", "table-lineage", "perhaps"), Option("lake", "data-lineage", "false")])

@@ -109,7 +109,7 @@ def test_table_and_data_are_there_at_one_instant(ran: tuple[SparkProgram, Progra
     assert (seen_while_it_ran, snapshots) == ([False], 1)
 
 
-def test_what_fails_half_way_leaves_no_table_and_calls_the_hook_once(ran: tuple[SparkProgram, ProgramResult]) -> None:
+def test_a_failure_half_way_leaves_no_table_and_calls_the_hook_once(ran: tuple[SparkProgram, ProgramResult]) -> None:
     found = ran[1].answer()[0]
 
     (created, failed), raised, rows = found["half"]
@@ -120,7 +120,7 @@ def test_what_fails_half_way_leaves_no_table_and_calls_the_hook_once(ran: tuple[
     assert failed.startswith("failed: AnalysisException: [TABLE_OR_VIEW_ALREADY_EXISTS]")
 
 
-def test_what_is_canceled_leaves_no_table_and_nothing_that_runs(ran: tuple[SparkProgram, ProgramResult]) -> None:
+def test_a_cancellation_leaves_no_table_and_nothing_that_runs(ran: tuple[SparkProgram, ProgramResult]) -> None:
     """By Ctrl-C too, though Py4J waits for the statement's answer on the thread that asks."""
     found, *_, running = ran[1].answer()
 
@@ -135,7 +135,7 @@ def test_a_catalog_that_makes_the_table_first_is_refused_before_the_hook_hears_o
     assert ran[1].answer()[0]["not atomic"] == [[], "NotAtomicError", None]
 
 
-def test_the_collector_shows_no_relation_of_what_was_not_made_and_keeps_a_failed_stream_s_table(
+def test_the_collector_shows_no_table_that_was_not_made_but_a_failed_stream_s(
     ran: tuple[SparkProgram, ProgramResult], sqlite_url: str
 ) -> None:
     from strandline.store.catalog.filters import ALL

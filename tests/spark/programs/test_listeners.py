@@ -82,7 +82,7 @@ def test_listeners_that_hang_or_throw_change_nothing(ran: tuple[SparkProgram, Pr
     assert [line.split()[0] for line in driver.lines()] == ["START", "START", "COMPLETE", "COMPLETE"]
 
 
-def test_what_is_wrong_with_a_listener_is_said(ran: tuple[SparkProgram, ProgramResult, RecordingServer]) -> None:
+def test_faults_of_listeners_are_logged(ran: tuple[SparkProgram, ProgramResult, RecordingServer]) -> None:
     err = ran[1].err
 
     assert "strandline: listener misbehaving.Throwing failed" in err

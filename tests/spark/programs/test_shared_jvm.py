@@ -31,7 +31,7 @@ def written_once(name: str) -> list[str]:
     return [f"START bank.{name} [] -> [{name}]", f"COMPLETE bank.{name} [] -> [{name}]"]
 
 
-def test_two_kernels_tell_each_statement_once_and_the_second_takes_over_when_the_first_ends(jvm: SharedJvm) -> None:
+def test_two_kernels_report_each_statement_once_and_the_second_takes_over_at_the_end(jvm: SharedJvm) -> None:
     with jvm.kernel() as first, jvm.kernel() as second:
         assert (first.emits(), second.emits()) == (True, False)
 
@@ -49,7 +49,7 @@ def test_two_kernels_tell_each_statement_once_and_the_second_takes_over_when_the
     assert jvm.claims() == []
 
 
-def test_of_a_killed_kernel_nothing_stays_in_the_jvm_and_a_restarted_one_tells_on(jvm: SharedJvm) -> None:
+def test_restarted_kernel_reports_after_the_first_was_killed(jvm: SharedJvm) -> None:
     with jvm.kernel() as killed, jvm.kernel() as other:
         assert killed.emits()
         other.ask("activation.disable(spark)")

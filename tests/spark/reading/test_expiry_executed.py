@@ -39,7 +39,7 @@ def expire(bank: Any, database: str, *more: str) -> int:
     return main(["expire", table, "--database-url", database, "--keep-barriers", "1", *named, *more], {})
 
 
-def test_what_is_named_goes_and_what_is_needed_is_tagged(
+def test_named_snapshots_go_and_needed_ones_are_tagged(
     copied: Any, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second, third, fourth = [point.snapshot_id for point in copied.points("credits")]

@@ -56,7 +56,7 @@ def test_a_read_holds_a_lease_until_it_is_over(known_bank: Any) -> None:
     assert (held, tables.lease.held) == (True, False)
 
 
-def test_whoever_holds_a_newer_version_back_is_named(known_bank: Any) -> None:
+def test_a_job_that_holds_a_newer_version_back_is_named(known_bank: Any) -> None:
     with read_consistent(known_bank.spark, known_bank.name("credits")) as tables:
         assert [one["job"]["name"] for one in tables.held_by] == ["bank_debits"]
 
@@ -93,7 +93,7 @@ def test_a_bound_on_staleness_is_an_answer_or_an_error_at_once(known_bank: Any) 
         read_consistent(known_bank.spark, credits, max_lag=0)
 
 
-def test_what_the_collector_does_not_know_is_refused(known_bank: Any, bank: Any) -> None:
+def test_a_table_that_the_collector_does_not_know_is_refused(known_bank: Any, bank: Any) -> None:
     strange = bank.table("strange")
     known_bank.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW a_view AS SELECT * FROM {known_bank.name('credits')}")
 

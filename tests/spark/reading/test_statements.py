@@ -90,7 +90,7 @@ def test_an_insert_reads_its_own_table_at_the_version_and_adds_to_the_latest(own
     assert now(own_strong_session, "credits") == [5, 10, 1000]
 
 
-def test_what_is_made_of_a_query_is_made_at_the_version(strong_session: Any, bank: Any) -> None:
+def test_a_table_made_of_a_query_is_made_at_the_version(strong_session: Any, bank: Any) -> None:
     sql, credits = strong_session.spark.sql, strong_session.name("credits")
 
     sql(f"CREATE TABLE {bank.name('made')} AS SELECT * FROM {credits}")
@@ -156,7 +156,7 @@ def test_keyword_arguments_and_metadata_tables_and_a_version_of_ones_own_are_tak
         ("SELECT amount FROM {t}.changes", r"{t}\.changes: read through .* changes"),
     ],
 )
-def test_what_cannot_be_versioned_is_refused_with_the_reason_and_changes_nothing(
+def test_a_read_that_cannot_be_versioned_is_refused_with_the_reason(
     strong_session: Any, statement: str, reason: str
 ) -> None:
     credits = strong_session.name("credits")
@@ -177,7 +177,9 @@ def test_what_cannot_be_versioned_is_refused_with_the_reason_and_changes_nothing
     "statement",
     ["SELECT * FROM IDENTIFIER('range')(3)", "BEGIN SELECT 1; END", "DELETE FROM IDENTIFIER('{t}') WHERE amount = 7"],
 )
-def test_what_reads_nothing_of_the_catalog_is_left_alone(strong_session: Any, bank: Any, statement: str) -> None:
+def test_a_statement_that_reads_nothing_of_the_catalog_is_left_alone(
+    strong_session: Any, bank: Any, statement: str
+) -> None:
     strong_session.spark.sql(statement.format(t=bank.table("credits")))
 
 
