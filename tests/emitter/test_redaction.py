@@ -129,7 +129,7 @@ def test_a_word_that_looks_like_a_type_or_a_number_is_hidden_too(word: str) -> N
     assert word not in clean_expression(f"(pin = '{word}')")
 
 
-def test_all_that_is_kept_under_a_secret_s_key_is_hidden_but_not_a_column_or_a_facet_of_such_a_name() -> None:
+def test_values_under_a_secret_s_key_are_hidden_but_no_column_or_facet_of_that_name() -> None:
     own = {"credentials": {"value": "hunter2", "on": True}, "secret": 739201, "tokens": [{"at": 1.5}]}
     columns = {"fields": {"password": {"inputFields": [{"name": "bank.people", "field": "password"}]}}}
 
@@ -259,5 +259,5 @@ def test_a_message_keeps_the_class_of_its_error(message: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["x7Kp9vQ2mN4LError", "X7Kp9vQ2/mN4LError", "X7Kp9vQ2mN4LErrors", "X7Kp9vQ2mN4L"])
-def test_what_only_looks_like_the_class_of_an_error_still_goes(token: str) -> None:
+def test_a_secret_that_looks_like_the_class_of_an_error_is_hidden(token: str) -> None:
     assert token not in clean_message(f"refused {token}: no such login")

@@ -15,7 +15,7 @@ from fixtures.emitter.backends import Backend, Event, backend, broken
 from fixtures.emitter.builders import line_of
 from fixtures.emitter.drivers import SECONDS
 from fixtures.emitter.faulted import JOB, TRANSPORTS, driver
-from fixtures.emitter.relay import FAULTS, Relay, relay
+from fixtures.emitter.faulty_proxy import FAULTS, FaultyProxy, faulty_proxy
 from fixtures.waiting import wait_until
 from strandline_spark.delivery.outbox import Outbox
 from strandline_spark.delivery.spool import Spool
@@ -41,7 +41,7 @@ def test_a_job_whose_network_heals_while_it_runs(
 ) -> None:
     with (
         backend(transport, tmp_path, lambda: request.getfixturevalue("kafka")) as behind,
-        relay(fault, behind.address) as port,
+        faulty_proxy(fault, behind.address) as port,
         driver(tmp_path, JOB, behind.conf("127.0.0.1", port.port), WAITS="1").started() as process,
     ):
         wait_until((tmp_path / "worked").exists, SECONDS)
@@ -65,7 +65,7 @@ def test_what_a_job_under_a_fault_could_not_send_is_sent_after_it(
 ) -> None:
     with (
         backend(transport, tmp_path, lambda: request.getfixturevalue("kafka")) as behind,
-        relay(fault, behind.address) as port,
+        faulty_proxy(fault, behind.address) as port,
     ):
         host = "nowhere.invalid" if fault == "name unresolved" else "127.0.0.1"
         begun = time.monotonic()
@@ -82,7 +82,7 @@ def test_what_a_job_under_a_fault_could_not_send_is_sent_after_it(
     assert arrived >= TOLD
 
 
-def told_in_the_end(behind: Backend, port: Relay, folder: Path) -> set[str]:
+def told_in_the_end(behind: Backend, port: FaultyProxy, folder: Path) -> set[str]:
     """What arrives when the spool of a driver that is gone is sent, as a next driver would."""
     spool = Spool(folder / "state" / "strandline" / "spool", 10_000_000)
     following = Outbox(lambda: transport_of(behind.conf("127.0.0.1", port.port)), spool)

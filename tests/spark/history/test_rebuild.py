@@ -116,6 +116,7 @@ def empty(tmp_path: Path) -> Iterator[Engine]:
     target.dispose()
 
 
+@pytest.mark.slow
 def test_it_equals_the_live_store_row_by_row(lake: Any, engine: Engine, other_kind: Engine, tmp_path: Path) -> None:
     target = other_kind
     had = indexes(target)
@@ -172,7 +173,8 @@ def test_an_archive_of_another_format_is_rebuilt_like_one_of_parquet(
     assert differences(sqlite_engine, empty) == {}
 
 
-def test_what_was_received_twice_counts_from_the_first_time(
+@pytest.mark.slow
+def test_an_event_received_twice_counts_from_the_first_time(
     lake: Any, sqlite_engine: Engine, empty: Engine, tmp_path: Path
 ) -> None:
     """As in an archive that was written from a topic: it holds what the live collector left out."""
@@ -228,6 +230,7 @@ def test_the_command_compares_with_the_live_store(
     assert "--into names the live store" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_events_larger_than_sparks_memory_together_are_rebuilt(tmp_path: Path) -> None:
     events = [json.dumps(_daily(number) | {"large": "x" * 100_000}).encode() for number in range(4_000)]
     columns = {"hash": [content_hash(event) for event in events], "received_at": range(len(events)), "body": events}
