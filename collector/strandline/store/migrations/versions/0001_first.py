@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy import Connection, insert
 from sqlalchemy.schema import CreateTable
 
-from strandline.store.schema import analysis_tables, archive_tables  # noqa: F401 - they add their tables to the metadata
+from strandline.store.schema import archive_tables  # noqa: F401 - it adds its tables to the metadata
 from strandline.store.schema.export_tables import export_head
 from strandline.store.schema.tables import metadata, raw_events
 from strandline.store.schema.version_tables import version_head
