@@ -64,8 +64,14 @@ class Sending(threading.Thread):
 
 def wait_for(progress: Callable[[], int], wanted: int) -> None:
     """Wait until so much is done; fail when there is no progress for long."""
-    while (seen := progress()) < wanted:
-        wait_until(lambda seen=seen: progress() > seen, PATIENCE, every=0.2)
+    seen = progress()
+
+    def has_advanced() -> bool:
+        return progress() > seen
+
+    while seen < wanted:
+        wait_until(has_advanced, PATIENCE, every=0.2)
+        seen = progress()
 
 
 def with_archive(folder: Path) -> tuple[str, ...]:
