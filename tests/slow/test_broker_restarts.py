@@ -7,7 +7,6 @@ import os
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,12 +64,14 @@ class Sending(threading.Thread):
 
 def wait_for(progress: Callable[[], int], wanted: int) -> None:
     """Wait until so much is done; fail when there is no progress for long."""
-    while (seen := progress()) < wanted:
-        wait_until(partial(_has_grown, progress, seen), PATIENCE, every=0.2)
+    seen = progress()
 
+    def has_advanced() -> bool:
+        return progress() > seen
 
-def _has_grown(progress: Callable[[], int], seen: int) -> bool:
-    return progress() > seen
+    while seen < wanted:
+        wait_until(has_advanced, PATIENCE, every=0.2)
+        seen = progress()
 
 
 def with_archive(folder: Path) -> tuple[str, ...]:
