@@ -12,13 +12,13 @@ from sqlalchemy import Engine
 from strandline.core.changes.rows import FOLDS
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.schema.tables import TEMPLATES
+from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES
 from strandline.store.schema.views import views
 from worlds.builders import LONG_AGO, folded_rows, live, rows
 from worlds.producers import a_day
 
 OTHERS = {"event_keys", "dead_letters", *(table.name for table in TEMPLATES)}
-FOLDED = sorted({fold.table for fold in FOLDS.values()} | OTHERS)
+FOLDED = sorted({fold.table for fold in FOLDS.values()} - RUN_VIEWS.keys() | OTHERS)
 RECORDS = [Record(body, LONG_AGO + timedelta(minutes=number)) for number, body in enumerate(a_day())]
 
 

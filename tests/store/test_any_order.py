@@ -25,13 +25,13 @@ from strandline.core.walk import Direction
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.relations import Related, View
 from strandline.store.lineage.table_graph import TableGraph, stated_sources
-from strandline.store.schema.tables import TEMPLATES, table_or_view
+from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, table_or_view
 from worlds.builders import LONG_AGO, Json, dataset, encode, event, folded_rows, rows, run_id
 from worlds.oracle import Oracle
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 KEYS = {fold.table: fold.key for fold in FOLDS.values()}
-FOLDED = sorted({fold.table for fold in FOLDS.values()} | {table.name for table in TEMPLATES})
+FOLDED = sorted(KEYS.keys() - RUN_VIEWS.keys() | {table.name for table in TEMPLATES})
 NOW = datetime.now(UTC)
 RUNS = 1  # known before a job's newest application
 Arrival = tuple[Json, datetime]

@@ -183,8 +183,8 @@ BUGS = {
     ),
     "retention drops what is used": Bug(
         f"{STORE}.retention",
-        "AND NOT EXISTS (SELECT 1 FROM template_edges WHERE template_edges.set_hash = edge_columns.set_hash)",
-        "AND EXISTS (SELECT 1 FROM template_edges WHERE template_edges.set_hash = edge_columns.set_hash)",
+        "WHERE NOT EXISTS (SELECT 1 FROM template_edges WHERE template_edges.set_hash = edge_columns.set_hash)",
+        "WHERE EXISTS (SELECT 1 FROM template_edges WHERE template_edges.set_hash = edge_columns.set_hash)",
         "column lineage that is in use goes",
     ),
     "the first row stays": Bug(
