@@ -39,7 +39,7 @@ def client(engine: Engine, root: str) -> MarquezClient:
         "sql": {"query": "SELECT 1"},
     }
     nominal = {"nominalTime": {"nominalStartTime": "2026-01-01T00:00:00Z", "nominalEndTime": "2026-01-02T00:00:00Z"}}
-    ends = {"inputs": [orders], "outputs": [totals], "job_facets": facets}
+    ends: dict[str, Any] = {"inputs": [orders], "outputs": [totals], "job_facets": facets}
     store(
         engine,
         [
