@@ -20,6 +20,7 @@ from strandline.store.sql.engine import make_engine
 from worlds.builders import newest_facets, rows, store
 from worlds.producers import a_day
 
+pytestmark = pytest.mark.slow
 KILLS = 3
 RECEIPT = ("received_at", "child_received_at")  # differ: the server's clock
 EVENTS = [body for body in a_day() if b'"eventTime"' in body and b'"producer"' in body]

@@ -5,7 +5,10 @@ import pytest
 from strandline.core.versions.facts import BarrierCommitted, RolledBack, RootsCut
 from worlds.barriers.coordinating import faults, schedule
 
-SHORT = [pytest.param(range(6_000), id="6,000")]
+SHORT = [
+    pytest.param(range(1_000), id="1,000"),
+    pytest.param(range(1_000, 10_000), id="1,000 on", marks=pytest.mark.slow),
+]
 LONG = [
     pytest.param(range(start, start + 100_000), id=f"{start:,} on", marks=pytest.mark.soak)
     for start in range(0, 1_000_000, 100_000)

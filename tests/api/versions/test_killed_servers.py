@@ -10,7 +10,10 @@ from fixtures.versions_server.live_world import Telling, live_world, strong_over
 from fixtures.versions_server.process import served
 from worlds.barriers.running import strong_by_definition, weak_by_definition
 
-SEEDS = [pytest.param(seed, id=f"history {seed}", marks=() if seed == 1 else pytest.mark.soak) for seed in range(30)]
+SEEDS = [
+    pytest.param(seed, id=f"history {seed}", marks=pytest.mark.slow if seed == 1 else pytest.mark.soak)
+    for seed in range(30)
+]
 
 
 def checking(telling: Telling) -> Callable[[], None]:
