@@ -11,7 +11,8 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 from sqlalchemy import Engine, insert, update
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken, values, wait_until
+from fixtures.kafka import environ_of, make_topic, process, send, taken, values
+from fixtures.waiting import wait_until
 from strandline.cli import main
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.schema.export_tables import export_parked, export_targets

@@ -17,7 +17,8 @@ import httpx
 import pytest
 
 from deploy.kafka import free_port
-from fixtures.kafka import ROOT, wait_until
+from fixtures.kafka import ROOT
+from fixtures.waiting import wait_until
 from strandline.cli import main
 from worlds.sample_events import as_bytes, run_event
 

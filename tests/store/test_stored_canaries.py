@@ -8,8 +8,9 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.kafka import Running, make_topic, send, settings_of, stored, wait_until
+from fixtures.kafka import Running, make_topic, send, settings_of, stored
 from fixtures.servers import client_of, serving
+from fixtures.waiting import wait_until
 from worlds.builders import Json, dataset, encode, event, run_id
 from worlds.canaries import Canary, canaries, leaks
 from worlds.stored_rows import stored_rows

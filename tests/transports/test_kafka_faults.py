@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Engine, event, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
-from fixtures.kafka import Running, environ_of, process, send, settings_of, stored, taken, values, wait_until
+from fixtures.kafka import Running, environ_of, process, send, settings_of, stored, taken, values
+from fixtures.waiting import wait_until
 from strandline.store.schema.tables import dead_letters
 from strandline.store.sql.engine import make_engine
 from worlds.sample_events import as_bytes, run_event
