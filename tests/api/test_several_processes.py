@@ -15,8 +15,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.typing import FilteringBoundLogger
 
+from fixtures.kafka import wait_until
 from fixtures.versions_server.process import PATIENCE, Served, served
-from fixtures.waiting import wait_until
 from strandline.api.answering import listening
 from strandline.api.answering.asking import UNANSWERED
 from strandline.api.answering.processes import AnsweringProcesses

@@ -19,10 +19,9 @@ import httpx
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken
+from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
 from fixtures.servers import serving
 from fixtures.versions_server.process import Served, served
-from fixtures.waiting import wait_until
 from strandline.store.sql.engine import file_of, make_engine, reading
 from worlds.simulation.senders import Heard, is_stored_once, post_all
 from worlds.simulation.stores import arrivals, check

@@ -21,9 +21,8 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken
+from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
 from fixtures.versions_server.process import Served, served
-from fixtures.waiting import wait_until
 from strandline.history.archive import archive
 from worlds.simulation.stores import arrivals, check
 

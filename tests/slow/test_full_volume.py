@@ -18,9 +18,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken
+from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
 from fixtures.versions_server.process import served
-from fixtures.waiting import wait_until
 from strandline.store.sql.engine import make_engine
 from worlds.simulation.senders import is_stored_once, post_all
 from worlds.simulation.stores import arrivals, check

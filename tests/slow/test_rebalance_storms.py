@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken
-from fixtures.waiting import wait_until
+from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
 from worlds.simulation.stores import arrivals, check
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]

@@ -15,10 +15,9 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken
+from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
 from fixtures.tcp_proxy import Proxy, postgres_target, proxy
 from fixtures.versions_server.process import served
-from fixtures.waiting import wait_until
 from strandline.store.sql.engine import make_engine
 from worlds.simulation.senders import post_all
 from worlds.simulation.stores import arrivals, check

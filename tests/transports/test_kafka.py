@@ -13,8 +13,18 @@ from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 from sqlalchemy import Engine, func, select
 
-from fixtures.kafka import SECONDS, Running, environ_of, process, send, settings_of, stored, taken, values
-from fixtures.waiting import wait_until
+from fixtures.kafka import (
+    SECONDS,
+    Running,
+    environ_of,
+    process,
+    send,
+    settings_of,
+    stored,
+    taken,
+    values,
+    wait_until,
+)
 from strandline.store.schema.tables import dead_letters, offsets, raw_events
 from strandline.store.schema.version_tables import version_facts, version_news
 from strandline.transports.clients import client_of

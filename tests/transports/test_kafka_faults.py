@@ -12,8 +12,7 @@ from sqlalchemy import Connection, Engine, event, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
-from fixtures.kafka import Running, environ_of, process, send, settings_of, stored, taken, values
-from fixtures.waiting import wait_until
+from fixtures.kafka import Running, environ_of, process, send, settings_of, stored, taken, values, wait_until
 from strandline.store.schema.tables import dead_letters
 from strandline.store.sql.engine import make_engine
 from worlds.sample_events import as_bytes, run_event
@@ -24,8 +23,26 @@ CONSUMED = 'consumed_events_total{source="kafka"}'
 DUPLICATE = 'events_total{outcome="duplicate",source="kafka"}'
 
 
+@pytest.fixture
+def engine(own_engine: Engine) -> Engine:
+    """Use a database of the test's own: processes that write to it are killed."""
+    return own_engine
+
+
+@pytest.fixture
+def postgres_url(own_postgres_url: str) -> str:
+    """Use a database of the test's own: all its connections are ended, and it is closed to new ones."""
+    return own_postgres_url
+
+
+@pytest.fixture
+def postgres_engine(own_postgres_engine: Engine) -> Engine:
+    """Use a database of the test's own: all its connections are ended, and it is closed to new ones."""
+    return own_postgres_engine
+
+
 @pytest.mark.postgres
-def test_a_slow_database_costs_no_membership(own_postgres_engine: Engine, kafka: str, topic: str) -> None:
+def test_a_slow_database_costs_no_membership(postgres_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1000))
     settings = replace(
         settings_of(kafka, topic), kafka_session_seconds=4
@@ -33,33 +50,31 @@ def test_a_slow_database_costs_no_membership(own_postgres_engine: Engine, kafka:
     impatient = replace(settings, kafka_security={"max_poll_interval_ms": 4000})
     slow = iter([5, 0, 5])  # a claim of a partition, another, a batch
     event.listen(
-        own_postgres_engine,
-        "commit",
-        lambda connection: connection.exec_driver_sql(f"SELECT pg_sleep({next(slow, 0)})"),
+        postgres_engine, "commit", lambda connection: connection.exec_driver_sql(f"SELECT pg_sleep({next(slow, 0)})")
     )
 
-    with Running(own_postgres_engine, impatient) as running:
-        wait_until(lambda: taken(own_postgres_engine) == 1000)
+    with Running(postgres_engine, impatient) as running:
+        wait_until(lambda: taken(postgres_engine) == 1000)
 
-    assert stored(own_postgres_engine) == 1000
+    assert stored(postgres_engine) == 1000
     assert running.log.getvalue().count("partitions assigned") == 1
 
 
 @pytest.mark.postgres
 def test_a_connection_that_breaks_in_the_commit_loses_and_doubles_nothing(
-    own_postgres_engine: Engine, kafka: str, topic: str
+    postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, values(2000), partitions=2)
     breaking = threading.Event()
 
-    with Running(own_postgres_engine, replace(settings_of(kafka, topic), batch_records=50)) as running:
-        breaker = threading.Thread(target=break_connections, args=(own_postgres_engine, breaking), daemon=True)
+    with Running(postgres_engine, replace(settings_of(kafka, topic), batch_records=50)) as running:
+        breaker = threading.Thread(target=break_connections, args=(postgres_engine, breaking), daemon=True)
         breaker.start()
         wait_until(lambda: running.counted(CONSUMED) == 2000)  # asking the database would break as well
         breaking.set()
         breaker.join(10)
 
-    assert stored(own_postgres_engine) == 2000
+    assert stored(postgres_engine) == 2000
     assert running.counted(CONSUMED) == 2000
     assert running.counted(DUPLICATE) == 0
 
@@ -76,7 +91,7 @@ def break_connections(engine: Engine, until: threading.Event) -> None:
             continue
 
 
-def test_a_commit_whose_answer_is_lost_counts_once(own_engine: Engine, kafka: str, topic: str) -> None:
+def test_a_commit_whose_answer_is_lost_counts_once(engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1000), partitions=2)
     losing = iter([False] * 2 + [True] * 4)
 
@@ -85,12 +100,12 @@ def test_a_commit_whose_answer_is_lost_counts_once(own_engine: Engine, kafka: st
             connection.exec_driver_sql("COMMIT")
             raise OperationalError("COMMIT", {}, ConnectionError("the answer is lost"))
 
-    event.listen(own_engine, "commit", lose_the_answer)
+    event.listen(engine, "commit", lose_the_answer)
 
-    with Running(own_engine, replace(settings_of(kafka, topic), batch_records=100)) as running:
+    with Running(engine, replace(settings_of(kafka, topic), batch_records=100)) as running:
         wait_until(lambda: running.counted(CONSUMED) == 1000)
 
-    assert stored(own_engine) == 1000
+    assert stored(engine) == 1000
     assert running.counted(DUPLICATE) == 0
     assert list(losing) == []  # all four answers were lost
     assert running.log.getvalue().count("the answer is lost") == 1  # logged once a minute
@@ -98,22 +113,22 @@ def test_a_commit_whose_answer_is_lost_counts_once(own_engine: Engine, kafka: st
 
 @pytest.mark.postgres
 def test_a_database_that_is_away_is_waited_for(
-    own_postgres_url: str, own_postgres_engine: Engine, kafka: str, topic: str
+    postgres_url: str, postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, values(100), partitions=2)
 
-    with closed(own_postgres_url), Running(own_postgres_engine, settings_of(kafka, topic)) as running:
+    with closed(postgres_url), Running(postgres_engine, settings_of(kafka, topic)) as running:
         wait_until(lambda: "does not answer" in running.log.getvalue())
-    with Running(own_postgres_engine, settings_of(kafka, topic)) as again:
-        wait_until(lambda: taken(own_postgres_engine) == 100)
-        with closed(own_postgres_url):
+    with Running(postgres_engine, settings_of(kafka, topic)) as again:
+        wait_until(lambda: taken(postgres_engine) == 100)
+        with closed(postgres_url):
             send(kafka, topic, values(100, start=100), partitions=2)
             wait_until(lambda: "does not answer" in again.log.getvalue())
-        wait_until(lambda: taken(own_postgres_engine) == 200)
+        wait_until(lambda: taken(postgres_engine) == 200)
 
     assert str(running.error) == "stopped while the database did not answer: its records come again"
     assert again.error is None
-    assert stored(own_postgres_engine) == 200
+    assert stored(postgres_engine) == 200
 
 
 @contextmanager
@@ -134,25 +149,25 @@ def closed(url: str) -> Iterator[None]:
         server.dispose()
 
 
-def test_killing_the_process_again_and_again_changes_nothing(own_engine: Engine, kafka: str, topic: str) -> None:
+def test_killing_the_process_again_and_again_changes_nothing(engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(3000), partitions=2)
-    environ = environ_of(own_engine, kafka, topic, batch_records="100", kafka_session_seconds=SESSION)
+    environ = environ_of(engine, kafka, topic, batch_records="100", kafka_session_seconds=SESSION)
     reached = [0]
 
     for commit in (1, 5, 8):
         with process(environ, KILLED_IN_COMMIT.format(commit)) as running:
             running.wait(120)
-        reached.append(taken(own_engine))
+        reached.append(taken(engine))
         assert running.returncode == -signal.SIGKILL
     with process(environ) as running:
-        wait_until(lambda: taken(own_engine) > reached[-1])
+        wait_until(lambda: taken(engine) > reached[-1])
         running.kill()
     with process(environ):
-        wait_until(lambda: taken(own_engine) == 3000)
+        wait_until(lambda: taken(engine) == 3000)
 
     assert reached == sorted(reached)
     assert reached[-1] > 0
-    assert stored(own_engine) == 3000
+    assert stored(engine) == 3000
 
 
 # Kills the process in a transaction that writes: the rows are written, the commit is not.
@@ -169,20 +184,20 @@ event.listen(Engine, "commit", kill)
 
 @pytest.mark.postgres
 def test_a_record_that_kills_the_process_is_a_dead_letter_after_three_times(
-    own_postgres_engine: Engine, kafka: str, topic: str
+    postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, [*values(5), as_bytes(run_event("poison")), *values(5, start=5)])
-    environ = environ_of(own_postgres_engine, kafka, topic, kafka_session_seconds=SESSION)
+    environ = environ_of(postgres_engine, kafka, topic, kafka_session_seconds=SESSION)
 
     for _ in range(4):  # in its batch, then three times alone
         with process(environ, POISON) as running:
             running.wait(120)
         assert running.returncode == -signal.SIGKILL
     with process(environ, POISON):
-        wait_until(lambda: taken(own_postgres_engine) == 11)
+        wait_until(lambda: taken(postgres_engine) == 11)
 
-    assert stored(own_postgres_engine) == 10
-    with own_postgres_engine.connect() as connection:
+    assert stored(postgres_engine) == 10
+    with postgres_engine.connect() as connection:
         (letter,) = connection.execute(select(dead_letters.c.record_offset, dead_letters.c.reason)).all()
     assert letter == (5, f"its processing ended the process 3 times (at {topic}[0]@5)")
 
@@ -201,30 +216,30 @@ event.listen(Engine, "before_cursor_execute", kill)
 @pytest.mark.postgres
 @pytest.mark.parametrize("where", ["between batches", "in a transaction"])
 def test_a_consumer_that_was_stopped_past_its_session_cannot_commit(
-    own_postgres_engine: Engine, kafka: str, topic: str, where: str, tmp_path: Path
+    postgres_engine: Engine, kafka: str, topic: str, where: str, tmp_path: Path
 ) -> None:
-    environ = environ_of(own_postgres_engine, kafka, topic, kafka_session_seconds="4", batch_records="50")
+    environ = environ_of(postgres_engine, kafka, topic, kafka_session_seconds="4", batch_records="50")
     log = tmp_path / "zombie.log"
     code = STOPPED_IN_COMMIT if where == "in a transaction" else ""
     send(kafka, topic, values(1000), partitions=2)
     with process(environ, code, log) as zombie:
-        wait_until(lambda: taken(own_postgres_engine) > 0)
+        wait_until(lambda: taken(postgres_engine) > 0)
         if where == "in a transaction":
             wait_until(lambda: is_stopped(zombie.pid))  # by itself
         else:
             zombie.send_signal(signal.SIGSTOP)
         with process(environ):
-            wait_until(lambda: taken(own_postgres_engine) == 1000)
+            wait_until(lambda: taken(postgres_engine) == 1000)
             send(kafka, topic, values(200, start=1000), partitions=2)
-            wait_until(lambda: taken(own_postgres_engine) == 1200)
+            wait_until(lambda: taken(postgres_engine) == 1200)
             zombie.send_signal(signal.SIGCONT)
             wait_until(lambda: '"fenced"' in log.read_text() or log.read_text().count("partitions assigned") > 1)
             send(kafka, topic, values(400, start=1200), partitions=2)
-            wait_until(lambda: taken(own_postgres_engine) == 1600)
+            wait_until(lambda: taken(postgres_engine) == 1600)
 
             assert zombie.poll() is None
 
-    assert stored(own_postgres_engine) == 1600
+    assert stored(postgres_engine) == 1600
 
 
 def is_stopped(pid: int) -> bool:

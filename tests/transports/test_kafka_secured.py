@@ -10,8 +10,7 @@ from sqlalchemy import Engine
 
 from deploy.kafka import Broker
 from fixtures.emitter.secured import PASSWORD, USER, Certificate
-from fixtures.kafka import SECONDS, Running, settings_of, taken, values
-from fixtures.waiting import wait_until
+from fixtures.kafka import SECONDS, Running, settings_of, taken, values, wait_until
 from strandline.errors import SettingsError
 from strandline.settings import Settings, read_settings
 from strandline.transports import clients

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from fixtures.emitter.drivers import Driver
+from fixtures.kafka import wait_until
 from fixtures.servers import serving
-from fixtures.waiting import wait_until
 from strandline.store.sql.engine import make_engine
 from strandline_spark.consistency.catalog_options import Option, announce, tell
 from strandline_spark.consistency.collector import Collector

@@ -213,7 +213,7 @@ def test_a_driver_of_before_that_still_runs_commits_nothing_into_what_was_rolled
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Wait, a minute at most."""
-    from fixtures.waiting import wait_until as waited
+    from fixtures.kafka import wait_until as waited
 
     waited(holds)
 
