@@ -9,7 +9,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, client_of, serving
+from fixtures.servers import SETTINGS, serving
 from strandline.analysis.publishing import _name
 from strandline.analysis.report import REPORTS as COMPUTED
 from strandline.core.exports.lists import COLUMNS
@@ -64,7 +64,10 @@ def clients(engine: Engine) -> Iterator[dict[str, httpx.Client]]:
         keys = {name: add_key(connection, name, NOW, ["read"], patterns)
                 for name, patterns in {"whole": ["*"], "ours": ["db", "ns"]}.items()}  # fmt: skip
     with serving(engine, replace(SETTINGS, auth="required")) as address:
-        yield {name: client_of(address, headers={"Authorization": f"Bearer {key}"}) for name, key in keys.items()}
+        yield {
+            name: httpx.Client(base_url=f"{address}/api/v2", headers={"Authorization": f"Bearer {key}"}, timeout=60)
+            for name, key in keys.items()
+        }
 
 
 def names(answer: Any) -> list[str]:

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import Engine
 
 from api.versions.test_killed_servers import checking
-from fixtures.stores import sql
+from conftest import sql
 from fixtures.versions_server.earlier import earlier_program
 from fixtures.versions_server.live_world import Telling, live_world, tell_all
 from fixtures.versions_server.process import PATIENCE, Served, served
