@@ -10,14 +10,17 @@ import pytest
 from sqlalchemy import Connection
 
 from store.recordings.conftest import Heard
-from store.recordings.test_recorded_past import NAMES
+from store.recordings.test_recorded_past import NAMES, OTHER_NAMES
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from worlds.builders import Json
 
 MOST = 10_000
-MORE = ("failing", "nested_ctas", "recreated", "retried", "two_inserts")
+MORE = ["failing", "recreated"]
+SLOW_NAMES = [
+    pytest.param(name, marks=pytest.mark.slow) for name in (*OTHER_NAMES, "nested_ctas", "retried", "two_inserts")
+]
 STATES: dict[str, frozenset[str]] = {
     "any": frozenset(),
     "failed": frozenset({"FAIL"}),
@@ -55,7 +58,7 @@ def shown(then: Json, found: Json) -> Json:
     return {"droppedAt": None} | kept if "droppedAt" in found else kept
 
 
-@pytest.mark.parametrize("name", [*NAMES, *MORE])
+@pytest.mark.parametrize("name", [*NAMES, *MORE, *SLOW_NAMES])
 def test_lists_of_the_past_are_those_of_then(heard: Heard, name: str) -> None:
     now = micros_of(datetime.now(UTC))
     for moment, then, whole in heard(name):
