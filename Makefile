@@ -42,11 +42,6 @@ check: .venv/.dev ## lint, format, types, import contracts
 	  (cd $$folder && ../../$(BIN)/mypy --config-file ../../pyproject.toml *.py) || exit 1; done
 	@$(BIN)/lint-imports
 
-rules: ## copies what is a secret from the collector to the emitter, which may not import it
-	rm -rf $(RULES_COPY) && cp -r collector/strandline/core/redaction/rules $(RULES_COPY) && rm -rf $(RULES_COPY)/__pycache__
-
-RULES_COPY := spark_integration/strandline_spark/openlineage/rules
-
 bench: .venv/.dev ## benchmarks: a table and bench/results.json; SHORT=1 for a minute's run
 	@$(PY) -m bench $(if $(SHORT),--short) $(BENCH_ARGS)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bench.events import events
-from strandline.api.answering.listening import listen_alone
+from strandline.api.listening import listen
 from strandline.settings import Settings
 
 PATIENCE = 60
@@ -19,13 +19,13 @@ AT_ONCE = 20
 
 
 @contextmanager
-def serving(url: str, processes: int = 1) -> Iterator[int]:
-    """The port of a server on this database, which answers by so many processes."""
-    free = listen_alone(Settings(host="127.0.0.1", port=0))
+def serving(url: str) -> Iterator[int]:
+    """Yield the port of a server on this database."""
+    free = listen(Settings(host="127.0.0.1", port=0))
     port = int(free.getsockname()[1])
     free.close()
     environ = os.environ | {"STRANDLINE_DATABASE_URL": url, "STRANDLINE_PORT": str(port)}
-    command = [sys.executable, "-m", "strandline", "serve", "--log-level", "error", "--processes", str(processes)]
+    command = [sys.executable, "-m", "strandline", "serve", "--log-level", "error"]
     with subprocess.Popen(command, env=environ) as process:
         try:
             _wait(port)

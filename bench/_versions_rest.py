@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import _components as world
 from bench.report import record
-from strandline.api.answering.listening import listen_alone
+from strandline.api.listening import listen
 from strandline.settings import Settings
 
 RATE = 1000
@@ -52,7 +52,7 @@ def _tell(name: str, taken: Sequence[float], note: str, bound: float | None) -> 
 @contextmanager
 def server(folder: Path) -> Iterator[int]:
     """`strandline serve` in a process of its own; its port."""
-    free = listen_alone(Settings(host="127.0.0.1", port=0))
+    free = listen(Settings(host="127.0.0.1", port=0))
     port = int(free.getsockname()[1])
     free.close()
     command = [sys.executable, "-m", "strandline", "serve", "--host", "127.0.0.1", "--port", str(port)]

@@ -25,7 +25,7 @@ def run(short: bool) -> None:
     """Measure and record."""
     sys.path.insert(0, str(TESTS))
     from fixtures.emitter.faulted import TRANSPORTS
-    from fixtures.emitter.relay import FAULTS
+    from fixtures.emitter.faulty_proxy import FAULTS
 
     with broker() as bootstrap:
         for transport in ("http",) if short else TRANSPORTS:
@@ -57,12 +57,12 @@ def measured(
 def seconds_under(fault: str, transport: str, bootstrap: Callable[[], str]) -> float:
     """How long the job takes under a fault."""
     from fixtures.emitter.backends import backend, broken
-    from fixtures.emitter.relay import relay
+    from fixtures.emitter.faulty_proxy import faulty_proxy
 
     with (
         tempfile.TemporaryDirectory() as folder,
         backend(transport, Path(folder), bootstrap) as behind,
-        relay(fault, behind.address) as port,
+        faulty_proxy(fault, behind.address) as port,
     ):
         host = "nowhere.invalid" if fault == "name unresolved" else "127.0.0.1"
         return seconds_of(broken(fault, behind.conf(host, port.port)), "true")

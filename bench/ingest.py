@@ -15,6 +15,7 @@ from itertools import islice
 from subprocess import Popen
 
 import httpx
+from kafka import KafkaConsumer
 from sqlalchemy import Engine
 
 from bench import _peer, _senders, _stages, _written
@@ -40,11 +41,9 @@ from bench._parts import FULL, SHORT, Parts
 from bench.events import events, new_runs
 from deploy.kafka import free_port
 from strandline.settings import Settings
-from strandline.transports.clients import client_of
-from strandline.transports.kafka import NotingListener
+from strandline.transports.kafka import NotingListener, consumer_arguments
 
 TOPIC = "bench"
-CLIENTS = ("confluent", "kafka-python")
 LARGE = 32 * 1024 * 1024
 GROUP = 64
 
@@ -91,18 +90,15 @@ def from_topic(parts: Parts) -> Drained:
     total = sizes.warm + sizes.events
     _fill(parts, TOPIC, events(total), partitions=2)
     one = drained(parts, "postgres", TOPIC, sizes.warm, total)
-    parts.tell("topic.postgres", one.rate, "events/s", least=6000)
+    parts.tell("topic.postgres", one.rate, "events/s", least=4500)
     parts.tell("topic.postgres.cpu", one.micros, "us/event", note="with the Kafka client, without the broker")
     parts.tell("topic.postgres.rss", one.peak, "MiB", most=350)
     two = shared(parts)
     least = 1.7 if one.busy * 1.7 <= (os.cpu_count() or 1) else 0  # where cores allow
     parts.tell("topic.two_consumers", two.rate / one.rate, "x one", least=least, note=two.limit())
     parts.tell("topic.one_consumer.cores", one.busy, "cores", note=one.limit())
-    for name in CLIENTS:
-        spent = client_alone(parts, name, total)
-        parts.tell(f"topic.kafka_client.{name}", spent, "us/event", note="the client alone, without the broker")
-    default = drained(parts, "kafka_python", TOPIC, sizes.warm, total, CLIENTS[1])
-    parts.tell("topic.postgres.kafka_python", default.rate, "events/s", least=4500, note="with the default client")
+    spent = client_alone(parts, total)
+    parts.tell("topic.kafka_client", spent, "us/event", note="the client alone, without the broker")
     embedded = drained(parts, "sqlite", TOPIC, sizes.warm, total)
     parts.tell("topic.sqlite", embedded.rate, "events/s", least=6000)
     parts.tell("topic.sqlite.cpu", embedded.micros, "us/event", note="with the Kafka client, without the broker")
@@ -112,13 +108,13 @@ def from_topic(parts: Parts) -> Drained:
     return one
 
 
-def drained(parts: Parts, name: str, topic: str, warm: int, total: int, client: str = CLIENTS[0]) -> Drained:
+def drained(parts: Parts, name: str, topic: str, warm: int, total: int) -> Drained:
     """Take a whole topic into a new store, measured from the moment at which `warm` records are in."""
     url = f"sqlite:///{parts.folder / 'bench.db'}" if name == "sqlite" else parts.server.fresh(f"bench_{name}")
     migrated(url).dispose()
     before = stored_bytes(url)
     with ExitStack() as stack:
-        running = stack.enter_context(consuming(parts, url, topic, client)).pid
+        running = stack.enter_context(consuming(parts, url, topic)).pid
         roots = [running] if name == "sqlite" else [running, parts.server.pid]
         taken = stack.enter_context(counting(url))
         wait_for(lambda: taken() > warm)
@@ -158,10 +154,10 @@ def shared(parts: Parts) -> Drained:
     return Drained(len(rest) / seconds, spent / len(rest), peak, busy / seconds / 1e6)
 
 
-def client_alone(parts: Parts, name: str, total: int) -> float:
-    """Processor time an event of a Kafka client alone: the topic taken with the consumer's own arguments, and let go."""
-    settings = Settings(kafka_bootstrap_servers=parts.bootstrap, kafka_group=f"alone-{name}", kafka_client=name)
-    kafka, listener = client_of(settings), NotingListener()
+def client_alone(parts: Parts, total: int) -> float:
+    """Return the processor time an event of the Kafka client alone: it takes the topic with the consumer's own arguments."""
+    settings = Settings(kafka_bootstrap_servers=parts.bootstrap, kafka_group="alone")
+    kafka, listener = KafkaConsumer(**consumer_arguments(settings)), NotingListener()
     kafka.subscribe([TOPIC], listener=listener)
     until = time.monotonic() + WAIT_SECONDS
     first = taken = 0
@@ -344,9 +340,9 @@ def _opened(url: str) -> Iterator[Engine]:
         engine.dispose()
 
 
-def consuming(parts: Parts, url: str, topic: str, client: str = CLIENTS[0]) -> AbstractContextManager[Popen[bytes]]:
+def consuming(parts: Parts, url: str, topic: str) -> AbstractContextManager[Popen[bytes]]:
     """`strandline consume` on a topic."""
-    return command("consume", environ_of(parts, url, topic) | {"STRANDLINE_KAFKA_CLIENT": client})
+    return command("consume", environ_of(parts, url, topic))
 
 
 def environ_of(parts: Parts, url: str, topic: str) -> dict[str, str]:

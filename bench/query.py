@@ -4,7 +4,7 @@ Lineage by depth from random tables and from the hub, a column's way, impact, pa
 and over REST. Beside each stands its floor: one plain SELECT of as many rows as the answer has edges or items, in the same run.
 What memory answers is asked twice, as most of it is read from the database the first time; then for its nodes alone; and all of that once
 more of as many jobs in areas, as a company has them. Then all that the hub leads to, without edges; how many answers of 200 nodes a second
-a server of one and of two processes gives; and how many bytes the graph in memory takes for an edge.
+a server gives; and how many bytes the graph in memory takes for an edge.
 `python -m bench query=20000` is of so many jobs.
 """
 
@@ -50,8 +50,7 @@ HUB_NODES = 100_000  # of the hub, without edges
 HUB_WALK = 150.0  # ms, p99, for so many, before they are written
 
 TOGETHER = 200  # tables of one question
-PROCESSES = (1, 2)
-SENDERS = 16  # connections; the kernel shares them among the processes
+SENDERS = 16  # connections
 ANSWERS_A_SECOND = 800  # of 200 nodes, over REST, on two cores
 EDGE_BYTES = 300  # of the graph in memory: 300 MB for a million edges
 
@@ -78,10 +77,7 @@ def _run(jobs: int, times: int) -> None:
                     for what, (path, questions) in _questions(jobs, times).items():
                         _measure(f"query.{name}.{jobs}.{what}.{how}", engine, ask, path, questions)
                 _measure_in_memory(f"query.{name}.{jobs}", engine, _questions(jobs, times))
-            for processes in PROCESSES:
-                _measure_rate(
-                    f"query.{name}.{jobs}.answers_of_200_nodes.processes_{processes}", url, processes, jobs, times
-                )
+            _measure_rate(f"query.{name}.{jobs}.answers_of_200_nodes", url, jobs, times)
             _measure_hub(f"query.{name}.{jobs}.hub_without_edges", engine, max(3, times // 4))
             _measure_memory(f"query.{name}.{jobs}.graph_memory", engine)
 
@@ -183,15 +179,14 @@ def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Ask
     return len(taken)
 
 
-def _measure_rate(name: str, url: str, processes: int, jobs: int, times: int) -> None:
-    """Answers that senders get who each wait for the one before; each process was asked for each table before."""
+def _measure_rate(name: str, url: str, jobs: int, times: int) -> None:
+    """Record the answers a second of senders that each wait for the one before; each table was asked for before."""
     chance = Random(13)
     tables = [lakehouse.node_of(chance.randrange(jobs * lakehouse.WRITES)) for _ in range(times)]
     paths = [f"/api/v2/lineage?{urlencode({'node': table, 'depth': 3, 'limit': 200})}" for table in tables]
-    with serving(url, processes) as port:
-        for _ in range(SENDERS):  # each time over another connection
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-            nodes = sum(get(connection, path).count(b',"distance":') for path in paths)
+    with serving(url) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        nodes = sum(get(connection, path).count(b',"distance":') for path in paths)
         seen = _senders.ask(port, paths * 10, SENDERS)
     rate = seen.per_second()
     target = f">= {ANSWERS_A_SECOND}"

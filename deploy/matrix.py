@@ -1,8 +1,8 @@
 """`python -m deploy.matrix [--short] [VERSION...]`: the emitter's tests on every Spark that it supports.
 
-Each version has an environment of its own below .cache/matrix, made from a hashed lock (`locks/matrix-VERSION.txt`), and
-every table format that has a runtime there. What cannot be had fails with the reason: nothing is passed over in silence.
-`--lock` resolves the locks anew, for whoever changes a version here.
+Each version has an environment of its own below .cache/matrix, and every table format that has a runtime there. The
+environments differ in PySpark alone: `locks/matrix.txt` has the other packages, `locks/matrix-pyspark.txt` one pin for each
+version. What cannot be had fails with the reason: nothing is passed over in silence. `--lock` resolves both files anew.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from deploy import jars
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "locks"
+PACKAGES = LOCKS / "matrix.txt"
+PYSPARKS = LOCKS / "matrix-pyspark.txt"
 TESTS = ("tests/spark/columns", "tests/spark/formats")
 SHORT_TESTS = ("tests/spark/formats/test_every_spark.py",)
 SHORT = "3.5"  # the Spark that is farthest from the suite's own
@@ -46,9 +48,12 @@ class Version:
     lacks: str = ""
 
     @property
-    def lock(self) -> Path:
-        """Its pinned packages."""
-        return LOCKS / f"matrix-{self.spark}.txt"
+    def pin(self) -> str:
+        """Its PySpark with the hash, as pip reads it."""
+        for line in PYSPARKS.read_text().splitlines():
+            if line.startswith(f"pyspark=={self.pyspark} "):
+                return line
+        raise MatrixError(f"{PYSPARKS.name} lacks PySpark {self.pyspark}; `python -m deploy.matrix --lock` adds it")
 
     @property
     def folder(self) -> Path:
@@ -119,20 +124,21 @@ def prepare(version: Version) -> None:
 
 def fingerprint(version: Version) -> str:
     """Changes when the environment has to be made anew."""
-    if not version.lock.is_file():
-        raise MatrixError(f"Spark {version.spark}: no {version.lock.name}; `python -m deploy.matrix --lock` makes it")
-    files = (version.lock, LOCKS / "build.txt", ROOT / "spark_integration" / "pyproject.toml")
-    return hashlib.sha256(b"\0".join([*(file.read_bytes() for file in files), sys.version.encode()])).hexdigest()
+    files = (PACKAGES, LOCKS / "build.txt", ROOT / "spark_integration" / "pyproject.toml")
+    parts = [*(file.read_bytes() for file in files), version.pin.encode(), sys.version.encode(), bytes(ROOT)]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def install(version: Version) -> None:
     """A virtual environment with the locked packages and the emitter from the tree."""
-    print(f"installing {version.lock.relative_to(ROOT)}", flush=True)
+    print(f"installing {PACKAGES.relative_to(ROOT)} and PySpark {version.pyspark}", flush=True)
     run(version, [sys.executable, "-m", "venv", "--clear", str(version.folder)])
+    pyspark = version.folder / "pyspark.txt"
+    pyspark.write_text(version.pin)
     pip = [str(version.python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-input"]
     tree = ["--no-build-isolation", "--use-pep517"]
     run(version, [*pip, "--require-hashes", "-r", str(LOCKS / "build.txt")])
-    run(version, [*pip, *tree, "--require-hashes", "-r", str(version.lock)])
+    run(version, [*pip, *tree, "--require-hashes", "-r", str(PACKAGES), "-r", str(pyspark)])
     run(version, [*pip, *tree, "--no-deps", "-e", str(ROOT / "spark_integration")])
 
 
@@ -185,16 +191,43 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def lock(version: Version) -> None:
-    """Resolve a version's packages, with the versions of locks/dev.txt where it has them."""
-    wanted = "\n".join([f"pyspark=={version.pyspark}", *NEEDED, ""])
-    limits = version.folder.parent / "constraints.txt"
+def lock() -> None:
+    """Resolve the packages of all versions; raise MatrixError where a version needs others than the first one."""
+    packages, pysparks = "", []
+    for version in VERSIONS:
+        others, pyspark = resolved(version)
+        if packages not in ("", others):
+            raise MatrixError(
+                f"Spark {version.spark} needs other packages than Spark {VERSIONS[0].spark}: no common lock"
+            )
+        packages = others
+        pysparks.append(pyspark)
+    PACKAGES.write_text(packages)
+    PYSPARKS.write_text("".join(f"{pyspark}\n" for pyspark in pysparks))
+
+
+def resolved(version: Version) -> tuple[str, str]:
+    """Resolve a version's packages, with the versions of locks/dev.txt where it has them: the lock, and PySpark's line."""
+    requirements = "\n".join([f"pyspark=={version.pyspark}", *NEEDED, ""])
+    limits = jars.cache() / "matrix" / "constraints.txt"
     limits.parent.mkdir(parents=True, exist_ok=True)
     limits.write_text("\n".join(pins()))
     command = f"{Path(sys.executable).parent}/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url"
-    command += f" --no-emit-find-links --no-header --no-annotate --python-version 3.11 -c {limits} -o {version.lock}"
+    command += f" --no-emit-find-links --no-header --no-annotate --python-version 3.11 -c {limits}"
     command += " --extra kafka spark_integration/pyproject.toml -"
-    subprocess.run(command.split(), input=wanted, text=True, check=True, timeout=INSTALL_SECONDS, cwd=ROOT)
+    compiled = subprocess.run(
+        command.split(),
+        input=requirements,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=INSTALL_SECONDS,
+        cwd=ROOT,
+    )
+    blocks = re.split(r"^(?=\S)", compiled.stdout, flags=re.MULTILINE)
+    (pyspark,) = (block for block in blocks if block.startswith("pyspark=="))
+    blocks.remove(pyspark)
+    return "".join(blocks), " ".join(pyspark.replace("\\\n", " ").split())
 
 
 def pins() -> list[str]:
@@ -208,15 +241,18 @@ def main(argv: Sequence[str]) -> int:
     known = {version.spark: version for version in VERSIONS}
     parser = argparse.ArgumentParser("matrix", description=__doc__)
     parser.add_argument("--short", action="store_true", help=f"a small set on Spark {SHORT} only, for CI")
-    parser.add_argument("--lock", action="store_true", help="resolve the locks anew; needs uv")
+    parser.add_argument("--lock", action="store_true", help="resolve the packages of all versions anew; needs uv")
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"of {', '.join(known)}; all if none is named")
     options = parser.parse_args(argv)
     if unknown := set(options.versions) - set(known):
         parser.error(f"no such version of Spark: {', '.join(sorted(unknown))}")
     chosen = [known[name] for name in (options.versions or ([SHORT] if options.short else known))]
     if options.lock:
-        for version in chosen:
-            lock(version)
+        try:
+            lock()
+        except MatrixError as error:
+            print(error, file=sys.stderr)
+            return 1
         return 0
     tests, seconds = (SHORT_TESTS, SHORT_SECONDS) if options.short else (TESTS, TEST_SECONDS)
     outcomes = [tried(version, tests, seconds) for version in chosen]

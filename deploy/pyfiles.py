@@ -7,6 +7,7 @@ packages give the same bytes.
 
 from __future__ import annotations
 
+import os
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -50,9 +51,14 @@ def build(folder: Path) -> Path:
 
 
 def own_files() -> dict[str, bytes]:
-    """The emitter, from the tree."""
-    files = sorted(PACKAGE.rglob("*.py"))
-    return {str(file.relative_to(PACKAGE.parent)): file.read_bytes() for file in files}
+    """Return the emitter's files from the tree, also those in folders that are symbolic links."""
+    contents = {}
+    for folder, _, names in os.walk(PACKAGE, followlinks=True):
+        for name in names:
+            if name.endswith(".py"):
+                file = Path(folder, name)
+                contents[str(file.relative_to(PACKAGE.parent))] = file.read_bytes()
+    return contents
 
 
 def needed(name: str) -> list[str]:

@@ -17,14 +17,11 @@ from hypothesis import HealthCheck, settings
 from deploy import jars
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from deploy.kafka import Broker
     from fixtures.emitter.secured import Certificate
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW = ROOT / "tests" / "slow"
-FAR = "9" * 18  # microseconds
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
 pytest_plugins = ["fixtures.stores"]
@@ -36,22 +33,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SLOW in item.path.parents:
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture
-def plain_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
-    """A store of its own that writes each facet in a row, to compare with one that writes sets."""
-    from sqlalchemy import insert
-
-    from strandline.store.schema.tables import store_settings
-    from strandline.store.sql.engine import make_engine
-
-    (tmp_path / "plain.db").write_bytes(sqlite_template.read_bytes())
-    plain = make_engine(f"sqlite:///{tmp_path / 'plain.db'}")
-    with plain.begin() as connection:
-        connection.execute(insert(store_settings).values(key="facet_sets_from", value=FAR))
-    yield plain
-    plain.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -120,7 +120,7 @@ class MediaTypeError(StrandlineError):
 
 
 class SchemaError(StrandlineError):
-    """The database was migrated by a newer program, or not yet by this one."""
+    """The database has another schema than this program needs, or none."""
 
     code = "schema"
 

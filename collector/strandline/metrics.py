@@ -56,13 +56,7 @@ class Events(Collector):
 
 
 class Memory(Collector):
-    """Resident memory of this process and of the one that writes for it, as the kernel counts it at the scrape.
-
-    apart: the processes that this one started and that count their own.
-    """
-
-    def __init__(self) -> None:
-        self.apart: set[int] = set()
+    """Resident memory of this process and of the one that writes for it, as the kernel counts it at the scrape."""
 
     def collect(self) -> Iterator[Metric]:
         """One family; without values where the kernel does not tell."""
@@ -75,8 +69,7 @@ class Memory(Collector):
         """Bytes of this process (main) and of those that it started (writer); empty where the kernel does not tell."""
         tasks = Path("/proc/self/task").glob("*/children")
         started = " ".join(_read(children) for children in tasks).split()
-        writing = [process for process in started if int(process) not in self.apart]
-        sizes = {"main": _resident("self"), "writer": sum(map(_resident, writing))}
+        sizes = {"main": _resident("self"), "writer": sum(map(_resident, started))}
         return {process: size for process, size in sizes.items() if size}
 
 
@@ -159,11 +152,10 @@ class Answers(NamedTuple):
 
 
 class Metrics:
-    """All metrics of one process. `scraped`: those of its whole server, where that has several; else the same."""
+    """All metrics of one process."""
 
-    def __init__(self, *, several: bool = False) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.scraped = CollectorRegistry() if several else self.registry
         ProcessCollector(registry=self.registry)
         self.memory = Memory()
         self.registry.register(self.memory)
@@ -225,4 +217,4 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""
-        return generate_latest(self.scraped)
+        return generate_latest(self.registry)

@@ -79,15 +79,9 @@ class Settings:
     kafka_topic: str = setting(topic_name, "openlineage.events", "the topic with OpenLineage events")
     kafka_group: str = setting(text, "strandline", "the consumer group that shares the topic's partitions")
     kafka_session_seconds: int = setting(whole(1, 1800), 10, "silence after which the group gives partitions to others")
-    kafka_client: str = setting(
-        one_of("auto", "kafka-python", "confluent"),
-        "auto",
-        "auto: confluent (pip install strandline[fast]) where it is installed and can do SASL_MECHANISM",
-    )
     kafka_security: Mapping[str, Any] = field(default_factory=dict, repr=False)
     host: str = setting(text, "127.0.0.1", "the address to listen on")
     port: int = setting(whole(0, 65535), 5000, "the port to listen on")
-    processes: int = setting(whole(1, 64), 1, "processes that answer HTTP: each has a core, and memory of its own")
     auth: str = setting(one_of("auto", "off", "required"), "auto", "API keys: auto is off on loopback only")
     oidc_issuer: str | None = setting(
         text,

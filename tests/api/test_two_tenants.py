@@ -21,7 +21,6 @@ from strandline.store.api_keys import add_key
 from strandline.store.catalog.proposal_tables import TABLES
 from strandline.store.schema.tables import metadata
 from strandline.store.sql.narrowed import BY_ID, BY_NAMESPACE
-from worlds.scenarios.published import publish_about
 
 JSON = dict[str, Any]
 NOW = datetime.now(UTC)
@@ -259,12 +258,7 @@ def requests(operation: Operation, tenant: Tenant) -> Iterator[Asked]:
         return  # stays open; asked in test_stream
     body = None if operation.body is None else bodies(tenant).get(operation.path)
     if body is None and operation.path.startswith("/api/v1/"):
-        body = {
-            "description": tenant.word,
-            "type": "POSTGRESQL",
-            "physicalName": tenant.table("v"),
-            "sourceName": tenant.lake,
-        }
+        body = {"description": tenant.word}
     for values in questions(tenant):
         if operation.path.startswith("/api/v1/"):
             values = values | as_marquez(tenant) if values else values
@@ -322,7 +316,6 @@ def world(engine: Engine, keys: dict[str, str]) -> Iterator[httpx.Client]:
             client.put("/api/v2/catalog-options", json=bodies(own)["/api/v2/catalog-options"]).raise_for_status()
             client.put(f"/register/source/{own.word}.registered/{own.catalog}/{own.word}db/nowhere")
         client.post("/api/v1/lineage", json={"job": {"namespace": B.jobs, "name": CANARY}, "producer": CANARY})
-        publish_about(engine, [A, B])
         yield client
 
 

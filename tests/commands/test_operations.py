@@ -312,9 +312,8 @@ def test_serve_makes_its_database_and_ends_in_good_order(environ: dict[str, str]
     assert (told[-1]["event"], told[-1]["events"]) == ("stopped", 1)
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_an_open_page_does_not_hold_a_server_back_that_is_to_end(environ: dict[str, str], processes: str) -> None:
-    with served(environ | {"STRANDLINE_PROCESSES": processes}) as (running, port):
+def test_an_open_page_does_not_hold_a_server_back_that_is_to_end(environ: dict[str, str]) -> None:
+    with served(environ) as (running, port):
         wait_until(lambda: is_ready(port))
         with httpx.stream("GET", f"http://127.0.0.1:{port}/api/v2/stream", timeout=60) as page:
             lines = page.iter_lines()

@@ -58,7 +58,7 @@ def test_ends_and_micro_batches_are_vital_and_nothing_else() -> None:
     assert [one.vital for one in sent.messages] == [False, False, True]
 
 
-def test_what_was_lost_is_told_once_with_the_next_event() -> None:
+def test_losses_are_reported_once_with_the_next_event() -> None:
     sent = Sent()
     told = announcer(sent)
     sent.losses.dropped, told.overflowed = 2, 3
@@ -71,7 +71,7 @@ def test_what_was_lost_is_told_once_with_the_next_event() -> None:
     assert second is None
 
 
-def test_what_was_lost_is_not_told_with_a_heartbeat_that_may_be_thrown_away() -> None:
+def test_losses_are_not_reported_with_a_heartbeat_that_may_be_dropped() -> None:
     sent = Sent()
     told = announcer(sent)
     told.say("START", RUN, 0)
@@ -155,7 +155,7 @@ def test_a_forked_child_leaves_the_spool_to_its_parent(tmp_path: Path) -> None:
     found.release()
 
 
-def test_an_event_over_its_budget_loses_what_can_be_missed_and_takes_nothing_from_the_next_one() -> None:
+def test_an_event_over_its_budget_loses_its_least_important_parts_and_no_other_event_does() -> None:
     sent = Sent()
     credits = insert(table("bank.credits", snapshot("12")), table("bank.transfers"))
     described = replace(
@@ -180,7 +180,7 @@ def test_an_event_over_its_budget_loses_what_can_be_missed_and_takes_nothing_fro
     ("size", "inputs", "trimmed"),
     [(900_000, (5001, 5001), "inputs.facets"), (100_000, (500, 2000), "inputs"), (4200, (1, 10), "inputs")],
 )
-def test_an_event_of_thousands_of_inputs_names_as_many_as_it_can_and_keeps_snapshots_longest(
+def test_an_event_of_thousands_of_inputs_is_cut_and_keeps_snapshots_longest(
     size: int, inputs: tuple[int, int], trimmed: str
 ) -> None:
     sent = Sent()

@@ -32,7 +32,7 @@ def test_a_thread_that_gives_way_changes_its_own_priority_only() -> None:
 @pytest.mark.parametrize(
     ("at", "waits"), [(1_000_000, 0.02), (0, 0), (2_000_000, 0.03)], ids=["now", "long ago", "later"]
 )
-def test_what_has_just_ended_is_let_pass(monkeypatch: pytest.MonkeyPatch, at: float, waits: float) -> None:
+def test_a_statement_that_has_just_ended_goes_first(monkeypatch: pytest.MonkeyPatch, at: float, waits: float) -> None:
     naps: list[float] = []
     monkeypatch.setattr(time, "sleep", naps.append)
     monkeypatch.setattr(time, "time", lambda: 1000.01)

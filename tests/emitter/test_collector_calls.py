@@ -4,12 +4,12 @@ import socket
 
 import pytest
 
-from fixtures.emitter.recording import recorder
+from fixtures.emitter.recording import recording_server
 from strandline_spark.consistency.collector import Collector, CollectorAwayError
 
 
 def test_a_redirect_does_not_take_the_token_to_another_host() -> None:
-    with recorder() as server, socket.create_server(("127.0.0.1", 0)) as other:
+    with recording_server() as server, socket.create_server(("127.0.0.1", 0)) as other:
         elsewhere = f"http://127.0.0.1:{other.getsockname()[1]}/elsewhere"
         server.status, server.headers = 302, {"Location": elsewhere}
         with pytest.raises(CollectorAwayError) as error:

@@ -11,7 +11,7 @@ import pytest
 import strandline_spark.formats.registry  # noqa: F401 - formats that have snapshots are known from here on
 from fixtures.emitter.builders import conf, insert, snapshot, table
 from fixtures.emitter.plans import QUERY, Handle, Plan
-from fixtures.emitter.streams import Driver
+from fixtures.emitter.streams import StreamScript
 from strandline_spark.extraction.aligned_outputs import AlignedOutput, starting
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.model.statement import Statement
@@ -39,7 +39,9 @@ def test_a_checkpoint_read_what_its_own_commit_names_whatever_scans_were_seen(al
     commit = Commit("lake.bank.credits", "append", "104", summary=inputs)
 
     def told(plan: Plan, part: Statement) -> Any:
-        driver = Driver(Handle(name=aligned), told=3).start(aligned).batch(4, plan, parts=[part], commits=[commit])
+        driver = (
+            StreamScript(Handle(name=aligned), told=3).start(aligned).batch(4, plan, parts=[part], commits=[commit])
+        )
         (source,) = driver.sent.events[-1]["inputs"]
         facet = source["inputFacets"]["strandline_snapshot"]
         return facet["snapshotId"], facet.get("observed")
@@ -49,7 +51,7 @@ def test_a_checkpoint_read_what_its_own_commit_names_whatever_scans_were_seen(al
     assert told(busy, wrong) == ("8", True)
 
 
-def test_a_stream_from_a_table_states_no_barrier_and_names_where_it_stands_in_every_source() -> None:
+def test_a_stream_from_a_table_states_no_barrier_but_its_position_in_each_source() -> None:
     credits, idle = (
         replace(table(f"bank.{name}", snapshot(made)), streamed=True)
         for name, made in (("credits", "7"), ("debits", "9"))
@@ -58,7 +60,7 @@ def test_a_stream_from_a_table_states_no_barrier_and_names_where_it_stands_in_ev
     plan = Plan(insert(table("bank.sums", snapshot("5")), credits, rates))
     handle = Handle()
     handle.plan = Plan(Statement("Logical"), sources=(credits, idle))
-    driver = Driver(handle, settings=conf(domain="bank")).start().batch(0, plan)
+    driver = StreamScript(handle, settings=conf(domain="bank")).start().batch(0, plan)
 
     event = driver.sent.events[-1]
     facet = event["run"]["facets"]["strandline_barrier"]
@@ -69,7 +71,7 @@ def test_a_stream_from_a_table_states_no_barrier_and_names_where_it_stands_in_ev
     assert read == {"/warehouse/bank/credits": "7", "/warehouse/bank/rates": "3", "/warehouse/bank/debits": "9"}
 
 
-def test_a_table_that_one_micro_batch_read_at_two_snapshots_is_read_at_neither_for_certain() -> None:
+def test_a_table_read_at_two_snapshots_in_one_micro_batch_is_certain_at_neither() -> None:
     streamed = insert(table("bank.sums"), replace(table("bank.credits", snapshot("7")), streamed=True))
     scanned = insert(table("bank.sums"), table("bank.credits", snapshot("8")))
 

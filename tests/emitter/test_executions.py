@@ -148,7 +148,7 @@ def test_a_part_of_a_plan_that_could_not_be_read_is_named_beside_the_rest() -> N
     ]
 
 
-def test_what_decides_the_rows_that_go_is_told() -> None:
+def test_columns_that_decide_the_deleted_rows_are_reported() -> None:
     condition = Origin((TRANSFERS.namespace, TRANSFERS.name), "id", "INDIRECT", "FILTER")
     deletion = replace(insert(CREDITS, TRANSFERS), columns=(), indirect=(condition,))
 
@@ -310,7 +310,7 @@ def test_a_table_that_is_made_by_a_query_was_created_even_if_what_fills_it_overw
     assert facets["lifecycleStateChange"].lifecycleStateChange.value == "CREATE"
 
 
-def test_what_is_merged_into_was_read_at_the_snapshot_that_all_its_parts_agree_on() -> None:
+def test_the_target_of_a_merge_was_read_at_the_snapshot_that_all_its_parts_agree_on() -> None:
     merge = insert(CREDITS, table("bank.credits"))
     reading = [Statement("Collect", inputs=(table("bank.credits", snapshot(one)),)) for one in ("7", "7", "8")]
 

@@ -6,13 +6,13 @@ import gc
 import logging
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fixtures.waiting import wait_until
 from strandline_spark import _boot, activation, enable
 from strandline_spark.conf import conf_of
 from strandline_spark.consistency.collector import Collector, CollectorAwayError
@@ -27,7 +27,7 @@ KAFKA = {"type": "kafka", "properties.bootstrap.servers": "127.0.0.1:9"}
 @pytest.mark.parametrize(
     ("value", "on"), [("true", True), ("1", True), (" Yes ", True), ("false", False), ("on", False)]
 )
-def test_what_switches_it_on_is_the_same_at_the_start_of_a_context_and_in_its_conf(
+def test_the_same_conf_switches_it_on_at_the_start_of_a_context_and_later(
     value: str, on: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[Any] = []
@@ -89,39 +89,29 @@ class Renewals(Collector):
         return {}
 
 
-def soon(holds: Callable[[], bool]) -> bool:
-    """Whether it holds within a minute."""
-    end = time.monotonic() + 60
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.01)
-    return holds()
-
-
 def test_all_leases_are_renewed_again_and_again_by_one_thread() -> None:
     collector = Renewals()
     leases = [Lease(collector, name, 0.15) for name in ("a", "b", "c")]
 
-    assert soon(lambda: all(collector.renewed.count(name) > 2 for name in "abc"))
+    wait_until(lambda: all(collector.renewed.count(name) > 2 for name in "abc"))
     assert [one.name for one in threading.enumerate()].count("strandline-leases") == 1
     for lease in leases:
         lease.release()
-    assert soon(lambda: "strandline-leases" not in [one.name for one in threading.enumerate()])
+    wait_until(lambda: "strandline-leases" not in [one.name for one in threading.enumerate()])
 
 
-def test_a_lease_that_is_released_or_forgotten_is_renewed_no_more_and_a_collector_that_comes_back_is_asked_again() -> (
-    None
-):
+def test_only_held_leases_are_renewed_also_by_a_collector_that_comes_back() -> None:
     collector = Renewals()
     kept, forgotten = Lease(collector, "kept", 0.15), Lease(collector, "forgotten", 0.15)
-    assert soon(lambda: {"kept", "forgotten"} <= set(collector.renewed))
+    wait_until(lambda: {"kept", "forgotten"} <= set(collector.renewed))
     del forgotten
     gc.collect()
     collector.away = True
-    assert soon(lambda: kept.held)
+    wait_until(lambda: kept.held)
     collector.renewed.clear()
     collector.away = False
 
-    assert soon(lambda: collector.renewed.count("kept") > 2)
+    wait_until(lambda: collector.renewed.count("kept") > 2)
     assert "forgotten" not in collector.renewed
     kept.release()
     assert not kept.held

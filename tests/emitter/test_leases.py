@@ -84,7 +84,7 @@ def test_no_answer_but_that_the_lease_is_over_ends_it(clock: Hours, status: int)
 
 
 @pytest.mark.parametrize("error", [OVER, NotFoundError("unknown lease: x")], ids=["over", "unknown"])
-def test_what_the_collector_knows_to_be_over_is_lost_at_once(clock: Hours, error: StrandlineError) -> None:
+def test_a_lease_that_the_collector_knows_to_be_over_is_lost_at_once(clock: Hours, error: StrandlineError) -> None:
     collector = Told()
     lease = Lease(collector, "x", 60)
     collector.refuse(error)
@@ -111,7 +111,7 @@ def test_a_claim_that_was_never_renewed_says_why_when_its_time_is_over(clock: Ho
     assert not lease.held
 
 
-def test_who_is_refused_asks_no_more_when_the_time_is_over(clock: Hours) -> None:
+def test_a_refused_renewal_is_not_repeated_after_the_lease_is_over(clock: Hours) -> None:
     collector = Told()
     lease = Lease(collector, "x", 60)
     collector.refuse(UnauthorizedError("no such key"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from fixtures.emitter import factories
 from fixtures.emitter.builders import insert, table
 from fixtures.emitter.factories import HangingFactory, IoFactory, Noting, SlowFactory
+from fixtures.waiting import wait_until
 from strandline_spark.listeners.io_executor import IoExecutor
 from strandline_spark.listeners.notifier import Notices
 from strandline_spark.model.flip314 import (
@@ -196,11 +196,3 @@ def test_io_behind_a_task_that_hangs_is_bounded_and_what_was_taken_is_done(caplo
     assert caplog.messages == [
         "strandline: 1000 tasks of a listener's IO wait: more are dropped, the first is list.append"
     ]
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    """Waits for another thread."""
-    deadline = time.monotonic() + 30
-    while not done():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.001)

@@ -33,7 +33,7 @@ def test_a_format_s_commands_are_named_in_its_folder_only() -> None:
     assert [(file, text) for file, text in elsewhere if text in own] == []
 
 
-def test_what_a_format_says_of_its_commands_is_used() -> None:
+def test_commands_are_read_as_their_format_says() -> None:
     for one in formats():
         assert readers().keys() >= one.writes.keys()
         assert COMMANDS.keys() >= one.commands.keys()

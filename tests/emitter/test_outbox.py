@@ -18,7 +18,7 @@ from strandline_spark.delivery.transport import Delivery, Message
 from strandline_spark.delivery.transports.composite import CompositeTransport
 
 
-def test_what_is_put_is_sent(tmp_path: Path) -> None:
+def test_each_event_is_sent(tmp_path: Path) -> None:
     backend = Backend()
     outbox = box(backend, tmp_path)
 
@@ -102,7 +102,7 @@ def test_memory_is_bounded_and_only_events_that_are_not_vital_are_dropped(tmp_pa
     outbox.close(5)
 
 
-def test_of_events_that_are_not_vital_the_oldest_are_dropped(tmp_path: Path) -> None:
+def test_the_oldest_events_that_are_not_vital_are_dropped(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang = threading.Event()
     outbox = box(backend, tmp_path, capacity=3)
@@ -198,7 +198,7 @@ def test_a_refused_event_is_counted_and_holds_nobody_up(tmp_path: Path) -> None:
     outbox.close(5)
 
 
-def test_what_comes_after_the_end_is_kept_on_disk(tmp_path: Path) -> None:
+def test_events_after_the_end_are_kept_on_disk(tmp_path: Path) -> None:
     outbox = box(Backend(), tmp_path)
     outbox.close(5)
 

@@ -79,25 +79,19 @@ MESSAGES = [
     "could not log in with password {}",
     "the token is {}",
 ]
-PLANTED = [
-    *(("address", form, secret) for form, secret in product(ADDRESSES, SECRETS)),
-    *(("text", form, secret) for form, secret in product(TEXTS, SECRETS)),
-    *(("expression", form, secret) for form, secret in product(EXPRESSIONS, SECRETS)),
-    *(("message", form, secret) for form, secret in product(MESSAGES, SECRETS)),
-]
+PLACES = {"address": ADDRESSES, "text": TEXTS, "expression": EXPRESSIONS, "message": MESSAGES}
 CLEAN = {"address": clean_address, "text": clean_text, "expression": clean_expression, "message": clean_message}
 
 
-def test_there_are_300_of_them_at_least_counting_events() -> None:
-    assert len(PLANTED) + len(SECRETS) * 5 >= 300
+@pytest.mark.parametrize("kind", CLEAN)
+def test_a_planted_secret_does_not_leave(kind: str) -> None:
+    leaked = []
+    for place, secret in product(PLACES[kind], SECRETS):
+        cleaned = CLEAN[kind](place.format(secret))
+        if any(part in cleaned for part in (secret, *secret.split("/")) if len(part) > 5):
+            leaked.append((place, secret, cleaned))
 
-
-@pytest.mark.parametrize(("kind", "form", "secret"), PLANTED)
-def test_a_planted_secret_does_not_leave(kind: str, form: str, secret: str) -> None:
-    shown = CLEAN[kind](form.format(secret))
-
-    assert secret not in shown
-    assert not [part for part in secret.split("/") if len(part) > 5 and part in shown]
+    assert leaked == []
 
 
 def everywhere(secret: str) -> list[dict[str, Any]]:
@@ -135,7 +129,7 @@ def test_a_word_that_looks_like_a_type_or_a_number_is_hidden_too(word: str) -> N
     assert word not in clean_expression(f"(pin = '{word}')")
 
 
-def test_all_that_is_kept_under_a_secret_s_key_is_hidden_but_not_a_column_or_a_facet_of_such_a_name() -> None:
+def test_values_under_a_secret_s_key_are_hidden_but_no_column_or_facet_of_that_name() -> None:
     own = {"credentials": {"value": "hunter2", "on": True}, "secret": 739201, "tokens": [{"at": 1.5}]}
     columns = {"fields": {"password": {"inputFields": [{"name": "bank.people", "field": "password"}]}}}
 
@@ -147,12 +141,12 @@ def test_all_that_is_kept_under_a_secret_s_key_is_hidden_but_not_a_column_or_a_f
     }
 
 
-@pytest.mark.parametrize("secret", SECRETS)
-def test_an_event_holds_no_secret_wherever_it_was_planted(secret: str) -> None:
-    (event,) = everywhere(secret)
+def test_an_event_holds_no_secret_wherever_it_was_planted() -> None:
+    for secret in SECRETS:
+        (event,) = everywhere(secret)
 
-    assert secret not in repr(event)
-    assert event["outputs"][0]["namespace"] == "s3a://bucket"
+        assert secret not in repr(event)
+        assert event["outputs"][0]["namespace"] == "s3a://bucket"
 
 
 @pytest.mark.parametrize(
@@ -231,22 +225,10 @@ def test_a_message_without_values_stays_as_it_is(message: str) -> None:
     assert clean_message(message) == message
 
 
-@pytest.mark.parametrize("name", ["pk_customer_number", "sk_product_category", "lake.bank.sk_customer_dim"])
-def test_names_of_surrogate_keys_are_no_tokens(name: str) -> None:
-    assert redacted({"fields": [{"name": name}]}) == {"fields": [{"name": name}]}
-
-
 def test_offsets_of_any_topic_stay_as_they_are() -> None:
     offsets = '{"auth-events":{"0":5,"1":7},"passengers":{"0":1}}'
 
     assert redacted({"sources": [{"endOffset": offsets}]}) == {"sources": [{"endOffset": offsets}]}
-
-
-@pytest.mark.parametrize(
-    "token", ["sk_live_4eC39HqLyjWDarjtT1zdp7dc", "rk_test_4eC39HqLyjWDarjtT1", "sk-proj-Ab3dEf6hIj9kLmNoPqRsTuVw"]
-)
-def test_tokens_with_such_beginnings_still_go(token: str) -> None:
-    assert token not in str(redacted({"message": f"refused: {token}", "other": f"x {token} y"}))
 
 
 @pytest.mark.parametrize(
@@ -277,5 +259,5 @@ def test_a_message_keeps_the_class_of_its_error(message: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["x7Kp9vQ2mN4LError", "X7Kp9vQ2/mN4LError", "X7Kp9vQ2mN4LErrors", "X7Kp9vQ2mN4L"])
-def test_what_only_looks_like_the_class_of_an_error_still_goes(token: str) -> None:
+def test_a_secret_that_looks_like_the_class_of_an_error_is_hidden(token: str) -> None:
     assert token not in clean_message(f"refused {token}: no such login")

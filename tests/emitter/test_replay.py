@@ -18,7 +18,7 @@ from strandline_spark.delivery.transport import Delivery, Message, Transport, Tr
 from strandline_spark.delivery.transports.composite import CompositeTransport
 
 
-def test_an_event_at_which_the_backend_always_fails_holds_up_neither_this_driver_nor_the_next(tmp_path: Path) -> None:
+def test_an_event_that_always_fails_holds_up_neither_this_driver_nor_the_next(tmp_path: Path) -> None:
     backend = Backend()
     backend.never = {"run:default/bad"}
     first = box(backend, tmp_path)
@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_read_at_once_is_not_taken_for_sent(
     assert kept(tmp_path) == []
 
 
-def test_what_was_being_sent_when_a_transport_broke_is_sent_again(tmp_path: Path) -> None:
+def test_events_under_way_when_a_transport_broke_are_sent_again(tmp_path: Path) -> None:
     class Breaks(Backend):
         """Raises, once."""
 

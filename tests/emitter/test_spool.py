@@ -102,7 +102,9 @@ def test_a_message_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
     assert kept(tmp_path) == sent
 
 
-def test_what_the_disk_does_not_confirm_does_not_count_as_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_that_the_disk_does_not_confirm_do_not_count_as_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spool = Spool(tmp_path, LIMIT)
     assert spool.append([message("before", vital=True)]) == 1
 

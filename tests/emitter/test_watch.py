@@ -92,7 +92,7 @@ TOLD = [
 ]
 
 
-def test_what_is_nested_in_a_micro_batch_may_be_over_before_that_is_said_to_have_begun(bus: Bus) -> None:
+def test_a_nested_statement_may_end_before_its_micro_batch_is_said_to_begin(bus: Bus) -> None:
     bus.start(8, INNER, root=7)
     bus.end(8, INNER)
     bus.start(7, BATCH)
@@ -137,7 +137,7 @@ def test_an_execution_that_spark_has_forgotten_is_let_go_of_at_the_second_look(b
     assert bus.announcer.missed == 1
 
 
-def test_what_others_post_on_spark_s_bus_is_not_wanted_again_and_is_no_loss(bus: Bus) -> None:
+def test_foreign_events_on_spark_s_bus_are_not_wanted_again_and_are_no_loss(bus: Bus) -> None:
     event = SimpleNamespace()
     keep(event, "class", "com.example.TheirEvent")
 

@@ -198,7 +198,7 @@ def test_every_image_names_its_version() -> None:
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-def test_what_the_chart_renders_is_kubernetes(manifests: list[Json], version: str) -> None:
+def test_the_chart_renders_valid_kubernetes_objects(manifests: list[Json], version: str) -> None:
     for manifest in manifests:
         kubernetes_validate.validate(manifest, version, strict=True)
     manifests_of_old = json.loads(json.dumps(manifests[-1]).replace('"containers"', '"containerz"'))

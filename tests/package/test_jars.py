@@ -11,7 +11,7 @@ import pytest
 from deploy import jars
 
 
-def test_what_differs_from_its_pin_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_jar_that_differs_from_its_pin_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "good.jar").write_bytes(b"good")
     (tmp_path / "other.jar").write_bytes(b"tampered with")
     good = "770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c"

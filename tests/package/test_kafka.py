@@ -21,6 +21,7 @@ def broker_jars() -> None:
         pytest.skip(str(error))
 
 
+@pytest.mark.slow
 def test_records_survive_a_kill_and_a_restart(tmp_path: Path) -> None:
     first = kafka.start(tmp_path)
     send(first.bootstrap, b"written before the kill")
@@ -44,6 +45,7 @@ def test_an_event_of_32_mib_goes_through_and_gets_the_brokers_time(kafka: str) -
     assert told.timestamp > 1_700_000_000_000
 
 
+@pytest.mark.slow
 def test_a_broker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.kafka", str(tmp_path)]
     with subprocess.Popen(command, cwd=jars.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -49,7 +49,7 @@ def test_the_first_that_is_full_is_named_with_its_load(changed: dict[str, float]
     assert (resource, round(rate)) == first
 
 
-def test_what_was_not_measured_is_asked_for(
+def test_costs_that_were_not_measured_are_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["simulate"])

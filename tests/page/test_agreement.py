@@ -53,7 +53,7 @@ def test_a_cut_by_data_lineage_is_shown_with_its_sql(tab: Tab) -> None:
     assert tab.faults == []
 
 
-def test_what_is_unmanaged_is_never_said_to_agree(browser: Any, empty_address: str) -> None:
+def test_unmanaged_tables_are_never_said_to_agree(browser: Any, empty_address: str) -> None:
     plain_stream(empty_address)
     node = "dataset:iceberg://lake:"
     for tab in tab_of(browser, empty_address):

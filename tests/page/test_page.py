@@ -14,17 +14,19 @@ from worlds.company import HOSTILE, World, run_id, snapshot_id, table
 BALANCE = "namespace=file&name=/lake/shop/balance"
 REPORT = "dataset:file:/lake/shop/report"
 SCREENS = (
-    "/", "/graph", f"/graph?node={REPORT}", "/domains", "/domain?name=shop", "/tables", f"/table?{BALANCE}",
-    f"/table?{BALANCE}&tab=delay", f"/table?{BALANCE}&tab=expiry", f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}",
-    "/table?namespace=file&name=/lake/shop/report&tab=columns", "/impact?namespace=file&name=/lake/shop/orders",
-    "/impact?namespace=file&name=/lake/shop/orders&column=amount",
-    "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/orders", "/jobs",
-    "/job?namespace=airflow&name=nightly.report&tab=code", "/runs", f"/run?id={run_id('nightly')}", "/events", "/trouble",
-    "/search?q=shop",
+    "/", "/graph", "/domain?name=shop", "/tables", f"/table?{BALANCE}",
+    "/impact?namespace=file&name=/lake/shop/orders&column=amount", "/jobs", f"/run?id={run_id('nightly')}",
+)  # fmt: skip
+MORE_SCREENS = (
+    f"/graph?node={REPORT}", "/domains", f"/table?{BALANCE}&tab=delay", f"/table?{BALANCE}&tab=expiry",
+    f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}", "/table?namespace=file&name=/lake/shop/report&tab=columns",
+    "/impact?namespace=file&name=/lake/shop/orders",
+    "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/orders",
+    "/job?namespace=airflow&name=nightly.report&tab=code", "/runs", "/events", "/trouble", "/search?q=shop",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", SCREENS)
+@pytest.mark.parametrize("path", [*SCREENS, *(pytest.param(path, marks=pytest.mark.slow) for path in MORE_SCREENS)])
 def test_no_screen_complains_or_asks_another_origin_and_axe_finds_nothing_serious(tab: Tab, path: str) -> None:
     page = tab.open(path)
 

@@ -16,7 +16,7 @@ from strandline.demo import bank as demo_bank
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import Bank
 from strandline.demo.processes import DemoProcess, Processes, processes
-from worlds.bank import contents, kill, metadata_of, rows_of, until
+from worlds.bank import contents, kill, metadata_of, rows_of, wait_for_bank
 
 pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.kafka]
 
@@ -44,7 +44,7 @@ def test_kills_of_collector_and_drivers_change_nothing_in_the_end(tmp_path: Path
         again = Bank(ROOT, tmp_path / "again", 0, demo_bank.port_or_another(0))
         again.folder.mkdir()
         demo.start_collector(again, bootstrap, started)
-        until(lambda: contents(again) == found)
+        wait_for_bank(lambda: contents(again) == found)
     print(f"killed in {MINUTES:g} minutes (seed {SEED}): {dict(killed)}")
     real = metadata_of(bank.folder)
     assert {table: len(snapshots - told) for table, snapshots in real.items()} == dict.fromkeys(real, 0)
@@ -54,7 +54,7 @@ def kill_now_and_then(bank: Bank, bootstrap: str, parts: dict[str, DemoProcess],
     """Kill a random part every few seconds, and start it again a little later."""
     chance, killed = random.Random(SEED), Counter[str]()
     end = time.monotonic() + MINUTES * 60
-    until(lambda: len(demo_lake.snapshots(bank)["balance"]) > 2)
+    wait_for_bank(lambda: len(demo_lake.snapshots(bank)["balance"]) > 2)
     while time.monotonic() < end:
         name = chance.choice(sorted(parts))
         kill(parts[name])
@@ -75,7 +75,7 @@ def start(name: str, bank: Bank, bootstrap: str, started: Processes) -> DemoProc
 def end_in_order(bank: Bank, parts: dict[str, DemoProcess]) -> None:
     """Let the streams catch up and end by themselves, then wait for the collector to know it."""
     before = len(demo_lake.snapshots(bank)["balance"])
-    until(lambda: len(demo_lake.snapshots(bank)["balance"]) >= before + 2)
+    wait_for_bank(lambda: len(demo_lake.snapshots(bank)["balance"]) >= before + 2)
     bank.stop_file.touch()
     demo.let_end([parts[name] for name in demo_bank.STREAMS])
-    until(lambda: rows_of(bank.url, "sink_job_lineage") == [])
+    wait_for_bank(lambda: rows_of(bank.url, "sink_job_lineage") == [])

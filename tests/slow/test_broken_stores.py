@@ -19,9 +19,10 @@ import httpx
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
+from fixtures.kafka import PATIENCE, environ_of, make_topic, process, send, taken
 from fixtures.servers import serving
 from fixtures.versions_server.process import Served, served
+from fixtures.waiting import wait_until
 from strandline.store.sql.engine import file_of, make_engine, reading
 from worlds.simulation.senders import Heard, is_stored_once, post_all
 from worlds.simulation.stores import arrivals, check
@@ -31,7 +32,7 @@ SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
 ROOM = 100_000  # bytes that a file may still grow by
 NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 REFUSED = ("5", "the database does not take events")  # the log has the reason, which is no sender's business
-OTHERS = """SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name <> 'eyes'
+OTHERS = """SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name <> 'tests'
 AND backend_type = 'client backend' ORDER BY pid"""
 FULL = """
 CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -41,16 +42,16 @@ CREATE TRIGGER full_disk BEFORE INSERT ON event_keys FOR EACH ROW EXECUTE FUNCTI
 
 
 @pytest.fixture
-def eyes(postgres_url: str) -> Iterator[Engine]:
+def reader_engine(postgres_url: str) -> Iterator[Engine]:
     """An engine on a PostgreSQL database, whose own backends nobody ends."""
-    engine = make_engine(f"{postgres_url}&application_name=eyes")
+    engine = make_engine(f"{postgres_url}&application_name=tests")
     yield engine
     engine.dispose()
 
 
-def fill(eyes: Engine) -> None:
+def fill(reader_engine: Engine) -> None:
     """Nothing can be inserted for want of room, until the trigger goes."""
-    with eyes.begin() as connection:
+    with reader_engine.begin() as connection:
         connection.exec_driver_sql(FULL)
 
 
@@ -61,19 +62,21 @@ def mend(engine: Engine) -> None:
 
 
 def post_while_backends_end(
-    seed: int, count: int, slices: int, url: str, eyes: Engine, folder: Path
+    seed: int, count: int, slices: int, url: str, reader_engine: Engine, folder: Path
 ) -> tuple[Heard, list[bytes]]:
     """Clients send to a server whose backends are ended one by one; what they heard and sent."""
     bodies = arrivals(seed, slices)
-    with served(url, folder) as (server,), ending_backends(seed, count, eyes):
-        return post_all(f"http://127.0.0.1:{server.port}", bodies, eyes), bodies
+    with served(url, folder) as (server,), ending_backends(seed, count, reader_engine):
+        return post_all(f"http://127.0.0.1:{server.port}", bodies, reader_engine), bodies
 
 
 @contextmanager
-def ending_backends(seed: int, count: int, eyes: Engine) -> Iterator[None]:
+def ending_backends(seed: int, count: int, reader_engine: Engine) -> Iterator[None]:
     """End one backend after the other, at random moments, until so many have ended or the block is over."""
     over, ended = threading.Event(), list[int]()
-    thread = threading.Thread(target=_end_backends, args=(random.Random(seed), count, eyes, over, ended), daemon=True)
+    thread = threading.Thread(
+        target=_end_backends, args=(random.Random(seed), count, reader_engine, over, ended), daemon=True
+    )
     thread.start()
     try:
         yield
@@ -84,8 +87,10 @@ def ending_backends(seed: int, count: int, eyes: Engine) -> Iterator[None]:
     assert ended
 
 
-def _end_backends(chance: random.Random, count: int, eyes: Engine, over: threading.Event, ended: list[int]) -> None:
-    with eyes.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+def _end_backends(
+    chance: random.Random, count: int, reader_engine: Engine, over: threading.Event, ended: list[int]
+) -> None:
+    with reader_engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
         while len(ended) < count and not over.wait(chance.uniform(0, 0.2)):
             if pids := connection.exec_driver_sql(OTHERS).scalars().all():
                 pid = chance.choice(pids)
@@ -95,41 +100,43 @@ def _end_backends(chance: random.Random, count: int, eyes: Engine, over: threadi
 
 @pytest.mark.postgres
 def test_a_server_whose_backends_end_answers_what_is_true(
-    postgres_url: str, eyes: Engine, sqlite_url: str, tmp_path: Path
+    postgres_url: str, reader_engine: Engine, sqlite_url: str, tmp_path: Path
 ) -> None:
-    heard, bodies = post_while_backends_end(1, 30, 3, postgres_url, eyes, tmp_path)
+    heard, bodies = post_while_backends_end(1, 30, 3, postgres_url, reader_engine, tmp_path)
 
     assert heard.statuses.keys() <= {201, 503}
     assert heard.missing == []
-    check(eyes, bodies, sqlite_url)
+    check(reader_engine, bodies, sqlite_url)
 
 
 @pytest.mark.soak
 @pytest.mark.postgres
-def test_a_server_whose_backends_end_for_long(postgres_url: str, eyes: Engine, sqlite_url: str, tmp_path: Path) -> None:
-    heard, bodies = post_while_backends_end(SEED, BACKENDS, BACKENDS // 5, postgres_url, eyes, tmp_path)
+def test_a_server_whose_backends_end_for_long(
+    postgres_url: str, reader_engine: Engine, sqlite_url: str, tmp_path: Path
+) -> None:
+    heard, bodies = post_while_backends_end(SEED, BACKENDS, BACKENDS // 5, postgres_url, reader_engine, tmp_path)
     print(f"{len(bodies)} events: {dict(heard.statuses)}")
 
     assert heard.statuses.keys() <= {201, 503}
     assert heard.missing == []
-    check(eyes, bodies, sqlite_url)
+    check(reader_engine, bodies, sqlite_url)
 
 
 def test_a_file_that_has_no_page_left_refuses_and_goes_on(
     sqlite_url: str, tmp_path: Path, sqlite_template: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine, eyes, bodies = make_engine(sqlite_url), reading(make_engine(sqlite_url)), arrivals(1, 2)
+    engine, reader_engine, bodies = make_engine(sqlite_url), reading(make_engine(sqlite_url)), arrivals(1, 2)
     pages = [2**30]
     event.listen(engine, "begin", lambda connection: bound_pages(connection, pages[0]))
     with serving(engine) as address, httpx.Client(base_url=address, timeout=60) as client:
-        pages[0] = page_count(eyes) + 20
+        pages[0] = page_count(reader_engine) + 20
         answers = [client.post("/api/v1/lineage", content=body) for body in bodies]
         refused = [one for one in answers if one.status_code == 503]
         stored = [body for body, one in zip(bodies, answers, strict=True) if one.status_code == 201]
-        with eyes.connect() as connection:
+        with reader_engine.connect() as connection:
             there = [body for body in bodies if is_stored_once(connection, body)]
         pages[0] = 2**30
-        heard = post_all(address, bodies, eyes)
+        heard = post_all(address, bodies, reader_engine)
     engine.dispose()
 
     assert {one.status_code for one in answers} == {201, 503}
@@ -138,7 +145,7 @@ def test_a_file_that_has_no_page_left_refuses_and_goes_on(
     assert there == stored
     assert heard.statuses.keys() == {201}
     assert heard.missing == []
-    check(eyes, bodies, fresh(sqlite_template, tmp_path))
+    check(reader_engine, bodies, fresh(sqlite_template, tmp_path))
 
 
 def bound_pages(connection: Connection, pages: int) -> None:
@@ -159,20 +166,20 @@ def fresh(template: Path, folder: Path) -> str:
 def test_a_server_whose_files_cannot_grow_refuses_and_goes_on(
     sqlite_url: str, tmp_path: Path, sqlite_template: Path
 ) -> None:
-    bodies, eyes = arrivals(2, 2), reading(make_engine(sqlite_url))
+    bodies, reader_engine = arrivals(2, 2), reading(make_engine(sqlite_url))
     with served(sqlite_url, tmp_path) as (server,):
         limit(server, room(sqlite_url))
         answers = [server.client.post("/api/v1/lineage", content=body) for body in bodies]
         stored = [body for body, one in zip(bodies, answers, strict=True) if one.status_code == 201]
         limit(server, resource.RLIM_INFINITY)
-        with eyes.connect() as connection:
+        with reader_engine.connect() as connection:
             assert [body for body in bodies if is_stored_once(connection, body)] == stored
-        heard = post_all(f"http://127.0.0.1:{server.port}", bodies, eyes)
+        heard = post_all(f"http://127.0.0.1:{server.port}", bodies, reader_engine)
 
     assert {one.status_code for one in answers} == {201, 503}
     assert "disk I/O error" in (tmp_path / f"{server.port}.log").read_text()
     assert heard.missing == []
-    check(eyes, bodies, fresh(sqlite_template, tmp_path))
+    check(reader_engine, bodies, fresh(sqlite_template, tmp_path))
 
 
 def room(url: str) -> int:
@@ -192,52 +199,57 @@ def limit(server: Served, size: int) -> None:
 def test_a_consumer_whose_files_cannot_grow_waits_and_goes_on(
     kafka: str, sqlite_url: str, tmp_path: Path, sqlite_template: Path
 ) -> None:
-    topic, bodies, eyes, log = f"full-{os.getpid()}", arrivals(3, 3), reading(make_engine(sqlite_url)), tmp_path / "log"
+    topic, bodies, reader_engine, log = (
+        f"full-{os.getpid()}",
+        arrivals(3, 3),
+        reading(make_engine(sqlite_url)),
+        tmp_path / "log",
+    )
     make_topic(kafka, topic)
     send(kafka, topic, bodies)
     bounded = (
         f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({room(sqlite_url)}, resource.RLIM_INFINITY))"
     )
-    with process(environ_of(eyes, kafka, topic, batch_records="5"), bounded, log) as running:
-        wait_until(lambda: "does not answer" in log.read_text())
-        assert 0 < taken(eyes) < len(bodies)
+    with process(environ_of(reader_engine, kafka, topic, batch_records="5"), bounded, log) as running:
+        wait_until(lambda: "does not answer" in log.read_text(), PATIENCE)
+        assert 0 < taken(reader_engine) < len(bodies)
         resource.prlimit(running.pid, resource.RLIMIT_FSIZE, NO_LIMIT)
-        wait_until(lambda: taken(eyes) == len(bodies))
+        wait_until(lambda: taken(reader_engine) == len(bodies), PATIENCE)
 
-    check(eyes, bodies, fresh(sqlite_template, tmp_path))
+    check(reader_engine, bodies, fresh(sqlite_template, tmp_path))
 
 
 @pytest.mark.postgres
 @pytest.mark.kafka
 def test_a_consumer_whose_postgresql_has_no_room_waits_and_goes_on(
-    postgres_url: str, eyes: Engine, kafka: str, sqlite_url: str, tmp_path: Path
+    postgres_url: str, reader_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
 ) -> None:
     topic, bodies, log = f"full-pg-{os.getpid()}", arrivals(4, 1), tmp_path / "log"
-    fill(eyes)
+    fill(reader_engine)
     make_topic(kafka, topic)
     send(kafka, topic, bodies)
-    with process(environ_of(eyes, kafka, topic), "", log):
-        wait_until(lambda: "No space left on device" in log.read_text())
-        assert taken(eyes) == 0
-        mend(eyes)
-        wait_until(lambda: taken(eyes) == len(bodies))
+    with process(environ_of(reader_engine, kafka, topic), "", log):
+        wait_until(lambda: "No space left on device" in log.read_text(), PATIENCE)
+        assert taken(reader_engine) == 0
+        mend(reader_engine)
+        wait_until(lambda: taken(reader_engine) == len(bodies), PATIENCE)
 
-    check(eyes, bodies, sqlite_url)
+    check(reader_engine, bodies, sqlite_url)
 
 
 @pytest.mark.postgres
 def test_a_server_whose_postgresql_has_no_room_refuses_and_goes_on(
-    eyes: Engine, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    reader_engine: Engine, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bodies = arrivals(5, 1)
-    fill(eyes)
-    with serving(eyes) as address:
+    fill(reader_engine)
+    with serving(reader_engine) as address:
         refused = [httpx.post(f"{address}/api/v1/lineage", content=body) for body in bodies[:3]]
-        mend(eyes)
-        heard = post_all(address, bodies, eyes)
+        mend(reader_engine)
+        heard = post_all(address, bodies, reader_engine)
 
     assert {one.status_code for one in refused} == {503}
     assert {(one.headers["retry-after"], one.json()["detail"]) for one in refused} == {REFUSED}
     assert "No space left on device" in capsys.readouterr().err
     assert heard.missing == []
-    check(eyes, bodies, sqlite_url)
+    check(reader_engine, bodies, sqlite_url)

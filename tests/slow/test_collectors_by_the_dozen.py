@@ -1,7 +1,5 @@
 """Four consumers and two servers over one PostgreSQL and one broker, killed and stopped on the way: each event counts once.
 
-What is in the store afterwards is what Spark rebuilds from its archived events.
-
 `make soak` runs longer stories: STRANDLINE_SOAK_SLICES (60), STRANDLINE_SOAK_SEED (the first one).
 """
 
@@ -11,22 +9,20 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
+from fixtures.kafka import PATIENCE, environ_of, make_topic, process, send, taken
 from fixtures.versions_server.process import Served, served
-from strandline.history.archive import archive
+from fixtures.waiting import wait_until
 from worlds.simulation.stores import arrivals, check
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
 CONSUMERS, SERVERS, PARTITIONS = 4, 2, 4
 SESSION = "3"  # seconds after which a killed consumer is missed
@@ -114,7 +110,7 @@ def play(seed: int, slices: int, engine: Engine, kafka: str, folder: Path) -> li
             for place, server in enumerate(servers):
                 post(server, over_http[place::SERVERS])
         consumers.wake()
-        wait_until(lambda: taken(engine) == sent)
+        wait_until(lambda: taken(engine) == sent, PATIENCE)
         one, other = lineages(servers)
         assert one == other
     return bodies
@@ -127,40 +123,18 @@ def lineages(servers: Sequence[Served]) -> list[object]:
     return [(answer["nodes"], answer["edges"]) for answer in answers]
 
 
-def rebuilt(engine: Engine, folder: Path) -> str:
-    """Let all events leave for an archive, rebuild from there on Spark, and give what the command says of the differences."""
-    url, into = engine.url.render_as_string(hide_password=False), f"sqlite:///{folder}/rebuilt.db"
-    archive(engine, f"{folder}/archive", datetime.now(UTC) + timedelta(days=1), {})
-    command = [
-        sys.executable,
-        "-m",
-        "strandline",
-        "rebuild",
-        "--from",
-        f"{folder}/archive",
-        "--into",
-        into,
-        "--like",
-        url,
-    ]
-    ran = subprocess.run([*command, "--master", "local[2]"], capture_output=True, text=True, check=False)
-    return ran.stdout.partition("\n")[2].strip() or ran.stderr
-
-
 def test_what_is_killed_and_stopped_changes_nothing(
-    postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path, java: str
+    postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
 ) -> None:
     bodies = play(1, 4, postgres_engine, kafka, tmp_path)
 
     check(postgres_engine, bodies, sqlite_url)
-    assert rebuilt(postgres_engine, tmp_path) == "equal, row by row"
 
 
 @pytest.mark.soak
 def test_a_long_story_changes_nothing_either(
-    postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path, java: str
+    postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
 ) -> None:
     bodies = play(SEED, SLICES, postgres_engine, kafka, tmp_path)
 
     check(postgres_engine, bodies, sqlite_url)
-    assert rebuilt(postgres_engine, tmp_path) == "equal, row by row"

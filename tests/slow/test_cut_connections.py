@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
+from fixtures.kafka import PATIENCE, environ_of, make_topic, process, send, taken
 from fixtures.tcp_proxy import Proxy, postgres_target, proxy
 from fixtures.versions_server.process import served
+from fixtures.waiting import wait_until
 from strandline.store.sql.engine import make_engine
 from worlds.simulation.senders import Heard, post_all
 from worlds.simulation.stores import arrivals, check
@@ -69,8 +70,8 @@ def consume(seed: int, slices: int, engine: Engine, kafka: str) -> tuple[list[by
                 part = bodies[number::slices]
                 send(kafka, topic, part, PARTITIONS)
                 sent += len(part)
-                wait_until(half_is_taken)
-            wait_until(lambda: taken(engine) == sent)
+                wait_until(half_is_taken, PATIENCE)
+            wait_until(lambda: taken(engine) == sent, PATIENCE)
         return bodies, database.struck + broker.struck
 
 

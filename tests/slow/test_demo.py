@@ -20,7 +20,7 @@ from strandline.demo import bank as demo_bank
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import Bank
 from strandline.demo.processes import DemoProcess, Processes, processes
-from worlds.bank import JOB_TABLES, SECONDS, Rows, contents, kill, metadata_of, rows_of, until
+from worlds.bank import JOB_TABLES, SECONDS, Rows, contents, kill, metadata_of, rows_of, wait_for_bank
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -55,10 +55,10 @@ ALIGNED_READS = {
 
 
 @dataclass(frozen=True)
-class Ended:
+class FinishedDemo:
     """A demo that has run: what it said, what was seen live while it ran, its folder, and a collector on its data."""
 
-    told: subprocess.CompletedProcess[str]
+    result: subprocess.CompletedProcess[str]
     seen_live: set[tuple[str, str]]
     folder: Path
     url: str
@@ -69,7 +69,7 @@ class Ended:
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: str) -> Iterator[Ended]:
+def finished(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: str) -> Iterator[FinishedDemo]:
     """`strandline demo`, run once for all tests that look at what it leaves."""
     folder = tmp_path_factory.mktemp("demo") / "bank"
     port = demo_bank.port_or_another(0)
@@ -79,12 +79,12 @@ def ended(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: st
     )
     seen = watch(running, f"http://127.0.0.1:{port}")
     output, errors = running.communicate(timeout=SECONDS)
-    told = subprocess.CompletedProcess(command, running.returncode, output, errors)
-    assert told.returncode == 0, errors
+    result = subprocess.CompletedProcess(command, running.returncode, output, errors)
+    assert result.returncode == 0, errors
     bank = Bank(ROOT, folder, ROUNDS, port)
     with processes(folder / "logs") as started:
         demo.start_collector(bank, None, started)
-        yield Ended(told, seen, folder, bank.url)
+        yield FinishedDemo(result, seen, folder, bank.url)
 
 
 def watch(running: subprocess.Popen[str], url: str) -> set[tuple[str, str]]:
@@ -98,14 +98,14 @@ def watch(running: subprocess.Popen[str], url: str) -> set[tuple[str, str]]:
     return seen
 
 
-def test_the_demo_says_what_it_saw_and_leaves_nothing_running(ended: Ended) -> None:
+def test_the_demo_says_what_it_saw_and_leaves_nothing_running(finished: FinishedDemo) -> None:
     processes_left = [
-        command for command in Path("/proc").glob("[0-9]*/cmdline") if str(ended.folder).encode() in read(command)
+        command for command in Path("/proc").glob("[0-9]*/cmdline") if str(finished.folder).encode() in read(command)
     ]
 
-    assert "Lineage of lake.bank.balance" in ended.told.stdout
-    assert "bank_balance.balance" in ended.told.stdout
-    assert "Kafka listens on 127.0.0.1:" in ended.told.stderr
+    assert "Lineage of lake.bank.balance" in finished.result.stdout
+    assert "bank_balance.balance" in finished.result.stdout
+    assert "Kafka listens on 127.0.0.1:" in finished.result.stderr
     assert [path for path in processes_left if b"serve" not in read(path)] == []
 
 
@@ -117,22 +117,22 @@ def read(path: Path) -> bytes:
         return b""
 
 
-def test_live_tables_held_the_running_jobs_and_are_empty_after(ended: Ended) -> None:
-    assert ended.seen_live >= STREAMS | ALIGNED
-    assert {table: ended.rows(table) for table in JOB_TABLES} == {table: [] for table in JOB_TABLES}
+def test_live_tables_held_the_running_jobs_and_are_empty_after(finished: FinishedDemo) -> None:
+    assert finished.seen_live >= STREAMS | ALIGNED
+    assert {table: finished.rows(table) for table in JOB_TABLES} == {table: [] for table in JOB_TABLES}
 
 
-def test_history_has_what_was_live(ended: Ended) -> None:
-    sinks = {(row["job"], row["table"]) for row in ended.rows("sink_job_lineage", "history")}
-    sources = {(row["job"], row["table"]) for row in ended.rows("source_job_lineage", "history")}
+def test_history_has_what_was_live(finished: FinishedDemo) -> None:
+    sinks = {(row["job"], row["table"]) for row in finished.rows("sink_job_lineage", "history")}
+    sources = {(row["job"], row["table"]) for row in finished.rows("source_job_lineage", "history")}
 
     assert sinks == STREAMS | ALIGNED | {("bank_report.bank.report", "report")}
     assert sources == READS | ALIGNED_READS | {("bank_report.bank.report", "balance")}
 
 
-def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadata(ended: Ended) -> None:
-    real = metadata_of(ended.folder)
-    rows = [row for row in ended.rows("sink_snapshot_lineage") if row["table"] != "report"]
+def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadata(finished: FinishedDemo) -> None:
+    real = metadata_of(finished.folder)
+    rows = [row for row in finished.rows("sink_snapshot_lineage") if row["table"] != "report"]
     keys = [(row["job"], row["table"], row["barrier_id"]) for row in rows]
     told = {table: {row["snapshot_id"] for row in rows if name_of(row) == table} for table in real}
 
@@ -141,8 +141,8 @@ def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadat
     assert [len(real[f"bank.{table}"]) for table in ("credits", "debits", "balance", "report")] == [*[ROUNDS] * 3, 1]
 
 
-def test_rebuilding_from_the_tables_own_metadata_gives_that_part_of_lineage(ended: Ended) -> None:
-    made = tables_in(ended.folder).snapshots
+def test_rebuilding_from_the_tables_own_metadata_gives_that_part_of_lineage(finished: FinishedDemo) -> None:
+    made = tables_in(finished.folder).snapshots
     sinks = {(name, str(one.barrier), one.snapshot) for name, points in made.items() for one in points}
     sources = {
         (name, str(one.barrier), source.removeprefix("lake."), snapshot)
@@ -150,9 +150,9 @@ def test_rebuilding_from_the_tables_own_metadata_gives_that_part_of_lineage(ende
         for one in points
         for source, snapshot in one.inputs.items()
     }
-    told = [row for row in ended.rows("sink_snapshot_lineage") if name_of(row) in made]
+    told = [row for row in finished.rows("sink_snapshot_lineage") if name_of(row) in made]
     writes = {row["job"]: name_of(row) for row in told}
-    read = [row for row in ended.rows("source_snapshot_lineage") if row["job"] in writes]
+    read = [row for row in finished.rows("source_snapshot_lineage") if row["job"] in writes]
 
     assert {(name_of(row), row["barrier_id"], row["snapshot_id"]) for row in told} == sinks
     assert len({name for name, *_ in sources}) == 3
@@ -168,9 +168,9 @@ def name_of(row: dict[str, str]) -> str:
     return f"{row['database']}.{row['table']}"
 
 
-def test_every_snapshot_that_was_read_is_in_the_tables_metadata(ended: Ended) -> None:
-    real = metadata_of(ended.folder)
-    rows = ended.rows("source_snapshot_lineage")
+def test_every_snapshot_that_was_read_is_in_the_tables_metadata(finished: FinishedDemo) -> None:
+    real = metadata_of(finished.folder)
+    rows = finished.rows("source_snapshot_lineage")
     keys = [(row["job"], row["table"], row["barrier_id"]) for row in rows]
 
     assert len(keys) == len(set(keys))
@@ -178,15 +178,15 @@ def test_every_snapshot_that_was_read_is_in_the_tables_metadata(ended: Ended) ->
     assert {(row["job"], row["table"]) for row in rows} >= READS | ALIGNED_READS
 
 
-def test_a_micro_batch_reads_the_snapshot_of_its_own_round(ended: Ended) -> None:
+def test_a_micro_batch_reads_the_snapshot_of_its_own_round(finished: FinishedDemo) -> None:
     made = {
         (row["table"], row["barrier_id"]): row["snapshot_id"]
-        for row in ended.rows("sink_snapshot_lineage")
+        for row in finished.rows("sink_snapshot_lineage")
         if row["database"] == "bank"
     }
     reads = {
         (row["job"], row["table"], row["barrier_id"]): row["snapshot_id"]
-        for row in ended.rows("source_snapshot_lineage")
+        for row in finished.rows("source_snapshot_lineage")
         if (row["job"], row["table"]) in {("bank_credits.credits", "transfers"), ("bank_debits.debits", "transfers")}
     }
 
@@ -197,9 +197,9 @@ def test_a_micro_batch_reads_the_snapshot_of_its_own_round(ended: Ended) -> None
         assert len(barriers) >= ROUNDS  # a stream that is asked to stop may take one more
 
 
-def test_every_strong_read_was_right_and_the_aligned_tables_hold_what_the_transfers_say(ended: Ended) -> None:
-    reads = [line.split() for line in ended.told.stdout.splitlines() if re.match(r"  \| +\d", line)]
-    found = tables_in(ended.folder)
+def test_every_strong_read_was_right_and_the_aligned_tables_hold_what_the_transfers_say(finished: FinishedDemo) -> None:
+    reads = [line.split() for line in finished.result.stdout.splitlines() if re.match(r"  \| +\d", line)]
+    found = tables_in(finished.folder)
 
     assert len(reads) == ROUNDS
     assert [(credits, "0") for _, _, _, credits, *_ in reads] == [
@@ -210,7 +210,7 @@ def test_every_strong_read_was_right_and_the_aligned_tables_hold_what_the_transf
 
 
 @dataclass
-class Struck:
+class DemoUnderKills:
     """An aligned bank that was read all the while; its collector was killed in the middle, and then the debits job."""
 
     bank: Bank
@@ -226,9 +226,9 @@ class Struck:
 
 
 @pytest.fixture(scope="module")
-def struck(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: str) -> Iterator[Struck]:
+def under_kills(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: str) -> Iterator[DemoUnderKills]:
     """The aligned bank under kill -9: first the collector, then the driver of debits."""
-    bank = Bank(ROOT, tmp_path_factory.mktemp("struck"), 100, demo_bank.port_or_another(0))
+    bank = Bank(ROOT, tmp_path_factory.mktemp("under_kills"), 100, demo_bank.port_or_another(0))
     demo_bank.empty_folder(bank.folder)
     with processes(bank.folder / "logs") as started:
         bootstrap = demo.start_broker(bank, started)
@@ -239,13 +239,13 @@ def struck(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: s
         demo_lake.make_tables(bank, "bank_aligned")
         started.start("ingest", bank.job("ingest"), bank.folder, bank.environ(keep=True))
         parts = start_aligned(bank, started)
-        until(lambda: shown(parts["reads"]) >= 2)
+        wait_for_bank(lambda: shown(parts["reads"]) >= 2)
         kill(collector)
         before = made(bank)
-        until(lambda: made(bank) >= before + 2)
+        wait_for_bank(lambda: made(bank) >= before + 2)
         collector = demo.start_collector(bank, bootstrap, started)
         kill(parts["debits"])
-        yield Struck(bank, bootstrap, started, collector, parts["reads"])
+        yield DemoUnderKills(bank, bootstrap, started, collector, parts["reads"])
 
 
 def start_aligned(bank: Bank, started: Processes) -> dict[str, DemoProcess]:
@@ -265,34 +265,36 @@ def shown(reader: DemoProcess) -> int:
     return len(re.findall(r"^\| +\d", reader.log.read_text(), re.MULTILINE))
 
 
-def test_a_killed_driver_is_lost_by_its_lease(struck: Struck) -> None:
-    url = struck.bank.url
+def test_a_killed_driver_is_lost_by_its_lease(under_kills: DemoUnderKills) -> None:
+    url = under_kills.bank.url
 
     others = {job for job, table in STREAMS if table != "debits"}
-    until(lambda: {row["job"] for row in rows_of(url, "sink_job_lineage")} == others)
+    wait_for_bank(lambda: {row["job"] for row in rows_of(url, "sink_job_lineage")} == others)
 
     lost = [row for row in rows_of(url, "sink_job_lineage", "history") if row["job"] == "bank_debits.debits"]
     assert [(row["table"], row["state"]) for row in lost] == [("debits", "LOST")]
 
 
-def test_kills_change_nothing_in_the_end(struck: Struck) -> None:
-    struck.start("debits")
-    before, reads = made(struck.bank, "debits"), shown(struck.reader)
-    until(lambda: made(struck.bank, "debits") >= before + 2 and shown(struck.reader) > reads)
-    struck.bank.stop_file.touch()
-    until(lambda: not any(part.running for part in struck.started.parts if part.name not in ("collector", "kafka")))
-    until(lambda: rows_of(struck.bank.url, "sink_job_lineage") == [])
-    until(lambda: untold(struck.bank) == set())
-    found = contents(struck.bank)
-    struck.started.stop([struck.collector])
-    fresh = Bank(ROOT, struck.bank.folder / "again", 100, demo_bank.port_or_another(0))
+def test_kills_change_nothing_in_the_end(under_kills: DemoUnderKills) -> None:
+    under_kills.start("debits")
+    before, reads = made(under_kills.bank, "debits"), shown(under_kills.reader)
+    wait_for_bank(lambda: made(under_kills.bank, "debits") >= before + 2 and shown(under_kills.reader) > reads)
+    under_kills.bank.stop_file.touch()
+    wait_for_bank(
+        lambda: not any(part.running for part in under_kills.started.parts if part.name not in ("collector", "kafka"))
+    )
+    wait_for_bank(lambda: rows_of(under_kills.bank.url, "sink_job_lineage") == [])
+    wait_for_bank(lambda: untold(under_kills.bank) == set())
+    found = contents(under_kills.bank)
+    under_kills.started.stop([under_kills.collector])
+    fresh = Bank(ROOT, under_kills.bank.folder / "again", 100, demo_bank.port_or_another(0))
     fresh.folder.mkdir()
 
-    demo.start_collector(fresh, struck.bootstrap, struck.started)
+    demo.start_collector(fresh, under_kills.bootstrap, under_kills.started)
 
-    assert struck.reader.process.returncode == 0, struck.reader.last_lines()  # 1 if a strong read was wrong
-    assert faults_of(tables_in(struck.bank.folder), rejoined={"debits"}) == []
-    until(lambda: contents(fresh) == found)
+    assert under_kills.reader.process.returncode == 0, under_kills.reader.last_lines()  # 1 if a strong read was wrong
+    assert faults_of(tables_in(under_kills.bank.folder), rejoined={"debits"}) == []
+    wait_for_bank(lambda: contents(fresh) == found)
 
 
 def untold(bank: Bank) -> set[str]:

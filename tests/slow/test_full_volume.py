@@ -18,8 +18,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
+from fixtures.kafka import PATIENCE, environ_of, make_topic, process, send, taken
 from fixtures.versions_server.process import served
+from fixtures.waiting import wait_until
 from strandline.store.sql.engine import make_engine
 from worlds.simulation.senders import is_stored_once, post_all
 from worlds.simulation.stores import arrivals, check
@@ -132,12 +133,12 @@ def test_a_consumer_on_a_full_volume_waits_and_goes_on(
     make_topic(kafka, topic)
     send(kafka, topic, bodies[:FIRST])
     with process(environ_of(engine, kafka, topic, batch_records="5"), "", log):
-        wait_until(lambda: taken(engine) == FIRST)
+        wait_until(lambda: taken(engine) == FIRST, PATIENCE)
         disk.leave(ROOM)
         send(kafka, topic, bodies[FIRST:])
-        wait_until(lambda: FULL in log.read_text())
+        wait_until(lambda: FULL in log.read_text(), PATIENCE)
         assert taken(engine) < len(bodies)
         disk.leave(LARGE)
-        wait_until(lambda: taken(engine) == len(bodies))
+        wait_until(lambda: taken(engine) == len(bodies), PATIENCE)
 
     check(engine, bodies, sqlite_url)

@@ -1,6 +1,6 @@
 """Whole Spark jobs under twelve network faults on three transports: the same results, an end, and every event in the end.
 
-Two of them are in the suite, where the network heals while the job runs. The others are `make soak`: the job ends under
+One of them is in `make test-all`, where the network heals while the job runs. The others are `make soak`: the job ends under
 the fault, and what it could not send goes out of its folder as a next driver sends it.
 """
 
@@ -15,13 +15,15 @@ from fixtures.emitter.backends import Backend, Event, backend, broken
 from fixtures.emitter.builders import line_of
 from fixtures.emitter.drivers import SECONDS
 from fixtures.emitter.faulted import JOB, TRANSPORTS, driver
-from fixtures.emitter.relay import FAULTS, Relay, relay
+from fixtures.emitter.faulty_proxy import FAULTS, FaultyProxy, faulty_proxy
+from fixtures.waiting import wait_until
 from strandline_spark.delivery.outbox import Outbox
 from strandline_spark.delivery.spool import Spool
 from strandline_spark.delivery.transports.registry import transport_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
+HEALED = [("composite", "slow"), pytest.param("kafka", "reset", marks=pytest.mark.soak)]
 TOLD = {
     "COMPLETE bank.credits [] -> [credits]",
     "COMPLETE bank.large [credits] -> [large]",
@@ -33,16 +35,16 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize(("transport", "fault"), [("kafka", "reset"), ("composite", "slow")])
+@pytest.mark.parametrize(("transport", "fault"), HEALED)
 def test_a_job_whose_network_heals_while_it_runs(
     transport: str, fault: str, tmp_path: Path, java: str, request: pytest.FixtureRequest
 ) -> None:
     with (
         backend(transport, tmp_path, lambda: request.getfixturevalue("kafka")) as behind,
-        relay(fault, behind.address) as port,
+        faulty_proxy(fault, behind.address) as port,
         driver(tmp_path, JOB, behind.conf("127.0.0.1", port.port), WAITS="1").started() as process,
     ):
-        wait_for(tmp_path / "worked")
+        wait_until((tmp_path / "worked").exists, SECONDS)
         port.heal()
         before_the_end = told(behind, TOLD - {"COMPLETE bank [] -> []"})
         (tmp_path / "healed").touch()
@@ -63,7 +65,7 @@ def test_what_a_job_under_a_fault_could_not_send_is_sent_after_it(
 ) -> None:
     with (
         backend(transport, tmp_path, lambda: request.getfixturevalue("kafka")) as behind,
-        relay(fault, behind.address) as port,
+        faulty_proxy(fault, behind.address) as port,
     ):
         host = "nowhere.invalid" if fault == "name unresolved" else "127.0.0.1"
         begun = time.monotonic()
@@ -80,7 +82,7 @@ def test_what_a_job_under_a_fault_could_not_send_is_sent_after_it(
     assert arrived >= TOLD
 
 
-def told_in_the_end(behind: Backend, port: Relay, folder: Path) -> set[str]:
+def told_in_the_end(behind: Backend, port: FaultyProxy, folder: Path) -> set[str]:
     """What arrives when the spool of a driver that is gone is sent, as a next driver would."""
     spool = Spool(folder / "state" / "strandline" / "spool", 10_000_000)
     following = Outbox(lambda: transport_of(behind.conf("127.0.0.1", port.port)), spool)
@@ -96,10 +98,3 @@ def told(behind: Backend, wanted: set[str]) -> set[str]:
 
 def lines(events: list[Event]) -> set[str]:
     return {line_of(event) for event in events}
-
-
-def wait_for(file: Path) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not file.exists():
-        assert time.monotonic() < deadline, f"no {file.name}"
-        time.sleep(0.05)

@@ -6,6 +6,7 @@ So has one of which only the process that writes is killed.
 import json
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sqlalchemy import Engine, inspect
 
 from fixtures.servers import serving
 from fixtures.versions_server.process import Served, served
+from fixtures.waiting import wait_until
 from strandline.history.compare import TABLES
 from strandline.store.sql.engine import make_engine
 from worlds.builders import newest_facets, rows, store
@@ -46,16 +48,13 @@ def send(server: Served, bodies: list[bytes], sent: threading.Event) -> None:
                 continue
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_kill_9_again_and_again_changes_nothing(
-    database_url: str, sqlite_template: Path, tmp_path: Path, processes: str
-) -> None:
+def test_kill_9_again_and_again_changes_nothing(own_database_url: str, sqlite_template: Path, tmp_path: Path) -> None:
     order = random.Random(5)
     bodies = [*EVENTS, *order.sample(EVENTS, 30)]
     order.shuffle(bodies)
     given_up = threading.Event()
 
-    with served(database_url, tmp_path, 1, "--processes", processes) as (server,):
+    with served(own_database_url, tmp_path) as (server,):
         sending = threading.Thread(target=send, args=(server, bodies, given_up))
         sending.start()
         try:
@@ -72,7 +71,7 @@ def test_kill_9_again_and_again_changes_nothing(
             sending.join()
 
     (tmp_path / "undisturbed.db").write_bytes(sqlite_template.read_bytes())
-    disturbed, undisturbed = make_engine(database_url), make_engine(f"sqlite:///{tmp_path}/undisturbed.db")
+    disturbed, undisturbed = make_engine(own_database_url), make_engine(f"sqlite:///{tmp_path}/undisturbed.db")
     store(undisturbed, EVENTS)
     assert folded(disturbed) == folded(undisturbed)
     assert len(folded(disturbed)["event_keys"]) == len({json.dumps(json.loads(body)) for body in EVENTS})
@@ -80,10 +79,32 @@ def test_kill_9_again_and_again_changes_nothing(
         engine.dispose()
 
 
-def test_who_sends_is_told_to_come_again_when_the_process_that_writes_dies(sqlite_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [Served.stop, Served.kill])
+def test_the_process_that_writes_ends_with_its_server(
+    own_sqlite_url: str, tmp_path: Path, end: Callable[[Served], None]
+) -> None:
+    with served(own_sqlite_url, tmp_path) as (server,):
+        assert server.client.post("/api/v1/lineage", content=EVENTS[0]).status_code == 201
+        started = server.processes()
+        assert len(started) == 2
+
+        end(server)
+
+        wait_until(lambda: not any(map(is_running, started)))
+
+
+def is_running(process: int) -> bool:
+    """Tell whether a process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_who_sends_is_told_to_come_again_when_the_process_that_writes_dies(own_sqlite_url: str, tmp_path: Path) -> None:
     event = EVENTS[0]
 
-    with served(sqlite_url, tmp_path) as (server,):
+    with served(own_sqlite_url, tmp_path) as (server,):
         server.client.post("/api/v1/lineage", content=event)
         server.kill_who_writes()
         told = server.client.post("/api/v1/lineage", content=EVENTS[1])
@@ -94,8 +115,10 @@ def test_who_sends_is_told_to_come_again_when_the_process_that_writes_dies(sqlit
     assert again.status_code == 201
 
 
-def test_what_is_no_event_is_refused_also_when_the_process_that_writes_dies(sqlite_url: str, tmp_path: Path) -> None:
-    with served(sqlite_url, tmp_path) as (server,):
+def test_what_is_no_event_is_refused_also_when_the_process_that_writes_dies(
+    own_sqlite_url: str, tmp_path: Path
+) -> None:
+    with served(own_sqlite_url, tmp_path) as (server,):
         answers = []
         for path, body in (("", b"{}"), ("/batch", b"[{}]"), ("/batch", b"[{}, %b]" % EVENTS[0])):
             assert server.client.post("/api/v1/lineage", content=EVENTS[0]).status_code == 201
@@ -109,17 +132,17 @@ def test_what_is_no_event_is_refused_also_when_the_process_that_writes_dies(sqli
 
 @pytest.mark.postgres
 def test_what_the_database_cannot_take_is_not_the_senders_fault(
-    postgres_url: str, postgres_engine: Engine, tmp_path: Path
+    own_postgres_url: str, own_postgres_engine: Engine, tmp_path: Path
 ) -> None:
     """In a process of its own, and in the server's: after a failover to a standby, and when a column is gone."""
-    name = postgres_engine.url.database
-    with served(postgres_url, tmp_path) as (server,), serving(postgres_engine) as address:
+    name = own_postgres_engine.url.database
+    with served(own_postgres_url, tmp_path) as (server,), serving(own_postgres_engine) as address:
         assert "database" not in httpx.get(f"{address}/readyz").json()["faults"]
-        with postgres_engine.begin() as connection:
+        with own_postgres_engine.begin() as connection:
             connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
             others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
             connection.exec_driver_sql(f"{others} AND pid <> pg_backend_pid()")
-        postgres_engine.dispose()
+        own_postgres_engine.dispose()
 
         told = [server.client.post("/api/v1/lineage", content=EVENTS[0]) for _ in range(2)]
         told.append(httpx.post(f"{address}/api/v1/lineage", content=EVENTS[0]))

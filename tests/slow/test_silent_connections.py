@@ -15,9 +15,10 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from fixtures.kafka import environ_of, make_topic, process, send, taken, wait_until
+from fixtures.kafka import PATIENCE, environ_of, make_topic, process, send, taken
 from fixtures.tcp_proxy import Proxy, postgres_target, proxy
 from fixtures.versions_server.process import served
+from fixtures.waiting import wait_until
 from strandline.store.sql.engine import make_engine
 from worlds.simulation.senders import post_all
 from worlds.simulation.stores import arrivals, check
@@ -46,10 +47,10 @@ def test_a_consumer_whose_connections_pass_nothing_takes_the_rest_over_others(
     make_topic(kafka, topic)
     with through_proxy(postgres_engine) as (between, engine), process(environ_of(engine, kafka, topic)):
         send(kafka, topic, bodies[:5])
-        wait_until(lambda: taken(postgres_engine) == 5)
+        wait_until(lambda: taken(postgres_engine) == 5, PATIENCE)
         between.stall()
         send(kafka, topic, bodies[5:])
-        wait_until(lambda: taken(postgres_engine) == len(bodies))
+        wait_until(lambda: taken(postgres_engine) == len(bodies), PATIENCE)
 
     check(postgres_engine, bodies, sqlite_url)
 

@@ -1,16 +1,20 @@
-"""One Spark session for all tests of the emitter that read plans in this process: starting one takes ten seconds."""
+"""One Spark session for the tests that read plans in this process, and one JVM for the programs: each starts once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from fixtures.warm_jvm import WarmJvm
 
 
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session over real tables; see `spark_lake`."""
+    """A session over real tables; see `fixtures.spark_lake`."""
     pytest.importorskip("pyspark")
     from deploy.jars import JarsError
     from fixtures.spark_lake import lake_session
@@ -20,3 +24,27 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             yield spark
     except JarsError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def bank(lake: Any, tmp_path: Path) -> Iterator[Any]:
+    """An empty namespace in the catalog `lake`; see `worlds.lake.Lake`."""
+    from worlds.lake import bank_in
+
+    with bank_in(lake, tmp_path) as bank:
+        yield bank
+
+
+@pytest.fixture(scope="session")
+def warm_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmJvm]:
+    """A JVM in which programs run one after the other; see `fixtures.warm_jvm`."""
+    pytest.importorskip("pyspark")
+    from deploy.jars import JarsError
+    from fixtures.warm_jvm import WarmJvm
+
+    try:
+        jvm = WarmJvm(tmp_path_factory.mktemp("warm_jvm"))
+    except JarsError as error:
+        pytest.skip(str(error))
+    yield jvm
+    jvm.close()

@@ -111,7 +111,7 @@ def test_the_end_of_a_statement_that_wrote(lake: Any, queue: EventQueue, tmp_pat
     assert statistics_of(told.qe())["rowCount"] == 7
 
 
-def test_what_is_dull_does_not_come_again(lake: Any, queue: EventQueue) -> None:
+def test_dull_events_do_not_come_again(lake: Any, queue: EventQueue) -> None:
     lake.range(3).collect()
     queue.is_dull(of_kind(queue, "SQLExecutionStart"))
     of_kind(queue, "SQLExecutionEnd")
@@ -166,7 +166,7 @@ def test_an_event_that_nobody_asks_is_itself(lake: Any) -> None:
     assert told.size() == 0
 
 
-def test_what_wakes_is_a_text(lake: Any) -> None:
+def test_the_wake_up_is_a_text(lake: Any) -> None:
     assert answered(lake, WAKE) == WAKE
 
 

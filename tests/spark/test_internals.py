@@ -109,7 +109,7 @@ def test_phases_that_show_themselves_otherwise_are_asked_for() -> None:
     assert [phase_begun(phases) for phases in (shown, otherwise)] == [17, 17]
 
 
-def test_what_is_not_available_is_said_in_one_event() -> None:
+def test_missing_internals_are_reported_in_one_event() -> None:
     sent = Sent()
     telling = announcer(sent)
     telling.unavailable = ("which commit a write made",)

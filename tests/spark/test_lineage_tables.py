@@ -12,7 +12,7 @@ import httpx
 import pytest
 from pyspark.errors import PySparkException
 
-from fixtures.emitter.recording import recorder
+from fixtures.emitter.recording import recording_server
 from fixtures.servers import SETTINGS, serving
 from fixtures.versions_server.events import EPOCH, committed, ended, started
 from strandline.execution.iceberg_tables import IcebergTables
@@ -170,7 +170,7 @@ def test_ids_are_numbers_and_what_is_none_is_null(tables: Any) -> None:
 
 
 @pytest.mark.spark
-def test_what_ran_has_its_times(tables: Any) -> None:
+def test_a_run_has_its_times(tables: Any) -> None:
     (row,) = tables.sql("SELECT * FROM sink_job_lineage_history WHERE job = 'ended'").collect()
 
     assert (row.state, row.table) == ("COMPLETE", "t7")
@@ -212,7 +212,7 @@ def test_spark_finds_the_source_by_its_name_alone(lake: Any, sqlite_url: str) ->
 @pytest.mark.spark
 def test_the_key_of_the_conf_goes_to_the_conf_s_address_only(tables: Any) -> None:
     source = tables.read.format("strandline_lineage").option("table", "catalog_options")
-    with recorder() as server, pytest.raises(PySparkException) as error:
+    with recording_server() as server, pytest.raises(PySparkException) as error:
         source.option("url", server.url).load().collect()
 
     assert "is no collector: GET /api/v2/tables/catalog_options?state=live gives no rows" in str(error.value)
@@ -236,7 +236,7 @@ def test_the_key_of_the_conf_goes_to_the_conf_s_address_only(tables: Any) -> Non
         ),
     ],
 )
-def test_what_cannot_be_read_says_why(tables: Any, options: dict[str, str], reason: str) -> None:
+def test_a_failed_read_says_why(tables: Any, options: dict[str, str], reason: str) -> None:
     with pytest.raises(PySparkException) as error:
         tables.read.format("strandline_lineage").options(**options).load().collect()
 

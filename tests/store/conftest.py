@@ -1,9 +1,13 @@
-"""A store whose changes are noted, and a graph in memory that follows it."""
+"""A store whose changes are noted, a graph in memory that follows it, and a second store."""
+
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from strandline.runtime.lineage_graph import LineageGraph
+from strandline.store.sql.engine import make_engine
 from worlds.scenarios.kept_graph import PLENTY, follow
 
 
@@ -18,3 +22,12 @@ def followed(engine: Engine) -> Engine:
     """A store whose changes are noted."""
     follow(engine)
     return engine
+
+
+@pytest.fixture
+def plain_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
+    """A store of its own, to be filled by a writer that stores each facet in a row (`builders.store_plainly`)."""
+    (tmp_path / "plain.db").write_bytes(sqlite_template.read_bytes())
+    plain = make_engine(f"sqlite:///{tmp_path / 'plain.db'}")
+    yield plain
+    plain.dispose()

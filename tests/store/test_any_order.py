@@ -19,11 +19,12 @@ from strandline.core.walk import Direction
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.relations import Related, View
 from strandline.store.lineage.table_graph import TableGraph, stated_sources
-from strandline.store.schema.tables import SHOWN_BY, TEMPLATES, metadata
+from strandline.store.schema.tables import TEMPLATES, table_or_view
 from worlds.builders import LONG_AGO, Json, dataset, encode, event, folded_rows, rows, run_id
 from worlds.oracle import Oracle
 from worlds.scenarios.corpus import corpus_lines
 
+KEYS = {fold.table: fold.key for fold in FOLDS.values()}
 FOLDED = sorted({fold.table for fold in FOLDS.values()} | {table.name for table in TEMPLATES})
 NOW = datetime.now(UTC)
 RUNS = 1  # known before a job's newest application
@@ -265,11 +266,11 @@ def first_difference(before: dict[str, list[Any]], after: dict[str, list[Any]]) 
 
 
 def by_key(table: str, found: list[Any]) -> dict[Any, Any]:
-    """The rows by their primary key; those of a view, which has none, are their own."""
-    if table not in metadata.tables:
+    """The rows by the key that they are folded by; those of other tables and views are their own."""
+    if table not in KEYS:
         return {str(row): row for row in found}
-    columns, own = SHOWN_BY.get(table, metadata.tables[table]).columns, metadata.tables[table].primary_key
-    keys = [place for place, column in enumerate(columns) if column.name in own.columns]
+    columns = table_or_view(table).columns
+    keys = [place for place, column in enumerate(columns) if column.name in KEYS[table]]
     return {tuple(row[place] for place in keys): dict(zip(columns.keys(), row, strict=True)) for row in found}
 
 

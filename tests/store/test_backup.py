@@ -19,9 +19,8 @@ from strandline.cli import main
 from strandline.errors import RefusedError
 from strandline.store.backup import back_up, restore
 from strandline.store.ingest.take import Outcome
-from strandline.store.ingest.to_templates import to_rows, to_templates
 from strandline.store.sql.engine import check, make_engine
-from worlds.builders import dataset, encode, event, live, rows, store
+from worlds.builders import dataset, encode, event, rows, store
 
 AT_LEAST = 40
 
@@ -102,21 +101,6 @@ def test_a_copy_under_load_restores_to_a_prefix_of_the_events(engine: Engine, em
     assert [one.kind for one in store(again, [done[0], encode(event(run=200_000))])] == ["duplicate", "stored"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    again.dispose()
-
-
-def test_a_store_that_keeps_rows_is_one_again_and_can_be_moved(engine: Engine, empty_url: str, tmp_path: Path) -> None:
-    to_rows(engine)
-    store(engine, [event("START", inputs=[dataset("bank.a")], outputs=[dataset("bank.b")])])
-    back_up(engine, tmp_path / "copy")
-    again = make_engine(empty_url)
-
-    restore(again, tmp_path / "copy")
-
-    assert live(again) == live(engine) == {"etl": ["< bank.a", "> bank.b"]}
-    store(again, [event("RUNNING", inputs=[dataset("bank.c")])])
-    assert to_templates(again) == 1
-    assert live(again) == {"etl": ["< bank.a", "< bank.c", "> bank.b"]}
     again.dispose()
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import orjson
 import pytest
-from sqlalchemy import Engine, delete, insert
+from sqlalchemy import Engine, delete
 
-from store.test_migrations import back_to_nothing
 from strandline.core.changes.facet_sets import SharedFacets, set_of
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.openlineage.facets import JOB, RUN
@@ -24,9 +23,22 @@ from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.facets import facets_of, value_of
 from strandline.store.lineage.failures import failures
 from strandline.store.marquez.facet_values import all_facets
-from strandline.store.schema.tables import facet_sets, facets, jobs
-from strandline.store.sql.engine import make_engine, migrate
-from worlds.builders import LONG_AGO, NOON, Json, counts, dataset, encode, event, newest_facets, rows, run_id, store
+from strandline.store.schema.tables import facet_sets, facets
+from strandline.store.sql.engine import make_engine
+from worlds.builders import (
+    LONG_AGO,
+    NOON,
+    Json,
+    counts,
+    dataset,
+    encode,
+    event,
+    newest_facets,
+    rows,
+    run_id,
+    store,
+    store_plainly,
+)
 
 ENGINE = {"processing_engine": {"name": "spark", "version": "4.1.4"}}
 PROPERTIES = {"spark_properties": {"properties": {"spark.master": "yarn"}}}
@@ -46,8 +58,8 @@ def of_run(number: int, job: str = "etl") -> int:
 
 
 def test_what_runs_have_alike_is_stored_once_and_read_as_before(engine: Engine, plain_engine: Engine) -> None:
-    for each in (engine, plain_engine):
-        store(each, runs(20), received_at=NOON, size=6)
+    store(engine, runs(20), received_at=NOON, size=6)
+    store_plainly(plain_engine, runs(20), received_at=NOON, size=6)
 
     assert counts(engine, "facet_sets", "facet_uses", "facets", "facet_bodies") == {
         "facet_sets": 3, "facet_uses": 18, "facets": 6, "facet_bodies": 1,
@@ -71,8 +83,8 @@ def test_what_runs_have_alike_is_stored_once_and_read_as_before(engine: Engine, 
 
 
 def test_a_difference_in_a_set_is_a_difference(engine: Engine, plain_engine: Engine) -> None:
-    for each in (engine, plain_engine):
-        store(each, runs(4), received_at=NOON)
+    store(engine, runs(4), received_at=NOON)
+    store_plainly(plain_engine, runs(4), received_at=NOON)
     with engine.begin() as connection:
         connection.execute(delete(facet_sets).where(facet_sets.c.key == "processing_engine"))
 
@@ -104,7 +116,7 @@ def history(chance: Random) -> list[Json]:
 def test_any_order_and_repetition_is_what_single_rows_leave(engine: Engine, plain_engine: Engine, seed: int) -> None:
     chance = Random(seed)
     events = history(chance)
-    store(plain_engine, events, received_at=NOON)
+    store_plainly(plain_engine, events, received_at=NOON)
     store(engine, events, received_at=NOON, size=chance.choice((1, 3, 11)))
     with engine.connect() as connection, plain_engine.connect() as plain:
         assert newest_facets(connection) == newest_facets(plain)
@@ -238,8 +250,9 @@ def test_what_is_forgotten_goes_and_what_others_have_stays(
     others = [
         event("COMPLETE", run, "other", inputs=[BANK], facets=ENGINE | PROPERTIES | LONG) for run in range(21, 25)
     ]
-    for each in (engine, plain_engine):
-        store(each, [*runs(8, outputs=[BANK]), *others], received_at=NOON, size=5)
+    events = [*runs(8, outputs=[BANK]), *others]
+    store(engine, events, received_at=NOON, size=5)
+    store_plainly(plain_engine, events, received_at=NOON, size=5)
 
     done = [forget(each, subject, Asked(NOON, "tests"), execute=True) for each in (engine, plain_engine)]
 
@@ -279,26 +292,6 @@ def test_a_copy_has_the_sets(sqlite_engine: Engine, tmp_path: Path) -> None:
         assert counts(other, "facet_uses") == {"facet_uses": 3}
     finally:
         other.dispose()
-
-
-def test_for_a_day_servers_of_the_version_before_find_all_facets(engine: Engine) -> None:
-    """Only PostgreSQL has such servers beside new ones, and only a store that had events before schema 0029."""
-    back_to_nothing(engine)
-    migrate(engine, "0028")
-    with engine.begin() as connection:
-        is_postgres = connection.dialect.name == "postgresql"
-        connection.execute(insert(jobs).values(id=7, namespace_id=7, namespace="tests", name="old"))
-    migrate(engine)
-
-    store(engine, runs(6))
-    assert counts(engine, "facet_uses")["facet_uses"] == (0 if is_postgres else 4)
-    if is_postgres:
-        again = [one | {"eventTime": "2026-11-20T13:00:00Z"} for one in runs(6)]
-        store(engine, again, received_at=datetime.now(UTC) + timedelta(days=1, minutes=1))
-        assert counts(engine, "facet_uses")["facet_uses"] == 4
-    with engine.connect() as connection:
-        own = facets_of(connection, RUN, [of_run(number) for number in range(1, 7)])
-    assert [found.keys() for found in own.values()] == [{*ENGINE, *PROPERTIES, *LONG}] * 6
 
 
 def test_a_new_store_writes_sets_at_once(engine: Engine) -> None:

@@ -28,8 +28,8 @@ from strandline.store.forgetting.forget import Asked, Forgotten, Subject, forget
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import UNUSED
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.marquez.annotations import DESCRIPTION, TAG, Author, Note, annotate
-from strandline.store.schema.tables import SHOWN_BY
+from strandline.store.marquez.annotations import TAG, Author, Note, annotate
+from strandline.store.schema.tables import RUN_VIEWS
 from strandline.store.schema.version_tables import alerts, reader_leases
 from strandline.store.sql.compression import SAMPLES
 from strandline.store.sql.engine import make_engine, reading
@@ -61,8 +61,8 @@ OWN |= {"graph_news"}
 APART = {"raw_events", "search_pages", "sqlite_sequence", "facets", *WAYS_OF_FACETS}  # are read in ways of their own
 Without = set[str]
 HOLDING = {
-    SECRET: ("edge_uses", "datasets", "version_facts"),
-    "sums": ("edge_uses", "runs"),
+    SECRET: ("run_edges", "datasets", "version_facts"),
+    "sums": ("run_edges", "runs"),
     "stream": ("job_barriers", "version_facts"),
     "totals": ("run_queries", "jobs"),
 }
@@ -173,11 +173,11 @@ def shown(engine: Engine) -> dict[str, list[str]]:
             connection.execute(text(f"DELETE FROM {where}"))
     found: dict[str, list[str]] = defaultdict(list)
     with reading(engine).connect() as connection:
-        tables = sorted(set(inspect(connection).get_table_names()) - OWN - APART)
+        tables = sorted({*inspect(connection).get_table_names(), *RUN_VIEWS} - OWN - APART)
         for table in tables:
             if table.startswith("raw_events_"):
                 continue  # partitions: their events are read below
-            for row in connection.execute(text(f"SELECT * FROM {SHOWN_BY.get(table, table)}")).mappings():
+            for row in connection.execute(text(f"SELECT * FROM {table}")).mappings():
                 values = {key: _plain(value) for key, value in row.items() if (table, key) != ("version_facts", "seq")}
                 values.pop("at", None) if table == "version_facts" else None
                 found[table].append(repr(values))
@@ -227,7 +227,7 @@ def test_what_is_left_equals_a_store_that_never_got_it(
     assert untouched == whole
     assert taken == counted
     changed = {table for table, held in whole.items() if held != shown(engine).get(table)}
-    assert changed >= {"raw_events", "relations", "job_relations", "facets", *HOLDING[min(without)]}
+    assert changed >= {"raw_events", "run_relations", "job_relations", "facets", *HOLDING[min(without)]}
     assert shown(engine) == shown(other_engine)
     assert forget(engine, subject, ASKED, execute=True) == Forgotten({}, {})
 
@@ -283,7 +283,7 @@ def test_the_name_is_in_no_column_of_any_table_and_in_no_file(engine: Engine) ->
     entity = id_of("dataset", LAKE, SECRET), f"dataset:{LAKE}:{SECRET}"
     with engine.begin() as connection:
         annotate(connection, Note(*entity, TAG, name="pii"), Author(1))
-        annotate(connection, Note(*entity, DESCRIPTION, value=f"{SECRET} of {LAKE}"), Author(1))
+        annotate(connection, Note(*entity, TAG, field=f"{SECRET}_id", name=f"{SECRET} of {LAKE}"), Author(1))
         path = f"DELETE /api/v1/namespaces/{quote(LAKE, safe='')}/datasets/{SECRET}"
         note(connection, Entry(NOW, "ann", path, "", 204, ""))
         lease = {"id": "l", "created_at": 1, "expires_at": 2, "holder": ""}
@@ -386,12 +386,12 @@ def test_the_command_counts_first_and_then_forgets(sqlite_engine: Engine, capsys
 
     assert main(command, {}) == 0
     counted = capsys.readouterr().out
-    assert "rows of relations go\n" in counted
+    assert "rows of run_relations go\n" in counted
     assert "nothing was changed" in counted
     assert main([*command, "--execute", "--json"], {}) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["executed"] is True
-    assert f"{answer['gone']['relations']} rows of relations go\n" in counted
+    assert f"{answer['gone']['run_relations']} rows of run_relations go\n" in counted
     assert main(command, {}) == 0
     assert "the store has nothing of it" in capsys.readouterr().out
     noted = rows(sqlite_engine, "SELECT who, what, details FROM audit_log")

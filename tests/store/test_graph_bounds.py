@@ -18,7 +18,6 @@ from strandline.store.lineage.table_lineage import Question
 from strandline.store.schema.tables import graph_news
 from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
-from strandline.store.sql.shared_settings import agree
 from worlds.scenarios.bank import bank
 from worlds.scenarios.kept_graph import MOMENT, PLENTY, answered, different, follow, nodes, reached
 from worlds.scenarios.plain import run
@@ -186,14 +185,3 @@ def test_what_is_not_asked_of_now_by_everybody_is_the_databases(followed: Engine
         assert [graph.answer(connection, Question(node, one)) for one in views] == [None] * 3
         assert graph.answer(connection, Question(node, views[0], collapse="root")) is None
         assert graph.answer(of_key, Question(node, View(MOMENT))) is None
-
-
-def test_servers_of_the_version_before_may_write_for_a_day(followed: Engine, graph: LineageGraph) -> None:
-    fill(followed, bank())
-    with followed.begin() as connection:
-        agree(connection, news.FROM, str(MOMENT + DAY))
-
-    with reading(followed).connect() as connection:
-        node = nodes(connection)[0]
-        assert graph.answer(connection, Question(node, View(MOMENT))) is None
-        assert graph.answer(connection, Question(node, View(MOMENT + DAY))) is not None

@@ -1,161 +1,162 @@
-"""Migrations: what they make is what the code expects, and the rows of an earlier schema survive."""
+"""Migrations: they make what the code expects, run safely at once, and refuse a schema that they do not know."""
 
-import ast
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
+import httpx
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, insert
-from sqlalchemy.schema import SchemaItem
+from sqlalchemy import Engine, inspect
 
-from strandline.core.changes.edges import Edge, edges_in
-from strandline.store.migrations import versions
-from strandline.store.schema.columns import is_on
-from strandline.store.schema.tables import metadata, namespaces
-from strandline.store.schema.version_tables import version_head
-from strandline.store.schema.views import create_views, drop_views
-from strandline.store.sql.compression import expand
-from strandline.store.sql.engine import check, migrate
-from worlds.builders import dataset, event, live, rows, store
-
-FIRST = "0001"
-HASH = {"sqlite": "x'beef'", "postgresql": "'\\xbeef'"}  # how each writes two bytes
+from fixtures.versions_server.process import served
+from strandline.cli import main
+from strandline.store import schema
+from strandline.store.schema.tables import metadata
+from strandline.store.schema.views import views
+from strandline.store.sql.engine import MIGRATIONS, check, make_engine, migrate, revisions
+from worlds.builders import dataset, encode, event, live, rows, run_id, store
 
 VIEWS = {
-    "sqlite": "SELECT name, sql FROM sqlite_master WHERE type = 'view'",
-    "postgresql": "SELECT viewname, definition FROM pg_views WHERE schemaname = 'public'",
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'view'",
+    "postgresql": "SELECT viewname FROM pg_views WHERE schemaname = 'public'",
 }
-SCHEMA = {
-    "sqlite": ("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE type <> 'view'",),
-    "postgresql": (
-        (
-            "SELECT table_name, column_name, ordinal_position, data_type, is_nullable, column_default, is_identity"
-            "  FROM information_schema.columns WHERE table_schema = 'public'"
-        ),
-        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
-        (
-            "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"
-            " WHERE connamespace = 'public'::regnamespace"
-        ),
-        "SELECT relname, relkind, reloptions FROM pg_class WHERE relnamespace = 'public'::regnamespace",
-        (
-            "SELECT attrelid::regclass::text, attname, attstorage FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
-            " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0"
-        ),
-    ),
-}
+FILLFACTORS = """SELECT relname, reloptions FROM pg_class
+ WHERE relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL AND NOT relispartition"""
+EXTERNAL = """SELECT attrelid::regclass::text, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+ WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND attnum > 0 AND attstorage = 'e'"""
 
 
-def back_to_nothing(engine: Engine) -> None:
+def remove_schema(engine: Engine) -> None:
     """Drop everything that migrations made."""
     with engine.begin() as connection:
-        drop_views(connection)
-        found = MigrationContext.configure(connection)
-        assert found.get_current_revision() is not None
+        for name in reversed(views(connection.dialect.name)):
+            connection.exec_driver_sql(f"DROP VIEW {name}")
         connection.exec_driver_sql("DROP TABLE alembic_version")
         metadata.drop_all(connection)
 
 
 def test_they_make_the_schema_of_the_code(engine: Engine) -> None:
-    def on_this_database(part: SchemaItem, *_: object) -> bool:
-        return is_on(engine.dialect.name, part)
+    for module in iter_modules(schema.__path__):
+        import_module(f"{schema.__name__}.{module.name}")  # a table that no migration creates would be found
 
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"include_object": on_this_database})
-        found = compare_metadata(context, metadata)
+        found = compare_metadata(MigrationContext.configure(connection), metadata)
+        made = {name.lower() for (name,) in rows(connection, VIEWS[engine.dialect.name])}
+        keys = {table: inspect(connection).get_pk_constraint(table)["constrained_columns"] for table in metadata.tables}
 
-    assert version_head.metadata is metadata  # all tables are in it
     assert found == []
+    assert made == {name.lower() for name in views(engine.dialect.name)}
+    assert keys == {name: [*table.primary_key.columns.keys()] for name, table in metadata.tables.items()}
+    assert len(keys) > 50
 
 
-def test_rows_of_the_first_schema_survive(engine: Engine) -> None:
-    back_to_nothing(engine)
-    migrate(engine, FIRST)
-    with engine.begin() as connection:
-        connection.execute(insert(namespaces).values(id=7, name="old"))
+def test_a_new_store_has_these_first_rows(engine: Engine) -> None:
+    held = {name: rows(engine, f"SELECT * FROM {name}") for name in metadata.tables}
 
-    migrate(engine)
+    assert {name: found for name, found in held.items() if found} == {"version_head": [(1, 0)], "export_head": [(1, 0)]}
+
+
+@pytest.mark.postgres
+def test_pages_have_room_for_rows_that_change_and_frames_are_not_compressed_again(postgres_engine: Engine) -> None:
+    assert dict(rows(postgres_engine, FILLFACTORS)) == {
+        "datasets": ["fillfactor=60"],
+        "jobs": ["fillfactor=60"],
+        "job_relations": ["fillfactor=60"],
+        "run_leases": ["fillfactor=60"],
+        "facets": ["fillfactor=80"],
+        "facet_uses": ["fillfactor=80"],
+        "run_templates": ["fillfactor=80"],
+        "runs": ["fillfactor=80"],
+    }
+    assert rows(postgres_engine, EXTERNAL) == [("edge_columns", "columns"), ("facet_bodies", "body")]
+
+
+def test_there_is_one_newest_revision() -> None:
+    script = ScriptDirectory(str(MIGRATIONS))
+
+    assert script.get_heads() == [revisions()[-1]]
+    assert script.get_bases() == ["0001"]
+
+
+def test_a_store_that_is_migrated_again_keeps_what_it_has(engine: Engine) -> None:
+    store(engine, [event("START", inputs=[dataset("bank.a")], outputs=[dataset("bank.b")])])
+
     migrate(engine)
 
     check(engine)
-    assert rows(engine, "SELECT * FROM namespaces") == [(7, "old")]
-    store(engine, [event("START", inputs=[dataset("bank.a")])])
-    assert live(engine) == {"etl": ["< bank.a"]}
+    assert live(engine) == {"etl": ["< bank.a", "> bank.b"]}
 
 
-def test_edges_that_were_a_row_each_survive(engine: Engine) -> None:
-    back_to_nothing(engine)
-    migrate(engine, "0006")
+def test_several_that_migrate_an_empty_database_at_once_all_succeed(engine: Engine) -> None:
+    remove_schema(engine)
+    ready = threading.Barrier(3)
+
+    def migrate_alone() -> None:
+        own = make_engine(engine.url.render_as_string(hide_password=False))
+        ready.wait()
+        migrate(own)
+        own.dispose()
+
+    with ThreadPoolExecutor(3) as pool:
+        for one in [pool.submit(migrate_alone) for _ in range(3)]:
+            one.result()
+
+    check(engine)
+    assert rows(engine, "SELECT * FROM version_head") == [(1, 0)]
+
+
+@pytest.mark.parametrize("command", ["migrate", "serve", "names"])
+def test_an_unknown_schema_is_refused_in_one_sentence(
+    engine: Engine, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with engine.begin() as connection:
-        for position, source, masking in ((0, 5, "NULL"), (1, 6, "NULL"), (2, 5, "1")):
-            connection.exec_driver_sql(
-                "INSERT INTO edges (set_hash, position, sink_column, source_id, source_column, type, masking)"
-                f" VALUES ({HASH[engine.dialect.name]}, {position}, 'c{position}', {source}, 's', 'DIRECT', {masking})"
-            )
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0036'")
+    url = engine.url.render_as_string(hide_password=False)
 
-    migrate(engine)
+    assert main([command, "--database-url", url], {}) == 1
 
-    packed = rows(engine, "SELECT source_id, columns FROM edge_columns")
-    assert [(source, edges_in(expand(bytes(columns)))) for source, columns in packed] == [
-        (5, [Edge(0, "c0", "s", "DIRECT", "", "", None), Edge(2, "c2", "s", "DIRECT", "", "", 1)]),
-        (6, [Edge(1, "c1", "s", "DIRECT", "", "", None)]),
-    ]
-
-
-def test_they_are_frozen() -> None:
-    """A migration that calls the program's own code makes something else whenever that changes."""
-    files = [*Path(versions.__file__).parent.glob("0*.py")]
-    used = {
-        name.split(".")[0]
-        for file in files
-        for node in ast.walk(ast.parse(file.read_text()))
-        for name in (
-            [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else [one.name for one in node.names]
-            if isinstance(node, ast.Import)
-            else []
-        )
-    }
-
-    assert len(files) >= 9
-    assert "strandline" not in used
+    error = capsys.readouterr().err
+    assert error.splitlines()[-1] == (
+        f"strandline: the database {engine.url.render_as_string()} has schema 0036, which this program does not know:"
+        " name an empty database, or run the version of strandline that made it"
+    )
+    assert "Traceback" not in error
+    assert rows(engine, "SELECT version_num FROM alembic_version") == [("0036",)]
 
 
-def test_they_make_the_views_of_the_code(engine: Engine) -> None:
-    with engine.begin() as connection:
-        found = views_of(connection)
-        drop_views(connection)
-        create_views(connection)
+@pytest.mark.postgres
+def test_a_database_is_migrated_while_two_servers_take_events(postgres_url: str, tmp_path: Path) -> None:
+    """Who writes goes on, who migrates again and again changes nothing, and a server that starts meanwhile joins."""
+    sent, stopping = [0, 0], threading.Event()
 
-        assert found == views_of(connection)
+    def send(place: int, client: httpx.Client) -> None:
+        while not stopping.is_set():
+            one = event("START", run_id(1000 * place + sent[place]), job=f"job{place}")
+            assert client.post("/api/v1/lineage", content=encode(one)).status_code == 201
+            sent[place] += 1
 
+    with served(postgres_url, tmp_path, 2) as servers:
+        threads = [threading.Thread(target=send, args=(place, one.client)) for place, one in enumerate(servers)]
+        for thread in threads:
+            thread.start()
+        command = [sys.executable, "-m", "strandline", "migrate", "--database-url", postgres_url]
+        codes = [subprocess.run(command, check=False, capture_output=True).returncode for _ in range(3)]
+        with served(postgres_url, tmp_path) as (third,):
+            ready = third.client.get("/readyz").status_code
+        stopping.set()
+        for thread in threads:
+            thread.join()
+    engine = make_engine(postgres_url)
+    stored = rows(engine, "SELECT count(*) FROM runs")
+    engine.dispose()
 
-def test_every_way_to_the_newest_schema_leads_to_the_same(engine: Engine) -> None:
-    fresh = schema_of(engine)
-    ways = {}
-    for revision in revisions()[:-1]:
-        back_to_nothing(engine)
-        migrate(engine, revision)
-        migrate(engine)
-        ways[revision] = schema_of(engine) == fresh
-
-    assert ways == dict.fromkeys(revisions()[:-1], True)
-    assert len(fresh) > 60
-
-
-def revisions() -> list[str]:
-    """All revisions, the oldest first."""
-    script = ScriptDirectory(str(Path(versions.__file__).parent.parent))
-    return [one.revision for one in script.walk_revisions()][::-1]
-
-
-def views_of(connection: Connection) -> list[tuple[object, ...]]:
-    """Every view with its query, as the database has it."""
-    return rows(connection, VIEWS[connection.dialect.name])
-
-
-def schema_of(engine: Engine) -> list[tuple[object, ...]]:
-    """Everything that a database says of its tables, indexes, constraints and views."""
-    return [row for query in (*SCHEMA[engine.dialect.name], VIEWS[engine.dialect.name]) for row in rows(engine, query)]
+    assert (codes, ready) == ([0, 0, 0], 200)
+    assert min(sent) > 3
+    assert stored == [(sum(sent),)]

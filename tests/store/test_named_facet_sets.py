@@ -17,7 +17,7 @@ from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.dropped import dropped_at
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.versions.consumed import batch_jobs
-from worlds.builders import LONG_AGO, NOON, Json, counts, dataset, encode, event, rows, store, symlink
+from worlds.builders import LONG_AGO, NOON, Json, counts, dataset, encode, event, rows, store, store_plainly, symlink
 from worlds.sought_words import sought
 
 DATASETS: dict[str, list[Json]] = {
@@ -67,7 +67,7 @@ def test_jobs_and_datasets_have_the_names_places_and_words_that_single_rows_give
     chance = Random(seed)
     events = named_history(chance)
     shuffled = chance.sample(events, len(events))
-    store(plain_engine, events, received_at=NOON)
+    store_plainly(plain_engine, events, received_at=NOON)
     writers = [Caches(), Caches()]
     for start in range(0, len(shuffled), 2):
         writer = writers[start % 6 > 2]
@@ -94,8 +94,8 @@ def test_what_a_job_and_its_tables_say_again_is_stored_once(engine: Engine, plai
         event("COMPLETE", run, seconds=run, outputs=[table], job_facets={key: one[0] for key, one in JOBS.items()})
         for run in range(9)
     ]
-    for each in (engine, plain_engine):
-        store(each, events, received_at=NOON, size=1)
+    store(engine, events, received_at=NOON, size=1)
+    store_plainly(plain_engine, events, received_at=NOON, size=1)
 
     assert counts(engine, "facet_uses", "facet_sets", "facets") == {"facet_uses": 2, "facet_sets": 8, "facets": 9}
     assert rows(engine, "SELECT DISTINCT at FROM facet_uses") == [(micros_of(NOON + timedelta(seconds=8)),)]
@@ -171,8 +171,9 @@ def test_retention_takes_sets_that_newer_ones_overtake(engine: Engine, plain_eng
 
     events = [told("one", 1), told("one", 2), told("two", 3), told("two", 4), told("two", 5, tags={"tags": []})]
     events += [told("two", 6, tags={"tags": []}), told("three", 7), told("three", 8)]
+    store(engine, events, received_at=NOON, size=1)
+    store_plainly(plain_engine, events, received_at=NOON, size=1)
     for each in (engine, plain_engine):
-        store(each, events, received_at=NOON, size=1)
         with each.begin() as connection:
             expire(connection, LONG_AGO)
 

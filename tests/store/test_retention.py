@@ -14,7 +14,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.runtime.expiring import expire_old
 from strandline.store.ingest.retention import expire, keep_writers_out
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.ingest.to_templates import to_rows
+from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.facets import merged_facets
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
@@ -36,16 +36,8 @@ from worlds.builders import (
 )
 from worlds.scenarios.taking import arrows, reader
 
-pytestmark = pytest.mark.usefixtures("kept_as")
 NOW = datetime.now(UTC)
 A, B = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))
-
-
-@pytest.fixture(params=[True, False], ids=["templates", "rows"])
-def kept_as(request: pytest.FixtureRequest) -> None:
-    """What runs read and wrote is kept in either way."""
-    if not request.param and "engine" in request.fixturenames:
-        to_rows(request.getfixturevalue("engine"))
 
 
 def day(days: float, *events: Json) -> list[Json]:
@@ -68,6 +60,12 @@ def finished(run: int, job: str = "etl") -> tuple[Json, Json]:
 
 
 STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
+
+
+def column_from(source: str) -> Json:
+    """Return the facet that says that `total` is made of a column of bank.a."""
+    origin = {"namespace": "hive://lake", "name": "bank.a", "field": source}
+    return {"fields": {"total": {"inputFields": [origin]}}}
 
 
 def parent(run: int, job: str = "app") -> Json:
@@ -250,6 +248,29 @@ def test_content_that_is_gone_is_stored_again_by_writers_who_knew_it(engine: Eng
     take_ago(1)
 
     assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(1,)]
+
+
+def test_columns_and_facets_of_runs_that_stay_survive(engine: Engine) -> None:
+    """Sets of columns and large facets are stored once for many runs: they go with the last of these, and not before."""
+    know_the_newest_alone(engine)
+    schema = {"fields": [{"name": name, "type": "bigint"} for name in ("total", *map(str, range(100)))]}
+    in_use = dataset("bank.b", schema=schema, columnLineage=column_from("amount"), own=snapshot("2"))
+    replaced = dataset("bank.b", schema=schema, columnLineage=column_from("tax"), own=snapshot("1"))
+    store_ago(engine, 40, event("COMPLETE", 1, inputs=[A], outputs=[replaced]))
+    store_ago(engine, 30, event("COMPLETE", 2, inputs=[A], outputs=[in_use]))
+    assert rows(engine, "SELECT count(*) FROM edge_columns") == [(2,)]
+
+    expire_old(engine, 10, NOW)
+
+    assert rows(engine, "SELECT run_id FROM runs") == [(run_id(2),)]
+    with reader(engine) as connection:
+        columns = column_lineage_of(connection, Question(node_called(connection, "bank.b"), View(micros_of(NOW))))
+        facets = merged_facets(connection, DATASET, [id_of("dataset", "hive://lake", "bank.b")])
+    assert [(edge["source"], edge["target"]) for edge in columns["edges"]] == [
+        ("column:hive://lake:bank.a:amount", "column:hive://lake:bank.b:total")
+    ]
+    assert json.loads(orjson.dumps(facets))["schema"] == schema
+    assert rows(engine, "SELECT count(*) FROM edge_columns") == [(1,)]
 
 
 def test_an_event_that_comes_again_after_it_expired_brings_nothing_to_life(engine: Engine) -> None:

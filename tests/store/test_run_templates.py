@@ -1,40 +1,19 @@
 """Templates: what runs read, wrote and made into each other alike is stored once, in whichever order and company it came."""
 
 import random
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, insert
+from sqlalchemy import Engine
 
-from store.test_all_producers import RECORDS
-from store.test_migrations import back_to_nothing
-from strandline.cli import main
 from strandline.core.changes.compact import fold_rows
 from strandline.core.changes.rows import EdgesUsed, RelationSeen
 from strandline.core.changes.run_templates import MOST_PARTS, Template, TimeSpan, rows_in, split
-from strandline.history.compare import differences
 from strandline.store.ingest.run_templates import RunTemplates
-from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.ingest.to_templates import to_rows, to_templates
-from strandline.store.schema.tables import jobs, namespaces
-from strandline.store.sql.engine import make_engine, migrate
-from strandline.store.sql.upsert import upsert
-from worlds.builders import dataset, event, folded_rows, history, live, rows, run_id, store
+from worlds.builders import dataset, event, history, rows, run_id, store
 
-BEFORE = "0034"
 USES = "SELECT count(*) FROM run_templates"
 CONTENT = "SELECT count(DISTINCT template_id) FROM template_relations"
-
-
-@pytest.fixture
-def other(sqlite_url: str, tmp_path: Path) -> Iterator[Engine]:
-    """Another store of this version."""
-    engine = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
-    migrate(engine)
-    yield engine
-    engine.dispose()
 
 
 def nightly(number: int, *, reads: tuple[str, ...] = ("bank.a",), kind: str = "COMPLETE", at: int = 60) -> Any:
@@ -111,7 +90,6 @@ def test_runs_that_do_the_same_name_one_template(engine: Engine) -> None:
 
     assert rows(engine, USES) == [(20,)]
     assert rows(engine, CONTENT) == [(1,)]
-    assert rows(engine, "SELECT count(*) FROM relations") == [(0,)]
     lasted = "SELECT newest_at - first_at, count(*) FROM run_templates GROUP BY newest_at - first_at ORDER BY 1"
     assert rows(engine, lasted) == [(0, 10), (60_000_000, 10)]
 
@@ -124,61 +102,6 @@ def test_what_an_event_names_beside_gets_a_template_of_its_own(engine: Engine) -
     assert [(newest - first, count) for first, newest, count in rows(engine, found)] == [(60_000_000, 2), (0, 1)]
     assert rows(engine, USES) == [(2,)]
     assert len(history(engine)) == 3
-
-
-def taken(engine: Engine, records: Sequence[Record]) -> None:
-    """Take records in small batches."""
-    caches = Caches()
-    for start in range(0, len(records), 20):
-        with engine.begin() as connection:
-            take(connection, records[start : start + 20], caches)
-        caches.commit()
-
-
-def shown(engine: Engine) -> dict[str, list[Any]]:
-    """The rows of all tables that are folds over events, and the templates of runs."""
-    with engine.connect() as connection:
-        return folded_rows(connection) | {"templates": rows(connection, "SELECT * FROM run_templates")}
-
-
-@pytest.mark.parametrize("early", [True, False], ids=["moved before the rest came", "moved at the end"])
-def test_a_store_that_kept_rows_holds_after_the_move_what_one_with_templates_holds(
-    engine: Engine, other: Engine, early: bool
-) -> None:
-    half, told = len(RECORDS) // 2, list[int]()
-    to_rows(engine)
-    for one in (engine, other):
-        taken(one, RECORDS[:half])
-    kept = rows(engine, "SELECT (SELECT count(*) FROM run_templates), (SELECT count(*) FROM relations)")
-    before = live(engine)
-    if early:
-        assert to_templates(engine, told.append) > 0
-        assert live(engine) == before
-    for one in (engine, other):
-        taken(one, RECORDS[half:])
-    moved = [to_templates(engine, told.append) for _ in range(2)]
-
-    assert kept[0][0] == 0 < kept[0][1]
-    assert moved[1] == 0
-    assert told[-1] > 0
-    assert differences(engine, other) == {}
-    assert shown(engine)["templates"] == shown(other)["templates"]
-    assert rows(engine, "SELECT count(*) FROM relations") == rows(engine, "SELECT count(*) FROM edge_uses") == [(0,)]
-
-
-def test_rows_and_templates_of_one_run_become_one(engine: Engine, other: Engine) -> None:
-    """A store that is rebuilt begins again with rows, whatever it has."""
-    for one in (engine, other):
-        taken(one, RECORDS)
-    to_rows(engine)
-    some = rows(other, "SELECT run_id, direction, dataset_id, creates, first_at, newest_at FROM run_relations")
-    with engine.begin() as connection:
-        upsert(connection, RelationSeen, [RelationSeen(*row) for row in some])
-
-    to_templates(engine)
-
-    assert differences(engine, other) == {}
-    assert shown(engine)["templates"] == shown(other)["templates"]
 
 
 def test_edges_alone_are_known_by_their_last_moment(engine: Engine) -> None:
@@ -214,59 +137,3 @@ def test_in_whichever_pieces_rows_of_a_run_come_the_templates_are_the_same(engin
                 )
         held = rows(engine, f"SELECT template_id, first_at, newest_at FROM run_templates WHERE run_id = {run}")
         assert sorted(held) == sorted((template.id, *span) for template, span in whole.items())
-
-
-def test_what_an_earlier_program_wrote_since_is_moved_the_next_time(engine: Engine) -> None:
-    taken(engine, RECORDS)
-    before = shown(engine)
-    one = RelationSeen(*rows(engine, "SELECT * FROM run_relations ORDER BY 1, 2, 3 LIMIT 1")[0])
-    with engine.begin() as connection:
-        upsert(connection, RelationSeen, [one._replace(newest_at=2**52)])
-
-    assert to_templates(engine) == 1
-    assert set(before["relations"]) - set(shown(engine)["relations"]) == {tuple(one)}
-    assert to_templates(engine) == 0
-
-
-def test_a_move_that_stops_half_way_has_changed_nothing(engine: Engine) -> None:
-    def stop(_: int) -> None:
-        raise KeyboardInterrupt
-
-    to_rows(engine)
-    taken(engine, RECORDS)
-    before = shown(engine)
-
-    with pytest.raises(KeyboardInterrupt):
-        to_templates(engine, stop)
-
-    assert shown(engine) == before
-    assert before["relations"]
-    assert not before["templates"]
-
-
-def test_a_store_with_events_keeps_rows_when_it_is_migrated_until_somebody_says_otherwise(
-    engine: Engine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    back_to_nothing(engine)
-    migrate(engine, BEFORE)
-    with engine.begin() as connection:
-        connection.execute(insert(namespaces).values(id=7, name="tests"))
-        connection.execute(insert(jobs).values(id=8, namespace_id=7, namespace="tests", name="old"))
-    url = ["--database-url", engine.url.render_as_string(hide_password=False)]
-
-    assert main(["migrate", *url], {}) == 0
-    store(engine, [nightly(1)])
-    kept, answers = (
-        rows(engine, "SELECT (SELECT count(*) FROM relations), (SELECT count(*) FROM run_templates)"),
-        history(engine),
-    )
-    assert main(["migrate", "--templates", *url], {}) == 0
-    assert main(["migrate", "--templates", "--json", *url], {}) == 0
-
-    said = capsys.readouterr().out
-    assert "runs keep a row for each relation: strandline migrate --templates" in said
-    assert "1 run was moved into templates" in said
-    assert '"moved": 0' in said
-    assert kept == [(2, 0)]
-    assert history(engine) == answers
-    assert rows(engine, USES) == [(1,)]

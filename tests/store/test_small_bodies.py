@@ -1,15 +1,13 @@
 """Small bodies are packed against words that facets have in common, and read whichever way they are stored."""
 
-from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Engine, insert
+from sqlalchemy import Engine
 
-from store.test_migrations import back_to_nothing
 from strandline.core.openlineage.facets import DATASET as OF_DATASET
 from strandline.core.openlineage.facets import INPUT, JOB, OUTPUT, RUN
 from strandline.history.compare import differences
@@ -17,7 +15,7 @@ from strandline.runtime.follower import Follower
 from strandline.store.catalog.lists import barriers_page
 from strandline.store.lineage.facets import facets_of
 from strandline.store.lineage.lookup import job_of
-from strandline.store.schema.tables import facets, job_barriers, jobs
+from strandline.store.schema.tables import facets, job_barriers
 from strandline.store.sql.compression import expand, expander
 from strandline.store.sql.engine import make_engine, migrate
 from strandline.store.sql.small_bodies import COMMON, MARK, SmallPacker
@@ -31,7 +29,7 @@ STATISTICS = (
     + b'", "rowCount": 123456, "size": 4096}'
 )
 STORED = bytes.fromhex("f553310a60070025010058313233343536343039367d070037c4562f432670c59cd036078426740a6c8581e45840")
-"""What is stored of it, in every store since schema 0028."""
+"""What every store has of it."""
 
 
 def test_what_is_stored_already_can_be_read_for_ever() -> None:
@@ -101,8 +99,8 @@ def shown(engine: Engine) -> list[Any]:
     return [*orjson.loads(answers), facts]
 
 
-def as_before(engine: Engine) -> int:
-    """Write every body as the programs before schema 0028 did; gives how many that were."""
+def unpack_all(engine: Engine) -> int:
+    """Write every packed body as it came, as bodies that packing would not shorten are; return how many that were."""
     changed = 0
     with engine.begin() as connection:
         for table, column in ((facets, facets.c.body), (job_barriers, job_barriers.c.facet)):
@@ -117,14 +115,14 @@ def as_before(engine: Engine) -> int:
 def test_a_store_of_bodies_as_they_came_shows_what_one_of_packed_bodies_shows(engine: Engine) -> None:
     store(engine, TOLD[:1])
     packed = shown(engine)
-    assert as_before(engine) > 6
+    assert unpack_all(engine) > 6
 
     assert shown(engine) == packed
     assert all(told in str(packed) for told in ("all accounts", "['4001']", '"incarnation":7', "'initialOffset'"))
 
     store(engine, TOLD[1:])
     mixed = shown(engine)
-    assert as_before(engine) > 6
+    assert unpack_all(engine) > 6
     assert shown(engine) == mixed
     assert "\N{SNOWMAN} 2" in str(mixed)
 
@@ -135,31 +133,8 @@ def test_stores_that_differ_in_nothing_but_packing_do_not_differ(engine: Engine,
     try:
         for each in (engine, other):
             store(each, TOLD, received_at=NOON)
-        as_before(engine)
+        unpack_all(engine)
 
         assert differences(engine, other) == {}
     finally:
         other.dispose()
-
-
-def packed_bodies(engine: Engine) -> int:
-    """How many bodies are packed."""
-    stored = rows(engine, "SELECT body FROM facets WHERE body IS NOT NULL UNION ALL SELECT facet FROM job_barriers")
-    return sum(bytes(body)[: len(MARK)] == MARK for (body,) in stored)
-
-
-def test_for_a_day_servers_of_the_version_before_can_read_all_that_is_stored(engine: Engine) -> None:
-    """Only PostgreSQL has such servers beside new ones, and only a store that had events before schema 0028."""
-    back_to_nothing(engine)
-    migrate(engine, "0027")
-    with engine.begin() as connection:
-        is_postgres = connection.dialect.name == "postgresql"
-        connection.execute(insert(jobs).values(id=7, namespace_id=7, namespace="tests", name="old"))
-    migrate(engine)
-
-    store(engine, TOLD[1:])
-    assert packed_bodies(engine) == 0 if is_postgres else packed_bodies(engine) > 6
-
-    again = [each | {"eventTime": "2026-11-20T13:00:00Z"} for each in TOLD]
-    store(engine, again, received_at=datetime.now(UTC) + timedelta(days=1, minutes=1))
-    assert packed_bodies(engine) > 6

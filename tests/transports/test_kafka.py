@@ -2,7 +2,6 @@
 
 import re
 import signal
-import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -13,22 +12,11 @@ from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 from sqlalchemy import Engine, func, select
 
-from fixtures.kafka import (
-    SECONDS,
-    Running,
-    environ_of,
-    process,
-    send,
-    settings_of,
-    stored,
-    taken,
-    values,
-    wait_until,
-)
+from fixtures.kafka import SECONDS, Running, environ_of, process, send, settings_of, stored, taken, values
+from fixtures.waiting import wait_until
 from strandline.store.schema.tables import dead_letters, offsets, raw_events
 from strandline.store.schema.version_tables import version_facts, version_news
-from strandline.transports.clients import client_of
-from strandline.transports.kafka import NotingListener
+from strandline.transports.kafka import NotingListener, consumer_arguments
 from worlds.sample_events import as_bytes, run_event
 
 pytestmark = pytest.mark.kafka
@@ -119,7 +107,7 @@ def test_a_consumer_goes_on_where_the_store_says(sqlite_engine: Engine, kafka: s
 
 
 def test_an_empty_store_is_filled_from_the_beginning_wherever_the_group_was(
-    sqlite_engine: Engine, kafka: str, topic: str, client: str, monkeypatch: pytest.MonkeyPatch
+    sqlite_engine: Engine, kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(kafka, topic, values(10))
     settings = settings_of(kafka, topic)
@@ -127,8 +115,7 @@ def test_an_empty_store_is_filled_from_the_beginning_wherever_the_group_was(
     member.assign([TopicPartition(topic, 0)])
     member.commit({TopicPartition(topic, 0): OffsetAndMetadata(7, "", -1)})
     member.close()
-    if client == "kafka-python":  # the other client fetches nothing before it is sought
-        monkeypatch.setattr("strandline.transports.kafka.client_of", lambda given: Eager(client_of(given)))
+    monkeypatch.setattr("strandline.transports.kafka.KafkaConsumer", EagerConsumer)
 
     with Running(sqlite_engine, settings) as running:
         wait_until(lambda: taken(sqlite_engine) == 10)
@@ -136,24 +123,22 @@ def test_an_empty_store_is_filled_from_the_beginning_wherever_the_group_was(
     assert running.counted(CONSUMED) == 10
 
 
-class Eager:
+class EagerConsumer:
     """A real consumer of which the first poll that tells of an assignment also brings that partition's records."""
 
-    def __init__(self, kafka: KafkaConsumer) -> None:
-        self._kafka = kafka
+    def __init__(self, **arguments: Any) -> None:
+        self._kafka = KafkaConsumer(**arguments)
         self._first = True
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kafka, name)
 
     def poll(self, milliseconds: int, most: int) -> Any:
-        """What one poll gives, the first time with what another gives."""
-        found = self._kafka.poll(milliseconds, most)
-        until = time.monotonic() + SECONDS
-        while self._first and not found and time.monotonic() < until:
-            found = self._kafka.poll(milliseconds, most)
+        """Return the records of one poll; the first call polls until there are some."""
+        if not self._first:
+            return self._kafka.poll(milliseconds, most)
         self._first = False
-        return found
+        return wait_until(lambda: self._kafka.poll(milliseconds, most))
 
 
 def test_too_many_dead_letters_in_a_row_stop_the_consumer_before_they_are_taken(
@@ -253,6 +238,7 @@ def test_what_a_producer_took_back_was_never_sent(sqlite_engine: Engine, kafka: 
     assert running.counted(CONSUMED) == 5
 
 
+@pytest.mark.slow
 def test_a_topic_that_was_made_anew_while_nobody_looked_is_taken_from_its_beginning(
     sqlite_engine: Engine, kafka: str, topic: str
 ) -> None:
@@ -292,11 +278,11 @@ def is_remade(bootstrap: str, topic: str) -> bool:
 
 def test_a_partition_that_was_paused_when_it_was_taken_away_is_read_when_it_comes_back(kafka: str, topic: str) -> None:
     send(kafka, topic, values(10), partitions=2)
-    member, listener = client_of(settings_of(kafka, topic)), NotingListener()
+    member, listener = KafkaConsumer(**consumer_arguments(settings_of(kafka, topic))), NotingListener()
     try:
         for _ in range(2):
             member.subscribe([topic], listener=listener)
-            assert len(read_from_the_beginning(member, listener)) == 10
+            read_ten_from_the_beginning(member, listener)
             for partition in member.assignment():
                 member.pause(partition)
             member.unsubscribe()
@@ -304,13 +290,15 @@ def test_a_partition_that_was_paused_when_it_was_taken_away_is_read_when_it_come
         member.close(autocommit=False, timeout_ms=5000)
 
 
-def read_from_the_beginning(member: Any, listener: NotingListener) -> set[tuple[int, int]]:
-    """What a member reads of ten records once it has partitions: (partition, offset) of each."""
-    found: set[tuple[int, int]] = set()
-    until = time.monotonic() + SECONDS
-    while len(found) < 10 and time.monotonic() < until:
+def read_ten_from_the_beginning(member: KafkaConsumer, listener: NotingListener) -> None:
+    """Poll until ten records have come from the beginning of the partitions that the member is given."""
+    places: set[tuple[int, int]] = set()
+
+    def has_read_ten() -> bool:
         for partition, records in member.poll(500, 100).items():
-            found |= {(partition.partition, record.offset) for record in records}
+            places.update((partition.partition, record.offset) for record in records)
         for partition in listener.news()[1]:
             member.seek(partition, 0)
-    return found
+        return len(places) == 10
+
+    wait_until(has_read_ten)

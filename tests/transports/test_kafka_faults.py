@@ -12,78 +12,64 @@ from sqlalchemy import Connection, Engine, event, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
-from fixtures.kafka import Running, environ_of, process, send, settings_of, stored, taken, values, wait_until
+from fixtures.kafka import PATIENCE, Running, environ_of, process, send, settings_of, stored, taken, values
+from fixtures.waiting import wait_until
 from strandline.store.schema.tables import dead_letters
 from strandline.store.sql.engine import make_engine
 from worlds.sample_events import as_bytes, run_event
 
 pytestmark = pytest.mark.kafka
-SESSION = "2"  # seconds after which a killed process is missed
+SESSION = "6"  # seconds after which a killed process is missed
 CONSUMED = 'consumed_events_total{source="kafka"}'
 DUPLICATE = 'events_total{outcome="duplicate",source="kafka"}'
 
 
-@pytest.fixture
-def engine(own_engine: Engine) -> Engine:
-    """Use a database of the test's own: processes that write to it are killed."""
-    return own_engine
-
-
-@pytest.fixture
-def postgres_url(own_postgres_url: str) -> str:
-    """Use a database of the test's own: all its connections are ended, and it is closed to new ones."""
-    return own_postgres_url
-
-
-@pytest.fixture
-def postgres_engine(own_postgres_engine: Engine) -> Engine:
-    """Use a database of the test's own: all its connections are ended, and it is closed to new ones."""
-    return own_postgres_engine
-
-
 @pytest.mark.postgres
-def test_a_slow_database_costs_no_membership(postgres_engine: Engine, kafka: str, topic: str) -> None:
+def test_a_slow_database_costs_no_membership(own_postgres_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1000))
-    settings = replace(
-        settings_of(kafka, topic), kafka_session_seconds=4
-    )  # librdkafka wants no longer session than a poll
-    impatient = replace(settings, kafka_security={"max_poll_interval_ms": 4000})
+    impatient = replace(settings_of(kafka, topic), kafka_security={"max_poll_interval_ms": 4000})
     slow = iter([5, 0, 5])  # a claim of a partition, another, a batch
     event.listen(
-        postgres_engine, "commit", lambda connection: connection.exec_driver_sql(f"SELECT pg_sleep({next(slow, 0)})")
+        own_postgres_engine,
+        "commit",
+        lambda connection: connection.exec_driver_sql(f"SELECT pg_sleep({next(slow, 0)})"),
     )
 
-    with Running(postgres_engine, impatient) as running:
-        wait_until(lambda: taken(postgres_engine) == 1000)
+    with Running(own_postgres_engine, impatient) as running:
+        wait_until(lambda: taken(own_postgres_engine) == 1000)
 
-    assert stored(postgres_engine) == 1000
+    assert stored(own_postgres_engine) == 1000
     assert running.log.getvalue().count("partitions assigned") == 1
 
 
 @pytest.mark.postgres
 def test_a_connection_that_breaks_in_the_commit_loses_and_doubles_nothing(
-    postgres_engine: Engine, kafka: str, topic: str
+    own_postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, values(2000), partitions=2)
-    breaking = threading.Event()
+    over = threading.Event()
 
-    with Running(postgres_engine, replace(settings_of(kafka, topic), batch_records=50)) as running:
-        breaker = threading.Thread(target=break_connections, args=(postgres_engine, breaking), daemon=True)
+    with Running(own_postgres_engine, replace(settings_of(kafka, topic), batch_records=50)) as running:
+        breaker = threading.Thread(target=break_connections, args=(own_postgres_engine, running, over), daemon=True)
         breaker.start()
         wait_until(lambda: running.counted(CONSUMED) == 2000)  # asking the database would break as well
-        breaking.set()
-        breaker.join(10)
+        over.set()
+        breaker.join()
 
-    assert stored(postgres_engine) == 2000
+    assert stored(own_postgres_engine) == 2000
     assert running.counted(CONSUMED) == 2000
     assert running.counted(DUPLICATE) == 0
 
 
-def break_connections(engine: Engine, until: threading.Event) -> None:
-    """End every other connection to the database, again and again."""
+def break_connections(engine: Engine, running: Running, over: threading.Event) -> None:
+    """End every other connection to the database, each time that more records have been taken since the last time."""
     others = "datname = current_database() AND pid <> pg_backend_pid()"
     killer = engine.execution_options(isolation_level="AUTOCOMMIT")
-    while not until.wait(0.3):
+    consumed = -1
+    while not over.wait(0.1):
+        if running.counted(CONSUMED) == consumed:
+            continue
+        consumed = running.counted(CONSUMED)
         try:
             with killer.connect() as connection:
                 connection.exec_driver_sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
@@ -91,7 +77,7 @@ def break_connections(engine: Engine, until: threading.Event) -> None:
             continue
 
 
-def test_a_commit_whose_answer_is_lost_counts_once(engine: Engine, kafka: str, topic: str) -> None:
+def test_a_commit_whose_answer_is_lost_counts_once(own_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1000), partitions=2)
     losing = iter([False] * 2 + [True] * 4)
 
@@ -100,12 +86,12 @@ def test_a_commit_whose_answer_is_lost_counts_once(engine: Engine, kafka: str, t
             connection.exec_driver_sql("COMMIT")
             raise OperationalError("COMMIT", {}, ConnectionError("the answer is lost"))
 
-    event.listen(engine, "commit", lose_the_answer)
+    event.listen(own_engine, "commit", lose_the_answer)
 
-    with Running(engine, replace(settings_of(kafka, topic), batch_records=100)) as running:
+    with Running(own_engine, replace(settings_of(kafka, topic), batch_records=100)) as running:
         wait_until(lambda: running.counted(CONSUMED) == 1000)
 
-    assert stored(engine) == 1000
+    assert stored(own_engine) == 1000
     assert running.counted(DUPLICATE) == 0
     assert list(losing) == []  # all four answers were lost
     assert running.log.getvalue().count("the answer is lost") == 1  # logged once a minute
@@ -113,22 +99,22 @@ def test_a_commit_whose_answer_is_lost_counts_once(engine: Engine, kafka: str, t
 
 @pytest.mark.postgres
 def test_a_database_that_is_away_is_waited_for(
-    postgres_url: str, postgres_engine: Engine, kafka: str, topic: str
+    own_postgres_url: str, own_postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, values(100), partitions=2)
 
-    with closed(postgres_url), Running(postgres_engine, settings_of(kafka, topic)) as running:
+    with closed(own_postgres_url), Running(own_postgres_engine, settings_of(kafka, topic)) as running:
         wait_until(lambda: "does not answer" in running.log.getvalue())
-    with Running(postgres_engine, settings_of(kafka, topic)) as again:
-        wait_until(lambda: taken(postgres_engine) == 100)
-        with closed(postgres_url):
+    with Running(own_postgres_engine, settings_of(kafka, topic)) as again:
+        wait_until(lambda: taken(own_postgres_engine) == 100)
+        with closed(own_postgres_url):
             send(kafka, topic, values(100, start=100), partitions=2)
             wait_until(lambda: "does not answer" in again.log.getvalue())
-        wait_until(lambda: taken(postgres_engine) == 200)
+        wait_until(lambda: taken(own_postgres_engine) == 200)
 
     assert str(running.error) == "stopped while the database did not answer: its records come again"
     assert again.error is None
-    assert stored(postgres_engine) == 200
+    assert stored(own_postgres_engine) == 200
 
 
 @contextmanager
@@ -149,25 +135,26 @@ def closed(url: str) -> Iterator[None]:
         server.dispose()
 
 
-def test_killing_the_process_again_and_again_changes_nothing(engine: Engine, kafka: str, topic: str) -> None:
+@pytest.mark.slow
+def test_killing_the_process_again_and_again_changes_nothing(own_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(3000), partitions=2)
-    environ = environ_of(engine, kafka, topic, batch_records="100", kafka_session_seconds=SESSION)
+    environ = environ_of(own_engine, kafka, topic, batch_records="100", kafka_session_seconds=SESSION)
     reached = [0]
 
     for commit in (1, 5, 8):
         with process(environ, KILLED_IN_COMMIT.format(commit)) as running:
-            running.wait(120)
-        reached.append(taken(engine))
+            running.wait(PATIENCE)
+        reached.append(taken(own_engine))
         assert running.returncode == -signal.SIGKILL
     with process(environ) as running:
-        wait_until(lambda: taken(engine) > reached[-1])
+        wait_until(lambda: taken(own_engine) > reached[-1], PATIENCE)
         running.kill()
     with process(environ):
-        wait_until(lambda: taken(engine) == 3000)
+        wait_until(lambda: taken(own_engine) == 3000, PATIENCE)
 
     assert reached == sorted(reached)
     assert reached[-1] > 0
-    assert stored(engine) == 3000
+    assert stored(own_engine) == 3000
 
 
 # Kills the process in a transaction that writes: the rows are written, the commit is not.
@@ -182,22 +169,23 @@ event.listen(Engine, "commit", kill)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_a_record_that_kills_the_process_is_a_dead_letter_after_three_times(
-    postgres_engine: Engine, kafka: str, topic: str
+    own_postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, [*values(5), as_bytes(run_event("poison")), *values(5, start=5)])
-    environ = environ_of(postgres_engine, kafka, topic, kafka_session_seconds=SESSION)
+    environ = environ_of(own_postgres_engine, kafka, topic, kafka_session_seconds=SESSION)
 
     for _ in range(4):  # in its batch, then three times alone
         with process(environ, POISON) as running:
-            running.wait(120)
+            running.wait(PATIENCE)
         assert running.returncode == -signal.SIGKILL
     with process(environ, POISON):
-        wait_until(lambda: taken(postgres_engine) == 11)
+        wait_until(lambda: taken(own_postgres_engine) == 11, PATIENCE)
 
-    assert stored(postgres_engine) == 10
-    with postgres_engine.connect() as connection:
+    assert stored(own_postgres_engine) == 10
+    with own_postgres_engine.connect() as connection:
         (letter,) = connection.execute(select(dead_letters.c.record_offset, dead_letters.c.reason)).all()
     assert letter == (5, f"its processing ended the process 3 times (at {topic}[0]@5)")
 
@@ -213,33 +201,40 @@ event.listen(Engine, "before_cursor_execute", kill)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("where", ["between batches", "in a transaction"])
 def test_a_consumer_that_was_stopped_past_its_session_cannot_commit(
-    postgres_engine: Engine, kafka: str, topic: str, where: str, tmp_path: Path
+    own_postgres_engine: Engine, kafka: str, topic: str, where: str, tmp_path: Path
 ) -> None:
-    environ = environ_of(postgres_engine, kafka, topic, kafka_session_seconds="4", batch_records="50")
+    environ = environ_of(own_postgres_engine, kafka, topic, kafka_session_seconds=SESSION, batch_records="50")
     log = tmp_path / "zombie.log"
     code = STOPPED_IN_COMMIT if where == "in a transaction" else ""
     send(kafka, topic, values(1000), partitions=2)
     with process(environ, code, log) as zombie:
-        wait_until(lambda: taken(postgres_engine) > 0)
+        wait_until(lambda: taken(own_postgres_engine) > 0, PATIENCE)
         if where == "in a transaction":
-            wait_until(lambda: is_stopped(zombie.pid))  # by itself
+            wait_until(lambda: is_stopped(zombie.pid), PATIENCE)  # by itself
         else:
             zombie.send_signal(signal.SIGSTOP)
         with process(environ):
-            wait_until(lambda: taken(postgres_engine) == 1000)
+            wait_until(lambda: taken(own_postgres_engine) == 1000, PATIENCE)
             send(kafka, topic, values(200, start=1000), partitions=2)
-            wait_until(lambda: taken(postgres_engine) == 1200)
+            wait_until(lambda: taken(own_postgres_engine) == 1200, PATIENCE)
             zombie.send_signal(signal.SIGCONT)
-            wait_until(lambda: '"fenced"' in log.read_text() or log.read_text().count("partitions assigned") > 1)
+            wait_until(lambda: has_noticed(log), PATIENCE)
             send(kafka, topic, values(400, start=1200), partitions=2)
-            wait_until(lambda: taken(postgres_engine) == 1600)
+            wait_until(lambda: taken(own_postgres_engine) == 1600, PATIENCE)
 
             assert zombie.poll() is None
 
-    assert stored(postgres_engine) == 1600
+    assert stored(own_postgres_engine) == 1600
+
+
+def has_noticed(log: Path) -> bool:
+    """Tell whether the consumer has written that it was fenced, or given partitions again."""
+    written = log.read_text()
+    return '"fenced"' in written or written.count("partitions assigned") > 1
 
 
 def is_stopped(pid: int) -> bool:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from urllib.request import urlopen
 
 from pyiceberg.catalog.sql import SqlCatalog
 
+from fixtures.waiting import wait_until
 from strandline.demo.bank import Bank
 from strandline.demo.processes import DemoProcess
 
@@ -28,12 +28,9 @@ def rows_of(url: str, table: str, state: str = "live") -> Rows:
         return found
 
 
-def until(question: Callable[[], object], seconds: float = SECONDS) -> None:
-    """Ask until the answer is true."""
-    deadline = time.monotonic() + seconds
-    while not question():
-        assert time.monotonic() < deadline, "not within the time"
-        time.sleep(0.3)
+def wait_for_bank(condition: Callable[[], object]) -> None:
+    """Wait for what real Spark jobs bring about."""
+    wait_until(condition, seconds=SECONDS, every=0.3)
 
 
 def metadata_of(folder: Path) -> dict[str, set[str]]:

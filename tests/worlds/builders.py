@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, select
 
+from strandline.core.changes.bundles import FacetRow
+from strandline.core.changes.facet_sets import FacetSet, SharedFacets
 from strandline.core.openlineage.names import Naming
 from strandline.history.compare import ANY_KIND, TABLES
 from strandline.store.ingest.take import Caches, Outcome, Record, take
-from strandline.store.schema.tables import SHOWN_BY
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import any_value, facet_rows, newest_rows
 
@@ -110,9 +111,10 @@ def store(
     received_at: datetime | None = None,
     naming: Naming | None = None,
     size: int = 1000,
+    writer: Caches | None = None,
 ) -> list[Outcome]:
-    """Take events in, `size` of them a transaction."""
-    caches = Caches(naming)
+    """Take events in, `size` of them a transaction; `writer` is a new one unless it is given."""
+    caches = writer or Caches(naming)
     now = received_at or datetime.now(UTC)
     records = [Record(one if isinstance(one, bytes) else encode(one), now) for one in events]
     outcomes: list[Outcome] = []
@@ -121,6 +123,25 @@ def store(
             outcomes += take(connection, records[start : start + size], caches)
         caches.commit()
     return outcomes
+
+
+class SingleFacets(SharedFacets):
+    """Stores each facet in a row of its own: the oracle of facets in sets."""
+
+    def split(
+        self, entity_id: int, kind: int, facets: Sequence[FacetRow]
+    ) -> tuple[FacetSet | None, Sequence[FacetRow]]:
+        """Put nothing into a set."""
+        return None, facets
+
+
+def store_plainly(
+    engine: Engine, events: Iterable[Json | bytes], received_at: datetime | None = None, size: int = 1000
+) -> list[Outcome]:
+    """Take events in as `store` does, each facet in a row of its own."""
+    writer = Caches()
+    writer.shared_facets = SingleFacets(writer.is_new)
+    return store(engine, events, received_at, size=size, writer=writer)
 
 
 def rows(source: Engine | Connection, query: str) -> list[tuple[Any, ...]]:
@@ -138,7 +159,7 @@ def counts(engine: Engine, *tables: str) -> dict[str, int]:
 
 def folded_rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of the tables that are folds over events, by table: of facets the newest, in whichever way they are stored."""
-    found = {table: rows(connection, f"SELECT * FROM {SHOWN_BY.get(table, table)}") for table in TABLES}
+    found = {table: rows(connection, f"SELECT * FROM {table}") for table in TABLES}
     return found | {"facets": newest_facets(connection)}
 
 

@@ -1,4 +1,4 @@
-"""Small aligned lakes for tests: real Iceberg tables with barriers, and the events that tell a collector of them."""
+"""Small aligned lakes for tests: real Iceberg tables with barriers, and the events that report them to a collector."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def bank_in(spark: SparkSession, folder: Path) -> Iterator[Lake]:
         gc.collect()
 
 
-def tell(
+def report_commits(
     lake: Lake,
     url: str,
     job: str,
@@ -106,9 +106,9 @@ def tell(
     run: str = "",
     reads: Mapping[int, Mapping[str, str]] | None = None,
 ) -> None:
-    """Tell a collector of a table's checkpoints as a streaming job's emitter would: START, then RUNNING for each.
+    """Report a table's checkpoints to a collector as a streaming job's emitter would: START, then RUNNING for each.
 
-    only: tell of one barrier alone. run: another run of the job than its first one. reads: by barrier, the snapshots that
+    only: report one barrier alone. run: another run of the job than its first one. reads: by barrier, the snapshots that
     an ordinary stream read, with its checkpoint where `Lake.stream` has it.
     """
     for event in _events(lake, job, table, domain, run, reads):
@@ -117,13 +117,13 @@ def tell(
         _post(url, event)
 
 
-def begin(url: str, job: str, run: str) -> None:
-    """Tell a collector that a run of a job has begun just now."""
+def report_start(url: str, job: str, run: str) -> None:
+    """Report that a run of a job has begun just now."""
     _post(url, _of_the_run("START", job, run))
 
 
-def end(url: str, job: str, run: str = "") -> None:
-    """Tell a collector that a run of a job is over."""
+def report_end(url: str, job: str, run: str = "") -> None:
+    """Report that a run of a job is over."""
     _post(url, _of_the_run("COMPLETE", job, run))
 
 
@@ -139,7 +139,7 @@ def _of_the_run(event_type: str, job: str, run: str) -> JSON:
 
 
 def name_the_place(lake: Lake, url: str, table: str) -> None:
-    """Tell a collector which table of which catalog a dataset is."""
+    """Report which table of which catalog a dataset is."""
     identity, place = Identities(lake.spark).of(lake.name(table)), lake.name(table).partition(".")[2]
     facets = {
         "catalog": _facet({"framework": "iceberg", "type": "jdbc", "name": "lake"}),

@@ -16,9 +16,6 @@ class ListedCommand(NamedTuple):
 
 
 COMMANDS: Mapping[str, ListedCommand] = {
-    "analyse": ListedCommand(
-        "analyse", "what depends on what, what nobody uses, what comes late: over the whole store, on Spark"
-    ),
     "archive": ListedCommand(
         "archive", "move events out of the store, or straight from the topic, into a table for Spark"
     ),

@@ -1,1 +1,1 @@
-"""Years of events: an archive outside the store, and Spark jobs that rebuild the lineage tables from it and analyse them."""
+"""Years of events: an archive outside the store, and Spark jobs that rebuild the lineage tables from it."""

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Engine, FromClause, Table, Text, collate, select, text
+from sqlalchemy import Connection, Engine, FromClause, Text, collate, select, text
 
-from strandline.core.changes.barrier_facets import beside_columns
 from strandline.core.changes.rows import FOLDS, QUARANTINED
 from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
-from strandline.store.schema.tables import SHOWN_BY, facet_bodies, facet_sets, facet_uses, facets, metadata
+from strandline.store.schema.tables import facet_bodies, facet_sets, facet_uses, facets, table_or_view
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import reading
 from strandline.store.sql.facet_rows import any_value, facet_rows
@@ -18,26 +17,25 @@ ANY_KIND = tuple(kind + apart for kind in (RUN, JOB, DATASET, INPUT, OUTPUT) for
 # Whether a facet has a row of its own, and where its body is, depends on what its writer had seen: facets are compared as they
 # are read, whichever way they are stored.
 WAYS_OF_FACETS = frozenset((facet_sets.name, facet_uses.name, facet_bodies.name))
-TABLES = tuple(sorted({fold.table for fold in FOLDS.values()} - WAYS_OF_FACETS))
+_KEYS = {fold.table: fold.key for fold in FOLDS.values()}
+TABLES = tuple(sorted(_KEYS.keys() - WAYS_OF_FACETS))
 # Content that is stored once stays until retention takes it though nobody refers to it any more: how much of it there is
 # depends on how events were cut into batches, and nothing is answered from it.
 REFERRED_TO = {
     "edge_columns": "EXISTS (SELECT 1 FROM run_edges WHERE run_edges.set_hash = edge_columns.set_hash)",
 }
 PACKED = frozenset(("content", "columns", "facet"))
-# What programs before schema 0034 wrote and no question asks for.
-LEFT_OUT = {"snapshots": frozenset(("generation",))}
 Row = tuple[Any, ...]
 
 
 def differences(one: Engine, other: Engine) -> dict[str, int]:
     """How many rows of each table are in one store only, or differ; tables that are equal are left out."""
     with reading(one).connect() as first, reading(other).connect() as second:
-        counts = {name: _differing(metadata.tables[name], first, second) for name in TABLES}
+        counts = {name: _differing(name, first, second) for name in TABLES}
     return {name: count for name, count in counts.items() if count}
 
 
-def _differing(table: Table, first: Connection, second: Connection) -> int:
+def _differing(table: str, first: Connection, second: Connection) -> int:
     """Walk both in the order of their keys, a page in memory."""
     ours, theirs = _rows(first, table), _rows(second, table)
     left, right = next(ours, None), next(theirs, None)
@@ -53,24 +51,21 @@ def _differing(table: Table, first: Connection, second: Connection) -> int:
     return count
 
 
-def _as_read(table: Table) -> FromClause:
-    """What shows the rows of a table whichever way they are stored."""
-    if table is facets:
-        return facet_rows(any_value, ANY_KIND)
-    source: FromClause = SHOWN_BY.get(table.name, table)
-    return source
+def _as_read(table: str) -> FromClause:
+    """Return the source of a table's rows, whichever way they are stored."""
+    return facet_rows(any_value, ANY_KIND) if table == facets.name else table_or_view(table)
 
 
-def _rows(connection: Connection, table: Table) -> Iterator[tuple[Row, Row]]:
+def _rows(connection: Connection, table: str) -> Iterator[tuple[Row, Row]]:
     """Key and row, in the order of keys, which both databases have by bytes."""
     source = _as_read(table)
     on_postgresql = connection.dialect.name == "postgresql"
-    keys = [source.c[column.name] for column in table.primary_key]
+    keys = [source.c[name] for name in _KEYS[table]]
     order = [collate(key, "C") if on_postgresql and isinstance(key.type, Text) else key for key in keys]
-    newest = (source.c.at, source.c.hash) if table is facets else ()  # the last of each key counts
-    query = select(source).where(text(REFERRED_TO.get(table.name, "1 = 1"))).order_by(*order, *newest)
+    newest = (source.c.at, source.c.hash) if table == facets.name else ()  # the last of each key counts
+    query = select(source).where(text(REFERRED_TO.get(table, "1 = 1"))).order_by(*order, *newest)
     query = query.execution_options(stream_results=True, yield_per=AT_ONCE)
-    compared = sorted(set(source.c.keys()) - LEFT_OUT.get(table.name, frozenset()))
+    compared = sorted(source.c.keys())
     last: tuple[Row, Row] | None = None
     for found in connection.execute(query):
         by_name = {name: _plain(name, value) for name, value in zip(source.c.keys(), found, strict=True)}
@@ -86,8 +81,7 @@ def _plain(name: str, value: Any) -> Any:
     """A value as both databases have it; a body as it came, whichever way it is packed."""
     if not isinstance(value, bytes | memoryview):
         return value
-    content = expand(bytes(value)) if name in PACKED else bytes(value)
-    return beside_columns(content) if name == "facet" else content
+    return expand(bytes(value)) if name in PACKED else bytes(value)
 
 
 def _ordered(value: Any) -> Any:

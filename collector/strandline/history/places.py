@@ -1,7 +1,4 @@
-"""Where Spark keeps a table: a folder of Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
-
-Archives and results of an analysis are named alike. Of several tables together the folder, or the database, is named.
-"""
+"""The place of a table on Spark: a folder of Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`."""
 
 from __future__ import annotations
 
@@ -19,17 +16,9 @@ class TablePlace(NamedTuple):
     form: str
     address: str
 
-    def within(self, name: str) -> TablePlace:
-        """The place of one table of several.
-
-        >>> place_of("iceberg:lake.analysis").within("steps").address, place_of("s3://b/a").within("steps").address
-        ('lake.analysis.steps', 's3://b/a/steps')
-        """
-        return self._replace(address=f"{self.address}{'.' if self.form == 'iceberg' else '/'}{name}")
-
 
 def place_of(text: str) -> TablePlace:
-    """The place that a text names.
+    """Return the place that a text names.
 
     >>> place_of("/data/lineage"), place_of("delta:/data/lineage").form
     (TablePlace(form='parquet', address='/data/lineage'), 'delta')
@@ -39,17 +28,8 @@ def place_of(text: str) -> TablePlace:
 
 
 def frame_at(spark: SparkSession, place: TablePlace, **options: str) -> DataFrame:
-    """The table at a place, read with options of its format. Spark says what is missing by an error of its own."""
+    """Return the table at a place, read with options of its format; Spark's own error says what is missing."""
     reader = spark.read.options(**options)
     if place.form == "iceberg":
         return reader.table(place.address)
     return reader.format(place.form).load(place.address)
-
-
-def overwrite(frame: DataFrame, place: TablePlace) -> DataFrame:
-    """Put a table in the place of what is there, in one commit where the format has commits, and give it as it is read."""
-    if place.form == "iceberg":
-        frame.writeTo(place.address).using("iceberg").createOrReplace()
-    else:
-        frame.write.format(place.form).mode("overwrite").option("overwriteSchema", "true").save(place.address)
-    return frame_at(frame.sparkSession, place)

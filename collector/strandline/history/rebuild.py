@@ -23,13 +23,13 @@ from strandline.errors import RefusedError
 from strandline.history.parts import KNOWN, REFUSED, ArchivedEvent, dealt, folded, kind_of, parts_of, together
 from strandline.history.places import frame_at, place_of
 from strandline.history.sorted_files import merged, write_sorted
+from strandline.history.staged_rows import STAGED_KINDS, begin_staging, move_into_templates, stage
 from strandline.store.ingest.labels import lock, relabel
 from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, apply_patterns
 from strandline.store.ingest.raw_events import claim
 from strandline.store.ingest.take import no_search_for_cycles
-from strandline.store.ingest.to_templates import to_rows, to_templates
 from strandline.store.lineage.owner_relations import relate_owners
-from strandline.store.schema.tables import event_keys, runs
+from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, event_keys, runs
 from strandline.store.search.upkeep import begin_anew, fill_index
 from strandline.store.sql.indexes import without_indexes
 from strandline.store.sql.shared_settings import agree, agreed, strip_patterns
@@ -46,7 +46,7 @@ BATCHES = ("spark.sql.parquet.columnarReaderBatchSize", "spark.sql.execution.arr
 EVENTS_A_BUCKET, MOST_BUCKETS = 50_000, 1_000
 DEALT, DEALT_NAMES = "bucket int, parts binary", ["bucket", "parts"]
 MARK = "rebuilt_from"
-FOLDED = sorted({fold.table for fold in FOLDS.values()})
+TABLES = sorted({fold.table for fold in FOLDS.values()} - RUN_VIEWS.keys() | {table.name for table in TEMPLATES})
 
 
 class NameRules(NamedTuple):
@@ -191,8 +191,8 @@ def _load(target: Engine, files: Sequence[str]) -> Rebuilt:
     """Write the rows, a page at a time, into tables that have no indexes but their keys meanwhile."""
     counts: dict[str, int] = {}
     refused: list[tuple[str, str]] = []
-    to_rows(target)
-    with without_indexes(target, FOLDED):
+    begin_staging(target)
+    with without_indexes(target, TABLES):
         for table, rows in merged(files):
             if table == REFUSED:
                 refused += [(hash_.hex(), reason) for hash_, reason in rows]
@@ -201,7 +201,7 @@ def _load(target: Engine, files: Sequence[str]) -> Rebuilt:
                 with target.begin() as connection:
                     _write(connection, table, page)
                 counts[table] = counts.get(table, 0) + len(page)
-    to_templates(target)
+        move_into_templates(target)
     return Rebuilt(counts.pop(KNOWN, 0), counts, refused)
 
 
@@ -209,8 +209,12 @@ def _write(connection: Connection, table: str, page: Sequence[Any]) -> None:
     """Write rows of a table; which events are known too, so that whoever takes them from the topic again stores nothing."""
     if table == KNOWN:
         claim(connection, page)
+        return
+    kind = kind_of(table)
+    if kind in STAGED_KINDS:
+        stage(connection, kind, page)
     else:
-        upsert(connection, kind_of(table), page)
+        upsert(connection, kind, page)
 
 
 def _relate_all_owners(target: Engine) -> None:

@@ -21,7 +21,7 @@ from strandline.store.graph.entries import DatasetEntry, JobEntry
 from strandline.store.graph.leads import Leads, LeadShelf, leads_of
 from strandline.store.graph.load import load_datasets, load_jobs
 from strandline.store.graph.looked import LookedAt, NotKeptError
-from strandline.store.graph.news import FROM, PRUNED, Changed, LogLook, LogPlace, around, is_written, look
+from strandline.store.graph.news import PRUNED, Changed, LogLook, LogPlace, around, is_written, look
 from strandline.store.graph.packing import packed_dataset, packed_job, unpacked_dataset, unpacked_job
 from strandline.store.graph.reach import LeadEntries, reach_from
 from strandline.store.lineage.relations import KNOWN_RUNS, View
@@ -110,11 +110,11 @@ class LineageGraph:
         return found
 
     def _entries(self, connection: Connection, view: View) -> "_Entries | None":
-        """What this transaction sees; None while writers may be about that write no log."""
+        """What this transaction sees; None if writers write no log."""
         with self._lock:
             order, since, pruned = self._order, self._place, self._pruned
         seen = look(connection, since)
-        if not is_written(seen.settings) or view.at < int(seen.settings.get(FROM, "0")):
+        if not is_written(seen.settings):
             return None
         changed = {id_: around(connection, [news]) for id_, news in seen.news.items()}
         with self._lock:

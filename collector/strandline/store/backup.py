@@ -20,17 +20,14 @@ from sqlalchemy import Connection, Engine, text
 
 from strandline.errors import RefusedError, SchemaError
 from strandline.store.ingest.raw_events import make_partition, partition_days
-from strandline.store.schema.views import show_templates
 from strandline.store.sql.engine import file_of, is_empty, migrate, reading, revisions
 from strandline.store.sql.private_files import make_private
-from strandline.store.sql.shared_settings import agreed, has_templates
 
 SQLITE_HEADER = b"SQLite format 3\0"
 MANIFEST = "manifest.json"
 FORMAT = 1
 CHUNK = 1 << 20
 _VERSION = "alembic_version"
-_WITH_TEMPLATES = "0035"  # the schema since which views show what runs read and wrote in one of two ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +136,9 @@ def _counted(database: sqlite3.Connection) -> Copied:
 
 def _checked_schema(schema: str) -> str:
     if schema not in revisions():
-        raise SchemaError(f"the copy has schema {schema}, which this program does not know: update strandline")
+        raise SchemaError(
+            f"the copy has schema {schema}, which this program does not know: restore it with the version that made it"
+        )
     return schema
 
 
@@ -221,8 +220,6 @@ def _tables_of_copy(engine: Engine, file: Path) -> Copied:
             for table, columns in manifest["columns"].items():
                 connection.execute(text(f'TRUNCATE "{table}"'))  # a migration writes first rows
                 _copy_in(connection, copy, table, columns, rows[table])
-            if schema >= _WITH_TEMPLATES:
-                show_templates(connection, has_templates(agreed(connection)))
     return Copied(schema, rows)
 
 

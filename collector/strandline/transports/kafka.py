@@ -21,7 +21,6 @@ from strandline.metrics import Metrics
 from strandline.settings import Settings
 from strandline.store.ingest.take import Outcome
 from strandline.store.ingest.transactions import nothing_else
-from strandline.transports.clients import client_name, client_of
 from strandline.transports.partitions import PORTION_BYTES, Batch, Bounds, Holdings
 
 POLL_MILLISECONDS = 500
@@ -49,7 +48,7 @@ class Consumer:
     ) -> None:
         self._settings = settings
         self._metrics = metrics
-        self._log = log.bind(topic=settings.kafka_topic, group=settings.kafka_group, client=client_name(settings))
+        self._log = log.bind(topic=settings.kafka_topic, group=settings.kafka_group)
         self._stopping = threading.Event()
         on_retry = metrics.retries.labels("kafka").inc
         self._holdings = Holdings(engine, settings, self._log, on_retry, self._stopping.wait, finish, after)
@@ -208,7 +207,7 @@ class Consumer:
     def _connected(self) -> KafkaConsumer:
         while True:
             try:
-                kafka = client_of(self._settings)
+                kafka = KafkaConsumer(**consumer_arguments(self._settings))
                 kafka.subscribe([self._settings.kafka_topic], listener=self._listener)
             except KafkaError as error:
                 self._say(f"no Kafka at {self._settings.kafka_bootstrap_servers}: {error!r}")
@@ -255,6 +254,24 @@ class NotingListener(ConsumerRebalanceListener):  # type: ignore[misc]
             revoked, assigned = self._revoked, self._assigned
             self._revoked, self._assigned = set(), set()
         return revoked, assigned
+
+
+def consumer_arguments(settings: Settings) -> dict[str, Any]:
+    """Return kafka-python's arguments. Fetches are small enough to bound memory; a larger single record still comes."""
+    return {
+        "bootstrap_servers": (settings.kafka_bootstrap_servers or "").split(","),
+        "group_id": settings.kafka_group,
+        "client_id": "strandline",
+        "bootstrap_timeout_ms": 10_000,  # then it is logged, and tried again
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "isolation_level": "read_committed",  # what a producer took back was never sent
+        "session_timeout_ms": settings.kafka_session_seconds * 1000,
+        "heartbeat_interval_ms": min(3000, settings.kafka_session_seconds * 250),
+        "max_partition_fetch_bytes": 4 * 1024 * 1024,
+        "fetch_max_bytes": 16 * 1024 * 1024,
+        **settings.kafka_security,
+    }
 
 
 @contextmanager

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fixtures.emitter.recording import Recorder, recorder
+from fixtures.emitter.recording import RecordingServer, recording_server
 
 
 @pytest.fixture
-def server() -> Iterator[Recorder]:
+def server() -> Iterator[RecordingServer]:
     """A backend."""
-    with recorder() as found:
+    with recording_server() as found:
         yield found

@@ -15,8 +15,8 @@ import pytest
 
 from fixtures.emitter.backends import broken
 from fixtures.emitter.builders import message
-from fixtures.emitter.recording import Recorder
-from fixtures.emitter.relay import FAULTS, relay
+from fixtures.emitter.faulty_proxy import FAULTS, faulty_proxy
+from fixtures.emitter.recording import RecordingServer
 from strandline_spark.delivery.outbox import Outbox
 from strandline_spark.delivery.spool import Spool
 from strandline_spark.delivery.transports.registry import transport_of
@@ -37,8 +37,8 @@ def delivered_in_spite_of(
     folder: Path,
     arrived: Callable[[], bool],
 ) -> bool:
-    """Sends through a relay with the fault, heals it, and waits for the vital events."""
-    with relay(fault, target) as port:
+    """Send through a proxy with the fault, heal it, and wait for the vital events."""
+    with faulty_proxy(fault, target) as port:
         host = "nowhere.invalid" if fault == "name unresolved" else "127.0.0.1"
         outbox = outbox_to(broken(fault, settings(host, port.port)), folder)
         outbox.put(message("start"))
@@ -55,7 +55,7 @@ def delivered_in_spite_of(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_http(fault: str, server: Recorder, tmp_path: Path) -> None:
+def test_http(fault: str, server: RecordingServer, tmp_path: Path) -> None:
     def settings(host: str, port: int) -> dict[str, str]:
         return {"type": "http", "url": f"http://{host}:{port}", "timeoutInMillis": "500"}
 
@@ -65,8 +65,9 @@ def test_http(fault: str, server: Recorder, tmp_path: Path) -> None:
     assert delivered_in_spite_of(fault, ("127.0.0.1", server.port), settings, tmp_path, arrived)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
-def test_composite(fault: str, server: Recorder, tmp_path: Path) -> None:
+def test_composite(fault: str, server: RecordingServer, tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
 
     def settings(host: str, port: int) -> dict[str, str]:
@@ -86,6 +87,7 @@ def test_composite(fault: str, server: Recorder, tmp_path: Path) -> None:
     assert names(file.read_bytes().splitlines()) >= set(VITAL)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python forgets TLS sockets
 @pytest.mark.parametrize("fault", FAULTS)

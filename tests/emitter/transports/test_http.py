@@ -8,15 +8,15 @@ import threading
 import pytest
 
 from fixtures.emitter.builders import message
-from fixtures.emitter.recording import Recorder, failing_at
-from fixtures.emitter.relay import relay
+from fixtures.emitter.faulty_proxy import faulty_proxy
+from fixtures.emitter.recording import RecordingServer, failing_at
 from strandline_spark.delivery.transport import Delivery
 from strandline_spark.delivery.transports.registry import transport_of
 
 ONE, TWO = message("one"), message("two", vital=True)
 
 
-def test_http_posts_each_event_to_the_endpoint_with_key_headers_and_parameters(server: Recorder) -> None:
+def test_http_posts_each_event_to_the_endpoint_with_key_headers_and_parameters(server: RecordingServer) -> None:
     transport = transport_of(
         {
             "type": "http",
@@ -38,7 +38,7 @@ def test_http_posts_each_event_to_the_endpoint_with_key_headers_and_parameters(s
     assert (headers["Authorization"], headers["X-Team"], headers["Content-Encoding"]) == ("Bearer k3y", "bank", "gzip")
 
 
-def test_http_keeps_a_path_that_the_address_has_and_takes_an_endpoint_of_its_own(server: Recorder) -> None:
+def test_http_keeps_a_path_that_the_address_has_and_takes_an_endpoint_of_its_own(server: RecordingServer) -> None:
     for settings in ({"url": f"{server.url}/gateway/lineage"}, {"url": server.url, "endpoint": "events"}):
         transport = transport_of({"type": "http", **settings})
         transport.send([ONE], 5)
@@ -70,7 +70,7 @@ def answer_and_close(listening: socket.socket, answer: bytes) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_http_refuses_for_good_what_the_backend_refuses(server: Recorder, status: int) -> None:
+def test_http_refuses_for_good_what_the_backend_refuses(server: RecordingServer, status: int) -> None:
     server.headers = {"Content-Type": "application/problem+json"}
     server.status = status
     transport = transport_of({"type": "http", "url": server.url})
@@ -81,7 +81,7 @@ def test_http_refuses_for_good_what_the_backend_refuses(server: Recorder, status
     assert (delivery.unsent, delivery.refused) == ((), (ONE, TWO))
 
 
-def test_http_does_not_believe_a_refusal_of_whoever_takes_no_events(server: Recorder) -> None:
+def test_http_does_not_believe_a_refusal_of_whoever_takes_no_events(server: RecordingServer) -> None:
     server.status = 400  # as a server that expects TLS says to whatever comes without
     transport = transport_of({"type": "http", "url": server.url})
 
@@ -116,7 +116,7 @@ def test_http_gives_up_where_several_events_fail_one_after_the_other() -> None:
     assert got == []
 
 
-def test_a_key_that_no_header_can_have_is_not_shown(server: Recorder) -> None:
+def test_a_key_that_no_header_can_have_is_not_shown(server: RecordingServer) -> None:
     transport = transport_of({"type": "http", "url": server.url, "auth.apiKey": "s3cret\nkey"})
 
     delivery = transport.send([ONE], 5)
@@ -125,7 +125,7 @@ def test_a_key_that_no_header_can_have_is_not_shown(server: Recorder) -> None:
     assert "s3cret" not in delivery.reason
 
 
-def test_a_key_from_a_file_may_end_with_a_newline(server: Recorder) -> None:
+def test_a_key_from_a_file_may_end_with_a_newline(server: RecordingServer) -> None:
     transport = transport_of({"type": "http", "url": server.url, "auth.apiKey": "k3y\n"})
 
     assert transport.send([ONE], 5) == Delivery()
@@ -134,7 +134,7 @@ def test_a_key_from_a_file_may_end_with_a_newline(server: Recorder) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 307, 401, 403, 404, 429, 500, 502, 503])
-def test_http_keeps_for_later_what_another_answer_leaves(server: Recorder, status: int) -> None:
+def test_http_keeps_for_later_what_another_answer_leaves(server: RecordingServer, status: int) -> None:
     server.status, server.headers = status, {"Location": "http://127.0.0.1:1/"}
     transport = transport_of({"type": "http", "url": server.url})
 
@@ -145,8 +145,8 @@ def test_http_keeps_for_later_what_another_answer_leaves(server: Recorder, statu
     assert delivery.reason.startswith(f"http://127.0.0.1:{server.port}/api/v1/lineage: status {status}")
 
 
-def test_http_does_not_ask_again_over_a_connection_on_which_it_was_told_of_a_failure(server: Recorder) -> None:
-    with relay("500", ("127.0.0.1", server.port)) as gateway:  # says so once a connection, and then nothing
+def test_http_does_not_ask_again_over_a_connection_on_which_it_was_told_of_a_failure(server: RecordingServer) -> None:
+    with faulty_proxy("500", ("127.0.0.1", server.port)) as gateway:  # says so once a connection, and then nothing
         transport = transport_of({"type": "http", "url": f"http://127.0.0.1:{gateway.port}"})
         reasons = [transport.send([ONE], 5).reason for _ in range(2)]
         transport.close()

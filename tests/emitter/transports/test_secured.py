@@ -13,7 +13,7 @@ import pytest
 
 from deploy.kafka import Broker
 from fixtures.emitter.builders import message
-from fixtures.emitter.recording import Recorder, recorder
+from fixtures.emitter.recording import RecordingServer, recording_server
 from fixtures.emitter.secured import LOGIN_MODULE, PASSWORD, USER, Certificate
 from fixtures.emitter.sending import sender
 from strandline_spark.delivery.outbox import Outbox
@@ -24,16 +24,16 @@ ONE = message("one", vital=True)
 
 
 @pytest.fixture
-def server(tls: Certificate) -> Iterator[Recorder]:
+def server(tls: Certificate) -> Iterator[RecordingServer]:
     """A backend that speaks TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tls.file, tls.key)
-    with recorder(context) as found:
+    with recording_server(context) as found:
         yield found
 
 
 def test_http_takes_the_certificate_that_the_conf_names_and_no_other(
-    server: Recorder, tls: Certificate, tmp_path: Path
+    server: RecordingServer, tls: Certificate, tmp_path: Path
 ) -> None:
     untrusting = {"type": "http", "url": f"https://127.0.0.1:{server.port}"}
     trusting = {**untrusting, "sslContextConfig.caFile": str(tls.file)}
@@ -61,6 +61,7 @@ def kafka_conf(address: str, topic: str, password: str, certificate_file: Path |
     return {"type": "kafka", "topicName": topic, **{f"properties.{key}": value for key, value in conf.items()}}
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_kafka_logs_in_over_tls_and_says_why_it_cannot(secured: Broker, tls: Certificate) -> None:
     topic, address = f"secured.{uuid4().hex}", secured.bootstrap
@@ -74,6 +75,7 @@ def test_kafka_logs_in_over_tls_and_says_why_it_cannot(secured: Broker, tls: Cer
     assert values(address, topic, tls) == [message("one").body]
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_kafka_leaves_nothing_behind_when_a_broker_falls_silent(secured: Broker, tls: Certificate) -> None:
     with sender(kafka_conf(secured.bootstrap, f"silent.{uuid4().hex}", PASSWORD, tls.file)) as process:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,8 +13,9 @@ from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 
 from fixtures.emitter.builders import message
-from fixtures.emitter.recording import Recorder, failing_at
+from fixtures.emitter.recording import RecordingServer, failing_at
 from fixtures.emitter.spools import files_of
+from fixtures.waiting import wait_until
 from strandline_spark.delivery.transport import Delivery, TransportConfError
 from strandline_spark.delivery.transports.composite import CompositeTransport
 from strandline_spark.delivery.transports.kafka import settings_of
@@ -59,7 +59,7 @@ def test_the_console_is_what_there_is_without_conf(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == ONE.body.decode() + "\n"
 
 
-def test_composite_sends_to_the_rest_only_what_they_lack(server: Recorder, tmp_path: Path) -> None:
+def test_composite_sends_to_the_rest_only_what_they_lack(server: RecordingServer, tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     server.status = 503
     transport = transport_of(
@@ -74,9 +74,7 @@ def test_composite_sends_to_the_rest_only_what_they_lack(server: Recorder, tmp_p
 
     first = transport.send([ONE], 5)
     server.status = 201
-    until = time.monotonic() + 60
-    while (second := transport.send([ONE], 5)).unsent and time.monotonic() < until:
-        time.sleep(0.05)
+    second = wait_until(lambda: None if (answer := transport.send([ONE], 5)).unsent else answer)
 
     transport.close()
     assert (first.unsent, first.partly, second) == ((ONE,), True, Delivery())
@@ -122,7 +120,7 @@ def under(parts: dict[str, dict[str, str]]) -> dict[str, str]:
     return {f"transports.{name}.{key}": value for name, part in parts.items() for key, value in part.items()}
 
 
-def test_composite_remembers_who_lacks_an_event_and_not_the_event(server: Recorder) -> None:
+def test_composite_remembers_who_lacks_an_event_and_not_the_event(server: RecordingServer) -> None:
     server.status = 503
     transport = transport_of({"type": "composite", **under({"away": {"type": "http", "url": server.url}})})
     large = message("large", size=100_000)
@@ -233,7 +231,7 @@ assert outbox.flush(60)
 
 
 @pytest.mark.kafka
-def test_what_is_said_at_the_interpreters_end_still_reaches_kafka(kafka: str, tmp_path: Path) -> None:
+def test_an_event_at_the_interpreter_s_end_still_reaches_kafka(kafka: str, tmp_path: Path) -> None:
     topic = f"late.{uuid4().hex}"
 
     subprocess.run([sys.executable, "-c", LATE, kafka, topic, str(tmp_path)], check=True, timeout=120)

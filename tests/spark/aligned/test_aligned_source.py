@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from deploy import jars
-from fixtures.emitter.drivers import Driver, emitting
+from fixtures.emitter.drivers import SparkProgram, emitting
 from fixtures.spark_lake import settings as lake_settings
 from fixtures.spark_lake.truth import of_iceberg
 from fixtures.versions_server.server import running
@@ -115,6 +115,7 @@ def test_each_micro_batch_is_what_came_with_one_barrier(both: Bank) -> None:
     assert both.taken() == [both.changes(barrier) for barrier in (1, 2, 3, 4, 5)]
 
 
+@pytest.mark.slow
 def test_a_barrier_that_a_table_passed_over_is_given_up(both: Bank) -> None:
     both.commit("credits", 1, (1, 1))
     both.commit("credits", 2, (2, 2))
@@ -144,6 +145,7 @@ def test_where_a_stream_begins_and_how_far_it_goes_at_once(both: Bank) -> None:
     assert both.reader().latestOffset(offset(1)) == offset(2)  # where who asks says where the stream is
 
 
+@pytest.mark.slow
 def test_the_state_of_each_barrier(both: Bank) -> None:
     both.commit("credits", 1, (1, 1))
     both.commit("debits", 1, (1, -1))
@@ -159,6 +161,7 @@ def test_the_state_of_each_barrier(both: Bank) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_changes_over_a_delete_are_an_error_that_names_the_snapshot(both: Bank) -> None:
     both.commit("credits", 1, (1, 1))
     both.commit("debits", 1, (1, -1))
@@ -188,7 +191,8 @@ def test_a_table_that_was_rolled_back_ends_the_stream(both: Bank) -> None:
     )
 
 
-def test_what_cannot_be_compared_is_said(both: Bank) -> None:
+@pytest.mark.slow
+def test_barriers_that_cannot_be_compared_are_an_error(both: Bank) -> None:
     both.lake.table("raw")
     both.lake.commit("raw", None, (7, 7))
     both.commit("credits", 1, (1, 1), domain="bank")
@@ -210,6 +214,7 @@ def fault_of(reader: AlignedReader, *start: Any) -> str:
     return str(error.value)
 
 
+@pytest.mark.slow
 def test_columns_that_one_table_has_are_null_in_the_other(both: Bank) -> None:
     both.lake.spark.sql(f"ALTER TABLE {both.tables[1]} ADD COLUMN reason STRING")
     both.commit("credits", 1, (1, 1))
@@ -258,6 +263,7 @@ def test_a_table_that_cannot_be_had_is_said(both: Bank) -> None:
         assert reason in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_query_that_waits_for_a_table_without_barriers_fails_with_its_name(both: Bank) -> None:
     both.commit("credits", 1, (1, 1))
 
@@ -268,6 +274,7 @@ def test_a_query_that_waits_for_a_table_without_barriers_fails_with_its_name(bot
     assert "(option timeout: 1 s)" in str(error.value)
 
 
+@pytest.mark.slow
 def test_it_is_no_batch_source(both: Bank) -> None:
     aligned_source(both.lake.spark)
     with pytest.raises(PySparkException) as error:
@@ -316,9 +323,10 @@ for again in range(2):
 """
 
 
-def test_what_it_read_is_told_and_its_output_stands_at_the_barriers(tmp_path: Path, sqlite_url: str) -> None:
+@pytest.mark.slow
+def test_its_reads_are_reported_and_its_output_stands_at_the_barriers(tmp_path: Path, sqlite_url: str) -> None:
     settings = emitting(tmp_path) | lake_settings(tmp_path, ["iceberg"])
-    driver = Driver(
+    driver = SparkProgram(
         tmp_path,
         PIPELINE,
         {**settings, "spark.strandline.domain": "bank", "spark.jars": jars.comma_list(["iceberg-4.1"])},

@@ -60,6 +60,7 @@ def test_each_barrier_is_one_snapshot_that_says_what_it_was_made_from(accounts: 
     assert (first.domain, second.domain) == ("bank", "bank")
 
 
+@pytest.mark.slow
 def test_an_input_that_is_ahead_is_read_where_the_other_one_is(accounts: Any) -> None:
     both(accounts, 1)
     accounts.commit("credits", 2, (5, 1000))
@@ -82,6 +83,7 @@ def test_a_barrier_that_an_input_aborted_is_skipped_and_said(accounts: Any) -> N
     assert summary["strandline.aborted"] == "2"
 
 
+@pytest.mark.slow
 def test_a_job_whose_checkpoints_are_lost_goes_on_where_its_table_is(accounts: Any) -> None:
     both(accounts, 1, 2)
     run(accounts, ["credits", "debits"], "balance")
@@ -118,6 +120,7 @@ def test_changes_are_all_rows_at_first_and_the_new_ones_after(bank: Any) -> None
     assert [bank.total_at("copied", done[barrier]) for barrier in (1, 2)] == [10, 37]
 
 
+@pytest.mark.slow
 def test_a_job_may_read_its_own_state(bank: Any) -> None:
     bank.table("credits")
     bank.table("totals")
@@ -131,6 +134,7 @@ def test_a_job_may_read_its_own_state(bank: Any) -> None:
     assert [bank.total_at("totals", bank.history("totals").done[barrier]) for barrier in (1, 2, 3)] == [10, 30, 60]
 
 
+@pytest.mark.slow
 def test_a_new_job_may_begin_at_the_newest_barrier(accounts: Any) -> None:
     both(accounts, 1, 2, 3)
 
@@ -139,6 +143,7 @@ def test_a_new_job_may_begin_at_the_newest_barrier(accounts: Any) -> None:
     assert accounts.barriers("balance") == [3]
 
 
+@pytest.mark.slow
 def test_a_job_that_began_at_the_newest_barrier_leaves_none_out_after_a_restart(accounts: Any) -> None:
     both(accounts, 1, 2, 3)
     run(accounts, ["credits", "debits"], "balance", start="latest")
@@ -149,6 +154,7 @@ def test_a_job_that_began_at_the_newest_barrier_leaves_none_out_after_a_restart(
     assert accounts.barriers("balance") == [3, 4, 5]
 
 
+@pytest.mark.slow
 def test_waiting_ends_with_the_table_and_the_barrier_that_are_late(accounts: Any) -> None:
     both(accounts, 1)
     accounts.commit("credits", 2, (1, 1))
@@ -161,6 +167,7 @@ def test_waiting_ends_with_the_table_and_the_barrier_that_are_late(accounts: Any
     assert accounts.barriers("balance") == [1]
 
 
+@pytest.mark.slow
 def test_a_rolled_back_output_is_made_again(accounts: Any) -> None:
     both(accounts, 1, 2)
     run(accounts, ["credits", "debits"], "balance")
@@ -193,6 +200,7 @@ def test_arguments_that_contradict_are_refused(accounts: Any, wrong: dict[str, A
         run(accounts, ["credits", "debits"], "balance", **wrong)
 
 
+@pytest.mark.slow
 def test_a_job_that_is_started_before_its_input_is_there_waits_for_it(bank: Any) -> None:
     bank.table("credits")
     bank.commit("credits", 1, (1, 10))
@@ -210,6 +218,7 @@ def test_a_job_that_is_started_before_its_input_is_there_waits_for_it(bank: Any)
     assert bank.barriers("late") == [1]
 
 
+@pytest.mark.slow
 def test_an_input_that_never_comes_is_named_when_the_time_is_over(bank: Any) -> None:
     query = aligned_stream(
         bank.spark, [bank.name("nothing")], bank.name("late"), balances,
@@ -225,7 +234,8 @@ def test_an_input_that_never_comes_is_named_when_the_time_is_over(bank: Any) -> 
 NOTHING_TO_DO = "there was no checkpoint to make after barrier 1 (the newest that all inputs have is 1)"
 
 
-def test_what_is_available_now_may_be_nothing_and_that_is_told(accounts: Any, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.slow
+def test_nothing_to_do_is_logged(accounts: Any, caplog: pytest.LogCaptureFixture) -> None:
     both(accounts, 1)
     run(accounts, ["credits", "debits"], "balance")
     told = list(caplog.messages)
@@ -238,6 +248,7 @@ def test_what_is_available_now_may_be_nothing_and_that_is_told(accounts: Any, ca
     ]
 
 
+@pytest.mark.slow
 def test_a_delete_that_stops_a_job_of_changes_names_the_way_out(accounts: Any) -> None:
     both(accounts, 1)
     changes: Any = {"changes": ["credits"], "domain": "bank"}

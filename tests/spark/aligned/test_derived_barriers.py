@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deploy import jars
-from fixtures.emitter.drivers import Driver, emitting
+from fixtures.emitter.drivers import SparkProgram, emitting
 from fixtures.spark_lake.truth import of_delta, of_iceberg
 from fixtures.versions_server.server import running
 from strandline.core.versions.facts import Table
@@ -98,11 +98,12 @@ def expected(table: str, barrier: int) -> list[int]:
     }[table]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "place"), [("iceberg", "lake.p"), ("delta", "spark_catalog.p")])
 def test_plain_streams_foreach_batch_and_batch_runs_stand_at_the_barriers_of_their_root(
     tmp_path: Path, kind: str, place: str, sqlite_url: str
 ) -> None:
-    driver = Driver(tmp_path, PIPELINE, conf(tmp_path, kind), arguments=(kind, place))
+    driver = SparkProgram(tmp_path, PIPELINE, conf(tmp_path, kind), arguments=(kind, place))
     ran = driver.run()
     assert ran.code == 0, ran.err[-2000:]
     table_at = {"iceberg": of_iceberg, "delta": of_delta}[kind](tmp_path, "p")

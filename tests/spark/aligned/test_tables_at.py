@@ -29,7 +29,7 @@ def test_a_barrier_is_the_last_snapshot_that_carries_it(bank: Any) -> None:
     assert history.position == 2
 
 
-def test_a_streaming_root_counts_its_micro_batches_from_barrier_1_and_an_own_property_wins(bank: Any) -> None:
+def test_a_streaming_root_counts_micro_batches_from_barrier_1_unless_a_property_says_more(bank: Any) -> None:
     bank.table("source")
     bank.table("t")
     naturally = []
@@ -42,6 +42,7 @@ def test_a_streaming_root_counts_its_micro_batches_from_barrier_1_and_an_own_pro
     assert dict(bank.history("t").done) == {1: naturally[0], 2: naturally[1], 9: told}
 
 
+@pytest.mark.slow
 def test_a_refresh_sees_what_came_and_what_was_rolled_back(bank: Any) -> None:
     table = bank.table("t")
     first = bank.commit("t", 1, (1, 10))
@@ -79,6 +80,7 @@ def test_changes_over_a_delete_are_refused_with_the_snapshot(bank: Any) -> None:
         bank.history("t").between(first, second)
 
 
+@pytest.mark.slow
 def test_changes_across_a_rollback_are_refused(bank: Any) -> None:
     table = bank.table("t")
     first, gone = bank.commit("t", 1, (1, 10)), bank.commit("t", 2, (1, 20))
@@ -107,6 +109,7 @@ def test_an_expired_snapshot_is_not_answered_from_memory(bank: Any) -> None:
     assert list(history._points) == [second]
 
 
+@pytest.mark.slow
 def test_an_expired_snapshot_is_named(bank: Any) -> None:
     table = bank.table("t")
     first = bank.commit("t", 1, (1, 10))
@@ -121,7 +124,7 @@ def test_an_expired_snapshot_is_named(bank: Any) -> None:
         history.at(first)
 
 
-def test_what_cannot_be_aligned_is_refused_with_the_reason(bank: Any) -> None:
+def test_a_table_that_cannot_be_aligned_is_refused_with_the_reason(bank: Any) -> None:
     bank.spark.sql("CREATE TABLE IF NOT EXISTS spark_catalog.default.csv_table (a bigint) USING csv")
 
     with pytest.raises(UnsupportedTableError, match=r"spark_catalog\.default\.csv_table: only Iceberg tables"):

@@ -1,7 +1,8 @@
 """Column lineage, statement by statement. The cases are data: a file each for the constructs of a family.
 
 A row reads `target column <- table.column = transform`; a column that is taken as it is has no transform. `indirect`
-names what decides which rows there are. Tables are those of `setup.sql`, without their catalog.
+names what decides which rows there are, `kinds` how each column takes part, `inputs` the tables that are read. Tables are
+those of `setup.sql`, without their catalog.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from fixtures.spark_lake import formats
 from strandline_spark import ColumnLineage, column_lineage
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.client import Jvm
+from strandline_spark.model.statement import Statement
 from strandline_spark.plans.tree_rows import root_of, rows_of
+from strandline_spark.sql_columns import rows_of as lineage_rows
 
 pytestmark = [
     pytest.mark.spark,
@@ -34,11 +37,13 @@ CANNOT = {  # what a format's tables cannot do
 }[FORMAT]
 
 
-def cases(field: str = "sql") -> list[Any]:
-    """Every case that has a field."""
-    files = sorted((HERE / "cases").glob("*.toml"))
-    found = [(file.stem, case) for file in files for case in tomllib.loads(file.read_text())["case"]]
-    return [pytest.param(case, id=f"{family}: {case['name']}") for family, case in found if field in case]
+def cases() -> list[Any]:
+    """Return every case of every family."""
+    return [
+        pytest.param(case, id=f"{file.stem}: {case['name']}")
+        for file in sorted((HERE / "cases").glob("*.toml"))
+        for case in tomllib.loads(file.read_text())["case"]
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -97,41 +102,6 @@ def since(version: str) -> bool:
     return bool(pyspark.__version__ >= version)
 
 
-@pytest.mark.parametrize("case", cases())
-def test_columns(shop: Any, case: dict[str, Any]) -> None:
-    rows = [row_of(row) for row in column_lineage(shop, statement_of(case))]
-
-    assert rows == case["rows"]
-
-
-@pytest.mark.parametrize("case", cases("indirect"))
-def test_what_decides_the_rows(shop: Any, case: dict[str, Any]) -> None:
-    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
-
-    assert sorted(f"{o.subtype} {o.dataset[1].rpartition('/')[2]}.{o.column}" for o in statement.indirect) == sorted(
-        case["indirect"]
-    )
-
-
-@pytest.mark.parametrize("case", cases("kinds"))
-def test_how_a_column_takes_part(shop: Any, case: dict[str, Any]) -> None:
-    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
-
-    kinds = [
-        f"{column.name} <- {origin.column} {origin.type} {origin.subtype}{' masked' if origin.masking else ''}"
-        for column in statement.columns
-        for origin in column.origins
-    ]
-    assert kinds == case["kinds"]
-
-
-@pytest.mark.parametrize("case", cases("inputs"))
-def test_what_is_read(shop: Any, case: dict[str, Any]) -> None:
-    statement = PlanReader(shop).at_start(analysed(shop, statement_of(case)))
-
-    assert sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs) == case["inputs"]
-
-
 @pytest.fixture(scope="module")
 def in_json(shop: Any) -> PlanReader:
     return PlanReader(shop, rows_after=2**62)
@@ -143,12 +113,33 @@ def in_rows(shop: Any) -> PlanReader:
 
 
 @pytest.mark.parametrize("case", cases())
-def test_a_plan_in_rows_says_what_its_json_says(
-    shop: Any, in_json: PlanReader, in_rows: PlanReader, case: dict[str, Any]
-) -> None:
+def test_columns(shop: Any, in_json: PlanReader, in_rows: PlanReader, case: dict[str, Any]) -> None:
+    """Read the plan in both forms, and compare all that the case states of it."""
     execution = analysed(shop, statement_of(case))
+    statement = in_json.at_start(execution)
 
-    assert in_rows.at_start(execution) == in_json.at_start(execution)
+    assert in_rows.at_start(execution) == statement
+    assert [row_of(row) for row in lineage_rows(statement)] == case["rows"]
+    if "indirect" in case:
+        assert deciding_columns(statement) == sorted(case["indirect"])
+    if "kinds" in case:
+        assert kinds_of_origins(statement) == case["kinds"]
+    if "inputs" in case:
+        assert sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs) == case["inputs"]
+
+
+def deciding_columns(statement: Statement) -> list[str]:
+    """Return the columns that decide which rows there are, each with how it does so."""
+    return sorted(f"{o.subtype} {o.dataset[1].rpartition('/')[2]}.{o.column}" for o in statement.indirect)
+
+
+def kinds_of_origins(statement: Statement) -> list[str]:
+    """Return how each origin takes part in its column."""
+    return [
+        f"{column.name} <- {origin.column} {origin.type} {origin.subtype}{' masked' if origin.masking else ''}"
+        for column in statement.columns
+        for origin in column.origins
+    ]
 
 
 def test_a_plan_in_rows_is_short(shop: Any) -> None:

@@ -160,7 +160,7 @@ def test_literals_of_arrays(orders: Any) -> None:
     assert rows_of(frame) == ["id <- id IDENTITY", "FILTER status"]
 
 
-def test_what_is_observed_hinted_and_sampled_changes_nothing(orders: Any) -> None:
+def test_observations_hints_and_samples_change_nothing(orders: Any) -> None:
     from pyspark.sql import functions as f
 
     frame = orders.observe("seen", f.max("amount").alias("most")).hint("broadcast").sample(0.5, seed=1)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.spark_lake.running import events_of
-from fixtures.spark_lake.told import differences, written
+from fixtures.spark_lake.written import differences, written
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 HIVE = {"spark.sql.catalogImplementation": "hive"}
@@ -47,7 +47,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def test_what_differs_is_known(tmp_path: Path) -> None:
+def test_the_differences_are_known(tmp_path: Path) -> None:
     told = []
     for stock in (False, True):
         folder = tmp_path / ("stock" if stock else "ours")

@@ -14,6 +14,7 @@ import pytest
 
 from fixtures.spark_lake import formats
 from fixtures.spark_lake.running import Event, events_of, snapshot
+from fixtures.warm_jvm import WarmJvm
 
 pytestmark = pytest.mark.spark
 # The matrix tries every format; the suite the first one only, because an application takes half a minute.
@@ -21,7 +22,7 @@ KINDS = formats() if os.environ.get("STRANDLINE_MATRIX") else formats()[:1]
 NAMESPACES = {"iceberg": "lake.every", "delta": "every", "paimon": "paimon.every", "hudi": "every"}
 
 # What an application did is the same in all formats; Delta also keeps the making of a table as a snapshot.
-TOLD = [
+EXPECTED_EVENTS = [
     "COMPLETE every.every.orders [] -> orders@1",
     "COMPLETE every.every.news [] -> news@1",
     "COMPLETE every.every.big [orders@1] -> big@1",
@@ -56,10 +57,11 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_way_to_write_a_table(kind: str, tmp_path: Path) -> None:
-    events = events_of("every.py", tmp_path, kind, NAMESPACES[kind])
+def test_every_way_to_write_a_table(kind: str, tmp_path: Path, warm_jvm: WarmJvm) -> None:
+    jvm = None if kind == "hudi" else warm_jvm
+    events = events_of("every.py", tmp_path, kind, NAMESPACES[kind], jvm=jvm)
 
-    assert lines(told(events)) == [UNSEEN.get(kind, {}).get(line, line) for line in TOLD]
+    assert lines(told(events)) == [UNSEEN.get(kind, {}).get(line, line) for line in EXPECTED_EVENTS]
 
 
 def told(events: list[Event]) -> list[Event]:

@@ -12,6 +12,7 @@ from fixtures.spark_lake.running import Event, events_of, snapshot
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.slow,
     pytest.mark.skipif(
         "hudi" not in formats(), reason=f"Hudi has no runtime for Spark {SPARK}; the matrix runs it on Spark 3.5"
     ),
@@ -39,7 +40,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     return [event for event in events if event["eventType"] == "COMPLETE" and event["job"]["name"] != "hudi"]
 
 
-def test_what_each_statement_read_and_wrote(done: list[Event]) -> None:
+def test_each_statement_reports_its_reads_and_writes(done: list[Event]) -> None:
     numbers: dict[str, dict[str, int]] = {}
 
     assert [line(event, numbers) for event in done] == DONE

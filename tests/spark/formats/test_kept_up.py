@@ -8,6 +8,7 @@ import pytest
 
 from fixtures.spark_lake import formats
 from fixtures.spark_lake.running import Event, events_of
+from fixtures.warm_jvm import WarmJvm
 
 pytestmark = [
     pytest.mark.spark,
@@ -16,29 +17,29 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
+def events(tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm) -> list[Event]:
     """The application, run to its end."""
-    return events_of("kept_up.py", tmp_path_factory.mktemp("kept_up"), "iceberg")
+    return events_of("kept_up.py", tmp_path_factory.mktemp("kept_up"), "iceberg", jvm=warm_jvm)
 
 
-def facets(told: list[Event], table: str, side: str) -> list[Any]:
+def facets(events: list[Event], table: str, side: str) -> list[Any]:
     """What the statements that wrote a table say of the snapshots that they read (inputs) or made (outputs)."""
-    ended = [event for event in told if event["eventType"] == "COMPLETE" and event["job"]["name"].endswith(table)]
+    ended = [event for event in events if event["eventType"] == "COMPLETE" and event["job"]["name"].endswith(table)]
     parts = [one[f"{side[:-1]}Facets"] for event in ended for one in event[side]]
     return [one["strandline_snapshot"] for one in parts if "strandline_snapshot" in one]
 
 
-def test_a_compaction_is_no_lineage(told: list[Event]) -> None:
+def test_a_compaction_is_no_lineage(events: list[Event]) -> None:
     links = [
-        one["facets"]["symlinks"]["identifiers"] for event in told for one in (*event["inputs"], *event["outputs"])
+        one["facets"]["symlinks"]["identifiers"] for event in events for one in (*event["inputs"], *event["outputs"])
     ]
 
     assert {link["name"] for one in links for link in one} == {"bank.orders", "bank.copied", "bank.compared"}
 
 
-def test_who_reads_what_a_compaction_left_is_told_with_the_snapshot_before(told: list[Event]) -> None:
-    first, second = (one["snapshotId"] for one in facets(told, "bank.orders", "outputs"))
-    (copied,), (compared,) = (facets(told, table, "inputs") for table in ("bank.copied", "bank.compared"))
+def test_a_read_after_a_compaction_is_reported_with_the_snapshot_before(events: list[Event]) -> None:
+    first, second = (one["snapshotId"] for one in facets(events, "bank.orders", "outputs"))
+    (copied,), (compared,) = (facets(events, table, "inputs") for table in ("bank.copied", "bank.compared"))
 
     assert copied["snapshotId"] not in (first, second)  # the compaction's own
     assert (copied["operation"], copied["parentSnapshotId"]) == ("replace", second)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from deploy import jars
-from fixtures.emitter.drivers import Driver, emitting
+from fixtures.emitter.drivers import SparkProgram, emitting
 from fixtures.spark_lake import SPARK, formats
+from fixtures.warm_jvm import WarmJvm
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.kafka]
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "warehouses"
 KINDS = [kind for kind in formats() if kind in ("paimon", "iceberg")]
@@ -44,7 +45,9 @@ for done, (job, *arguments) in enumerate(jobs, 1):
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, kafka: str, java: str) -> Driver:
+def driver(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, kafka: str, warm_jvm: WarmJvm
+) -> SparkProgram:
     """The three jobs, run to their ends."""
     if SPARK not in CONNECTED:
         pytest.skip(f"no Kafka connector for Spark {SPARK} here")
@@ -55,7 +58,8 @@ def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     except jars.JarsError as error:
         pytest.skip(str(error))
     conf = emitting(folder) | {"spark.jars": sets}
-    driver = Driver(folder, JOBS, conf, environ={"PYTHONPATH": str(EXAMPLE)}, arguments=(str(folder), kafka, kind))
+    environ, arguments = {"PYTHONPATH": str(EXAMPLE)}, (str(folder), kafka, kind)
+    driver = SparkProgram(folder, JOBS, conf, environ=environ, arguments=arguments, jvm=warm_jvm)
     ran = driver.run()
     assert ran.code == 0, ran.err[:3000]
     return driver
@@ -74,7 +78,7 @@ def fill(servers: str) -> None:
     producer.close(30)
 
 
-def test_one_topic_two_tables_of_one_name_and_a_join(driver: Driver, kafka: str) -> None:
+def test_one_topic_two_tables_of_one_name_and_a_join(driver: SparkProgram, kafka: str) -> None:
     folder = driver.folder
     one, two = (f"file {folder}/{name}/{path_of(driver)}" for name in ("one", "two"))
     told = [told_of(event) for event in driver.events() if event["eventType"] == "COMPLETE" and event["inputs"]]
@@ -86,7 +90,7 @@ def test_one_topic_two_tables_of_one_name_and_a_join(driver: Driver, kafka: str)
     ]
 
 
-def test_the_collector_knows_four_datasets(driver: Driver, request: pytest.FixtureRequest) -> None:
+def test_the_collector_knows_four_datasets(driver: SparkProgram, request: pytest.FixtureRequest) -> None:
     pytest.importorskip("msgspec", reason="the collector is not installed beside this Spark")
     from strandline.store.sql.engine import make_engine
     from worlds.builders import rows, store
@@ -108,6 +112,6 @@ def shown(dataset: dict[str, Any]) -> str:
     return f"{dataset['namespace']} {dataset['name']}"
 
 
-def path_of(driver: Driver) -> str:
+def path_of(driver: SparkProgram) -> str:
     """Where a catalog puts its table shop.my_paimon_table."""
     return "shop.db/my_paimon_table" if driver.arguments[2] == "paimon" else "shop/my_paimon_table"

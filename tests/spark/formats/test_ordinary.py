@@ -9,11 +9,12 @@ import pytest
 
 from fixtures.spark_lake import SPARK
 from fixtures.spark_lake.running import Event, events_of
+from fixtures.warm_jvm import WarmJvm
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HIVE = {"spark.sql.catalogImplementation": "hive"}
 
-TOLD = [
+EXPECTED_EVENTS = [
     "in/people <- ",
     "out/people <- in/people: id, UPPER(name), city",
     "out/cities <- in/people: city",
@@ -39,10 +40,10 @@ SINCE_FOUR = [
 ]
 
 
-def test_every_statement_of_an_ordinary_application(tmp_path: Path) -> None:
-    events = events_of("ordinary.py", tmp_path, "files", conf=HIVE)
+def test_every_statement_of_an_ordinary_application(tmp_path: Path, warm_jvm: WarmJvm) -> None:
+    events = events_of("ordinary.py", tmp_path, "files", conf=HIVE, jvm=warm_jvm)
 
-    assert lines(events, str(tmp_path)) == [*TOLD, *(SINCE_FOUR if SPARK >= "4" else [])]
+    assert lines(events, str(tmp_path)) == [*EXPECTED_EVENTS, *(SINCE_FOUR if SPARK >= "4" else [])]
 
 
 def lines(events: list[Event], folder: str) -> list[str]:

@@ -12,15 +12,17 @@ import pytest
 
 from fixtures.spark_lake import formats
 from fixtures.spark_lake.running import events_of
+from fixtures.warm_jvm import WarmJvm
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.slow,
     pytest.mark.skipif("paimon" not in formats(), reason="Paimon has no runtime for this Spark"),
 ]
 
 
-def test_statements_that_change_rows(tmp_path: Path) -> None:
-    events_of("columns_of.py", tmp_path, "paimon", "paimon.shop")
+def test_statements_that_change_rows(tmp_path: Path, warm_jvm: WarmJvm) -> None:
+    events_of("columns_of.py", tmp_path, "paimon", "paimon.shop", jvm=warm_jvm)
 
     merge, update, delete = json.loads((tmp_path / "columns.json").read_text())
     assert merge == [

@@ -8,7 +8,6 @@ A snapshot that is marked as observed is no claim, and is counted apart.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 from fixtures.spark_lake import formats
 from fixtures.spark_lake.running import Event, events_of, outputs, rival, snapshot
 from fixtures.spark_lake.truth import TRUTHS, Truth
+from fixtures.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 THREADS, CHANGES = 3, 6
@@ -35,7 +35,7 @@ def test_every_snapshot_is_its_statement_s(kind: str, tmp_path: Path) -> None:
     rounds = ROUNDS[kind]
     mark(tmp_path, rounds)
     with rival(tmp_path, kind):
-        wait_for(tmp_path / "ready")
+        wait_until((tmp_path / "ready").exists, 120)
         told = {"spark.strandline.reads": "true"}
         events = events_of("race.py", tmp_path, kind, NAMESPACES[kind], str(rounds), conf=told)
     truth = TRUTHS[kind](tmp_path)
@@ -62,13 +62,6 @@ def mark(folder: Path, rounds: int) -> None:
     for tag in (f"insert_{thread}_{number}" for thread in range(THREADS) for number in range(rounds)):
         (folder / "marks" / tag).mkdir(parents=True)
         pq.write_table(pa.table({"tag": [tag]}), folder / "marks" / tag / "0.parquet")
-
-
-def wait_for(file: Path) -> None:
-    until = time.monotonic() + 120
-    while not file.exists():
-        assert time.monotonic() < until, f"{file.name} never came"
-        time.sleep(0.1)
 
 
 def done(events: Sequence[Event], table: str) -> list[tuple[Event, dict[str, Any]]]:

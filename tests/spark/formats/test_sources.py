@@ -10,8 +10,9 @@ import pytest
 from deploy import jars
 from fixtures.spark_lake import SPARK, formats
 from fixtures.spark_lake.running import Event, events_of, snapshot
+from fixtures.warm_jvm import WarmJvm
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.kafka]
 CONNECTED = ("3.5", "4.0", "4.1")  # a Spark that has a Kafka connector in the registry
 
 DATABASE = [
@@ -64,7 +65,9 @@ LAST = ["out/last <- : CREATE"]
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, list[Event]]:
+def ran_sources(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm
+) -> tuple[Path, str, list[Event]]:
     """The application, run to its end."""
     folder, kind = tmp_path_factory.mktemp("sources"), str(request.param)
     sets = [] if kind == "plain" else [f"{kind}-{SPARK}"]
@@ -73,18 +76,18 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         arguments = [str(request.getfixturevalue("kafka"))]
         sets.append(f"spark-kafka-{SPARK}")
     conf = {"spark.jars": jars.comma_list(sets)} if sets else {}
-    return folder, kind, events_of("sources.py", folder, kind, *arguments, conf=conf)
+    return folder, kind, events_of("sources.py", folder, kind, *arguments, conf=conf, jvm=warm_jvm)
 
 
-def test_what_was_read_and_written_and_no_more(told: tuple[Path, str, list[Event]]) -> None:
-    folder, kind, events = told
+def test_each_read_and_write_is_reported_and_no_other(ran_sources: tuple[Path, str, list[Event]]) -> None:
+    folder, kind, events = ran_sources
 
     topics = TOPICS if SPARK in CONNECTED else []
     assert lines(events, str(folder)) == [*DATABASE, *FOLDERS, *topics, *LAKE.get(kind, []), *LAST]
 
 
-def test_what_is_empty_has_no_snapshot_and_two_versions_are_two(told: tuple[Path, str, list[Event]]) -> None:
-    _, kind, events = told
+def test_an_empty_table_has_no_snapshot_and_two_versions_are_two(ran_sources: tuple[Path, str, list[Event]]) -> None:
+    _, kind, events = ran_sources
     if kind != "iceberg":
         pytest.skip("tables of Iceberg only")
 

@@ -83,7 +83,7 @@ def test_a_statement_that_is_not_known_to_have_ended_is_told_what_was_observed(l
 
 
 @paimon
-def test_what_a_compaction_left_is_read_with_the_snapshot_before(lake: Any, reader: PlanReader) -> None:
+def test_a_read_after_a_compaction_has_the_snapshot_before(lake: Any, reader: PlanReader) -> None:
     keyed = "TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1')"
     lake.sql(f"CREATE TABLE paimon.whose.compacted (k bigint, v string) USING paimon {keyed}")
     lake.sql("INSERT INTO paimon.whose.compacted VALUES (1, 'a')")

@@ -143,7 +143,7 @@ def test_each_change_knows_its_own_among_others(
     assert [written(PlanReader(lake).at_end(execution, told)) for execution in executions] == history(lake, t)
 
 
-def test_what_leaves_no_trace_in_files_is_observed_only_where_it_is_not_alone(
+def test_a_delete_without_trace_in_files_is_observed_only_where_it_is_not_alone(
     lake: Any, table: Callable[..., str], registry: Registry
 ) -> None:
     t = table("deletes")

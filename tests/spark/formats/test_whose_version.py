@@ -37,9 +37,7 @@ def told(spark: Any, *statements: str, then: Any = None) -> list[str]:
 
 
 @pytest.mark.skipif(SPARK == "3.5", reason="Iceberg's extensions for Spark 3.5 fail on an UPDATE of a Delta table")
-def test_each_statement_knows_its_version_among_those_of_other_kinds_and_of_another_writer(
-    lake: Any, place: str
-) -> None:
+def test_each_statement_knows_its_version_among_those_of_others(lake: Any, place: str) -> None:
     from deltalake import write_deltalake
 
     def rival() -> None:
@@ -62,6 +60,7 @@ def test_inserts_of_one_time_that_look_alike_are_observed(lake: Any, place: str)
     assert told(lake, insert, insert) == ["2?", "2"]  # the first was over before the second began
 
 
+@pytest.mark.slow
 def test_a_version_that_others_have_left_far_behind_is_observed(lake: Any, place: str) -> None:
     from deltalake import write_deltalake
 

@@ -6,8 +6,7 @@ Records of a real topic, while its broker and the archiver are killed; where the
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -21,7 +20,8 @@ from pyarrow import parquet
 
 from deploy import jars
 from deploy import kafka as brokers
-from fixtures.emitter.drivers import Driver, emitting
+from fixtures.emitter.drivers import SparkProgram, emitting
+from fixtures.waiting import wait_until
 from strandline.cli import main
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import micros_of
@@ -56,12 +56,12 @@ def send(servers: str, values: Sequence[bytes]) -> None:
     producer.close()
 
 
-def archiver_of(folder: Path, servers: str) -> Driver:
+def archiver_of(folder: Path, servers: str) -> SparkProgram:
     """`strandline archive --from-topic`, watched by the emitter."""
     conf = emitting(folder) | {"spark.jars": jars.comma_list(["spark-kafka-4.1"])}
     arguments = ["archive", "--from-topic", "--to", str(folder / "archive"), "--checkpoint", str(folder / "checkpoint")]
     arguments += ["--kafka-bootstrap-servers", servers, "--kafka-topic", "lineage", "--master", "local[2]"]
-    return Driver(folder, COMMAND, conf, arguments=tuple(arguments))
+    return SparkProgram(folder, COMMAND, conf, arguments=tuple(arguments))
 
 
 def archived(folder: Path) -> list[bytes]:
@@ -73,13 +73,6 @@ def archived(folder: Path) -> list[bytes]:
     ]
     files = sorted({json.loads(line)["path"].removeprefix("file://") for line in lines})
     return [found for file in files for found in parquet.ParquetFile(file).read(["hash"])["hash"].to_pylist()]
-
-
-def until(reached: Callable[[], bool]) -> None:
-    """Wait for it; a test that waits in vain goes on, and fails at what it asserts."""
-    end = time.monotonic() + SECONDS
-    while not reached() and time.monotonic() < end:
-        time.sleep(0.2)
 
 
 def arrive(topic: Path, name: str, values: Sequence[bytes], received_at: int) -> None:
@@ -117,7 +110,7 @@ def test_the_topic_is_archived_once_and_without_secrets(lake: Any, tmp_path: Pat
     assert any(b'"password"' in row["body"] for row in written)
 
 
-def test_what_it_needs_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_missing_setting_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code = main(["archive", "--from-topic", "--to", str(tmp_path)], {})
 
     assert code == 2
@@ -147,6 +140,7 @@ def test_a_query_that_fails_is_said_in_one_line(lake: Any, tmp_path: Path) -> No
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.kafka
 def test_neither_a_killed_broker_nor_a_killed_archiver_costs_or_doubles_an_event(tmp_path: Path, java: str) -> None:
     records = [one.value for one in bank(12)]
@@ -156,16 +150,16 @@ def test_neither_a_killed_broker_nor_a_killed_archiver_costs_or_doubles_an_event
         archiver = archiver_of(tmp_path, servers)
         send(servers, records[:third])
         with archiver.started() as process:
-            until(lambda: len(archived(tmp_path)) == third or process.poll() is not None)
+            wait_until(lambda: len(archived(tmp_path)) == third or process.poll() is not None, SECONDS)
             running[0].kill()
             running.append(brokers.start(tmp_path / "broker", int(servers.rpartition(":")[2])))
             send(servers, records[third : 2 * third])
-            until(lambda: len(archived(tmp_path)) == 2 * third or process.poll() is not None)
+            wait_until(lambda: len(archived(tmp_path)) == 2 * third or process.poll() is not None, SECONDS)
             assert process.poll() is None
             send(servers, records[2 * third :])  # the archiver is killed in whatever it does with them
 
         with archiver.started() as process:
-            until(lambda: len(archived(tmp_path)) == len(records) or process.poll() is not None)
+            wait_until(lambda: len(archived(tmp_path)) == len(records) or process.poll() is not None, SECONDS)
             process.terminate()
             _, err = process.communicate(timeout=SECONDS)
 
@@ -175,7 +169,7 @@ def test_neither_a_killed_broker_nor_a_killed_archiver_costs_or_doubles_an_event
     assert (f"kafka://{servers} lineage", f"file {tmp_path}/archive") in edges(archiver)
 
 
-def edges(archiver: Driver) -> set[tuple[str, str]]:
+def edges(archiver: SparkProgram) -> set[tuple[str, str]]:
     """What the emitter saw the archiver read and write."""
     return {
         (f"{read['namespace']} {read['name']}", f"{made['namespace']} {made['name']}")

@@ -54,7 +54,7 @@ Query = Callable[[Any, Any], Any]
         ),
     ],
 )
-def test_what_a_checkpoint_read_is_read(lake: Any, folder: Path, query: Query, expected: Any) -> None:
+def test_the_inputs_of_a_checkpoint_are_read(lake: Any, folder: Path, query: Query, expected: Any) -> None:
     frame = query(*(lake.read.parquet(f"{folder}/{name}") for name in ("orders", "people")))
     reader = PlanReader(lake)
     reader.at_start(frame._jdf.queryExecution())

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from deploy import jars
-from fixtures.emitter.drivers import Driver, emitting
+from fixtures.emitter.drivers import SparkProgram, emitting
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NOTEBOOK = """
 import json, os, sys
@@ -72,7 +72,7 @@ print(json.dumps(said))
 
 
 @pytest.fixture(scope="module")
-def notebook(tmp_path_factory: pytest.TempPathFactory, java: str) -> tuple[Driver, Any, str]:
+def notebook(tmp_path_factory: pytest.TempPathFactory, java: str) -> tuple[SparkProgram, Any, str]:
     """The program, run to its end: the driver, what it said, and its standard error."""
     folder = tmp_path_factory.mktemp("notebook")
     conf = emitting(folder)
@@ -81,17 +81,17 @@ def notebook(tmp_path_factory: pytest.TempPathFactory, java: str) -> tuple[Drive
         conf["spark.jars"] = jars.comma_list(["openlineage-2.13"])
     except jars.JarsError as error:
         pytest.skip(f"no stock listener here: {error}")
-    driver = Driver(folder, NOTEBOOK, conf)
+    driver = SparkProgram(folder, NOTEBOOK, conf)
     ran = driver.run()
     assert ran.code == 0, ran.err[-2000:]
     return driver, ran.answer(), ran.err
 
 
-def test_nothing_is_loaded_where_the_conf_does_not_ask(notebook: tuple[Driver, Any, str]) -> None:
+def test_nothing_is_loaded_where_the_conf_does_not_ask(notebook: tuple[SparkProgram, Any, str]) -> None:
     assert notebook[1]["loaded while off"] is False
 
 
-def test_a_notebook_switches_it_on_and_off_by_hand(notebook: tuple[Driver, Any, str]) -> None:
+def test_a_notebook_switches_it_on_and_off_by_hand(notebook: tuple[SparkProgram, Any, str]) -> None:
     driver, said, _ = notebook
 
     assert (said["enabled by hand"], said["enabled again"]) == (True, True)
@@ -103,7 +103,9 @@ def test_a_notebook_switches_it_on_and_off_by_hand(notebook: tuple[Driver, Any, 
     ]
 
 
-def test_each_context_of_a_program_is_an_application_with_all_its_sessions(notebook: tuple[Driver, Any, str]) -> None:
+def test_each_context_of_a_program_is_an_application_with_all_its_sessions(
+    notebook: tuple[SparkProgram, Any, str],
+) -> None:
     lines = notebook[0].lines()
 
     assert [line for line in lines if line.split()[1].split(".")[0] in ("first", "second")] == [
@@ -120,29 +122,29 @@ def test_each_context_of_a_program_is_an_application_with_all_its_sessions(noteb
     ]
 
 
-def test_a_forked_child_ends_as_it_would_without_us(notebook: tuple[Driver, Any, str]) -> None:
+def test_a_forked_child_ends_as_it_would_without_us(notebook: tuple[SparkProgram, Any, str]) -> None:
     assert notebook[1]["child ended with"] == 0
 
 
-def test_the_environment_can_forbid_it(notebook: tuple[Driver, Any, str]) -> None:
+def test_the_environment_can_forbid_it(notebook: tuple[SparkProgram, Any, str]) -> None:
     assert notebook[1]["enabled in spite of the environment"] is False
 
 
-def test_it_stands_back_where_the_stock_listener_is_on_and_says_so(notebook: tuple[Driver, Any, str]) -> None:
+def test_it_stands_back_where_the_stock_listener_is_on_and_says_so(notebook: tuple[SparkProgram, Any, str]) -> None:
     _, said, err = notebook
 
     assert said["enabled beside the stock listener"] is False
     assert "the OpenLineage listener is on in spark.extraListeners: Strandline stands back" in err
 
 
-def test_the_log_says_once_an_application_where_its_events_go(notebook: tuple[Driver, Any, str]) -> None:
+def test_the_log_says_once_an_application_where_its_events_go(notebook: tuple[SparkProgram, Any, str]) -> None:
     driver, _, err = notebook
     place = re.escape(f"strandline: events go to the file {driver.events_file}; jobs are ")
 
     assert re.findall(place + r"(.*)\.\{output\} in namespace default", err) == ["off", "first", "second"]
 
 
-def test_nothing_else_was_told(notebook: tuple[Driver, Any, str]) -> None:
+def test_nothing_else_was_told(notebook: tuple[SparkProgram, Any, str]) -> None:
     jobs = {event["job"]["name"].split(".")[0] for event in notebook[0].events()}
 
     assert jobs == {"off", "first", "second"}

@@ -9,9 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from fixtures.emitter.drivers import Driver
-from fixtures.kafka import wait_until
+from fixtures.emitter.drivers import SparkProgram
 from fixtures.servers import serving
+from fixtures.waiting import wait_until
+from fixtures.warm_jvm import WarmJvm
 from strandline.store.sql.engine import make_engine
 from strandline_spark.consistency.catalog_options import Option, announce, tell
 from strandline_spark.consistency.collector import Collector
@@ -32,8 +33,9 @@ def get(url: str, path: str) -> Any:
     return httpx.get(f"{url}{path}").raise_for_status().json()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
-def test_a_catalog_is_shown_as_the_conf_says(tmp_path: Path, iceberg_jars: str, sqlite_url: str) -> None:
+def test_a_catalog_is_shown_as_the_conf_says(tmp_path: Path, warm_jvm: WarmJvm, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as url:
         conf = {
@@ -41,13 +43,12 @@ def test_a_catalog_is_shown_as_the_conf_says(tmp_path: Path, iceberg_jars: str, 
             "spark.openlineage.transport.url": url,
             "spark.strandline.catalog.lake.table-lineage": "false",
             "spark.strandline.catalog.pond.data-lineage": "false",
-            "spark.jars": iceberg_jars,
         }
         for catalog in ("lake", "pond"):
             key = f"spark.sql.catalog.{catalog}"
             conf |= {key: "org.apache.iceberg.spark.SparkCatalog", f"{key}.type": "hadoop"}
             conf |= {f"{key}.warehouse": str(tmp_path / catalog)}
-        ran = Driver(tmp_path, JOB, conf).run()
+        ran = SparkProgram(tmp_path, JOB, conf, jvm=warm_jvm).run()
         assert ran.code == 0, ran.err[-2000:]
         wait_until(lambda: len(get(url, "/api/v2/tables/catalog_options")) == 2)
         options = get(url, "/api/v2/tables/catalog_options")
@@ -61,7 +62,7 @@ def test_a_catalog_is_shown_as_the_conf_says(tmp_path: Path, iceberg_jars: str, 
     assert shown == {"pond"}  # the relations of lake are not shown
 
 
-def test_what_is_refused_is_a_warning(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_option_is_a_warning(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as url, caplog.at_level(logging.WARNING, "strandline"):
         tell(Collector(url), [Option("lake", "table-lineage", "perhaps"), Option("lake", "data-lineage", "false")])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deploy import pyfiles
-from fixtures.emitter.drivers import Driver, emitting
+from fixtures.emitter.drivers import SparkProgram, emitting
 
 ROOT = Path(__file__).resolve().parents[3]
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
@@ -28,7 +28,12 @@ worker = spark.sparkContext.range(1).map(lambda _: "strandline_spark.activation"
 spark.stop()
 print(home, worker[0])
 """
-TOLD = ["START bank [] -> []", "START bank.out [] -> [out]", "COMPLETE bank.out [] -> [out]", "COMPLETE bank [] -> []"]
+EXPECTED_EVENTS = [
+    "START bank [] -> []",
+    "START bank.out [] -> [out]",
+    "COMPLETE bank.out [] -> [out]",
+    "COMPLETE bank [] -> []",
+]
 
 
 def environment(folder: Path, *wheels: Path) -> Path:
@@ -60,36 +65,39 @@ def submit(*options: str) -> list[str]:
     return [str(Path(spec.origin).parent / "bin" / "spark-submit"), *options]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_python_job_py_with_the_wheels_and_conf(fresh: Path, tmp_path: Path, java: str) -> None:
-    driver = Driver(tmp_path, JOB, emitting(tmp_path), python=fresh)
+    driver = SparkProgram(tmp_path, JOB, emitting(tmp_path), python=fresh)
     ran = driver.run()
 
     assert ran.code == 0, ran.err[-2000:]
-    assert driver.lines() == TOLD
+    assert driver.lines() == EXPECTED_EVENTS
     home, in_worker = ran.out.split()
     assert home.startswith(str(fresh.parent.parent))
     assert in_worker == "False"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_submit_with_conf_on_its_command_line(fresh: Path, tmp_path: Path, java: str) -> None:
     conf = [part for key, value in emitting(tmp_path).items() for part in ("--conf", f"{key}={value}")]
-    driver = Driver(tmp_path, JOB, python=fresh)
+    driver = SparkProgram(tmp_path, JOB, python=fresh)
     ran = driver.run(submit(*conf))
 
     assert ran.code == 0, ran.err[-2000:]
-    assert driver.lines() == TOLD
+    assert driver.lines() == EXPECTED_EVENTS
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_submit_with_the_zip_where_nothing_is_installed(tmp_path: Path, java: str) -> None:
     archive = pyfiles.build(tmp_path / "dist")
-    driver = Driver(tmp_path, JOB, emitting(tmp_path), python=environment(tmp_path / "env"))
+    driver = SparkProgram(tmp_path, JOB, emitting(tmp_path), python=environment(tmp_path / "env"))
     ran = driver.run(submit("--py-files", str(archive)))
 
     assert ran.code == 0, ran.err[-2000:]
-    assert driver.lines() == TOLD
+    assert driver.lines() == EXPECTED_EVENTS
     home, in_worker = ran.out.split()
     assert Path(home).parts[-3:] == (archive.name, "strandline_spark", "__init__.py")
     assert in_worker == "False"

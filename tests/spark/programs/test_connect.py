@@ -6,16 +6,17 @@ import importlib.util
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from deploy.kafka import free_port
-from fixtures.emitter.drivers import SECONDS, Driver, emitting
+from fixtures.emitter.drivers import SECONDS, SparkProgram, emitting
+from fixtures.waiting import wait_until
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.slow,
     pytest.mark.skipif(
         not all(importlib.util.find_spec(name) for name in ("grpc", "grpc_status")),
         reason="a Connect client needs grpcio and grpcio-status, which are not installed",
@@ -74,17 +75,14 @@ def test_a_remote_client_s_streaming_query_is_known_where_the_process_has_only_a
     assert len(barrier["sources"]) == 1
 
 
-def hosted(folder: Path, server: str, program: str) -> Driver:
+def hosted(folder: Path, server: str, program: str) -> SparkProgram:
     """The driver of a server, when a remote client's program is over and the server has ended."""
     port = free_port()
     plugin = "org.apache.spark.sql.connect.SparkConnectPlugin"
     conf = {"spark.plugins": plugin, "spark.connect.grpc.binding.port": str(port)}
-    driver = Driver(folder, server, emitting(folder) | conf)
+    driver = SparkProgram(folder, server, emitting(folder) | conf)
     with driver.started() as process:
-        until = time.monotonic() + SECONDS
-        while not (folder / "ready").exists():
-            assert time.monotonic() < until, "the server did not start"
-            time.sleep(0.1)
+        wait_until((folder / "ready").exists, SECONDS)
         client = [sys.executable, "-c", program, f"sc://127.0.0.1:{port}", str(folder / "remote")]
         subprocess.run(client, check=True, timeout=SECONDS, env=dict(os.environ), capture_output=True)
         (folder / "stop").touch()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.emitter.drivers import Driver, Ran, emitting
+from fixtures.emitter.drivers import ProgramResult, SparkProgram, emitting
+from fixtures.warm_jvm import WarmJvm
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 JOB = """
 import json, os, signal, threading, time
@@ -27,18 +28,20 @@ class Hook:
     def on_canceled(self, job_id):
         self.calls.append("canceled")
 
-def wait(row):  # runs in Spark's Python worker
-    Path("running").touch()
+running, go = Path("running").absolute(), Path("go").absolute()
+
+def wait(row):  # runs in Spark's Python worker, whose folder is that of the JVM
+    running.touch()
     until = time.monotonic() + 100
-    while not Path("go").exists() and time.monotonic() < until:
+    while not go.exists() and time.monotonic() < until:
         time.sleep(0.02)
     return row
 
 def meanwhile(act):
-    Path("running").unlink(missing_ok=True)
-    Path("go").unlink(missing_ok=True)
+    running.unlink(missing_ok=True)
+    go.unlink(missing_ok=True)
     def when_running():
-        while not Path("running").exists():
+        while not running.exists():
             time.sleep(0.02)
         act()
     threading.Thread(target=when_running).start()
@@ -60,7 +63,7 @@ seen, found = [], {}
 
 def look_and_let_go():
     seen.append(spark.catalog.tableExists("lake.shop.whole"))
-    Path("go").touch()
+    go.touch()
 
 meanwhile(look_and_let_go)
 found["whole"] = made("lake.shop.whole", "SELECT wait(id) AS id FROM lake.shop.rows", properties={"owner": "shop"})
@@ -85,7 +88,7 @@ print(json.dumps([found, seen, history, running]))
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str) -> tuple[Driver, Ran]:
+def ran(tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm) -> tuple[SparkProgram, ProgramResult]:
     """The job, run to its end."""
     folder = tmp_path_factory.mktemp("shop")
     catalog = {
@@ -93,20 +96,20 @@ def ran(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str) -> tuple[Dr
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
     }
-    driver = Driver(folder, JOB, emitting(folder) | catalog | {"spark.jars": iceberg_jars})
+    driver = SparkProgram(folder, JOB, emitting(folder) | catalog, jvm=warm_jvm)
     result = driver.run()
     assert result.code == 0, result.err[-3000:]
     return driver, result
 
 
-def test_table_and_data_are_there_at_one_instant(ran: tuple[Driver, Ran]) -> None:
+def test_table_and_data_are_there_at_one_instant(ran: tuple[SparkProgram, ProgramResult]) -> None:
     found, seen_while_it_ran, snapshots, _ = ran[1].answer()
 
     assert found["whole"] == [["created", "finished"], "", 4]
     assert (seen_while_it_ran, snapshots) == ([False], 1)
 
 
-def test_what_fails_half_way_leaves_no_table_and_calls_the_hook_once(ran: tuple[Driver, Ran]) -> None:
+def test_a_failure_half_way_leaves_no_table_and_calls_the_hook_once(ran: tuple[SparkProgram, ProgramResult]) -> None:
     found = ran[1].answer()[0]
 
     (created, failed), raised, rows = found["half"]
@@ -117,7 +120,7 @@ def test_what_fails_half_way_leaves_no_table_and_calls_the_hook_once(ran: tuple[
     assert failed.startswith("failed: AnalysisException: [TABLE_OR_VIEW_ALREADY_EXISTS]")
 
 
-def test_what_is_canceled_leaves_no_table_and_nothing_that_runs(ran: tuple[Driver, Ran]) -> None:
+def test_a_cancellation_leaves_no_table_and_nothing_that_runs(ran: tuple[SparkProgram, ProgramResult]) -> None:
     """By Ctrl-C too, though Py4J waits for the statement's answer on the thread that asks."""
     found, *_, running = ran[1].answer()
 
@@ -126,12 +129,14 @@ def test_what_is_canceled_leaves_no_table_and_nothing_that_runs(ran: tuple[Drive
     assert running == []
 
 
-def test_a_catalog_that_makes_the_table_first_is_refused_before_the_hook_hears_of_it(ran: tuple[Driver, Ran]) -> None:
+def test_a_catalog_that_makes_the_table_first_is_refused_before_the_hook_hears_of_it(
+    ran: tuple[SparkProgram, ProgramResult],
+) -> None:
     assert ran[1].answer()[0]["not atomic"] == [[], "NotAtomicError", None]
 
 
-def test_the_collector_shows_no_relation_of_what_was_not_made_and_keeps_a_failed_stream_s_table(
-    ran: tuple[Driver, Ran], sqlite_url: str
+def test_the_collector_shows_no_table_that_was_not_made_but_a_failed_stream_s(
+    ran: tuple[SparkProgram, ProgramResult], sqlite_url: str
 ) -> None:
     from strandline.store.catalog.filters import ALL
     from strandline.store.catalog.lists import datasets_page

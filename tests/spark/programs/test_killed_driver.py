@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fixtures.emitter.drivers import SECONDS, Driver, emitting, kill_group
-from fixtures.emitter.recording import recorder
-from fixtures.emitter.relay import relay
+from fixtures.emitter.drivers import SECONDS, SparkProgram, emitting, kill_group
+from fixtures.emitter.faulty_proxy import faulty_proxy
+from fixtures.emitter.recording import recording_server
+from fixtures.waiting import wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 STREAM = """
 import json, sys, time
@@ -82,10 +81,10 @@ FOREVER = 1_000_000
 
 
 def test_the_next_start_tells_of_what_a_killed_driver_committed(tmp_path: Path, iceberg_jars: str) -> None:
-    with recorder() as server, relay("black hole", ("127.0.0.1", server.port)) as port:
+    with recording_server() as server, faulty_proxy("black hole", ("127.0.0.1", server.port)) as port:
         conf = streaming_conf(tmp_path, iceberg_jars, f"http://127.0.0.1:{port.port}")
         with driver(tmp_path, conf, FOREVER).started() as process:
-            until((tmp_path / "checkpoint" / "commits" / str(KILLED_AFTER)).exists)
+            wait_until((tmp_path / "checkpoint" / "commits" / str(KILLED_AFTER)).exists, SECONDS)
             kill_group(process)
         told_before = server.bodies()
         port.heal()
@@ -110,11 +109,11 @@ def test_a_checkpoint_is_told_though_its_micro_batch_did_not_end_well(
     then: str, told_at_once: list[int], tmp_path: Path, iceberg_jars: str, sqlite_url: str
 ) -> None:
     """And the store's data lineage is what the tables' own metadata says: which snapshot at each barrier, made from which."""
-    with recorder() as server:
+    with recording_server() as server:
         conf = streaming_conf(tmp_path, iceberg_jars, f"http://127.0.0.1:{server.port}")
-        first = Driver(tmp_path, f"then = '{then}'\n{ALIGNED}", conf).run()
+        first = SparkProgram(tmp_path, f"then = '{then}'\n{ALIGNED}", conf).run()
         before = barriers(server.documents(), "credits")
-        second = Driver(tmp_path, f"then = 'nothing'\n{ALIGNED}", conf).run()
+        second = SparkProgram(tmp_path, f"then = 'nothing'\n{ALIGNED}", conf).run()
         told = barriers(server.documents(), "credits")
         reads = reads_of(server.documents())
         made_in_store, read_in_store = data_lineage(sqlite_url, server.documents())
@@ -170,10 +169,10 @@ def barriers(events: list[Any], table: str = "ticks") -> dict[str, int]:
     }
 
 
-def driver(folder: Path, conf: dict[str, str], last: int) -> Driver:
+def driver(folder: Path, conf: dict[str, str], last: int) -> SparkProgram:
     """The stream, until that micro-batch."""
     (folder / "committed.py").write_text(COMMITS)
-    return Driver(folder, f"last = {last}\n{STREAM}", conf)
+    return SparkProgram(folder, f"last = {last}\n{STREAM}", conf)
 
 
 def streaming_conf(folder: Path, jars: str, url: str) -> dict[str, str]:
@@ -189,11 +188,3 @@ def streaming_conf(folder: Path, jars: str, url: str) -> dict[str, str]:
         "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
         "spark.sql.catalog.lake.cache-enabled": "false",
     }
-
-
-def until(done: Callable[[], bool]) -> None:
-    """Waits for it."""
-    deadline = time.monotonic() + SECONDS
-    while not done():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)

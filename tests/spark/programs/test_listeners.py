@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.emitter.drivers import Driver, Ran, emitting
-from fixtures.emitter.recording import Recorder, recorder
+from fixtures.emitter.drivers import ProgramResult, SparkProgram, emitting
+from fixtures.emitter.recording import RecordingServer, recording_server
+from fixtures.warm_jvm import WarmJvm
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 MISBEHAVING = """
@@ -51,12 +52,14 @@ LISTENERS = (
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory, java: str) -> tuple[Driver, Ran, Recorder]:
+def ran(
+    tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm
+) -> tuple[SparkProgram, ProgramResult, RecordingServer]:
     """The job of the vectors, run to its end with all of these listeners."""
     folder = tmp_path_factory.mktemp("vectors")
     (folder / "misbehaving.py").write_text(MISBEHAVING)
     path = f"{EXAMPLES / 'datahub'}:{EXAMPLES / 'vectors'}:{folder}"
-    with recorder() as datahub:
+    with recording_server() as datahub:
         conf = emitting(
             folder,
             spark__strandline__listeners=",".join(LISTENERS),
@@ -65,11 +68,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory, java: str) -> tuple[Driver, Ra
             spark__vectors__capacities=str(folder / "capacities.txt"),
         )
         program = (EXAMPLES / "vectors" / "vector_source.py").read_text()
-        driver = Driver(folder, program, conf, environ={"PYTHONPATH": path}, arguments=("index",))
+        environ = {"PYTHONPATH": path}
+        driver = SparkProgram(folder, program, conf, environ=environ, arguments=("index",), jvm=warm_jvm)
         return driver, driver.run(), datahub
 
 
-def test_listeners_that_hang_or_throw_change_nothing(ran: tuple[Driver, Ran, Recorder]) -> None:
+def test_listeners_that_hang_or_throw_change_nothing(ran: tuple[SparkProgram, ProgramResult, RecordingServer]) -> None:
     driver, result, _ = ran
 
     assert result.code == 0, result.err[-2000:]
@@ -78,7 +82,7 @@ def test_listeners_that_hang_or_throw_change_nothing(ran: tuple[Driver, Ran, Rec
     assert [line.split()[0] for line in driver.lines()] == ["START", "START", "COMPLETE", "COMPLETE"]
 
 
-def test_what_is_wrong_with_a_listener_is_said(ran: tuple[Driver, Ran, Recorder]) -> None:
+def test_faults_of_listeners_are_logged(ran: tuple[SparkProgram, ProgramResult, RecordingServer]) -> None:
     err = ran[1].err
 
     assert "strandline: listener misbehaving.Throwing failed" in err
@@ -87,7 +91,7 @@ def test_what_is_wrong_with_a_listener_is_said(ran: tuple[Driver, Ran, Recorder]
 
 
 def test_the_datahub_listener_relates_a_job_when_it_begins_and_unrelates_it_when_it_ends(
-    ran: tuple[Driver, Ran, Recorder],
+    ran: tuple[SparkProgram, ProgramResult, RecordingServer],
 ) -> None:
     posted = [document["proposal"] for document in ran[2].documents()]
     (path, headers, _) = ran[2].requests[0]
@@ -105,7 +109,9 @@ def test_the_datahub_listener_relates_a_job_when_it_begins_and_unrelates_it_when
     ]
 
 
-def test_a_listener_reads_a_provider_s_facets_back_along_the_user_s_edges(ran: tuple[Driver, Ran, Recorder]) -> None:
+def test_a_listener_reads_a_provider_s_facets_back_along_the_user_s_edges(
+    ran: tuple[SparkProgram, ProgramResult, RecordingServer],
+) -> None:
     assert (ran[0].folder / "capacities.txt").read_text().splitlines() == [
         "topic_1(8 x FLOAT) -> topic_4(32 x FLOAT)",
         "topic_2(16 x FLOAT) -> topic_4(32 x FLOAT)",
@@ -113,7 +119,9 @@ def test_a_listener_reads_a_provider_s_facets_back_along_the_user_s_edges(ran: t
     ]
 
 
-def test_events_tell_the_user_s_edges_and_the_provider_s_facets(ran: tuple[Driver, Ran, Recorder]) -> None:
+def test_events_tell_the_user_s_edges_and_the_provider_s_facets(
+    ran: tuple[SparkProgram, ProgramResult, RecordingServer],
+) -> None:
     complete = next(event for event in ran[0].events() if event["eventType"] == "COMPLETE")
 
     assert {

@@ -12,10 +12,11 @@ import pytest
 
 from deploy.kafka import free_port
 from fixtures.emitter.backends import Kafka
-from fixtures.emitter.drivers import Driver, emitting
-from fixtures.emitter.recording import Recorder, recorder
+from fixtures.emitter.drivers import SparkProgram, emitting
+from fixtures.emitter.recording import RecordingServer, recording_server
+from fixtures.warm_jvm import WarmJvm
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.kafka]
 
 SHAPES = (
     "hunter{:03}",
@@ -93,12 +94,13 @@ raise RuntimeError("password=" + rounds["end"])
 IN_A_ROUND = 23
 
 
-def test_none_of_300_planted_secrets_leaves(tmp_path: Path, java: str, kafka: str) -> None:
+def test_none_of_300_planted_secrets_leaves(tmp_path: Path, warm_jvm: WarmJvm, kafka: str) -> None:
     planted, conf, rounds = plantation()
     (tmp_path / "secrets.json").write_text(json.dumps(rounds))
     topic = Kafka(kafka, f"secrets.{uuid4().hex}")
-    with recorder() as server:
-        driver = Driver(tmp_path, JOB, emitting(tmp_path) | conf | everywhere(tmp_path, server, topic))
+    with recording_server() as server:
+        conf = emitting(tmp_path) | conf | everywhere(tmp_path, server, topic)
+        driver = SparkProgram(tmp_path, JOB, conf, jvm=warm_jvm)
         ran = driver.run()
     on_topic = topic.events(lambda events: len(events) == len(server.bodies()))
     spooled = [file.read_text() for file in (tmp_path / "state").rglob("*.spool")]
@@ -143,7 +145,7 @@ def take(number: int, another: Callable[[], str]) -> list[str]:
     return [another() for _ in range(number)]
 
 
-def everywhere(folder: Path, server: Recorder, topic: Kafka) -> dict[str, str]:
+def everywhere(folder: Path, server: RecordingServer, topic: Kafka) -> dict[str, str]:
     """The conf of all transports at once; the last one's backend is away, so that all goes to the spool too."""
     parts = {
         "http": {"type": "http", "url": server.url},

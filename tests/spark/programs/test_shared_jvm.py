@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from fixtures.emitter.drivers import emitting
-from fixtures.emitter.kernels import SharedJvm, shared_jvm, until
+from fixtures.emitter.kernels import SharedJvm, shared_jvm
+from fixtures.waiting import wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def written_once(name: str) -> list[str]:
     return [f"START bank.{name} [] -> [{name}]", f"COMPLETE bank.{name} [] -> [{name}]"]
 
 
-def test_two_kernels_tell_each_statement_once_and_the_second_takes_over_when_the_first_ends(jvm: SharedJvm) -> None:
+def test_two_kernels_report_each_statement_once_and_the_second_takes_over_at_the_end(jvm: SharedJvm) -> None:
     with jvm.kernel() as first, jvm.kernel() as second:
         assert (first.emits(), second.emits()) == (True, False)
 
@@ -40,7 +41,7 @@ def test_two_kernels_tell_each_statement_once_and_the_second_takes_over_when_the
 
         assert told_of(jvm, "of_the_first") == written_once("of_the_first")
         assert told_of(jvm, "of_the_second") == written_once("of_the_second")
-        assert until(second.emits)
+        wait_until(second.emits)
         second.write("after_the_first")
         second.end()
 
@@ -48,17 +49,17 @@ def test_two_kernels_tell_each_statement_once_and_the_second_takes_over_when_the
     assert jvm.claims() == []
 
 
-def test_of_a_killed_kernel_nothing_stays_in_the_jvm_and_a_restarted_one_tells_on(jvm: SharedJvm) -> None:
+def test_restarted_kernel_reports_after_the_first_was_killed(jvm: SharedJvm) -> None:
     with jvm.kernel() as killed, jvm.kernel() as other:
         assert killed.emits()
         other.ask("activation.disable(spark)")
         killed.write("before_the_kill")
-        assert until(lambda: told_of(jvm, "before_the_kill") == written_once("before_the_kill"))
+        wait_until(lambda: told_of(jvm, "before_the_kill") == written_once("before_the_kill"))
         killed.kill()
         for number in range(60):
             other.write(f"meanwhile{number}")
 
-        assert until(lambda: jvm.claims() == [])
+        wait_until(lambda: jvm.claims() == [])
         other.ask("__import__('gc').collect()")
         assert jvm.waiting_executions() < 45  # those that the queue took before the lease ended are 60 and more
 
@@ -73,11 +74,11 @@ def test_of_a_killed_kernel_nothing_stays_in_the_jvm_and_a_restarted_one_tells_o
 def test_a_kernel_that_hung_for_longer_than_its_lease_tells_on(jvm: SharedJvm) -> None:
     with jvm.kernel() as kernel:
         kernel.write("before_it_hung")
-        assert until(lambda: told_of(jvm, "before_it_hung") == written_once("before_it_hung"))
+        wait_until(lambda: told_of(jvm, "before_it_hung") == written_once("before_it_hung"))
         kernel.pause()
-        assert until(lambda: jvm.claims() == [])
+        wait_until(lambda: jvm.claims() == [])
         kernel.go_on()
-        assert until(lambda: jvm.claims() != [])
+        wait_until(lambda: jvm.claims() != [])
         kernel.write("after_it_hung")
         kernel.end()
 
@@ -88,9 +89,9 @@ def test_a_kernel_that_hung_while_another_took_over_tells_nothing_twice(jvm: Sha
     with jvm.kernel() as hung, jvm.kernel() as other:
         assert hung.emits()
         hung.pause()
-        assert until(other.emits)
+        wait_until(other.emits)
         hung.go_on()
-        assert until(lambda: hung.ask("[one._taken_over for one in activation._emitters.values()]") == [True])
+        wait_until(lambda: hung.ask("[one._taken_over for one in activation._emitters.values()]") == [True])
 
         hung.write("of_the_one_that_hung")
         other.write("of_the_other")
@@ -109,15 +110,15 @@ STREAM = """(
 def test_a_query_that_outlives_its_process_is_told_on_by_the_one_that_stood_by(jvm: SharedJvm) -> None:
     with jvm.kernel() as first, jvm.kernel() as second:
         assert first.ask(" ".join(STREAM.split())) == "handed"
-        assert until(lambda: "RUNNING" in states(jvm, "handed"))
+        wait_until(lambda: "RUNNING" in states(jvm, "handed"))
         first.end()
-        assert until(second.emits)
+        wait_until(second.emits)
         told = len(states(jvm, "handed"))
-        assert until(lambda: "RUNNING" in states(jvm, "handed")[told:])
+        wait_until(lambda: "RUNNING" in states(jvm, "handed")[told:])
         assert not {"ABORT", "COMPLETE", "FAIL"} & set(states(jvm, "handed"))
 
         second.ask("[one.stop() for one in spark._jsparkSession.sharedState().activeStreamingQueries().values()]")
-        assert until(lambda: states(jvm, "handed")[-1] == "ABORT")
+        wait_until(lambda: states(jvm, "handed")[-1] == "ABORT")
         second.end()
 
     assert states(jvm, "handed").count("ABORT") == 1

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fixtures.emitter.drivers import Driver, emitting
+from fixtures.emitter.drivers import SparkProgram, emitting
+from fixtures.warm_jvm import WarmJvm
 
 pytestmark = pytest.mark.spark
 
@@ -46,8 +47,8 @@ streamed("second")
 """
 
 
-def test_edges_hold_for_one_action_or_one_run_of_a_query(tmp_path: Any, java: str) -> None:
-    driver = Driver(tmp_path, JOB, emitting(tmp_path))
+def test_edges_hold_for_one_action_or_one_run_of_a_query(tmp_path: Any, warm_jvm: WarmJvm) -> None:
+    driver = SparkProgram(tmp_path, JOB, emitting(tmp_path), jvm=warm_jvm)
     result = driver.run()
     assert result.code == 0, result.err[-3000:]
 

@@ -9,12 +9,12 @@ from strandline_spark.consistency.reading.analysed_reads import TableRead, reads
 pytestmark = pytest.mark.spark
 
 
-def test_parameters_are_filled_in(known: Any) -> None:
-    credits, debits = known.name("credits"), known.name("debits")
+def test_parameters_are_filled_in(known_bank: Any) -> None:
+    credits, debits = known_bank.name("credits"), known_bank.name("debits")
     named = f"DELETE FROM {credits} WHERE amount = :what AND amount IN (SELECT amount FROM IDENTIFIER(:table))"
 
-    assert reads_of(known.spark, named, {"what": 1, "table": debits}) == [TableRead(debits, at_version=False)]
-    assert reads_of(known.spark, f"SELECT * FROM {debits} WHERE amount = ?", [1]) == [
+    assert reads_of(known_bank.spark, named, {"what": 1, "table": debits}) == [TableRead(debits, at_version=False)]
+    assert reads_of(known_bank.spark, f"SELECT * FROM {debits} WHERE amount = ?", [1]) == [
         TableRead(debits, at_version=False)
     ]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from strandline_spark.consistency.certificates import digest, faults_of
 from strandline_spark.consistency.table_identity import Identities, Identity
+from worlds.lake import bank_in
 
 pytestmark = [
     pytest.mark.spark,
@@ -45,15 +47,22 @@ class Answer:
         return faults_of(self._spark, certificate, {self.tables[table]: one for table, one in told.items()})
 
 
-@pytest.fixture
-def answer(bank: Any) -> Answer:
+@pytest.fixture(scope="module")
+def certified(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Credits, debits and a balance made from both at barrier 1; credits has a second snapshot of barrier 2."""
-    for table in ("credits", "debits", "balance"):
-        bank.table(table)
-    made = {bank.name(table): bank.commit(table, 1, (1, 10)) for table in ("credits", "debits")}
-    bank.commit("balance", 1, (1, 20), **{"strandline.inputs": json.dumps(made)})
-    bank.commit("credits", 2, (1, 5))
-    return Answer(bank)
+    with bank_in(lake, tmp_path_factory.mktemp("certified")) as bank:
+        for table in ("credits", "debits", "balance"):
+            bank.table(table)
+        made = {bank.name(table): bank.commit(table, 1, (1, 10)) for table in ("credits", "debits")}
+        bank.commit("balance", 1, (1, 20), **{"strandline.inputs": json.dumps(made)})
+        bank.commit("credits", 2, (1, 5))
+        yield bank
+
+
+@pytest.fixture
+def answer(certified: Any) -> Answer:
+    """An answer of the test's own over the tables, which it only reads."""
+    return Answer(certified)
 
 
 def test_an_answer_whose_tables_say_the_same_has_no_fault(answer: Answer) -> None:
@@ -75,9 +84,9 @@ def test_a_snapshot_that_carries_another_barrier_than_the_answer_says_is_a_fault
     assert f"{answer.tables[table].full_name} says that {snapshot} is barrier 1, the answer says 2" in answer.faults()
 
 
-def test_a_table_that_was_read_at_another_snapshot_below_the_answer_is_a_fault(answer: Answer, bank: Any) -> None:
+def test_a_table_that_was_read_at_another_snapshot_below_the_answer_is_a_fault(answer: Answer, certified: Any) -> None:
     credits = answer.tables["credits"].full_name
-    first, second = bank.history("credits").done.values()
+    first, second = certified.history("credits").done.values()
     answer.chosen["credits"] |= {"snapshotId": second, "barrier": 2}
     answer.chosen["balance"]["inputs"] = []
 

@@ -13,7 +13,11 @@ from pyspark.sql import DataFrame
 from strandline_spark import aligned_stream, read_consistent
 from strandline_spark.consistency.table_identity import Identities
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 TABLES = ("credits", "debits", "movements")
 
@@ -45,13 +49,13 @@ def moving(bank: Any, collector: str) -> Any:
 
 def both(bank: Any, url: str, *barriers: int) -> None:
     """Commit a transfer at each barrier into credits and debits, and tell of it."""
-    from worlds.lake import tell
+    from worlds.lake import report_commits
 
     for barrier in barriers:
         for table in TABLES[:2]:
             bank.commit(table, barrier, (barrier, 10 * barrier))
     for table in TABLES[:2]:
-        tell(bank, url, f"bank_{table}", table, "bank")
+        report_commits(bank, url, f"bank_{table}", table, "bank")
 
 
 def movements(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
@@ -61,7 +65,7 @@ def movements(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
 
 def work(bank: Any, url: str) -> None:
     """Let the job of movements take all barriers that are there, then stop."""
-    from worlds.lake import tell
+    from worlds.lake import report_commits
 
     sources, place = [bank.name(table) for table in TABLES[:2]], str(bank.folder / "ck")
     query = aligned_stream(
@@ -72,7 +76,7 @@ def work(bank: Any, url: str) -> None:
         assert query.awaitTermination(90)
     finally:
         query.stop()
-    tell(bank, url, "bank_movements", "movements", "bank")
+    report_commits(bank, url, "bank_movements", "movements", "bank")
 
 
 def expire(bank: Any, url: str) -> dict[str, int]:

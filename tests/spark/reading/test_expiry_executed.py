@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <so
 @pytest.fixture
 def copied(bank: Any, collector: str) -> Any:
     """A stream copies credits, started again for each of the barriers 1 to 4 (AvailableNow)."""
-    from worlds.lake import name_the_place, tell
+    from worlds.lake import name_the_place, report_commits
 
     for table in ("credits", "copy"):
         bank.table(table)
@@ -22,8 +22,8 @@ def copied(bank: Any, collector: str) -> Any:
     for barrier in (1, 2, 3, 4):
         reads[barrier] = {bank.name("credits"): bank.commit("credits", barrier, (barrier, 10))}
         bank.stream("credits", "copy")
-    tell(bank, collector, "credits", "credits", "bank")
-    tell(bank, collector, "copy", "copy", "bank", reads=reads)
+    report_commits(bank, collector, "credits", "credits", "bank")
+    report_commits(bank, collector, "copy", "copy", "bank", reads=reads)
     for table in ("credits", "copy"):
         name_the_place(bank, collector, table)
     return bank
@@ -39,7 +39,7 @@ def expire(bank: Any, database: str, *more: str) -> int:
     return main(["expire", table, "--database-url", database, "--keep-barriers", "1", *named, *more], {})
 
 
-def test_what_is_named_goes_and_what_is_needed_is_tagged(
+def test_named_snapshots_go_and_needed_ones_are_tagged(
     copied: Any, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second, third, fourth = [point.snapshot_id for point in copied.points("credits")]
@@ -63,6 +63,7 @@ def test_what_is_named_goes_and_what_is_needed_is_tagged(
         )
 
 
+@pytest.mark.slow
 def test_a_query_that_ends_by_itself_starts_again_after_an_expiry(
     copied: Any, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_query_that_ends_by_itself_starts_again_after_an_expiry(
     assert copied.spark.table(copied.name("copy")).count() == 5
 
 
+@pytest.mark.slow
 def test_control_a_query_whose_history_is_gone_does_not_start_again(copied: Any) -> None:
     second = copied.points("credits")[1].snapshot_id
     copied.spark.sql(

@@ -55,30 +55,32 @@ def logged() -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("statement", BROKEN)
 def test_a_failed_analysis_is_logged_as_often_as_without_the_conf(
-    obedient: Any, statement: str, logged: list[str]
+    strong_session: Any, statement: str, logged: list[str]
 ) -> None:
-    sql = statement.format(credits=obedient.name("credits"))
+    sql = statement.format(credits=strong_session.name("credits"))
     with pytest.raises(PySparkException) as strong:
-        obedient.spark.sql(sql)
+        strong_session.spark.sql(sql)
     seen = list(logged)
     logged.clear()
     with pytest.raises(PySparkException) as plain:
-        plain_sql(obedient.spark, sql)
+        plain_sql(strong_session.spark, sql)
 
     assert first_line(strong.value) == first_line(plain.value)
     assert seen == logged
 
 
 @pytest.mark.parametrize("statement", BROKEN)
-def test_a_consistent_read_that_fails_is_logged_once_at_most(known: Any, statement: str, logged: list[str]) -> None:
+def test_a_consistent_read_that_fails_is_logged_once_at_most(
+    known_bank: Any, statement: str, logged: list[str]
+) -> None:
     with pytest.raises((PySparkException, ConsistencyError)):
-        consistent_sql(known.spark, statement.format(credits=known.name("credits")))
+        consistent_sql(known_bank.spark, statement.format(credits=known_bank.name("credits")))
 
     assert len(logged) <= 1
 
 
-def test_a_table_that_is_not_there_is_logged_once_at_most(known: Any, logged: list[str]) -> None:
+def test_a_table_that_is_not_there_is_logged_once_at_most(known_bank: Any, logged: list[str]) -> None:
     with pytest.raises(ConsistencyError):
-        read_consistent(known.spark, [known.name("nothing")])
+        read_consistent(known_bank.spark, [known_bank.name("nothing")])
 
     assert len(logged) <= 1

@@ -24,30 +24,30 @@ def amounts(frame: Any) -> list[int]:
     return sorted(row.amount for row in frame.collect())
 
 
-def test_a_strong_read_shows_all_tables_at_one_barrier_and_a_latest_one_does_not(known: Any) -> None:
-    names = [known.name(table) for table in ("credits", "debits", "balance")]
+def test_a_strong_read_shows_all_tables_at_one_barrier_and_a_latest_one_does_not(known_bank: Any) -> None:
+    names = [known_bank.name(table) for table in ("credits", "debits", "balance")]
 
-    with read_consistent(known.spark, names) as tables:
+    with read_consistent(known_bank.spark, names) as tables:
         strong = {name.rpartition(".")[2]: amounts(frame) for name, frame in tables.items()}
         barrier = tables.barrier
 
     assert barrier == 1
     assert strong == {"credits": [10], "debits": [10], "balance": [-10, 10]}
-    assert amounts(known.spark.table(names[0])) == [5, 10]
+    assert amounts(known_bank.spark.table(names[0])) == [5, 10]
 
 
-def test_a_weak_read_asks_the_query_s_own_tables_only(known: Any) -> None:
-    credits, debits = known.name("credits"), known.name("debits")
+def test_a_weak_read_asks_the_query_s_own_tables_only(known_bank: Any) -> None:
+    credits, debits = known_bank.name("credits"), known_bank.name("debits")
 
     with (
-        read_consistent(known.spark, credits, "weak") as alone,
-        read_consistent(known.spark, [credits, debits], "weak") as both,
+        read_consistent(known_bank.spark, credits, "weak") as alone,
+        read_consistent(known_bank.spark, [credits, debits], "weak") as both,
     ):
         assert (alone.barrier, both.barrier) == (2, 1)
 
 
-def test_a_read_holds_a_lease_until_it_is_over(known: Any) -> None:
-    tables = read_consistent(known.spark, known.name("credits"))
+def test_a_read_holds_a_lease_until_it_is_over(known_bank: Any) -> None:
+    tables = read_consistent(known_bank.spark, known_bank.name("credits"))
     assert tables.lease is not None
     held = tables.lease.held
 
@@ -56,87 +56,87 @@ def test_a_read_holds_a_lease_until_it_is_over(known: Any) -> None:
     assert (held, tables.lease.held) == (True, False)
 
 
-def test_whoever_holds_a_newer_version_back_is_named(known: Any) -> None:
-    with read_consistent(known.spark, known.name("credits")) as tables:
+def test_a_job_that_holds_a_newer_version_back_is_named(known_bank: Any) -> None:
+    with read_consistent(known_bank.spark, known_bank.name("credits")) as tables:
         assert [one["job"]["name"] for one in tables.held_by] == ["bank_debits"]
 
 
-def test_a_whole_query_is_read_so_whatever_else_its_text_says(known: Any) -> None:
-    credits, debits = known.name("credits"), known.name("debits")
+def test_a_whole_query_is_read_so_whatever_else_its_text_says(known_bank: Any) -> None:
+    credits, debits = known_bank.name("credits"), known_bank.name("debits")
     query = f"""
         WITH debits AS (SELECT amount, '{credits}' AS told FROM {debits} d)  -- {credits}
         SELECT sum(c.amount) - (SELECT sum(amount) FROM debits) AS missing, max(c.amount) AS credits
           FROM {credits} AS c"""
 
-    strong, latest = consistent_sql(known.spark, query).first(), known.spark.sql(query).first()
+    strong, latest = consistent_sql(known_bank.spark, query).first(), known_bank.spark.sql(query).first()
 
     assert (strong.missing, strong.credits) == (0, 10)
     assert latest.missing == 5
 
 
-def test_a_catalog_whose_conf_says_strong_is_read_so_by_plain_sql(obedient: Any) -> None:
-    query = f"SELECT amount FROM {obedient.name('credits')}"
-    strong = amounts(obedient.spark.sql(query))
+def test_a_catalog_whose_conf_says_strong_is_read_so_by_plain_sql(strong_session: Any) -> None:
+    query = f"SELECT amount FROM {strong_session.name('credits')}"
+    strong = amounts(strong_session.spark.sql(query))
 
-    obedient.spark.conf.set("spark.strandline.catalog.lake.consistency", "latest")
+    strong_session.spark.conf.set("spark.strandline.catalog.lake.consistency", "latest")
 
     assert strong == [10]
-    assert amounts(obedient.spark.sql(query)) == [5, 10]
+    assert amounts(strong_session.spark.sql(query)) == [5, 10]
 
 
-def test_a_bound_on_staleness_is_an_answer_or_an_error_at_once(known: Any) -> None:
-    credits = known.name("credits")
+def test_a_bound_on_staleness_is_an_answer_or_an_error_at_once(known_bank: Any) -> None:
+    credits = known_bank.name("credits")
 
-    with read_consistent(known.spark, credits, max_lag=10**6) as tables:
+    with read_consistent(known_bank.spark, credits, max_lag=10**6) as tables:
         assert tables.barrier == 1
     with pytest.raises(LagError, match=r"s behind, more than 0 s"):
-        read_consistent(known.spark, credits, max_lag=0)
+        read_consistent(known_bank.spark, credits, max_lag=0)
 
 
-def test_what_the_collector_does_not_know_is_refused(known: Any) -> None:
-    known.table("strange")
-    known.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW a_view AS SELECT * FROM {known.name('credits')}")
+def test_a_table_that_the_collector_does_not_know_is_refused(known_bank: Any, bank: Any) -> None:
+    strange = bank.table("strange")
+    known_bank.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW a_view AS SELECT * FROM {known_bank.name('credits')}")
 
     with pytest.raises(UnknownTableError):
-        read_consistent(known.spark, known.name("strange"))
+        read_consistent(known_bank.spark, strange)
     with pytest.raises(UnknownTableError, match="a_view"):
-        read_consistent(known.spark, "a_view")
+        read_consistent(known_bank.spark, "a_view")
 
 
-def test_without_a_collector_there_is_no_consistent_answer(known: Any) -> None:
-    known.spark.conf.set("spark.strandline.collector.url", "http://127.0.0.1:9")
+def test_without_a_collector_there_is_no_consistent_answer(known_bank: Any) -> None:
+    known_bank.spark.conf.set("spark.strandline.collector.url", "http://127.0.0.1:9")
     with pytest.raises(CollectorAwayError, match=r"http://127\.0\.0\.1:9 does not answer"):
-        read_consistent(known.spark, known.name("credits"))
+        read_consistent(known_bank.spark, known_bank.name("credits"))
 
-    known.spark.conf.unset("spark.strandline.collector.url")
+    known_bank.spark.conf.unset("spark.strandline.collector.url")
     with pytest.raises(ConfigurationError, match=r"spark\.strandline\.collector\.url is not set"):
-        read_consistent(known.spark, known.name("credits"))
+        read_consistent(known_bank.spark, known_bank.name("credits"))
 
 
-def test_the_collector_is_where_the_events_go(known: Any) -> None:
-    conf = known.spark.conf
+def test_the_collector_is_where_the_events_go(known_bank: Any) -> None:
+    conf = known_bank.spark.conf
     url = conf.get("spark.strandline.collector.url")
     conf.unset("spark.strandline.collector.url")
     conf.set("spark.openlineage.transport.url", url)
     try:
-        with read_consistent(known.spark, known.name("credits")) as tables:
+        with read_consistent(known_bank.spark, known_bank.name("credits")) as tables:
             assert tables.barrier == 1
     finally:
         conf.unset("spark.openlineage.transport.url")
         conf.set("spark.strandline.collector.url", url)
 
 
-def test_a_word_that_is_no_consistency_is_refused_with_those_that_are(known: Any) -> None:
+def test_a_word_that_is_no_consistency_is_refused_with_those_that_are(known_bank: Any) -> None:
     with pytest.raises(ValueError, match="'strng' is neither 'strong' nor 'weak'"):
-        read_consistent(known.spark, known.name("credits"), "strng")
+        read_consistent(known_bank.spark, known_bank.name("credits"), "strng")
 
 
-def test_an_answer_that_the_tables_contradict_is_an_error(known: Any) -> None:
-    credits = known.name("credits")
-    first = known.history("credits").done[1]
-    known.spark.sql(
+def test_an_answer_that_the_tables_contradict_is_an_error(own_bank: Any) -> None:
+    credits = own_bank.name("credits")
+    first = own_bank.history("credits").done[1]
+    own_bank.spark.sql(
         f"CALL lake.system.expire_snapshots(table => '{credits}', snapshot_ids => array({first}), retain_last => 1)"
     )
 
     with pytest.raises(CertificateError, match=f"has no snapshot {first}"):
-        read_consistent(known.spark, [credits, known.name("debits")])
+        read_consistent(own_bank.spark, [credits, own_bank.name("debits")])

@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
+from fixtures.waiting import wait_until
 from strandline.cli import main
 from strandline_spark import aligned_stream, read_consistent
 
@@ -36,13 +37,13 @@ class Pipeline:
 
     def commit(self, *barriers: int) -> None:
         """A transfer at each barrier."""
-        from worlds.lake import tell
+        from worlds.lake import report_commits
 
         for barrier in barriers:
             for table in ROOTS:
                 self.bank.commit(table, barrier, (barrier % 2, 10 * barrier))
         for table in ROOTS:
-            tell(self.bank, self.url, f"bank_{table}", table, "bank")
+            report_commits(self.bank, self.url, f"bank_{table}", table, "bank")
 
     def start(self, table: str, **how: Any) -> Any:
         """Start the job of a table."""
@@ -62,7 +63,7 @@ class Pipeline:
 
     def work(self, run: str = "") -> None:
         """Let both jobs take all barriers that are there, tell of them, and end."""
-        from worlds.lake import end, tell
+        from worlds.lake import report_commits, report_end
 
         for table in ("movements", "balance"):
             query = self.start(table, available_now=True, timeout=60)
@@ -70,9 +71,9 @@ class Pipeline:
                 assert query.awaitTermination(120)
             finally:
                 query.stop()
-            tell(self.bank, self.url, f"bank_{table}", table, "bank", run=run)
+            report_commits(self.bank, self.url, f"bank_{table}", table, "bank", run=run)
         for table in ("movements", "balance"):
-            end(self.url, f"bank_{table}", run)
+            report_end(self.url, f"bank_{table}", run)
 
     def rows(self) -> tuple[Rows, Rows]:
         """What movements and balance hold."""
@@ -152,6 +153,7 @@ def test_a_full_plan_followed_by_hand_replays_everything(
     assert pipeline.strong() == (5, 0)
 
 
+@pytest.mark.slow
 def test_an_execution_that_is_killed_in_every_step_ends_as_if_nothing_had_gone_wrong(pipeline: Pipeline) -> None:
     outputs = [killed_at(pipeline.command("--execute"), steps) for steps in (1, 1, 2, 2, 2, 2, 2, 2)]
     last = outputs[-1]
@@ -188,6 +190,7 @@ def killed_at(command: list[str], step: int) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_a_driver_of_before_that_still_runs_commits_nothing_into_what_was_rolled_back(
     pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -211,17 +214,11 @@ def test_a_driver_of_before_that_still_runs_commits_nothing_into_what_was_rolled
     assert pipeline.strong() == (5, 0)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait, a minute at most."""
-    from fixtures.kafka import wait_until as waited
-
-    waited(holds)
-
-
+@pytest.mark.slow
 def test_jobs_that_run_are_to_be_stopped_first(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
-    from worlds.lake import begin
+    from worlds.lake import report_start
 
-    begin(pipeline.url, "bank_balance", run="another")
+    report_start(pipeline.url, "bank_balance", run="another")
     before = pipeline.rows()
 
     assert main(pipeline.command("--execute"), {}) == 1

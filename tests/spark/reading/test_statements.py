@@ -28,75 +28,85 @@ def amounts(frame: Any) -> list[int]:
     return sorted(row.amount for row in frame.collect())
 
 
-def test_a_delete_an_update_and_a_merge_change_the_latest_and_read_at_the_version(obedient: Any) -> None:
-    sql, credits, mine = obedient.spark.sql, obedient.name("credits"), obedient.table("mine")
+def test_a_delete_an_update_and_a_merge_change_the_latest_and_read_at_the_version(own_strong_session: Any) -> None:
+    sql, credits, mine = (
+        own_strong_session.spark.sql,
+        own_strong_session.name("credits"),
+        own_strong_session.table("mine"),
+    )
     sql(f"INSERT INTO {mine} VALUES (1, 1), (2, 2), (3, 3)")
 
     sql(f"UPDATE {mine} SET amount = (SELECT sum(amount) FROM {credits}) WHERE account = 1")
     sql(f"DELETE FROM {mine} WHERE amount IN (SELECT 2 FROM {credits})")
     sql(f"MERGE INTO {mine} AS t USING {credits} AS s ON t.account = s.account + 2 WHEN MATCHED THEN UPDATE SET *")
-    merged = now(obedient, "mine")
+    merged = now(own_strong_session, "mine")
     sql(f"DELETE FROM {credits} WHERE amount = 5")
 
     assert merged == [10, 10]  # at the latest 15 would be the sum, and two rows of credits would match
-    assert now(obedient, "credits") == [10]
+    assert now(own_strong_session, "credits") == [10]
 
 
 @pytest.mark.parametrize("evolves", ["", "WITH SCHEMA EVOLUTION"])
-def test_a_merge_that_only_inserts_compares_with_its_target_as_it_is(obedient: Any, evolves: str) -> None:
+def test_a_merge_that_only_inserts_compares_with_its_target_as_it_is(
+    strong_session: Any, bank: Any, evolves: str
+) -> None:
     """Spark turns it into an append of what a join with the target, at its latest, does not find."""
-    credits, mine = obedient.name("credits"), obedient.table("mine")
-    obedient.spark.sql(f"INSERT INTO {mine} VALUES (7, 7)")
+    credits, mine = strong_session.name("credits"), bank.table("mine")
+    strong_session.spark.sql(f"INSERT INTO {mine} VALUES (7, 7)")
 
     for _ in range(2):  # the second one finds the row of the first
-        obedient.spark.sql(
+        strong_session.spark.sql(
             f"MERGE {evolves} INTO {mine} t USING {credits} s ON t.amount = s.amount WHEN NOT MATCHED THEN INSERT *"
         )
 
-    assert now(obedient, "mine") == [7, 10]  # at the latest of credits 5 as well
+    assert now(bank, "mine") == [7, 10]  # at the latest of credits 5 as well
 
 
-def test_a_merge_that_only_inserts_reads_its_target_as_a_source_at_the_version(obedient: Any) -> None:
-    credits, hidden = obedient.name("credits"), "IDENTIFIER('{}')"
+def test_a_merge_that_only_inserts_reads_its_target_as_a_source_at_the_version(own_strong_session: Any) -> None:
+    credits, hidden = own_strong_session.name("credits"), "IDENTIFIER('{}')"
     merge = "MERGE INTO {0} t USING (SELECT 9 AS account, max(amount) + 90 AS amount FROM {1}) s ON t.amount = s.amount"
     insert = "WHEN NOT MATCHED THEN INSERT *"
 
-    obedient.spark.sql(f"DELETE FROM {credits} WHERE amount = 10")  # the version alone has it now
-    obedient.spark.sql(f"{merge.format(credits, credits)} {insert}")
+    own_strong_session.spark.sql(f"DELETE FROM {credits} WHERE amount = 10")  # the version alone has it now
+    own_strong_session.spark.sql(f"{merge.format(credits, credits)} {insert}")
     with pytest.raises(UnreadableStatementError, match="IDENTIFIER"):
-        obedient.spark.sql(f"{merge.format(credits, hidden.format(credits))} {insert}")
+        own_strong_session.spark.sql(f"{merge.format(credits, hidden.format(credits))} {insert}")
 
-    assert now(obedient, "credits") == [5, 100]
+    assert now(own_strong_session, "credits") == [5, 100]
 
 
-def test_a_recursive_query_reads_itself_by_its_name(obedient: Any) -> None:
+def test_a_recursive_query_reads_itself_by_its_name(strong_session: Any) -> None:
     counts = "counts(n) AS (SELECT max(amount) FROM {0} UNION ALL SELECT n - 5 FROM counts WHERE n > 0)"
-    query = f"WITH RECURSIVE {counts} SELECT n AS amount FROM counts".format(obedient.name("credits"))
+    query = f"WITH RECURSIVE {counts} SELECT n AS amount FROM counts".format(strong_session.name("credits"))
 
-    assert amounts(obedient.spark.sql(query)) == [0, 5, 10]
-
-
-def test_an_insert_reads_its_own_table_at_the_version_and_adds_to_the_latest(obedient: Any) -> None:
-    credits = obedient.name("credits")
-
-    obedient.spark.sql(f"INSERT INTO {credits} SELECT account, amount * 100 FROM {credits}")
-
-    assert now(obedient, "credits") == [5, 10, 1000]
+    assert amounts(strong_session.spark.sql(query)) == [0, 5, 10]
 
 
-def test_what_is_made_of_a_query_is_made_at_the_version(obedient: Any) -> None:
-    sql, credits = obedient.spark.sql, obedient.name("credits")
+def test_an_insert_reads_its_own_table_at_the_version_and_adds_to_the_latest(own_strong_session: Any) -> None:
+    credits = own_strong_session.name("credits")
 
-    sql(f"CREATE TABLE {obedient.name('made')} AS SELECT * FROM {credits}")
-    sql(f"CREATE TABLE {obedient.name('also')} AS TABLE {credits}")
+    own_strong_session.spark.sql(f"INSERT INTO {credits} SELECT account, amount * 100 FROM {credits}")
 
-    assert now(obedient, "made") == now(obedient, "also") == [10]
+    assert now(own_strong_session, "credits") == [5, 10, 1000]
 
 
-def test_a_view_is_no_version_s_but_what_is_read_through_it_is(obedient: Any) -> None:
-    sql, credits, view = obedient.spark.sql, obedient.name("credits"), obedient.name("seen")
+def test_a_table_made_of_a_query_is_made_at_the_version(strong_session: Any, bank: Any) -> None:
+    sql, credits = strong_session.spark.sql, strong_session.name("credits")
+
+    sql(f"CREATE TABLE {bank.name('made')} AS SELECT * FROM {credits}")
+    sql(f"CREATE TABLE {bank.name('also')} AS TABLE {credits}")
+
+    assert now(bank, "made") == now(bank, "also") == [10]
+
+
+def test_a_view_is_no_version_s_but_what_is_read_through_it_is(own_strong_session: Any) -> None:
+    sql, credits, view = (
+        own_strong_session.spark.sql,
+        own_strong_session.name("credits"),
+        own_strong_session.name("seen"),
+    )
     sql(f"CREATE VIEW {view} (who, how_much) AS SELECT account, amount FROM {credits} c  -- all")
-    sql(f"USE {obedient.database}")
+    sql(f"USE {own_strong_session.database}")
     try:
         sql("CREATE OR REPLACE TEMPORARY VIEW seen_twice AS SELECT how_much AS amount FROM seen")
         text = sql(f"SHOW CREATE TABLE {view}").first()[0]
@@ -105,29 +115,29 @@ def test_a_view_is_no_version_s_but_what_is_read_through_it_is(obedient: Any) ->
         strong = amounts(joined)
     finally:
         sql("USE spark_catalog.default")
-        obedient.spark.catalog.dropTempView("seen_twice")
+        own_strong_session.spark.catalog.dropTempView("seen_twice")
 
     assert "VERSION AS OF" not in text
     assert through == [[10], [10]]
     assert strong == [10]
-    assert sorted(row.how_much for row in obedient.spark.table(view).collect()) == [5, 10]
+    assert sorted(row.how_much for row in own_strong_session.spark.table(view).collect()) == [5, 10]
 
 
-def test_a_cached_table_is_cached_as_it_is(obedient: Any) -> None:
-    credits = obedient.name("credits")
+def test_a_cached_table_is_cached_as_it_is(strong_session: Any) -> None:
+    credits = strong_session.name("credits")
 
-    obedient.spark.sql(f"CACHE TABLE {credits}")
+    strong_session.spark.sql(f"CACHE TABLE {credits}")
     try:
-        assert amounts(obedient.spark.table(credits)) == [5, 10]
-        assert amounts(obedient.spark.sql(f"SELECT * FROM {credits}")) == [10]
+        assert amounts(strong_session.spark.table(credits)) == [5, 10]
+        assert amounts(strong_session.spark.sql(f"SELECT * FROM {credits}")) == [10]
     finally:
-        obedient.spark.sql(f"UNCACHE TABLE {credits}")
+        strong_session.spark.sql(f"UNCACHE TABLE {credits}")
 
 
-def test_keyword_arguments_and_metadata_tables_and_a_version_of_ones_own_are_taken(obedient: Any) -> None:
-    sql, credits = obedient.spark.sql, obedient.name("credits")
-    latest = obedient.history("credits").newest.snapshot_id
-    rows = obedient.spark.createDataFrame([(10,)], "amount bigint")
+def test_keyword_arguments_and_metadata_tables_and_a_version_of_ones_own_are_taken(strong_session: Any) -> None:
+    sql, credits = strong_session.spark.sql, strong_session.name("credits")
+    latest = strong_session.history("credits").newest.snapshot_id
+    rows = strong_session.spark.createDataFrame([(10,)], "amount bigint")
 
     assert amounts(sql(f"SELECT c.amount FROM {credits} c JOIN {{rows}} r USING (amount)", rows=rows)) == [10]
     assert sql(f"SELECT * FROM {credits}.snapshots").count() == 2
@@ -146,59 +156,59 @@ def test_keyword_arguments_and_metadata_tables_and_a_version_of_ones_own_are_tak
         ("SELECT amount FROM {t}.changes", r"{t}\.changes: read through .* changes"),
     ],
 )
-def test_what_cannot_be_versioned_is_refused_with_the_reason_and_changes_nothing(
-    obedient: Any, statement: str, reason: str
+def test_a_read_that_cannot_be_versioned_is_refused_with_the_reason(
+    strong_session: Any, statement: str, reason: str
 ) -> None:
-    credits = obedient.name("credits")
-    obedient.spark.table(credits).createOrReplaceTempView("of_a_frame")
-    obedient.spark.sql(
+    credits = strong_session.name("credits")
+    strong_session.spark.table(credits).createOrReplaceTempView("of_a_frame")
+    strong_session.spark.sql(
         f"CREATE OR REPLACE TEMPORARY FUNCTION total_of() RETURNS BIGINT RETURN SELECT sum(amount) FROM {credits}"
     )
     try:
         with pytest.raises(UnreadableStatementError, match=reason.format(t=credits.replace(".", r"\."))):
-            obedient.spark.sql(statement.format(t=credits))
+            strong_session.spark.sql(statement.format(t=credits))
     finally:
-        obedient.spark.catalog.dropTempView("of_a_frame")
+        strong_session.spark.catalog.dropTempView("of_a_frame")
 
-    assert now(obedient, "credits") == [5, 10]
+    assert now(strong_session, "credits") == [5, 10]
 
 
 @pytest.mark.parametrize(
     "statement",
     ["SELECT * FROM IDENTIFIER('range')(3)", "BEGIN SELECT 1; END", "DELETE FROM IDENTIFIER('{t}') WHERE amount = 7"],
 )
-def test_what_reads_nothing_of_the_catalog_is_left_alone(obedient: Any, statement: str) -> None:
-    obedient.spark.sql(statement.format(t=obedient.name("credits")))
+def test_a_statement_that_reads_nothing_of_the_catalog_is_left_alone(
+    strong_session: Any, bank: Any, statement: str
+) -> None:
+    strong_session.spark.sql(statement.format(t=bank.table("credits")))
 
 
 @pytest.fixture
-def rates(obedient: Any) -> Iterator[str]:
+def rates(strong_session: Any, bank: Any) -> Iterator[str]:
     """A lookup table of which the collector has never heard."""
-    yield obedient.table("rates")
-    for key in ("", f".{obedient.database.partition('.')[2]}.rates"):
-        obedient.spark.conf.unset(f"spark.strandline.catalog.lake.unmanaged{key}")
+    yield bank.table("rates")
+    for key in ("", f".{bank.database.partition('.')[2]}.rates"):
+        strong_session.spark.conf.unset(f"spark.strandline.catalog.lake.unmanaged{key}")
 
 
 @pytest.mark.parametrize("of_the_table", [True, False])
 def test_a_lookup_table_without_barriers_is_read_at_its_latest_where_the_conf_says_so(
-    obedient: Any, rates: str, of_the_table: bool
+    strong_session: Any, rates: str, of_the_table: bool
 ) -> None:
-    sql, credits = obedient.spark.sql, obedient.name("credits")
+    sql, credits = strong_session.spark.sql, strong_session.name("credits")
     sql(f"INSERT INTO {rates} VALUES (1, 3)")
     query = f"SELECT c.amount * r.amount AS amount FROM {credits} c JOIN {rates} r ON c.account = r.account"
     with pytest.raises(UnknownTableError):
         sql(query)
 
     key = f".{rates.partition('.')[2]}" if of_the_table else ""
-    obedient.spark.conf.set(f"spark.strandline.catalog.lake.unmanaged{key}", "latest")
+    strong_session.spark.conf.set(f"spark.strandline.catalog.lake.unmanaged{key}", "latest")
 
     assert amounts(sql(query)) == [30]
     assert amounts(sql(f"SELECT * FROM {rates}")) == [3]
 
 
-def test_a_statement_that_fails_gives_its_lease_back(
-    obedient: Any, collector: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_statement_that_fails_gives_its_lease_back(strong_session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[tuple[str, str]]()
     ask = Collector.ask
 
@@ -208,28 +218,29 @@ def test_a_statement_that_fails_gives_its_lease_back(
 
     monkeypatch.setattr(Collector, "ask", note)
     with pytest.raises(UnreadableStatementError, match="nonsense"):
-        consistent_sql(obedient.spark, f"SELECT nonsense FROM {obedient.name('credits')}")
+        consistent_sql(strong_session.spark, f"SELECT nonsense FROM {strong_session.name('credits')}")
 
     assert asked == [("POST", "/api/v2/versions"), ("DELETE", "/api/v2/leases")]
 
 
-def test_a_lost_lease_is_an_error_that_says_so(known: Any, collector: str) -> None:
-    tables = read_consistent(known.spark, known.name("credits"))
+def test_a_lost_lease_is_an_error_that_says_so(known_bank: Any) -> None:
+    tables = read_consistent(known_bank.spark, known_bank.name("credits"))
     assert tables.lease is not None
+    collector = known_bank.spark.conf.get("spark.strandline.collector.url")
     Collector(collector).ask("DELETE", f"/api/v2/leases/{tables.lease.id}")
 
     with pytest.raises(LeaseLostError, match="unknown lease"):
         tables.lease.renew()
     with pytest.raises(LeaseLostError, match="ask for a version anew"):
-        tables[known.name("credits")]
+        tables[known_bank.name("credits")]
 
 
-def test_disable_gives_spark_sql_back_as_it_was(known: Any) -> None:
+def test_disable_gives_spark_sql_back_as_it_was(known_bank: Any) -> None:
     before = SparkSession.sql
     obey()
     patched = SparkSession.sql
 
-    disable(known.spark)
+    disable(known_bank.spark)
 
     assert patched is not before
     assert SparkSession.sql is before

@@ -12,25 +12,29 @@ from strandline_spark import aligned_stream
 from strandline_spark.consistency.collector import Collector
 from strandline_spark.consistency.table_identity import Identities
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 TABLES = ("credits", "debits", "balance")
 FACET = {"_producer": "test://untold", "_schemaURL": "test://untold"}
 
 
 def test_a_barrier_of_which_the_collector_has_not_heard_is_not_left_out(bank: Any, collector: str) -> None:
-    from worlds.lake import tell
+    from worlds.lake import report_commits
 
     for table in TABLES:
         bank.table(table)
         name_the_place(bank, collector, table)
     commit(bank, 1)
     for table in ("credits", "debits"):
-        tell(bank, collector, f"bank_{table}", table, "bank")
+        report_commits(bank, collector, f"bank_{table}", table, "bank")
     work(bank)
     commit(bank, 2, 3)
     for table in ("credits", "debits"):
-        tell(bank, collector, f"bank_{table}", table, "bank", only=3)
+        report_commits(bank, collector, f"bank_{table}", table, "bank", only=3)
 
     asked = {"namespace": "default", "name": f"{bank.spark.sparkContext.appName}.balance", "position": 1}
     told = Collector(collector, None).ask("POST", "/api/v2/jobs/decision", asked)

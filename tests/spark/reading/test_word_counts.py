@@ -12,7 +12,7 @@ from strandline.demo import bank as demo_bank
 from strandline.demo.bank import Bank
 from strandline.demo.processes import processes
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -48,7 +48,7 @@ def without_ways(parts: Parts) -> tuple[Parts, dict[tuple[int, str, int], tuple[
 def test_folding_is_associative(seed: int) -> None:
     events = recorded()
     whole = fold(list(parts_of(events, ())))
-    assert set(whole) > {"runs", "relations", "facets", "snapshots", KNOWN}
+    assert set(whole) > {"runs", "run_relations", "facets", "snapshots", KNOWN}
     chance = random.Random(seed)
     chance.shuffle(events)
     again = [*events, *chance.choices(events, k=40)]

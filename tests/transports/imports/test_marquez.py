@@ -17,7 +17,7 @@ from strandline.imports.marquez import ImportFaultError, MarquezReader
 from strandline.imports.taking import take_marquez
 from strandline.store.ingest.transactions import Batches
 from strandline.store.sql.engine import make_engine, migrate
-from worlds.builders import NOON, dataset, event, rows, run_id, store
+from worlds.builders import NOON, dataset, event, job_event, rows, run_id, store
 
 BANK = Path(__file__).resolve().parents[3] / "examples" / "recorded" / "bank.jsonl.gz"
 COMPARED = (
@@ -63,19 +63,18 @@ def test_a_bank_in_marquez_becomes_the_same_bank_and_twice_changes_nothing(
         assert rows(other, query) == rows(sqlite_engine, query), query
 
 
-def test_what_was_written_without_events_and_tags_come_too(sqlite_engine: Engine, other: Engine) -> None:
+def test_jobs_without_runs_and_tags_come_too(sqlite_engine: Engine, other: Engine) -> None:
     with serving(sqlite_engine) as address, client_of(address, "/api/v1") as marquez:
         store(sqlite_engine, [event("COMPLETE", 1, "etl", inputs=[dataset("db.a")], outputs=[dataset("db.b")])])
         marquez.put("/tags/PII", json={"description": "about people"}).raise_for_status()
         marquez.post(f"/namespaces/{'hive:%2F%2Flake'}/datasets/db.b/tags/PII").raise_for_status()
-        ends = {"inputs": [{"namespace": "shop", "name": "orders"}], "outputs": [{"namespace": "shop", "name": "sums"}]}
-        marquez.put(
-            "/namespaces/shop/jobs/sum", json={"type": "BATCH", "description": "adds", **ends}
-        ).raise_for_status()
+        designed = job_event("sum", 2, inputs=[dataset("orders")], outputs=[dataset("sums")])
+        designed["job"]["facets"] = {"documentation": {"description": "adds"}}
+        store(sqlite_engine, [designed])
         take_marquez(other, reader(address))
     with serving(other) as address, client_of(address, "/api/v1") as marquez:
         tagged = marquez.get("/namespaces/hive:%2F%2Flake/datasets/db.b").json()
-        job = marquez.get("/namespaces/shop/jobs/sum").json()
+        job = marquez.get("/namespaces/tests/jobs/sum").json()
 
     assert tagged["tags"] == ["PII"]
     assert (job["description"], [one["name"] for one in job["outputs"]]) == ("adds", ["sums"])

@@ -34,20 +34,19 @@ def main() -> int:
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
     parser.add_argument("--plant", default="", help="bugs of worlds/simulation/planted.py, with commas, or all")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no seed after so long")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.count)
     if not options.plant:
-        return simulated(seeds, options.seconds)
+        return simulated(seeds)
     for library in LIBRARIES:
         importlib.import_module(library)
     names = list(BUGS) if options.plant == "all" else options.plant.split(",")
-    survived = [name for name in names if not is_caught(name, seeds, options.seconds)]
+    survived = [name for name in names if not is_caught(name, seeds)]
     print(f"{len(names) - len(survived)} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}")
     return 1 if survived else 0
 
 
-def is_caught(name: str, seeds: range, seconds: float) -> bool:
+def is_caught(name: str, seeds: range) -> bool:
     """Whether one of the seeds fails with this bug, in a child."""
     print(f"{name} ({BUGS[name].about}):", end=" ", flush=True)
     child = os.fork()
@@ -55,13 +54,13 @@ def is_caught(name: str, seeds: range, seconds: float) -> bool:
         code = 3  # of a child that cannot simulate at all
         try:
             plant(name)
-            code = simulated(seeds, seconds, stories=False)
+            code = simulated(seeds, stories=False)
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
-def simulated(seeds: range, seconds: float, *, stories: bool = True) -> int:
+def simulated(seeds: range, *, stories: bool = True) -> int:
     """1 where a seed fails, after saying which and why."""
     from worlds.simulation.runs import simulate
 
@@ -73,8 +72,6 @@ def simulated(seeds: range, seconds: float, *, stories: bool = True) -> int:
             if run.wrong:
                 print(f"seed {run.seed}: {run.wrong[:300]}", *(run.story if stories else ()), sep="\n  ", flush=True)
                 return 1
-            if time.monotonic() - began > seconds:
-                break
     print(
         f"{found.pop('seeds')} seeds from {seeds[0]}, {time.monotonic() - began:.0f} s, {time.process_time():.0f} s of CPU;"
         f" {found.pop('states')} states of the store, {len(points)} points of fault; {dict(found)}",

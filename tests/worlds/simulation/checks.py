@@ -34,8 +34,8 @@ OF_THE_WAY = frozenset(
 )
 
 
-class Judge(Oracle):
-    """The oracle for one set of events, which it asks for the same thing but once."""
+class CachedOracle(Oracle):
+    """The oracle for one set of events, with its answers cached."""
 
     def __init__(self, arrivals: list[Arrival]) -> None:
         super().__init__(arrivals, NOW)
@@ -65,7 +65,7 @@ class Referee:
         if history.number != self._last.number:
             arrivals = [(one, received(at, now)) for one, at in history.arrivals]
             take_all(self._reference, arrivals)
-            self._last = Expected(history.number, tables_wanted(Judge(arrivals)), kept(self._reference))
+            self._last = Expected(history.number, tables_wanted(CachedOracle(arrivals)), kept(self._reference))
         return self._last
 
     def right(self, history: History) -> set[Rows]:
@@ -100,11 +100,11 @@ def fault_of(world: World, databases: Databases, referee: Referee) -> str:
 
 def _at_any_time(world: World, before: dict[int, int]) -> str:
     """Offsets only grow; what is below one is stored, what is not below is not, unless it came another way."""
-    if not world.eyes.has_changed():
+    if not world.observer.has_changed():
         return ""
-    offsets = dict(world.eyes.rows("SELECT partition_id, next_offset FROM offsets"))
-    known = {row[0] for row in world.eyes.rows("SELECT hash FROM event_keys")}
-    dead = set(world.eyes.rows("SELECT partition_id, record_offset FROM dead_letters"))
+    offsets = dict(world.observer.rows("SELECT partition_id, next_offset FROM offsets"))
+    known = {row[0] for row in world.observer.rows("SELECT hash FROM event_keys")}
+    dead = set(world.observer.rows("SELECT partition_id, record_offset FROM dead_letters"))
     world.states.add(hash((*sorted(offsets.items()), frozenset(known), frozenset(dead))))
     for number, hashes in enumerate(world.topic.hashes):
         taken = offsets.get(number, 0)
@@ -132,9 +132,9 @@ def in_the_end(world: World, databases: Databases, referee: Referee) -> str:
 
 def _events(world: World, databases: Databases) -> str:
     wanted = world.bodies
-    with reading(databases.judge).connect() as connection:
+    with reading(databases.checker).connect() as connection:
         stored = {one.hash: one for one in events_of(connection)}
-    keys = {row[0] for row in world.eyes.rows("SELECT hash FROM event_keys")}
+    keys = {row[0] for row in world.observer.rows("SELECT hash FROM event_keys")}
     if stored.keys() != wanted.keys():
         return f"{len(wanted.keys() - stored.keys())} events are lost, {len(stored.keys() - wanted.keys())} too many"
     if keys != stored.keys():
@@ -144,7 +144,7 @@ def _events(world: World, databases: Databases) -> str:
 
 
 def _letters(world: World) -> str:
-    found = sorted(world.eyes.rows("SELECT partition_id, record_offset, reason FROM dead_letters"))
+    found = sorted(world.observer.rows("SELECT partition_id, record_offset, reason FROM dead_letters"))
     expected = {}
     for number, hashes in enumerate(world.topic.hashes):
         for offset, hash_ in enumerate(hashes):
@@ -167,15 +167,15 @@ def _told(world: World) -> str:
 
 def _tables(world: World, databases: Databases, referee: Referee) -> str:
     """The rows are the oracle's, and those of a store that took all events once, in order."""
-    rows, right = world.eyes.rows_but_of(OF_THE_WAY), referee.right(world.history)
+    rows, right = world.observer.rows_but_of(OF_THE_WAY), referee.right(world.history)
     if rows in right:
         return ""
     expected = referee.expected(world.history, world.now)
-    with reading(databases.judge).connect() as connection:
+    with reading(databases.checker).connect() as connection:
         shown = tables_shown(connection)
     if wrong := first_difference(expected.tables, shown):
         return f"not as the oracle says: {wrong}"
-    if wrong := first_difference(expected.kept, kept(databases.judge)):
+    if wrong := first_difference(expected.kept, kept(databases.checker)):
         return wrong
     right.add(rows)
     return ""

@@ -18,8 +18,8 @@ from worlds.simulation.injector import Injector
 Rows = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-class Eyes:
-    """Looks at a file past the program and its faults, and knows when nothing was committed since it looked."""
+class Observer:
+    """A reader of a file past the program and its faults, which knows when nothing was committed since it read."""
 
     def __init__(self, file: Path) -> None:
         self._connection = sqlite3.connect(file, isolation_level=None)
@@ -47,8 +47,8 @@ class Eyes:
         self._connection.close()
 
 
-class Eraser:
-    """Makes a file what a migrated empty one is: rows that were added go, rows that were changed or deleted come back."""
+class StoreReset:
+    """A file and the migrated empty one that it is reset to: added rows go, changed or deleted ones come back."""
 
     def __init__(self, file: Path, template: Path) -> None:
         self._connection = sqlite3.connect(file, isolation_level=None)
@@ -59,7 +59,7 @@ class Eraser:
         self._used = {one: self._question(one) for one in ("main", "template")}
         self._filled = self._with_rows("template")
 
-    def erase(self) -> None:
+    def reset_store(self) -> None:
         """Empty the file, in one transaction."""
         self._connection.execute("BEGIN IMMEDIATE")
         for name in self._with_rows("main"):
@@ -81,9 +81,9 @@ class Eraser:
 
 
 class Databases:
-    """`engine` is the program's, with faults; `judge` has the same file without them; `reference` is a store that faults never reach.
+    """`engine` is the program's, with faults; `checker` has the same file without them; `observer` reads it too.
 
-    `eyes` look at the program's file.
+    `reference` is a store that faults never reach.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -94,21 +94,21 @@ class Databases:
         for other in (file, reference):
             shutil.copy(template, other)
         self.reference = quick_engine(reference)
-        self.engine, self.judge, self.eyes = quick_engine(file), quick_engine(file), Eyes(file)
+        self.engine, self.checker, self.observer = quick_engine(file), quick_engine(file), Observer(file)
         self.engine.connect().close()  # what the first connection of an engine asks is no part of any story
         self.injector = Injector(self.engine)
-        self._eraser = Eraser(file, template)
+        self._reset = StoreReset(file, template)
 
     def begin(self) -> None:
         """An empty store, and no fault yet."""
-        self._eraser.erase()
+        self._reset.reset_store()
         self.injector.reset()
 
     def close(self) -> None:
         """Leave nothing open."""
-        for one in (self.eyes, self._eraser):
+        for one in (self.observer, self._reset):
             one.close()
-        for engine in (self.reference, self.engine, self.judge):
+        for engine in (self.reference, self.engine, self.checker):
             engine.dispose()
 
 

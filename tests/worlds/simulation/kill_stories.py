@@ -113,13 +113,13 @@ class Store:
         for file in self._folder.iterdir():
             if not file.name.endswith("-shm"):
                 shutil.copy(file, self._seen)
-        with closing(sqlite3.connect(self._seen / self._file.name)) as eyes:
-            if (found := eyes.execute("PRAGMA integrity_check").fetchall()) != [("ok",)]:
+        with closing(sqlite3.connect(self._seen / self._file.name)) as connection:
+            if (found := connection.execute("PRAGMA integrity_check").fetchall()) != [("ok",)]:
                 return f"the file is broken: {found}"
-            stored = {row[0] for row in eyes.execute("SELECT hash FROM event_keys")}
-            if stored != {row[0] for row in eyes.execute("SELECT hash FROM raw_events")}:
+            stored = {row[0] for row in connection.execute("SELECT hash FROM event_keys")}
+            if stored != {row[0] for row in connection.execute("SELECT hash FROM raw_events")}:
                 return "event_keys and raw_events differ"
-            offset = eyes.execute("SELECT max(next_offset) FROM offsets").fetchone()[0] or 0
+            offset = connection.execute("SELECT max(next_offset) FROM offsets").fetchone()[0] or 0
         return work.fault(stored, offset, is_cut=is_cut)
 
     def _fault_in_the_end(self, story: History) -> str:

@@ -7,10 +7,12 @@ over events, and left out here: the ids and names that a group of datasets share
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from operator import itemgetter
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
@@ -35,9 +37,9 @@ from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.schema.tables import SHOWN_BY
+from strandline.store.sql.engine import migrate
 from worlds.builders import encode
-from worlds.simulation.databases import Eyes
+from worlds.simulation.databases import Observer, quick_engine
 from worlds.simulation.histories import history, received
 
 Row = tuple[Any, ...]
@@ -45,6 +47,38 @@ Tables = dict[type[Any], set[Row]]
 Batches = list[list[int]]
 LABELS = ("canonical_id", "place_id", "catalog", "database_name", "table_name")
 EVENTS = (2, 9)  # of a history
+OF_EACH = 50  # orders of a history
+
+
+class OrderStore(NamedTuple):
+    """A store that takes histories one event after the other, and the observer of its file."""
+
+    engine: Engine
+    observer: Observer
+
+
+@contextmanager
+def order_store(folder: Path) -> Iterator[OrderStore]:
+    """Make an empty store in a folder."""
+    file = folder / "orders.db"
+    engine = quick_engine(file)
+    migrate(engine)
+    observer = Observer(file)
+    yield OrderStore(engine, observer)
+    observer.close()
+    engine.dispose()
+
+
+def first_wrong_order(store: OrderStore, first: int, orders: int, now: datetime) -> str:
+    """Return the first history with an order that leaves other rows than the store has, '' if none has one."""
+    for seed in range(first, first + orders // OF_EACH):
+        arrivals, chance = events_of(seed, now), random.Random(seed)
+        expected, statements = stored(store.engine, store.observer, arrivals), statements_of(arrivals)
+        for _ in range(OF_EACH):
+            batches = order_of(chance, len(arrivals))
+            if wrong := difference(expected, folded(statements, batches)):
+                return f"history {seed} as {batches}: {wrong}"
+    return ""
 
 
 def events_of(seed: int, now: datetime) -> list[Arrival]:
@@ -90,12 +124,11 @@ def folded(statements: Sequence[Sequence[Statement]], batches: Batches) -> Table
     return in_use({kind: set(map(tuple, held.get(kind, ()))) for kind in FOLDS})
 
 
-def stored(engine: Engine, eyes: Eyes, arrivals: Sequence[Arrival]) -> Tables:
-    """The rows of a store that took the events one by one, in order; `eyes` look at its file."""
+def stored(engine: Engine, observer: Observer, arrivals: Sequence[Arrival]) -> Tables:
+    """The rows of a store that took the events one by one, in order; `observer` reads its file."""
     take_all(engine, arrivals, range(len(arrivals)))
-    tables = {kind: SHOWN_BY.get(fold.table, fold.table) for kind, fold in FOLDS.items()}
-    queries = {kind: f"SELECT {', '.join(kind._fields)} FROM {table}" for kind, table in tables.items()}
-    return in_use({kind: set(eyes.rows(query)) for kind, query in queries.items()})
+    queries = {kind: f"SELECT {', '.join(kind._fields)} FROM {fold.table}" for kind, fold in FOLDS.items()}
+    return in_use({kind: set(observer.rows(query)) for kind, query in queries.items()})
 
 
 def in_use(tables: Tables) -> Tables:

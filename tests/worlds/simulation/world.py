@@ -59,7 +59,7 @@ class World:
         self.clock = Clock(now)
         vars(partitions)["time"] = vars(transactions)["time"] = self.clock
         random.seed(seed)  # how long a transaction that is done again waits
-        self.engine, self.injector, self.eyes = databases.engine, databases.injector, databases.eyes
+        self.engine, self.injector, self.observer = databases.engine, databases.injector, databases.observer
         self.topic = Topic([[] for _ in range(PARTITIONS)])
         self.group = Group([TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
         self.follower = Follower(self.engine)
@@ -125,7 +125,7 @@ class World:
 
     def is_drained(self) -> bool:
         """Whether the store has taken every record of the topic."""
-        taken = dict(self.eyes.rows("SELECT partition_id, next_offset FROM offsets"))
+        taken = dict(self.observer.rows("SELECT partition_id, next_offset FROM offsets"))
         return all(taken.get(number) == len(log) for number, log in enumerate(self.topic.partitions))
 
     def _produce(self) -> None:

@@ -49,7 +49,7 @@ def unread(ask: Ask) -> dict[str, Any]:
 
 def refused_events(ask: Ask) -> dict[str, Any]:
     """A page of what was refused, up to now."""
-    ask.request.app.state.refusals.flush_all()
+    ask.request.app.state.refusals.flush()
     with read_from(ask.engine) as connection:
         items, cursor = refused_page(connection, ask.given["limit"], _after(ask))
     return {"items": items, "nextCursor": cursor}

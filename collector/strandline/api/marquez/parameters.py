@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from strandline.api.http.operations import Ask, Moment, Parameter, Text, Whole
+from strandline.api.http.operations import Ask, Parameter, Text, Whole
 from strandline.core.openlineage.times import micros_of
-from strandline.store.marquez.annotations import Author
 
 API = "/api/v1"
 N = f"{API}/namespaces/{{namespace}}"
@@ -61,7 +59,6 @@ OFFSET = Parameter("offset", "How many to leave out at the beginning", Whole(0, 
 PAGE = (LIMIT, OFFSET)
 NODE = Parameter("nodeId", "dataset:NAMESPACE:NAME or job:NAMESPACE:NAME", Text(1), required=True)
 DEPTH = Parameter("depth", "How many jobs on the way", Whole(0, 1_000), default=20)
-AT = Parameter("at", "When; without it now", Moment())
 OBJECT: Mapping[str, Any] = {"type": "object"}
 
 
@@ -73,14 +70,3 @@ def page_of(ask: Ask) -> tuple[int, int]:
 def now_of(ask: Ask) -> int:
     """The moment of the request."""
     return micros_of(ask.now)
-
-
-def author_of(ask: Ask) -> Author:
-    """Who asks: the name of the API key, where one was needed."""
-    return Author(now_of(ask), ask.access.who)
-
-
-def moment_of_run(ask: Ask) -> datetime:
-    """When a run changed its state."""
-    at: datetime | None = ask.given.get("at")
-    return ask.now if at is None else at

@@ -9,13 +9,13 @@ from strandline.api.http.operations import Ask, Operation, Parameter, Whole
 from strandline.api.http.paging import connected
 from strandline.api.marquez.datasets import get_dataset
 from strandline.api.marquez.jobs import get_job
+from strandline.api.marquez.notes import write_notes
 from strandline.api.marquez.parameters import API, DATASET, FIELD, JOB, MOST, NAMESPACE, OBJECT, OFFSET, TAG, D, J
-from strandline.api.marquez.writing import note
 from strandline.core.openlineage.names import id_of
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import dataset_of, job_of
 from strandline.store.marquez import annotations
-from strandline.store.marquez.annotations import Note, named_annotations, tags_in_use
+from strandline.store.marquez.annotations import Note, tag_meanings, tags_in_use
 
 _MOST_TAGS = Parameter("limit", "How many at most", Whole(0, 2**31 - 1), default=MOST)
 
@@ -29,7 +29,7 @@ class NewTag(msgspec.Struct):
 def list_tags(ask: Ask) -> dict[str, Any]:
     """All tags by name, with what they mean."""
     with connected(ask) as connection:
-        meanings = {name: value for name, value, _ in named_annotations(connection, annotations.TAG_ITSELF)}
+        meanings = tag_meanings(connection)
         names = sorted({*meanings, *tags_in_use(connection)})
     page = names[ask.given["offset"] :][: min(ask.given["limit"], MOST)]
     return {"tags": [{"name": name, "description": meanings.get(name) or None} for name in page]}
@@ -38,19 +38,21 @@ def list_tags(ask: Ask) -> dict[str, Any]:
 def put_tag(ask: Ask) -> dict[str, Any]:
     """Create a tag, or say what it means."""
     new, tag = body_as(ask, NewTag), ask.given["tag"]
-    note(ask, [Note(id_of("tag", tag), f"tag:{tag}", annotations.TAG_ITSELF, name=tag, value=new.description or "")])
+    write_notes(
+        ask, [Note(id_of("tag", tag), f"tag:{tag}", annotations.TAG_ITSELF, name=tag, value=new.description or "")]
+    )
     return {"name": tag, "description": new.description}
 
 
 def tag_dataset(ask: Ask) -> dict[str, Any]:
     """Tag a dataset."""
-    note(ask, [_of_dataset(ask)])
+    write_notes(ask, [_of_dataset(ask)])
     return get_dataset(ask)
 
 
 def untag_dataset(ask: Ask) -> dict[str, Any]:
     """Take a tag from a dataset."""
-    note(ask, [], [_of_dataset(ask)])
+    write_notes(ask, [], [_of_dataset(ask)])
     return get_dataset(ask)
 
 
@@ -59,25 +61,25 @@ def tag_field(ask: Ask) -> dict[str, Any]:
     fields = [one["name"] for one in get_dataset(ask)["fields"]]
     if ask.given["field"] not in fields:
         raise NotFoundError(f"unknown column of {ask.given['dataset']!r}: {ask.given['field']!r}", fields[:10])
-    note(ask, [_of_dataset(ask, ask.given["field"])])
+    write_notes(ask, [_of_dataset(ask, ask.given["field"])])
     return get_dataset(ask)
 
 
 def untag_field(ask: Ask) -> dict[str, Any]:
     """Take a tag from a column."""
-    note(ask, [], [_of_dataset(ask, ask.given["field"])])
+    write_notes(ask, [], [_of_dataset(ask, ask.given["field"])])
     return get_dataset(ask)
 
 
 def tag_job(ask: Ask) -> dict[str, Any]:
     """Tag a job."""
-    note(ask, [_of_job(ask)])
+    write_notes(ask, [_of_job(ask)])
     return get_job(ask)
 
 
 def untag_job(ask: Ask) -> dict[str, Any]:
     """Take a tag from a job."""
-    note(ask, [], [_of_job(ask)])
+    write_notes(ask, [], [_of_job(ask)])
     return get_job(ask)
 
 

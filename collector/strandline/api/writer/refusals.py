@@ -38,10 +38,7 @@ class _Producer(msgspec.Struct):
 
 
 class Refusals:
-    """What was refused since the last second, and the thread that writes it down.
-
-    flush_others: lets the other processes of this server write down theirs, if there are any.
-    """
+    """What was refused since the last second, and the thread that writes it down."""
 
     def __init__(
         self, engine: Engine, complain: Callable[[str], None], on_refused: Callable[[str], None] = lambda code: None
@@ -52,7 +49,6 @@ class Refusals:
         self._pending: dict[tuple[str, str], Refused] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self.flush_others: Callable[[], object] = lambda: None
         self._turns = Turns("refusals", self.flush, FLUSH_SECONDS, complain)
 
     def start(self) -> None:
@@ -102,11 +98,6 @@ class Refusals:
                 for one in pending.values():
                     self._count(one)
                 raise
-
-    def flush_all(self) -> None:
-        """Write down what this process and the others of its server have counted before now."""
-        self.flush()
-        self.flush_others()
 
     @contextmanager
     def noting(self, agent: str, at: datetime) -> Iterator[list[bytes]]:

@@ -14,7 +14,7 @@ from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import missing_file
 from strandline.cli.outside import token_faults, webhook_faults
-from strandline.errors import SettingsError, StrandlineError
+from strandline.errors import StrandlineError
 from strandline.settings import PREFIX, Settings, declared, faulty_files
 from strandline.store.api_keys import has_key
 from strandline.store.search.upkeep import is_filled
@@ -110,13 +110,6 @@ def _topic(settings: Settings) -> Iterator[str]:
         return
     from kafka import KafkaAdminClient  # nobody waits for it who has no topic
     from kafka.errors import KafkaError
-
-    from strandline.transports.clients import client_name
-
-    try:
-        client_name(settings)
-    except SettingsError as error:
-        yield from error.faults
 
     where = f"topic {settings.kafka_topic} at {settings.kafka_bootstrap_servers}"
     try:

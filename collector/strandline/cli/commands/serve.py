@@ -3,14 +3,13 @@
 Both end cleanly on SIGTERM and SIGINT: what was accepted is written, and partitions are left in good order.
 """
 
-import socket
 import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
+from socket import socket
 
 import prometheus_client
 from sqlalchemy import Engine
@@ -18,10 +17,9 @@ from sqlalchemy.exc import DBAPIError
 from structlog.typing import FilteringBoundLogger
 
 from strandline.alerts.webhooks import Alerting, targets_of
-from strandline.api.answering.listening import address_of, listen
-from strandline.api.answering.processes import AnsweringProcesses
-from strandline.api.answering.serving import STOP_SECONDS, SWITCH_SECONDS, Server
 from strandline.api.app import create_app
+from strandline.api.listening import address_of, listen
+from strandline.api.serving import STOP_SECONDS, SWITCH_SECONDS, Server
 from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import open_store
@@ -53,30 +51,24 @@ def serve(options: Namespace, settings: Settings) -> int:
 def _serve(settings: Settings) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     _check_files(settings)
-    log, metrics = _log_of(settings), Metrics(several=settings.processes > 1)
-    sockets = listen(settings)
+    log, metrics = _log_of(settings), Metrics()
+    listening = listen(settings)
     _serve_metrics(settings, metrics)
     engine, began = _opened(settings, log), time.monotonic()
-    _refuse_without_key(engine, settings, sockets)
+    _refuse_without_key(engine, settings, listening)
     follower = Follower(engine)
     consumes = settings.kafka_bootstrap_servers is not None
     consumer = Consumer(engine, settings, metrics, log, follower.take_news, follower.follow) if consumes else None
-    state = (lambda: consumer.state) if consumer else lambda: None
-    checks = {"consumer": state} if consumer else {}
+    checks = {"consumer": lambda: consumer.state} if consumer else {}
     app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower, in_process=False)
     alerting = _alerting(engine, follower, settings, log)
-    refusals = app.state.refusals
-    others = AnsweringProcesses(
-        sockets[1:], settings, metrics, log, {"consumer": state, "refusals": refusals.flush_all}
-    )
-    refusals.flush_others = others.flush_refusals
-    server = Server(app, settings, others.end)
+    server = Server(app, settings)
     stopping = threading.Event()
     thread = threading.Thread(target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True)
     end_on_signals(server.end)
     if consumer:
         thread.start()
-    address = address_of(sockets[0])
+    address = address_of(listening)
     log.info("listening", address=address, docs=f"{address}/docs")
     alerting.start()
     threading.Thread(target=_take_unread, args=(engine, log), name="unread", daemon=True).start()
@@ -84,9 +76,8 @@ def _serve(settings: Settings) -> int:
         _expiring(engine, settings, metrics, log),
         _sampling(engine, follower, metrics, settings, log),
         _exporting(engine, settings, log),
-        others,
     ):
-        server.run(sockets=sockets[:1])
+        server.run(sockets=[listening])
     alerting.stop()
     if consumer:
         stopping.set()
@@ -115,7 +106,7 @@ def consume(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def _refuse_without_key(engine: Engine, settings: Settings, sockets: Iterable[socket.socket]) -> None:
+def _refuse_without_key(engine: Engine, settings: Settings, listening: socket) -> None:
     """A collector that asks everybody for a key, has none and takes no tokens would answer nobody."""
     if not settings.auth_required or settings.oidc_issuer:
         return
@@ -123,8 +114,7 @@ def _refuse_without_key(engine: Engine, settings: Settings, sockets: Iterable[so
         if has_key(connection, datetime.now(UTC)):
             return
     engine.dispose()
-    for listening in sockets:
-        listening.close()
+    listening.close()
     raise StrandlineError(no_key(settings))
 
 
@@ -138,7 +128,7 @@ def _serve_metrics(settings: Settings, metrics: Metrics) -> None:
     if not settings.metrics_port:
         return
     try:
-        prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.scraped)
+        prometheus_client.start_http_server(settings.metrics_port, settings.host, metrics.registry)
     except OSError as error:
         raise StrandlineError(
             f"cannot serve metrics on {settings.host}:{settings.metrics_port}: {error.strerror}; "
@@ -245,7 +235,6 @@ SERVE = Command(
         "database_url",
         "host",
         "port",
-        "processes",
         "auth",
         "kafka_bootstrap_servers",
         "kafka_topic",

@@ -346,14 +346,14 @@ FOLDS: dict[type[Change], Fold] = {
     FacetSetUsed: Fold("facet_uses", ("entity_id", "set_id"), most=("at",)),
     FacetSeen: Fold("facets", ("entity_id", "key", "kind"), _STAMP),
     RelationSeen: Fold(
-        "relations",
+        "run_relations",
         ("run_id", "direction", "dataset_id"),
         least=("first_at",),
         most=("newest_at", "creates"),
     ),
     JobRelation: Fold("job_relations", ("job_id", "direction", "dataset_id"), ("at", "run_id")),
     EdgeSeen: Fold("edge_columns", ("set_hash", "source_id")),
-    EdgesUsed: Fold("edge_uses", ("run_id", "sink_id", "rule"), ("at", "set_hash")),
+    EdgesUsed: Fold("run_edges", ("run_id", "sink_id", "rule"), ("at", "set_hash")),
     BarrierSeen: Fold("job_barriers", ("job_id", "barrier", "generation"), ("phase", *_STAMP)),
     SnapshotSeen: Fold(
         "snapshots",

@@ -11,9 +11,6 @@ _OUTCOME = ("error", "failedChildren")
 _SEEN = ("createdAt", "updatedAt")
 _RECEIVED = ("id", "receivedAt", "topic", "partition", "offset", "reason", "size", "body")
 
-_REPORTED = ("id", "kind", "namespace", "name")  # of each row of an analysis, before its values
-_DELAYS = tuple(f"secondsAfter{since}{measure}" for since in ("Birth", "Inputs") for measure in ("P50", "P95", "Max"))
-
 
 def _of(name: str, columns: Iterable[str]) -> tuple[str, ...]:
     """The columns of an object that an item holds."""
@@ -59,15 +56,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("barrierId", "domain", "phase", "queryId", "batchId", "engine", "startedAt", "committedAt"),
         *("checkpointLocation", "runId", "sources"),
     ),
-    "/analyses/impact": (*_REPORTED, "downstream", "upstream", "readers", "writers"),
-    "/analyses/jobs": (*_REPORTED, "lastWriterOf", "datasetsBelow", "writes"),
-    "/analyses/columns": (*(*_REPORTED, "column", "downstreamColumns", "downstreamDatasets", "dependents", "byValue"),),
-    "/analyses/unused": (*_REPORTED, "column"),
-    "/analyses/orphans": (*_REPORTED, "newestAt"),
-    "/analyses/unread": (*_REPORTED, "writtenAt", "writers"),
-    "/analyses/stale": (*_REPORTED, "writtenAt", "readAt", "readers", "downstream"),
-    "/analyses/aliases": (*_REPORTED, *_of("other", ("id", "namespace", "name")), "rule", "evidence", "alike"),
-    "/analyses/delays": (*_REPORTED, "day", "snapshots", *_DELAYS),
 }
 REFUSED_COLUMNS = tuple(dict.fromkeys(("list", *COLUMNS["/refused-events"], *_RECEIVED)))
 """Those of refused events, dead letters and unread events together."""

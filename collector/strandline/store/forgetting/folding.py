@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, or_, select, text
 
-from strandline.core.changes.barrier_facets import beside_columns
 from strandline.core.changes.bundles import Statement
 from strandline.core.changes.compact import Rows, compact, fold_rows
 from strandline.core.changes.extract import changes_of
@@ -27,7 +26,6 @@ from strandline.core.changes.rows import (
     NamespaceSeen,
     RelationSeen,
     RunSeen,
-    SnapshotSeen,
 )
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.facets import DATASET
@@ -45,7 +43,6 @@ from strandline.store.search.upkeep import index_again
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import store_by_themselves
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.shared_settings import agreed, has_templates
 from strandline.store.sql.upsert import apply
 
 AT_ONCE = 2_000
@@ -79,13 +76,12 @@ def fold_again(connection: Connection, target: Target, keys: Keys, caches: Cache
     store_by_themselves(connection, [key[0] for key in keys.get(FacetSeen, ())])
     before = {kind: dict(_held(connection, kind, found)) for kind, found in keys.items() if found}
     groups = _groups_of(connection, keys)
-    templates, has_them = RunTemplates(lambda _kind, _key: True), has_templates(agreed(connection))
+    templates = RunTemplates(lambda _kind, _key: True)
     for kind, found in before.items():
-        if (kind not in CONTENT or target.dataset_ids) and not (has_them and kind in IN_TEMPLATES):
+        if (kind not in CONTENT or target.dataset_ids) and kind not in IN_TEMPLATES:
             _delete(connection, kind, _deletable(kind, found, target))
-    if has_them:
-        templates.take_out(connection, before.get(RelationSeen, ()), before.get(EdgesUsed, ()))
-    templates.store(connection, _folded(connection, keys, caches), has_them)
+    templates.take_out(connection, before.get(RelationSeen, ()), before.get(EdgesUsed, ()))
+    templates.store(connection, _folded(connection, keys, caches))
     _relate(connection, keys)
     _drop_unused(connection)
     _restore(connection, target, before)
@@ -206,14 +202,6 @@ def _compared(before: dict[type[Any], dict[Key, Row]], held: Callable[[type[Any]
 
 
 def _read(kind: type[Any], row: Row) -> Row:
-    """The row with bodies as they came: packed in another way they are the same, and so are those that an earlier program wrote."""
+    """Return the row with its bodies unpacked: bodies that are packed in different ways are the same."""
     named = zip(kind._fields, row, strict=True)
-    return tuple(_as_it_came(kind, name, value) for name, value in named)
-
-
-def _as_it_came(kind: type[Any], name: str, value: Any) -> Any:
-    if kind is SnapshotSeen and name == "generation":
-        return ""
-    if name not in _PACKED or value is None:
-        return value
-    return beside_columns(expand(value)) if name == "facet" else expand(value)
+    return tuple(expand(value) if name in _PACKED and value is not None else value for name, value in named)

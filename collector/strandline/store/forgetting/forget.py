@@ -6,15 +6,13 @@ again, and nothing else is touched. Without `execute` the transaction is rolled 
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import OperationalError
 
 from strandline.core.changes.parse_cache import Memo
 from strandline.core.openlineage.names import naming_of
-from strandline.core.openlineage.times import micros_of
-from strandline.store.analyses import drop_analyses
 from strandline.store.audit import Entry, note
 from strandline.store.forgetting.events import events_left, write
 from strandline.store.forgetting.facts import forget_facts
@@ -28,9 +26,9 @@ from strandline.store.ingest.labels import lock
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.space import give_owed_back, owe
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.schema.tables import runs
+from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, runs
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.shared_settings import agreed, packs_facets, raise_generation
+from strandline.store.sql.shared_settings import raise_generation
 
 __all__ = ["Asked", "Forgotten", "Subject", "forget"]
 
@@ -83,7 +81,6 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     raise_generation(connection)
     target = target_of(connection, subject)
     caches = Caches(naming_of(target.patterns))
-    caches.packs_facets = packs_facets(agreed(connection), micros_of(datetime.now(UTC)))
     left = events_left(connection, target, Memo(naming_of(target.patterns)))
     own_runs = {*target.run_ids, *connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids)))}
     gone_facts, changed_facts = forget_facts(connection, target)
@@ -96,15 +93,21 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     gone += Counter(raw_events=sum(one.after is None for one in left))
     changed = Counter(counts.changed) + Counter(version_facts=changed_facts)
     changed += Counter(raw_events=sum(one.after is not None for one in left))
-    if +gone or +changed:
-        gone += Counter(analysis_rows=drop_analyses(connection))
     return Forgotten(dict(sorted(gone.items())), dict(sorted(changed.items())))
 
 
 def _note(connection: Connection, subject: Subject, asked: Asked, found: Forgotten) -> None:
     if not found.is_nothing:
-        owe(connection, sorted({*found.gone, *found.changed}))
+        owe(connection, _written_tables(found))
     counted = ", ".join(
         f"{table} {count}" for table, count in sorted((Counter(found.gone) + Counter(found.changed)).items())
     )
     note(connection, Entry(asked.at, asked.who, f"forget {subject.shown}", asked.address, 0, counted or "nothing"))
+
+
+def _written_tables(found: Forgotten) -> list[str]:
+    """Return the tables whose rows were deleted or changed; a view's rows are in the tables of templates."""
+    names = {*found.gone, *found.changed}
+    if names & RUN_VIEWS.keys():
+        names = names - RUN_VIEWS.keys() | {table.name for table in TEMPLATES}
+    return sorted(names)

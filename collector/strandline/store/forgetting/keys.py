@@ -41,7 +41,7 @@ from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.raw_events import Stored
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.schema.tables import SHOWN_BY, metadata, relations, runs
+from strandline.store.schema.tables import metadata, relations, runs, table_or_view
 from strandline.store.sql.facet_rows import store_by_themselves
 from strandline.store.sql.id_lists import among
 
@@ -68,8 +68,7 @@ _OF_DATASETS = (
 
 def as_read(kind: type[Any]) -> FromClause:
     """Where the rows of a kind are found, whichever way they are stored."""
-    table = FOLDS[kind].table
-    return SHOWN_BY.get(table, metadata.tables[table])
+    return table_or_view(FOLDS[kind].table)
 
 
 def key_in(kind: type[Any], row: Row) -> Key:

@@ -24,8 +24,8 @@ MICRO = 1_000_000
 KEPT_SECONDS = 120  # of the log: whoever has not looked for so long begins with nothing
 NOWHERE = 2**62  # beyond every row
 LEVELS = 5  # a DAG, its task, the application, its statements: and one to spare
-WRITTEN, FROM, PRUNED = "graph_news", "graph_from", "graph_pruned"  # of store_settings
-SETTINGS = (WRITTEN, FROM, PRUNED, "generation", "known_runs", "silent_seconds")
+WRITTEN, PRUNED = "graph_news", "graph_pruned"  # of store_settings
+SETTINGS = (WRITTEN, PRUNED, "generation", "known_runs", "silent_seconds")
 LIFECYCLE = "lifecycleStateChange"
 
 

@@ -75,10 +75,8 @@ _OF_RELATIONS = facets.c.kind.in_([kind + apart for kind in (INPUT, OUTPUT) for 
 _OF_RUNS = (
     "facets WHERE entity_id IN ({old}) AND kind IN (1, 11)",
     "facet_uses WHERE entity_id IN ({old})",
-    "relations WHERE run_id IN ({old})",
     "run_templates WHERE run_id IN ({old})",
     "job_relations WHERE run_id IN ({old})",
-    "edge_uses WHERE run_id IN ({old})",
     "run_parents WHERE run_id IN ({old})",
     "run_queries WHERE run_id IN ({old})",
     "startup_snapshots WHERE run_id IN ({old})",
@@ -108,8 +106,7 @@ UNUSED = (
     "template_relations WHERE NOT EXISTS (SELECT 1 FROM run_templates used WHERE used.template_id = template_relations.template_id)",
     "template_edges WHERE NOT EXISTS (SELECT 1 FROM run_templates used WHERE used.template_id = template_edges.template_id)",
     """edge_columns
- WHERE NOT EXISTS (SELECT 1 FROM edge_uses WHERE edge_uses.set_hash = edge_columns.set_hash)
-   AND NOT EXISTS (SELECT 1 FROM template_edges WHERE template_edges.set_hash = edge_columns.set_hash)""",
+ WHERE NOT EXISTS (SELECT 1 FROM template_edges WHERE template_edges.set_hash = edge_columns.set_hash)""",
 )
 
 

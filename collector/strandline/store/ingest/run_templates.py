@@ -1,6 +1,6 @@
-"""Writing what runs read, wrote and made into each other: as templates that many runs have (core/changes/run_templates), or as rows.
+"""Writing what runs read, wrote and made into each other as templates that many runs have (core/changes/run_templates).
 
-Which of the two a store keeps is agreed on in it. A run's rows come with the row of the run itself, which is written first: so
+A run's rows come with the row of the run itself, which is written first: so
 on PostgreSQL whoever reads a run's templates, to fold new rows into them, has the run to himself until the end of the
 transaction. SQLite has one writer at a time.
 """
@@ -38,11 +38,8 @@ class RunTemplates:
         self._ids = Halves(HELD_BYTES)
         self._templates = Halves(HELD_BYTES)
 
-    def store(self, connection: Connection, rows: Mapping[type[Any], Sequence[Any]], templates: bool) -> None:
-        """Write the rows of every kind, those of relations and edges in templates or not."""
-        if not templates:
-            apply(connection, rows)
-            return
+    def store(self, connection: Connection, rows: Mapping[type[Any], Sequence[Any]]) -> None:
+        """Write the rows of every kind, those of relations and edges in templates."""
         apply(connection, {kind: some for kind, some in rows.items() if kind not in IN_TEMPLATES})
         self.write(connection, rows.get(RelationSeen, ()), rows.get(EdgesUsed, ()))
 

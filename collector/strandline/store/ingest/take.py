@@ -46,7 +46,7 @@ from strandline.store.lineage.owner_relations import relate_owners, runs_in
 from strandline.store.search.changed_facets import changed_facets
 from strandline.store.search.upkeep import index_touched, touched_by
 from strandline.store.sql.references import Body, key_of
-from strandline.store.sql.shared_settings import agreed, has_templates, packs_facets, shares_facets
+from strandline.store.sql.shared_settings import agreed
 from strandline.store.versions.fact_log import mark
 
 __all__ = ["Caches", "Outcome", "Record", "take", "validated"]
@@ -138,11 +138,11 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
 
 def store(connection: Connection, changes: Sequence[Statement], caches: Caches) -> None:
     """Fold changes into the tables."""
-    rows = only_news(compact(changes, caches.shared_facets if caches.shares_facets else None), caches)
+    rows = only_news(compact(changes, caches.shared_facets), caches)
     changed = changed_facets(connection, rows, caches.watched_facets)
     touched = touched_by(connection, rows, caches.is_new, changed)
     with label(connection, rows, changed):
-        caches.run_templates.store(connection, rows, caches.has_templates)
+        caches.run_templates.store(connection, rows)
     owned = relate_owners(connection, runs_in(rows))
     mark(connection, rows)
     if caches.notes_graph:
@@ -156,15 +156,12 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
         connection.exec_driver_sql(
             f"SELECT pg_advisory_xact_lock_shared({EXPIRE_LOCK}), set_config('plan_cache_mode', 'auto', true)"
         )
-    settings, received = agreed(connection), {micros_of(record.received_at) for record in records}
+    settings = agreed(connection)
     caches.renew(settings.get("generation", ""), json.loads(settings.get("strip_patterns", "[]")))
     caches.compression.look(connection)
     caches.exports = settings.get("exports", "")
-    caches.shares_facets = all(shares_facets(settings, at) for at in received)
-    caches.has_templates = has_templates(settings)
     caches.notes_graph = is_written(settings)
-    caches.packs_facets = all(packs_facets(settings, at) for at in received)
-    for day in sorted({at // DAY for at in received}):
+    for day in sorted({micros_of(record.received_at) // DAY for record in records}):
         if not caches.knows("day", day):
             make_partition(connection, day)
             caches.add("day", day)

@@ -31,8 +31,7 @@ def only_news(rows: Rows, caches: Caches) -> Rows:
     rows.put(JobSeen, [one for one in rows.of(JobSeen) if one.first_at is not None or caches.is_new("job", one.id)])
     rows.put(NamespaceSeen, _namespaces(rows, caches))
     rows.put(FacetBody, [FacetBody(one.hash, shrink(one.body)) for one in bodies])
-    if caches.packs_facets:
-        _pack_small(rows, caches.compression)
+    _pack_small(rows, caches.compression)
     return rows
 
 

@@ -26,9 +26,7 @@ class Caches:
         self.generation = ""
         self.shared_facets = SharedFacets(self.is_new)
         self.run_templates = RunTemplates(self.is_new)
-        self.has_templates = True  # False: the store keeps rows instead
         self.watched_facets = Halves(SETS)  # those of sets that names or the search depend on, by the ids of the sets
-        self.packs_facets = self.shares_facets = True  # False: servers that cannot read it may run beside this one
         self.exports = ""  # what targets want to hear of; "": there are none
         self.notes_graph = False  # whether somebody follows what changes of the graph
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read

@@ -1,24 +1,23 @@
-"""Tags, descriptions, owners and deletions: what people note, beside what events state.
+"""Tags and deletions: what people note, beside what events state.
 
 No event overwrites an annotation. Every change of one is in the annotation log, with the moment and the name of the key
 that it came with.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from secrets import randbits
 
-from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
+from sqlalchemy import Connection, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from strandline.core.openlineage.names import id_of
 from strandline.store.schema.tables import annotation_log, annotations, datasets
 from strandline.store.sql.id_lists import among
 
-TAG, DESCRIPTION, DELETED, OWNER, SOURCE, TAG_ITSELF = range(1, 7)
-_ACTIONS = {TAG: "tag", DESCRIPTION: "describe", DELETED: "delete", OWNER: "own", SOURCE: "source", TAG_ITSELF: "tag"}
-_UNDONE = {TAG: "untag", DELETED: "undelete"}
+TAG, DELETED, TAG_ITSELF = range(1, 4)
+_ACTIONS = {TAG: "tag", DELETED: "delete", TAG_ITSELF: "tag"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Note:
 
     @property
     def id(self) -> int:
-        """The same for every value: an entity has one description and each tag once."""
+        """The same for every value: an entity has each tag once."""
         return id_of("annotation", str(self.entity_id), str(self.kind), self.field, self.name)
 
 
@@ -51,9 +50,6 @@ class Annotations:
     """All annotations of one entity."""
 
     tags: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    description: str | None = None
-    owner: str | None = None
-    deleted: bool = False
 
 
 def annotate(connection: Connection, note: Note, author: Author) -> None:
@@ -71,9 +67,9 @@ def annotate(connection: Connection, note: Note, author: Author) -> None:
 
 
 def withdraw(connection: Connection, note: Note, author: Author) -> None:
-    """Take an annotation away, and log it; one that is not there changes nothing."""
+    """Take a tag away, and log it; one that is not there changes nothing."""
     if connection.execute(delete(annotations).where(annotations.c.id == note.id)).rowcount:
-        _log(connection, _UNDONE[note.kind], note, author)
+        _log(connection, "untag", note, author)
 
 
 def _log(connection: Connection, action: str, note: Note, author: Author) -> None:
@@ -91,22 +87,16 @@ def annotations_of(connection: Connection, groups: dict[int, int]) -> dict[int, 
         of = found[groups[row.entity_id]]
         if row.kind == TAG:
             of.tags[row.field].add(row.name)
-        elif row.kind == DESCRIPTION:
-            of.description = row.value
-        elif row.kind == OWNER:
-            of.owner = row.value
-        elif row.kind == DELETED:
-            of.deleted = True
     return found
 
 
-def is_deleted(*entities: ColumnElement[int]) -> ColumnElement[bool]:
-    """Whether one of these entities (a job and its namespace) is marked as deleted."""
-    return exists().where(annotations.c.kind == DELETED, annotations.c.entity_id.in_(entities))
+def is_deleted(entity: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return the condition that an entity is marked as deleted."""
+    return exists().where(annotations.c.kind == DELETED, annotations.c.entity_id == entity)
 
 
 def dataset_is_deleted() -> ColumnElement[bool]:
-    """Whether a row of `datasets`, under any of its names, or its namespace is marked as deleted."""
+    """Return the condition that a row of `datasets` is marked as deleted under any of its names."""
     other = datasets.alias("other_name")
     named = other.join(annotations, annotations.c.entity_id == other.c.id)
     under_a_name = (
@@ -114,15 +104,13 @@ def dataset_is_deleted() -> ColumnElement[bool]:
         .select_from(named)
         .where(annotations.c.kind == DELETED, other.c.canonical_id == datasets.c.canonical_id)
     )
-    return under_a_name.correlate(datasets) | is_deleted(datasets.c.namespace_id)
+    return under_a_name.correlate(datasets)
 
 
-def named_annotations(connection: Connection, kind: int, name: str | None = None) -> Sequence[tuple[str, str, int]]:
-    """(name, value, at) of all annotations of a kind that stand for themselves: tags, sources."""
-    query = select(annotations.c.name, annotations.c.value, annotations.c.at).where(annotations.c.kind == kind)
-    if name is not None:
-        query = query.where(annotations.c.name == bindparam(None, name, unique=True))
-    return [(row.name, row.value, row.at) for row in connection.execute(query.order_by(annotations.c.name))]
+def tag_meanings(connection: Connection) -> dict[str, str]:
+    """Map each tag that somebody has explained to what it means."""
+    query = select(annotations.c.name, annotations.c.value).where(annotations.c.kind == TAG_ITSELF)
+    return {row.name: row.value for row in connection.execute(query)}
 
 
 def tags_in_use(connection: Connection) -> Iterable[str]:

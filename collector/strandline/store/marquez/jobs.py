@@ -25,7 +25,7 @@ def jobs_page(
     connection: Connection, namespace: str | None, states: Collection[str], now: int, limit: int, offset: int
 ) -> tuple[Sequence[Any], int]:
     """The jobs of a namespace, or of all, the last heard of first; and how many there are."""
-    wanted: list[ColumnElement[bool]] = [is_shown, ~is_deleted(jobs.c.id, jobs.c.namespace_id)]
+    wanted: list[ColumnElement[bool]] = [is_shown, ~is_deleted(jobs.c.id)]
     if namespace is not None:
         wanted.append(jobs.c.namespace_id == id_of("namespace", namespace))
     if states:
@@ -63,7 +63,7 @@ def job_row(connection: Connection, namespace: str, name: str) -> Any:
 
 def job_rows(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
     """The rows of these jobs that are not deleted."""
-    query = select(jobs).where(among(jobs.c.id, ids), ~is_deleted(jobs.c.id, jobs.c.namespace_id))
+    query = select(jobs).where(among(jobs.c.id, ids), ~is_deleted(jobs.c.id))
     return {row.id: row for row in connection.execute(query)}
 
 

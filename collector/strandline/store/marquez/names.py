@@ -3,29 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, func, select
 
 from strandline.core.openlineage.names import LONGEST_NAMESPACE, id_of, stored_name
 from strandline.errors import NotFoundError
-from strandline.store.marquez.annotations import DELETED, DESCRIPTION, OWNER
-from strandline.store.schema.tables import annotations, datasets, job_relations, jobs, namespaces, runs
+from strandline.store.schema.tables import datasets, job_relations, jobs, namespaces, runs
 from strandline.store.sql.id_lists import among
 
 DEFAULT = "default"
 
 
 def namespaces_page(connection: Connection, limit: int, offset: int) -> Sequence[tuple[int, str]]:
-    """(id, name) of namespaces by name: those of jobs and datasets, and those that somebody has created."""
+    """(id, name) of the namespaces of jobs and datasets, by name."""
     rows = connection.execute(select(namespaces).order_by(namespaces.c.name).limit(limit).offset(offset))
     return [(row.id, row.name) for row in rows]
-
-
-def create_namespace(connection: Connection, name: str) -> int:
-    """Keep a namespace in which nothing is named yet; gives its id."""
-    id_ = id_of("namespace", name)
-    values = "INSERT INTO namespaces (id, name) VALUES (:id, :name) ON CONFLICT (id) DO NOTHING"
-    connection.execute(text(values), {"id": id_, "name": name})
-    return id_
 
 
 def namespace_called(connection: Connection, name: str) -> tuple[int, str]:
@@ -39,7 +30,7 @@ def namespace_called(connection: Connection, name: str) -> tuple[int, str]:
 
 
 def namespace_spans(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """When something of each namespace was first and last heard of, or annotated."""
+    """Map each namespace to the moments at which something of it was first and last heard of."""
     found: dict[int, tuple[int, int]] = {}
     wanted = list(ids)
     for table in (jobs, datasets):
@@ -47,14 +38,6 @@ def namespace_spans(connection: Connection, ids: Iterable[int]) -> dict[int, tup
         _widen(
             found, connection.execute(spans.where(among(table.c.namespace_id, wanted)).group_by(table.c.namespace_id))
         )
-    noted = select(annotations.c.entity_id, func.min(annotations.c.at), func.max(annotations.c.at))
-    kinds = annotations.c.kind.in_((OWNER, DESCRIPTION, DELETED))
-    _widen(
-        found,
-        connection.execute(
-            noted.where(among(annotations.c.entity_id, wanted), kinds).group_by(annotations.c.entity_id)
-        ),
-    )
     return found
 
 

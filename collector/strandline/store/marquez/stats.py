@@ -7,8 +7,7 @@ from sqlalchemy import Connection, Subquery, func, literal, select
 
 from strandline.core.openlineage.run_states import ABORT, COMPLETE, FAIL
 from strandline.store.catalog.lists import is_shown
-from strandline.store.marquez.annotations import SOURCE
-from strandline.store.schema.tables import annotations, datasets, jobs, runs
+from strandline.store.schema.tables import datasets, jobs, runs
 from strandline.store.sql.narrowed import access_of
 
 QUARTER = 15 * 60 * 10**6  # every time zone is a multiple of it away from UTC
@@ -63,7 +62,4 @@ def _first_seen(what: str) -> Subquery:
         own = datasets.c.id == datasets.c.canonical_id
         return select(datasets.c.first_at.label("at")).where(own).subquery("known")
     named = select(datasets.c.namespace.label("name"), func.min(datasets.c.first_at).label("at"))
-    created = select(annotations.c.name, annotations.c.at).where(annotations.c.kind == SOURCE)
-    every = named.where(datasets.c.first_at.is_not(None)).group_by(datasets.c.namespace).union_all(created)
-    both = every.subquery("both")
-    return select(both.c.name, func.min(both.c.at).label("at")).group_by(both.c.name).subquery("known")
+    return named.where(datasets.c.first_at.is_not(None)).group_by(datasets.c.namespace).subquery("known")

@@ -1,1 +1,1 @@
-"""Forward-only migrations; connect.migrate runs them."""
+"""Forward-only migrations; `store/sql/engine.migrate` runs them."""

@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations on the connection that connect.migrate hands over, in its one transaction."""
+"""The script that Alembic runs: it migrates on the connection that `store/sql/engine.migrate` opened, in its one transaction."""
 
 from alembic import context
 

@@ -3,22 +3,11 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Integer, MetaData, SmallInteger, Text
-from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
 
 Id = BigInteger().with_variant(Integer(), "sqlite")  # a lone INTEGER key is SQLite's rowid: one B-tree instead of two
 CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}  # a compound key is the table itself
-
-
-def only_on(dialect: str) -> dict[str, str]:
-    """The `info` of an index that one of the two databases has."""
-    return {"dialect": dialect}
-
-
-def is_on(dialect: str, part: SchemaItem) -> bool:
-    """Whether this database has a part of the schema."""
-    return bool(part.info.get("dialect", dialect) == dialect)
 
 
 def time_column(name: str, *, nullable: bool = False) -> Column[int]:

@@ -49,7 +49,7 @@ dataset_aliases = Table(
     **CLUSTERED,
 )
 
-# Bodies of more than a kilobyte, once each, by the first 16 bytes of the SHA-256 of their JSON; zstd since schema 0007.
+# Bodies of more than a kilobyte, once each, by the first 16 bytes of the SHA-256 of their JSON; as a zstd frame.
 facet_bodies = Table(
     "facet_bodies",
     metadata,

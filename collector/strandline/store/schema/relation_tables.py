@@ -1,14 +1,14 @@
-"""Which datasets runs and jobs read and write, and the edges between columns.
+"""The datasets that runs and jobs read and write, and the edges between columns.
 
-What runs read and wrote, and the edges that they made, is kept in one of two ways, and the views `run_relations` and `run_edges`
-(views.py) show it whichever way it is: whoever reads asks these, as `relations` and `edge_uses` here. Since schema 0035 what
-many runs have alike is one template, and a run has a row for each of its templates with the times of all that is in it
-(core/changes/run_templates). A store from before keeps a row each, until `strandline migrate --templates`.
+What several runs read, write and make into each other alike is stored once, as a template. A run has a row for each of its
+templates with the times of all that is in it (core/changes/run_templates). The views `run_relations` and `run_edges`
+(views.py) show a row for each relation and edge of each run. Readers select from these: `relations` and `edge_uses` here.
 """
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    FromClause,
     Index,
     LargeBinary,
     PrimaryKeyConstraint,
@@ -18,7 +18,7 @@ from sqlalchemy import (
     table,
 )
 
-from strandline.store.schema.columns import CLUSTERED, flag_column, id_column, metadata, only_on, time_column
+from strandline.store.schema.columns import CLUSTERED, flag_column, id_column, metadata, time_column
 
 # One row per run, direction (0 source, 1 sink) and dataset as named. Live, history, known: views.py.
 # creates: 1 lifecycleStateChange CREATE: goes with its run if that fails; 2 read, and not the sender's.
@@ -84,24 +84,6 @@ run_templates = Table(
     **CLUSTERED,
 )
 
-# The other way to keep relations.
-relation_rows = Table(
-    "relations",
-    metadata,
-    id_column("run_id"),
-    Column("direction", SmallInteger, nullable=False),
-    id_column("dataset_id"),
-    id_column("id"),  # entity_id of its input or output facets
-    flag_column("creates"),
-    time_column("first_at"),
-    time_column("newest_at"),
-    PrimaryKeyConstraint("run_id", "direction", "dataset_id"),
-    # PostgreSQL stores equal entries once. On SQLite either index has the rest of the key beside it.
-    Index(None, "dataset_id", info=only_on("postgresql")),
-    Index(None, "dataset_id", "run_id", info=only_on("sqlite")),
-    **CLUSTERED,
-)
-
 # Which datasets a job was ever named with, in either direction, and the run that did so last: a walk's way to the newest
 # relations of each job, as large as the graph, however many runs there were. Sources that only edges name are here too.
 job_relations = Table(
@@ -128,21 +110,12 @@ edge_columns = Table(
     **CLUSTERED,
 )
 
-# The other way to keep which edges a run made.
-edge_use_rows = Table(
-    "edge_uses",
-    metadata,
-    id_column("run_id"),
-    id_column("sink_id"),
-    Column("rule", SmallInteger, nullable=False),
-    Column("set_hash", LargeBinary, nullable=False),
-    time_column("at"),
-    PrimaryKeyConstraint("run_id", "sink_id", "rule"),
-    Index(None, "sink_id"),
-    Index(None, "set_hash"),
-    **CLUSTERED,
-)
-
-# The views that show what a table of rows would have, by its name, whichever way a store keeps it.
-SHOWN_BY = {relation_rows.name: relations, edge_use_rows.name: edge_uses}
+# The views that show the folded rows of runs, by name.
+RUN_VIEWS = {relations.name: relations, edge_uses.name: edge_uses}
 TEMPLATES = (run_templates, template_relations, template_edges)
+
+
+def table_or_view(name: str) -> FromClause:
+    """Return the table with this name, or the view that shows the rows that templates hold."""
+    view: FromClause | None = RUN_VIEWS.get(name)
+    return metadata.tables[name] if view is None else view

@@ -19,7 +19,7 @@ job_barriers = Table(
     time_column("committed_at", nullable=True),
     text_column("checkpoint"),
     id_column("run_id"),
-    # Of the strandline_barrier facet what no column holds (core/changes/barrier_facets), packed or as it came; until schema 0034 all of it.
+    # Of the strandline_barrier facet what no column holds (core/changes/barrier_facets), packed or as it came.
     Column("facet", LargeBinary, nullable=False),
     time_column("at"),
     id_column("hash"),
@@ -30,7 +30,7 @@ job_barriers = Table(
 )
 
 # One row a known snapshot of a table. rank: 3 stated by its writer, 2 by a reader's exact report, 1 observed. Who looks for `approximate`
-# finds it by the key: the ids that are rounded to one double are at most 512 apart. aside, since schema 0036: 0 main has it, 1 only another
+# finds it by the key: the ids that are rounded to one double are at most 512 apart. aside: 0 main has it, 1 only another
 # branch has it, 2 no branch has it (it is staged); NULL where nobody says, which counts as main.
 snapshots = Table(
     "snapshots",
@@ -39,7 +39,7 @@ snapshots = Table(
     text_column("snapshot_id"),
     text_column("parent_id", nullable=True),
     Column("barrier", BigInteger, nullable=True),
-    text_column("generation"),  # empty since schema 0034: a use has it
+    text_column("generation"),  # always empty: snapshot_uses has it
     id_column("run_id"),
     time_column("committed_at", nullable=True),
     text_column("operation"),
@@ -57,8 +57,8 @@ snapshots = Table(
     **CLUSTERED,
 )
 
-# Data lineage: which snapshot a run read (direction 0) or made (1), under which barrier (0: none). PostgreSQL's key has dataset_id before
-# direction since schema 0034, so that nothing is padded; SQLite, which pads nothing, keeps the order that stands here.
+# Data lineage: which snapshot a run read (direction 0) or made (1), under which barrier (0: none). dataset_id comes before direction in the key,
+# so that PostgreSQL pads nothing.
 snapshot_uses = Table(
     "snapshot_uses",
     metadata,
@@ -74,7 +74,7 @@ snapshot_uses = Table(
     time_column("order_at"),  # among observed ones the greatest counts: newest written, earliest read
     time_column("at"),
     id_column("hash"),
-    PrimaryKeyConstraint("run_id", "barrier", "direction", "dataset_id", "snapshot_id"),
+    PrimaryKeyConstraint("run_id", "barrier", "dataset_id", "direction", "snapshot_id"),
     Index(None, "dataset_id", "snapshot_id"),
     **CLUSTERED,
 )

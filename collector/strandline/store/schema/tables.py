@@ -30,15 +30,14 @@ from strandline.store.schema.received_tables import (
     unread_events,
 )
 from strandline.store.schema.relation_tables import (
-    SHOWN_BY,
+    RUN_VIEWS,
     TEMPLATES,
     edge_columns,
-    edge_use_rows,
     edge_uses,
     job_relations,
-    relation_rows,
     relations,
     run_templates,
+    table_or_view,
     template_edges,
     template_relations,
 )
@@ -53,7 +52,7 @@ from strandline.store.schema.snapshot_tables import (
 )
 
 __all__ = (
-    "SHOWN_BY",
+    "RUN_VIEWS",
     "TAG_GIVEN",
     "TEMPLATES",
     "annotation_log",
@@ -67,7 +66,6 @@ __all__ = (
     "dead_letters",
     "dictionaries",
     "edge_columns",
-    "edge_use_rows",
     "edge_uses",
     "event_keys",
     "facet_bodies",
@@ -84,7 +82,6 @@ __all__ = (
     "offsets",
     "raw_events",
     "refused_events",
-    "relation_rows",
     "relations",
     "run_leases",
     "run_parents",
@@ -96,6 +93,7 @@ __all__ = (
     "snapshots",
     "startup_snapshots",
     "store_settings",
+    "table_or_view",
     "template_edges",
     "template_relations",
     "unread_events",

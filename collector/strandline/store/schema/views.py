@@ -11,23 +11,17 @@ _NOW = {
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
 }
 
-# What runs read and wrote, and the edges that they made: in which of two ways it is kept (relation_tables.py).
-_RELATIONS = {
-    True: """
+# The datasets that runs read and wrote, and the edges that they made, which are stored as templates (relation_tables.py).
+_RELATIONS = """
 SELECT used.run_id, relation.direction, relation.dataset_id, relation.creates, used.first_at, used.newest_at
   FROM run_templates used
   JOIN template_relations relation ON relation.template_id = used.template_id
-""",
-    False: "SELECT run_id, direction, dataset_id, creates, first_at, newest_at FROM relations",
-}
-_EDGES = {
-    True: """
+"""
+_EDGES = """
 SELECT used.run_id, edge.sink_id, edge.rule, edge.set_hash, used.newest_at AS at
   FROM run_templates used
   JOIN template_edges edge ON edge.template_id = used.template_id
-""",
-    False: "SELECT run_id, sink_id, rule, set_hash, at FROM edge_uses",
-}
+"""
 
 # A micro-batch that comes as a run of its own (stock Spark listener) belongs to the run and job of its streaming query; where
 # that is not known, to its application's.
@@ -248,12 +242,12 @@ def snapshot_lineage_from(uses: str) -> str:
     return _SNAPSHOT_LINEAGE.replace("FROM snapshot_uses taken", f"FROM ({uses}) taken")
 
 
-def views(dialect: str, templates: bool = True) -> dict[str, str]:
-    """The views by name, each after those that it asks; templates: whether runs have templates, or rows of their own."""
+def views(dialect: str) -> dict[str, str]:
+    """Return the views by name, each after those that it selects from."""
     tables, data = _ALLOWED.format(key="table-lineage"), _ALLOWED.format(key="data-lineage")
     found = {
-        "run_relations": _RELATIONS[templates],
-        "run_edges": _EDGES[templates],
+        "run_relations": _RELATIONS,
+        "run_edges": _EDGES,
         "run_owners": _RUN_OWNERS,
         "run_ends": _RUN_ENDS,
         "run_silences": _RUN_SILENCES,
@@ -280,23 +274,7 @@ def _with_owner(query: str) -> str:
     return query.replace(" WHERE", "  JOIN runs owner ON owner.id = life.owner_id\n WHERE", 1)
 
 
-def create_views(connection: Connection, templates: bool = True) -> None:
+def create_views(connection: Connection) -> None:
     """Create every view."""
-    for name, query in views(connection.dialect.name, templates).items():
+    for name, query in views(connection.dialect.name).items():
         connection.exec_driver_sql(f"CREATE VIEW {name} AS {query.strip()}")
-
-
-def drop_views(connection: Connection) -> None:
-    """Drop every view: a migration that changes one drops and creates them all."""
-    for name in reversed(views(connection.dialect.name)):
-        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {name}")
-
-
-def show_templates(connection: Connection, templates: bool) -> None:
-    """Let the views show what runs have in templates, or in rows of their own."""
-    for name, query in (("run_relations", _RELATIONS[templates]), ("run_edges", _EDGES[templates])):
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"CREATE OR REPLACE VIEW {name} AS {query.strip()}")
-        else:
-            connection.exec_driver_sql(f"DROP VIEW {name}")
-            connection.exec_driver_sql(f"CREATE VIEW {name} AS {query.strip()}")

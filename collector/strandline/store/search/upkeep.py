@@ -1,7 +1,7 @@
 """Keeping the index of the search in step with the store, in the transaction that changes a name or a text.
 
 What is new is added as small pages; `join_small_pages` makes large ones of many. Whatever an entity's words were before stays in
-older pages until then, which shows nobody anything (store/search/texts.py). `fill_index` makes the index of a store that has none yet.
+older pages until then, which shows nobody anything (store/search/texts.py). `fill_index` makes the whole index after a rebuild.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -41,7 +41,9 @@ KIND_OF = {
 OF_DATASETS, OF_JOBS = (DATASET_NAME, DATASET_TAG, COLUMN), (JOB_NAME, JOB_TAG, SQL)
 MOST_SMALL = 64  # pages of a kind and namespace that are not full
 AT_ONCE = 5_000
-FILLED = "search_filled"  # in store_settings: up to which row the index was made; DONE: all of it
+FILLED = (
+    "search_filled"  # in store_settings while the index is made anew: the last row it has; DONE or absent: it is whole
+)
 DONE = "done"
 FILL_LOCK = 0x7365_6172
 
@@ -166,11 +168,11 @@ def index_again(connection: Connection, ids: Collection[int]) -> None:
 
 def is_filled(connection: Connection) -> bool:
     """Whether the index has everything."""
-    return agreed(connection).get(FILLED) == DONE
+    return agreed(connection).get(FILLED, DONE) == DONE
 
 
 def fill_index(engine: Engine) -> None:
-    """Make the index of what was stored without one, a page of rows a transaction; several processes share the work."""
+    """Make the index that `begin_anew` emptied, a page of rows a transaction; several processes share the work."""
     while not _fill_some(engine):
         pass
 
@@ -186,7 +188,7 @@ def _fill_some(engine: Engine) -> bool:
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": FILL_LOCK})
-        place = agreed(connection).get(FILLED, "")
+        place = agreed(connection).get(FILLED, DONE)
         if place == DONE:
             return True
         name, _, after = (place or "datasets:-1").partition(":")

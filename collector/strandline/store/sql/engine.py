@@ -8,7 +8,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from strandline.errors import SchemaError
-from strandline.store.sql.ahead import Report, build_ahead, migrating_alone, say_nothing
 from strandline.store.sql.pg_arrays import Packed
 from strandline.store.sql.private_files import make_private
 
@@ -268,34 +267,19 @@ def by_index(connection: Connection) -> None:
         )
 
 
-def migrate(engine: Engine, revision: str = "head", report: Report = say_nothing) -> None:
-    """Bring the schema to the newest (or a named) revision; raise SchemaError if a newer program made it.
-
-    `report` hears of each index that is built while writers go on.
-    """
+def migrate(engine: Engine, revision: str = "head") -> None:
+    """Bring the schema to the newest (or a named) revision; raise SchemaError if it has one that this program does not know."""
     from alembic import command  # only who migrates waits for it: `check` asks the database alone
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
-    with migrating_alone(engine) as ahead:
-        if ahead is not None:
-            build_ahead(ahead, _wanted_ahead(ahead, config, revision), report)
-        with engine.begin() as connection:
-            if engine.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-            _known_revision(connection)
-            config.attributes["connection"] = connection
-            command.upgrade(config, revision)
-
-
-def _wanted_ahead(connection: Connection, config: Any, revision: str) -> Mapping[str, str]:
-    """The indexes that the next migration wants to have before it begins: index -> statement."""
-    from alembic.script import ScriptDirectory
-
-    found = _known_revision(connection)
-    following = list(ScriptDirectory.from_config(config).iterate_revisions(revision, found)) if found else []
-    return getattr(following[-1].module, "AHEAD", {}) if following else {}
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        _known_revision(connection)
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
 
 
 def check(engine: Engine) -> None:
@@ -329,10 +313,13 @@ def revisions() -> list[str]:
 
 
 def _known_revision(connection: Connection) -> str | None:
-    """The revision that the database has: None if it has no tables, a SchemaError if a newer program made them."""
+    """Return the revision that the database has, None if it has no tables; raise SchemaError if no migration here has that name."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
     if found is not None and found not in revisions():
-        raise SchemaError(f"the database has schema {found}, which this program does not know: update strandline")
+        raise SchemaError(
+            f"{_where(connection.engine)} has schema {found}, which this program does not know:"
+            " name an empty database, or run the version of strandline that made it"
+        )
     return found

@@ -5,14 +5,13 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, Index
 
-from strandline.store.schema.columns import is_on
 from strandline.store.schema.tables import metadata
 
 
 @contextmanager
 def without_indexes(engine: Engine, tables: Sequence[str]) -> Iterator[None]:
     """These tables have only their keys meanwhile. Where the work fails it has to be begun again: that makes the indexes."""
-    indexes = [index for table in tables for index in _indexes_of(table, engine.dialect.name)]
+    indexes = [index for table in tables for index in _indexes_of(table)]
     with engine.begin() as connection:
         for index in indexes:
             index.drop(connection, checkfirst=True)
@@ -23,9 +22,8 @@ def without_indexes(engine: Engine, tables: Sequence[str]) -> Iterator[None]:
             connection.commit()
 
 
-def _indexes_of(table: str, dialect: str) -> list[Index]:
-    found = (index for index in metadata.tables[table].indexes if is_on(dialect, index))
-    return sorted(found, key=lambda index: index.name or "")
+def _indexes_of(table: str) -> list[Index]:
+    return sorted(metadata.tables[table].indexes, key=lambda index: index.name or "")
 
 
 @contextmanager

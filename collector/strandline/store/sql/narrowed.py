@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine
 
 from strandline.core.access.granted import EVERYTHING, Access, glob_of, like_of
-from strandline.store.schema.analysis_tables import analysis_reports
 from strandline.store.schema.tables import metadata
 from strandline.store.schema.version_tables import version_head
 from strandline.store.schema.views import views
@@ -25,9 +24,6 @@ BY_NAMESPACE = {
     "search_pages": "namespace_id IN ({seen})",
     "annotations": "entity_id IN (SELECT id FROM {datasets} WHERE namespace_id IN ({seen}) UNION ALL"
     " SELECT id FROM {jobs} WHERE namespace_id IN ({seen}) UNION ALL {seen})",
-    "analysis_rows": "subject_id IN (SELECT id FROM {datasets} WHERE namespace_id IN ({seen}) UNION ALL"
-    " SELECT id FROM {jobs} WHERE namespace_id IN ({seen})) AND (other_id IS NULL OR"
-    " other_id IN (SELECT id FROM {datasets} WHERE namespace_id IN ({seen})))",
     "catalog_options": "catalog IN (SELECT catalog FROM {datasets} WHERE namespace_id IN ({seen}))",
 }
 # Rows of ids, numbers and claims about one job, run or dataset, which a query finds by the id of one that is seen. What
@@ -46,10 +42,10 @@ BY_ID = frozenset(
             "facet_sets",
             "facet_uses",
         ),
-        *("relations", "job_relations", "edge_columns", "edge_uses", "job_barriers", "snapshots", "snapshot_uses"),
+        *("job_relations", "edge_columns", "job_barriers", "snapshots", "snapshot_uses"),
         *("run_templates", "template_relations", "template_edges"),
         *("startup_snapshots", "store_settings", "dictionaries", "reader_leases", "domain_roots", "managed_jobs"),
-        *(version_head.name, analysis_reports.name),
+        version_head.name,
     }
 )
 VIEWS_OF_IDS = (

@@ -3,15 +3,11 @@
 silent_seconds: silence after which a run without a lease is LOST. known_runs: how many runs of a job are known
 besides those of its newest application. strip_patterns: what is cut out of paths, as JSON.
 looked_before: up to which moment (microseconds) was looked for what is too old beside events. exports: what targets want to hear of (runs, events).
-facets_packed_from: what is received from this moment on (microseconds) may be packed in ways that the version before cannot read; absent: everything may.
-facet_sets_from: the same of sets of facets that many entities have.
-templates: 1 where what runs read and wrote is kept in templates, not a row each.
-graph_news: 1 once transactions note what they change of the lineage graph. graph_from: from which moment on all do. graph_pruned: which of these
-notes are gone. generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
+graph_news: 1 once transactions note what they change of the lineage graph. graph_pruned: which of these notes are gone. generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 from sqlalchemy import Connection, Select, select, text
@@ -36,21 +32,6 @@ def agree(connection: Connection, key: str, value: str) -> None:
         "ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE store_settings.value <> excluded.value"
     )
     connection.execute(statement, {"key": key, "value": value})
-
-
-def packs_facets(settings: Mapping[str, str], received_at: int) -> bool:
-    """Whether bodies of facets that were received at this moment (microseconds) may be packed."""
-    return received_at >= int(settings.get("facets_packed_from", "0"))
-
-
-def shares_facets(settings: Mapping[str, str], received_at: int) -> bool:
-    """Whether facets that were received at this moment (microseconds) may be stored in sets."""
-    return received_at >= int(settings.get("facet_sets_from", "0"))
-
-
-def has_templates(settings: Mapping[str, str]) -> bool:
-    """Whether what runs read and wrote is kept in templates."""
-    return settings.get("templates") == "1"
 
 
 def raise_generation(connection: Connection) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table
 
-from strandline.core.changes.extraction import relation_id_of
-from strandline.core.changes.rows import FOLDS, Fold, RelationSeen
+from strandline.core.changes.rows import FOLDS, Fold
 from strandline.store.schema.tables import metadata
 from strandline.store.sql.pg_arrays import packed, unnested
 
@@ -26,22 +25,14 @@ def apply(connection: Connection, rows: Mapping[type[Any], Sequence[tuple[Any, .
 def upsert(connection: Connection, kind: Any, rows: Sequence[tuple[Any, ...]]) -> None:
     """Write rows of one kind, at most one a key, folding each with what is stored."""
     statement, table = upsert_statement(kind, connection.dialect.name), metadata.tables[FOLDS[kind].table]
-    if kind is RelationSeen:
-        rows = [(*row, relation_id_of(*row[:3])) for row in rows]
-    connection.exec_driver_sql(statement, values_of(connection, table, _columns(kind), rows))
-
-
-def _columns(kind: type[Any]) -> tuple[str, ...]:
-    """The columns of a kind's table; programs of the schema before find the facets of inputs and outputs by the last one."""
-    fields: tuple[str, ...] = kind._fields
-    return (*fields, "id") if kind is RelationSeen else fields
+    connection.exec_driver_sql(statement, values_of(connection, table, kind._fields, rows))
 
 
 @cache
 def upsert_statement(kind: type[Any], dialect: str) -> str:
     """The statement that folds rows of a kind into its table."""
     fold = FOLDS[kind]
-    columns = _columns(kind)
+    columns: tuple[str, ...] = kind._fields
     table = metadata.tables[fold.table]
     values = insert_values(table, columns, dialect)
     action = _update(fold, columns, dialect) if fold.rank or fold.least or fold.most else "DO NOTHING"

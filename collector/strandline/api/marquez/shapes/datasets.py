@@ -5,7 +5,6 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from strandline.api.marquez.shapes.runs import REGISTRATION
 from strandline.api.marquez.shapes.tags import tags_by_field
 from strandline.api.marquez.shapes.times import time_or_none, time_text
 from strandline.core.openlineage.facets import DATASET
@@ -16,7 +15,7 @@ from strandline.store.marquez.datasets import groups_of
 from strandline.store.marquez.facet_values import all_facets, facet_values
 from strandline.store.marquez.names import first_mentions
 
-KEYS = ("schema", "documentation", "dataSource", "datasetType", "lifecycleStateChange", "tags", REGISTRATION)
+KEYS = ("schema", "documentation", "dataSource", "datasetType", "lifecycleStateChange", "tags")
 STREAMS = ("kafka:", "kinesis:", "pulsar:", "pubsub:", "eventhubs:", "rabbitmq:", "amqp:", "arn:aws:kinesis")
 Answer = dict[str, Any]
 
@@ -41,27 +40,25 @@ def dataset_answers(connection: Connection, rows: Sequence[Any], now: int, *, wh
 
 
 def _dataset(row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, created: int) -> Answer:
-    registered, lifecycle = facets.get(REGISTRATION, {}), facets.get("lifecycleStateChange", {})
-    state = str(lifecycle.get("lifecycleStateChange") or "")
+    state = str(facets.get("lifecycleStateChange", {}).get("lifecycleStateChange") or "")
     tags = tags_by_field(noted, facets)
-    described = facets.get("documentation", {}).get("description")
     return {
         "id": {"namespace": row.namespace, "name": row.name},
         "type": _type(row.namespace, facets),
         "name": row.name,
-        "physicalName": registered.get("physicalName") or row.name,
+        "physicalName": row.name,
         "createdAt": time_text(created),
         "updatedAt": time_text(max(row.newest_at or 0, created)),
         "namespace": row.namespace,
         "sourceName": facets.get("dataSource", {}).get("name") or row.namespace,
         "fields": fields_of(facets, tags),
         "tags": tags.get("", []),
-        "description": noted.description if noted.description is not None else described,
+        "description": facets.get("documentation", {}).get("description"),
         "lastLifecycleState": state,
         "deleted": False,
         "columnLineage": None,
         "currentVersion": None,
-    } | ({"schemaLocation": registered["schemaLocation"]} if registered.get("schemaLocation") else {})
+    }
 
 
 def fields_of(facets: Mapping[str, Any], tags: Mapping[str, list[str]]) -> list[Answer]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from strandline.api.marquez.shapes.runs import REGISTRATION, run_answers
+from strandline.api.marquez.shapes.runs import run_answers
 from strandline.api.marquez.shapes.tags import tags_by_field
 from strandline.api.marquez.shapes.times import time_text
 from strandline.core.changes.extraction import SINK, SOURCE
@@ -20,7 +20,7 @@ from strandline.store.marquez.jobs import newest_of_each, parents_of
 from strandline.store.marquez.names import first_mentions
 from strandline.store.marquez.runs import version_id
 
-KEYS = ("jobType", "documentation", "sourceCodeLocation", "sql", "tags", REGISTRATION)
+KEYS = ("jobType", "documentation", "sourceCodeLocation", "sql", "tags")
 LATEST_RUNS = 10
 Answer = dict[str, Any]
 Ends = dict[int, tuple[list[Answer], list[Answer]]]
@@ -60,8 +60,6 @@ def _with_facets(connection: Connection, answers: dict[int, Answer]) -> dict[int
 
 
 def _job(row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, created: int) -> Answer:
-    described = facets.get("documentation", {}).get("description")
-    context = facets.get(REGISTRATION, {}).get("context")
     query = facets.get("sql", {}).get("query")
     return {
         "id": {"namespace": row.namespace, "name": row.name},
@@ -72,8 +70,8 @@ def _job(row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, 
         "updatedAt": time_text(max(row.newest_at or 0, created)),
         "namespace": row.namespace,
         "location": facets.get("sourceCodeLocation", {}).get("url"),
-        "context": (context if isinstance(context, dict) else {}) | ({"sql": query} if query else {}),
-        "description": noted.description if noted.description is not None else described,
+        "context": {"sql": query} if query else {},
+        "description": facets.get("documentation", {}).get("description"),
         "tags": tags_by_field(noted, facets).get("", []),
         "labels": [],
         "currentVersion": str(version_id(row.id, "", 0)),

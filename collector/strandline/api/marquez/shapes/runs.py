@@ -15,7 +15,6 @@ from strandline.store.lineage.run_states import run_state
 from strandline.store.marquez.facet_values import all_facets, facet_values
 from strandline.store.marquez.runs import RunDataset, touched_by_runs, version_id
 
-REGISTRATION = "strandline_registration"  # what a writing method of Marquez says that OpenLineage has no facet for
 Answer = dict[str, Any]
 
 
@@ -23,7 +22,7 @@ def run_answers(connection: Connection, ids: Iterable[int], now: int, *, whole: 
     """These runs by the ids of their rows; `whole`: with their facets and the versions that they read and made."""
     wanted = list(dict.fromkeys(ids))
     rows, own = runs_by_id(connection, wanted), {id_: id_ for id_ in wanted}
-    shown = facet_values(connection, RUN, own, ("nominalTime", REGISTRATION))
+    shown = facet_values(connection, RUN, own, ("nominalTime",))
     answers = {id_: _run(rows[id_], shown.get(id_, {}), now) for id_ in wanted if id_ in rows}
     if whole:
         facets, touched = all_facets(connection, RUN, own), touched_by_runs(connection, wanted)
@@ -35,7 +34,6 @@ def run_answers(connection: Connection, ids: Iterable[int], now: int, *, whole: 
 def _run(row: Any, facets: Mapping[str, Mapping[str, Any]], now: int) -> Answer:
     state = run_state(row, now)
     nominal = facets.get("nominalTime", {})
-    args = facets.get(REGISTRATION, {}).get("args")
     started = state.since if state.state != "NONE" else None
     return {
         "id": state.run_id,
@@ -47,7 +45,7 @@ def _run(row: Any, facets: Mapping[str, Mapping[str, Any]], now: int) -> Answer:
         "startedAt": time_or_none(started),
         "endedAt": time_or_none(state.until),
         "durationMs": 0 if started is None else max(0, (state.until or now) - started) // 1000,
-        "args": {str(key): str(value) for key, value in args.items()} if isinstance(args, dict) else {},
+        "args": {},
         "jobVersion": {
             "namespace": row.job_namespace,
             "name": row.job_name,

@@ -1,1 +1,0 @@
-"""Further processes of one server that answer HTTP beside the first: `strandline serve --processes`."""

