@@ -1,30 +1,36 @@
-"""A collector with the bank that a module's tests only read: filled once for each database, not once for each test."""
+"""Collectors behind a client: one with the bank, which is filled once and only read, and empty ones."""
 
 from collections.abc import Callable, Iterator
-from shutil import copy
-from uuid import uuid4
 
 import httpx
 import pytest
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine
 
 from fixtures.servers import client_of, serving
+from fixtures.stores import SQLITE_FIRST
 from strandline.store.sql.engine import make_engine
 from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def module_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of a migrated database of the module's own, on SQLite and on PostgreSQL."""
-    made: Callable[[pytest.FixtureRequest], Iterator[str]] = {"sqlite": _sqlite, "postgres": _postgres}[request.param]
-    yield from made(request)
+@pytest.fixture(params=SQLITE_FIRST)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Give the URL of an empty store."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
 
 
-@pytest.fixture(scope="module")
-def bank_client(module_url: str) -> Iterator[httpx.Client]:
-    """A client of a collector that has heard of the whole bank."""
-    engine = make_engine(module_url)
+@pytest.fixture(params=SQLITE_FIRST)
+def own_database_url(request: pytest.FixtureRequest) -> str:
+    """Make a fresh, migrated database for the test."""
+    url: str = request.getfixturevalue(f"own_{request.param}_url")
+    return url
+
+
+@pytest.fixture(scope="session", params=SQLITE_FIRST)
+def bank_client(request: pytest.FixtureRequest, new_store: Callable[[str], str]) -> Iterator[httpx.Client]:
+    """Give a client of a collector that has heard of the whole bank, for tests that only read."""
+    engine = make_engine(new_store(request.param))
     fill(engine, bank())
     with serving(engine) as address, client_of(address) as client:
         yield client
@@ -52,32 +58,16 @@ def marquez(root: str) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.fixture(scope="module", params=SQLITE_FIRST)
+def module_url(request: pytest.FixtureRequest, new_store: Callable[[str], str]) -> str:
+    """Give the URL of a store for the tests of a module, which only read."""
+    return new_store(request.param)
+
+
 @pytest.fixture(scope="module")
 def shared_marquez(module_url: str) -> Iterator[httpx.Client]:
-    """A client of /api/v1 of a collector that knows nothing, for what is refused."""
+    """Give a client of /api/v1 of a collector that knows nothing, for requests that are rejected."""
     engine = make_engine(module_url)
     with serving(engine) as address, client_of(address, "/api/v1") as client:
         yield client
-    engine.dispose()
-
-
-def _sqlite(request: pytest.FixtureRequest) -> Iterator[str]:
-    factory: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
-    file = factory.mktemp("bank") / "strandline.db"
-    copy(request.getfixturevalue("sqlite_template"), file)
-    yield f"sqlite:///{file}"
-
-
-def _postgres(request: pytest.FixtureRequest) -> Iterator[str]:
-    server: Callable[[str], str] = request.getfixturevalue("postgres_server")
-    template, name = request.getfixturevalue("postgres_template"), f"bank_{uuid4().hex[:12]}"
-    _run(server("postgres"), f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-    yield server(name)
-    _run(server("postgres"), f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def _run(url: str, statement: str) -> None:
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.exec_driver_sql(statement)
     engine.dispose()

@@ -38,6 +38,7 @@ MOVES = re.compile(
 UNDATED = re.compile(
     "createdAt|updatedAt|" + MOVES.pattern, re.IGNORECASE
 )  # of what has no date, Marquez' have today's
+AGE = re.compile(r"\b\d+ (s|min|h|d)\b")
 UNDATED_IN = {"/api/v1/namespaces", "/api/v1/search"}
 NOT_ASKED = {"/api/v2/stream", "/metrics", "/docs", "/openapi.json", "/healthz", "/readyz"}
 
@@ -230,7 +231,9 @@ def still(told: Any, moves: re.Pattern[str]) -> Any:
     """The answer without what moves."""
     if isinstance(told, dict):
         return {key: still(one, moves) for key, one in told.items() if not moves.search(key)}
-    return [still(one, moves) for one in told] if isinstance(told, list) else told
+    if isinstance(told, list):
+        return [still(one, moves) for one in told]
+    return AGE.sub("some time", told) if isinstance(told, str) else told
 
 
 def differences(place: str, before: Any, after: Any) -> Iterator[str]:

@@ -5,12 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from fixtures.waiting import wait_until
 from strandline.demo.processes import DemoError, processes
 
 SLEEPER = (
@@ -33,16 +32,7 @@ with processes(folder) as started:
 
 def first_line(log: Path) -> str:
     """What a process wrote first, once it has."""
-    return until(lambda: log.exists() and "\n" in log.read_text() and log.read_text().splitlines()[0])
-
-
-def until(question: Callable[[], object]) -> str:
-    """Ask until the answer is true, for at most half a minute."""
-    deadline = time.monotonic() + 30
-    while not (answer := question()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return str(answer)
+    return str(wait_until(lambda: log.exists() and "\n" in log.read_text() and log.read_text().splitlines()[0]))
 
 
 def lives(pid: int) -> bool:
@@ -59,7 +49,7 @@ def test_what_a_process_started_ends_with_the_block(tmp_path: Path) -> None:
 
         assert lives(grandchild)
 
-    until(lambda: not lives(grandchild))
+    wait_until(lambda: not lives(grandchild))
     assert not part.running
 
 
@@ -89,18 +79,18 @@ def test_a_signal_to_the_demo_ends_its_processes(tmp_path: Path, number: signal.
     demo.send_signal(number)
     demo.wait(30)
 
-    until(lambda: not lives(grandchild))
+    wait_until(lambda: not lives(grandchild))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent was killed")
 def test_a_killed_demo_takes_its_processes_along(tmp_path: Path) -> None:
     demo = subprocess.Popen([sys.executable, "-c", DEMO, str(tmp_path)])
     first_line(tmp_path / "child.log")
-    child = int(until(lambda: Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text()))
+    child = int(wait_until(lambda: Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text()))
 
     demo.kill()
     demo.wait(30)
 
-    until(lambda: not lives(child))
+    wait_until(lambda: not lives(child))
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # the grandchild, which nobody told

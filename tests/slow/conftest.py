@@ -3,6 +3,8 @@
 import pytest
 from sqlalchemy import Engine
 
+from fixtures.stores import BOTH
+
 
 @pytest.fixture
 def sqlite_url(own_sqlite_url: str) -> str:
@@ -14,6 +16,13 @@ def sqlite_url(own_sqlite_url: str) -> str:
 def postgres_url(own_postgres_url: str) -> str:
     """Make a fresh PostgreSQL database."""
     return own_postgres_url
+
+
+@pytest.fixture(params=BOTH)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Make a fresh database: the test runs on SQLite and on PostgreSQL."""
+    url: str = request.getfixturevalue(f"own_{request.param}_url")
+    return url
 
 
 @pytest.fixture

@@ -1,20 +1,14 @@
-"""Any order, any repetition, any split into batches: the same rows, and those that a slow oracle names.
-
-`make soak` plays more histories: STRANDLINE_SOAK_ORDERINGS (100,000), STRANDLINE_SOAK_SEED.
-"""
+"""Any order, any repetition, any split into batches: the same rows, and those that a slow oracle names."""
 
 import json
-import os
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine
 
@@ -28,8 +22,8 @@ from strandline.store.lineage.table_graph import TableGraph, stated_sources
 from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, table_or_view
 from worlds.builders import LONG_AGO, Json, dataset, encode, event, folded_rows, rows, run_id
 from worlds.oracle import Oracle
+from worlds.scenarios.corpus import corpus_lines
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 KEYS = {fold.table: fold.key for fold in FOLDS.values()}
 FOLDED = sorted(KEYS.keys() - RUN_VIEWS.keys() | {table.name for table in TEMPLATES})
 NOW = datetime.now(UTC)
@@ -288,12 +282,10 @@ fixture = settings(
     phases=[Phase.generate],
 )
 SEEDS = st.integers(0, 2**32)
-ORDERINGS = int(os.environ.get("STRANDLINE_SOAK_ORDERINGS", "100000"))
-SOAK_SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
 CUTS = st.lists(st.integers(0, 20), max_size=3)
 
 
-@settings(fixture, max_examples=250)
+@settings(fixture, max_examples=60)
 @given(history=histories(), seed=SEEDS, cuts=CUTS)
 def test_any_order_repetition_and_split_gives_the_oracles_tables_on_sqlite(
     sqlite_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]
@@ -301,18 +293,38 @@ def test_any_order_repetition_and_split_gives_the_oracles_tables_on_sqlite(
     check(sqlite_engine, history, seed, cuts)
 
 
-@pytest.mark.soak
-@seeded(SOAK_SEED)
-@settings(fixture, derandomize=False, max_examples=ORDERINGS)
+@pytest.mark.slow
+@settings(fixture, max_examples=500)
 @given(history=histories(), seed=SEEDS, cuts=CUTS)
-def test_many_orders(sqlite_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]) -> None:
+def test_500_histories_in_any_order_give_the_oracles_tables(
+    sqlite_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]
+) -> None:
+    check(sqlite_engine, history, seed, cuts)
+
+
+@pytest.mark.soak
+@settings(fixture, derandomize=False, max_examples=10_000)
+@given(history=histories(), seed=SEEDS, cuts=CUTS)
+def test_10_000_histories_in_any_order_give_the_oracles_tables(
+    sqlite_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]
+) -> None:
     check(sqlite_engine, history, seed, cuts)
 
 
 @pytest.mark.postgres
-@settings(fixture, max_examples=60)
+@settings(fixture, max_examples=20)
 @given(history=histories(), seed=SEEDS, cuts=CUTS)
 def test_any_order_repetition_and_split_gives_the_oracles_tables_on_postgresql(
+    postgres_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]
+) -> None:
+    check(postgres_engine, history, seed, cuts)
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+@settings(fixture, max_examples=100)
+@given(history=histories(), seed=SEEDS, cuts=CUTS)
+def test_100_histories_in_any_order_give_the_oracles_tables_on_postgresql(
     postgres_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]
 ) -> None:
     check(postgres_engine, history, seed, cuts)
@@ -360,10 +372,7 @@ def test_what_has_the_same_time_is_not_decided_by_who_came_first(engine: Engine,
 
 
 def test_the_corpus_in_any_order_twice_gives_the_same_tables(engine: Engine) -> None:
-    if not CORPUS.exists():
-        pytest.skip(f"no corpus at {CORPUS}")
-    lines = [line for file in sorted(CORPUS.glob("*.jsonl")) for line in file.read_text().splitlines() if line.strip()]
-    arrivals = [(json.loads(line), NOW) for line in lines]
+    arrivals = [(json.loads(line), NOW) for line in corpus_lines()]
     take_all(engine, arrivals)
     first = folded(engine)
 

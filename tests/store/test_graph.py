@@ -52,20 +52,28 @@ def check(engine: Engine, history: Sequence[Arrival], cuts: Sequence[int]) -> No
             pytest.fail(f"{found}\nafter {end} of {len(history)} events, cuts {cuts}:\n{events}", pytrace=False)
 
 
-@settings(fixture, max_examples=25)
+@settings(fixture, max_examples=15)
 @given(history=histories(), cuts=CUTS)
 def test_any_history_on_sqlite(sqlite_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
     check(sqlite_engine, history, cuts)
 
 
+@pytest.mark.slow
+@settings(fixture, max_examples=60)
+@given(history=histories(), cuts=CUTS)
+def test_60_histories_on_sqlite(sqlite_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
+    check(sqlite_engine, history, cuts)
+
+
 @pytest.mark.postgres
+@pytest.mark.slow
 @settings(fixture, max_examples=10)
 @given(history=histories(), cuts=CUTS)
 def test_any_history_on_postgresql(postgres_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
     check(postgres_engine, history, cuts)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_whatever_is_done_to_a_store(followed: Engine, graph: LineageGraph, seed: int) -> None:
     done = []
     for what in story(followed, random.Random(seed)):

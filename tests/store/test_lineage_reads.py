@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +14,13 @@ from strandline.store.lineage.table_lineage import Question, lineage_of
 from worlds.builders import dataset, event, store
 from worlds.scenarios import plain
 from worlds.scenarios.bank import FACET, bank, time
+from worlds.scenarios.corpus import corpus
 from worlds.scenarios.plain import columns, creates, parent, run
 from worlds.scenarios.taking import arrows, fill, ids, reader, view
 
 STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
 UP, DOWN = Direction.UPSTREAM, Direction.DOWNSTREAM
 NOW = view("2026-11-20T13:00:00Z")
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"  # beside the project, where there is one
 
 
 def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, Any]:
@@ -286,11 +285,8 @@ def test_the_order_and_repetition_of_events_do_not_matter(engine: Engine) -> Non
     assert {edge["state"] for edge in answer["edges"]} == {"COMPLETE"}
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real events is not on this machine")
 def test_what_real_spark_and_dbt_said_is_a_graph(engine: Engine) -> None:
-    from worlds.scenarios.corpus import corpus
-
-    fill(engine, corpus(CORPUS))
+    fill(engine, corpus())
 
     dbt = asked(engine, "DEMO_DB.public.customers", direction=UP)
     spark = asked(engine, "default.t2", direction=UP)

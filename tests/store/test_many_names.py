@@ -79,10 +79,11 @@ def test_of_an_application_only_the_newest_run_of_it_is_known_whatever_its_batch
     assert arrows(asked(engine, "x", seen)) == []
 
 
-def test_the_newest_relations_of_a_job_are_the_same_from_every_node(engine: Engine) -> None:
+@pytest.mark.parametrize("stories", [6, pytest.param(24, marks=pytest.mark.slow)])
+def test_the_newest_relations_of_a_job_are_the_same_from_every_node(engine: Engine, stories: int) -> None:
     """Also where its runs change their names on the way, or are micro-batches of an application."""
     chance = random.Random(11)
-    for story in range(24):
+    for story in range(stories):
         store(engine, [one for number in range(5) for one in _any_run(chance, 10 * story + number)])
 
     nodes = rows(engine, "SELECT 'dataset:' || namespace || ':' || name FROM datasets")

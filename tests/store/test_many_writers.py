@@ -1,13 +1,13 @@
 """Several writers at once: each event once, the same rows as from one writer; a transaction that is rolled back comes again."""
 
 import random
-import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
 from sqlalchemy import Connection, Engine
 
+from fixtures.waiting import wait_until
 from store.test_all_producers import FOLDED, RECORDS, taken
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.ingest.transactions import Batches
@@ -99,10 +99,7 @@ def test_a_name_that_another_writer_has_just_written_is_joined_all_the_same(post
 
 def wait_for_a_waiter(engine: Engine) -> None:
     """Return once a transaction waits for another's lock."""
-    deadline = time.monotonic() + 60
-    while rows(engine, "SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
-        assert time.monotonic() < deadline, "nobody waits"
-        time.sleep(0.02)
+    wait_until(lambda: rows(engine, "SELECT count(*) FROM pg_locks WHERE NOT granted") != [(0,)])
 
 
 def lock(connection: Connection, number: int) -> None:

@@ -1,6 +1,5 @@
 """What a job or dataset says again is a set of facets; its names, its place and the words that find it are as if each facet had a row."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from random import Random
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
+from fixtures.waiting import wait_until
 from strandline.core.openlineage.times import micros_of
 from strandline.history.compare import differences
 from strandline.store.ingest.labels import relabel
@@ -160,10 +160,7 @@ def _take_alone(engine: Engine, record: Record, writer: Caches) -> None:
 def wait_for_lock(engine: Engine) -> None:
     """Until some backend of this database waits for a lock."""
     query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    until = time.monotonic() + 60
-    while not rows(engine, query):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: rows(engine, query))
 
 
 def test_retention_takes_sets_that_newer_ones_overtake(engine: Engine, plain_engine: Engine) -> None:

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 import recordings
+from fixtures.stores import SQLITE_FIRST
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.store.catalog.details import job_detail
@@ -32,6 +33,13 @@ LAST_RUNS = (
     "failing",
     "fan_out",
 )
+
+
+@pytest.fixture(params=SQLITE_FIRST)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Give the URL of an empty store."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
 
 
 @pytest.mark.parametrize("name", LAST_RUNS)

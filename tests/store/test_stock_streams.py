@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Engine
 
+from fixtures.stores import SQLITE_FIRST
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import Filter
@@ -19,6 +20,13 @@ from worlds.scenarios.taking import reader
 QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
 STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
 A, B = dataset("bank.a"), dataset("bank.b")
+
+
+@pytest.fixture(params=SQLITE_FIRST)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Give the URL of an empty store."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
 
 
 def parent(run: int, job: str = "app") -> Json:

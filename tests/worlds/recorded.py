@@ -6,6 +6,7 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, Engine
 
 import recordings
@@ -19,7 +20,12 @@ from worlds.builders import store
 
 HERE = recordings.FILES.parent / "others"
 NOW = View(micros_of(datetime.now(UTC)))
-ORDERS = ("sent", "shuffled")
+ORDERS = [
+    pytest.param(("sqlite", "shuffled"), id="sqlite-shuffled"),
+    pytest.param(("postgres", "sent"), id="postgres-sent", marks=pytest.mark.postgres),
+    pytest.param(("sqlite", "sent"), id="sqlite-sent", marks=pytest.mark.slow),
+    pytest.param(("postgres", "shuffled"), id="postgres-shuffled", marks=[pytest.mark.postgres, pytest.mark.slow]),
+]
 
 Columns = dict[str, dict[str, list[str]]]
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+import pytest
 from sqlalchemy import Connection, Engine
 
 import recordings
@@ -17,7 +18,11 @@ from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshot_
 from worlds.builders import store
 
 Truth = dict[str, Any]
-ORDERS = ("sent", "shuffled", "repeated")
+ORDERS = [
+    pytest.param("sent", marks=pytest.mark.slow),
+    pytest.param("shuffled", marks=pytest.mark.slow),
+    "repeated",  # is shuffled too
+]
 
 
 class Recorded(NamedTuple):

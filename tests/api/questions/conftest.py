@@ -1,5 +1,6 @@
 """The bank with owners and tags, behind a server and behind the command line."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from fixtures.servers import client_of, serving
+from fixtures.stores import BOTH
 from strandline.cli import main
 from strandline.store.sql.engine import make_engine
 from worlds.scenarios.bank import FACET, bank
@@ -43,29 +45,72 @@ def world(engine: Engine) -> None:
     )
 
 
-@pytest.fixture
-def server(sqlite_url: str) -> Iterator[httpx.Client]:
-    """A client of a server with the world."""
-    engine = make_engine(sqlite_url)
+@pytest.fixture(params=BOTH)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Give the URL of an empty store: the SQL of a question differs between SQLite and PostgreSQL."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture(scope="session")
+def world_url(new_store: Callable[[str], str]) -> str:
+    """Give the URL of a store with the world, which tests only read."""
+    url = new_store("sqlite")
+    engine = make_engine(url)
     world(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def own_world_url(world_url: str, tmp_path: Path) -> str:
+    """Give the URL of a copy of the world, to which the test may add."""
+    file = tmp_path / "world.db"
+    shutil.copy(world_url.removeprefix("sqlite:///"), file)
+    return f"sqlite:///{file}"
+
+
+@pytest.fixture(scope="session")
+def server(world_url: str) -> Iterator[httpx.Client]:
+    """Give a client of a server with the world, which tests only read."""
+    yield from _client(world_url)
+
+
+@pytest.fixture
+def own_server(own_world_url: str) -> Iterator[httpx.Client]:
+    """Give a client of a server with the test's own world."""
+    yield from _client(own_world_url)
+
+
+@pytest.fixture
+def command(
+    world_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Command:
+    """Give a function that runs the command line on the world."""
+    monkeypatch.chdir(tmp_path)  # no .env of this folder
+    return _command(world_url, capsys)
+
+
+@pytest.fixture
+def own_command(
+    own_world_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Command:
+    """Give a function that runs the command line on the test's own world."""
+    monkeypatch.chdir(tmp_path)
+    return _command(own_world_url, capsys)
+
+
+def _client(url: str) -> Iterator[httpx.Client]:
+    engine = make_engine(url)
     with serving(engine) as address, client_of(address) as client:
         yield client
     engine.dispose()
 
 
-@pytest.fixture
-def command(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Command:
-    """Runs the command line on a database with the world."""
-    monkeypatch.chdir(tmp_path)  # no .env of this folder
-    engine = make_engine(sqlite_url)
-    world(engine)
-    engine.dispose()
-
+def _command(url: str, capsys: pytest.CaptureFixture[str]) -> Command:
     def run_command(*argv: str) -> tuple[int, str, str]:
-        code = main(argv, {"STRANDLINE_DATABASE_URL": sqlite_url})
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        code = main(argv, {"STRANDLINE_DATABASE_URL": url})
+        output = capsys.readouterr()
+        return code, output.out, output.err
 
     return run_command

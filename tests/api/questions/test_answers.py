@@ -125,17 +125,17 @@ def test_several_tables_at_once_and_every_graph_format_on_the_command_line(comma
     assert command("lineage", "rows", "--depth", "1", "--csv")[2] == "strandline: the answer is cut by depth\n"
 
 
-def test_tags_that_people_gave_are_tags_as_those_of_events_are(server: httpx.Client) -> None:
-    (job,) = [one for one in server.get("/jobs").json()["items"] if one["name"] == "count"]
-    given = str(server.base_url).replace("/api/v2/", "/api/v1/namespaces")
+def test_tags_that_people_gave_are_tags_as_those_of_events_are(own_server: httpx.Client) -> None:
+    (job,) = [one for one in own_server.get("/jobs").json()["items"] if one["name"] == "count"]
+    given = str(own_server.base_url).replace("/api/v2/", "/api/v1/namespaces")
     for place in ("db/datasets/rows", "db/datasets/orders/fields/id", f"{job['namespace']}/jobs/count"):
-        assert server.post(f"{given}/{place}/tags/GOLD", json={}).status_code < 300, place
+        assert own_server.post(f"{given}/{place}/tags/GOLD", json={}).status_code < 300, place
 
     def shown(**asked: str) -> set[str]:
-        nodes = server.get("/lineage", params={"node": "orders"} | asked).json()["nodes"]
+        nodes = own_server.get("/lineage", params={"node": "orders"} | asked).json()["nodes"]
         return {node["id"] for node in nodes if node["distance"] > 0}
 
-    found = server.get("/search", params={"q": "gOl"}).json()["items"]
+    found = own_server.get("/search", params={"q": "gOl"}).json()["items"]
     assert shown(tag="GOLD") == {"dataset:db:rows", job["id"]}
     assert shown(tag="GOLD", granularity="column") == {"column:db:rows:mail", "column:db:rows:id"}
     assert shown(tag="silver") == set()
@@ -144,18 +144,18 @@ def test_tags_that_people_gave_are_tags_as_those_of_events_are(server: httpx.Cli
     }
 
 
-def test_columns_that_changed_are_lines_for_people(command: Command, sqlite_url: str) -> None:
+def test_columns_that_changed_are_lines_for_people(own_command: Command, own_world_url: str) -> None:
     def rows(*fields: tuple[str, str]) -> dict[str, object]:
         return dataset("rows", schema=FACET | {"fields": [{"name": name, "type": kind} for name, kind in fields]})
 
-    engine = make_engine(sqlite_url)
+    engine = make_engine(own_world_url)
     later = rows(("id", "bigint"), ("mail", "string"))
     fill(engine, [run("COMPLETE", 3.2, "clean", ["orders"], [rows(("id", "int"), ("fax", "string"))], run_id="2")])
     fill(engine, [run("COMPLETE", 3.8, "clean", ["orders"], [later], run_id="3")])
     engine.dispose()
 
     span = ("--since", "2026-11-20T12:00:03.5Z", "--until", "2026-11-20T12:00:03.9Z", "--granularity", "column")
-    code, out, err = command("changes", "job:ns:clean", *span)
+    code, out, err = own_command("changes", "job:ns:clean", *span)
 
     assert (code, err) == (0, "")
     assert out.splitlines() == [
@@ -166,13 +166,13 @@ def test_columns_that_changed_are_lines_for_people(command: Command, sqlite_url:
     ]
 
 
-def test_two_tables_that_people_call_the_same_are_told_apart(command: Command, sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
+def test_two_tables_that_people_call_the_same_are_told_apart(own_command: Command, own_world_url: str) -> None:
+    engine = make_engine(own_world_url)
     twins = [dataset("twin"), dataset("twin") | {"namespace": "other"}]
     fill(engine, [run("COMPLETE", 3.2, "split", ["orders"], twins)])
     engine.dispose()
 
-    _, out, _ = command("changes", "job:ns:split", "--since", "2026-11-20T12:00:03.1Z")
+    _, out, _ = own_command("changes", "job:ns:split", "--since", "2026-11-20T12:00:03.1Z")
 
     assert out.splitlines()[:-1] == [
         "+ table dataset:db:twin",
@@ -324,9 +324,9 @@ def test_nothing_is_claimed_of_what_a_filter_or_a_limit_hid(command: Command) ->
 
 
 def test_an_application_stands_for_what_ran_below_it_in_every_question(
-    command: Command, server: httpx.Client, sqlite_url: str
+    own_command: Command, own_server: httpx.Client, own_world_url: str
 ) -> None:
-    engine = make_engine(sqlite_url)
+    engine = make_engine(own_world_url)
     fill(
         engine,
         [
@@ -339,11 +339,13 @@ def test_an_application_stands_for_what_ran_below_it_in_every_question(
     )
     engine.dispose()
 
-    ways = server.get("/lineage/paths", params={"from": "orders", "to": "app"}).json()
-    by_column = server.get("/lineage/paths", params={"from": "orders.id", "to": "app"}).json()
-    graph = server.get("/lineage", params={"node": "app", "granularity": "column", "direction": "downstream"}).json()
-    breaks = server.get("/impact", params={"node": "app"}).json()
-    changes = server.get("/lineage/changes", params={"node": "app", "since": "2026-11-20T12:00:10Z"}).json()
+    ways = own_server.get("/lineage/paths", params={"from": "orders", "to": "app"}).json()
+    by_column = own_server.get("/lineage/paths", params={"from": "orders.id", "to": "app"}).json()
+    graph = own_server.get(
+        "/lineage", params={"node": "app", "granularity": "column", "direction": "downstream"}
+    ).json()
+    breaks = own_server.get("/impact", params={"node": "app"}).json()
+    changes = own_server.get("/lineage/changes", params={"node": "app", "since": "2026-11-20T12:00:10Z"}).json()
 
     assert ways["shortest"][0] == "dataset:db:orders"
     assert ways["shortest"][-1] == "job:ns:app.one"
@@ -351,7 +353,7 @@ def test_an_application_stands_for_what_ran_below_it_in_every_question(
     assert {"column:db:week:sum", "column:db:year:all"} <= {node["id"] for node in graph["nodes"]}
     assert {"column:db:week:sum", "dataset:db:year"} <= {one["id"] for one in breaks["items"]}
     assert {"dataset:db:week", "dataset:db:year"} <= {one["id"] for one in changes["items"]}
-    assert command("paths", "app", "year")[0] == 0
+    assert own_command("paths", "app", "year")[0] == 0
 
 
 def test_the_columns_of_a_job_are_shown_from_what_it_reads_and_makes(command: Command) -> None:
@@ -366,10 +368,10 @@ def test_the_columns_of_a_job_are_shown_from_what_it_reads_and_makes(command: Co
 
 
 def test_a_column_that_its_table_no_longer_has_is_said_to_be_none(
-    command: Command, server: httpx.Client, sqlite_url: str
+    own_command: Command, own_server: httpx.Client, own_world_url: str
 ) -> None:
     """Two loads of a table: between them a column was renamed, and both loads are known."""
-    engine = make_engine(sqlite_url)
+    engine = make_engine(own_world_url)
     for second, column in ((20, "old"), (22, "new")):
         made = columns("prices", **{column: ("orders", "id")})
         made["facets"]["schema"] = FACET | {"fields": [{"name": column, "type": "int"}]}
@@ -377,13 +379,13 @@ def test_a_column_that_its_table_no_longer_has_is_said_to_be_none(
     engine.dispose()
 
     now, then = (
-        server.get("/impact", params={"node": "orders.id"} | more).json()["items"]
+        own_server.get("/impact", params={"node": "orders.id"} | more).json()["items"]
         for more in ({}, {"asOf": "2026-11-20T12:00:21Z"})
     )
     told = {one["column"]: one["inSchema"] for one in now if one["name"] == "prices" and one["column"]}
     told_then = {one["column"]: one["inSchema"] for one in then if one["name"] == "prices" and one["column"]}
     unstated = {one["inSchema"] for one in now if one["name"] == "rows"}
-    text = command("impact", "orders.id")[1]
+    text = own_command("impact", "orders.id")[1]
 
     assert (told, told_then, unstated) == ({"old": False, "new": True}, {"old": None}, {None})
     assert "prices.old  (not in its newest schema)" in text

@@ -169,14 +169,14 @@ def test_the_command_prints_the_csv_that_the_api_answers(command: Command, serve
         assert list(csv.reader(io.StringIO(command(*argv, "--csv")[1]))) == list(csv.reader(io.StringIO(said))), argv
 
 
-def test_a_name_is_no_formula_for_a_spreadsheet(server: httpx.Client, sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
+def test_a_name_is_no_formula_for_a_spreadsheet(own_server: httpx.Client, own_world_url: str) -> None:
+    engine = make_engine(own_world_url)
     names = ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)", "\tx"]
     fill(engine, [run("COMPLETE", 9, "formulas", [], [dataset(name) for name in names])])
     engine.dispose()
 
-    rows = lines(server.get("/datasets", params={"format": "csv"}).text)
-    edges = lines(server.get("/lineage", params={"node": "job:ns:formulas", "format": "csv-nodes"}).text)
+    rows = lines(own_server.get("/datasets", params={"format": "csv"}).text)
+    edges = lines(own_server.get("/lineage", params={"node": "job:ns:formulas", "format": "csv-nodes"}).text)
     for found in (rows, edges):
         assert {f"'{name}" for name in names} <= {row["name"] for row in found}
         assert not [row for row in found if any(value.startswith(("=", "+", "-", "@", "\t")) for value in row.values())]

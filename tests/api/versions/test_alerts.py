@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from fixtures.versions_server.events import EPOCH, committed, ended, event, facet, run_id, started
 from fixtures.versions_server.server import Server
+from fixtures.waiting import wait_until
 from strandline.alerts.conditions import model_troubles, store_troubles
 from strandline.alerts.webhooks import Alerting
 from strandline.exporters import outbox
@@ -275,9 +276,7 @@ def test_a_target_that_never_answers_keeps_no_other_one_waiting(held: Server, ho
     silent.answers.clear()
     alerts = Alerting(held.engine, held.follower, [silent.address, hook.address], lambda why: None, interval=0.05)
     alerts.start()
-    until = time.monotonic() + 60
-    while not hook.told and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_until(lambda: hook.told)
     heard = len(hook.told)
     silent.close()
     alerts.stop()

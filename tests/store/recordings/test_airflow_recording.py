@@ -3,11 +3,12 @@
 import pytest
 from sqlalchemy import Engine
 
+from store.recordings.conftest import RecordedEngine
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import jobs_page
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import lineage_of
-from worlds.recorded import NOW, ORDERS, columns_behind, question, tables, take, truth_of
+from worlds.recorded import NOW, ORDERS, columns_behind, question, tables, truth_of
 from worlds.scenarios.taking import reader
 
 TRUTH = truth_of("airflow")
@@ -15,10 +16,9 @@ DAG = "job:airflow:shop_daily"
 
 
 @pytest.fixture(params=ORDERS)
-def ran(engine: Engine, request: pytest.FixtureRequest) -> Engine:
-    """A store that has taken the recording."""
-    take(engine, "airflow", request.param)
-    return engine
+def ran(recorded_engine: RecordedEngine, request: pytest.FixtureRequest) -> Engine:
+    """Give a store that has taken the recording."""
+    return recorded_engine("airflow", *request.param)
 
 
 def test_each_table_is_made_from_what_its_task_selects_from(ran: Engine) -> None:

@@ -3,23 +3,23 @@
 import pytest
 from sqlalchemy import Engine
 
+from store.recordings.conftest import RecordedEngine
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import jobs_page
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.table_lineage import lineage_of
-from worlds.recorded import NOW, ORDERS, columns_behind, question, tables, take, truth_of
+from worlds.recorded import NOW, ORDERS, columns_behind, question, tables, truth_of
 from worlds.scenarios.taking import reader
 
 TRUTH = truth_of("dbt")
 
 
 @pytest.fixture(params=ORDERS)
-def ran(engine: Engine, request: pytest.FixtureRequest) -> Engine:
-    """A store that has taken the recording."""
-    take(engine, "dbt", request.param)
-    return engine
+def ran(recorded_engine: RecordedEngine, request: pytest.FixtureRequest) -> Engine:
+    """Give a store that has taken the recording."""
+    return recorded_engine("dbt", *request.param)
 
 
 def test_each_model_is_made_from_what_it_selects_from(ran: Engine) -> None:

@@ -5,21 +5,21 @@ import json
 import pytest
 from sqlalchemy import Engine, select
 
+from store.recordings.conftest import RecordedEngine
 from strandline.cli import main
 from strandline.core.walk import Direction
 from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.schema.tables import jobs, runs
-from worlds.recorded import ORDERS, question, take, truth_of
+from worlds.recorded import ORDERS, question, truth_of
 from worlds.scenarios.taking import reader
 
 TRUTH = truth_of("flink")
 
 
 @pytest.fixture(params=ORDERS)
-def ran(engine: Engine, request: pytest.FixtureRequest) -> Engine:
-    """A store that has taken the recording."""
-    take(engine, "flink", request.param)
-    return engine
+def ran(recorded_engine: RecordedEngine, request: pytest.FixtureRequest) -> Engine:
+    """Give a store that has taken the recording."""
+    return recorded_engine("flink", *request.param)
 
 
 def test_each_table_is_made_from_what_its_statements_read(ran: Engine) -> None:

@@ -6,9 +6,10 @@ Of its streams no event says what those of a topic write: the answer must not sa
 import pytest
 from sqlalchemy import Engine
 
+from store.recordings.conftest import RecordedEngine
 from strandline.core.walk import Direction
 from strandline.store.lineage.table_lineage import lineage_of
-from worlds.recorded import ORDERS, question, take, truth_of
+from worlds.recorded import ORDERS, question, truth_of
 from worlds.scenarios.taking import reader
 from worlds.stock_recorded import called
 
@@ -17,10 +18,9 @@ TOPIC = "dataset:kafka://broker:9092:{}"
 
 
 @pytest.fixture(params=ORDERS)
-def ran(engine: Engine, request: pytest.FixtureRequest) -> Engine:
-    """A store that has taken the recording."""
-    take(engine, "outside", request.param)
-    return engine
+def ran(recorded_engine: RecordedEngine, request: pytest.FixtureRequest) -> Engine:
+    """Give a store that has taken the recording."""
+    return recorded_engine("outside", *request.param)
 
 
 def short(node: dict[str, str]) -> str:

@@ -5,20 +5,22 @@ reported RUNNING, and that a dataset had been named by edges alone. Streams are 
 """
 
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
-from store.recordings.test_recorded_past import NAMES, events_of, made_of
+from store.recordings.conftest import Heard
+from store.recordings.test_recorded_past import NAMES, OTHER_NAMES
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
-from worlds.builders import Json, store
+from worlds.builders import Json
 
-MOMENTS = 4  # the recording is cut so many times less one
 MOST = 10_000
-MORE = ("failing", "nested_ctas", "recreated", "retried", "two_inserts")
+MORE = ["failing", "recreated"]
+SLOW_NAMES = [
+    pytest.param(name, marks=pytest.mark.slow) for name in (*OTHER_NAMES, "nested_ctas", "retried", "two_inserts")
+]
 STATES: dict[str, frozenset[str]] = {
     "any": frozenset(),
     "failed": frozenset({"FAIL"}),
@@ -56,20 +58,14 @@ def shown(then: Json, found: Json) -> Json:
     return {"droppedAt": None} | kept if "droppedAt" in found else kept
 
 
-@pytest.mark.parametrize("name", [*NAMES, *MORE])
-def test_lists_of_the_past_are_those_of_then(engine: Engine, name: str, tmp_path: Any) -> None:
-    events = events_of(name)
-    store(engine, [line for _, line in events])
-    times = sorted({moment for moment, _ in events})
+@pytest.mark.parametrize("name", [*NAMES, *MORE, *SLOW_NAMES])
+def test_lists_of_the_past_are_those_of_then(heard: Heard, name: str) -> None:
     now = micros_of(datetime.now(UTC))
-    for part in range(1, MOMENTS):
-        moment = times[len(times) * part // MOMENTS]
-        then = made_of([line for at, line in events if at <= moment], tmp_path / f"{part}.db")
-        with then.connect() as before, engine.connect() as after:
+    for moment, then, whole in heard(name):
+        with then.connect() as before, whole.connect() as after:
             for states in STATES.values():
                 was = lists(before, micros_of(moment), Filter(states=states))
                 found = lists(after, now, Filter(states=states, as_of=micros_of(moment)))
 
                 assert found == expected(was, found)
             assert found != lists(after, now, Filter(states=states))
-        then.dispose()

@@ -4,15 +4,13 @@ One store has heard of everything; another only of the events up to the moment. 
 belongs to is told by its later events, and then the answer about the past is the better one.
 """
 
-import gzip
-import json
 from datetime import datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, select
 
-import recordings
+from store.recordings.conftest import Heard
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import column_lineage_of
@@ -21,21 +19,12 @@ from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.schema.tables import datasets, runs
-from strandline.store.sql.engine import make_engine, migrate
-from worlds.builders import store
 
-OTHERS = recordings.FILES.parent / "others"
-NAMES = ("delta_again", "delta_changes", "evolved", "ledger", "merge_after_ctas", "time_travel", "airflow", "dbt")
-MOMENTS = 4  # the recording is cut so many times less one
+NAMES = ["evolved", "ledger", "dbt"]
+OTHER_NAMES = ["delta_again", "delta_changes", "merge_after_ctas", "time_travel", "airflow"]
+SLOW_NAMES = [pytest.param(name, marks=pytest.mark.slow) for name in OTHER_NAMES]
 
 Edges = list[tuple[Any, ...]]
-
-
-def events_of(name: str) -> list[tuple[datetime, bytes]]:
-    """The events of a recording with their times, the oldest first."""
-    folder = recordings.FILES if (recordings.FILES / f"{name}.json").exists() else OTHERS
-    lines = gzip.decompress((folder / f"{name}.jsonl.gz").read_bytes()).splitlines()
-    return sorted((datetime.fromisoformat(json.loads(line)["eventTime"]), line) for line in lines)
 
 
 def edges_of(answer: dict[str, Any]) -> Edges:
@@ -55,15 +44,10 @@ def answers(connection: Connection, tables: list[str], of_runs: list[str], momen
     return found | {run: edges_of(run_graph(connection, {"runId": run}, view)) for run in of_runs}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_past_is_answered_as_it_was_answered_then(engine: Engine, name: str, tmp_path: Any) -> None:
-    events = events_of(name)
-    store(engine, [line for _, line in events])
-    times = sorted({moment for moment, _ in events})
-    for part in range(1, MOMENTS):
-        moment = times[len(times) * part // MOMENTS]
-        then = made_of([line for at, line in events if at <= moment], tmp_path / f"{part}.db")
-        with then.connect() as before, engine.connect() as after:
+@pytest.mark.parametrize("name", [*NAMES, *SLOW_NAMES])
+def test_the_past_is_answered_as_it_was_answered_then(heard: Heard, name: str) -> None:
+    for moment, then, whole in heard(name):
+        with then.connect() as before, whole.connect() as after:
             own = select(datasets.c.namespace, datasets.c.name).where(datasets.c.id == datasets.c.canonical_id)
             tables = [node_text("dataset", *row) for row in before.execute(own)]
             of_runs = list(
@@ -73,12 +57,3 @@ def test_the_past_is_answered_as_it_was_answered_then(engine: Engine, name: str,
 
             assert any(expected.values())
             assert answers(after, tables, of_runs, moment) == expected
-        then.dispose()
-
-
-def made_of(events: list[bytes], file: Any) -> Engine:
-    """A store in a new SQLite file that has heard of these events."""
-    engine = make_engine(f"sqlite:///{file}")
-    migrate(engine)
-    store(engine, events)
-    return engine

@@ -1,13 +1,11 @@
 """Recordings of the stock Spark listener that read and write in ways of their own: parts of tables, branches, increments."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from shutil import copy
 
 import pytest
 from sqlalchemy import Connection, func, select
 
+from store.recordings.conftest import Take
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.walk import Direction
 from strandline.store.lineage.lookup import node_called
@@ -15,19 +13,16 @@ from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.questions.schemas import column_changes
 from strandline.store.schema.tables import datasets
 from strandline.store.sql.compression import expand
-from strandline.store.sql.engine import make_engine
 from strandline.store.sql.facet_rows import facet_rows, one_of
-from worlds.stock_recorded import ORDERS, Recorded, called, listed, now, recorded
+from worlds.stock_recorded import ORDERS, Recorded, called, listed, now
 
 OWN = ["id", "amount", "region"]
 
 
 @pytest.fixture(params=ORDERS)
-def taken(request: pytest.FixtureRequest, name: str, sqlite_template: Path, tmp_path: Path) -> Iterator[Recorded]:
-    """A store that has taken the recording of a test, in each order."""
-    engine = make_engine(f"sqlite:///{copy(sqlite_template, tmp_path)}")
-    yield recorded(name, request.param, engine)
-    engine.dispose()
+def taken(request: pytest.FixtureRequest, name: str, take_recording: Take) -> Recorded:
+    """Give a store that has taken the recording of a test, in each order."""
+    return take_recording(name, request.param)
 
 
 def columns_of(connection: Connection, table: str) -> list[str]:

@@ -4,16 +4,16 @@ Each recording comes in the order of its sending, shuffled, and shuffled with re
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
-from shutil import copy
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Engine, select
 
 import recordings
+from store.recordings.conftest import Take
 from strandline.cli import main
 from strandline.cli.lineage_text import NOTHING
 from strandline.core.openlineage.times import micros_of
@@ -24,7 +24,6 @@ from strandline.store.lineage.relations import View
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.schema.tables import job_relations, jobs
-from strandline.store.sql.engine import make_engine
 from strandline.store.versions.answers import cut_of
 from worlds.stock_recorded import (
     ORDERS,
@@ -68,25 +67,8 @@ BATCHES = ("insert_select", "partial_columns")
 WITH_EVERY_SNAPSHOT = [name for name in recordings.names() if "made" in recordings.truth_of(name)]
 
 
-@pytest.fixture(scope="module")
-def take_recording(sqlite_template: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Recorded]]:
-    """Takes a recording in some order into a database of its own, once."""
-    made: dict[tuple[str, str], Recorded] = {}
-
-    def taken(name: str, order: str) -> Recorded:
-        if (name, order) not in made:
-            file = tmp_path_factory.mktemp(f"{name}_{order}") / "strandline.db"
-            copy(sqlite_template, file)
-            made[name, order] = recorded(name, order, make_engine(f"sqlite:///{file}"))
-        return made[name, order]
-
-    yield taken
-    for one in made.values():
-        one.engine.dispose()
-
-
 @pytest.fixture(params=ORDERS)
-def taken(request: pytest.FixtureRequest, take_recording: Callable[..., Recorded], name: str) -> Recorded:
+def taken(request: pytest.FixtureRequest, take_recording: Take, name: str) -> Recorded:
     """The recording of a test, in each order."""
     return take_recording(name, request.param)
 
@@ -318,19 +300,17 @@ def test_the_command_finds_a_snapshot_by_the_id_that_the_table_has(
 
 @pytest.mark.postgres
 @each("update_delete")
-def test_postgres_lists_the_same(name: str, postgres_url: str) -> None:
-    engine = make_engine(postgres_url)
-    taken = recorded(name, "repeated", engine)
+def test_postgres_lists_the_same(name: str, postgres_engine: Engine) -> None:
+    taken = recorded(name, "repeated", postgres_engine)
 
     test_a_table_is_made_from_what_the_statements_read(taken)
     test_every_snapshot_of_every_table_is_listed_as_the_table_has_it(taken)
     test_a_statement_that_changes_a_table_read_its_snapshot_before(taken)
-    engine.dispose()
 
 
 @pytest.mark.parametrize("name", ["available_now", "two_queries"])
 def test_a_query_is_found_by_the_name_of_its_micro_batches(
-    name: str, take_recording: Callable[..., Recorded], capsys: pytest.CaptureFixture[str]
+    name: str, take_recording: Take, capsys: pytest.CaptureFixture[str]
 ) -> None:
     taken = take_recording(name, "sent")
     touching = select(jobs.c.namespace, jobs.c.name).join(job_relations, job_relations.c.job_id == jobs.c.id).distinct()

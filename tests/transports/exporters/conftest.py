@@ -9,9 +9,24 @@ from sqlalchemy import Engine
 from fixtures.contract_servers.datahub import DataHubContract
 from fixtures.contract_servers.marquez import MarquezContract
 from fixtures.contract_servers.server import ContractServer
+from fixtures.stores import SQLITE_FIRST
 from strandline.exporters.exporting import Exporting
 from strandline.exporters.registry import targets_of
 from strandline.settings import Settings
+
+
+@pytest.fixture(params=SQLITE_FIRST)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Give the URL of an empty store."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture(params=SQLITE_FIRST)
+def own_database_url(request: pytest.FixtureRequest) -> str:
+    """Make a fresh, migrated database for the test."""
+    url: str = request.getfixturevalue(f"own_{request.param}_url")
+    return url
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Delivery: in order, once, around faults of every kind; intake never waits, and what waits is bounded."""
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from sqlalchemy import Engine, text
 
 from fixtures.contract_servers.marquez import MarquezContract
 from fixtures.contract_servers.server import Asked, ContractServer, Fault, free_port
+from fixtures.waiting import wait_until
 from strandline.exporters import outbox
 from strandline.exporters.exporting import Exporting
 from strandline.exporters.registry import targets_of
@@ -142,9 +142,7 @@ def test_a_dead_target_keeps_no_other_one_waiting(engine: Engine, marquez: Marqu
     exports = Exporting(engine, targets_of(settings), lambda why: None)
     with exports:
         store(engine, [done(1)])
-        until = time.monotonic() + 60
-        while not marquez.states and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_until(lambda: marquez.states)
         heard = set(marquez.states)
         hang.set()
     silent.close()

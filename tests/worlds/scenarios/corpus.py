@@ -1,14 +1,21 @@
-"""Real events of real producers, one a line, from a folder."""
+"""Real events of real producers: OpenLineage's own examples, and runs of dbt."""
 
+import gzip
 from datetime import UTC, datetime
-from pathlib import Path
 
+import recordings
 from strandline.store.ingest.take import Record
 
+FOLDER = recordings.FILES.parent / "corpus"
 RECEIVED = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
-def corpus(folder: Path) -> list[Record]:
-    """The events of all files, in the order of the files' names."""
-    lines = [line for file in sorted(folder.glob("*.jsonl")) for line in file.read_bytes().splitlines()]
-    return [Record(line, RECEIVED) for line in lines if line.strip()]
+def corpus_lines() -> list[bytes]:
+    """Return the events of all files, in the order of the files' names."""
+    files = sorted(FOLDER.glob("*.jsonl.gz"))
+    return [line for file in files for line in gzip.decompress(file.read_bytes()).splitlines() if line.strip()]
+
+
+def corpus() -> list[Record]:
+    """Return the events as records that were received at one moment."""
+    return [Record(line, RECEIVED) for line in corpus_lines()]

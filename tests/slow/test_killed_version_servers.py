@@ -30,9 +30,9 @@ def checking(telling: Telling) -> Callable[[], None]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_server_on_sqlite_killed_at_any_moment_answers_as_the_oracle(
-    seed: int, own_sqlite_url: str, tmp_path: Path
+    seed: int, sqlite_url: str, tmp_path: Path
 ) -> None:
-    with served(own_sqlite_url, tmp_path) as servers:
+    with served(sqlite_url, tmp_path) as servers:
         telling = Telling(live_world(seed), servers, Random(seed), kills=2)
         tell_all(telling, 30, checking(telling))
 
@@ -42,9 +42,9 @@ def test_one_server_on_sqlite_killed_at_any_moment_answers_as_the_oracle(
 @pytest.mark.postgres
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_servers_on_postgresql_killed_in_turn_answer_as_the_oracle(
-    seed: int, own_postgres_url: str, tmp_path: Path
+    seed: int, postgres_url: str, tmp_path: Path
 ) -> None:
-    with served(own_postgres_url, tmp_path, 2) as servers:
+    with served(postgres_url, tmp_path, 2) as servers:
         telling = Telling(live_world(seed), servers, Random(seed), kills=2)
         tell_all(telling, 30, checking(telling))
 
