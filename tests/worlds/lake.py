@@ -60,7 +60,7 @@ class Lake:
         rows = self.spark.readStream.table(self.name(source))
         place = str(self.folder / "streams" / table)
         query = rows.writeStream.trigger(availableNow=True).option("checkpointLocation", place)
-        assert query.toTable(self.name(table)).awaitTermination(90)
+        assert query.toTable(self.name(table)).awaitTermination(600)
         return self._newest(table)
 
     def _newest(self, table: str) -> str:

@@ -62,11 +62,11 @@ class Bank:
             query.stop()
 
     def run_until_it_fails(self, **options: str) -> None:
-        """The stream, for as long as it runs by itself, a minute at most."""
+        """The stream, for as long as it runs by itself."""
         writer = self.stream(**options).writeStream.trigger(processingTime="100 milliseconds")
         query = writer.option("checkpointLocation", str(self.lake.folder / "ck")).toTable(self.out)
         try:
-            query.awaitTermination(60)
+            query.awaitTermination(600)
         finally:
             query.stop()
 

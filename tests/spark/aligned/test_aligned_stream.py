@@ -27,7 +27,7 @@ def run(bank: Any, inputs: list[str], output: str, transform: Any = balances, fo
     tables, place = [bank.name(table) for table in inputs], str(bank.folder / folder / output)
     query = aligned_stream(bank.spark, tables, bank.name(output), transform, checkpoint=place, **more)
     try:
-        assert query.awaitTermination(90)
+        assert query.awaitTermination(600)
         assert is_finished(query.id)  # so its run is COMPLETE
     finally:
         query.stop()
@@ -211,7 +211,7 @@ def test_a_job_that_is_started_before_its_input_is_there_waits_for_it(bank: Any)
     try:
         bank.table("debits")
         bank.commit("debits", 1, (1, 10))
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(600)
     finally:
         query.stop()
 
@@ -226,7 +226,7 @@ def test_an_input_that_never_comes_is_named_when_the_time_is_over(bank: Any) -> 
     )  # fmt: skip
     try:
         with pytest.raises(StreamingQueryException, match=r"for an input that is not there: .*nothing"):
-            query.awaitTermination(90)
+            query.awaitTermination(600)
     finally:
         query.stop()
 

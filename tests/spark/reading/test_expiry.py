@@ -73,7 +73,7 @@ def work(bank: Any, url: str) -> None:
         checkpoint=place, domain="bank", changes=["credits", "debits"], mode="append", available_now=True, timeout=30,
     )  # fmt: skip
     try:
-        assert query.awaitTermination(90)
+        assert query.awaitTermination(600)
     finally:
         query.stop()
     report_commits(bank, url, "bank_movements", "movements", "bank")

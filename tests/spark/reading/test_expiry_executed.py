@@ -99,7 +99,7 @@ def test_the_emitter_tells_where_a_query_that_ends_by_itself_began(bank: Any) ->
     writer = bank.spark.readStream.table(bank.name("credits")).writeStream.trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(bank.folder / "copy")).toTable(bank.name("copy"))
     handle = StreamHandle(query._jsq.streamingQuery())
-    assert query.awaitTermination(90)
+    assert query.awaitTermination(600)
 
     (began,) = handle.initial_offsets(1)
     assert began is not None

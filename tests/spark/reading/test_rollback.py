@@ -68,7 +68,7 @@ class Pipeline:
         for table in ("movements", "balance"):
             query = self.start(table, available_now=True, timeout=60)
             try:
-                assert query.awaitTermination(120)
+                assert query.awaitTermination(600)
             finally:
                 query.stop()
             report_commits(self.bank, self.url, f"bank_{table}", table, "bank", run=run)
@@ -203,7 +203,7 @@ def test_a_driver_of_before_that_still_runs_commits_nothing_into_what_was_rolled
         with pytest.raises(
             StreamingQueryException, match=r"RolledBackError|Cannot determine history|ck/movements/\w+ does not exist"
         ):
-            zombie.awaitTermination(90)
+            zombie.awaitTermination(600)
     finally:
         zombie.stop()
     assert pipeline.rows() == ([], [])

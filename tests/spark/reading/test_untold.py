@@ -81,6 +81,6 @@ def work(bank: Any) -> None:
         checkpoint=place, domain="bank", available_now=True, timeout=30,
     )  # fmt: skip
     try:
-        assert query.awaitTermination(90)
+        assert query.awaitTermination(600)
     finally:
         query.stop()
