@@ -100,6 +100,7 @@ def test_our_own_marquez_is_a_target_too(sqlite_engine: Engine, tmp_path: Path) 
     other.dispose()
 
 
+@pytest.mark.slow
 def test_datahub_s_own_check_takes_the_whole_bank(sqlite_engine: Engine, sqlite_url: str, tmp_path: Path) -> None:
     bank(sqlite_engine)
     file = tmp_path / "bank.json"
