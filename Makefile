@@ -16,8 +16,8 @@ TREE := --no-build-isolation --use-pep517
 TESTS ?= tests
 PYTEST_ARGS ?=
 # The whole suite runs in two processes, a part of it in one.
-RUN = $(if $(filter tests,$(TESTS)),tests/run.sh $(PY) "$(1)" $(PYTEST_ARGS),$(PY) -m pytest -m "$(1)" $(PYTEST_ARGS) $(TESTS))
-.PHONY: help demo test test-all test-matrix check bench soak locks wheels pyfiles clean needs docs audit
+RUN = $(if $(filter tests,$(TESTS)),$(PY) tests/run.py "$(1)" $(PYTEST_ARGS),$(PY) -m pytest -m "$(1)" $(PYTEST_ARGS) $(TESTS))
+.PHONY: help demo test test-all test-slow test-matrix parts all-parts check bench soak locks wheels pyfiles clean needs docs audit
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 - \2/p' Makefile
@@ -25,27 +25,38 @@ help: ## this list
 demo: .venv/$(if $(REPLAY),.run,.demo) ## the bank: five Spark jobs, Kafka, the collector; KEEP=1 stays up, HTTP=1 without Kafka, REPLAY=1 recorded
 	@$(PY) -m strandline demo $(if $(KEEP),--keep) $(if $(REPLAY),--replay) $(if $(HTTP),--http) $(DEMO_ARGS)
 
-test: .venv/.dev ## the promises, in minutes, on one Spark; TESTS=tests/... for a part
+test: parts ## the promises, in minutes, on one Spark; TESTS=tests/... for a part
 	@$(call RUN,not slow and not soak)
 
-test-all: .venv/.dev ## the whole suite: also faults, kills, races and long histories
+test-all: all-parts ## the whole suite: also faults, kills, races and long histories
 	@$(call RUN,not soak)
+
+test-slow: all-parts ## what test-all has besides test
+	@$(call RUN,slow and not soak)
+
+parts: .venv/.dev ## jars and the broker of the tests into .cache, each once
+	@$(PY) -m deploy.parts
+
+all-parts: .venv/.dev
+	@$(PY) -m deploy.parts --all
 
 test-matrix: .venv/.dev ## real runs of every table format on Spark 3.5 to 4.3
 	@$(PY) -m deploy.matrix $(MATRIX_ARGS)
 
-check: .venv/.dev ## lint, format, types, import contracts
+check: .venv/.dev ## lint, format, types, import contracts, locks
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@for folder in $(sort $(dir $(wildcard examples/*/*.py))); do \
 	  (cd $$folder && ../../$(BIN)/mypy --config-file ../../pyproject.toml *.py) || exit 1; done
 	@$(BIN)/lint-imports
+	@$(BIN)/hadolint deploy/docker/Dockerfile
+	@$(PY) -m deploy.locks
 
 bench: .venv/.dev ## benchmarks: a table and bench/results.json; SHORT=1 for a minute's run
 	@$(PY) -m bench $(if $(SHORT),--short) $(BENCH_ARGS)
 
-soak: .venv/.dev ## long runs under faults
+soak: all-parts ## long runs under faults
 	@$(PY) -m pytest -m soak $(PYTEST_ARGS) $(TESTS)
 
 wheels: .venv/.dev ## both distributions into dist/
