@@ -1,4 +1,4 @@
-"""Components for the benchmarks of versions: 100 tables each, one root, ten below it, nine below each of these.
+"""Components for the benchmarks of versions: 100 tables each, one base table, ten below it, nine below each of these.
 
 The same commits are told as facts to a model, and as OpenLineage events to a server.
 """
@@ -22,7 +22,7 @@ JSON = dict[str, Any]
 
 
 def table(component: int, number: int) -> Table:
-    """A table by its number in its component; 0 is the root."""
+    """A table by its number in its component; 0 is the base table."""
     return (LAKE, f"c{component}.t{number}")
 
 
@@ -76,14 +76,14 @@ def round_of(components: int, barrier: int) -> Iterator[Fact]:
 
 def start_event(component: int, number: int) -> JSON:
     """START of a job."""
-    return _event("START", component, number, START, {"domain": f"c{component}", "engine": "spark"}, None)
+    return _event("START", component, number, START, {"group": f"c{component}", "engine": "spark"}, None)
 
 
 def commit_event(component: int, number: int, barrier: int) -> JSON:
     """RUNNING of a micro-batch."""
     at = START + 10.0 * barrier + 0.01 * number
     told = {
-        "domain": f"c{component}",
+        "group": f"c{component}",
         "barrierId": barrier,
         "engine": "spark",
         "queryId": f"q{number}",

@@ -76,7 +76,7 @@ def driven() -> Iterator[Driven]:
             transport = demo_bank.http_transport(bank.url)
             demo_bank.write_conf(bank, jars.comma_list(["iceberg-4.1"]), transport, cores=2)
             with (bank.folder / "conf" / "spark-defaults.conf").open("a") as conf:
-                conf.write("spark.strandline.domain bank\n")
+                conf.write("spark.strandline.group bank\n")
             with _application(bank) as process:
                 found = Driven(bank, process)
                 found.answer()

@@ -1,4 +1,4 @@
-"""A Spark application that does what it is told line by line: a root, an aligned chain below it, a plain copy, and a reader.
+"""A Spark application that does what it is told line by line: a base table, an aligned chain below it, a plain copy, and a reader.
 
 `lake.h.transfers` (one file a barrier) -> `credits` (its changes) -> `balance` (its state), and `transfers` -> `copy` by a plain stream.
 All its queries end by themselves (AvailableNow) and start again at the next line. Each line is `WORD [NUMBER]`, each answer a line of
@@ -23,7 +23,7 @@ SECONDS = 300
 
 
 class Histories:
-    """The application; `folder` holds the root's files and the checkpoints."""
+    """The application; `folder` holds the base table's files and the checkpoints."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
@@ -35,7 +35,7 @@ class Histories:
             spark.sql(f"CREATE TABLE IF NOT EXISTS {PLACE}.{table} ({COLUMNS}) USING iceberg")
 
     def commit(self, barrier: int) -> dict[str, Any]:
-        """The root's next barrier: three rows."""
+        """The base table's next barrier: three rows."""
         rows = [json.dumps({"account": barrier % number, "amount": 10 * barrier + number}) for number in (2, 3, 5)]
         (self.folder / "in" / f"{barrier:06}.json").write_text("\n".join(rows) + "\n")
         files = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).json(str(self.folder / "in"))
@@ -89,7 +89,7 @@ class Histories:
     def _aligned(self, source: str, table: str, transform: Callable[..., DataFrame], **how: Any) -> StreamingQuery:
         return aligned_stream(
             self.spark, [f"{PLACE}.{source}"], f"{PLACE}.{table}", transform, checkpoint=self._checkpoint(table),
-            domain="bank", available_now=True, timeout=SECONDS, max_behind=None, **how,
+            group="bank", available_now=True, timeout=SECONDS, max_behind=None, **how,
         )  # fmt: skip
 
     def _checkpoint(self, table: str) -> str:

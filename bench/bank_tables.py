@@ -90,7 +90,7 @@ def faults_of(found: AlignedTables, rejoined: Collection[str] = ()) -> list[str]
             drained = name in rejoined or len(passed) >= MAX_BEHIND or (drained and bool(passed))
         for one in found.snapshots[f"aligned.{name}"]:
             if found.sums[name].get(one.barrier) != expected[name].get(one.barrier):
-                faults.append(f"{name}: barrier {one.barrier} does not hold what its root says")
+                faults.append(f"{name}: barrier {one.barrier} does not hold what its base table says")
             told = {f"lake.{table}": found.snapshot_at(table, one.barrier) for table in inputs}
             if one.inputs != told:
                 faults.append(f"{name}: barrier {one.barrier} was made from {one.inputs}, not from {told}")

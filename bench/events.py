@@ -125,7 +125,7 @@ class _Job:
             "spark_properties": _facet("RunFacet", properties={"spark.master": "yarn", "spark.app.name": self.name}),
         }
         if barrier:
-            facets["strandline_lease"] = _facet("StrandlineLeaseRunFacet", seconds=60)
+            facets["strandline_heartbeat"] = _facet("StrandlineHeartbeatRunFacet", timeoutSeconds=60)
             facets["strandline_barrier"] = _facet(
                 "StrandlineBarrierRunFacet", engine="spark", queryId=_uuid(self.number, 10**7), batchId="<<batch>>",
                 barrierId="<<barrier>>", phase="committed", committedAt="<<committed>>",

@@ -1,6 +1,6 @@
 """Expiry carried out again and again while queries that end by themselves start anew and readers hold leased answers.
 
-Each round commits barriers at the root, lets all jobs start, work and end, takes a leased answer, expires every table by
+Each round commits barriers at the base table, lets all jobs start, work and end, takes a leased answer, expires every table by
 `strandline expire --execute`, and then reads again what all readers hold. Nothing may break. STRANDLINE_EXPIRY_SECONDS and _EXPIRY_INTERVAL say how long and how often.
 """
 

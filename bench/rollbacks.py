@@ -15,7 +15,7 @@ from bench.report import record
 ROLLBACKS = int(os.environ.get("STRANDLINE_ROLLBACKS", "100"))
 LONGEST = float(os.environ.get("STRANDLINE_ROLLBACK_SECONDS", "7200"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
-STEPS = 5  # of the plan: two tables, two checkpoints, the incarnation
+STEPS = 5  # of the plan: two tables, two checkpoints, the generation
 SECONDS = 120
 
 

@@ -72,7 +72,7 @@ def shares(rate: float, costs: Mapping[str, float], plan: Plan) -> Iterator[Shar
     kept = rate * stored * DAY * plan.retention_days
     yield Share("database disk, size", kept / plan.disk_bytes, "strandline archive; a shorter retention")
     follower = micros * plan.barrier_share * costs["versions.upkeep.1000_tables"]
-    yield Share("follower of a server", follower, "fewer barriers; a collector for each group of domains")
+    yield Share("follower of a server", follower, "fewer barriers; a collector for some of the groups each")
     opened = plan.consumers * CONNECTIONS["consume"] + plan.servers * CONNECTIONS["serve"]
     yield Share("connections", opened / plan.max_connections, "a greater max_connections")
     yield Share("network", rate * plan.event_bytes / plan.network_bytes, "compression in the producer; several brokers")

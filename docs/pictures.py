@@ -30,7 +30,7 @@ def screens(root: str) -> dict[str, str]:
         "now": "/",
         "graph": "/graph",
         "lineage": f"/graph?node={node}&selected={node}",
-        "board": "/domain?name=bank",
+        "board": "/group?name=bank",
         "compare": f"/compare?tables={pair}",
         "snapshots": f"/table?{named}&snapshot={snapshot}",
         "columns": f"/table?{named}&tab=columns",

@@ -101,9 +101,9 @@ class StoreGauges:
         self.retention_days = gauge("retention_days", "STRANDLINE_RETENTION_DAYS; 0: events are kept forever")
         self.behind_facts = gauge("follower_behind_facts", "Facts about versions that this server has not followed")
         self.delay_seconds = gauge("follower_delay_seconds", "Age of the oldest of them")
-        self.news = gauge("follower_news", "Runs and roots that wait to become facts")
-        self.barrier = gauge("domain_barrier", "Barriers of a domain: the newest, and the strong one", "domain", "kind")
-        self.staleness = gauge("domain_staleness_seconds", "Age of the first barrier a table of it lacks", "domain")
+        self.news = gauge("follower_news", "Runs and base tables that wait to become facts")
+        self.barrier = gauge("group_barrier", "Barriers of a group: the newest, and the strong one", "group", "kind")
+        self.staleness = gauge("group_staleness_seconds", "Age of the first barrier a table of it lacks", "group")
         self.export_behind = gauge("export_behind_changes", "Changes that a target has not got, at most", "target")
         self.export_failures = gauge("export_failures", "Failures of a target in a row", "target")
         self.looked_at = gauge("store_sample_timestamp_seconds", "When these gauges were last read from the database")
@@ -115,8 +115,8 @@ def _tell_version(registry: CollectorRegistry) -> None:
 
 
 def _refused(registry: CollectorRegistry) -> Counter:
-    about = "Events refused over HTTP by the error's code"
-    return Counter("strandline_refused_events", about, ["reason"], registry=registry)
+    about = "Events rejected over HTTP by the error's code"
+    return Counter("strandline_rejected_events", about, ["reason"], registry=registry)
 
 
 def _over_rate(registry: CollectorRegistry) -> Counter:

@@ -125,16 +125,20 @@ class Settings:
     batch_records: int = setting(whole(1, 10_000), 2000, "records of one transaction")
     max_dead_in_row: int = setting(whole(1), 1000, "dead letters in a row that stop the consumer")
     max_dead_share: float = setting(share, 0.5, "share of dead letters in the last 10,000 records that stops it")
-    lease_seconds: int = setting(whole(1), 300, "a reader's claim on a version, when it asks for none")
-    silent_seconds: int = setting(whole(1), 86_400, "silence after which a run without a lease is LOST")
-    known_runs: int = setting(whole(0, 1000), 10, "runs of a job that are known, besides all of its newest application")
+    lease_seconds: int = setting(whole(1), 300, "a reader's lease on a version, when it names no time")
+    silent_seconds: int = setting(
+        whole(1), 86_400, "silence after which a run that announced no heartbeat timeout is LOST"
+    )
+    recent_runs: int = setting(
+        whole(0, 1000), 10, "runs of a job that count as recent, besides all of its latest application"
+    )
     graph_bytes: int = setting(
         whole(0), 128 * 1024 * 1024, "memory of the lineage graph that a server keeps for its answers; 0: it keeps none"
     )
-    resume_seconds: int = setting(whole(1), 86_400, "how long a stopped job keeps its place")
-    barrier_seconds: int = setting(whole(1), 10, "interval of the barriers of domains with several roots")
+    resume_seconds: int = setting(whole(1), 86_400, "how long a stopped job stays a member")
+    barrier_seconds: int = setting(whole(1), 10, "interval of the barriers of groups with several base tables")
     barrier_timeout_seconds: int | None = setting(
-        whole(1), None, "age at which a barrier that not all completed is given up; unset: never"
+        whole(1), None, "age at which a barrier that not all tables completed is overdue; unset: never"
     )
     keep_barriers: int = setting(whole(1, 100), 10, "barriers of each table that are kept for rollback")
     alert_targets: str | None = setting(
@@ -154,7 +158,7 @@ class Settings:
         patterns, tuple, "namespaces of jobs that it gets: patterns with commas, ! before those that it does not"
     )
     marquez_on_end: str = setting(
-        one_of("keep", "clear", "delete"), "keep", "relations of a job that has ended: keep, clear, or delete the job"
+        one_of("keep", "clear", "delete"), "keep", "edges of a job that has ended: keep, clear, or delete the job"
     )
     datahub_url: str | None = setting(web_address, None, "a DataHub to export to")
     datahub_token: str | None = setting(text, None, "its access token", secret=True)

@@ -22,7 +22,7 @@ def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
         ["lake.aligned.credits", "lake.aligned.debits"],
         "lake.aligned.balance",
         balance,
-        domain="bank",
+        group="bank",
         checkpoint=f"{CHECKPOINTS}/balance",
         trigger=TRIGGER,
         until_barrier=until,

@@ -21,7 +21,7 @@ def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
         ["lake.bank.transfers"],
         "lake.aligned.credits",
         credits,
-        domain="bank",
+        group="bank",
         changes=["transfers"],
         mode="append",
         checkpoint=f"{CHECKPOINTS}/credits",

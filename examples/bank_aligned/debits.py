@@ -21,7 +21,7 @@ def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
         ["lake.bank.transfers"],
         "lake.aligned.debits",
         debits,
-        domain="bank",
+        group="bank",
         changes=["transfers"],
         mode="append",
         checkpoint=f"{CHECKPOINTS}/debits",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql.streaming import StreamingQuery
 
-ROUNDS = int(os.environ.get("BANK_ROUNDS", "10"))  # barriers of the domain: micro-batches of the ingest job
+ROUNDS = int(os.environ.get("BANK_ROUNDS", "10"))  # barriers of the group: micro-batches of the ingest job
 TRIGGER = os.environ.get("BANK_TRIGGER", "2 seconds")
 SLOW_TRIGGER = os.environ.get("BANK_SLOW_TRIGGER", TRIGGER)  # of debits: two jobs are seldom equally fast
 START = os.environ.get("BANK_START", "earliest")  # latest: a new job begins at the newest barrier

@@ -1,4 +1,4 @@
-"""Keeps DataHub up to date with the jobs that run: their relations appear when a job begins and go when it ends.
+"""Keeps DataHub up to date with the jobs that run: their edges appear when a job begins and go when it ends.
 
 Switched on by conf, with no change to the jobs (this file's folder is on PYTHONPATH):
 

@@ -28,7 +28,7 @@ def start(spark: SparkSession) -> list[StreamingQuery]:
             [f"{DATABASE}.word_value"],
             f"{DATABASE}.{job.__name__}",
             job,
-            domain="words",
+            group="words",
             checkpoint=f"{CHECKPOINTS}/{job.__name__}",
             trigger=trigger,
         )

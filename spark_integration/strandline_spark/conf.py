@@ -48,8 +48,8 @@ class Conf:
     transport: Mapping[str, str] = field(default_factory=dict)
     job_name: str = "{app}.{output}"
     reads: bool = False
-    domain: str | None = None
-    lease_seconds: float = 60.0
+    group: str | None = None
+    heartbeat_seconds: float = 60.0
     spool_dir: Path = Path()
     spool_bytes: int = 256 * 1024 * 1024
     queue_size: int = 1000
@@ -69,8 +69,8 @@ class Conf:
 def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Conf:
     """The settings that Spark conf `entries` and the environment give.
 
-    >>> conf_of({"spark.app.name": "bank", "spark.strandline.lease.seconds": "soon"}, {}).faults
-    ("spark.strandline.lease.seconds: 'soon' is not a number: 60 is used",)
+    >>> conf_of({"spark.app.name": "bank", "spark.strandline.heartbeat.seconds": "soon"}, {}).faults
+    ("spark.strandline.heartbeat.seconds: 'soon' is not a number: 60 is used",)
     """
     environ = os.environ if environ is None else environ
     faults: list[str] = []
@@ -86,8 +86,8 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
         transport=_transport(entries, environ, faults),
         job_name=entries.get(JOB_NAME) or "{app}.{output}",
         reads=_is_on(entries.get(_STRANDLINE + "reads")),
-        domain=entries.get(_STRANDLINE + "domain") or None,
-        lease_seconds=_number(entries, "lease.seconds", 60, faults),
+        group=entries.get(_STRANDLINE + "group") or None,
+        heartbeat_seconds=_number(entries, "heartbeat.seconds", 60, faults),
         spool_dir=_spool_dir(entries, environ),
         spool_bytes=int(_number(entries, "spool.bytes", 256 * 1024 * 1024, faults)),
         queue_size=int(_number(entries, "queue.size", 1000, faults)),

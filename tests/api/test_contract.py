@@ -58,7 +58,7 @@ def problem(answer: httpx.Response) -> tuple[int, str, str]:
         ("/runs?cursor=WyJhIiwiYiJd", "parameter cursor is no cursor of this list"),
         ("/datasets/snapshots?namespace=n", "parameter name is missing: "),
         ("/snapshots/lineage?namespace=n&name=t&snapshotId=", "parameter snapshotId is empty"),
-        ("/tables/source_job_lineage?state=known", "parameter state is not one of live, history"),
+        ("/tables/source_job_lineage?state=recent", "parameter state is not one of running, history"),
         ("/tables/source_job_lineage?format=xml", "parameter format is not one of json, csv"),
     ],
 )

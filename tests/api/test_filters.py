@@ -41,7 +41,7 @@ def test_lists_are_filtered(client: httpx.Client, engine: Engine, query: Query, 
     assert sorted(one["job"]["name"] for one in client.get("/runs", params=query).json()["items"]) == jobs
     if "namespace" not in query:
         tables = client.get("/datasets", params=query).json()["items"]
-        assert [one["newestWrite"]["job"]["name"] for one in tables] == jobs
+        assert [one["latestWrite"]["job"]["name"] for one in tables] == jobs
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_lists_are_of_a_moment(client: httpx.Client, engine: Engine) -> None:
 
     def jobs(path: str, **query: str) -> list[str]:
         items = client.get(path, params=query).json()["items"]
-        return [(one.get("newestWrite") or one).get("job", one)["name"] for one in items]
+        return [(one.get("latestWrite") or one).get("job", one)["name"] for one in items]
 
     for path in ("/jobs", "/datasets", "/runs"):
         assert sorted(jobs(path, asOf="90m")) == ["daily"]

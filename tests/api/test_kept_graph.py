@@ -16,14 +16,14 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"direction": "upstream", "depth": 1},
     {"kind": "dataset"},
     {"format": "csv"},
-    {"state": "live"},
+    {"state": "running"},
     {"granularity": "column"},
 )
 OF_NODES: tuple[dict[str, Any], ...] = (
     {},
     {"direction": "downstream", "depth": 1},
     {"kind": "dataset"},
-    {"state": "live"},
+    {"state": "running"},
 )
 
 

@@ -25,7 +25,7 @@ from worlds.sample_events import run_event
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 PATHS = (
     *("/", "/docs", "/openapi.json", "/metrics", "/api/v1/lineage", "/api/v1/lineage/batch", "/api/v1/namespaces"),
-    *("/api/v2/events", "/api/v2/domains", "/version/weak/a/b/c", "/nowhere", "/healthz/", "//healthz", "/readyz/x"),
+    *("/api/v2/events", "/api/v2/groups", "/version/weak/a/b/c", "/nowhere", "/healthz/", "//healthz", "/readyz/x"),
 )
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -169,7 +169,7 @@ def test_a_key_from_before_scopes_does_what_it_did(client: httpx.Client, engine:
     with engine.begin() as connection:
         connection.execute(api_keys.update().values(scopes="admin", namespaces="*"))  # as migration 0018 leaves it
 
-    assert client.post("/api/v2/domains", json={}, headers=bearer(key)).status_code == 400
+    assert client.post("/api/v2/groups", json={}, headers=bearer(key)).status_code == 400
 
 
 class Gate:

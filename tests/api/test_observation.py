@@ -82,7 +82,7 @@ def test_events_that_are_refused_are_counted_by_reason(engine: Engine) -> None:
         server.client.post("/api/v1/lineage/batch", json=[{}, run_event(), {}])
         text = server.client.get("/metrics").text
 
-    refused = {labels["reason"]: number for labels, number in values(text, "strandline_refused_events_total")}
+    refused = {labels["reason"]: number for labels, number in values(text, "strandline_rejected_events_total")}
     assert sum(refused.values()) == 4
     assert refused["invalid_event"] >= 3
 
@@ -155,7 +155,7 @@ def test_how_far_a_server_is_behind_is_shown(engine: Engine) -> None:
     assert values(sampled(engine, follower), "strandline_follower_behind_facts") == [({}, 0)]
 
 
-def test_domains_are_shown_with_their_barriers(engine: Engine) -> None:
+def test_groups_are_shown_with_their_barriers(engine: Engine) -> None:
     with running(engine) as server:
         server.domain("bank", "db.transfers")
         server.post(started("credits", 0, ["db.transfers"], ["db.credits"], domain="bank"))
@@ -164,7 +164,7 @@ def test_domains_are_shown_with_their_barriers(engine: Engine) -> None:
             server.post(committed("credits", 10 * barrier, barrier, read, made, domain="bank"))
         text = sampled(engine)
 
-    barriers = {(one["domain"], one["kind"]): number for one, number in values(text, "strandline_domain_barrier")}
+    barriers = {(one["group"], one["kind"]): number for one, number in values(text, "strandline_group_barrier")}
     assert barriers["bank", "strong"] == 2
     assert barriers["bank", "newest"] >= 2
 

@@ -71,7 +71,7 @@ def test_column_lineage_has_the_expressions(client: httpx.Client, engine: Engine
             "lastSeen": "2026-11-20T12:00:20Z",
             "runs": 1,
             "ofRuns": 1,
-            "inNewest": True,
+            "inLatest": True,
         }
     ]
 
@@ -132,7 +132,7 @@ def test_jobs_and_runs_show_how_they_are(bank_client: httpx.Client) -> None:
     jobs = bank_client.get("/jobs").json()["items"]
     newest = bank_client.get("/runs", params={"limit": 1}).json()["items"]
 
-    assert [(job["name"], job["newestRun"]["state"]) for job in jobs] == [
+    assert [(job["name"], job["latestRun"]["state"]) for job in jobs] == [
         ("bank_balance", "COMPLETE"),
         ("bank_credits", "COMPLETE"),
         ("bank_debits", "COMPLETE"),
@@ -151,7 +151,7 @@ def test_barriers_tell_how_far_a_job_is(bank_client: httpx.Client) -> None:
 
     assert items[0] == {
         "barrierId": 10,
-        "domain": None,
+        "group": None,
         "phase": "committed",
         "queryId": "10000000-0000-4000-8000-000000000004",
         "batchId": 9,
@@ -248,9 +248,9 @@ def test_a_run_that_ended_by_a_clock_ahead_has_ended_wherever_one_asks(client: h
     store(engine, [one | moment for one, moment in zip(events, moments, strict=True)])
 
     detail = client.get("/runs/detail", params={"runId": events[0]["run"]["runId"]}).json()
-    lineage = client.get("/lineage", params={"node": "dataset:hive://lake:a", "state": "live"}).json()
+    lineage = client.get("/lineage", params={"node": "dataset:hive://lake:a", "state": "running"}).json()
 
-    assert (detail["state"], detail["live"]) == ("COMPLETE", False)
+    assert (detail["state"], detail["running"]) == ("COMPLETE", False)
     assert arrows(lineage) == []
     assert client.get("/tables/sink_job_lineage").json() == []
 
@@ -319,7 +319,7 @@ def test_the_proposals_tables_show_what_runs_and_what_ran(bank_client: httpx.Cli
         "table": "report",
         "namespace": "bank",
         "catalog": "lake",
-        "domain": "",
+        "consistency_group": "",
         "run_id": run_id("report"),
         "valid_from": "2026-11-20T12:00:22Z",
         "valid_to": "2026-11-20T12:00:24Z",
@@ -355,7 +355,7 @@ def test_snapshot_lineage_tables_have_one_row_a_job_table_and_barrier(client: ht
         "snapshot_id": "303",
         "namespace": "bank",
         "catalog": "lake",
-        "domain": "",
+        "consistency_group": "",
     } in rows
 
 
@@ -376,7 +376,7 @@ def test_the_same_rows_come_as_csv(client: httpx.Client, engine: Engine) -> None
 
 def test_an_empty_table_as_csv_still_has_its_columns(bank_client: httpx.Client) -> None:
     assert bank_client.get("/tables/job_startup", params={"format": "csv"}).text == (
-        "job,database,table,snapshot_id,namespace,catalog,domain\r\n"
+        "job,database,table,snapshot_id,namespace,catalog,consistency_group\r\n"
     )
 
 

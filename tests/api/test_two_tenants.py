@@ -82,7 +82,7 @@ def at(seconds: float) -> str:
 
 def event(tenant: Tenant, kind: str, job: str, seconds: float, **more: Any) -> JSON:
     facets = {
-        "strandline_lease": FACET | {"seconds": 5},
+        "strandline_heartbeat": FACET | {"timeoutSeconds": 5},
         "processing_engine": FACET | {"name": f"spark {tenant.word}", "version": "4.1"},
     }
     return {
@@ -106,7 +106,7 @@ def event(tenant: Tenant, kind: str, job: str, seconds: float, **more: Any) -> J
 
 def barrier(tenant: Tenant, number: int, seconds: float) -> JSON:
     told = {
-        "domain": f"{tenant.word}-domain",
+        "group": f"{tenant.word}-domain",
         "barrierId": number,
         "batchId": number - 1,
         "engine": "spark",
@@ -161,7 +161,7 @@ def questions(tenant: Tenant) -> Iterator[dict[str, str]]:
     """Values for parameters by their names, about the tenant's datasets and about its jobs."""
     common = {
         "q": tenant.word,
-        "domain": f"{tenant.word}-domain",
+        "group": f"{tenant.word}-domain",
         "runId": tenant.run("second"),
         "id": f"lease-{tenant.word}",
         "catalog": tenant.catalog,
@@ -210,7 +210,7 @@ def bodies(tenant: Tenant) -> Mapping[str, JSON | list[JSON]]:
         "/api/v1/lineage/batch": [posted],
         "/api/v2/catalog-options": option,
         "/api/v2/compare": {"tables": tables},
-        "/api/v2/domains": {
+        "/api/v2/groups": {
             "name": f"{tenant.word}-new",
             "tables": [{"namespace": tenant.lake, "name": tenant.table("w")}],
         },
@@ -356,7 +356,7 @@ def test_no_operation_names_the_other_tenant(world: httpx.Client, keys: dict[str
         *("PUT /api/v2/catalog-options", "DELETE /api/v2/catalog-options", "GET /metrics", "GET /api/v2/dead-letters"),
         *("GET /api/v2/unread-events", "GET /api/v2/audit", "POST /api/v2/forget"),
         "POST /unregister/{jobID}",  # DELETE has done it; no namespace owns the others
-        *("GET /api/v2/refused-events", "PUT /api/v2/leases/{id}", "DELETE /api/v2/leases/{id}"),
+        *("GET /api/v2/rejected-events", "PUT /api/v2/leases/{id}", "DELETE /api/v2/leases/{id}"),
     }
     assert never_read == {
         *("GET /api/v1/events", "GET /api/v1/events/lineage", "GET /api/v1/events/{namespace}"),

@@ -106,7 +106,7 @@ B_U: JSON = {"namespace": B.lake, "name": B.table("u")}
 
 def stream(domain: str, number: int, *inputs: JSON, table: str = "own") -> JSON:
     told = barrier(A, number, 80)
-    told["strandline_barrier"]["domain"] = domain
+    told["strandline_barrier"]["group"] = domain
     snapshot = {"snapshotId": f"amsel-{table}{number}", "barrierId": number}
     return event(A, "RUNNING", f"streams-{table}", 80, facets=told, inputs=list(inputs),
                  outputs=[A.dataset(table, "output", snapshot)])  # fmt: skip
@@ -159,8 +159,8 @@ ATTACKS = {
     "says what it is without a job": Attack(
         403, lambda: {"eventTime": at(70), "producer": "x", "schemaURL": "x", "dataset": B.dataset("v", "output", **STOLEN)}
     ),
-    "joins its domain": Attack(403, lambda: stream(f"{B.word}-domain", 1000)),
-    "joins a domain of a job": Attack(403, lambda: stream(f"job:{B.jobs}:{B.word}.registered", 1)),
+    "joins its group": Attack(403, lambda: stream(f"{B.word}-domain", 1000)),
+    "joins a group of a job": Attack(403, lambda: stream(f"job:{B.jobs}:{B.word}.registered", 1)),
     "takes its root": Attack(
         201, lambda: stream("amsel-other", 7, B.dataset("t", "input", {"snapshotId": "zeisig-t1", "barrierId": 7}), table="o")
     ),
@@ -195,7 +195,7 @@ def address(engine: Engine, keys: dict[str, str]) -> Iterator[str]:
         for own, other in ((A, B), (B, A)):
             with client_with(address, keys[own.word]) as client:
                 for one in own_story(own, other):
-                    one["run"]["facets"]["strandline_lease"]["seconds"] = (
+                    one["run"]["facets"]["strandline_heartbeat"]["timeoutSeconds"] = (
                         86_400  # no run is LOST while the test goes on
                     )
                     answer = client.post("/api/v1/lineage", json=one)
@@ -254,7 +254,7 @@ def test_another_tenants_answers_stay_what_they_were(address: str, keys: dict[st
         heard = {name: thief.post("/api/v1/lineage", json=one.make()) for name, one in ATTACKS.items()}
         batch = thief.post("/api/v1/lineage/batch", json=[one.make() for one in ATTACKS.values()]).json()
         place = f"/register/sink/{A.word}.new/{A.catalog}/{A.word}db/w"
-        joined = thief.put(place, params={"namespace": A.jobs, "domain": f"{B.word}-domain"})
+        joined = thief.put(place, params={"namespace": A.jobs, "group": f"{B.word}-domain"})
         after = answers(owner, B)
 
     assert {

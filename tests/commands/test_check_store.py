@@ -92,7 +92,7 @@ def test_dead_letters_of_the_last_hour(checked: Checked) -> None:
 
 
 def test_lost_runs_are_named_and_many_are_counted(checked: Checked) -> None:
-    lease, at = {"strandline_lease": {"seconds": 60}}, datetime.now(UTC) - timedelta(hours=3)
+    lease, at = {"strandline_heartbeat": {"timeoutSeconds": 60}}, datetime.now(UTC) - timedelta(hours=3)
     starts = [event("START", run=number, job=f"job{number}", facets=lease) for number in range(1, 6)]
     checked.take([encode(one | {"eventTime": at.isoformat()}) for one in starts], at)
 

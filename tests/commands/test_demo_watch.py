@@ -50,7 +50,7 @@ def test_a_killed_driver_does_not_end_a_demo_that_is_kept_up(
     watch.look()
     watch.look()
 
-    assert capsys.readouterr().err == "demo: debits was killed: LOST in 60 s, when its lease is over\n"
+    assert capsys.readouterr().err == "demo: debits was killed: LOST in 60 s, when its heartbeat timeout is over\n"
     assert len(started.parts) == 1
 
 

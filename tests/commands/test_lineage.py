@@ -76,7 +76,7 @@ def test_snapshots_are_shown_if_asked(lineage: Run) -> None:
     assert lineage("bank.balance", "--snapshots") == (0, f"{BOTH}\n{SNAPSHOTS}", "")
 
 
-def test_what_the_newest_run_did_not_touch_says_so(lineage: Run, sqlite_url: str) -> None:
+def test_what_the_latest_run_did_not_touch_says_so(lineage: Run, sqlite_url: str) -> None:
     """One INSERT from each of two tables, under one name."""
     engine = make_engine(sqlite_url)
     fill(
@@ -92,11 +92,11 @@ def test_what_the_newest_run_did_not_touch_says_so(lineage: Run, sqlite_url: str
             "What daily is made from:",
             "daily",
             "└─ job etl  COMPLETE 2026-11-20 12:00:02",
-            "   ├─ eu  (not in the newest run: in 1 of 2, last 2026-11-20 12:00:01)",
+            "   ├─ eu  (not in the latest run: in 1 of 2, last 2026-11-20 12:00:01)",
             "   └─ us",
         ],
     )
-    assert "eu" not in lineage("daily", "--state", "newest")[1]
+    assert "eu" not in lineage("daily", "--state", "latest")[1]
 
 
 def test_a_failure_is_shown_with_its_reason_and_with_what_it_is_part_of(lineage: Run, sqlite_url: str) -> None:

@@ -196,15 +196,15 @@ def lines_of(text: str) -> list[dict[str, str]]:
     ("argv", "column", "values"),
     [
         (["jobs"], "name", ["daily", "load"]),
-        (["jobs"], "newestRun.error", ["", "Division by zero"]),
-        (["datasets"], "newestWrite.job.name", ["daily"]),
+        (["jobs"], "latestRun.error", ["", "Division by zero"]),
+        (["datasets"], "latestWrite.job.name", ["daily"]),
         (["runs", "load"], "runId", [run_id(1)]),
         (["search", "Amount"], "id", ["dataset:hive://lake:bank.daily"]),
         (["events", "--job", "load"], "event.eventType", ["FAIL", "START"]),
         (["names"], "name", []),
         (["keys", "list"], "name", ["reader"]),
         (["catalog-options", "lake", "data-lineage=false"], "key", ["data-lineage"]),
-        (["refused"], "list", []),
+        (["rejected"], "list", []),
         (["exports"], "name", []),
     ],
 )

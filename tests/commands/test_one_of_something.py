@@ -2,7 +2,7 @@
 
 from strandline.cli.lineage_text import cut_lines
 
-ONE = {"relations": 1, "filtered": 1, "dependencies": 1, "schemas": 1}
+ONE = {"edges": 1, "filtered": 1, "dependencies": 1, "schemas": 1}
 
 
 def test_what_an_answer_does_not_show_is_counted_in_words() -> None:
@@ -12,7 +12,7 @@ def test_what_an_answer_does_not_show_is_counted_in_words() -> None:
     (said,) = cut_lines({"complete": True, "truncatedBy": None, "hidden": ONE})
     assert said.removeprefix("(not shown: ").removesuffix(")").split(", ") == [
         "1 dataset whose columns at one of the moments no event that is kept tells",
-        "1 relation of earlier",
+        "1 edge of earlier",
         "failed or ended runs",
         "1 node that was filtered",
         "1 edge of other dependencies",

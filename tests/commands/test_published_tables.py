@@ -124,10 +124,10 @@ def test_what_is_published_again_replaces_what_was(
 def test_a_column_that_came_with_a_later_version_is_added(publish: Publish, lake: Any) -> None:
     publish()
     with lake.load_table("strandline.sink_job_lineage").update_schema(allow_incompatible_changes=True) as before:
-        before.delete_column("domain")
+        before.delete_column("consistency_group")
     publish()
 
-    assert there(lake, "sink_job_lineage")[0]["domain"] == "lake"
+    assert there(lake, "sink_job_lineage")[0]["consistency_group"] == "lake"
 
 
 def test_a_table_of_somebody_else_is_not_replaced(publish: Publish, lake: Any) -> None:

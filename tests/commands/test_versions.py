@@ -50,20 +50,20 @@ def strandline(database_url: str, capsys: pytest.CaptureFixture[str]) -> Strandl
 def test_versions_that_belong_together_and_who_holds_them_back(strandline: Strandline) -> None:
     assert strandline("versions", "bank.credits", "bank.debits") == [
         "strong: the newest barrier that all tables which depend on each other have completed",
-        "  bank.credits  snapshot c2  barrier 2 of domain bank, N behind",
-        "  bank.debits   snapshot d2  barrier 2 of domain bank, N behind",
-        "held back by debits: job stopped N ago; restart it, or retire it",
+        "  bank.credits  snapshot c2  barrier 2 of group bank, N behind",
+        "  bank.debits   snapshot d2  barrier 2 of group bank, N behind",
+        "blocked by debits: job stopped N ago; restart it, or retire it",
     ]
 
 
 def test_weak_versions_of_the_tables_alone(strandline: Strandline) -> None:
     assert strandline("versions", "--weak", "bank.credits", "bank.lookup") == [
         "weak: the newest barrier that the tables asked for have completed",
-        "  bank.credits  snapshot c3  barrier 3 of domain bank, nothing newer",
-        "  bank.lookup   snapshot l1  unmanaged: its latest snapshot, without any promise",
+        "  bank.credits  snapshot c3  barrier 3 of group bank, nothing newer",
+        "  bank.lookup   snapshot l1  untracked: its latest snapshot, without any promise",
     ]
     assert strandline("versions", "--weak", "bank.debits")[-1] == (
-        "held back by debits: job stopped N ago; restart it, or retire it"
+        "blocked by debits: job stopped N ago; restart it, or retire it"
     )
 
 
@@ -81,9 +81,9 @@ def test_a_job_that_holds_two_tables_back_is_named_once(database_url: str, capsy
     said = []
     for command in (["versions", "db.left", "db.right"], ["late", "db.left"]):
         assert main([*command, "--database-url", database_url], {}) == 0
-        said.append([line for line in capsys.readouterr().out.splitlines() if "held back" in line])
+        said.append([line for line in capsys.readouterr().out.splitlines() if "blocked" in line])
 
-    reason = "held back by split: running, is at barrier 1, barrier 2 is next"
+    reason = "blocked by split: running, is at barrier 1, barrier 2 is next"
     assert said == [[reason], [f"  the version of all tables together is {reason}"]]
 
 
@@ -91,7 +91,7 @@ def test_a_refusal_says_why_and_what_else_can_be_asked(strandline: Strandline) -
     (refused,) = strandline("versions", "bank.lookup", code=1)
 
     assert refused == (
-        "strandline: bank.lookup: unmanaged: no job that carries barriers writes it, and it is not the root of a domain."
+        "strandline: bank.lookup: untracked: no job that carries barriers writes it, and it is not a base table of a group."
         " There is no strong answer over it; ask weakly, or for a cut by data lineage (POST /api/v2/cuts)"
     )
 
@@ -99,8 +99,8 @@ def test_a_refusal_says_why_and_what_else_can_be_asked(strandline: Strandline) -
 def test_how_late_a_table_is_and_because_of_whom(strandline: Strandline) -> None:
     assert strandline("late", "bank.debits") == [
         "bank.debits, written by job debits: N behind, barrier 3 is missing",
-        "  the version of all tables together is held back by debits: job stopped N ago; restart it, or retire it",
-        "  barrier 2 took 4.0 s from its root to this table:",
+        "  the version of all tables together is blocked by debits: job stopped N ago; restart it, or retire it",
+        "  barrier 2 took 4.0 s from its base table to this table:",
         "         0.0 s  wait  transfers -> bank.transfers",
         "         0.0 s  work  transfers -> bank.transfers",
         "         3.0 s  wait  debits -> bank.debits  <- the largest part",
@@ -120,25 +120,25 @@ def test_what_is_expirable_and_why_the_rest_stays(strandline: Strandline) -> Non
 def test_a_rollback_is_a_plan_until_it_is_said_to_be_done(strandline: Strandline) -> None:
     lines = strandline("rollback", "bank.credits", "2")
 
-    assert lines[0] == "incremental plan back to barrier 2; then incarnation 2 of domain bank begins"
+    assert lines[0] == "incremental plan back to barrier 2; then generation 2 of group bank begins"
     assert [line.strip() for line in lines[1:] if re.match(r" +\d+\. ", line)] == [
         "1. stop job credits",
         "2. roll back table bank.credits",
         "3. cut checkpoint credits",
-        "4. raise incarnation domain",
+        "4. raise generation group",
         "5. restart job credits",
     ]
     assert lines[-3:] == [
         "nothing has been changed; strandline rollback bank.credits 2 --execute carries it out on Iceberg tables;",
-        "by hand, where the plan raises the incarnation, run",
+        "by hand, where the plan raises the generation, run",
         "  strandline rollback bank.credits 2 --done",
     ]
-    assert "snapshot c2  barrier 2 of domain bank, N behind" in strandline("versions", "bank.credits")[1]
+    assert "snapshot c2  barrier 2 of group bank, N behind" in strandline("versions", "bank.credits")[1]
     assert strandline("rollback", "bank.credits", "2", "--done") == [
-        "incarnation 2 of domain bank has begun: its versions go on from barrier 2",
+        "generation 2 of group bank has begun: its versions go on from barrier 2",
         "  credits still runs from its old state: stop it, and restart it as planned",
     ]
-    assert "barrier 2 of domain bank, incarnation 2" in strandline("versions", "bank.credits")[1]
+    assert "barrier 2 of group bank, generation 2" in strandline("versions", "bank.credits")[1]
 
 
 def test_a_stopped_job_is_retired_and_a_running_one_is_not(strandline: Strandline) -> None:
@@ -146,11 +146,11 @@ def test_a_stopped_job_is_retired_and_a_running_one_is_not(strandline: Strandlin
     assert refused.startswith("strandline: credits: runs (run ")
     assert refused.endswith("); stop it first, or say --even-if-running")
     assert strandline("retire", "debits") == [
-        "debits is retired: it holds no version back any more, and needs no snapshot",
+        "debits is retired: it blocks no version any more, and needs no snapshot",
         "  bank.debits: no strong versions until a job with barriers writes it again",
     ]
     assert strandline("versions", "bank.credits")[1] == (
-        "  bank.credits  snapshot c3  barrier 3 of domain bank, nothing newer"
+        "  bank.credits  snapshot c3  barrier 3 of group bank, nothing newer"
     )
 
 
@@ -177,7 +177,7 @@ def test_programs_get_json(strandline: Strandline) -> None:
     answer = json.loads("\n".join(strandline("versions", "bank.credits", "--json")))
 
     assert [(one["name"], one["snapshotId"], one["barrier"]) for one in answer["tables"]] == [("bank.credits", "c2", 2)]
-    assert [one["state"] for one in answer["heldBy"]] == ["STOPPED"]
+    assert [one["state"] for one in answer["blockedBy"]] == ["STOPPED"]
 
 
 def test_options_of_catalogs_are_set_listed_and_reset(strandline: Strandline) -> None:

@@ -21,9 +21,9 @@ from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrier
 RUN = RunOf("22222222-2222-4222-8222-222222222222", "bank.credits", "STREAMING")
 
 
-def test_a_silent_run_is_told_to_be_alive_at_least_every_third_of_its_lease() -> None:
+def test_a_silent_run_is_told_to_be_alive_at_least_every_third_of_its_heartbeat_timeout() -> None:
     sent = Sent()
-    told = announcer(sent, conf(lease_seconds="12"))
+    told = announcer(sent, conf(heartbeat_seconds="12"))
     told.say("START", RUN, 0)
     began = time.monotonic()
 
@@ -33,7 +33,7 @@ def test_a_silent_run_is_told_to_be_alive_at_least_every_third_of_its_lease() ->
     told.beat(began + 3.1)  # asked every second, it is told before the fourth
     assert [event["eventType"] for event in sent.events] == ["START", "RUNNING"]
     heartbeat = sent.events[1]
-    assert heartbeat["run"]["facets"]["strandline_lease"]["seconds"] == 12
+    assert heartbeat["run"]["facets"]["strandline_heartbeat"]["timeoutSeconds"] == 12
     assert (heartbeat["job"].get("facets", {}), sent.messages[1].heartbeat, sent.messages[1].vital) == ({}, True, False)
 
 

@@ -27,7 +27,7 @@ def given(**entries: str) -> Conf:
 def test_without_any_key_it_is_off_and_has_its_defaults() -> None:
     conf = conf_of({"spark.app.name": "bank"}, {"HOME": "/home/ann"})
 
-    assert (conf.enabled, conf.app_name, conf.namespace, conf.lease_seconds) == (False, "bank", "default", 60.0)
+    assert (conf.enabled, conf.app_name, conf.namespace, conf.heartbeat_seconds) == (False, "bank", "default", 60.0)
     assert conf.spool_dir == Path("/home/ann/.local/state/strandline/spool")
 
 
@@ -165,9 +165,9 @@ def test_a_scheduler_s_run_is_the_parent_and_the_one_above_it_the_root() -> None
     ("key", "value", "fault"),
     [
         (
-            "spark.strandline.lease.seconds",
+            "spark.strandline.heartbeat.seconds",
             "soon",
-            "spark.strandline.lease.seconds: 'soon' is not a number: 60 is used",
+            "spark.strandline.heartbeat.seconds: 'soon' is not a number: 60 is used",
         ),
         ("spark.strandline.queue.size", "0", "spark.strandline.queue.size: 0 is not above 0: 1000 is used"),
         (
@@ -203,7 +203,7 @@ def test_facets_can_be_switched_off_one_by_one() -> None:
     sent = Sent()
     announcer(sent, conf).say("START", RunOf(RUN_ID, "bank", "BATCH"), 0)
 
-    assert sorted(sent.events[0]["run"]["facets"]) == ["parent", "strandline_lease"]
+    assert sorted(sent.events[0]["run"]["facets"]) == ["parent", "strandline_heartbeat"]
 
 
 def test_captured_properties_are_told_with_the_start_and_secrets_among_them_are_not() -> None:

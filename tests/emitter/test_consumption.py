@@ -15,7 +15,7 @@ from fixtures.emitter.streams import StreamScript
 from strandline_spark.extraction.aligned_outputs import AlignedOutput, starting
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.model.statement import Statement
-from strandline_spark.openlineage.consumption import certain, of_domain
+from strandline_spark.openlineage.consumption import certain, of_group
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_stream_from_a_table_states_no_barrier_but_its_position_in_each_source
     plan = Plan(insert(table("bank.sums", snapshot("5")), credits, rates))
     handle = Handle()
     handle.plan = Plan(Statement("Logical"), sources=(credits, idle))
-    driver = StreamScript(handle, settings=conf(domain="bank")).start().batch(0, plan)
+    driver = StreamScript(handle, settings=conf(group="bank")).start().batch(0, plan)
 
     event = driver.sent.events[-1]
     facet = event["run"]["facets"]["strandline_barrier"]
@@ -79,14 +79,14 @@ def test_a_table_read_at_two_snapshots_in_one_micro_batch_is_certain_at_neither(
     assert certain([streamed, streamed]) == [streamed, streamed]
 
 
-def test_a_batch_run_is_of_the_domain_if_it_makes_a_table_out_of_tables_with_snapshots() -> None:
+def test_a_batch_run_is_of_the_group_if_it_makes_a_table_out_of_tables_with_snapshots() -> None:
     made, read = table("bank.sums"), table("bank.credits", snapshot("7"))
     deleted = replace(insert(made, read), outputs=(replace(insert(made).outputs[0], operation="delete"),))
 
-    facet = of_domain("bank", [insert(made, read)])
+    facet = of_group("bank", [insert(made, read)])
     assert facet is not None
-    assert (facet.domain, facet.barrierId, facet.batchId) == ("bank", None, None)
-    assert of_domain(None, [insert(made, read)]) is None
-    assert of_domain("bank", [insert(made)]) is None
-    assert of_domain("bank", [insert(made, made)]) is None
-    assert of_domain("bank", [deleted]) is None
+    assert (facet.group, facet.barrierId, facet.batchId) == ("bank", None, None)
+    assert of_group(None, [insert(made, read)]) is None
+    assert of_group("bank", [insert(made)]) is None
+    assert of_group("bank", [insert(made, made)]) is None
+    assert of_group("bank", [deleted]) is None

@@ -205,7 +205,7 @@ def test_heartbeats_go_on_while_nothing_happens(monkeypatch: pytest.MonkeyPatch)
     )
     monkeypatch.setattr("strandline_spark.runs.wiring.assembled", lambda *given: parts)
     quiet: Any = Busy(0, 0.01)
-    ours = Emitter(conf(lease_seconds="0.6"), quiet, None, "1")
+    ours = Emitter(conf(heartbeat_seconds="0.6"), quiet, None, "1")
     ours.start()
 
     assert again.wait(30)

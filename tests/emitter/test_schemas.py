@@ -24,7 +24,7 @@ CLASSES: dict[str, list[type[Any]]] = {
         facets.StrandlineSnapshotOutputDatasetFacet,
         facets.OtherSnapshot,
     ],
-    "strandline_lease": [facets.StrandlineLeaseRunFacet],
+    "strandline_heartbeat": [facets.StrandlineHeartbeatRunFacet],
     "strandline_emitter": [facets.StrandlineEmitterRunFacet],
 }
 
@@ -36,7 +36,7 @@ def barrier() -> StrandlineBarrierRunFacet:
         queryId="33333333-3333-4333-8333-333333333333",
         batchId=7,
         phase="committed",
-        domain="bank",
+        group="bank",
         checkpointLocation="file:/checkpoints/credits",
         startedAt="2026-11-21T12:00:00.000Z",
         committedAt="2026-11-21T12:00:01.000Z",
@@ -47,7 +47,7 @@ def barrier() -> StrandlineBarrierRunFacet:
 def told() -> list[dict[str, Any]]:
     """One event of every kind that the emitter makes."""
     sent = Sent()
-    say = announcer(sent, conf(domain="bank")).say
+    say = announcer(sent, conf(group="bank")).say
     read = snapshot("9007199254740993", from_snapshot_id="1", committed_at="2026-11-21T12:00:00+00:00", observed=True)
     made = snapshot("12", parent_snapshot_id="11", barrier_id=8, operation="append", number_of_rows=3, branch="dev")
     statement = insert(table("bank.credits", snapshot("10"), made), table("bank.transfers", read))

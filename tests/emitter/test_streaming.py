@@ -28,7 +28,7 @@ def test_a_query_is_one_run_with_a_barrier_per_micro_batch() -> None:
 
 
 def test_all_events_of_a_query_are_of_spark_s_own_run_and_stand_for_themselves() -> None:
-    driver = StreamScript(settings=conf(domain="bank")).start().batch(0)
+    driver = StreamScript(settings=conf(group="bank")).start().batch(0)
 
     start, running = driver.sent.events
     assert {start["run"]["runId"], running["run"]["runId"]} == {RUN}
@@ -40,7 +40,7 @@ def test_all_events_of_a_query_are_of_spark_s_own_run_and_stand_for_themselves()
     facet = running["run"]["facets"]["strandline_barrier"]
     assert {k: v for k, v in facet.items() if not k.startswith("_")} == {
         "barrierId": 1,
-        "domain": "bank",
+        "group": "bank",
         "engine": "spark",
         "queryId": QUERY,
         "batchId": 0,

@@ -66,4 +66,4 @@ def test_each_question_that_it_suggests_has_an_answer(demo: Bank, capsys: pytest
         told[words[0]] = capsys.readouterr().out
 
     assert "What lake.aligned.balance is made from:" in told["lineage"]
-    assert "barrier 62 of domain bank" in told["versions"]
+    assert "barrier 62 of group bank" in told["versions"]

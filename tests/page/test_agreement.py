@@ -11,7 +11,7 @@ RAW, COPY, LOOKUP = "db.raw", "db.copy", "db.lookup"
 
 
 def plain_stream(address: str) -> None:
-    """A root whose commits are barriers, a plain stream that takes two of them at once, and a table of no domain."""
+    """A base table whose commits are barriers, a plain stream that takes two of them at once, and a table of no group."""
     made = {"snapshotId": "c1", "committedAt": moment(31), "numberOfRows": 1}
     copied = event("RUNNING", "copy", 31, run_facets=barrier_facet("plain", None, 30, 31, batchId=0),
                    inputs=[dataset(RAW, "input", {"snapshotId": "r2"})], outputs=[dataset(COPY, "output", made)])  # fmt: skip
@@ -28,7 +28,7 @@ def test_barriers_that_no_snapshot_states_have_a_delay_too(browser: Any, empty_a
         page = tab.open(f"/table?namespace=iceberg://lake&name={COPY}&tab=delay")
 
         text = page.inner_text("main")
-        assert "Barrier 2 took 11 s from the root to this table" in text
+        assert "Barrier 2 took 11 s from the base table to this table" in text
         assert "Barrier 3 has been missing for" in text
 
         tab.open(f"/table?namespace=iceberg://lake&name={COPY}&snapshot=c1")
@@ -53,7 +53,7 @@ def test_a_cut_by_data_lineage_is_shown_with_its_sql(tab: Tab) -> None:
     assert tab.faults == []
 
 
-def test_unmanaged_tables_are_never_said_to_agree(browser: Any, empty_address: str) -> None:
+def test_untracked_tables_are_never_said_to_agree(browser: Any, empty_address: str) -> None:
     plain_stream(empty_address)
     node = "dataset:iceberg://lake:"
     for tab in tab_of(browser, empty_address):
@@ -61,9 +61,9 @@ def test_unmanaged_tables_are_never_said_to_agree(browser: Any, empty_address: s
 
         assert page.inner_text("h2:has(+ p)") == "SQL without a promise that all agree"
         assert page.inner_text("h2 + p .dim").startswith(
-            f"weak: {LOOKUP} is unmanaged: its latest snapshot, without any promise"
+            f"weak: {LOOKUP} is untracked: its latest snapshot, without any promise"
         )
-        assert page.locator("td:nth-child(5)").all_inner_texts() == ["c1 2", "l1 unmanaged"]
+        assert page.locator("td:nth-child(5)").all_inner_texts() == ["c1 2", "l1 untracked"]
 
         tab.open(f"/compare?tables={node}{RAW}~{node}{COPY}&way=weak")
 
@@ -73,7 +73,7 @@ def test_unmanaged_tables_are_never_said_to_agree(browser: Any, empty_address: s
 
 
 def test_the_board_says_where_the_barriers_are_that_it_hides(tab: Tab) -> None:
-    page = tab.open("/domain?name=shop&columns=2")  # the strong one, 20, and the newest, 23
+    page = tab.open("/group?name=shop&columns=2")  # the strong one, 20, and the newest, 23
 
     assert page.inner_text("thead th.name") == "19 older, 2 between hidden"
 

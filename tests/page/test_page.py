@@ -14,11 +14,11 @@ from worlds.company import HOSTILE, World, run_id, snapshot_id, table
 BALANCE = "namespace=file&name=/lake/shop/balance"
 REPORT = "dataset:file:/lake/shop/report"
 SCREENS = (
-    "/", "/graph", "/domain?name=shop", "/tables", f"/table?{BALANCE}",
+    "/", "/graph", "/group?name=shop", "/tables", f"/table?{BALANCE}",
     "/impact?namespace=file&name=/lake/shop/orders&column=amount", "/jobs", f"/run?id={run_id('nightly')}",
 )  # fmt: skip
 MORE_SCREENS = (
-    f"/graph?node={REPORT}", "/domains", f"/table?{BALANCE}&tab=delay", f"/table?{BALANCE}&tab=expiry",
+    f"/graph?node={REPORT}", "/groups", f"/table?{BALANCE}&tab=delay", f"/table?{BALANCE}&tab=expiry",
     f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}", "/table?namespace=file&name=/lake/shop/report&tab=columns",
     "/impact?namespace=file&name=/lake/shop/orders",
     "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/orders",
@@ -36,7 +36,7 @@ def test_no_screen_complains_or_asks_another_origin_and_axe_finds_nothing_seriou
     assert (tab.faults, serious) == ([], [])
 
 
-@pytest.mark.parametrize("path", ["/", "/graph", "/domain?name=shop", f"/table?{BALANCE}"])
+@pytest.mark.parametrize("path", ["/", "/graph", "/group?name=shop", f"/table?{BALANCE}"])
 def test_the_dark_theme_has_contrast_too(browser: Any, address: str, path: str) -> None:
     for tab in tab_of(browser, address, color_scheme="dark"):
         found = Axe().run(tab.open(path))
@@ -44,7 +44,7 @@ def test_the_dark_theme_has_contrast_too(browser: Any, address: str, path: str) 
         assert [one["id"] for one in found.response["violations"] if one["impact"] in ("serious", "critical")] == []
 
 
-@pytest.mark.parametrize("path", ["/", "/graph", "/domain?name=shop", "/runs"])
+@pytest.mark.parametrize("path", ["/", "/graph", "/group?name=shop", "/runs"])
 def test_a_narrow_screen_is_never_scrolled_sideways(browser: Any, address: str, path: str) -> None:
     for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
         page = tab.open(path)
@@ -86,17 +86,17 @@ def test_a_long_name_that_is_unknown_is_not_wider_than_a_narrow_screen(browser: 
 def test_the_first_screen_says_who_is_late_and_who_failed(tab: Tab) -> None:
     text = tab.open("/").inner_text("main")
 
-    assert "In domain shop table lake.shop." in text
+    assert "In group shop table lake.shop." in text
     assert "job nightly.margins failed" in text
     assert "shop_jobs.refunds: job stopped" in text
 
 
 def test_the_board_frames_the_strong_version_and_names_the_holder(tab: Tab) -> None:
-    page = tab.open("/domain?name=shop")
+    page = tab.open("/group?name=shop")
 
     assert page.inner_text("thead th.strong") == "20"
     assert re.match(
-        r"All tables agree at barrier 20 .* Held back by shop_jobs.refunds: job stopped", page.inner_text(".sentence")
+        r"All tables agree at barrier 20 .* Blocked by shop_jobs.refunds: job stopped", page.inner_text(".sentence")
     )
     assert page.locator("td.aborted").count() == 2  # of refunds and balance, barrier 16
     assert page.locator("td.missing").count() == 6
@@ -105,7 +105,7 @@ def test_the_board_frames_the_strong_version_and_names_the_holder(tab: Tab) -> N
 @pytest.mark.parametrize("width", [1280, 1600])
 def test_the_board_shows_who_holds_it_back_without_scrolling(browser: Any, address: str, width: int) -> None:
     for tab in tab_of(browser, address, viewport={"width": width, "height": 800}):
-        page = tab.open("/domain?name=shop")
+        page = tab.open("/group?name=shop")
 
         frame = page.locator(".panel.scroll:has(.board)")
 
@@ -137,8 +137,8 @@ def test_a_table_without_barriers_has_no_delay(tab: Tab) -> None:
     page = tab.open("/table?namespace=file&name=/lake/shop/report&tab=delay")
 
     assert page.inner_text(".note") == (
-        "Its delay is not known. lake.shop.report: unmanaged: no job that carries barriers writes it, "
-        "and it is not the root of a domain: it has no barriers."
+        "Its delay is not known. lake.shop.report: untracked: no job that carries barriers writes it, "
+        "and it is not a base table of a group: it has no barriers."
     )
 
 
@@ -154,7 +154,7 @@ def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
 
 
 def test_a_cell_of_the_board_gives_sql_with_the_whole_id(tab: Tab) -> None:
-    page = tab.open("/domain?name=shop")
+    page = tab.open("/group?name=shop")
 
     page.click("[aria-label='lake.shop.refunds barrier 19: done']")
 
@@ -210,7 +210,7 @@ def test_time_moves_without_moving_a_box(tab: Tab) -> None:
     ]
     assert min(counts) > 0
     assert page.inner_text(".hidden-note") == (
-        "{} nodes, {} relations at that moment. {} more nodes, {} more relations at other moments, drawn faintly"
+        "{} nodes, {} edges at that moment. {} more nodes, {} more edges at other moments, drawn faintly"
     ).format(*counts)
 
 
@@ -226,14 +226,14 @@ def test_two_tables_that_disagree_are_explained_with_sql_that_agrees(tab: Tab) -
     )
 
 
-def test_barriers_of_two_domains_are_never_said_to_agree(browser: Any, empty_address: str) -> None:
+def test_barriers_of_two_groups_are_never_said_to_agree(browser: Any, empty_address: str) -> None:
     for tab in tab_of(browser, empty_address):
         for domain in ("one", "two"):
             tab.page.request.post(f"{empty_address}/api/v1/lineage", data=World(datetime.now(UTC)).root_of(domain))
 
         page = tab.open("/compare?tables=dataset:file:/lake/shop/one~dataset:file:/lake/shop/two")
 
-        assert "tables of 2 domains (one, two), whose barriers are not comparable" in page.inner_text(".sentence")
+        assert "tables of 2 groups (one, two), whose barriers are not comparable" in page.inner_text(".sentence")
 
 
 def test_impact_says_which_columns_the_newest_schema_lacks(browser: Any, empty_address: str) -> None:
@@ -272,7 +272,7 @@ def test_impact_of_a_table_says_how_jobs_ended(tab: Tab) -> None:
     assert page.inner_text("tbody .chip") == "✕ failed"
 
 
-def test_a_snapshot_is_walked_down_to_its_roots(tab: Tab) -> None:
+def test_a_snapshot_is_walked_down_to_its_base_tables(tab: Tab) -> None:
     page = tab.open(f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}")
 
     tree = page.locator(".tree").first.inner_text()

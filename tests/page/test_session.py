@@ -45,8 +45,8 @@ def test_a_cookie_alone_reads_but_changes_nothing(guarded: str, key: str) -> Non
         client.post("/ui/session", content=key, headers={"X-Strandline-Page": "1"}).raise_for_status()
 
         assert client.get("/api/v2/jobs").status_code == 200
-        assert client.post("/api/v2/domains", json={}).status_code == 401
-        assert client.post("/api/v2/domains", json={}, headers={"X-Strandline-Page": "1"}).status_code == 400
+        assert client.post("/api/v2/groups", json={}).status_code == 401
+        assert client.post("/api/v2/groups", json={}, headers={"X-Strandline-Page": "1"}).status_code == 400
 
 
 def test_a_foreign_page_cannot_begin_a_session(guarded: str, key: str) -> None:

@@ -19,7 +19,7 @@ TRANSFERS, RATES, BALANCE = table("transfers"), table("rates"), table("balance")
 
 
 def told(*facts: Fact) -> Model:
-    """A model of the two roots, and of what was told in this order."""
+    """A model of the two base tables, and of what was told in this order."""
     model = Model()
     for fact in (DomainDeclared(DOMAIN, (TRANSFERS, RATES), 0.0), *facts):
         apply(model, fact)
@@ -27,7 +27,7 @@ def told(*facts: Fact) -> Model:
 
 
 def cut(barrier: int, at: float, transfers: str, rates: str = "r1") -> RootsCut:
-    """A cut through both roots; rates seldom have anything new."""
+    """A cut through both base tables; rates seldom have anything new."""
     return RootsCut(DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, transfers), WrittenSnapshot(RATES, rates)), at)
 
 
@@ -37,7 +37,7 @@ def balanced(barrier: int, at: float, snapshot: str, read: str, parent: str | No
     return BarrierCommitted(job("balances"), "run1", DOMAIN, barrier, at - 2, at, made, used)
 
 
-def test_a_job_that_read_a_root_tells_of_its_barrier_before_the_cut_does() -> None:
+def test_a_job_that_read_a_base_table_tells_of_its_barrier_before_the_cut_does() -> None:
     in_order = told(cut(1, 10.0, "t1"), balanced(1, 15.0, "b1", "t1"))
     late = told(balanced(1, 15.0, "b1", "t1"), cut(1, 10.0, "t1"))
 
@@ -45,7 +45,7 @@ def test_a_job_that_read_a_root_tells_of_its_barrier_before_the_cut_does() -> No
     assert [delay(model, BALANCE, 1).seconds for model in (in_order, late)] == [5.0, 5.0]
 
 
-def test_a_rollback_below_the_roots_makes_no_barrier_younger() -> None:
+def test_a_rollback_below_the_base_tables_makes_no_barrier_younger() -> None:
     model = told(
         cut(1, 10.0, "t1"),
         balanced(1, 15.0, "b1", "t1"),
@@ -71,7 +71,7 @@ def test_a_barrier_that_was_overwritten_keeps_its_birth_and_neither_snapshot_com
         assert 1 not in model.done[BALANCE]
 
 
-def test_a_root_that_had_nothing_new_is_cut_again_after_its_rollback() -> None:
+def test_a_base_table_that_had_nothing_new_is_cut_again_after_its_rollback() -> None:
     model = told(cut(1, 10.0, "t1"), cut(2, 20.0, "t1", "r2"), RolledBack(DOMAIN, (TRANSFERS,), 1, 30.0))
 
     apply(model, cut(3, 40.0, "t1", "r3"))

@@ -16,7 +16,7 @@ LONG = [
 
 
 @pytest.mark.parametrize("seeds", SHORT + LONG)
-def test_no_schedule_makes_two_snapshots_for_one_table_barrier_and_incarnation(seeds: range) -> None:
+def test_no_schedule_makes_two_snapshots_for_one_table_barrier_and_generation(seeds: range) -> None:
     found = {seed: wrong for seed in seeds if (wrong := faults(schedule(seed)))}
 
     assert found == {}

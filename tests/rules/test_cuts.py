@@ -10,7 +10,7 @@ from worlds.barriers.sizes import each_size
 
 
 def some_lines(random: Random) -> list[Line]:
-    """One or two roots, and one to three tables whose snapshots read what was there, further and further."""
+    """One or two base tables, and one to three tables whose snapshots read what was there, further and further."""
     lines = [
         Line(table(f"r{n}"), [f"r{n}@{i}" for i in range(random.randint(1, 4))]) for n in range(random.randint(1, 2))
     ]

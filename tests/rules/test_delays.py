@@ -49,5 +49,5 @@ def test_staleness_grows_with_time_and_is_none_where_nothing_is_missing(seeds: r
 
 
 def newest(model: Model, one: tuple[str, str]) -> int | None:
-    """The newest barrier of a table's domain."""
+    """The newest barrier of a table's group."""
     return model.domain(model.domain_of[one]).newest

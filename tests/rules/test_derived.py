@@ -25,7 +25,7 @@ def readings(model: Model, tables: list[Table], consistency: str) -> list[Readin
 
 
 @each_size
-def test_what_plain_jobs_made_is_answered_as_the_roots_come_to(seeds: range) -> None:
+def test_what_plain_jobs_made_is_answered_as_the_base_tables_come_to(seeds: range) -> None:
     """Strong and weak show one barrier and its true content after every fact, and strong never goes back."""
     for seed in seeds:
         world, model, answered = plain_world(seed), Model(), dict[Table, int]()
@@ -43,7 +43,7 @@ def test_what_plain_jobs_made_is_answered_as_the_roots_come_to(seeds: range) -> 
 
 
 def is_true(world: PlainWorld, reading: Reading) -> bool:
-    """Whether the content is what the roots of the barrier come to."""
+    """Whether the content is what the base tables of the barrier come to."""
     return world.content[reading.snapshot] == recomputed(world, reading.table, reading.barrier)
 
 
@@ -70,7 +70,7 @@ def test_every_order_of_the_same_facts_derives_the_same_barriers(seeds: range) -
 
 
 def contents(rule: Rule, histories: int = 150) -> tuple[int, int]:
-    """How many snapshots a rule puts under barriers, and how many of these are not what the roots come to."""
+    """How many snapshots a rule puts under barriers, and how many of these are not what the base tables come to."""
     found = wrong = 0
     for seed in range(histories):
         world = plain_world(seed)
@@ -106,7 +106,7 @@ ROOT, COPY = table("root"), table("copy")
 
 
 def micro_batch(query: str, number: int, read: str, made: facts.WrittenSnapshot, at: float) -> facts.BarrierCommitted:
-    """A micro-batch of a plain stream from the root."""
+    """A micro-batch of a plain stream from the base table."""
     return facts.BarrierCommitted(
         job("copy"), f"run of {query}", "bank", number + 1, at - 1, at, (made,), (facts.Used(ROOT, read),),
         batch=number, stated=False, query=query,
@@ -134,7 +134,7 @@ def test_a_new_checkpoint_folder_that_appends_to_what_is_there_completes_nothing
 
 
 def test_the_worlds_do_everything_that_is_promised() -> None:
-    """Chains, joins, diamonds, flushes, roots without news, new checkpoint folders, batch runs and shared tables all occur."""
+    """Chains, joins, diamonds, flushes, base tables without news, new checkpoint folders, batch runs and shared tables all occur."""
     seen: set[str] = set()
     for seed in range(200):
         world = plain_world(seed)

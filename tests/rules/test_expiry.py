@@ -112,13 +112,13 @@ def test_a_table_whose_job_joins_keeps_what_it_will_count_with() -> None:
 
 
 def cut(model: Model, root: Table, *barriers: int) -> None:
-    """Cut barriers through the one root of the domain."""
+    """Cut barriers through the one base table of the group."""
     for barrier in barriers:
         apply(model, facts.RootsCut("bank", barrier, (facts.WrittenSnapshot(root, f"r{barrier}"),), float(barrier)))
 
 
 def commit(model: Model, name: str, made: Table, *barriers: int) -> None:
-    """Let a job that reads the root commit barriers."""
+    """Let a job that reads the base table commit barriers."""
     for barrier in barriers:
         at, used = barrier + 0.5, (facts.Used(table("root"), f"r{barrier}"),)
         snapshot = (facts.WrittenSnapshot(made, f"{name}{barrier}"),)

@@ -61,7 +61,7 @@ def test_a_late_commit_of_a_run_of_before_is_not_taken_though_its_clock_was_ahea
     assert balances(model) == {1: "b1", 2: "b2"}
 
 
-def test_the_incarnation_that_a_commit_carries_decides_whatever_its_driver_s_clock_says() -> None:
+def test_the_generation_that_a_commit_carries_decides_whatever_its_driver_s_clock_says() -> None:
     model = rolled_back_at_50(ended=None)
     apply(model, started("run2", 30.0))
 

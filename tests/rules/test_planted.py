@@ -38,7 +38,7 @@ def started(name: str, at: float, reads: Table, writes: Table, run: str = "1", s
 
 
 def cut(root: Table, barrier: int) -> RootsCut:
-    """A barrier of one root."""
+    """A barrier of one base table."""
     return RootsCut(DOMAIN, barrier, (WrittenSnapshot(root, f"{root[1]}{barrier}"),), 10.0 * barrier)
 
 
@@ -91,14 +91,14 @@ def test_a_rollback_stops_downstream_first_and_restarts_upstream_first(lost: dic
         (table_step, b),
         (job_step, to_c),
         (job_step, to_b),
-        ("raise incarnation", "domain"),
+        ("raise generation", "group"),
         ("restart job", to_b),
         ("restart job", to_c),
     ]
 
 
 def test_a_table_that_comes_back_is_not_answered_with_less_than_before() -> None:
-    """b was answered at barrier 3; its next writer reads a root that has but two barriers: b waits for the third."""
+    """b was answered at barrier 3; its next writer reads a base table that has but two barriers: b waits for the third."""
     model = chain()
     assert strong(model, [B])[0].barrier == 3
     for name in ("to_c", "to_b"):

@@ -1,4 +1,4 @@
-"""After a rollback plan and a replay of the roots all is as if it had never gone wrong; incremental and full alike."""
+"""After a rollback plan and a replay of the base tables all is as if it had never gone wrong; incremental and full alike."""
 
 from collections.abc import Collection
 from random import Random
@@ -69,7 +69,7 @@ def carry_out(world: World, wanted: Plan, tables: Collection[Table]) -> None:
 
 
 def nonsense(world: World) -> list[tuple[Table, int]]:
-    """Tables and barriers whose content is not what the roots of that barrier come to."""
+    """Tables and barriers whose content is not what the base tables of that barrier come to."""
     return [
         (one, barrier)
         for one, truth in world.truth.items()
@@ -173,8 +173,8 @@ def test_no_id_and_no_name_writes_a_statement_of_a_plan() -> None:
     assert all("ALTER TABLE lake.bank.`it's``" in str(one) for one in safe)
 
 
-def test_an_unmanaged_table_cannot_be_rolled_back() -> None:
+def test_an_untracked_table_cannot_be_rolled_back() -> None:
     with pytest.raises(
-        RefusedError, match="no job that carries barriers writes it, and it is not the root of a domain"
+        RefusedError, match="no job that carries barriers writes it, and it is not a base table of a group"
     ):
         plan(Model(), table("nobody"), 1)

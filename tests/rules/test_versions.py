@@ -91,7 +91,7 @@ def test_control_without_place_versions_go_back() -> None:
 
 
 def test_control_minimum_of_maxima_names_barriers_that_a_table_lacks() -> None:
-    """The proposal's rule, with aborted checkpoints."""
+    """The proposal's rule, with skipped checkpoints."""
 
     def minimum_of_latest(oracle: Oracle, one: Table) -> Outcome:
         if isinstance(outcome := strong_by_definition(oracle, one), str):

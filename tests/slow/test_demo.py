@@ -63,7 +63,7 @@ class FinishedDemo:
     folder: Path
     url: str
 
-    def rows(self, table: str, state: str = "live") -> Rows:
+    def rows(self, table: str, state: str = "running") -> Rows:
         """The rows of one of the proposals' tables."""
         return rows_of(self.url, table, state)
 

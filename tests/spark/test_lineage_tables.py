@@ -88,12 +88,12 @@ def test_the_columns_are_those_of_the_collector(world: Any) -> None:
         there = {
             (table, state): columns_of(connection, table, history=state == "history")
             for table in TABLES
-            for state in ("live", "history")
+            for state in ("running", "history")
         }
     here = {
         (table, state): [column.split(" ")[0].strip("`") for column in columns_here(table, state).split(", ")]
         for table in COLUMNS
-        for state in ("live", "history")
+        for state in ("running", "history")
     }
 
     assert here == there
@@ -101,14 +101,14 @@ def test_the_columns_are_those_of_the_collector(world: Any) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("state", ["live", "history"])
+@pytest.mark.parametrize("state", ["running", "history"])
 def test_each_table_has_the_collector_s_rows(tables: Any, world: Any, state: str) -> None:
     wanted, found = {}, {}
     with world[2].connect() as connection:
         for table in COLUMNS:
             view = f"{table}_history" if state == "history" and table in WITH_HISTORY else table
             found[table] = sorted(map(repr, map(tuple, tables.table(view).collect())))
-            columns = columns_here(table, state if view != table else "live")
+            columns = columns_here(table, state if view != table else "running")
             rows = rows_of(connection, table, history=view != table)
             naive = [tuple(map(local, values_of(row, columns))) for row in rows]
             wanted[table] = sorted(map(repr, naive))
@@ -215,10 +215,10 @@ def test_the_key_of_the_conf_goes_to_the_conf_s_address_only(tables: Any) -> Non
     with recording_server() as server, pytest.raises(PySparkException) as error:
         source.option("url", server.url).load().collect()
 
-    assert "is no collector: GET /api/v2/tables/catalog_options?state=live gives no rows" in str(error.value)
+    assert "is no collector: GET /api/v2/tables/catalog_options?state=running gives no rows" in str(error.value)
 
     ((path, headers, _),) = server.requests
-    assert path == "/api/v2/tables/catalog_options?state=live"
+    assert path == "/api/v2/tables/catalog_options?state=running"
     assert "authorization" not in {key.lower() for key in headers}
 
 
@@ -228,7 +228,7 @@ def test_the_key_of_the_conf_goes_to_the_conf_s_address_only(tables: Any) -> Non
     [
         ({}, "which table? Give the option table"),
         ({"table": "sinks"}, "table: 'sinks' is none of catalog_options, source_job_lineage"),
-        ({"table": "catalog_options", "state": "past"}, "state: 'past' is neither 'live' nor 'history'"),
+        ({"table": "catalog_options", "state": "past"}, "state: 'past' is neither 'running' nor 'history'"),
         ({"table": "catalog_options", "url": "ftp://x"}, "'ftp://x' is no http or https address"),
         (
             {"table": "catalog_options", "url": "http://127.0.0.1:1"},

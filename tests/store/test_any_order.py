@@ -195,10 +195,10 @@ def run_facets(draw: st.DrawFn, run: int, query: str) -> Json:
                     for name, one in above.items())  # fmt: skip
         facets["parent"] = app | draw(st.sampled_from([{}, {"root": dag}]))
     if draw(st.integers(0, 4)) == 0:
-        facets["strandline_lease"] = {"seconds": 36_000}
+        facets["strandline_heartbeat"] = {"timeoutSeconds": 36_000}
     if draw(st.integers(0, 2)) == 0:
         said = {"barrierId": draw(st.integers(1, 2)), "queryId": query}
-        facets["strandline_barrier"] = {**said, "phase": draw(st.sampled_from(["committed", "aborted"]))}
+        facets["strandline_barrier"] = {**said, "phase": draw(st.sampled_from(["committed", "skipped"]))}
     if draw(st.integers(0, 3)) == 0:
         facets["spark_jobDetails"] = {"jobDescription": f"q<br/>id = {query}<br/>batch = {draw(st.integers(0, 1))}"}
     return facets
@@ -344,21 +344,21 @@ def test_a_difference_is_told_by_table_and_key() -> None:
 AT_ONCE = [
     event("START", 1, "one", inputs=[dataset("/a", "file", version={"datasetVersion": "1"})], job_facets={"sql": {"query": "1"}}),
     event("RUNNING", 1, "two", outputs=[dataset("/c", "file", schema={"fields": []}, symlinks={"identifiers": []})],
-          facets={"strandline_lease": {"seconds": 60}, "parent": {"run": {"runId": run_id(7)}, "job": {"namespace": "tests", "name": "app"}}}),
+          facets={"strandline_heartbeat": {"timeoutSeconds": 60}, "parent": {"run": {"runId": run_id(7)}, "job": {"namespace": "tests", "name": "app"}}}),
     event("RUNNING", 1, "one", outputs=[dataset("/c", "file", schema=GONE)], job_facets={"sql": {"query": "2"}},
-          facets={"strandline_lease": {"seconds": 70}, "parent": {"run": {"runId": run_id(8)}, "job": {"namespace": "tests", "name": "other"}}}),
+          facets={"strandline_heartbeat": {"timeoutSeconds": 70}, "parent": {"run": {"runId": run_id(8)}, "job": {"namespace": "tests", "name": "other"}}}),
     event("RUNNING", 2, "one", inputs=[dataset("/a", "file", {"strandline_snapshot": {"snapshotId": "1", "numberOfRows": 1}})],
           outputs=[dataset("/c", "file", schema={"fields": [{"name": "x"}]}, columnLineage={"fields": {}})],
-          facets={"strandline_barrier": {"barrierId": 1, "queryId": "q", "phase": "committed", "domain": "d"}}),
+          facets={"strandline_barrier": {"barrierId": 1, "queryId": "q", "phase": "committed", "group": "d"}}),
     event("RUNNING", 2, "one", inputs=[dataset("/a", "file", {"strandline_snapshot": {"snapshotId": "1", "numberOfRows": 2}})],
           outputs=[dataset("/c", "file", columnLineage={"fields": {"c": {"inputFields": [{"namespace": "file", "name": "/a", "field": "c"}]}}})],
-          facets={"strandline_barrier": {"barrierId": 1, "queryId": "q", "phase": "committed", "domain": "e"}}),
+          facets={"strandline_barrier": {"barrierId": 1, "queryId": "q", "phase": "committed", "group": "e"}}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [1, 5])
 def test_what_has_the_same_time_is_not_decided_by_who_came_first(engine: Engine, size: int) -> None:
-    """Whatever two events say otherwise at one moment: facets, jobs of a run, leases, parents, domains, edges, snapshots."""
+    """Whatever two events say otherwise at one moment: facets, jobs of a run, leases, parents, groups, edges, snapshots."""
     history = [(one, NOW) for one in AT_ONCE]
     take_all(engine, history)
     first = folded(engine)

@@ -133,7 +133,7 @@ def test_a_dag_knows_what_its_applications_statements_did(engine: Engine) -> Non
         "job:ns:app.good",
         "job:ns:dag.task",
     ]
-    assert (found["children"]["failed"], found["newestRun"]["state"]) == (1, "COMPLETE")
+    assert (found["children"]["failed"], found["latestRun"]["state"]) == (1, "COMPLETE")
     assert found["writes"] == ["dataset:db:b", "dataset:db:c"]
 
 
@@ -151,7 +151,7 @@ def test_lists_tell_of_a_failure_below_and_of_its_reason(engine: Engine) -> None
         "app.bad-1": ("FAIL", 0, "no such column: x"),
         "app.good-1": ("COMPLETE", 0, None),
     }
-    assert [one["newestRun"]["failedChildren"] for one in jobs if one["name"] == "app"] == [1]
+    assert [one["latestRun"]["failedChildren"] for one in jobs if one["name"] == "app"] == [1]
 
 
 def lineage(engine: Engine, node: str, **how: Any) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def test_a_job_that_touches_nothing_itself_stands_for_all_below_it(engine: Engin
 
 def test_an_application_stands_for_its_streaming_query(engine: Engine) -> None:
     """Whose relations are noted for the application as well, though a query that announces a lease owns them."""
-    lease = {"strandline_lease": FACET | {"seconds": 10**6}}
+    lease = {"strandline_heartbeat": FACET | {"timeoutSeconds": 10**6}}
     query = run("RUNNING", 2, "app.copied", ["a"], ["b"], of_run=parent("app") | lease, of_job=STREAM)
     fill(engine, [run("START", 1, "app"), query])
 
@@ -217,7 +217,7 @@ def test_runs_in_a_circle_are_below_each_other_once(engine: Engine) -> None:
 
 def test_what_ended_with_its_application_is_neither_running_nor_lost(engine: Engine) -> None:
     """A streaming query of the stock listener has no end of its own: its application's is its end."""
-    lease = {"strandline_lease": FACET | {"seconds": 60}}
+    lease = {"strandline_heartbeat": FACET | {"timeoutSeconds": 60}}
     fill(
         engine,
         [

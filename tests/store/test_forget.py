@@ -118,7 +118,7 @@ def world(without: Without = frozenset()) -> Iterator[Json | None]:  # type: ign
     )
     for barrier in range(1, 4):
         read = [dataset(name, own=snapshot(str(barrier))) for name in (*kept, "shop.clicks")]
-        domain = {"domain": "shop"}
+        domain = {"group": "shop"}
         one = batch(
             barrier,
             20,
@@ -212,7 +212,7 @@ def other_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
         (Subject("job", "tests", "stream"), {"stream"}),
         (Subject("job", "tests", "totals"), {"totals"}),
     ],
-    ids=["a dataset", "a dataset by another name", "a job", "a managed job", "a query"],
+    ids=["a dataset", "a dataset by another name", "a job", "a tracked job", "a query"],
 )
 def test_what_is_left_equals_a_store_that_never_got_it(
     engine: Engine, other_engine: Engine, subject: Subject, without: Without

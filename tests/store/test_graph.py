@@ -21,7 +21,7 @@ from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question
 from strandline.store.sql.engine import reading
-from strandline.store.sql.shared_settings import raise_generation
+from strandline.store.sql.shared_settings import raise_epoch
 from worlds.builders import encode
 from worlds.scenarios.bank import bank
 from worlds.scenarios.kept_graph import MOMENT, PLENTY, different, follow, nodes, random_event, story
@@ -34,7 +34,7 @@ def emptied(engine: Engine) -> None:
     with engine.begin() as connection:
         for table in (*FOLDED, "raw_events", "event_keys", "dictionaries"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
-        raise_generation(connection)
+        raise_epoch(connection)
 
 
 def check(engine: Engine, history: Sequence[Arrival], cuts: Sequence[int]) -> None:

@@ -129,7 +129,7 @@ def test_silence_is_no_news_and_counts(followed: Engine, graph: LineageGraph) ->
 
     assert [different(followed, graph, at) for at in (soon, soon + 2 * DAY, soon)] == ["", "", ""]
     assert b'"state":"LOST"' in answered(followed, graph, "a", soon + 2 * DAY)
-    assert b'"live":true' in answered(followed, graph, "a", soon)
+    assert b'"running":true' in answered(followed, graph, "a", soon)
 
 
 def test_memory_stays_within_its_bound(followed: Engine) -> None:

@@ -68,13 +68,13 @@ def test_an_edge_says_by_which_rule_it_is_known_and_what_became_of_its_run(engin
         "rule": "columnLineage",
         "runId": "00000000-0000-4000-8000-000000000002",
         "state": "COMPLETE",
-        "live": False,
+        "running": False,
         "since": "2026-11-20T12:00:00Z",
         "until": "2026-11-20T12:00:21Z",
         "lastSeen": "2026-11-20T12:00:20Z",
         "runs": 1,
         "ofRuns": 1,
-        "inNewest": True,
+        "inLatest": True,
     }
     assert answer["truncatedBy"] == "depth"
 
@@ -116,7 +116,7 @@ def test_a_run_that_ended_by_a_clock_ahead_of_this_one_runs_no_more(engine: Engi
 
     (edge, _) = asked(engine, "t", view(time(10)), direction=UP)["edges"]
 
-    assert (edge["state"], edge["live"], edge["until"]) == ("COMPLETE", False, "2026-11-20T12:10:00Z")
+    assert (edge["state"], edge["running"], edge["until"]) == ("COMPLETE", False, "2026-11-20T12:10:00Z")
     assert arrows(asked(engine, "t", view(time(10), live=True))) == []
     assert len(arrows(asked(engine, "t", view(time(10), live=True, past=True)))) == 2
 

@@ -65,7 +65,7 @@ def test_lists_are_of_a_state(engine: Engine) -> None:
 
 
 def test_a_silent_run_is_listed_as_lost(engine: Engine) -> None:
-    lease = {"strandline_lease": {"seconds": 60}}
+    lease = {"strandline_heartbeat": {"timeoutSeconds": 60}}
     store(engine, [event("START", 1, "stream", 0, facets=lease)], NOON)
 
     assert listed(engine, Filter(states=frozenset({"LOST"})))[2] == ["stream"]
@@ -119,8 +119,8 @@ def test_a_failure_has_its_reason(engine: Engine) -> None:
         (job,) = jobs_page(connection, FAILED, NOW, 10, None)["items"]
         done = jobs_page(connection, ALL, NOW, 10, None)["items"][0]
 
-    assert run["error"] == job["newestRun"]["error"] == "Division by zero"
-    assert done["newestRun"]["error"] is None
+    assert run["error"] == job["latestRun"]["error"] == "Division by zero"
+    assert done["latestRun"]["error"] is None
 
 
 def test_an_application_that_failed_has_the_reason_of_the_child_that_failed_first(engine: Engine) -> None:
@@ -152,7 +152,7 @@ def test_a_dataset_is_listed_with_its_newest_write(engine: Engine) -> None:
     with engine.connect() as connection:
         items = datasets_page(connection, ALL, NOW, 10, None)["items"]
 
-    written = {one["name"]: one["newestWrite"] and one["newestWrite"]["job"]["name"] for one in items}
+    written = {one["name"]: one["latestWrite"] and one["latestWrite"]["job"]["name"] for one in items}
     assert written == {"bank.daily": "daily", "bank.load": "repair", "bank.stream": "stream"}
 
 
@@ -173,7 +173,7 @@ def test_the_newest_write_is_of_the_query_and_not_of_the_application_above_it(en
     with engine.connect() as connection:
         items = datasets_page(connection, ALL, NOW, 10, None)["items"]
 
-    written = {one["name"]: one["newestWrite"] and one["newestWrite"]["job"]["name"] for one in items}
+    written = {one["name"]: one["latestWrite"] and one["latestWrite"]["job"]["name"] for one in items}
     assert written == {"clicks": None} | {f"bank.t{number}": f"app.q{number}" for number in range(2, 8)}
 
 

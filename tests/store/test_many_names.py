@@ -66,7 +66,7 @@ def test_what_a_job_told_last_under_another_name_replaces_what_it_told_under_its
 
 
 @pytest.mark.parametrize("seen", NEWEST)
-def test_of_an_application_only_the_newest_run_of_it_is_known_whatever_its_batches_are_called(
+def test_of_an_application_only_the_latest_run_of_it_is_known_whatever_its_batches_are_called(
     engine: Engine, seen: View
 ) -> None:
     fill(engine, [run("START", 0, "app"), run("COMPLETE", 2, "app"), run("START", 10, "app", run_id="2")])

@@ -15,7 +15,7 @@ OWNING = {
     "a query whose micro-batch is none after all": [
         *(event("RUNNING", run, "one", run, inputs=[dataset("/a", "file")], facets=QUERIES[run]) for run in (1, 2)),
         event("RUNNING", 3, "one", 3, outputs=[dataset("/a", "file")], facets=QUERIES[3]),
-        event("FAIL", 2, "two", 4, facets={"strandline_lease": {"seconds": 36_000}}),
+        event("FAIL", 2, "two", 4, facets={"strandline_heartbeat": {"timeoutSeconds": 36_000}}),
         event("COMPLETE", 7, "one", 5, inputs=[dataset("/c", "file")]),
     ],
     "tables that were never made": [

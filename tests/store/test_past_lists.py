@@ -71,7 +71,7 @@ def test_a_run_has_the_state_and_times_that_it_had(engine: Engine) -> None:
     assert states(runs_of(engine, then(50))) == {"9": "FAIL", "1": "FAIL", "2": "COMPLETE"}
 
     running, failed = runs_of(engine, then(15))["1"], runs_of(engine, then(35))["1"]
-    times = ("live", "startedAt", "endedAt", "createdAt", "updatedAt", "error")
+    times = ("running", "startedAt", "endedAt", "createdAt", "updatedAt", "error")
     assert [running.get(key) for key in times] == [
         True,
         "2026-11-20T12:00:10Z",
@@ -96,10 +96,10 @@ def test_what_failed_below_is_counted_as_it_was(engine: Engine) -> None:
     assert [one["error"] for one in above] == [None, None, "disk full"]
 
 
-def test_a_job_has_the_newest_run_of_then(engine: Engine) -> None:
+def test_a_job_has_the_latest_run_of_then(engine: Engine) -> None:
     store(engine, nightly(), NOON)
 
-    found = [states(jobs_of(engine, then(seconds)), "newestRun") for seconds in (5, 15, 25, 35, 45)]
+    found = [states(jobs_of(engine, then(seconds)), "latestRun") for seconds in (5, 15, 25, 35, 45)]
 
     assert found == [
         {"app": "RUNNING"},
@@ -113,7 +113,7 @@ def test_a_job_has_the_newest_run_of_then(engine: Engine) -> None:
 def test_a_dataset_has_the_newest_write_of_then(engine: Engine) -> None:
     store(engine, [*nightly(), event("COMPLETE", 3, "report", 60, inputs=[dataset("bank.load")])], NOON)
 
-    found = [states(datasets_of(engine, then(seconds)), "newestWrite") for seconds in (5, 15, 25, 35, 61)]
+    found = [states(datasets_of(engine, then(seconds)), "latestWrite") for seconds in (5, 15, 25, 35, 61)]
 
     assert found == [{}, *({"bank.load": state} for state in ("RUNNING", "FAIL", "RUNNING", "COMPLETE"))]
     assert datasets_of(engine, then(61))["bank.load"]["updatedAt"] == "2026-11-20T12:01:00Z"
@@ -148,7 +148,7 @@ def test_a_span_that_begins_after_the_moment_is_refused() -> None:
 
 
 def test_a_silent_run_was_lost_unless_it_was_heard_of_again(engine: Engine) -> None:
-    lease = {"strandline_lease": {"seconds": 60}}
+    lease = {"strandline_heartbeat": {"timeoutSeconds": 60}}
     store(engine, [event("START", 1, "stream", 0, facets=lease)], NOON)
 
     assert states(runs_of(engine, then(50))) == {"1": "START"}
@@ -275,16 +275,16 @@ def test_a_dataset_is_listed_once_by_any_of_its_names(engine: Engine) -> None:
     assert [*datasets_of(engine, then(5))] == [*datasets_of(engine, Filter())]
 
 
-def test_a_domain_is_that_of_then_or_left_out(engine: Engine) -> None:
+def test_a_group_is_that_of_then_or_left_out(engine: Engine) -> None:
     store(
         engine,
-        [event("START", 2, "etl"), *(batch(barrier, barrier_facet={"domain": "bank"}) for barrier in (1, 2))],
+        [event("START", 2, "etl"), *(batch(barrier, barrier_facet={"group": "bank"}) for barrier in (1, 2))],
         NOON,
     )
 
-    assert "domain" not in jobs_of(engine, then(1.5))["stream"]
-    assert jobs_of(engine, then(2.5))["stream"]["domain"] == "bank"
-    assert jobs_of(engine, then(2.5))["etl"]["domain"] is None
+    assert "group" not in jobs_of(engine, then(1.5))["stream"]
+    assert jobs_of(engine, then(2.5))["stream"]["group"] == "bank"
+    assert jobs_of(engine, then(2.5))["etl"]["group"] is None
 
 
 @pytest.mark.parametrize("page", [jobs_page, datasets_page])

@@ -13,7 +13,7 @@ from strandline.store.ingest.take import Record
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.last_runs import LAST_BATCHES
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import KNOWN_RUNS
+from strandline.store.lineage.relations import RECENT_RUNS
 from strandline.store.lineage.run_states import rows_of_runs
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_graph import Leave
@@ -39,21 +39,21 @@ def engine(own_sqlite_engine: Engine) -> Engine:
 
 
 def test_runs_of_long_ago_cost_nothing(engine: Engine) -> None:
-    few = cost_after(engine, tables, times(KNOWN_RUNS + 1))
+    few = cost_after(engine, tables, times(RECENT_RUNS + 1))
     many = cost_after(engine, tables, times(300))
 
     assert many < 1.5 * few
 
 
 def test_nor_where_a_past_moment_is_asked_for(engine: Engine) -> None:
-    few = cost_after(engine, past_tables, times(KNOWN_RUNS + 1))
+    few = cost_after(engine, past_tables, times(RECENT_RUNS + 1))
     many = cost_after(engine, past_tables, times(300))
 
     assert many < 1.5 * few
 
 
 def test_columns_do_not_either(engine: Engine) -> None:
-    few = cost_after(engine, columns, times(KNOWN_RUNS + 1))
+    few = cost_after(engine, columns, times(RECENT_RUNS + 1))
     many = cost_after(engine, columns, times(300))
 
     assert many < 1.5 * few

@@ -128,7 +128,7 @@ def test_a_failed_statement_gives_its_reason_and_so_does_its_application(
 
     with reader(engine) as connection:
         failed = runs_page(connection, None, Filter(states=frozenset({"FAIL"})), NOW, 100, None)["items"]
-        children = job_detail(connection, node_called(connection, f"job:lakehouse:{application}"), NOW)["newestRun"]
+        children = job_detail(connection, node_called(connection, f"job:lakehouse:{application}"), NOW)["latestRun"]
     assert (
         failed[0]["error"]
         == f"org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] {reason} SQLSTATE: P0001"

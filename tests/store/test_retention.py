@@ -52,7 +52,7 @@ def store_ago(engine: Engine, days: float, *events: Json) -> None:
 
 def know_the_newest_alone(engine: Engine) -> None:
     with engine.begin() as connection:
-        agree(connection, "known_runs", "0")
+        agree(connection, "recent_runs", "0")
 
 
 def finished(run: int, job: str = "etl") -> tuple[Json, Json]:
@@ -150,7 +150,7 @@ def test_the_run_that_made_a_table_stays_while_newer_ones_fail_to_make_it(engine
     for days, run, kind in ((40, 1, "COMPLETE"), (30, 2, "COMPLETE"), (20, 3, "FAIL"), (15, 4, "FAIL")):
         store_ago(engine, days, event(kind, run, inputs=[A], outputs=[made]))
     with engine.begin() as connection:
-        agree(connection, "known_runs", "2")
+        agree(connection, "recent_runs", "2")
 
     expire_old(engine, 10, NOW)
 

@@ -68,7 +68,7 @@ TOLD = [
             "processing_engine": facet("ProcessingEngineRunFacet", name="spark", version="4.1.4"),
             "strandline_barrier": facet(
                 "StrandlineBarrierRunFacet",
-                barrierId=run, queryId="q", phase="committed", domain="d", incarnation=7,
+                barrierId=run, queryId="q", phase="committed", group="d", generation=7,
                 sources=[{"description": "iceberg", "initialOffset": f'{{"snapshot_id": 400{run}}}'}],
             ),
             "odd": facet("Odd", text=f"\N{SNOWMAN} {run}"),
@@ -118,7 +118,7 @@ def test_a_store_of_bodies_as_they_came_shows_what_one_of_packed_bodies_shows(en
     assert unpack_all(engine) > 6
 
     assert shown(engine) == packed
-    assert all(told in str(packed) for told in ("all accounts", "['4001']", '"incarnation":7', "'initialOffset'"))
+    assert all(told in str(packed) for told in ("all accounts", "['4001']", '"generation":7', "'initialOffset'"))
 
     store(engine, TOLD[1:])
     mixed = shown(engine)

@@ -29,7 +29,7 @@ def test_each_barrier_has_a_row_for_each_table(engine: Engine) -> None:
     assert rows(engine, SINKS) == [("stream", 1, "b", "b1"), ("stream", 2, "b", "b2")]
 
 
-def test_the_newest_generation_of_a_barrier_counts(engine: Engine) -> None:
+def test_the_newest_query_of_a_barrier_counts(engine: Engine) -> None:
     other = QUERY.replace("1", "2")
     old = batch(1, outputs=[dataset("bank.b", own=snapshot("old"))])
     new = batch(1, seconds=50, query=other, outputs=[dataset("bank.b", own=snapshot("new"))])
@@ -182,7 +182,7 @@ def test_two_snapshots_of_one_table_in_one_statement_are_both_kept(engine: Engin
 
 
 def test_an_aborted_barrier_has_no_snapshots(engine: Engine) -> None:
-    aborted = batch(1, barrier_facet={"phase": "aborted"}, inputs=[dataset("bank.a")])
+    aborted = batch(1, barrier_facet={"phase": "skipped"}, inputs=[dataset("bank.a")])
     store(engine, [aborted])
 
     assert rows(engine, SINKS) == []

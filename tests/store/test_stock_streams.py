@@ -268,4 +268,4 @@ def states(engine: Engine, seen: View) -> set[tuple[str, bool]]:
     with reader(engine) as connection:
         answer = lineage_of(connection, Question(node_called(connection, "bank.b"), seen))
     marked = [*answer["edges"], *(node for node in answer["nodes"] if node["type"] == "job")]
-    return {(one["state"], one["live"]) for one in marked}
+    return {(one["state"], one["running"]) for one in marked}

@@ -44,8 +44,8 @@ def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
 
 PATHS = (
     *("/metrics", "/api/v2/jobs?limit=1000", "/api/v2/datasets?limit=1000", "/api/v2/runs?limit=1000"),
-    *("/api/v2/events?limit=100", "/api/v2/dead-letters?limit=1000", "/api/v2/refused-events", "/api/v1/namespaces"),
-    *("/api/v2/search?q=select", "/api/v2/search?q=redacted", "/api/v2/domains"),
+    *("/api/v2/events?limit=100", "/api/v2/dead-letters?limit=1000", "/api/v2/rejected-events", "/api/v1/namespaces"),
+    *("/api/v2/search?q=select", "/api/v2/search?q=redacted", "/api/v2/groups"),
 )
 
 
@@ -86,4 +86,4 @@ def no_events(planted: list[Canary]) -> list[bytes]:
 def register(client: httpx.Client, canary: Canary) -> None:
     """A job of that name registers itself."""
     name = quote(canary.text, safe="")
-    client.put(f"/register/source/{name}/cat/db/{name}", params={"domain": "d"})
+    client.put(f"/register/source/{name}/cat/db/{name}", params={"group": "d"})

@@ -79,9 +79,9 @@ def test_what_is_kept_unread_is_listed_over_rest_and_by_the_command(
         first = httpx.get(f"{url}/api/v2/unread-events", params={"limit": 2}).json()
         rest = httpx.get(f"{url}/api/v2/unread-events", params={"cursor": first["nextCursor"]}).json()
     database = engine.url.render_as_string(hide_password=False)
-    assert main(["refused", "--database-url", database], {}) == 0
+    assert main(["rejected", "--database-url", database], {}) == 0
     out = capsys.readouterr().out
-    assert main(["refused", "--json", "--database-url", database], {}) == 0
+    assert main(["rejected", "--json", "--database-url", database], {}) == 0
     as_json = json.loads(capsys.readouterr().out)
 
     items = [*first["items"], *rest["items"]]

@@ -203,7 +203,7 @@ def test_consumers_that_come_and_go_take_each_record_once(postgres_engine: Engin
 
 def test_what_a_topic_tells_of_versions_is_settled_before_anybody_asks(engine: Engine, kafka: str, topic: str) -> None:
     facet = {"engine": "spark", "queryId": "q", "batchId": 0, "barrierId": 1, "phase": "committed"}
-    managed, other = ({"strandline_barrier": facet | more} for more in ({"domain": "bank"}, {}))
+    managed, other = ({"strandline_barrier": facet | more} for more in ({"group": "bank"}, {}))
     told = [("1", "pays", managed), ("2", "copies", other)]
     send(kafka, topic, [as_bytes(_running(run, job, facets)) for run, job, facets in told])
 

@@ -17,11 +17,11 @@ from strandline.demo.processes import DemoProcess
 SECONDS = 600
 SNAPSHOT_TABLES = ("source_snapshot_lineage", "sink_snapshot_lineage")
 JOB_TABLES = ("source_job_lineage", "sink_job_lineage")
-LASTING = [(table, "live") for table in SNAPSHOT_TABLES] + [(table, "history") for table in JOB_TABLES]
+LASTING = [(table, "running") for table in SNAPSHOT_TABLES] + [(table, "history") for table in JOB_TABLES]
 Rows = list[dict[str, Any]]
 
 
-def rows_of(url: str, table: str, state: str = "live") -> Rows:
+def rows_of(url: str, table: str, state: str = "running") -> Rows:
     """GET /api/v2/tables/{table}."""
     with urlopen(f"{url}/api/v2/tables/{table}?state={state}", timeout=30) as response:
         found: Rows = json.load(response)

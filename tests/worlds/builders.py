@@ -79,7 +79,7 @@ def job_event(job: str = "etl", seconds: float = 0, **more: Any) -> Json:
 def batch(barrier: int, run: int = 1, job: str = "stream", seconds: float | None = None, **more: Any) -> Json:
     """A RUNNING event of a streaming query: one micro-batch that committed a barrier."""
     facets = {
-        "strandline_lease": {"seconds": 60},
+        "strandline_heartbeat": {"timeoutSeconds": 60},
         "strandline_barrier": {
             "barrierId": barrier,
             "batchId": barrier - 1,

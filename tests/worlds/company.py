@@ -1,4 +1,4 @@
-"""A small company as events, for the page: a domain of three aligned streams (one stopped), a nightly DAG with a failed
+"""A small company as events, for the page: a group of three aligned streams (one stopped), a nightly DAG with a failed
 task, columns, a hostile name. All times count back from `now`.
 """
 
@@ -66,7 +66,7 @@ class World:
         }
 
     def root(self) -> Iterable[JSON]:
-        """The stream into the root: each of its commits is a barrier."""
+        """The stream into the base table: each of its commits is a barrier."""
         yield self.event("START", 51 * MINUTE, "ingest.orders", (), [table("orders")], run_facets=self.lease())
         for barrier in range(1, LAST + 1):
             ago = self.ago(barrier)
@@ -75,9 +75,9 @@ class World:
             yield self.event("RUNNING", ago, "ingest.orders", (), [out], run_facets=facets, job_facets=streaming())
 
     def root_of(self, domain: str) -> JSON:
-        """The first commit of a stream into a root of a domain of its own."""
+        """The first commit of a stream into a base table of a group of its own."""
         out, facets = self.snapshot(domain, 1, 60, {"barrierId": 1}), self.barrier(1, 61, 60)
-        facets["strandline_barrier"]["domain"] = domain
+        facets["strandline_barrier"]["group"] = domain
         return self.event("RUNNING", 60, domain, (), [out], run_facets=self.lease() | facets, job_facets=streaming())
 
     def stream(self, job: str) -> Iterable[JSON]:
@@ -130,12 +130,12 @@ class World:
 
     def lease(self) -> JSON:
         """A lease of ten minutes."""
-        return {"strandline_lease": FACET | {"seconds": 600}}
+        return {"strandline_heartbeat": FACET | {"timeoutSeconds": 600}}
 
     def barrier(self, barrier: int, started: float, committed: float) -> JSON:
         """The facet of a checkpoint."""
         return {"strandline_barrier": FACET | {
-            "domain": "shop", "barrierId": barrier, "engine": "spark", "queryId": "q", "batchId": barrier - 1,
+            "group": "shop", "barrierId": barrier, "engine": "spark", "queryId": "q", "batchId": barrier - 1,
             "phase": "committed", "startedAt": self.at(started), "committedAt": self.at(committed)}}  # fmt: skip
 
     def snapshot(self, name: str, number: int, ago: float | None, more: JSON, direction: str = "output") -> JSON:

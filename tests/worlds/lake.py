@@ -44,13 +44,13 @@ class Lake:
         return f"{self.database}.{table}"
 
     def commit(
-        self, table: str, barrier: int | None, *rows: tuple[int, int], domain: str | None = None, **properties: str
+        self, table: str, barrier: int | None, *rows: tuple[int, int], group: str | None = None, **properties: str
     ) -> str:
         """Append rows in one snapshot that carries a barrier; gives its id."""
         frame = self.spark.createDataFrame(list(rows), "account bigint, amount bigint")
         writer = frame.writeTo(self.name(table))
         carried = {"strandline.barrier": str(barrier)} if barrier is not None else {}
-        for key, value in (carried | ({"strandline.domain": domain} if domain else {}) | properties).items():
+        for key, value in (carried | ({"strandline.group": group} if group else {}) | properties).items():
             writer = writer.option(f"snapshot-property.{key}", value)
         writer.append()
         return self._newest(table)
@@ -101,7 +101,7 @@ def report_commits(
     url: str,
     job: str,
     table: str,
-    domain: str,
+    group: str,
     only: int | None = None,
     run: str = "",
     reads: Mapping[int, Mapping[str, str]] | None = None,
@@ -111,7 +111,7 @@ def report_commits(
     only: report one barrier alone. run: another run of the job than its first one. reads: by barrier, the snapshots that
     an ordinary stream read, with its checkpoint where `Lake.stream` has it.
     """
-    for event in _events(lake, job, table, domain, run, reads):
+    for event in _events(lake, job, table, group, run, reads):
         if only is not None and event["run"]["facets"]["strandline_barrier"]["barrierId"] != only:
             continue
         _post(url, event)
@@ -157,12 +157,12 @@ def _post(url: str, event: JSON) -> None:
 
 
 def _events(
-    lake: Lake, job: str, table: str, domain: str, run: str, reads: Mapping[int, Mapping[str, str]] | None
+    lake: Lake, job: str, table: str, group: str, run: str, reads: Mapping[int, Mapping[str, str]] | None
 ) -> Iterator[JSON]:
     points = [point for point in lake.points(table) if point.barrier is not None]
     place = str(lake.folder / ("streams" if reads else "ck") / table)
     for point in points:
-        facet: JSON = {"domain": domain, "barrierId": point.barrier, "engine": "spark", "phase": "committed"}
+        facet: JSON = {"group": group, "barrierId": point.barrier, "engine": "spark", "phase": "committed"}
         if reads:
             began = (Path(place) / "sources" / "0" / "offsets" / "0").read_text().splitlines()[-1]
             facet |= {"sources": [{"description": "iceberg", "initialOffset": began}]}

@@ -20,7 +20,7 @@ DAY = 86_400
 class Statement:
     """What one event says of the snapshot of one table at one barrier."""
 
-    generation: str
+    query_id: str
     time: str
     stated: bool
     snapshot: str
@@ -111,15 +111,15 @@ class Oracle:
 
     def silent_at(self, run: str) -> float:
         heard = [received.timestamp() for _, received in self.of_run(run)]
-        leases = [(e["eventTime"], e["run"]["facets"]["strandline_lease"]["seconds"])
-                  for e, _ in self.of_run(run) if "strandline_lease" in e["run"]["facets"]]  # fmt: skip
+        leases = [(e["eventTime"], e["run"]["facets"]["strandline_heartbeat"]["timeoutSeconds"])
+                  for e, _ in self.of_run(run) if "strandline_heartbeat" in e["run"]["facets"]]  # fmt: skip
         if leases:
             return max(heard) + float(self.newest(leases))
         children = [received.timestamp() for event, received in self.events if run in self.named_above(event)]
         return max(heard + children) + DAY
 
     def announced(self, run: str) -> bool:
-        ours = ("strandline_lease", "strandline_barrier")
+        ours = ("strandline_heartbeat", "strandline_barrier")
         return any(name in event["run"]["facets"] for event, _ in self.of_run(run) for name in ours)
 
     def is_micro_batch(self, run: str) -> bool:
@@ -351,17 +351,17 @@ class Oracle:
         return sorted(found)
 
     def snapshot_lineage(self, side: str) -> list[Row]:
-        """(job, barrier, table, snapshot): the newest generation's, and in it the surest and newest statement."""
+        """(job, barrier, table, snapshot): the newest query's, and in it the surest and newest statement."""
         said: dict[Row, list[Statement]] = {}
         for event, _ in self.events:
             run = event["run"]["runId"]
-            barrier, generation = self.barrier(event)
+            barrier, query_id = self.barrier(event)
             for dataset in event[side] if barrier else ():
                 own = dataset["inputFacets"].get("strandline_snapshot")
                 if own and (has_read(event, dataset) if side == "inputs" else is_maker(self, claim(event, dataset))):
                     key = (self.job(run), barrier, self.table(dataset["name"]))
                     one = Statement(
-                        generation,
+                        query_id,
                         event["eventTime"],
                         not own.get("observed"),
                         own["snapshotId"],
@@ -376,7 +376,7 @@ class Oracle:
         return any(one.get("processingType") == "STREAMING" for one in said)
 
     def barrier(self, event: Json) -> tuple[int, str]:
-        """Barrier and generation of an event: of its barrier facet, else of the micro-batch that its run is."""
+        """Barrier and query_id of an event: of its barrier facet, else of the micro-batch that its run is."""
         facet = event["run"]["facets"].get("strandline_barrier")
         if facet and facet["phase"] == "committed":
             return facet["barrierId"], facet["queryId"]
@@ -385,13 +385,13 @@ class Oracle:
         return (query[1] + 1, query[0]) if query and self.state(run) == "COMPLETE" else (0, "")
 
     def best(self, found: list[Statement]) -> str:
-        """Of the newest generation what is stated, the newest of it; else what was written last, or read first."""
+        """Of the newest query what is stated, the newest of it; else what was written last, or read first."""
         kept = []
         for run in {one.run for one in found}:
             own = [one for one in found if one.run == run]
             kept += [one for one in own if one.stated] or [max(own, key=Statement.standing)]
-        newest = max((one.time, one.generation) for one in kept)[1]
-        return max((one for one in kept if one.generation == newest), key=Statement.standing).snapshot
+        newest = max((one.time, one.query_id) for one in kept)[1]
+        return max((one for one in kept if one.query_id == newest), key=Statement.standing).snapshot
 
 
 def moment(text: str) -> datetime:

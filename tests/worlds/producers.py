@@ -127,12 +127,12 @@ def flink() -> Iterator[Json]:
 
 
 def ours() -> Iterator[Json]:
-    """Our emitter's streaming query: barriers with snapshots, one aborted, one overwritten, then a new generation."""
+    """Our emitter's streaming query: barriers with snapshots, one aborted, one overwritten, then a new query."""
     for barrier in (1, 2, 4):
         read = dataset("bank.transfers", own=snapshot(f"10{barrier}", fromSnapshotId=f"10{barrier - 1}"))
         made = dataset("bank.balances", own=snapshot(f"20{barrier}", barrierId=barrier, parentSnapshotId="1"))
-        yield batch(barrier, 150, "balances", inputs=[read], outputs=[made], barrier_facet={"domain": "bank"})
-    yield batch(3, 150, "balances", barrier_facet={"phase": "aborted"})
+        yield batch(barrier, 150, "balances", inputs=[read], outputs=[made], barrier_facet={"group": "bank"})
+    yield batch(3, 150, "balances", barrier_facet={"phase": "skipped"})
     yield batch(4, 150, "balances", 4.5, outputs=[dataset("bank.balances", own=snapshot("2040", barrierId=4))])
     yield event("FAIL", 150, "balances", 5)
     again = dataset("bank.balances", own=snapshot("301", barrierId=1))

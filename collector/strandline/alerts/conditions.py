@@ -1,4 +1,4 @@
-"""What is wrong now: stale tables, failed and lost runs, aborted barriers, dead letters, versions held by a stopped job,
+"""What is wrong now: stale tables, failed and lost runs, skipped barriers, dead letters, versions blocked by a stopped job,
 jobs that never join at their pace.
 
 A trouble has a key, so that it is reported once when it begins and once when it is over.
@@ -77,7 +77,7 @@ def _of_table(connection: Connection, one: TableTrouble, label: str) -> Trouble:
     about = ":".join(one.table)
     if isinstance(one, PassedBarriers):
         barriers = ", ".join(map(str, one.barriers))
-        return Trouble("aborted", about, f"{label} went past barriers {barriers} without a snapshot")
+        return Trouble("skipped", about, f"{label} went past barriers {barriers} without a snapshot")
     words = f"{label} is {ago(one.seconds)} behind: barrier {one.barrier} is missing"
     culprit = f"; the bottleneck is job {one.job[1]}{_owner(connection, one.job)}" if one.job else ""
     return Trouble("staleness", about, words + culprit)
@@ -90,7 +90,7 @@ def _owner(connection: Connection, job: Job) -> str:
 
 
 def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
-    """Jobs whose newest run failed, within a day."""
+    """Jobs whose latest run failed, within a day."""
     newer = runs.alias("newer")
     query = (
         select(jobs.c.namespace, jobs.c.name, runs.c.run_id, runs.c.ended_at)
@@ -107,7 +107,7 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
 
 
 def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
-    """Runs that announced a lease, did not end, by themselves or with the run above, and are silent for longer, within a day."""
+    """Runs that announced a heartbeat timeout, did not end, by themselves or with the run above, and are silent for longer, within a day."""
     dialect = connection.dialect.name
     ends, silences = of_each(dialect, run_ends, runs.c.id), of_each(dialect, run_silences, runs.c.id)
     query = (
@@ -125,7 +125,7 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
         .limit(MOST)
     )
     for row in connection.execute(query):
-        words = f"job {row.name} is lost: silent beyond its lease for {ago(now - row.at / MICRO)} (run {row.run_id})"
+        words = f"job {row.name} is lost: silent beyond its heartbeat timeout for {ago(now - row.at / MICRO)} (run {row.run_id})"
         yield Trouble("lost", f"{row.namespace}:{row.name}", words, row.run_id)
 
 
@@ -169,4 +169,4 @@ def _held(model: Model, now: float) -> Iterable[Trouble]:
             about = f"{holder.namespace}:{holder.name}"
             if holder.state == "STOPPED" and about not in seen:
                 seen.add(about)
-                yield Trouble("held", about, f"a version is held back by {holder.reason(now)}")
+                yield Trouble("blocked", about, f"a version is blocked by {holder.reason(now)}")

@@ -86,7 +86,7 @@ def create_app(
     state.metrics.kept.graph_bytes.set_function(lambda: state.graph.size)
     state.refusals = Refusals(
         engine,
-        lambda why: state.log.warning("refused events are not counted", reason=why),
+        lambda why: state.log.warning("rejected events are not counted", reason=why),
         lambda code: state.metrics.refused.labels(code).inc(),
     )
     state.senders = Senders(engine)

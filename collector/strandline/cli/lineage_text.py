@@ -132,9 +132,9 @@ def _not_newest(edge: Json) -> str:
     """What is known from earlier runs alone says so: when it was last seen, and in how many of them; and what is hidden."""
     if edge.get("through"):
         return f"  (past {edge['through']} that {'is' if edge['through'] == 1 else 'are'} not shown)"
-    if edge.get("inNewest", True):
+    if edge.get("inLatest", True):
         return ""
-    return f"  (not in the newest run: in {edge['runs']} of {edge['ofRuns']}, last {_time(edge['lastSeen'])})"
+    return f"  (not in the latest run: in {edge['runs']} of {edge['ofRuns']}, last {_time(edge['lastSeen'])})"
 
 
 def snapshot_text(answer: Json, direction: str = "both") -> str:
@@ -241,10 +241,10 @@ def _named(node: Json) -> str:
 
 
 def _state(job: Json) -> str:
-    """What is worth knowing of a job's newest run."""
+    """What is worth knowing of a job's latest run."""
     if not job.get("state"):
         return ""
-    when = f"since {_time(job['startedAt'])}" if job["live"] else _time(job["endedAt"])
+    when = f"since {_time(job['startedAt'])}" if job["running"] else _time(job["endedAt"])
     why = f": {job['error']}" if job.get("error") and job["state"] == "FAIL" else ""
     failed = f"  ({job['failedChildren']} below it failed)" if job.get("failedChildren") else ""
     return f"  {job['state']} {when}".rstrip() + why + failed
@@ -292,7 +292,7 @@ NOT_SHOWN = {
         "dataset whose columns at one of the moments no event that is kept tells",
         "datasets whose columns at one of the moments no event that is kept tells",
     ),
-    "relations": ("relation of earlier, failed or ended runs", "relations of earlier, failed or ended runs"),
+    "edges": ("edge of earlier, failed or ended runs", "edges of earlier, failed or ended runs"),
     "filtered": ("node that was filtered", "nodes that were filtered"),
     "dependencies": ("edge of other dependencies", "edges of other dependencies"),
 }

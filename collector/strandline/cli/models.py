@@ -48,7 +48,7 @@ def table_called(connection: Connection, model: Model, text: str) -> Table:
 
 
 def job_called(model: Model, text: str) -> Job:
-    """The managed or registered job that a person means: its name, or job:NAMESPACE:NAME."""
+    """The tracked or registered job that a person means: its name, or job:NAMESPACE:NAME."""
     jobs = sorted(model.places.keys() | model.registered.keys())
     found = _called(jobs, text)
     if len(found) == 1:
@@ -56,7 +56,7 @@ def job_called(model: Model, text: str) -> Job:
     near = [_names_of(job)[1] for job in found or jobs][:10]
     if found:
         raise AmbiguousError(f"several jobs are called {text!r}", near)
-    raise NotFoundError(f"no managed job is called {text!r}{'' if near else '; there is none'}", near)
+    raise NotFoundError(f"no tracked job is called {text!r}{'' if near else '; there is none'}", near)
 
 
 def _names_of(job: Job) -> tuple[str, str]:

@@ -57,9 +57,9 @@ def add_state(parser: ArgumentParser) -> None:
     """--state."""
     parser.add_argument(
         "--state",
-        choices=("known", "newest", "live"),
-        default="known",
-        help="known: by each job's last runs (default); newest: by its newest run alone; live: only what runs now",
+        choices=("recent", "latest", "running"),
+        default="recent",
+        help="recent: by each job's last runs (default); latest: by its latest run alone; running: only what runs now",
     )
 
 
@@ -122,7 +122,7 @@ def _view(asked: Mapping[str, Any]) -> View:
     at = asked.get("asOf") or asked.get("until")
     then = datetime.fromisoformat(at) if at else now
     state = asked.get("state")
-    return View(micros_of(min(then, now)), live=state == "live", past=then < now, newest=state == "newest")
+    return View(micros_of(min(then, now)), live=state == "running", past=then < now, newest=state == "latest")
 
 
 def _snapshots(connection: Connection, asked: Mapping[str, Any]) -> Json:

@@ -1,6 +1,6 @@
 """What `strandline check` finds in a store that answers: everything that docs/operations.md has a way out for.
 
-Each look is one question that changes nothing. What belongs to one job alone (a run that failed, an aborted barrier) is no
+Each look is one question that changes nothing. What belongs to one job alone (a run that failed, a skipped barrier) is no
 fault of the collector's operation and is left to alerts.
 """
 

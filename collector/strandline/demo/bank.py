@@ -134,7 +134,7 @@ def emitter_conf(bank: Bank, transport: Mapping[str, str], lease_seconds: int) -
     """The lines that switch lineage on."""
     return {
         "spark.strandline.enabled": "true",
-        "spark.strandline.lease.seconds": str(lease_seconds),
+        "spark.strandline.heartbeat.seconds": str(lease_seconds),
         "spark.strandline.spool.dir": str(bank.folder / "spool"),
         "spark.strandline.collector.url": bank.url,
         **{f"spark.openlineage.transport.{key}": value for key, value in transport.items()},

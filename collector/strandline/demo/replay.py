@@ -1,6 +1,6 @@
 """`strandline demo --replay`: forty recorded minutes of the bank in a store of its own, and the page over it. No Java, no Spark.
 
-Every moment in the recording is moved by one and the same span, so that it ends now; leases become a day, so that the
+Every moment in the recording is moved by one and the same span, so that it ends now; heartbeat timeouts become a day, so that the
 jobs that ran when the recording ended go on running on the page. Nothing else is changed.
 """
 
@@ -20,7 +20,7 @@ from strandline.store.sql.engine import make_engine, migrate
 RECORDING = Path("examples", "recorded", "bank.jsonl.gz")
 DAY = 86_400.0
 _MOMENT = re.compile(r'"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))"')
-_LEASE = re.compile(r'("seconds":)\s*[0-9.]+')
+_LEASE = re.compile(r'("timeoutSeconds":)\s*[0-9.]+')
 
 
 def load(recording: Path, database_url: str, now: datetime | None = None) -> int:
@@ -52,7 +52,7 @@ def records(recording: Path, end: datetime) -> Iterator[Record]:
     for one in received:
         text = json.dumps(one["event"], separators=(",", ":"))
         moved = _MOMENT.sub(lambda found: f'"{_moved(found[1], span)}"', text)
-        if '"strandline_lease"' in moved:
+        if '"strandline_heartbeat"' in moved:
             moved = _LEASE.sub(rf"\g<1>{DAY}", moved)
         yield Record(moved.encode(), datetime.fromisoformat(one["receivedAt"]) + span)
 

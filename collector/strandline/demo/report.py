@@ -151,7 +151,7 @@ def tell_page(bank: Bank, stays: bool = True) -> None:
     """Print where the page is."""
     if stays:
         print(
-            f"\nOpen {bank.url}/domain?name=bank  (the bank's barriers; {bank.url}/graph draws its lineage)", flush=True
+            f"\nOpen {bank.url}/group?name=bank  (the bank's barriers; {bank.url}/graph draws its lineage)", flush=True
         )
 
 
@@ -166,7 +166,7 @@ def tell_next(bank: Bank) -> None:
 The collector's data is {bank.database},
 the tables are in {bank.folder / "lake"}. To look further:
   {command()} serve --database-url {bank.database}
-      and then open {bank.url}/domain?name=bank, or in another shell:
+      and then open {bank.url}/group?name=bank, or in another shell:
 {questions(bank)}
   make demo KEEP=1        the same, and the streams go on while you ask
 """)
@@ -176,12 +176,12 @@ def tell_while_up(bank: Bank) -> None:
     """Print what can be asked while everything runs."""
     print(
         f"""
-The streams go on until Ctrl-C. Open {bank.url}/domain?name=bank, or ask the collector:
+The streams go on until Ctrl-C. Open {bank.url}/group?name=bank, or ask the collector:
 {questions(bank)}
   curl '{bank.url}/api/v2/tables/sink_job_lineage'        what runs now
   curl '{bank.url}/api/v2/tables/sink_snapshot_lineage'   every snapshot, its job and barrier
   {bank.url}/docs                                         everything that can be asked
-Kill what you like (`kill -9`): the collector comes back; a driver's relations go when its lease is over, as LOST.
+Kill what you like (`kill -9`): the collector comes back; a driver's edges go when its heartbeat timeout is over, as LOST.
 """,
         flush=True,
     )

@@ -1,7 +1,7 @@
 """Looks after the demo's processes: what fails ends the demo, what somebody kills does not.
 
 A collector that was killed is started again, as a supervisor would. A killed driver stays away while the demo is kept
-up, so that its lease can be seen to run out.
+up, so that its heartbeat timeout can be seen to run out.
 """
 
 from collections.abc import Callable
@@ -33,6 +33,8 @@ class Watch:
                 self._start_collector()
             elif self._lease_seconds is not None:
                 self._given_up.append(part)
-                demo_report.say(f"{part.name} was killed: LOST in {self._lease_seconds} s, when its lease is over")
+                demo_report.say(
+                    f"{part.name} was killed: LOST in {self._lease_seconds} s, when its heartbeat timeout is over"
+                )
             else:
                 part.check()

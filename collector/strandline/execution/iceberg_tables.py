@@ -124,7 +124,7 @@ class IcebergTables:
         return int(total) if total is not None else int(table.scan(snapshot_id=found.snapshot_id).count())
 
     def is_restored(self, called: str, snapshot: str, incarnation: int) -> bool:
-        """Whether the table is at a snapshot, and fences commits of before the incarnation."""
+        """Whether the table is at a snapshot, and fences commits of before the generation."""
         table = self.load(called)
         current = table.current_snapshot()
         return current is not None and str(current.snapshot_id) == snapshot and _incarnation(table) >= incarnation
@@ -137,7 +137,7 @@ class IcebergTables:
         self._commit(self.load(called), back, incarnation)
 
     def is_cleared(self, called: str, incarnation: int) -> bool:
-        """Whether the table is empty, and its history begins with the incarnation."""
+        """Whether the table is empty, and its history begins with the generation."""
         table = self.load(called)
         current = table.current_snapshot()
         if current is None or _incarnation(table) < incarnation:

@@ -2,7 +2,7 @@
 
 The plan is kept in the database from the first step on. Whoever runs the command again after a kill goes on with that
 plan: what is done already is seen by its condition and left alone. Jobs are not stopped or started here: a step begins
-only while none of them runs, and a job of before is fenced by the incarnation in the tables themselves.
+only while none of them runs, and a job of before is fenced by the generation in the tables themselves.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Open(msgspec.Struct, frozen=True):
 
 
 def open_rollback(connection: Connection, domain: str) -> Open | None:
-    """The rollback of a domain that has begun and is not over."""
+    """The rollback of a group that has begun and is not over."""
     body = connection.scalar(select(open_rollbacks.c.body).where(open_rollbacks.c.domain == domain))
     return msgspec.json.decode(body, type=Open) if body is not None else None
 
@@ -49,7 +49,7 @@ def running_jobs(model: Model, plan: Plan) -> list[str]:
 
 
 def begin(follower: Follower, wanted: Open) -> None:
-    """Keep the plan, unless a job runs, of the plan or beside it, or another rollback of the domain is on its way."""
+    """Keep the plan, unless a job runs, of the plan or beside it, or another rollback of the group is on its way."""
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         _refuse_running(connection, model, wanted.plan)
@@ -159,7 +159,7 @@ class Executor:
                 folder.cut(batch)
             case "clear checkpoint" if folder is not None:
                 folder.clear()
-            case "raise incarnation":
+            case "raise generation":
                 self._raise()
 
     def _raise(self) -> None:

@@ -16,13 +16,13 @@ from strandline.store.lineage.column_lineage import ColumnEdge
 PRODUCER = f"https://github.com/strandline/strandline/{__version__}"
 SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs"
 FACETS = "https://openlineage.io/spec/facets"
-MADE_ANEW = ("columnLineage", "lineage", "parent", "parentRun", "strandline_lease")
+MADE_ANEW = ("columnLineage", "lineage", "parent", "parentRun", "strandline_heartbeat")
 # What each micro-batch has anew. It is sent with the rest, but no reason to send anything.
 PASSING = (
     *("strandline_snapshot", "strandline_barrier", "version", "outputStatistics", "inputStatistics"),
     *("icebergScanReport", "icebergCommitReport"),
 )
-LOST = "silent beyond its lease: Strandline holds the run for lost"
+LOST = "silent beyond its heartbeat timeout: Strandline holds the run for lost"
 
 
 def start_of(record: RunRecord) -> Json:

@@ -70,7 +70,7 @@ def _running(model: Model, turn: int | None = None) -> Runs:
 
 
 def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
-    """Runs of managed jobs that were silent for longer than their lease, or whose end was stored but not noted in the log."""
+    """Runs of tracked jobs that were silent for longer than their heartbeat timeout, or whose end was stored but not noted in the log."""
     found: list[RunEnded] = []
     places = sorted(running)
     for start in range(0, len(places), AT_ONCE):
@@ -94,7 +94,7 @@ def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
 
 
 def _by_itself(model: Model, intervals: Intervals, now: float) -> list[Fact]:
-    """What is due by the model alone: places that end, barriers that are given up."""
+    """What is due by the model alone: places that end, barriers that are overdue."""
     back: Iterable[Fact] = (
         JobRetired(place.job, now, _gone(place, now))
         for place in model.places.values()

@@ -165,7 +165,7 @@ class Follower:
             )
 
     def _cuts(self, connection: Connection, news: Sequence[VersionNews], now: float) -> list[RootsCut]:
-        """The barriers that commits of single roots are."""
+        """The barriers that commits of single base tables are."""
         if not any(one.kind == ROOT for one in news):
             return []
         with self._lock:

@@ -24,7 +24,7 @@ from strandline.store.graph.looked import LookedAt, NotKeptError
 from strandline.store.graph.news import PRUNED, Changed, LogLook, LogPlace, around, is_written, look
 from strandline.store.graph.packing import packed_dataset, packed_job, unpacked_dataset, unpacked_job
 from strandline.store.graph.reach import LeadEntries, reach_from
-from strandline.store.lineage.relations import KNOWN_RUNS, View
+from strandline.store.lineage.relations import RECENT_RUNS, View
 from strandline.store.lineage.table_lineage import Question
 from strandline.store.sql.engine import by_index
 from strandline.store.sql.narrowed import access_of
@@ -32,7 +32,7 @@ from strandline.store.sql.narrowed import access_of
 Found = TypeVar("Found")
 
 REMEMBERED = 1_000  # news: who began to read before all of these keeps nothing of it
-STAMP = ("generation", "known_runs", "silent_seconds")  # settings whose change changes everything
+STAMP = ("epoch", "recent_runs", "silent_seconds")  # settings whose change changes everything
 ROOM = 0.98  # of the bound: what is left when entries made room for others
 OPEN = 0.25  # of the bound: what is left of it for entries as they are used, where not all of them fit
 
@@ -121,7 +121,7 @@ class LineageGraph:
             unseen = self._unseen(order, frozenset(seen.news))
             self._apply(seen, changed, missed=since is None or seen.missed(since, pruned))
             order = order if unseen is None or unseen else self._order
-        runs = int(seen.settings.get("known_runs", KNOWN_RUNS))
+        runs = int(seen.settings.get("recent_runs", RECENT_RUNS))
         return _Entries(self, connection, View(view.at, runs=runs), order, frozenset(seen.news))
 
     def _apply(self, seen: LogLook, changed: Mapping[int, Changed], *, missed: bool) -> None:

@@ -19,7 +19,7 @@ from strandline.store.sql.engine import read_from
 from strandline.store.versions.fact_log import waiting_after
 
 LOOK_SECONDS = 30.0
-MOST_DOMAINS = 100  # a streaming job outside any domain is a domain of its own
+MOST_DOMAINS = 100  # a streaming job outside any group is a group of its own
 MICRO = 1_000_000
 
 
@@ -75,7 +75,7 @@ def _sample_follower(engine: Engine, follower: Follower, gauges: StoreGauges, no
 
 
 def _sample_domains(model: Model, gauges: StoreGauges, now: float) -> None:
-    """The domains that are most behind; of too many the others are left out."""
+    """The groups that are most behind; of too many the others are left out."""
     found = {name: _domain(model, name, now) for name, domain in model.domains.items() if domain.newest}
     gauges.barrier.clear()
     gauges.staleness.clear()
@@ -87,7 +87,7 @@ def _sample_domains(model: Model, gauges: StoreGauges, now: float) -> None:
 
 
 def _domain(model: Model, name: str, now: float) -> tuple[int, float]:
-    """The strong barrier of a domain (0: none), and the age of the first barrier that one of its tables lacks."""
+    """The strong barrier of a group (0: none), and the age of the first barrier that one of its tables lacks."""
     tables = [table for table, of in model.domain_of.items() if of == name and table in model.components]
     versions = [model.components[table].version for table in tables]
     strong = min((version for version in versions if version is not None), default=0)

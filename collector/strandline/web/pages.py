@@ -29,7 +29,7 @@ A_WEEK = 7 * 86_400
 LONGEST_KEY = 4096  # bytes; a token of an identity provider is one too
 KEY_SECONDS = 30
 PAGES = (
-    "/", "/graph", "/table", "/tables", "/domain", "/domains", "/compare", "/impact", "/jobs", "/job", "/runs", "/run",
+    "/", "/graph", "/table", "/tables", "/group", "/groups", "/compare", "/impact", "/jobs", "/job", "/runs", "/run",
     "/events", "/trouble", "/search", "/login",
 )  # fmt: skip
 MEDIA = {

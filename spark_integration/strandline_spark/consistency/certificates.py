@@ -1,7 +1,7 @@
 """Checking an answer without trusting the collector: its certificate, and the tables' own metadata.
 
 What a reader can check: that the certificate is whole; that it is for this answer; that every table in it, down to the
-roots, is at one snapshot; and, for each Iceberg table that this session can load, that the snapshot itself says the
+base tables, is at one snapshot; and, for each Iceberg table that this session can load, that the snapshot itself says the
 same barrier and the same inputs.
 """
 
@@ -55,7 +55,7 @@ def _not_of(answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen) -> Ite
     for identity, answered in answer.items():
         entry = chosen.get((answered["namespace"], answered["name"]))
         if answered["barrier"] is None:
-            continue  # unmanaged: nothing is promised of it
+            continue  # untracked: nothing is promised of it
         if entry is None:
             yield f"{identity.full_name} is not in the certificate"
         elif (entry["snapshotId"], entry["barrier"]) != (answered["snapshotId"], answered["barrier"]):

@@ -4,8 +4,8 @@ ConsistencyError                 anything that keeps a consistent answer from be
 ├── RefusedError                 the collector knows the tables and says no, with a reason
 │   ├── NoVersionError           no barrier was completed by all of them yet
 │   ├── JoiningError             a table's job has not been admitted to the others yet
-│   ├── UnmanagedError           a table has no barriers: no job in a domain writes it
-│   ├── DomainsError             tables of two domains are never compared
+│   ├── UntrackedError           a table has no barriers: no job in a group writes it
+│   ├── GroupsError              tables of two groups are never compared
 │   └── LagError                 the newest version is older than the bound
 ├── UnknownTableError            the collector has never heard of a table
 ├── UnreadableStatementError     a statement reads a table in a way that takes no version
@@ -60,16 +60,16 @@ class JoiningError(RefusedError):
     code = "joining"
 
 
-class UnmanagedError(RefusedError):
-    """A table has no barriers: no job in a domain writes it."""
+class UntrackedError(RefusedError):
+    """A table has no barriers: no job in a group writes it."""
 
-    code = "unmanaged"
+    code = "untracked"
 
 
-class DomainsError(RefusedError):
-    """Tables of two domains are never compared."""
+class GroupsError(RefusedError):
+    """Tables of two groups are never compared."""
 
-    code = "domains"
+    code = "groups"
 
 
 class LagError(RefusedError):
@@ -121,7 +121,7 @@ class CollectorAwayError(ConsistencyError):
 
 
 _OF_CODE: Mapping[str, type[ConsistencyError]] = {
-    kind.code: kind for kind in (NoVersionError, JoiningError, UnmanagedError, DomainsError, LagError)
+    kind.code: kind for kind in (NoVersionError, JoiningError, UntrackedError, GroupsError, LagError)
 } | {"expired": LeaseLostError}
 _OF_STATUS: Mapping[int, type[ConsistencyError]] = {
     401: ConfigurationError,
@@ -193,12 +193,12 @@ class Collector:
         token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         return {"Content-Type": "application/json", "Accept": "application/json"} | token
 
-    def register(self, job: str, namespace: str, table: str, is_sink: bool, domain: str | None) -> None:
+    def register(self, job: str, namespace: str, table: str, is_sink: bool, group: str | None) -> None:
         """Announce that a job reads or writes a table. Raises RefusedError with the reason of a 409."""
         *catalog, database, name = table.split(".")
         parts = ("register", "sink" if is_sink else "source", job, ".".join(catalog), database, name)
         path = "/" + "/".join(quote(part, safe="") for part in parts) + f"?namespace={quote(namespace, safe='')}"
-        self.ask("POST", path + (f"&domain={quote(domain, safe='')}" if domain else ""))
+        self.ask("POST", path + (f"&group={quote(group, safe='')}" if group else ""))
 
 
 class _NoRedirects(HTTPRedirectHandler):

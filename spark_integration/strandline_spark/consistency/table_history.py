@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline_spark.jvm.iceberg_snapshot import BARRIER, DOMAIN, INCARNATION, INPUTS, barrier_of, batch_of
+from strandline_spark.jvm.iceberg_snapshot import BARRIER, GENERATION, GROUP, INPUTS, barrier_of, batch_of
 
 _NO_DATA_LOST = {"append", "replace"}  # what a read of changes may step over: replace is compaction
 
@@ -51,7 +51,7 @@ class Point:
     committed_ms: int
     barrier: int | None = None
     stated: bool = False  # the barrier is a property of its own, not derived from a micro-batch's number
-    domain: str | None = None
+    group: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     batch: tuple[str, int] | None = None
 
@@ -60,7 +60,7 @@ def point_of(snapshot: Mapping[str, Any]) -> Point:
     """A snapshot as Iceberg's SnapshotParser writes it.
 
     >>> point_of({"snapshot-id": 9, "timestamp-ms": 0, "summary": {"operation": "append", "strandline.barrier": "4"}})
-    Point(snapshot_id='9', parent_id=None, operation='append', committed_ms=0, barrier=4, stated=True, domain=None, inputs={}, batch=None)
+    Point(snapshot_id='9', parent_id=None, operation='append', committed_ms=0, barrier=4, stated=True, group=None, inputs={}, batch=None)
     """
     summary = dict(snapshot.get("summary") or {})
     parent = snapshot.get("parent-snapshot-id")
@@ -71,7 +71,7 @@ def point_of(snapshot: Mapping[str, Any]) -> Point:
         int(snapshot["timestamp-ms"]),
         barrier_of(summary),
         BARRIER in summary,
-        summary.get(DOMAIN),
+        summary.get(GROUP),
         json.loads(summary.get(INPUTS, "{}")),
         batch_of(summary),
     )
@@ -174,9 +174,9 @@ class TableHistory:
         return self._points[snapshot_id]
 
     @property
-    def incarnation(self) -> int:
+    def generation(self) -> int:
         """What the commits of the table's job carry at least: a rollback raises it. 1 where nobody rolled it back."""
-        stated = self._table.properties().get(INCARNATION)
+        stated = self._table.properties().get(GENERATION)
         return int(stated) if stated is not None and str(stated).isdigit() else 1
 
     @property

@@ -29,8 +29,8 @@ REGISTRY = "iceberg.registry"  # by what name the JVM's reader keeps the emitter
 ALL_CAME = "iceberg.all-came"  # and whether every commit has come from it
 BARRIER = "strandline.barrier"
 INPUTS = "strandline.inputs"
-DOMAIN = "strandline.domain"
-INCARNATION = "strandline.incarnation"  # of a commit; as a table's property: what its next commits must carry at least
+GROUP = "strandline.group"
+GENERATION = "strandline.generation"  # of a commit; as a table's property: what its next commits must carry at least
 QUERY, BATCH = "strandline.query-id", "strandline.batch-id"  # of the micro-batch that made an aligned job's checkpoint
 _SINK_QUERY, _SINK_BATCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
@@ -185,9 +185,9 @@ def batch_of(summary: Mapping[str, str]) -> tuple[str, int] | None:
     return None
 
 
-def incarnation_of(properties: Mapping[str, str]) -> int | None:
-    """The incarnation that a snapshot's summary, or a table's properties, name."""
-    own = properties.get(INCARNATION, "")
+def generation_of(properties: Mapping[str, str]) -> int | None:
+    """The generation that a snapshot's summary, or a table's properties, name."""
+    own = properties.get(GENERATION, "")
     return int(own) if own.isdigit() else None
 
 
@@ -198,7 +198,7 @@ def stated_barrier(summary: Mapping[str, str]) -> int | None:
 
 
 def barrier_of(summary: Mapping[str, str]) -> int | None:
-    """The barrier that a root's snapshot carries: its own property, else that of its micro-batch (batch N is barrier N + 1)."""
+    """The barrier that a base table's snapshot carries: its own property, else that of its micro-batch (batch N is barrier N + 1)."""
     own = stated_barrier(summary)
     if own is not None:
         return own

@@ -57,8 +57,8 @@ class Snapshot:
     operation: str | None = None
     number_of_rows: int | None = None
     observed: bool = False
-    domain: str | None = None  # whose barrier it is, where the snapshot itself says so
-    incarnation: int | None = None  # of its domain, where the snapshot itself says so
+    group: str | None = None  # whose barrier it is, where the snapshot itself says so
+    generation: int | None = None  # of its group, where the snapshot itself says so
     branch: str | None = None  # that has it where main has not; of one that was read, "main" too
     staged: bool = False  # no branch has it
     same_rows_as: tuple[Snapshot, ...] = ()  # before it, the newest first: back to the one that changed rows

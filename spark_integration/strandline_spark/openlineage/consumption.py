@@ -1,4 +1,4 @@
-"""What the collector has to know to derive barriers: where each source was consumed, what was only looked up, of which domain.
+"""What the collector has to know to derive barriers: where each source was consumed, what was only looked up, of which group.
 
 A commit states a barrier if its snapshot does (an aligned job's), or if no table with snapshots is streamed: then its own
 micro-batches are what others are aligned to. Of everything else the number of the micro-batch is no barrier.
@@ -18,7 +18,7 @@ from strandline_spark.openlineage.facets import Lookup, StrandlineBarrierRunFace
 _CONTRIBUTES = {"append", "overwrite", "create", "replace", "merge"}
 
 
-def of_domain(domain: str | None, statements: Sequence[Statement]) -> StrandlineBarrierRunFacet | None:
+def of_group(group: str | None, statements: Sequence[Statement]) -> StrandlineBarrierRunFacet | None:
     """The facet of a batch run that makes a table out of tables with snapshots; None where it takes no part.
 
     A DELETE, an UPDATE and rows from elsewhere leave a table at no barrier.
@@ -26,13 +26,13 @@ def of_domain(domain: str | None, statements: Sequence[Statement]) -> Strandline
     outputs = _outputs(statements)
     own = {_key(output.dataset) for output in outputs}
     inputs = {_key(one) for one in _inputs(statements) if one.format in VERSIONED}
-    if domain is None or not inputs - own or not all(output.operation in _CONTRIBUTES for output in outputs):
+    if group is None or not inputs - own or not all(output.operation in _CONTRIBUTES for output in outputs):
         return None
-    return StrandlineBarrierRunFacet(domain=domain)
+    return StrandlineBarrierRunFacet(group=group)
 
 
 def numbered(statements: Sequence[Statement], batch_id: int) -> tuple[int | None, list[Statement]]:
-    """The barrier that a micro-batch states, and its statements with it: its snapshot's own; of a root the next number."""
+    """The barrier that a micro-batch states, and its statements with it: its snapshot's own; of a base table the next number."""
     own = max((one.barrier_id for one in written_by(statements) if one.barrier_id is not None), default=None)
     if own is not None or not is_root(statements):
         return own, list(statements)
@@ -49,9 +49,9 @@ def committed_at(statements: Sequence[Statement]) -> str | None:
     return max((one.committed_at for one in written_by(statements) if one.committed_at is not None), default=None)
 
 
-def domain_of(statements: Sequence[Statement]) -> str | None:
-    """The domain that the written snapshots say their barrier is of."""
-    return next((one.domain for one in written_by(statements) if one.domain is not None), None)
+def group_of(statements: Sequence[Statement]) -> str | None:
+    """The group that the written snapshots say their barrier is of."""
+    return next((one.group for one in written_by(statements) if one.group is not None), None)
 
 
 def is_root(statements: Iterable[Statement]) -> bool:
@@ -69,7 +69,7 @@ def lookups_of(statements: Sequence[Statement]) -> list[Lookup] | None:
 
 
 def with_barrier(statements: Sequence[Statement], barrier: int) -> list[Statement]:
-    """The statements of a root's micro-batch, whose snapshots carry its number."""
+    """The statements of a base table's micro-batch, whose snapshots carry its number."""
     return [
         replace(statement, outputs=tuple(_carrying(output, barrier) for output in statement.outputs))
         for statement in statements

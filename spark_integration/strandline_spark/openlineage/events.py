@@ -25,7 +25,7 @@ from openlineage.client.uuid import generate_static_uuid
 from strandline_spark.conf import Conf, Parent
 from strandline_spark.model.statement import Statement
 from strandline_spark.openlineage.datasets import inputs_of, outputs_of
-from strandline_spark.openlineage.facets import PRODUCER, StrandlineBarrierRunFacet, StrandlineLeaseRunFacet
+from strandline_spark.openlineage.facets import PRODUCER, StrandlineBarrierRunFacet, StrandlineHeartbeatRunFacet
 from strandline_spark.openlineage.redacted_sql import clean_sql
 from strandline_spark.openlineage.to_json import as_json, shared
 from strandline_spark.version import __version__
@@ -67,7 +67,7 @@ class Events:
         self._conf = conf
         self._application = application
         self._parents = {kind: shared(parent) for kind in get_args(Kind) if (parent := self._parent(kind)) is not None}
-        self._lease = shared(StrandlineLeaseRunFacet(seconds=conf.lease_seconds))
+        self._lease = shared(StrandlineHeartbeatRunFacet(timeoutSeconds=conf.heartbeat_seconds))
         self._properties = shared({**_FOREIGN, "properties": dict(conf.captured)})
         self._engine = shared(
             processing_engine_run.ProcessingEngineRunFacet(
@@ -91,7 +91,7 @@ class Events:
 
     def _run_facets(self, state: str, run: RunOf, content: EventContent) -> dict[str, Any]:
         facets: dict[str, Any] = {
-            "strandline_lease": self._lease,
+            "strandline_heartbeat": self._lease,
             **content.facets,
         }
         if run.kind in self._parents:

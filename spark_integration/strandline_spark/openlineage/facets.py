@@ -36,15 +36,15 @@ class Lookup:
 
 @attr.define(kw_only=True)
 class StrandlineBarrierRunFacet(RunFacet):
-    """Which micro-batch committed, and its barrier where the commit states one; of a batch run the domain alone."""
+    """Which micro-batch committed, and its barrier where the commit states one; of a batch run the group alone."""
 
     barrierId: int | None = None  # noqa: N815
     engine: str = "spark"
     queryId: str | None = None  # noqa: N815
     batchId: int | None = None  # noqa: N815
     phase: str | None = None
-    domain: str | None = None
-    incarnation: int | None = None
+    group: str | None = None
+    generation: int | None = None
     checkpointLocation: str | None = None  # noqa: N815
     startedAt: str | None = None  # noqa: N815
     committedAt: str | None = None  # noqa: N815
@@ -108,14 +108,14 @@ class StrandlineSnapshotOutputDatasetFacet(_Snapshot, OutputDatasetFacet):
 
 
 @attr.define(kw_only=True)
-class StrandlineLeaseRunFacet(RunFacet):
+class StrandlineHeartbeatRunFacet(RunFacet):
     """How long the run may be silent before it counts as lost."""
 
-    seconds: float
+    timeoutSeconds: float  # noqa: N815
 
     @staticmethod
     def _get_schema() -> str:
-        return f"{SCHEMAS}/strandline_lease/1-0-0.json#/$defs/StrandlineLeaseRunFacet"
+        return f"{SCHEMAS}/strandline_heartbeat/1-0-0.json#/$defs/StrandlineHeartbeatRunFacet"
 
 
 @attr.define(kw_only=True)
@@ -123,7 +123,7 @@ class StrandlineEmitterRunFacet(RunFacet):
     """What the emitter could not tell since the application started. Sent only when there is something."""
 
     droppedEvents: int = 0  # noqa: N815
-    refusedEvents: int = 0  # noqa: N815
+    rejectedEvents: int = 0  # noqa: N815
     damagedEvents: int = 0  # noqa: N815
     missedExecutions: int = 0  # noqa: N815
     unavailable: list[str] | None = None

@@ -67,15 +67,15 @@ class Announcer:
             swallowed("an event could not be made", error)
 
     def beat(self, now: float) -> None:
-        """A RUNNING for every live run that was silent for a quarter of its lease; `now` is monotonic seconds.
+        """A RUNNING for every live run that was silent for a quarter of its heartbeat timeout; `now` is monotonic seconds.
 
-        Asked every twelfth of a lease, none is silent for longer than a third of it.
+        Asked every twelfth of it, none is silent for longer than a third of it.
         """
         with self._lock:
             silent = [
                 run
                 for run, last_event_at in self._alive.values()
-                if now - last_event_at >= self._conf.lease_seconds / 4
+                if now - last_event_at >= self._conf.heartbeat_seconds / 4
             ]
         for run in silent:
             self.say("RUNNING", run, time.time() * 1000, EventContent(heartbeat=True))
@@ -86,7 +86,7 @@ class Announcer:
             return [run for run, _ in self._alive.values()]
 
     def let_go(self, run: RunOf) -> None:
-        """The run has lost its end: its lease ends it."""
+        """The run has lost its end: its heartbeat timeout ends it."""
         with self._lock:
             self._alive.pop(run.run_id, None)
 
@@ -124,7 +124,7 @@ class Announcer:
         return as_json(
             StrandlineEmitterRunFacet(
                 droppedEvents=losses.dropped,
-                refusedEvents=losses.refused,
+                rejectedEvents=losses.refused,
                 damagedEvents=losses.damaged,
                 missedExecutions=self.missed + self.overflowed,
                 unavailable=list(self.unavailable) or None,

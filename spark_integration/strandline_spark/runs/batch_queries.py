@@ -20,7 +20,7 @@ from strandline_spark.listeners.user_edges import any_waiting, edges_of_action
 from strandline_spark.model.flip314 import LineageEdge
 from strandline_spark.model.job_names import job_name, output_name, short_name, unread_output_name
 from strandline_spark.model.statement import Dataset, Snapshot, Statement, apart
-from strandline_spark.openlineage.consumption import of_domain
+from strandline_spark.openlineage.consumption import of_group
 from strandline_spark.openlineage.events import EventContent, RunOf, run_id_of
 from strandline_spark.priority import let_pass
 from strandline_spark.runs.announcer import Announcer
@@ -174,7 +174,7 @@ class Actions:
             self._announce(execution, statements)
         if execution.run is None:
             return
-        barrier = of_domain(self._conf.domain, statements) if ended.error is None else None
+        barrier = of_group(self._conf.group, statements) if ended.error is None else None
         content = EventContent(statements, error=ended.error, unreadable=unreadable, barrier=barrier)
         let_pass(ended.at)
         self._announcer.say(state_of(ended.error), execution.run, ended.at, content)
@@ -227,7 +227,7 @@ class Actions:
             "START",
             execution.run,
             started.at,
-            EventContent(statements, barrier=of_domain(self._conf.domain, statements)),
+            EventContent(statements, barrier=of_group(self._conf.group, statements)),
         )
 
     def _name(self, template: str | None, statements: Sequence[Statement]) -> str | None:

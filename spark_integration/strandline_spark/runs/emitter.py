@@ -206,7 +206,7 @@ class Emitter:
 
     def _beat(self) -> None:
         give_way()
-        while not self._over.wait(min(1.0, self._conf.lease_seconds / 12)):
+        while not self._over.wait(min(1.0, self._conf.heartbeat_seconds / 12)):
             if self._parts is not None:
                 self._parts.announcer.beat(time.monotonic())
             self._hold(time.monotonic())

@@ -191,12 +191,12 @@ def _offset(barrier: int, snapshots: Mapping[str, str]) -> Offset:
 
 
 def _check_comparable(tables: list[LakeTable]) -> None:
-    """Barriers of one domain, of which at most one table's are the numbers of its own micro-batches."""
+    """Barriers of one group, of which at most one table's are the numbers of its own micro-batches."""
     carriers = {table.name: carrier for table in tables if (carrier := table.last_carrier()) is not None}
-    domains = {name: carrier.domain for name, carrier in carriers.items() if carrier.domain is not None}
-    if len(set(domains.values())) > 1:
-        listed = ", ".join(f"{name}: {domain}" for name, domain in domains.items())
-        raise TableAtError(f"barriers of two domains are never compared ({listed})")
+    groups = {name: carrier.group for name, carrier in carriers.items() if carrier.group is not None}
+    if len(set(groups.values())) > 1:
+        listed = ", ".join(f"{name}: {group}" for name, group in groups.items())
+        raise TableAtError(f"barriers of two groups are never compared ({listed})")
     counted = [name for name, carrier in carriers.items() if not carrier.stated]
     if counted and len(tables) > 1:
         raise TableAtError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-_PLACE = "namespace STRING, catalog STRING, domain STRING"
+_PLACE = "namespace STRING, catalog STRING, consistency_group STRING"
 _JOB_LINEAGE = f"job STRING, database STRING, `table` STRING, {_PLACE}"
 _SNAPSHOT_LINEAGE = f"job STRING, barrier_id BIGINT, database STRING, `table` STRING, snapshot_id BIGINT, {_PLACE}"
 _ETL = f"job_id STRING, table_name STRING, {_PLACE}"
@@ -25,7 +25,7 @@ COLUMNS: Mapping[str, str] = {
 }
 """The tables and their columns as Spark's DDL."""
 WITH_HISTORY = ("source_job_lineage", "sink_job_lineage", "job_startup", "__META_ETL_SOURCE", "__META_ETL_SINK")
-STATES = ("live", "history")
+STATES = ("running", "history")
 _OTHER_NAMES = {"__meta_job_source": "__META_ETL_SOURCE", "__meta_job_sink": "__META_ETL_SINK"}
 Value = str | int | datetime | None
 

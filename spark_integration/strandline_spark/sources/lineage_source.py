@@ -1,7 +1,7 @@
 """`strandline_lineage`: the collector's lineage tables as a data source of Spark SQL, read when a query runs.
 
 `spark.read.format("strandline_lineage").option("table", "sink_job_lineage").load()`. Options: `table`; `state`, which is
-live (what runs now) or history (what ran, with valid_from and valid_to); `url`, the collector's address. The API key of
+running (what runs now) or history (what ran, with valid_from and valid_to); `url`, the collector's address. The API key of
 the conf goes to the conf's own address and to no other.
 """
 
@@ -70,5 +70,5 @@ def _asked(options: Mapping[str, str]) -> tuple[str, str]:
         raise ValueError('strandline_lineage: which table? Give the option table, e.g. "sink_job_lineage"')
     state = options.get("state", STATES[0]).lower()
     if state not in STATES:
-        raise ValueError(f"state: {state!r} is neither 'live' nor 'history'")
+        raise ValueError(f"state: {state!r} is neither 'running' nor 'history'")
     return table_called(name), state

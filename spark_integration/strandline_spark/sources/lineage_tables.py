@@ -21,7 +21,9 @@ def lineage_tables(spark: SparkSession) -> tuple[str, ...]:
     if collector is None:
         raise ConfigurationError(f"{URL_KEY}: is not set, so it is not known whose lineage tables are meant")
     _register(spark, collector)
-    views = {name: (name, "live") for name in COLUMNS} | {f"{name}_history": (name, "history") for name in WITH_HISTORY}
+    views = {name: (name, "running") for name in COLUMNS} | {
+        f"{name}_history": (name, "history") for name in WITH_HISTORY
+    }
     for view, (table, state) in views.items():
         rows = spark.read.format("strandline_lineage").option("table", table).option("state", state).load()
         rows.createOrReplaceTempView(view)

@@ -143,7 +143,7 @@ def test_snapshots_have_the_same_columns_where_there_are_none(server: httpx.Clie
     assert {server.get("/datasets/snapshots", params=none).text.strip()} == set(heads.values())
 
 
-@pytest.mark.parametrize("path", ["/dead-letters", "/unread-events", "/refused-events", "/domains"])
+@pytest.mark.parametrize("path", ["/dead-letters", "/unread-events", "/rejected-events", "/groups"])
 def test_an_empty_list_has_a_head(server: httpx.Client, path: str) -> None:
     answer = server.get(path, params={"format": "csv"})
 

@@ -13,7 +13,7 @@ Command = Callable[..., tuple[int, str, str]]
 def test_nodes_without_edges_are_those_of_the_lineage(command: Command, server: httpx.Client) -> None:
     url = str(server.base_url).removesuffix("/api/v2/")
     questions: list[dict[str, str | int]] = [
-        {}, {"direction": "downstream"}, {"depth": 1}, {"kind": "dataset"}, {"state": "newest"}, {"namespace": "n*"},
+        {}, {"direction": "downstream"}, {"depth": 1}, {"kind": "dataset"}, {"state": "latest"}, {"namespace": "n*"},
         {"asOf": "2026-11-20T12:00:02.5Z"}, {"depth": 0},
     ]  # fmt: skip
     for given in questions:

@@ -220,7 +220,7 @@ def columns_reached(jobs: list[Job], start: tuple[str, str], kinds: tuple[str, .
 
 
 def test_what_changed_is_the_difference_of_both_graphs(engine: Engine, jobs: list[Job], seed: int) -> None:
-    """Of each job the newest run that touched anything counts here; some run again with other datasets."""
+    """Of each job the latest run that touched anything counts here; some run again with other datasets."""
     chance = random.Random(seed + 100)
     others = [one for one in random_jobs(chance, TABLES, JOBS) if one.reads or one.writes]
     later = [replace(one, name=job.name, second=1_000) for job, one in zip(jobs[:5], others, strict=False)]
@@ -256,6 +256,6 @@ def test_relations_of_runs_that_are_no_longer_known_are_counted(engine: Engine) 
     then = asked(engine, "/lineage", replace(only_newest, past=True), node="t", direction="upstream")
 
     assert ids(found) == ["dataset:db:t", "dataset:db:a", "job:ns:j"]
-    assert found["hidden"] == {"nodes": 0, "relations": 3}
+    assert found["hidden"] == {"nodes": 0, "edges": 3}
     assert then["hidden"] == found["hidden"]
-    assert asked(engine, "/lineage", node="t", direction="upstream")["hidden"] == {"nodes": 0, "relations": 0}
+    assert asked(engine, "/lineage", node="t", direction="upstream")["hidden"] == {"nodes": 0, "edges": 0}

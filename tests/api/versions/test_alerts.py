@@ -91,8 +91,10 @@ def test_a_version_that_a_stopped_job_holds_back_is_told_once_and_when_it_is_ove
         alerts.look(at)
         alerts.send(at)
 
-    assert [(one["status"], one["rule"], one["about"]) for one in hook.told] == [("firing", "held", "default:credits")]
-    assert hook.told[0]["text"].startswith("a version is held back by credits: job stopped 60 min ago")
+    assert [(one["status"], one["rule"], one["about"]) for one in hook.told] == [
+        ("firing", "blocked", "default:credits")
+    ]
+    assert hook.told[0]["text"].startswith("a version is blocked by credits: job stopped 60 min ago")
 
     held.post(
         started("credits", 60, ["bank.transfers"], ["bank.credits"], domain="bank", run=2),
@@ -101,7 +103,7 @@ def test_a_version_that_a_stopped_job_holds_back_is_told_once_and_when_it_is_ove
     alerts.look(NOW + 20)
     alerts.send(NOW + 20)
 
-    assert [(one["status"], one["rule"]) for one in hook.told] == [("firing", "held"), ("recovered", "held")]
+    assert [(one["status"], one["rule"]) for one in hook.told] == [("firing", "blocked"), ("recovered", "blocked")]
 
 
 def test_a_stale_table_is_told_with_its_bottleneck(held: Server, hook: Hook) -> None:
@@ -134,7 +136,7 @@ def test_tables_of_paths_are_called_as_spark_calls_them(server: Server) -> None:
         texts = {one.rule: one.text for one in store_troubles(connection, of_tables, NOW)}
 
     assert texts["staleness"].startswith("lake.bank.credits is 59 min behind: barrier 4 is missing")
-    assert texts["aborted"] == "lake.bank.credits went past barriers 2 without a snapshot"
+    assert texts["skipped"] == "lake.bank.credits went past barriers 2 without a snapshot"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_slack_gets_a_line_for_people(held: Server, hook: Hook) -> None:
     alerts.send(NOW)
 
     assert list(hook.told[0]) == ["text"]
-    assert hook.told[0]["text"].startswith(":red_circle: held: a version is held back by credits")
+    assert hook.told[0]["text"].startswith(":red_circle: blocked: a version is blocked by credits")
 
 
 def test_two_servers_tell_once(held: Server, hook: Hook) -> None:
@@ -212,7 +214,7 @@ def test_a_job_that_failed_is_told_and_when_it_runs_again(server: Server, hook: 
 def test_a_job_that_fell_silent_is_told(server: Server, hook: Hook) -> None:
     alerts = alerting(server, hook.address)
     recent = time.time() - EPOCH.timestamp()
-    server.post(event("START", "etl", recent, run_facets={"strandline_lease": facet({"seconds": 60})}))
+    server.post(event("START", "etl", recent, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 60})}))
     alerts.look(time.time())
     alerts.look(time.time() + 180)
     alerts.send(time.time() + 180)
@@ -220,7 +222,7 @@ def test_a_job_that_fell_silent_is_told(server: Server, hook: Hook) -> None:
     ((status, rule, text),) = rules(hook)
     assert (status, rule) == ("firing", "lost")
     assert hook.told[0]["about"] == f"default:etl:{run_id('etl')}"
-    assert text.startswith("job etl is lost: silent beyond its lease for 2 min")
+    assert text.startswith("job etl is lost: silent beyond its heartbeat timeout for 2 min")
 
 
 def test_barriers_that_a_job_went_past_are_told(server: Server, hook: Hook) -> None:
@@ -234,7 +236,7 @@ def test_barriers_that_a_job_went_past_are_told(server: Server, hook: Hook) -> N
     alerts.look(NOW)
     alerts.send(NOW)
 
-    assert rules(hook) == [("firing", "aborted", "db.b went past barriers 2 without a snapshot")]
+    assert rules(hook) == [("firing", "skipped", "db.b went past barriers 2 without a snapshot")]
 
 
 def test_a_target_that_was_dead_hears_in_order(held: Server, hook: Hook) -> None:
@@ -268,7 +270,7 @@ def test_an_alert_that_was_refused_is_sent_once_when_it_is_replayed(held: Server
         sent.append(alerts.send(two_days_later + 1 + turn))
 
     assert (replayed, sent) == ([1, 0], [1, 0])
-    assert [one["rule"] for one in hook.told] == ["held"]
+    assert [one["rule"] for one in hook.told] == ["blocked"]
 
 
 def test_a_target_that_never_answers_keeps_no_other_one_waiting(held: Server, hook: Hook) -> None:

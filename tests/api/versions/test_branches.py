@@ -25,7 +25,7 @@ def lines(server: Server) -> tuple[list[str], list[str]]:
 
 
 @ASIDE
-def test_a_commit_to_a_branch_of_a_root_is_no_barrier(server: Server, aside: JSON) -> None:
+def test_a_commit_to_a_branch_of_a_base_table_is_no_barrier(server: Server, aside: JSON) -> None:
     server.post(appended("ingest", 1, T, "m1"))
     server.domain("d", T)
     server.post(appended("ingest", 2, T, "m2", "m1"), appended("ingest", 3, T, "b1", "m2", **aside))
@@ -38,7 +38,7 @@ def test_a_commit_to_a_branch_of_a_root_is_no_barrier(server: Server, aside: JSO
 
 
 @ASIDE
-def test_a_branch_of_one_of_several_roots_makes_no_barrier(server: Server, aside: JSON) -> None:
+def test_a_branch_of_one_of_several_base_tables_makes_no_barrier(server: Server, aside: JSON) -> None:
     server.post(appended("ingest", 1, T, "m1"), appended("other", 1, "db.s", "s1"))
     server.post(appended("ingest", 2, T, "b1", "m1", **aside))
     with server.engine.connect() as connection:

@@ -1,4 +1,4 @@
-"""Cutting barriers through roots, runs that are lost, jobs that do not come back; two servers, and servers that restart."""
+"""Cutting barriers through base tables, runs that are lost, jobs that do not come back; two servers, and servers that restart."""
 
 import time
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ def test_with_one_root_each_of_its_commits_is_a_barrier(server: Server) -> None:
     assert server.barriers("db.r") == {"db.r": 3}
 
 
-def test_a_job_is_told_the_roots_snapshots_and_its_answer_shows_them(server: Server) -> None:
+def test_a_job_is_told_the_base_tables_snapshots_and_its_answer_shows_them(server: Server) -> None:
     server.domain("d", "db.r")
     server.post(
         started("job", 0, ["db.r"], ["db.t"], domain="d"),
@@ -44,7 +44,7 @@ def test_a_job_is_told_the_roots_snapshots_and_its_answer_shows_them(server: Ser
     assert server.snapshots("db.r", "db.t") == {"db.r": "r1", "db.t": "t1"}
 
 
-def test_with_several_roots_a_barrier_is_cut_through_all_of_them_at_an_interval(server: Server) -> None:
+def test_with_several_base_tables_a_barrier_is_cut_through_all_of_them_at_an_interval(server: Server) -> None:
     follower = Follower(server.engine)
     server.domain("d", "db.r", "db.s")
     server.post(appended("ingest", 1, "db.r", "r1"))
@@ -64,7 +64,7 @@ def test_with_several_roots_a_barrier_is_cut_through_all_of_them_at_an_interval(
     assert server.barriers("db.r", "db.s") == {"db.r": 2, "db.s": 2}
 
 
-def test_a_root_without_a_snapshot_keeps_its_own_domain_waiting_alone(server: Server) -> None:
+def test_a_base_table_without_a_snapshot_keeps_its_own_group_waiting_alone(server: Server) -> None:
     follower = Follower(server.engine)
     server.domain("d", "db.r", "db.s")
     server.domain("e", "db.u", "db.v")
@@ -90,28 +90,28 @@ def test_a_snapshot_may_have_any_text_as_its_id(server: Server) -> None:
     assert {odd, "3"} <= {*expirable["expirable"], *(one["snapshotId"] for one in expirable["kept"])}
 
 
-def test_a_root_of_another_domain_is_refused(server: Server) -> None:
+def test_a_base_table_of_another_group_is_refused(server: Server) -> None:
     server.domain("d", "db.r")
-    problem = server.ask("/domains", {"name": "e", "tables": [{"namespace": "iceberg://lake", "name": "db.r"}]}, 409)
+    problem = server.ask("/groups", {"name": "e", "tables": [{"namespace": "iceberg://lake", "name": "db.r"}]}, 409)
 
-    assert problem["code"] == "domains"
-    assert [one["name"] for one in server.get("/api/v2/domains")["domains"]] == ["d"]
+    assert problem["code"] == "groups"
+    assert [one["name"] for one in server.get("/api/v2/groups")["groups"]] == ["d"]
 
 
-def test_domains_are_listed_a_page_at_a_time_by_name(server: Server) -> None:
+def test_groups_are_listed_a_page_at_a_time_by_name(server: Server) -> None:
     for name in ("c", "a", "b"):
         server.domain(name, f"db.{name}")
 
-    page = server.get("/api/v2/domains?limit=2")
-    rest = server.get(f"/api/v2/domains?limit=2&cursor={page['nextCursor']}")
+    page = server.get("/api/v2/groups?limit=2")
+    rest = server.get(f"/api/v2/groups?limit=2&cursor={page['nextCursor']}")
 
-    assert [one["name"] for one in page["domains"]] == ["a", "b"]
-    assert ([one["name"] for one in rest["domains"]], rest["nextCursor"]) == (["c"], None)
+    assert [one["name"] for one in page["groups"]] == ["a", "b"]
+    assert ([one["name"] for one in rest["groups"]], rest["nextCursor"]) == (["c"], None)
 
 
 def test_news_are_only_of_jobs_that_facts_may_be_wanted_of(server: Server) -> None:
     lone = started("lone", 0, ["db.a"], ["db.b"], domain=None)
-    lone["run"]["facets"] = {"strandline_lease": facet({"seconds": 60})}
+    lone["run"]["facets"] = {"strandline_heartbeat": facet({"timeoutSeconds": 60})}
     bound = committed("bound", 1, 1, {"db.c": "1"}, {"db.d": "11"}, domain="d")
     records = [Record(as_bytes(one), datetime(2026, 11, 20, tzinfo=UTC)) for one in (lone, bound)]
     with server.engine.begin() as connection:
@@ -125,7 +125,7 @@ def test_news_are_only_of_jobs_that_facts_may_be_wanted_of(server: Server) -> No
 
 
 def test_a_silent_job_is_lost_keeps_its_place_and_is_retired_when_it_does_not_come_back(server: Server) -> None:
-    lease = {"strandline_lease": facet({"seconds": 60})}
+    lease = {"strandline_heartbeat": facet({"timeoutSeconds": 60})}
     start = started("job", 0, ["db.a"], ["db.b"], domain="d")
     start["run"]["facets"] |= lease
     server.post(start, committed("job", 5, 1, {"db.a": "1"}, {"db.b": "11"}, domain="d"))
@@ -140,16 +140,16 @@ def test_a_silent_job_is_lost_keeps_its_place_and_is_retired_when_it_does_not_co
 
     attend(server.engine, follower, Intervals(3600, 10**9, resume=3600), now + 4000)
 
-    assert server.versions("db.b", status=409)["code"] == "unmanaged"
+    assert server.versions("db.b", status=409)["code"] == "untracked"
 
 
 def test_a_lost_job_that_is_heard_of_again_was_only_silent(server: Server) -> None:
     server.post(started("job", 0, ["db.a"], ["db.b"], domain="d"))
-    start = event("RUNNING", "job", 1, run_facets={"strandline_lease": facet({"seconds": 1})})
+    start = event("RUNNING", "job", 1, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 1})})
     server.post(start)
     follower = Follower(server.engine)
     attend(server.engine, follower, QUIET, time.time() + 0.001 + 2)
-    server.post(event("RUNNING", "job", 2, run_facets={"strandline_lease": facet({"seconds": 10**6})}))
+    server.post(event("RUNNING", "job", 2, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 10**6})}))
 
     with follower.model() as model:
         ended_ = model.places["default", "job"].ended

@@ -11,12 +11,12 @@ from fixtures.versions_server.server import Server
 JSON = dict[str, Any]
 RAW, COPY, OTHER, BOTH = "db.raw", "db.copy", "db.other", "db.both"
 BATCH = {"jobType": facet({"processingType": "BATCH", "integration": "SPARK"})}
-DOMAIN = {"strandline_barrier": facet({"domain": "plain", "engine": "spark"})}
+DOMAIN = {"strandline_barrier": facet({"group": "plain", "engine": "spark"})}
 
 
 @pytest.fixture
 def lake(server: Server) -> Server:
-    """A root whose micro-batches are barriers, and two plain streams from it."""
+    """A base table whose micro-batches are barriers, and two plain streams from it."""
     server.post(
         started("ingest", 0, [], [RAW], domain="plain"),
         started("copy", 1, [RAW], [COPY], domain="plain"),
@@ -50,7 +50,7 @@ def _snapshot(one: str | JSON) -> JSON:
 def batch_run(
     job: str, run: int, at: float, reads: Mapping[str, str], writes: Mapping[str, str | JSON], parent: str | None = None
 ) -> list[JSON]:
-    """START and COMPLETE of a batch run of the domain that reads whole tables."""
+    """START and COMPLETE of a batch run of the group that reads whole tables."""
     made = {"committedAt": moment(at), **({"parentSnapshotId": parent} if parent else {})}
     inputs = [dataset(name, "input", {"snapshotId": one}) for name, one in reads.items()]
     outputs = [dataset(name, "output", made | _snapshot(one)) for name, one in writes.items()]
@@ -112,7 +112,7 @@ def test_compaction_in_several_steps_is_the_same_version_as_what_was_before_all_
     assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
 
 
-def test_a_stream_from_a_table_of_no_domain_stands_at_no_barrier_but_may_look_it_up(lake: Server) -> None:
+def test_a_stream_from_a_table_of_no_group_stands_at_no_barrier_but_may_look_it_up(lake: Server) -> None:
     both = {RAW: "r2", "db.rates": "x1"}
     lake.post(micro_batch("copy", 0, both, {COPY: "c0"}))
     lookups = [{"namespace": "iceberg://lake", "name": "db.rates"}]
@@ -145,7 +145,7 @@ def test_batch_jobs_that_share_a_table_complete_what_the_newest_of_each_was_made
     assert lake.snapshots(RAW, BOTH, consistency="weak") == {RAW: "r3", BOTH: "b4"}
 
 
-def test_a_backfill_of_a_stream_s_table_leaves_it_managed_and_carries_no_barrier(lake: Server) -> None:
+def test_a_backfill_of_a_stream_s_table_leaves_it_tracked_and_carries_no_barrier(lake: Server) -> None:
     lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}))
     lake.post(*batch_run("backfill", 1, 200, {OTHER: "o9", RAW: "r6"}, {COPY: "c0b"}, parent="c0"))
 
@@ -172,7 +172,7 @@ def test_a_commit_that_states_a_barrier_that_its_inputs_contradict_does_not_coun
     assert lake.snapshots(RAW, COPY, consistency="weak") == {RAW: "r4", COPY: "c1"}
 
 
-def test_weak_shows_one_barrier_of_a_domain_with_a_table_that_joins(lake: Server) -> None:
+def test_weak_shows_one_barrier_of_a_group_with_a_table_that_joins(lake: Server) -> None:
     lake.post(micro_batch("copy", 0, {RAW: "r6"}, {COPY: "c0"}), micro_batch("other", 0, {RAW: "r6"}, {OTHER: "o0"}))
     lake.post(started("late", 300, [COPY], ["db.late"], domain="plain"))
     lake.post(committed("ingest", 310, 7, {}, {RAW: "r7"}, domain="plain"))

@@ -13,7 +13,7 @@ from strandline.store.schema.version_tables import open_rollbacks
 
 @pytest.fixture
 def chain(server: Server) -> Server:
-    """a -> b by a managed job; `ingest` fills a, `copy` makes db.plain of it and `report` reads b: of them nobody has barriers."""
+    """a -> b by a tracked job; `ingest` fills a, `copy` makes db.plain of it and `report` reads b: of them nobody has barriers."""
     server.domain("d", "db.a")
     server.post(
         started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
@@ -70,11 +70,11 @@ def test_nothing_begins_while_one_of_them_runs(chain: Server) -> None:
         assert connection.execute(open_rollbacks.select()).all() != []
 
 
-def test_a_root_that_cannot_go_back_with_what_was_made_of_it_is_refused(chain: Server) -> None:
-    """A full plan clears what was made from the roots and replays them as they are: it would leave the wrong rows."""
+def test_a_base_table_that_cannot_go_back_with_what_was_made_of_it_is_refused(chain: Server) -> None:
+    """A full plan clears what was made from the base tables and replays them as they are: it would leave the wrong rows."""
     body = tables("db.a")[0] | {"barrier": 1, "lostState": [{"namespace": "default", "name": "to_b"}]}
 
     problem = chain.ask("/rollbacks", body, 409)
 
-    assert problem["code"] == "root"
+    assert problem["code"] == "base_table"
     assert chain.ask("/rollbacks", body | {"barrier": 2})["kind"] == "full"

@@ -1,4 +1,4 @@
-"""Expiry keeps what a stream that is in no domain starts again from, and what a batch run under way reads."""
+"""Expiry keeps what a stream that is in no group starts again from, and what a batch run under way reads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -30,14 +30,14 @@ from strandline.store.versions.outside_readers import Outside
 
 A = (LAKE, "db.a")
 DAY = 86_400
-LEASE = {"strandline_lease": facet({"seconds": 10**8})}
+LEASE = {"strandline_heartbeat": facet({"timeoutSeconds": 10**8})}
 STREAMING = {"jobType": facet({"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"})}
 QUERY = "11111111-2222-3333-4444-555555555555"
 
 
 @pytest.fixture
 def lake(engine: Engine) -> Iterator[Server]:
-    """A managed job made a1 to a6 of db.a, and another took them all; one barrier is kept for rollback."""
+    """A tracked job made a1 to a6 of db.a, and another took them all; one barrier is kept for rollback."""
     with running(engine, keep_barriers=1) as server:
         server.post(started("to_a", 0, [], ["db.a"], domain="d"), started("m", 0, ["db.a"], ["db.m"], domain="d"))
         for b in range(1, 7):
@@ -66,7 +66,7 @@ def reasons(server: Server) -> str:
 
 
 def took(job: str, at: float, number: int, snapshot: str, *, run: int = 1) -> JSON:
-    """A micro-batch of a stream that is in no domain."""
+    """A micro-batch of a stream that is in no group."""
     return committed(job, at, number, {"db.a": snapshot}, {f"db.{job}": f"{job}{number}"}, domain=None, run=run)
 
 
@@ -78,7 +78,7 @@ def outside_of_all(server: Server, seconds: float, outside: Outside) -> Expiry:
 
 
 def placed(**more: Any) -> Outside:
-    """The managed jobs of the lake have a place."""
+    """The tracked jobs of the lake have a place."""
     jobs: Mapping[Job, float] = {("default", one): float("inf") for one in ("to_a", "m")}
     return Outside(jobs, **more)
 
@@ -91,14 +91,14 @@ def test_a_stopped_stream_keeps_what_it_read_last(lake: Server) -> None:
     lake.post(took("u", 22, 1, "a1"), took("u", 23, 2, "a2"), ended("u", 24))
 
     assert expirable(lake) == ["a1"]
-    assert reasons(lake).startswith("job u, which is in no domain, last read it (stopped ")
+    assert reasons(lake).startswith("job u, which is in no group, last read it (stopped ")
 
 
 def test_a_running_stream_keeps_what_it_read_last(lake: Server) -> None:
     lake.post(event("START", "u", 1, run_facets=LEASE), took("u", 23, 2, "a3"))
 
     assert expirable(lake) == ["a1", "a2"]
-    assert "job u, which is in no domain, last read it (running)" in reasons(lake)
+    assert "job u, which is in no group, last read it (running)" in reasons(lake)
 
 
 def test_a_run_that_has_not_read_keeps_everything_and_once_it_ended_what_the_one_before_read(lake: Server) -> None:
@@ -117,13 +117,13 @@ def test_a_stream_of_which_no_snapshot_is_known_keeps_everything(lake: Server) -
     lake.post(event("RUNNING", "u", 23, run_facets=barrier_facet(None, 1, 22, 23), inputs=inputs), ended("u", 24))
 
     assert expirable(lake) == []
-    assert reasons(lake).startswith("job u, which is in no domain, reads it (stopped ")
+    assert reasons(lake).startswith("job u, which is in no group, reads it (stopped ")
     assert "from which snapshot on is not known" in reasons(lake)
 
 
 def test_what_an_aborted_micro_batch_read_is_read_again(lake: Server) -> None:
     aborted = took("u", 24, 2, "a5")
-    aborted["run"]["facets"]["strandline_barrier"]["phase"] = "aborted"
+    aborted["run"]["facets"]["strandline_barrier"]["phase"] = "skipped"
     lake.post(took("u", 23, 1, "a2"), aborted, ended("u", 25, "FAIL"))
 
     assert expirable(lake) == ["a1"]
@@ -150,14 +150,14 @@ def test_micro_batches_of_the_stock_listener_count_once_they_are_complete(lake: 
     lake.post(stock(1, "COMPLETE", "7"), stock(2, "FAIL", "8"))
 
     assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5", "a6"]
-    assert "which is in no domain, last read it" in reasons(lake)
+    assert "which is in no group, last read it" in reasons(lake)
 
 
 def test_a_batch_run_counts_while_it_is_under_way(lake: Server) -> None:
     read = [dataset("db.a", "input", {"snapshotId": "a4"})]
     lake.post(event("START", "report", 50, run_facets=LEASE, inputs=read))
     assert expirable(lake) == ["a1", "a2", "a3"]
-    assert reasons(lake) == "job report, which is in no domain, reads it now"
+    assert reasons(lake) == "job report, which is in no group, reads it now"
 
     lake.post(event("COMPLETE", "report", 55, inputs=read))
     assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]
@@ -219,7 +219,7 @@ def test_a_name_that_a_key_does_not_see_is_not_said(lake: Server) -> None:
 
     said = [reason for of in outside_of_all(lake, 70, placed(access=access)).reasons.values() for reason in of]
 
-    assert f"job {HIDDEN}, which is in no domain, last read it (stopped 46 s ago)" in said
+    assert f"job {HIDDEN}, which is in no group, last read it (stopped 46 s ago)" in said
     assert not any("job u" in reason for reason in said)
 
 

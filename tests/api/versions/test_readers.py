@@ -140,21 +140,21 @@ def test_a_lease_that_is_over_stays_over(chain: Server) -> None:
     assert (answer.status_code, answer.json()["code"]) == (409, "expired")
 
 
-def test_tables_of_two_domains_are_refused_strongly_and_answered_weakly(chain: Server) -> None:
+def test_tables_of_two_groups_are_refused_strongly_and_answered_weakly(chain: Server) -> None:
     chain.post(
         started("other", 0, [], ["db.o"], domain="e"),
         committed("other", 10, 7, {}, {"db.o": "o7"}, domain="e"),
     )
 
-    assert chain.versions("db.a", "db.o", status=409)["code"] == "domains"
+    assert chain.versions("db.a", "db.o", status=409)["code"] == "groups"
     assert chain.barriers("db.a", "db.o", consistency="weak") == {"db.a": 2, "db.o": 7}
 
 
-def test_batch_tables_are_refused_strongly_together_with_managed_ones(chain: Server) -> None:
+def test_batch_tables_are_refused_strongly_together_with_tracked_ones(chain: Server) -> None:
     chain.post(appended("batch", 5, "db.lookup", "l1"))
     problem = chain.versions("db.a", "db.lookup", status=409)
 
-    assert problem["code"] == "unmanaged"
+    assert problem["code"] == "untracked"
     assert chain.snapshots("db.a", "db.lookup", consistency="weak") == {"db.a": "a2", "db.lookup": "l1"}
 
 
@@ -179,12 +179,12 @@ def test_an_unknown_table_is_not_found_with_what_it_could_have_been(chain: Serve
     assert problem["code"] == "not_found"
 
 
-def test_only_domains_that_somebody_named_are_listed(chain: Server) -> None:
+def test_only_groups_that_somebody_named_are_listed(chain: Server) -> None:
     chain.post(appended("batch", 40, "db.lookup", "l1"))
     body = {"namespace": "iceberg://lake", "name": "db.lookup", "barrier": 1}
-    assert chain.ask("/rollbacks", body, 409)["code"]  # of a table of no domain
+    assert chain.ask("/rollbacks", body, 409)["code"]  # of a table of no group
 
-    assert [one["name"] for one in chain.get("/api/v2/domains")["domains"]] == ["d"]
+    assert [one["name"] for one in chain.get("/api/v2/groups")["groups"]] == ["d"]
 
 
 def test_without_barriers_the_greatest_consistent_cut(server: Server) -> None:

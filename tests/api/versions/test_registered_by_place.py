@@ -11,8 +11,8 @@ JOBS = {"credits": ["transfers"], "debits": ["transfers"], "balance": ["credits"
 def test_a_new_bank_counts_as_a_whole_from_its_first_barrier(server: Server) -> None:
     for number, (job, reads) in enumerate(JOBS.items()):
         for table in reads:
-            server.send("POST", f"/register/source/{job}/{PLACE}/{table}?domain=bank")
-        server.send("POST", f"/register/sink/{job}/{PLACE}/{job}?domain=bank")
+            server.send("POST", f"/register/source/{job}/{PLACE}/{table}?group=bank")
+        server.send("POST", f"/register/sink/{job}/{PLACE}/{job}?group=bank")
         server.post(started(job, number, [], [], domain=None))
 
     for barrier in (1, 2):

@@ -1,4 +1,4 @@
-"""The proposals' paths at the root: announcing, refusing with reasons, retiring, asking for a version."""
+"""The proposals' paths below nothing else: announcing, refusing with reasons, retiring, asking for a version."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_a_registration_shows_nothing_until_a_run_really_runs(server: Server) ->
     server.send("POST", "/register/sink/etl/iceberg%3A%2F%2Flake/db/b")
 
     assert server.rows("sink_job_lineage", "job") == set()
-    assert server.get("/api/v2/domains") == {"domains": [], "nextCursor": None}
+    assert server.get("/api/v2/groups") == {"groups": [], "nextCursor": None}
 
     server.post(started("etl", 0, ["db.a"], ["db.b"], domain=None))
     server.post(committed("etl", 10, 1, {"db.a": "1"}, {"db.b": "11"}, domain=None))
@@ -50,7 +50,7 @@ def test_a_name_in_the_address_is_decoded_once_and_taken_as_it_stands(server: Se
     assert "is written by job a/b" in problem["detail"]
 
 
-def test_a_table_that_a_stream_outside_any_domain_writes_has_its_writer_while_that_runs(server: Server) -> None:
+def test_a_table_that_a_stream_outside_any_group_writes_has_its_writer_while_that_runs(server: Server) -> None:
     streams = {"jobType": facet({"processingType": "STREAMING", "integration": "SPARK"})}
     for job, facets in (("ingest", streams), ("nightly", {})):
         run = started(job, 0, [], [f"db.{job}"], domain=None)
@@ -77,14 +77,14 @@ def test_a_cycle_through_another_table_is_refused_and_ones_own_sink_is_none(serv
     assert problem["code"] == "cycle"
 
 
-def test_sources_of_two_domains_are_refused(server: Server) -> None:
+def test_sources_of_two_groups_are_refused(server: Server) -> None:
     server.domain("d", "db.a")
     server.domain("e", "db.b")
     server.post(started("x", 0, ["db.a"], ["db.x"], domain="d"), started("y", 0, ["db.b"], ["db.y"], domain="e"))
     server.send("PUT", "/register/source/job/iceberg%3A%2F%2Flake/db/a")
     problem = server.send("PUT", "/register/source/job/iceberg%3A%2F%2Flake/db/b", 409)
 
-    assert problem["code"] == "domains"
+    assert problem["code"] == "groups"
 
 
 def test_the_version_of_a_table(known: Server) -> None:
@@ -96,12 +96,12 @@ def test_the_version_of_a_table(known: Server) -> None:
     assert problem["code"] == "not_found"
 
 
-def test_a_second_writer_in_events_makes_the_table_unmanaged_and_says_so(known: Server) -> None:
+def test_a_second_writer_in_events_makes_the_table_untracked_and_says_so(known: Server) -> None:
     known.post(started("other", 20, ["db.a"], ["db.b"], domain="d"))
     problem = known.versions("db.b", status=409)
 
-    assert problem["code"] == "unmanaged"
-    assert "unmanaged: 2 jobs write it (etl, other)" in problem["detail"]
+    assert problem["code"] == "untracked"
+    assert "untracked: 2 jobs write it (etl, other)" in problem["detail"]
 
     known.send("POST", "/unregister/other")
 

@@ -31,14 +31,14 @@ def test_a_job_on_the_same_sources_starts_from_the_snapshots_that_the_first_one_
     }
 
 
-def test_a_job_that_names_no_domain_starts_up_in_that_of_its_sources(lake: Server) -> None:
+def test_a_job_that_names_no_group_starts_up_in_that_of_its_sources(lake: Server) -> None:
     for table in ("table_2", "table_3"):
         lake.send("PUT", f"/register/source/ETL%202/iceberg%3A%2F%2Flake/db/{table}")
     lake.send("PUT", "/register/sink/ETL%202/iceberg%3A%2F%2Flake/db/table_6")
     lake.post(started("ETL 2", 20, [], [], domain=None))
     lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 2"})
 
-    assert lake.rows("job_startup", "job", "table", "domain") == {
+    assert lake.rows("job_startup", "job", "table", "consistency_group") == {
         ("ETL 2", "table_2", "pip5"),
         ("ETL 2", "table_3", "pip5"),
     }

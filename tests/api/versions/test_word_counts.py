@@ -113,7 +113,7 @@ def test_a_failed_job_keeps_its_place_and_the_others_go_on(words: Server) -> Non
 
     answer = words.versions(VALUE, COUNT, SUM)
     assert {one["name"]: one["barrier"] for one in answer["tables"]} == {VALUE: 1, COUNT: 1, SUM: 1}
-    (holder,) = answer["heldBy"]
+    (holder,) = answer["blockedBy"]
     assert holder["job"] == {"namespace": "default", "name": "count"}
     assert holder["reason"].startswith("count: job stopped ")
     assert holder["reason"].endswith(" ago; restart it, or retire it")
@@ -139,11 +139,11 @@ def test_a_retired_job_no_longer_holds_a_version_back(words: Server) -> None:
 
     assert words.barriers(VALUE, SUM) == {VALUE: 2, SUM: 2}
     problem = words.versions(COUNT, SUM, status=409)
-    assert problem["code"] == "unmanaged"
+    assert problem["code"] == "untracked"
     assert "its writer count was retired" in problem["detail"]
 
 
-def test_a_rollback_plan_and_the_incarnation_after_it(words: Server) -> None:
+def test_a_rollback_plan_and_the_generation_after_it(words: Server) -> None:
     for barrier in (1, 2, 3):
         value(words, barrier)
         count(words, barrier)
@@ -153,19 +153,19 @@ def test_a_rollback_plan_and_the_incarnation_after_it(words: Server) -> None:
     plan = words.ask("/rollbacks", back)
     full = words.ask("/rollbacks", {**back, "lostState": [{"namespace": "default", "name": "count"}]})
 
-    assert (plan["kind"], plan["barrier"], plan["incarnation"]) == ("incremental", 2, 2)
+    assert (plan["kind"], plan["barrier"], plan["generation"]) == ("incremental", 2, 2)
     assert [step["action"] for step in plan["steps"]] == [
         "stop job",
         "roll back table",
         "cut checkpoint",
-        "raise incarnation",
+        "raise generation",
         "restart job",
     ]
     assert [step["action"] for step in full["steps"]] == [
         "stop job",
         "clear table",
         "clear checkpoint",
-        "raise incarnation",
+        "raise generation",
         "restart job",
     ]
     assert words.barriers(VALUE, COUNT, SUM) == {VALUE: 3, COUNT: 3, SUM: 3}
@@ -173,4 +173,4 @@ def test_a_rollback_plan_and_the_incarnation_after_it(words: Server) -> None:
     words.ask("/rollbacks", {**back, "apply": True})
 
     (one, *_) = words.versions(COUNT)["tables"]
-    assert (one["incarnation"], one["barrier"], one["snapshotId"]) == (2, 2, "c2")
+    assert (one["generation"], one["barrier"], one["snapshotId"]) == (2, 2, "c2")

@@ -195,16 +195,16 @@ def test_a_table_that_was_rolled_back_ends_the_stream(both: Bank) -> None:
 def test_barriers_that_cannot_be_compared_are_an_error(both: Bank) -> None:
     both.lake.table("raw")
     both.lake.commit("raw", None, (7, 7))
-    both.commit("credits", 1, (1, 1), domain="bank")
+    both.commit("credits", 1, (1, 1), group="bank")
     both.lake.stream("raw", "debits")
     assert fault_of(both.reader()) == (
         f"{both.tables[1]}: the snapshots state no barrier (strandline.barrier), and the number of a micro-batch means nothing "
         "beside another table's barriers: aligned_stream asks the collector for them"
     )
 
-    both.commit("debits", 1, (1, -1), domain="shop")
+    both.commit("debits", 1, (1, -1), group="shop")
     assert fault_of(both.reader()) == (
-        f"barriers of two domains are never compared ({both.tables[0]}: bank, {both.tables[1]}: shop)"
+        f"barriers of two groups are never compared ({both.tables[0]}: bank, {both.tables[1]}: shop)"
     )
 
 
@@ -310,7 +310,7 @@ def minus(inputs, barrier):
 
 for name, made in (("doubled", doubled), ("minus", minus)):
     query = aligned_stream(
-        spark, ["lake.p.raw"], f"lake.p.{name}", made, domain="bank", changes=["raw"], mode="append", checkpoint=f"ck/{name}",
+        spark, ["lake.p.raw"], f"lake.p.{name}", made, group="bank", changes=["raw"], mode="append", checkpoint=f"ck/{name}",
         available_now=True, max_behind=None,
     )
     query.awaitTermination()
@@ -329,7 +329,7 @@ def test_its_reads_are_reported_and_its_output_stands_at_the_barriers(tmp_path: 
     driver = SparkProgram(
         tmp_path,
         PIPELINE,
-        {**settings, "spark.strandline.domain": "bank", "spark.jars": jars.comma_list(["iceberg-4.1"])},
+        {**settings, "spark.strandline.group": "bank", "spark.jars": jars.comma_list(["iceberg-4.1"])},
     )
     ran = driver.run()
     assert ran.code == 0, ran.err[-2000:]

@@ -51,13 +51,13 @@ def accounts(bank: Any) -> Any:
 def test_each_barrier_is_one_snapshot_that_says_what_it_was_made_from(accounts: Any) -> None:
     both(accounts, 1, 2)
 
-    run(accounts, ["credits", "debits"], "balance", domain="bank")
+    run(accounts, ["credits", "debits"], "balance", group="bank")
 
     first, second = accounts.points("balance")
     credits, debits = (accounts.history(table).done for table in ("credits", "debits"))
     assert (first.barrier, second.barrier) == (1, 2)
     assert second.inputs == {accounts.name("credits"): credits[2], accounts.name("debits"): debits[2]}
-    assert (first.domain, second.domain) == ("bank", "bank")
+    assert (first.group, second.group) == ("bank", "bank")
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_a_barrier_that_an_input_aborted_is_skipped_and_said(accounts: Any) -> N
 
     assert accounts.barriers("balance") == [1, 3]
     summary = accounts.spark.sql(f"SELECT summary FROM {accounts.name('balance')}.snapshots").collect()[-1].summary
-    assert summary["strandline.aborted"] == "2"
+    assert summary["strandline.skipped"] == "2"
 
 
 @pytest.mark.slow
@@ -179,12 +179,12 @@ def test_a_rolled_back_output_is_made_again(accounts: Any) -> None:
     assert accounts.barriers("balance") == [1, 2]
 
 
-def test_inputs_of_another_domain_are_refused(accounts: Any) -> None:
-    accounts.commit("credits", 1, (1, 1), domain="shop")
-    accounts.commit("debits", 1, (1, 1), domain="bank")
+def test_inputs_of_another_group_are_refused(accounts: Any) -> None:
+    accounts.commit("credits", 1, (1, 1), group="shop")
+    accounts.commit("debits", 1, (1, 1), group="bank")
 
-    with pytest.raises(TableAtError, match="its barriers are of domain 'shop', this job's of 'bank'"):
-        run(accounts, ["credits", "debits"], "balance", domain="bank")
+    with pytest.raises(TableAtError, match="its barriers are of group 'shop', this job's of 'bank'"):
+        run(accounts, ["credits", "debits"], "balance", group="bank")
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_nothing_to_do_is_logged(accounts: Any, caplog: pytest.LogCaptureFixture
 @pytest.mark.slow
 def test_a_delete_that_stops_a_job_of_changes_names_the_way_out(accounts: Any) -> None:
     both(accounts, 1)
-    changes: Any = {"changes": ["credits"], "domain": "bank"}
+    changes: Any = {"changes": ["credits"], "group": "bank"}
     run(accounts, ["credits", "debits"], "balance", **changes)
     accounts.spark.sql(f"DELETE FROM {accounts.name('credits')} WHERE amount = 10")
     both(accounts, 2)

@@ -131,13 +131,13 @@ def short(table: Table) -> str:
 
 
 def conf(folder: Path, kind: str) -> dict[str, str]:
-    """A catalog of this format, and the emitter in a domain, as an administrator sets both."""
+    """A catalog of this format, and the emitter in a group, as an administrator sets both."""
     from fixtures.spark_lake import settings
 
     own = settings(folder, [kind])
     return {
         **emitting(folder),
-        "spark.strandline.domain": "plain",
+        "spark.strandline.group": "plain",
         "spark.jars": jars.comma_list([f"{kind}-4.1"]),
         **own,
     }

@@ -70,7 +70,7 @@ def work(bank: Any, url: str) -> None:
     sources, place = [bank.name(table) for table in TABLES[:2]], str(bank.folder / "ck")
     query = aligned_stream(
         bank.spark, sources, bank.name("movements"), movements,
-        checkpoint=place, domain="bank", changes=["credits", "debits"], mode="append", available_now=True, timeout=30,
+        checkpoint=place, group="bank", changes=["credits", "debits"], mode="append", available_now=True, timeout=30,
     )  # fmt: skip
     try:
         assert query.awaitTermination(600)

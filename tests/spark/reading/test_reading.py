@@ -58,7 +58,7 @@ def test_a_read_holds_a_lease_until_it_is_over(known_bank: Any) -> None:
 
 def test_a_job_that_holds_a_newer_version_back_is_named(known_bank: Any) -> None:
     with read_consistent(known_bank.spark, known_bank.name("credits")) as tables:
-        assert [one["job"]["name"] for one in tables.held_by] == ["bank_debits"]
+        assert [one["job"]["name"] for one in tables.blocked_by] == ["bank_debits"]
 
 
 def test_a_whole_query_is_read_so_whatever_else_its_text_says(known_bank: Any) -> None:

@@ -51,10 +51,10 @@ class Pipeline:
         if table == "movements":
             sources, how = [bank.name(one) for one in ROOTS], {"changes": ROOTS, "mode": "append", **how}
             return aligned_stream(
-                bank.spark, sources, bank.name(table), self._movements, checkpoint=place, domain="bank", **how
+                bank.spark, sources, bank.name(table), self._movements, checkpoint=place, group="bank", **how
             )
         return aligned_stream(
-            bank.spark, [bank.name("movements")], bank.name(table), _balances, checkpoint=place, domain="bank", **how
+            bank.spark, [bank.name("movements")], bank.name(table), _balances, checkpoint=place, group="bank", **how
         )
 
     def _movements(self, inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
@@ -143,7 +143,7 @@ def test_a_full_plan_followed_by_hand_replays_everything(
                 pipeline.bank.spark.sql(statement)
         if step.get("checkpointLocation"):
             shutil.rmtree(step["checkpointLocation"])
-        if step["action"] == "raise incarnation":
+        if step["action"] == "raise generation":
             assert main(pipeline.command(*lost, "--done"), {}) == 0
     pipeline.commit(5)
     pipeline.work("again")
@@ -169,7 +169,7 @@ def test_an_execution_that_is_killed_in_every_step_ends_as_if_nothing_had_gone_w
         outputs[0][3],
     ]
     assert last[-1] == again[-1] == "start these jobs now, in this order: bank_movements, bank_balance"
-    assert again[0] == "done already: incarnation 2 of domain bank has begun"
+    assert again[0] == "done already: generation 2 of group bank has begun"
     assert pipeline.rows() == RIGHT
     assert pipeline.strong() == (5, 0)
 

@@ -188,7 +188,7 @@ def rates(strong_session: Any, bank: Any) -> Iterator[str]:
     """A lookup table of which the collector has never heard."""
     yield bank.table("rates")
     for key in ("", f".{bank.database.partition('.')[2]}.rates"):
-        strong_session.spark.conf.unset(f"spark.strandline.catalog.lake.unmanaged{key}")
+        strong_session.spark.conf.unset(f"spark.strandline.catalog.lake.untracked{key}")
 
 
 @pytest.mark.parametrize("of_the_table", [True, False])
@@ -202,7 +202,7 @@ def test_a_lookup_table_without_barriers_is_read_at_its_latest_where_the_conf_sa
         sql(query)
 
     key = f".{rates.partition('.')[2]}" if of_the_table else ""
-    strong_session.spark.conf.set(f"spark.strandline.catalog.lake.unmanaged{key}", "latest")
+    strong_session.spark.conf.set(f"spark.strandline.catalog.lake.untracked{key}", "latest")
 
     assert amounts(sql(query)) == [30]
     assert amounts(sql(f"SELECT * FROM {rates}")) == [3]

@@ -66,7 +66,7 @@ def commit(bank: Any, *barriers: int) -> None:
     """A transfer at each barrier."""
     for barrier in barriers:
         for table in ("credits", "debits"):
-            bank.commit(table, barrier, (barrier, 10 * barrier), domain="bank")
+            bank.commit(table, barrier, (barrier, 10 * barrier), group="bank")
 
 
 def work(bank: Any) -> None:
@@ -78,7 +78,7 @@ def work(bank: Any) -> None:
     sources, place = [bank.name("credits"), bank.name("debits")], str(bank.folder / "ck")
     query = aligned_stream(
         bank.spark, sources, bank.name("balance"), balances,
-        checkpoint=place, domain="bank", available_now=True, timeout=30,
+        checkpoint=place, group="bank", available_now=True, timeout=30,
     )  # fmt: skip
     try:
         assert query.awaitTermination(600)

@@ -64,4 +64,4 @@ def test_what_failed_is_failed_and_the_run_of_the_dag_too(ran: Engine) -> None:
     with reader(ran) as connection:
         jobs = jobs_page(connection, Filter(), NOW.at, 100, None)["items"]
 
-    assert sorted(one["name"] for one in jobs if one["newestRun"]["state"] == "FAIL") == TRUTH["failed"]
+    assert sorted(one["name"] for one in jobs if one["latestRun"]["state"] == "FAIL") == TRUTH["failed"]

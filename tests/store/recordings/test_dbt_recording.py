@@ -51,5 +51,5 @@ def test_what_failed_is_failed_and_the_run_above_it_too(ran: Engine) -> None:
     with reader(ran) as connection:
         jobs = jobs_page(connection, Filter(), NOW.at, 100, None)["items"]
 
-    failed = sorted(one["name"] for one in jobs if one["newestRun"]["state"] == "FAIL")
+    failed = sorted(one["name"] for one in jobs if one["latestRun"]["state"] == "FAIL")
     assert failed == sorted(["dbt-run-shop", *(f"shop.main.shop.{one}" for one in TRUTH["failed"])])

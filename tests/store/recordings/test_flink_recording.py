@@ -53,6 +53,6 @@ def test_what_nobody_said_has_ended_is_not_called_done(ran: Engine, capsys: pyte
 
     assert main(["jobs", "--json", "--database-url", url], {}) == 0
 
-    newest = [one["newestRun"] for one in json.loads(capsys.readouterr().out)["items"]]
+    newest = [one["latestRun"] for one in json.loads(capsys.readouterr().out)["items"]]
     assert {(one["state"], one["endedAt"] is None) for one in newest} <= {("START", True), ("LOST", False)}
     assert len(newest) == len(TRUTH["jobs"])

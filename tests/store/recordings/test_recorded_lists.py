@@ -41,7 +41,7 @@ def lists(connection: Connection, moment: int, asked: Filter) -> dict[str, Json]
 def plain(item: Json) -> Json:
     """The item, where a run that has begun is the same as one that is running."""
     running = {"state": "RUNNING"} if item.get("state") == "START" else {}
-    inner = {key: plain(item[key]) for key in ("newestRun", "newestWrite") if item.get(key)}
+    inner = {key: plain(item[key]) for key in ("latestRun", "latestWrite") if item.get(key)}
     return item | running | inner
 
 

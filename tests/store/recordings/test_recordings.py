@@ -181,7 +181,7 @@ def test_a_snapshot_was_made_from_what_the_statement_read_or_nobody_knows(taken:
 
 
 @each("recreated", "delta_again")
-def test_what_a_table_that_is_gone_was_made_from_is_not_of_the_newest_run(taken: Recorded) -> None:
+def test_what_a_table_that_is_gone_was_made_from_is_not_of_the_latest_run(taken: Recorded) -> None:
     table, gone = next(iter(taken.truth["gone"].items()))
     with taken.engine.connect() as connection:
         newest = View(micros_of(datetime.now(UTC)), newest=True)
@@ -266,7 +266,7 @@ def test_the_greatest_cut_is_the_newest_snapshot_of_every_table(taken: Recorded)
 
 
 @each("insert_select", "update_delete", "killed_stream")
-def test_the_weak_version_of_an_unmanaged_table_is_its_newest_snapshot(
+def test_the_weak_version_of_an_untracked_table_is_its_newest_snapshot(
     taken: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables = sorted(taken.truth["snapshots"])

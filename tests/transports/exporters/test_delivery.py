@@ -226,7 +226,7 @@ def test_a_target_that_fails_late_in_a_turn_is_put_off_from_then(
     assert (len(marquez.asked), failures) == (asked, 1)
 
 
-def test_what_waits_is_bounded_and_the_newest_run_of_each_job_arrives(
+def test_what_waits_is_bounded_and_the_latest_run_of_each_job_arrives(
     engine: Engine, exporting: Export, marquez: MarquezContract
 ) -> None:
     exports = exporting(marquez_url=marquez.url, max_waiting=50)

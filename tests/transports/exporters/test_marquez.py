@@ -87,7 +87,7 @@ def test_a_run_that_falls_silent_ends_without_any_event(
     engine: Engine, exporting: Export, marquez: MarquezContract
 ) -> None:
     exports = exporting(marquez_url=marquez.url, marquez_on_end="clear")
-    lease = {"strandline_lease": {"seconds": 60}}
+    lease = {"strandline_heartbeat": {"timeoutSeconds": 60}}
     more: dict[str, Any] = {"facets": lease, "job_facets": STREAM}
     store(engine, [etl("START", **more)], received_at=NOON)
     exports.deliver(NOON.timestamp() + 10)

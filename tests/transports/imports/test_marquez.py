@@ -27,7 +27,7 @@ COMPARED = (
     "SELECT run_id, direction, dataset_id, first_at, newest_at FROM run_relations",
     "SELECT run_id, sink_id, rule, set_hash FROM run_edges",
     "SELECT dataset_id, snapshot_id, barrier FROM snapshots",
-    "SELECT job_id, barrier, generation FROM job_barriers",
+    "SELECT job_id, barrier, query_id FROM job_barriers",
 )
 
 

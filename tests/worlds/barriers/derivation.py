@@ -40,7 +40,7 @@ class Derivation:
                 pass
 
     def done(self) -> Done:
-        """snap(T, b) of every table: of roots as they were cut, of the others as it follows from what was read."""
+        """snap(T, b) of every table: of base tables as they were cut, of the others as it follows from what was read."""
         found: Done = {}
         for cut in self.cuts.values():
             for one in cut.snapshots:

@@ -1,6 +1,6 @@
 """A small world of streaming jobs that truly compute, and tells of it late, twice and out of order.
 
-Every snapshot has a content: a root's is random, a derived one is computed from what the micro-batch really read. The
+Every snapshot has a content: a base table's is random, a derived one is computed from what the micro-batch really read. The
 world knows what is true; what it delivers is a stream of facts as a collector would see them.
 """
 
@@ -41,7 +41,7 @@ class Worker:
 class World:
     """Tables, jobs and what is on its way to the collector. `overwrites`: how often a micro-batch writes again.
 
-    `moves`: how often a root has a new snapshot at a cut.
+    `moves`: how often a base table has a new snapshot at a cut.
     """
 
     random: Random
@@ -63,7 +63,7 @@ class World:
 
 
 def small_world(random: Random, jobs: int = 5) -> World:
-    """One to three roots, and jobs that each read one to three tables made before theirs."""
+    """One to three base tables, and jobs that each read one to three tables made before theirs."""
     world = World(random)
     world.roots = [table(f"root{n}") for n in range(random.randint(1, 3))]
     world.truth = {root: {} for root in world.roots}
@@ -112,7 +112,7 @@ def act(world: World) -> list[facts.Fact]:
 
 
 def cut(world: World) -> facts.Fact:
-    """The coordinator cuts the next barrier through all roots; some have a new snapshot, some the same."""
+    """The coordinator cuts the next barrier through all base tables; some have a new snapshot, some the same."""
     world.barrier += 1
     made = []
     for root in world.roots:
@@ -194,7 +194,7 @@ def retire(world: World, worker: Worker) -> facts.Fact:
 
 
 def recomputed(world: World, wanted: Table, barrier: int) -> int:
-    """content(T, b) from the roots at b alone, by the definition of every job on the way."""
+    """content(T, b) from the base tables at b alone, by the definition of every job on the way."""
     if wanted in world.roots:
         return world.content[world.truth[wanted][barrier]]
     worker = next(worker for worker in world.workers if worker.writes == wanted)

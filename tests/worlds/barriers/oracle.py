@@ -12,7 +12,7 @@ from strandline.core.versions.facts import Job, Table
 
 @dataclass
 class Member:
-    """A managed job with a place."""
+    """A tracked job with a place."""
 
     reads: set[Table]
     writes: set[Table]
@@ -132,16 +132,16 @@ class Oracle:
         self.incarnation += 1
 
     def managed(self, table: Table) -> bool:
-        """Written by exactly one managed job, or a root."""
+        """Written by exactly one tracked job, or a base table."""
         writers = self.writers(table)
         return len(writers) == 1 or (not writers and table in self.roots)
 
     def writers(self, table: Table) -> list[Job]:
-        """The managed jobs with a place that write a table."""
+        """The tracked jobs with a place that write a table."""
         return [job for job, member in self.jobs.items() if table in member.writes]
 
     def links(self, member: Member) -> set[Table]:
-        """A job's managed tables."""
+        """A job's tracked tables."""
         return {table for table in member.reads | member.writes if self.managed(table)}
 
     def joining(self, table: Table) -> bool:

@@ -63,7 +63,7 @@ class PlainWorld:
 
 
 def plain_world(seed: int, most: int = 5) -> PlainWorld:
-    """One or two roots; jobs that read one to three tables before theirs; now and then two batch jobs share a table."""
+    """One or two base tables; jobs that read one to three tables before theirs; now and then two batch jobs share a table."""
     world = PlainWorld(Random(seed))
     world.roots = [table(f"root{n}") for n in range(world.random.randint(1, 2))]
     known = list(world.roots)
@@ -123,7 +123,7 @@ def act(world: PlainWorld) -> list[facts.Fact]:
 
 
 def cut(world: PlainWorld) -> facts.Fact:
-    """The next barrier: some roots have new rows, some a snapshot without rows, some nothing."""
+    """The next barrier: some base tables have new rows, some a snapshot without rows, some nothing."""
     made, barrier = [], len(world.cuts) + 1
     for root in world.roots:
         line, dice = world.lines[root], world.random.random()
@@ -225,7 +225,7 @@ def together(parts: dict[Job, int]) -> int:
 
 
 def recomputed(world: PlainWorld, wanted: Table, barrier: int) -> int:
-    """content(T, b) from the roots at b alone, by the definition of every job on the way."""
+    """content(T, b) from the base tables at b alone, by the definition of every job on the way."""
     if wanted in world.roots:
         return world.content[world.cuts[barrier][wanted]]
     parts = {

@@ -86,7 +86,7 @@ def strong_by_definition(oracle: Oracle, table: Table) -> Outcome:
 
 
 def weak_of(model: Model, tables: list[Table]) -> dict[Table, int] | str:
-    """The weak barriers of the managed ones among `tables`, or why there are none."""
+    """The weak barriers of the tracked ones among `tables`, or why there are none."""
     try:
         return {reading.table: reading.barrier for reading in weak(model, tables)}
     except RefusedError as error:
@@ -103,6 +103,6 @@ def weak_by_definition(oracle: Oracle, tables: list[Table]) -> dict[Table, int] 
 
 
 def shows_the_truth(world: World, model: Model, table: Table) -> bool:
-    """Whether the strong snapshot's content is what the roots of its barrier come to."""
+    """Whether the strong snapshot's content is what the base tables of its barrier come to."""
     one = strong(model, [table])[0]
     return world.content[one.snapshot] == recomputed(world, table, one.barrier)

@@ -86,7 +86,7 @@ def event(
         "eventTime": time(seconds),
         "producer": "test://bank",
         "schemaURL": SCHEMA,
-        "run": {"runId": run_id(job), "facets": {"strandline_lease": FACET | {"seconds": 60}, **facets}},
+        "run": {"runId": run_id(job), "facets": {"strandline_heartbeat": FACET | {"timeoutSeconds": 60}, **facets}},
         "job": {"namespace": "bank", "name": f"bank_{job}", "facets": {"jobType": FACET | job_type | pattern}},
         "inputs": list(inputs),
         "outputs": list(outputs),

@@ -118,7 +118,7 @@ def story(engine: Engine, chance: random.Random) -> Iterator[str]:
                 expire(connection, datetime(2026, 11, 20, 12, 0, chance.randint(0, 30), tzinfo=UTC))
         elif what == "settings":
             with engine.begin() as connection:
-                agree(connection, "known_runs", str(chance.randint(0, 3)))
+                agree(connection, "recent_runs", str(chance.randint(0, 3)))
         else:
             named: tuple[Any, str, str] = (
                 ("job", "ns", chance.choice(NAMES))

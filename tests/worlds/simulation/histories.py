@@ -92,8 +92,8 @@ def _run_facets(chance: Random, run: int) -> Json:
         above = 9 if run == 8 else 8 if run == 7 else 7
         facets["parent"] = {"run": {"runId": run_id(above)}, "job": {"namespace": "tests", "name": f"app{above}"}}
     if chance.random() < 0.2:
-        facets["strandline_lease"] = {"seconds": 36_000}
+        facets["strandline_heartbeat"] = {"timeoutSeconds": 36_000}
     if chance.random() < 0.3:
-        phase = chance.choice(("committed", "committed", "aborted"))
+        phase = chance.choice(("committed", "committed", "skipped"))
         facets["strandline_barrier"] = {"barrierId": chance.randint(1, 2), "queryId": run_id(90 + run), "phase": phase}
     return facets

@@ -1,4 +1,4 @@
-"""The consistency board of a domain: which table completed, gave up or lacks which barrier, and who holds the strong version."""
+"""The consistency board of a group: which table completed, skipped or lacks which barrier, and what blocks the strong version."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ from strandline.store.versions.answers import holders_answer
 from strandline.store.versions.hidden_names import sees_domain
 from strandline.store.versions.snapshot_history import heads_of
 
-DOMAIN = Parameter("domain", "The domain's name", Text(1), required=True, example="lake")
+DOMAIN = Parameter("group", "The group's name", Text(1), required=True, example="lake")
 COLUMNS = Parameter("columns", "How many barriers at most, the newest", Whole(1, 200), default=20)
 UP_TO = Parameter("upTo", "The newest barrier to show; without it the newest there is", Whole(0))
 
 
 def board(ask: Ask) -> dict[str, Any]:
-    """Rows are the tables of the domain, upstream first; columns are its newest barriers, ascending."""
-    name, now = ask.given["domain"], time.time()
+    """Rows are the tables of the group, upstream first; columns are its newest barriers, ascending."""
+    name, now = ask.given["group"], time.time()
     with follower_of(ask).model() as model:
         domain = _domain_called(model, name, ask.access)
         up_to = ask.given["upTo"]
@@ -41,8 +41,8 @@ def board(ask: Ask) -> dict[str, Any]:
     with read_from(ask.engine) as connection:
         _label(connection, dict(zip(tables, rows, strict=True)))
     return {
-        "domain": name,
-        "incarnation": domain.incarnation,
+        "group": name,
+        "generation": domain.incarnation,
         "newest": domain.newest,
         "barriers": shown,
         "gapAfter": gap_after,
@@ -50,7 +50,7 @@ def board(ask: Ask) -> dict[str, Any]:
         "hiddenBarriers": sum(hidden.values()),
         "hiddenParts": hidden,
         "tables": rows,
-        "heldBy": held,
+        "blockedBy": held,
     } | ({"hidden": {"access": len(whole) - len(tables)}} if len(whole) > len(tables) else {})
 
 
@@ -87,11 +87,11 @@ def _tables(model: Model, name: str) -> list[Table]:
 
 
 def _domain_called(model: Model, name: str, access: Access) -> Domain:
-    """The domain, or a NotFoundError with those that the key sees."""
+    """The group, or a NotFoundError with those that the key sees."""
     domain = model.domains.get(name)
     if domain is None or not sees_domain(model, access, name):
         others = (one for one in sorted(model.domains) if one and sees_domain(model, access, one))
-        raise NotFoundError(f"unknown domain: {name!r}", [f"domain:{one}" for one in others])
+        raise NotFoundError(f"unknown group: {name!r}", [f"group:{one}" for one in others])
     return domain
 
 
@@ -109,10 +109,10 @@ def _row(model: Model, table: Table, shown: Sequence[int], now: float) -> dict[s
     age = staleness(model, table, now) if component is not None else None
     return {
         **named(table),
-        "root": table in model.roots or not model.sources(table),
+        "baseTable": table in model.roots or not model.sources(table),
         "sources": sorted(model.sources(table)),
         "writer": _writer(model, writer) if writer is not None else None,
-        "state": "unmanaged" if not managed else "joining" if model.is_joining(table) else "counts",
+        "state": "untracked" if not managed else "joining" if model.is_joining(table) else "counts",
         "why": None if managed else model.why_unmanaged(table),
         "strong": component.version if component is not None and managed else None,
         "weak": done.last,
@@ -127,7 +127,7 @@ def _cell(model: Model, table: Table, barrier: int) -> dict[str, Any]:
         completion = done.of[barrier]
         return {"state": "done", "snapshotId": completion.snapshot, "committedAt": completion.committed}
     passed = done.last is not None and done.last > barrier
-    return {"state": "aborted" if passed else "missing", "snapshotId": None, "committedAt": None}
+    return {"state": "skipped" if passed else "missing", "snapshotId": None, "committedAt": None}
 
 
 def _writer(model: Model, job: tuple[str, str]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _writer(model: Model, job: tuple[str, str]) -> dict[str, Any]:
 
 OPERATIONS = (
     Operation(
-        "GET", "/api/v2/domains/board", "Which table of a domain completed which barrier", board,
+        "GET", "/api/v2/groups/board", "Which table of a group completed which barrier", board,
         (DOMAIN, COLUMNS, UP_TO), answer={"type": "object"}, refusals=(404,), scope="read",
     ),
 )  # fmt: skip

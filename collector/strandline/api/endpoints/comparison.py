@@ -43,7 +43,7 @@ def compare(ask: Ask) -> Answer:
             "cut": _answer([], lambda _: cut_answer(whole, tables)),
         }
         newest = _newest(connection, tables)
-    return {"tables": newest, "versions": versions, "heldBy": held}
+    return {"tables": newest, "versions": versions, "blockedBy": held}
 
 
 def _tried(ask: Callable[[], list[Reading]]) -> list[Reading] | RefusedError:

@@ -127,17 +127,17 @@ BARRIER_SHAPE = shape("phase", barrierId="integer", batchId="integer|null", comm
 NODE = (NAMESPACE, NAME)
 BASE = "/api/v2"
 OPERATIONS = (
-    Operation("GET", f"{BASE}/datasets", "Datasets by name, each with its newest write", datasets,
+    Operation("GET", f"{BASE}/datasets", "Datasets by name, each with its latest write", datasets,
               (WITHIN, *SPAN, AS_OF, *paged(str, str)),
               export="list", answer=page_of(NAMED), scope="read"),
     Operation("GET", f"{BASE}/datasets/detail", "A dataset with all its names and facets", dataset, NODE,
               answer=DETAIL, refusals=(404,), scope="read"),
     Operation("GET", f"{BASE}/datasets/snapshots", "The snapshots of a dataset, the newest first", snapshots,
               (*NODE, *paged(int, str)), export="list", answer=page_of(SNAPSHOT_SHAPE), refusals=(404,), scope="read"),
-    Operation("GET", f"{BASE}/jobs", "Jobs by name, each with its newest run", jobs,
+    Operation("GET", f"{BASE}/jobs", "Jobs by name, each with its latest run", jobs,
               (WITHIN, *SPAN, AS_OF, *paged(str, str)),
               export="list", answer=page_of(NAMED), scope="read"),
-    Operation("GET", f"{BASE}/jobs/detail", "A job with its newest run, what ran below it, and all its facets; "
+    Operation("GET", f"{BASE}/jobs/detail", "A job with its latest run, what ran below it, and all its facets; "
               "of a streaming query its batches", job, NODE,
               answer=DETAIL, refusals=(404,), scope="read"),
     Operation("GET", f"{BASE}/jobs/barriers", "How far a streaming job is: its barriers, the greatest first", barriers,

@@ -1,4 +1,4 @@
-"""Domains, decisions before a checkpoint, delays, what is expirable, plans for a rollback."""
+"""Groups, decisions before a checkpoint, delays, what is expirable, plans for a rollback."""
 
 from collections.abc import Mapping
 from heapq import nsmallest
@@ -32,7 +32,7 @@ from strandline.store.versions.outside_readers import outside_of
 
 
 class Declaration(msgspec.Struct, frozen=True):
-    """A domain with its root tables."""
+    """A group with its base tables."""
 
     name: str
     tables: tuple[Named, ...]
@@ -62,10 +62,10 @@ class Rollback(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 
 def declare(ask: Ask) -> dict[str, Any]:
-    """Put root tables together, or add some to a domain."""
+    """Put base tables together, or add some to a group."""
     wanted = body_as(ask, Declaration)
     if not wanted.name or not wanted.tables:
-        raise RefusedError("a domain needs a name and at least one root table", "domains")
+        raise RefusedError("a group needs a name and at least one base table", "groups")
 
     def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], tuple[Table, ...]]:
         roots = tuple(dict.fromkeys(known_name(connection, model, one.pair) for one in wanted.tables))
@@ -81,14 +81,14 @@ def declare(ask: Ask) -> dict[str, Any]:
 
 
 def list_domains(ask: Ask) -> dict[str, Any]:
-    """A page of the domains, by name, with their roots and newest barriers."""
+    """A page of the groups, by name, with their base tables and newest barriers."""
     after, limit = ask.given["cursor"], ask.given["limit"]
     with follower_of(ask).model() as model:
         seen = (name for name in model.domains if sees_domain(model, ask.access, name))
         names = nsmallest(limit + 1, (name for name in seen if after is None or (name,) > after))
         page = names[:limit]
         more = encode_cursor(page[-1:]) if len(names) > len(page) else None
-        return {"domains": [_domain(model, model.domains[name]) for name in page], "nextCursor": more}
+        return {"groups": [_domain(model, model.domains[name]) for name in page], "nextCursor": more}
 
 
 def _domain(model: Model, domain: Domain) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _domain(model: Model, domain: Domain) -> dict[str, Any]:
         "name": domain.name,
         "declared": bool(domain.declared),
         "tables": [named(table) for table in roots],
-        "incarnation": domain.incarnation,
+        "generation": domain.incarnation,
         "barrier": domain.newest,
     }
 
@@ -113,7 +113,7 @@ def answer_decision(ask: Ask) -> dict[str, Any]:
         joining = place is not None and any(model.is_joining(table) for table in model.links(place) & place.writes)
         written = [model.done[table].incarnation for table in (place.writes if place else ()) if table in model.done]
     return {
-        "incarnation": max(written, default=1),
+        "generation": max(written, default=1),
         "joining": joining,
         "decision": decision.kind,
         "barrier": decision.barrier,
@@ -182,7 +182,7 @@ def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
     table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
     if table not in model.done or not model.is_managed(table):
         call(connection, model, [table])
-        raise RefusedError(f"{model.why_unmanaged(table)}: it has no barriers", "unmanaged")
+        raise RefusedError(f"{model.why_unmanaged(table)}: it has no barriers", "untracked")
     return table
 
 
@@ -206,7 +206,7 @@ def answer_expirable(ask: Ask) -> dict[str, Any]:
 
 
 def answer_rollbacks(ask: Ask) -> dict[str, Any]:
-    """The plan; with `apply`, once its steps are done, the domain goes on in its next incarnation."""
+    """The plan; with `apply`, once its steps are done, the group goes on in its next generation."""
     asked = body_as(ask, Rollback)
 
     def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], tuple[Plan, list[OutsideJob]]]:
@@ -241,9 +241,9 @@ def plan_answer(found: Plan) -> dict[str, Any]:
     ]
     return {
         "kind": found.kind,
-        "domain": found.domain,
+        "group": found.domain,
         "barrier": found.barrier,
-        "incarnation": found.incarnation,
+        "generation": found.incarnation,
         "tables": [named(table) for table in found.tables],
         "jobs": [named(job) for job in found.jobs],
         "steps": steps,
@@ -264,10 +264,10 @@ _DECLARATION = {
 _DOMAINS = {
     "type": "object",
     "properties": {
-        "domains": {"type": "array", "items": _OBJECT},
+        "groups": {"type": "array", "items": _OBJECT},
         "nextCursor": {"type": ["string", "null"], "description": "Null: this was the last page"},
     },
-    "required": ["domains", "nextCursor"],
+    "required": ["groups", "nextCursor"],
 }
 _POSITION = {
     **NAMED,
@@ -291,10 +291,10 @@ _BACK = {
 
 OPERATIONS = (
     Operation(
-        "POST", "/api/v2/domains", "Declare a domain", declare, body=_DECLARATION, answer=_OBJECT, refusals=(409,),
+        "POST", "/api/v2/groups", "Declare a group", declare, body=_DECLARATION, answer=_OBJECT, refusals=(409,),
         scope="admin",
     ),
-    Operation("GET", "/api/v2/domains", "All domains, by name", list_domains, paged(str), answer=_DOMAINS, export="list",
+    Operation("GET", "/api/v2/groups", "All groups, by name", list_domains, paged(str), answer=_DOMAINS, export="list",
               scope="read"),
     Operation(
         "POST", "/api/v2/jobs/decision", "What to do before a checkpoint", answer_decision,

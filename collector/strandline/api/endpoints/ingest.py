@@ -169,7 +169,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "/api/v1/lineage/batch",
-        "Store an array of OpenLineage events; 204, or 200 with a result for each index where some are refused",
+        "Store an array of OpenLineage events; 204, or 200 with a result for each index where some are rejected",
         take_batch,
         body={"type": "array", "items": EVENT},
         answer={"type": "object", "required": ["status", "summary", "failed_events", "results"]},

@@ -1,4 +1,4 @@
-"""What a person sees first: how much runs, what needs attention, the domains; and a stream that says when to look again."""
+"""What a person sees first: how much runs, what needs attention, the groups; and a stream that says when to look again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -27,9 +27,9 @@ LOOK_SECONDS = 0.5
 STREAM_SECONDS = 60  # then the browser connects anew, by itself
 KINDS = {
     "staleness": "dataset",
-    "aborted": "dataset",
+    "skipped": "dataset",
     "failed": "job",
-    "held": "job",
+    "blocked": "job",
     "lost": "job",
     "never_joins": "job",
 }
@@ -37,7 +37,7 @@ MOST_SHOWN = 50
 
 
 def overview(ask: Ask) -> dict[str, Any]:
-    """The counts of the last 24 hours, what is wrong (50 at most), and each domain with its strong version."""
+    """The counts of the last 24 hours, what is wrong (50 at most), and each group with its strong version."""
     now = ask.now.timestamp()
     with follower_of(ask).model() as model:
         found, of_tables = model_troubles(model, ask.settings.alert_staleness_seconds, now)
@@ -56,7 +56,7 @@ def overview(ask: Ask) -> dict[str, Any]:
         **counts,
         "attention": [_attention(one) for one in found[:MOST_SHOWN]],
         "attentionCount": len(found),
-        "domains": [_labelled(one, labels) for one in domains],
+        "groups": [_labelled(one, labels) for one in domains],
     }
 
 
@@ -103,7 +103,7 @@ def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
         "name": name,
         "newest": domain.newest,
         "strong": min((version for version in versions if version is not None), default=None),
-        "incarnation": domain.incarnation,
+        "generation": domain.incarnation,
         "tables": tables,
         "stalenessSeconds": round(worst.seconds, 3) if worst else 0,
         "stalest": worst.table if worst and worst.seconds > 0 else None,

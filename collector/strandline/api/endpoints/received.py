@@ -130,8 +130,8 @@ OPERATIONS = (
     ),
     Operation(
         "GET",
-        "/api/v2/refused-events",
-        "What was refused over HTTP by producer and reason, the newest first",
+        "/api/v2/rejected-events",
+        "What was rejected over HTTP by producer and reason, the newest first",
         refused_events,
         (LIMIT, CURSOR),
         answer=PAGE,

@@ -1,4 +1,4 @@
-"""The paths of the proposals, at the root: /register, /unregister, /version. A job's id is its name."""
+"""The paths of the proposals, below nothing else: /register, /unregister, /version. A job's id is its name."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def register(ask: Ask) -> None:
 
     def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
         table = table_to_register(connection, model, _place(ask))
-        domain = bare(ask.given["domain"]) if ask.given["domain"] else None
+        domain = bare(ask.given["group"]) if ask.given["group"] else None
         if domain:
             refuse_domain(connection, domain, id_of("job", *job), ask.access)
         ask.access.require([job, table])  # a writer of another's table would take its strong versions away
@@ -42,7 +42,7 @@ def register(ask: Ask) -> None:
 
 
 def unregister(ask: Ask) -> None:
-    """Let a job give up its place: its tables no longer hold a version back, nor does it pin what it reads."""
+    """Let a job be a member no longer: its tables block no version, nor does it pin what it reads."""
     job = _job(ask)
 
     def decide(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
@@ -82,7 +82,7 @@ _JOB = (
     Parameter("jobID", "Name of the job", Text(1), required=True),
     Parameter("namespace", "Namespace of the job", Text(1), default="default"),
 )
-_DOMAIN = Parameter("domain", "Domain of the job, where its sources do not say it", Text(1))
+_DOMAIN = Parameter("group", "Group of the job, where its sources do not say it", Text(1))
 _DIRECTION = Parameter("direction", "source or sink", Choice(("source", "sink")), required=True)
 _CONSISTENCY = Parameter("consistencyType", "strong or weak", Choice(("strong", "weak")), required=True)
 

@@ -14,7 +14,10 @@ from strandline.store.catalog.proposal_tables import TABLES, columns_of, rows_of
 TABLE = Parameter("table", f"One of {', '.join(TABLES)}")
 FORMAT = Parameter("format", "An array of objects, or comma-separated values", Choice(("json", "csv")), default="json")
 STATE = Parameter(
-    "state", "What runs now, or what ran, with valid_from and valid_to", Choice(("live", "history")), default="live"
+    "state",
+    "What runs now, or what ran, with valid_from and valid_to",
+    Choice(("running", "history")),
+    default="running",
 )
 PIECE = 64 * 1024
 

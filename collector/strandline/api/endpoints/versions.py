@@ -44,7 +44,7 @@ class Versions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 
 class Renewal(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How long to go on claiming."""
+    """How long the lease goes on."""
 
     lease_seconds: Seconds | None = None
 
@@ -75,7 +75,7 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
     answer = {
         "consistency": question.consistency,
         "tables": [reading_answer(one, now) for one in found],
-        "heldBy": held_by,
+        "blockedBy": held_by,
     }
     if question.lease_seconds is None:
         return answer
@@ -87,7 +87,7 @@ def _refuse_unbounded(model: Model, tables: Sequence[Table], bound: float, now: 
     managed_tables = {one.table for one in managed}
     unmanaged = [model.call(table) for table in tables if table not in managed_tables]
     if unmanaged:
-        raise RefusedError(f"{', '.join(unmanaged)}: unmanaged, so how far behind it is cannot be known", "lag")
+        raise RefusedError(f"{', '.join(unmanaged)}: untracked, so how far behind it is cannot be known", "lag")
 
 
 def _leased(ask: Ask, question: Versions, found: Sequence[Reading | Latest]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _leased(ask: Ask, question: Versions, found: Sequence[Reading | Latest]) -> 
 
 
 def _now() -> int:
-    """When a claim begins: not when it was asked for, which may be long ago."""
+    """When a lease begins: not when it was asked for, which may be long ago."""
     return micros_of(datetime.now(UTC))
 
 
@@ -152,7 +152,7 @@ def _shows(model: Model, table: Table, consistency: str, barrier: int) -> bool:
 
 
 def renew(ask: Ask) -> dict[str, Any]:
-    """Go on claiming."""
+    """Renew a lease."""
     seconds = (body_as(ask, Renewal) if ask.body is not None else Renewal()).lease_seconds
     with ask.engine.begin() as connection:
         _refuse_others(connection, ask)
@@ -160,14 +160,14 @@ def renew(ask: Ask) -> dict[str, Any]:
 
 
 def end(ask: Ask) -> None:
-    """Give a claim up."""
+    """End a lease."""
     with ask.engine.begin() as connection:
         _refuse_others(connection, ask)
         end_lease(connection, ask.given["id"])
 
 
 def _refuse_others(connection: Connection, ask: Ask) -> None:
-    """A claim on a table that the key does not see is another's."""
+    """A lease on a table that the key does not see is another's."""
     if not all(ask.access.allows(namespace) for namespace, _ in tables_claimed(connection, ask.given["id"])):
         raise NotFoundError(f"unknown lease: {ask.given['id']}")
 
@@ -204,10 +204,10 @@ OPERATIONS = (
         wait=wait_for_barrier, body=_QUESTION, answer={"type": "object"}, refusals=(404, 409, 504), scope="read",
     ),
     Operation(
-        "PUT", "/api/v2/leases/{id}", "Claim for longer", renew, _LEASE,
+        "PUT", "/api/v2/leases/{id}", "Renew a lease", renew, _LEASE,
         body=_RENEWAL, body_optional=True, answer={"type": "object"}, refusals=(404, 409), scope="read",
     ),
-    Operation("DELETE", "/api/v2/leases/{id}", "Give a claim up", end, _LEASE, status=204, refusals=(404,),
+    Operation("DELETE", "/api/v2/leases/{id}", "End a lease", end, _LEASE, status=204, refusals=(404,),
               scope="read"),
     Operation(
         "POST", "/api/v2/cuts", "The greatest consistent cut without barriers", answer_cuts,

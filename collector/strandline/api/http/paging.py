@@ -26,9 +26,9 @@ DIRECTION = Parameter(
 DEPTH = Parameter("depth", "How many jobs on the way; without it to the ends of the graph", Whole(0, 1_000_000))
 STATE = Parameter(
     "state",
-    "known: all relations of each job's last runs; newest: those of its newest run alone; live: only what runs",
-    Choice(("known", "newest", "live")),
-    default="known",
+    "recent: all edges of each job's last runs; latest: those of its latest run alone; running: only what runs now",
+    Choice(("recent", "latest", "running")),
+    default="recent",
 )
 AS_OF = Parameter("asOf", f"As it was at this time: {EXAMPLES}", When(), example="2026-11-20T12:00:00Z")
 MOST = Parameter("limit", "How many nodes at most", Whole(1, MOST_OF_DATABASE), default=5_000)
@@ -63,11 +63,11 @@ def page_of(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 HIDDEN = {
     "type": "object",
-    "description": "What is not shown: nodes that a depth or limit cut off (behind those was not looked), relations that were "
+    "description": "What is not shown: nodes that a depth or limit cut off (behind those was not looked), edges that were "
     "reported and are not among the state that is asked for, nodes (of changes: lines) that were filtered, edges of other dependencies, what is "
     "in namespaces that the key does not see, datasets whose schema at one of two moments no event that is kept tells",
     "properties": {
-        name: {"type": "integer"} for name in ("nodes", "relations", "filtered", "dependencies", "access", "schemas")
+        name: {"type": "integer"} for name in ("nodes", "edges", "filtered", "dependencies", "access", "schemas")
     },
 }
 
@@ -107,11 +107,11 @@ def connected(ask: Ask) -> Iterator[Connection]:
 
 
 def view_of(ask: Ask) -> View:
-    """Which relations are asked for, and of when."""
+    """Which edges are asked for, and of when."""
     given = ask.given.get("asOf") or ask.given.get("until")
     at = micros_of(min(given or ask.now, ask.now))
     state = ask.given.get("state")
-    return View(at, live=state == "live", past=given is not None and given < ask.now, newest=state == "newest")
+    return View(at, live=state == "running", past=given is not None and given < ask.now, newest=state == "latest")
 
 
 def answer_to(ask: Ask, path: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a key may send: events of its own jobs that write its own datasets, run its own runs and join its own domains.
+"""What a key may send: events of its own jobs that write its own datasets, run its own runs and join its own groups.
 
 An event may name what its job reads in any namespace, for lineage goes beyond them; then the namespaces of its key are noted
 in it, and of a dataset elsewhere nothing is taken but that it was read (`core/changes/senders`).
@@ -28,13 +28,13 @@ from strandline.store.schema.version_tables import domain_roots
 from strandline.store.sql.engine import read_from
 
 REMEMBERED = 50_000
-INFERRED = "job:"  # how the domain of a job without one is called
+INFERRED = "job:"  # how the group of a job without one is called
 PRODUCER = "https://github.com/strandline/strandline"
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Claims(NamedTuple):
-    """What an event says of its own: the ids of its runs, its job and the domains that this joins."""
+    """What an event says of its own: the ids of its runs, its job and the groups that this joins."""
 
     runs: frozenset[int]
     job: int
@@ -77,7 +77,7 @@ class Senders:
                 raise InvalidEventError(f"it cannot be read: {type(error).__name__}") from error
 
     def _refuse_claims(self, claims: Claims, access: Access) -> None:
-        """Raise a ForbiddenError for another's run or domain. What was found to be the key's stays so: nobody takes it away."""
+        """Raise a ForbiddenError for another's run or group. What was found to be the key's stays so: nobody takes it away."""
         asked: list[tuple[Any, ...]] = [(access.patterns, "run", run) for run in claims.runs]
         asked += [(access.patterns, claims.job, domain) for domain in claims.domains]
         with self._lock:
@@ -104,7 +104,7 @@ def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int
 
 
 def refuse_domain(connection: Connection, domain: str, job: int, access: Access) -> bool:
-    """Whether the job is of this domain already; a ForbiddenError if it is not, and others than the key's are."""
+    """Whether the job is of this group already; a ForbiddenError if it is not, and others than the key's are."""
     if access.everything:
         return True
     members = select(jobs.c.id, jobs.c.namespace).join(job_domains, job_domains.c.job_id == jobs.c.id)
@@ -115,7 +115,7 @@ def refuse_domain(connection: Connection, domain: str, job: int, access: Access)
     namespaces = {*found.values(), *connection.scalars(roots.where(domain_roots.c.domain == domain))}
     inferred = domain.startswith(INFERRED) and not access.allows_text(domain.removeprefix(INFERRED))
     if inferred or not all(map(access.allows, namespaces)):
-        raise ForbiddenError(f"domain {domain!r} has jobs or tables that are not this key's")
+        raise ForbiddenError(f"group {domain!r} has jobs or tables that are not this key's")
     return False
 
 

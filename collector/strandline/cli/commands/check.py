@@ -142,7 +142,7 @@ def _topic_faults(admin: "KafkaAdminClient", settings: Settings, where: str) -> 
     described = admin.describe_configs([resource], config_filter="all")["topic"][topic]
     values = {name: config["value"] for name, config in described.items()}
     if values.get("message.timestamp.type") != "LogAppendTime":
-        yield f"{where}: message.timestamp.type is not LogAppendTime, so leases go by the clocks of producers"
+        yield f"{where}: message.timestamp.type is not LogAppendTime, so heartbeat timeouts go by the clocks of producers"
     if int(values.get("max.message.bytes", LARGEST_EVENT)) < LARGEST_EVENT:
         yield f"{where}: max.message.bytes is {values['max.message.bytes']}; events of {LARGEST_EVENT} are real"
     yield from position_findings(admin, settings, where)

@@ -203,7 +203,7 @@ def stay(bank: Bank, streams: list[DemoProcess], watch: Watch) -> None:
     demo_report.say("the streams end")
     bank.stop_file.touch()
     let_end(streams)
-    if not any(part.killed for part in streams):  # a killed driver tells of its end by its lease only
+    if not any(part.killed for part in streams):  # a killed driver tells of its end by its heartbeat timeout only
         demo_report.wait_until_collected(bank, streams, CAUGHT_UP_SECONDS)
     demo_report.say("stopped; nothing is left running")
 

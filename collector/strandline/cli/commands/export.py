@@ -29,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--to", required=True, choices=NAMES, help="what to export to; file: OpenLineage events")
     parser.add_argument("place", nargs="?", help="its address, or a file; else that of the settings")
     parser.add_argument("--dry-run", action="store_true", help="print what would be sent")
-    parser.add_argument("--json", action="store_true", help="how much was exported, and what was refused, as JSON")
+    parser.add_argument("--json", action="store_true", help="how much was exported, and what was rejected, as JSON")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -48,9 +48,9 @@ def run(options: Namespace, settings: Settings) -> int:
         beside(file).touch()
         beside(file).replace(file)
     for line in refused:
-        print(f"strandline: refused: {line}", file=sys.stderr)
+        print(f"strandline: rejected: {line}", file=sys.stderr)
     if not options.dry_run:
-        answer = {"exported": count - len(refused), "refused": refused}
+        answer = {"exported": count - len(refused), "rejected": refused}
         tell(options.json, answer, lambda: [f"{count - len(refused)} items exported to {options.to}"])
     return 1 if refused else 0
 

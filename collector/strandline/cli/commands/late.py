@@ -1,4 +1,4 @@
-"""`strandline late TABLE`: how far a table is behind its roots, where the time goes, and whose turn it is."""
+"""`strandline late TABLE`: how far a table is behind its base tables, where the time goes, and whose turn it is."""
 
 import time
 from argparse import ArgumentParser, Namespace
@@ -27,7 +27,7 @@ def run(options: Namespace, settings: Settings) -> int:
     with model_of(settings) as (connection, model):
         table = table_called(connection, model, options.table)
         if not model.is_managed(table):
-            raise RefusedError(f"{model.why_unmanaged(table)}: it has no barriers", "unmanaged")
+            raise RefusedError(f"{model.why_unmanaged(table)}: it has no barriers", "untracked")
         stale = staleness(model, table, now)
         barrier = options.barrier if options.barrier is not None else model.done[table].last
         found = delay(model, table, barrier) if barrier is not None else None
@@ -37,7 +37,7 @@ def run(options: Namespace, settings: Settings) -> int:
         "table": table[1],
         "staleSeconds": stale.seconds,
         "missingBarrier": stale.barrier,
-        "heldBy": holders,
+        "blockedBy": holders,
         "delay": _answer(found) if found is not None else None,
     }
     tell(options.json, answer, lambda: _lines(model, table, stale, found, holders))
@@ -46,7 +46,7 @@ def run(options: Namespace, settings: Settings) -> int:
 
 def _owner(model: Model, table: Table) -> str:
     writer = model.writer(table)
-    return f"written by job {writer[1]}" if writer is not None else "a root table"
+    return f"written by job {writer[1]}" if writer is not None else "a base table"
 
 
 def _answer(found: Delay) -> dict[str, Any]:
@@ -59,10 +59,10 @@ def _answer(found: Delay) -> dict[str, Any]:
 
 def _lines(model: Model, table: Table, stale: Staleness, found: Delay | None, holders: list[str]) -> list[str]:
     lines = [f"{model.call(table)}, {_owner(model, table)}: {_behind(stale)}"]
-    lines += [f"  the version of all tables together is held back by {holder}" for holder in holders]
+    lines += [f"  the version of all tables together is blocked by {holder}" for holder in holders]
     if found is None:
         return [*lines, "  no barrier is completed yet"]
-    lines.append(f"  barrier {found.barrier} took {found.seconds:.1f} s from its root to this table:")
+    lines.append(f"  barrier {found.barrier} took {found.seconds:.1f} s from its base table to this table:")
     largest = found.bottleneck
     for part in found.parts:
         who = part.job[1] if part.job is not None else "cut"

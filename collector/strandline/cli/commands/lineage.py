@@ -156,7 +156,7 @@ def _fault_of_run(options: Namespace) -> str | None:
     """What else was asked of a run, which has runs above it and nothing more."""
     if len(options.node) > 1:
         return "a run is asked for alone"
-    plain = {"direction": "both", "granularity": "table", "state": "known", "collapse": "none"}
+    plain = {"direction": "both", "granularity": "table", "state": "recent", "collapse": "none"}
     others = ("column", "dependency", "namespace", "kind", "tag", "facet", "nodes", "snapshots", "snapshot")
     given = [name for name, value in plain.items() if getattr(options, name) != value]
     given = [name for name in given if (name, options.direction) != ("direction", "upstream")]

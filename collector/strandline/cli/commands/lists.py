@@ -181,11 +181,11 @@ def _filter(options: Namespace, now: int) -> Filter:
 
 
 def _writer(one: Json) -> str:
-    return str(one["newestWrite"]["job"]["name"]) if one["newestWrite"] else ""
+    return str(one["latestWrite"]["job"]["name"]) if one["latestWrite"] else ""
 
 
 def _write_state(one: Json) -> str:
-    return "DROPPED" if one.get("droppedAt") else _run("newestWrite", "state")(one)
+    return "DROPPED" if one.get("droppedAt") else _run("latestWrite", "state")(one)
 
 
 def _run(key: str, name: str) -> Callable[[Json], str]:
@@ -221,18 +221,18 @@ NOUNS: Mapping[str, str] = {
     "search": "name, run, tag, column or SQL text",
 }
 JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
-    "STATE": _run("newestRun", "state"),
-    "STARTED": _run("newestRun", "startedAt"),
-    "ENDED": _run("newestRun", "endedAt"),
+    "STATE": _run("latestRun", "state"),
+    "STARTED": _run("latestRun", "startedAt"),
+    "ENDED": _run("latestRun", "endedAt"),
     "JOB": lambda one: one["name"],
     "NAMESPACE": lambda one: one["namespace"],
-    "REASON": _reason("newestRun"),
+    "REASON": _reason("latestRun"),
 }
 DATASET_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "DATASET": label_of,
     "WRITTEN BY": _writer,
     "STATE": _write_state,
-    "ENDED": _run("newestWrite", "endedAt"),
+    "ENDED": _run("latestWrite", "endedAt"),
     "NAMESPACE": lambda one: one["namespace"],
 }
 RUN_COLUMNS: Mapping[str, Callable[[Json], str]] = {

@@ -70,13 +70,13 @@ def _rebuilt(options: Namespace, target: Engine, live: Engine | None) -> Rebuilt
 
 def _show(options: Namespace, done: Rebuilt, differing: dict[str, int] | None) -> None:
     if options.json:
-        answer = {"events": done.events, "rows": done.rows, "refused": done.refused, "differing": differing}
+        answer = {"events": done.events, "rows": done.rows, "rejected": done.refused, "differing": differing}
         sys.stdout.write(json.dumps(answer) + "\n")
         return
     lines = [
         f"{counted(done.events, 'event')}, {counted(sum(done.rows.values()), 'row')} in {counted(len(done.rows), 'table')}"
     ]
-    lines += [f"refused {hash_}: {reason}" for hash_, reason in done.refused[:SHOWN]]
+    lines += [f"rejected {hash_}: {reason}" for hash_, reason in done.refused[:SHOWN]]
     if len(done.refused) > SHOWN:
         lines.append(f"... and {len(done.refused) - SHOWN} more: --json shows all")
     if differing is not None:

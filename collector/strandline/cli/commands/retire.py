@@ -1,4 +1,4 @@
-"""`strandline retire JOB`: a job gives up its place: it holds no version back, and pins nothing that it read."""
+"""`strandline retire JOB`: a job is a member no longer: it blocks no version, and pins nothing that it read."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from strandline.settings import Settings
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("job", help="the job's name, or job:NAMESPACE:NAME")
-    parser.add_argument("--even-if-running", action="store_true", help="retire a job though a run of it is live")
+    parser.add_argument("--even-if-running", action="store_true", help="retire a job though a run of it is running")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
@@ -38,7 +38,7 @@ def run(options: Namespace, settings: Settings) -> int:
 
 
 def _lines(name: str, tables: Sequence[Table]) -> list[str]:
-    lines = [f"{name} is retired: it holds no version back any more, and needs no snapshot"]
+    lines = [f"{name} is retired: it blocks no version any more, and needs no snapshot"]
     return lines + [f"  {table}: no strong versions until a job with barriers writes it again" for _, table in tables]
 
 

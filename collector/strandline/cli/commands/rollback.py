@@ -1,7 +1,7 @@
 """`strandline rollback TABLE BARRIER`: the steps that take a table and everything made from it back. It changes nothing.
 
 With --execute it carries them out on Iceberg tables, after a rehearsal; run again after a kill, it goes on. With --done,
-once somebody has carried the steps out by hand, versions go on in the next incarnation.
+once somebody has carried the steps out by hand, versions go on in the next generation.
 """
 
 import sys
@@ -37,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--rehearse", action="store_true", help="say what --execute would change, and change nothing")
     ways.add_argument("--execute", action="store_true", help="carry the steps out, through pyiceberg")
-    ways.add_argument("--done", action="store_true", help="the steps are carried out: go on in the next incarnation")
+    ways.add_argument("--done", action="store_true", help="the steps are carried out: go on in the next generation")
     catalog_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
@@ -67,7 +67,7 @@ def run(options: Namespace, settings: Settings) -> int:
     answer = {
         "kind": found.kind,
         "barrier": found.barrier,
-        "incarnation": found.incarnation,
+        "generation": found.incarnation,
         "steps": steps,
         "outside": [outside_answer(one) for one in outside],
     }
@@ -94,7 +94,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
         with follower.question(EVERYTHING) as (connection, model):
             opened = _opened(connection, model, options, tables)
         if opened.raised:
-            _say(f"done already: incarnation {opened.plan.incarnation} of domain {opened.plan.domain} has begun")
+            _say(f"done already: generation {opened.plan.incarnation} of group {opened.plan.domain} has begun")
             _say(_restart(opened.plan))
             return 0
         executor = Executor(follower, opened, tables)
@@ -106,7 +106,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
             return 0
         begin(follower, opened)
         executor.carry_out(_say)
-    _say(f"incarnation {opened.plan.incarnation} of domain {opened.plan.domain} has begun")
+    _say(f"generation {opened.plan.incarnation} of group {opened.plan.domain} has begun")
     _say(_restart(opened.plan))
     return 0
 
@@ -133,8 +133,8 @@ def _say(line: str) -> None:
 
 
 def _begun(found: Plan, running: Sequence[str]) -> list[str]:
-    where = f"barrier {found.barrier}" if found.barrier is not None else "the roots"
-    begun = f"incarnation {found.incarnation} of domain {found.domain} has begun: its versions go on from {where}"
+    where = f"barrier {found.barrier}" if found.barrier is not None else "the base tables"
+    begun = f"generation {found.incarnation} of group {found.domain} has begun: its versions go on from {where}"
     return [begun, *(f"  {job} still runs from its old state: stop it, and restart it as planned" for job in running)]
 
 
@@ -149,13 +149,13 @@ def _next(options: Namespace) -> list[str]:
     again = f"strandline rollback {options.table} {options.barrier}{lost}"
     return [
         f"nothing has been changed; {again} --execute carries it out on Iceberg tables;",
-        "by hand, where the plan raises the incarnation, run",
+        "by hand, where the plan raises the generation, run",
         f"  {again} --done",
     ]
 
 
 def _lines(found: Plan, called: Called) -> list[str]:
-    lines = [f"{found.kind} plan {_where(found)}; then incarnation {found.incarnation} of domain {found.domain} begins"]
+    lines = [f"{found.kind} plan {_where(found)}; then generation {found.incarnation} of group {found.domain} begins"]
     for number, step in enumerate(found.steps, 1):
         lines.append(f"{number:3}. {step.action} {called.get(step.target, step.target)}")
         lines.append(f"       when {step.before}; done when {step.after}")
@@ -164,7 +164,7 @@ def _lines(found: Plan, called: Called) -> list[str]:
 
 
 def _where(found: Plan) -> str:
-    return f"back to barrier {found.barrier}" if found.barrier is not None else f"from the roots: {found.why}"
+    return f"back to barrier {found.barrier}" if found.barrier is not None else f"from the base tables: {found.why}"
 
 
 def _by_hand(step: RollbackStep) -> list[str]:

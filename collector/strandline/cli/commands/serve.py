@@ -141,7 +141,7 @@ def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
     engine = open_store(settings, log)
     with engine.begin() as connection:
         agree(connection, "silent_seconds", str(settings.silent_seconds))
-        agree(connection, "known_runs", str(settings.known_runs))
+        agree(connection, "recent_runs", str(settings.recent_runs))
     if settings.graph_bytes:
         with engine.begin() as connection:
             follow_graph(connection)

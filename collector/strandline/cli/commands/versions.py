@@ -1,4 +1,4 @@
-"""`strandline versions TABLE...`: which snapshots of the tables belong together, and who holds the version back."""
+"""`strandline versions TABLE...`: which snapshots of the tables belong together, and what blocks the version."""
 
 import time
 from argparse import ArgumentParser, Namespace
@@ -31,7 +31,7 @@ def run(options: Namespace, settings: Settings) -> int:
         answer: dict[str, Any] = {
             "consistency": "weak" if options.weak else "strong",
             "tables": [reading_answer(one, now) for one in found],
-            "heldBy": holders_answer(model, tables, now, managed if options.weak else None),
+            "blockedBy": holders_answer(model, tables, now, managed if options.weak else None),
         }
     tell(options.json, answer, lambda: _lines(answer, [model.call(one.table) for one in found]))
     return 0
@@ -48,17 +48,17 @@ def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
         for name, one in zip(names, answer["tables"], strict=True)
     ]
     head = WEAK if answer["consistency"] == "weak" else STRONG
-    reasons = dict.fromkeys(one["reason"] for one in answer["heldBy"])  # once, however many tables a job writes
-    return [head, *tables, *(f"held back by {reason}" for reason in reasons)]
+    reasons = dict.fromkeys(one["reason"] for one in answer["blockedBy"])  # once, however many tables a job writes
+    return [head, *tables, *(f"blocked by {reason}" for reason in reasons)]
 
 
 def _version(one: dict[str, Any]) -> str:
     if one["barrier"] is None:
         newer = f"; {one['newerApproximate']} is newer, its id is not known" if "newerApproximate" in one else ""
-        return f"unmanaged: its latest snapshot, without any promise{newer}"
-    incarnation = f", incarnation {one['incarnation']}" if one["incarnation"] > 1 else ""
+        return f"untracked: its latest snapshot, without any promise{newer}"
+    incarnation = f", generation {one['generation']}" if one["generation"] > 1 else ""
     behind = f"{ago(one['lagSeconds'])} behind" if one["lagSeconds"] else "nothing newer"
-    return f"barrier {one['barrier']} of domain {one['domain']}{incarnation}, {behind}"
+    return f"barrier {one['barrier']} of group {one['group']}{incarnation}, {behind}"
 
 
 VERSIONS = Command("versions", run, arguments)

@@ -42,10 +42,10 @@ def _read_run(reading: Extraction, run: Run, job: Job) -> None:
     own = drawn.outline.job
     job_id, run_id = own.id, reading.memo.run(run.run_id, own.namespace, own.name)
     facets = reading.facets(f.RUN, run_id, run.facets)
-    announced = "strandline_lease" in facets or "strandline_barrier" in facets
+    announced = "strandline_heartbeat" in facets or "strandline_barrier" in facets
     _add_run(reading, run_id, job_id, int(drawn.streaming), int(drawn.spark), int(announced))
     _read_parent(reading, run_id, facets)
-    _read_lease(reading, run_id, facets.value("strandline_lease"))
+    _read_lease(reading, run_id, facets.value("strandline_heartbeat"))
     _read_query(reading, run_id, job, facets, drawn.outline.links)
     barrier = _read_barrier(reading, run_id, job_id, facets)
     _add_outline(reading, run_id, drawn)
@@ -150,8 +150,8 @@ def _mention(memo: Memo, run_id: str, job: f.NamedEntity) -> tuple[JobSeen, tupl
 
 
 def _read_lease(reading: Extraction, run_id: int, lease: f.Lease | None) -> None:
-    if lease is not None and lease.seconds > 0:
-        seconds = int(min(max(lease.seconds, 1), LONGEST_LEASE))
+    if lease is not None and lease.timeout_seconds > 0:
+        seconds = int(min(max(lease.timeout_seconds, 1), LONGEST_LEASE))
         reading.changes.append(RunLease(run_id, seconds, reading.stamp.at, reading.stamp.hash))
 
 
@@ -169,7 +169,7 @@ def _read_query(reading: Extraction, run_id: int, job: Job, facets: UsableFacets
     reading.changes.extend(seen)
 
 
-_PHASES = {"committed": 2, "aborted": 1}
+_PHASES = {"committed": 2, "skipped": 1}
 
 
 def _read_barrier(reading: Extraction, run_id: int, job_id: int, facets: UsableFacets) -> f.Barrier | None:
@@ -178,8 +178,8 @@ def _read_barrier(reading: Extraction, run_id: int, job_id: int, facets: UsableF
     if barrier is None:
         return None
     at, hash_, _ = reading.stamp
-    if barrier.domain:
-        reading.changes.append(JobDomain(job_id, key_text(barrier.domain), at, hash_))
+    if barrier.group:
+        reading.changes.append(JobDomain(job_id, key_text(barrier.group), at, hash_))
     number, phase = barrier.number, _PHASES.get(barrier.phase)
     if number is None or phase is None:
         return None
@@ -193,9 +193,9 @@ def _barrier_row(
 ) -> BarrierSeen:
     return BarrierSeen(
         job_id=job_id,
-        generation=key_text(barrier.query_id or ""),
+        query_id=key_text(barrier.query_id or ""),
         barrier=number,
-        domain=key_text(barrier.domain or ""),
+        domain=key_text(barrier.group or ""),
         engine=clean(barrier.engine or ""),
         batch_id=barrier.batch_id,
         phase=phase,

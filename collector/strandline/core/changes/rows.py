@@ -34,7 +34,7 @@ class JobSeen(NamedTuple):
 
 
 class JobDomain(NamedTuple):
-    """A barrier facet put the job into a domain."""
+    """A barrier facet put the job into a group."""
 
     job_id: int
     domain: str
@@ -79,7 +79,7 @@ class RunParent(NamedTuple):
 
 
 class RunLease(NamedTuple):
-    """A run announced its lease."""
+    """A run announced its heartbeat timeout."""
 
     run_id: int
     seconds: int
@@ -227,10 +227,10 @@ class EdgesUsed(NamedTuple):
 
 
 class BarrierSeen(NamedTuple):
-    """A streaming job committed or aborted a barrier."""
+    """A streaming job committed or skipped a barrier."""
 
     job_id: int
-    generation: str
+    query_id: str
     barrier: int
     domain: str
     engine: str
@@ -252,7 +252,7 @@ class SnapshotSeen(NamedTuple):
     snapshot_id: str
     parent_id: str | None
     barrier: int | None
-    generation: str
+    query_id: str
     run_id: int
     committed_at: int | None
     operation: str
@@ -275,7 +275,7 @@ class SnapshotUsed(NamedTuple):
     dataset_id: int
     snapshot_id: str
     from_snapshot_id: str | None
-    generation: str
+    query_id: str
     lossy: int
     rank: int
     order_at: int
@@ -354,7 +354,7 @@ FOLDS: dict[type[Change], Fold] = {
     JobRelation: Fold("job_relations", ("job_id", "direction", "dataset_id"), ("at", "run_id")),
     EdgeSeen: Fold("edge_columns", ("set_hash", "source_id")),
     EdgesUsed: Fold("run_edges", ("run_id", "sink_id", "rule"), ("at", "set_hash")),
-    BarrierSeen: Fold("job_barriers", ("job_id", "barrier", "generation"), ("phase", *_STAMP)),
+    BarrierSeen: Fold("job_barriers", ("job_id", "barrier", "query_id"), ("phase", *_STAMP)),
     SnapshotSeen: Fold(
         "snapshots",
         ("dataset_id", "snapshot_id"),

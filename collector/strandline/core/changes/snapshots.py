@@ -18,14 +18,14 @@ APPROXIMATELY = "~"
 
 
 class SnapshotContext(NamedTuple):
-    """What all snapshots of one event share: its stamp, its run, and the generation and barrier (0: none) that it tells of.
+    """What all snapshots of one event share: its stamp, its run, and the query_id and barrier (0: none) that it tells of.
 
     starts: it is the run's START.
     """
 
     stamp: Stamp
     run_id: int
-    generation: str
+    query_id: str
     barrier: int
     starts: bool = False
 
@@ -140,7 +140,7 @@ def _used(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> SnapshotU
         link.dataset.id,
         key_text(one.snapshot_id),
         _optional(one.from_snapshot_id),
-        under.generation,
+        under.query_id,
         int(claim.lossy),
         claim.rank,
         at if written or claim.rank > OBSERVED else -at,

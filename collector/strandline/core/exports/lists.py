@@ -6,7 +6,7 @@ from typing import Any
 from strandline.core.exports.rows import csv_of
 
 _NODE = ("id", "type", "namespace", "name")
-_STATE = ("runId", "state", "live", "startedAt", "endedAt")
+_STATE = ("runId", "state", "running", "startedAt", "endedAt")
 _OUTCOME = ("error", "failedChildren")
 _SEEN = ("createdAt", "updatedAt")
 _RECEIVED = ("id", "receivedAt", "topic", "partition", "offset", "reason", "size", "body")
@@ -18,10 +18,10 @@ def _of(name: str, columns: Iterable[str]) -> tuple[str, ...]:
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "/jobs": (*_NODE, *_SEEN, "domain", *_of("newestRun", (*_STATE, *_OUTCOME))),
+    "/jobs": (*_NODE, *_SEEN, "group", *_of("latestRun", (*_STATE, *_OUTCOME))),
     "/datasets": (
         *(*_NODE, "catalog", "database", "table", *_SEEN, "droppedAt"),
-        *_of("newestWrite", ("job.namespace", "job.name", *_STATE)),
+        *_of("latestWrite", ("job.namespace", "job.name", *_STATE)),
     ),
     "/datasets/snapshots": (
         *("snapshotId", "observed", "barrierId", "committedAt", "parentSnapshotId", "operation", "format"),
@@ -50,15 +50,15 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "/dead-letters": _RECEIVED,
     "/unread-events": _RECEIVED,
-    "/refused-events": ("producer", "reason", "count", "firstAt", "newestAt", "body"),
-    "/domains": ("name", "declared", "tables", "incarnation", "barrier", "hidden.access"),
+    "/rejected-events": ("producer", "reason", "count", "firstAt", "newestAt", "body"),
+    "/groups": ("name", "declared", "tables", "generation", "barrier", "hidden.access"),
     "/jobs/barriers": (
-        *("barrierId", "domain", "phase", "queryId", "batchId", "engine", "startedAt", "committedAt"),
+        *("barrierId", "group", "phase", "queryId", "batchId", "engine", "startedAt", "committedAt"),
         *("checkpointLocation", "runId", "sources"),
     ),
 }
-REFUSED_COLUMNS = tuple(dict.fromkeys(("list", *COLUMNS["/refused-events"], *_RECEIVED)))
-"""Those of refused events, dead letters and unread events together."""
+REFUSED_COLUMNS = tuple(dict.fromkeys(("list", *COLUMNS["/rejected-events"], *_RECEIVED)))
+"""Those of rejected events, dead letters and unread events together."""
 
 
 def list_csv(path: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:

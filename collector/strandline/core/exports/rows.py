@@ -1,4 +1,4 @@
-"""Lists as comma-separated values (RFC 4180): one line an item, nested objects as columns such as `newestRun.state`.
+"""Lists as comma-separated values (RFC 4180): one line an item, nested objects as columns such as `latestRun.state`.
 
 A text that a spreadsheet would take for a formula has an apostrophe before it: names are whatever a producer sends.
 """

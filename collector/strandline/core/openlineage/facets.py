@@ -62,16 +62,16 @@ class JobType(_Facet, frozen=True):
 
 
 class Lease(_Facet, frozen=True):
-    """Run facet `strandline_lease`: a RUNNING comes at least every third of it."""
+    """Run facet `strandline_heartbeat`: a RUNNING comes at least every third of it."""
 
-    seconds: float
+    timeout_seconds: float
 
 
 class Barrier(_Facet, frozen=True):
     """Run facet `strandline_barrier`: one checkpoint of a streaming query."""
 
     barrier_id: Whole | None = None
-    domain: str | None = None
+    group: str | None = None
     engine: str | None = None
     query_id: str | None = None
     batch_id: Annotated[int, msgspec.Meta(ge=-(2**63), lt=2**63 - 1)] | None = None  # the barrier may be one more
@@ -325,7 +325,7 @@ class Plain(_Facet, frozen=True):
 MODELS: dict[tuple[int, str], type[_Facet]] = {
     (RUN, "parent"): Parent,
     (RUN, "parentRun"): Parent,  # its name before 0.5
-    (RUN, "strandline_lease"): Lease,
+    (RUN, "strandline_heartbeat"): Lease,
     (RUN, "strandline_barrier"): Barrier,
     (RUN, "spark_jobDetails"): JobDetails,
     (RUN, "spark_properties"): Properties,

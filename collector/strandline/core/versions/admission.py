@@ -114,7 +114,7 @@ def _merge(model: Model, touched: list[Component], sinks: set[Table]) -> Compone
 
 
 def _leave(model: Model, table: Table) -> set[Table]:
-    """Take an unmanaged table out of its component; what is left of that has to be split anew."""
+    """Take an untracked table out of its component; what is left of that has to be split anew."""
     component = model.components.pop(table, None)
     if component is None:
         return set()

@@ -81,7 +81,7 @@ def _was_only_silent(place: ManagedJob, fact: facts.RunStarted) -> bool:
 
 
 def _place_of(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
-    """The job's place, made when the job is a managed one; None for jobs that are not, and for runs of before."""
+    """The job's place, made when the job is a tracked one; None for jobs that are not, and for runs of before."""
     retired = model.retired.get(fact.job)
     if retired is not None and (fact.run in retired.runs or fact.at <= retired.at):
         return None
@@ -108,7 +108,7 @@ def _new_place(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
 
 
 def inferred_domain(model: Model, fact: facts.RunStarted | facts.JobRegistered) -> str:
-    """The domain of a job that names none: that of its sources, else of its sinks, else one of its own."""
+    """The group of a job that names none: that of its sources, else of its sinks, else one of its own."""
     registration = model.registered.get(fact.job)
     reads, writes = list(fact.reads), list(fact.writes)
     if registration is not None:
@@ -141,9 +141,9 @@ def _link(model: Model, place: ManagedJob) -> None:
 
 
 def _own(model: Model, table: Table, place: ManagedJob) -> None:
-    """A table belongs to the domain of its writer; another writer elsewhere makes it contested, not moved.
+    """A table belongs to the group of its writer; another writer elsewhere makes it contested, not moved.
 
-    What batch jobs make of tables outside is as unmanaged as these.
+    What batch jobs make of tables outside is as untracked as these.
     """
     if place.batch and not any(model.domain_of.get(one) == place.domain for one in place.reads - place.writes):
         return
@@ -158,9 +158,9 @@ def _declared_elsewhere(model: Model, table: Table, domain: str) -> bool:
 
 
 def _take_as_root(model: Model, table: Table, domain: str) -> None:
-    """A source that no managed job writes, or ever wrote, becomes a root of the domain that reads it first.
+    """A source that no tracked job writes, or ever wrote, becomes a base table of the group that reads it first.
 
-    A declared domain has the roots that were declared, and no others.
+    A declared group has the base tables that were declared, and no others.
     """
     if model.domain(domain).declared:
         return
@@ -170,7 +170,7 @@ def _take_as_root(model: Model, table: Table, domain: str) -> None:
 
 
 def _only_declared(model: Model, table: Table) -> None:
-    """A table with a writer is a root only if its domain says so."""
+    """A table with a writer is a base table only if its group says so."""
     domain = model.domain_at(table)
     if domain is None or table not in domain.declared:
         model.roots.discard(table)
@@ -178,7 +178,7 @@ def _only_declared(model: Model, table: Table) -> None:
 
 def _belong(model: Model, table: Table, domain: str) -> None:
     if model.domain_of.get(table, domain) != domain:
-        model.done.pop(table, None)  # barriers of two domains are never compared
+        model.done.pop(table, None)  # barriers of two groups are never compared
         loosen(model, table)
         model.rederive |= model.jobs_at(table) & model.steps.keys()
     model.domain(domain)
@@ -192,7 +192,7 @@ def _belong(model: Model, table: Table, domain: str) -> None:
 
 
 def _move(model: Model, place: ManagedJob, domain: str) -> None:
-    """The job's events name its domain after all: what was inferred goes, with the tables that only it held there."""
+    """The job's events name its group after all: what was inferred goes, with the tables that only it held there."""
     tables, left, held = place.tables, place.domain, place.admitted
     place.domain, place.inferred = domain, False
     model.domain(domain)
@@ -207,7 +207,7 @@ def _move(model: Model, place: ManagedJob, domain: str) -> None:
 def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
     place, (reads, writes) = _who_committed(model, fact)
     if place is None or fact.domain not in (None, place.domain):
-        return  # barriers of another domain than the job's
+        return  # barriers of another group than the job's
     used = tuple([_renamed(one, table) for table, one in zip(reads, fact.used, strict=True)])
     if fact.stated:
         _complete_stated(model, place, fact, used, writes)
@@ -286,7 +286,7 @@ def _completion(
 
 
 def _complete_root(model: Model, place: ManagedJob, used: Used, fact: facts.BarrierCommitted) -> None:
-    """What was read under a barrier shows the root's snapshot of that barrier, where nothing else stated it before."""
+    """What was read under a barrier shows the base table's snapshot of that barrier, where nothing else stated it before."""
     table = used.table
     if used.aligned and table not in model.domain_of:
         _take_as_root(model, table, place.domain)

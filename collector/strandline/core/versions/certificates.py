@@ -1,4 +1,4 @@
-"""Certificates: the closure of data lineage from an answer down to the roots, which a reader can check by itself.
+"""Certificates: the closure of data lineage from an answer down to the base tables, which a reader can check by itself.
 
 An entry is a snapshot with the snapshots that it was made from. `verify` needs nothing but the certificate, and, to trust
 nobody at all, a way to look into the tables' own metadata.

@@ -35,7 +35,7 @@ def decide(
     given_up: Collection[int] = frozenset(),
     most: int | None = FEW,
 ) -> Decision:
-    """The answer for a job at `position` (None: it has no checkpoint) over `sources`, without barriers `given_up`.
+    """The answer for a job at `position` (None: it has no checkpoint) over `sources`, without the overdue barriers `given_up`.
 
     One that is more than `most` barriers behind takes the newest, so that it catches up; None: it takes each.
 
@@ -57,9 +57,9 @@ def next_common(
     given_up: Collection[int] = frozenset(),
     most: int | None = FEW,
 ) -> int | None:
-    """min { b > position : b in all of `histories`, not given up }, or None; the greatest of more than `most` of them.
+    """min { b > position : b in all of `histories`, not overdue }, or None; the greatest of more than `most` of them.
 
-    Where all that there is was given up the newest counts: somebody far behind gets on by one step.
+    Where all that there is was overdue the newest counts: somebody far behind gets on by one step.
     """
     if not histories:
         return None
@@ -100,7 +100,7 @@ def _is_shared(model: Model, table: Table) -> bool:
 
 
 def _components_of(model: Model, place: ManagedJob, tables: Iterable[Table]) -> dict[int, Component]:
-    """The components of the tables that count for a job's domain, by identity."""
+    """The components of the tables that count for a job's group, by identity."""
     return {id(c): c for table in tables if (c := model.components.get(table)) and _is_of(model, table, place)}
 
 

@@ -84,9 +84,9 @@ class Completions:
     def takes(self, completion: Completion) -> bool:
         """Whether it is of the time since the last rollback: facts of before are not taken.
 
-        The runs that were known to be over tell it whatever their clocks say, and so does the incarnation that a commit
+        The runs that were known to be over tell it whatever their clocks say, and so does the generation that a commit
         carries; a run that was not heard of before may have come back or may only be late (a spool that is sent at the
-        next start), so without an incarnation its times decide.
+        next start), so without a generation its times decide.
         """
         if completion.snapshot in self.discarded or completion.run in self.fenced:
             return False
@@ -137,9 +137,9 @@ class Completions:
     def cut_back(self, barrier: int, at: float, over: Collection[str], incarnation: int) -> None:
         """Forget what came after `barrier`, for good: its snapshots, and the runs `over`, are never taken again.
 
-        Nor is a commit of an incarnation before this one.
+        Nor is a commit of a generation before this one.
 
-        A root that had nothing new has one snapshot under several barriers: what an earlier one carries stays.
+        A base table that had nothing new has one snapshot under several barriers: what an earlier one carries stays.
         """
         for later in list(self.after(barrier)):
             self._drop(self.of[later])

@@ -104,7 +104,7 @@ def _latest_input(model: Model, table: Table, barrier: int, commits: Mapping[Tab
 
 
 def staleness(model: Model, table: Table, now: float) -> Staleness:
-    """How stale a managed table is now. Barriers that it aborted do not count: they never come."""
+    """How stale a tracked table is now. Barriers that it skipped do not count: they never come."""
     last = model.done[table].last
     domain = model.domain(model.domain_of[table])
     missing = domain.first_after(last)

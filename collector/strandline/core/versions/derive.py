@@ -159,7 +159,7 @@ def _evaluate(model: Model, place: ManagedJob, steps: Steps, step: Step, barrier
 
 
 def _writes(model: Model, place: ManagedJob, table: Table) -> bool:
-    """Whether what the job writes there counts: no stream does as well, and the table is of the job's domain."""
+    """Whether what the job writes there counts: no stream does as well, and the table is of the job's group."""
     return place.job in model.counted_writers(table) and model.domain_of.get(table) == place.domain
 
 
@@ -200,7 +200,7 @@ def _replaces(step: Step, table: Table) -> bool:
 def _inputs(model: Model, place: ManagedJob, step: Step) -> set[Table] | None:
     """The inputs that have to stand at a barrier; None where it is not known of each where the step stands in it.
 
-    A stream from a table of no domain stands at none. A table that is looked up may be unmanaged; it constrains nothing.
+    A stream from a table of no group stands at none. A table that is looked up may be untracked; it constrains nothing.
     """
     own = {one for one in step.stands.keys() | step.unsure if one not in place.writes}
     managed = {one for one in own if model.domain_of.get(one) == place.domain and model.is_managed(one)}

@@ -13,7 +13,7 @@ Job: TypeAlias = tuple[str, str]
 
 
 class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot that a micro-batch, or the cut of a root, put under its barrier; `at`: its own commit, where known.
+    """A snapshot that a micro-batch, or the cut of a base table, put under its barrier; `at`: its own commit, where known.
 
     `exact`: the id is proven to be the writer's own; `operation`: what the commit did, where known.
     """
@@ -49,7 +49,7 @@ class Used(msgspec.Struct, frozen=True, gc=False):
 
 
 class DomainDeclared(msgspec.Struct, frozen=True, gc=False):
-    """Somebody put root tables together: their barriers are cut together from now on."""
+    """Somebody put base tables together: their barriers are cut together from now on."""
 
     domain: str
     roots: tuple[Table, ...]
@@ -57,7 +57,7 @@ class DomainDeclared(msgspec.Struct, frozen=True, gc=False):
 
 
 class RootsCut(msgspec.Struct, frozen=True, gc=False):
-    """The coordinator cut a barrier through the latest snapshots of all roots of a domain."""
+    """The coordinator cut a barrier through the latest snapshots of all base tables of a group."""
 
     domain: str
     barrier: int
@@ -141,7 +141,7 @@ class JobPlaced(msgspec.Struct, frozen=True, gc=False):
 
 
 class RolledBack(msgspec.Struct, frozen=True, gc=False):
-    """`tables` (one table and all its descendants) went back to `barrier`; the incarnation of the domain rises."""
+    """`tables` (one table and all its descendants) went back to `barrier`; the generation of the group rises."""
 
     domain: str
     tables: tuple[Table, ...]

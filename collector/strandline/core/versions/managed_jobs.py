@@ -1,4 +1,4 @@
-"""The place of a managed job: its part in a component and its pins. It outlives the run that took it.
+"""The place of a tracked job: its part in a component and its pins. It outlives the run that took it.
 
 A place ends by retirement only. A new run of the job takes it over; the tables that only the run before had named stay
 until the new run committed once, so that nothing falls apart in between.
@@ -47,7 +47,7 @@ NO_TABLES = Tables()
 
 @dataclass(slots=True)
 class Registration:
-    """What a job announced over REST, with a domain if it named one. Invisible until it runs."""
+    """What a job announced over REST, with a group if it named one. Invisible until it runs."""
 
     tables: Tables = NO_TABLES
     domain: str | None = None
@@ -74,7 +74,7 @@ class Retirement:
 
 @dataclass(slots=True)
 class ManagedJob:
-    """A managed job with its current run.
+    """A tracked job with its current run.
 
     `admitted`: the tables with which it counts in a component; `last_tables`: what the run's last commit read and wrote;
     `batch`: its runs are no streams.

@@ -1,4 +1,4 @@
-"""The model of consistent versions: jobs with places, tables with completed barriers, domains, components.
+"""The model of consistent versions: jobs with places, tables with completed barriers, groups, components.
 
 It holds what the facts so far came to; folding.py applies a fact, admission.py keeps the components, versions.py and its
 neighbours answer. The same facts in the same order give the same model, on every server.
@@ -18,7 +18,7 @@ from strandline.core.versions.steps import Steps
 
 @dataclass(slots=True)
 class Domain:
-    """Root tables that are cut together. `declared`: the coordinator cuts them; else their jobs bring the barriers."""
+    """Base tables that are cut together. `declared`: the coordinator cuts them; else their jobs bring the barriers."""
 
     name: str
     declared: tuple[Table, ...] = ()
@@ -110,18 +110,18 @@ class Model:
         return self.called.get(table, table[1])
 
     def domain(self, name: str) -> Domain:
-        """The domain of this name, made at first mention."""
+        """The group of this name, made at first mention."""
         found = self.domains.get(name)
         if found is None:
             found = self.domains[name] = Domain(name)
         return found
 
     def domain_at(self, table: Table) -> Domain | None:
-        """The domain that the table belongs to, if it belongs to any."""
+        """The group that the table belongs to, if it belongs to any."""
         return self.domains.get(self.domain_of[table]) if table in self.domain_of else None
 
     def writer(self, table: Table) -> Job | None:
-        """The managed job that writes `table`: of batch jobs that share it the first by name; None where several contend."""
+        """The tracked job that writes `table`: of batch jobs that share it the first by name; None where several contend."""
         writers = self.writers.get(table, ())
         if len(writers) < 2:
             return next(iter(writers), None)
@@ -139,7 +139,7 @@ class Model:
         return len(writers) > 1 and all(self.places[job].batch for job in writers)
 
     def is_managed(self, table: Table) -> bool:
-        """Written by exactly one managed stream or by batch jobs, or the root of a domain that no managed job writes."""
+        """Written by exactly one tracked stream or by batch jobs, or a base table of a group that no tracked job writes."""
         if table not in self.domain_of:
             return False
         writers = self.writers.get(table, ())
@@ -155,7 +155,7 @@ class Model:
         return any(table not in self.places[job].admitted for job in writers)
 
     def links(self, place: ManagedJob) -> set[Table]:
-        """The tables through which a job counts: managed ones of its own domain, but what it only fills in."""
+        """The tables through which a job counts: tracked ones of its own group, but what it only fills in."""
         return {
             table
             for table in place.tables
@@ -167,18 +167,18 @@ class Model:
         return place.batch and table in place.writes and place.job not in self.counted_writers(table)
 
     def jobs_at(self, table: Table) -> set[Job]:
-        """The managed jobs that read or write `table`."""
+        """The tracked jobs that read or write `table`."""
         return self.readers.get(table, set()) | self.writers.get(table, set())
 
     def sources(self, table: Table) -> set[Table]:
-        """The managed tables of the same domain from which the writer of `table` makes it."""
+        """The tracked tables of the same group from which the writer of `table` makes it."""
         if self.writer(table) is None:
             return set()
         places = [self.places[job] for job in self.counted_writers(table)]
         return {source for place in places for source in self.links(place) & place.reads - place.writes}
 
     def sinks(self, table: Table) -> set[Table]:
-        """The managed tables of the same domain that are made from `table`."""
+        """The tracked tables of the same group that are made from `table`."""
         found: set[Table] = set()
         for job in self.readers.get(table, ()):
             place = self.places[job]
@@ -190,7 +190,7 @@ class Model:
         return [self.places[job] for job in self.starting if self.places[job].reads and self.places[job].ended is None]
 
     def knows(self, job: Job) -> bool:
-        """Whether facts of the job without a domain may be wanted."""
+        """Whether facts of the job without a group may be wanted."""
         return job in self.places or job in self.registered or job in self.retired
 
     def wants(self, fact: Fact) -> bool:
@@ -217,14 +217,14 @@ class Model:
         """In words, why `table` has no consistent versions."""
         writers, called = sorted(name for _, name in self.writers.get(table, ())), self.call(table)
         if len(writers) > 1:
-            return f"{called}: unmanaged: {len(writers)} jobs write it ({', '.join(writers)})"
+            return f"{called}: untracked: {len(writers)} jobs write it ({', '.join(writers)})"
         if table in self.abandoned:
-            return f"{called}: unmanaged: its writer {self.abandoned[table][1]} was retired"
-        return f"{called}: unmanaged: no job that carries barriers writes it, and it is not the root of a domain"
+            return f"{called}: untracked: its writer {self.abandoned[table][1]} was retired"
+        return f"{called}: untracked: no job that carries barriers writes it, and it is not a base table of a group"
 
 
 def descendants(model: Model, table: Table) -> list[Table]:
-    """`table` and every managed table made from it, upstream first."""
+    """`table` and every tracked table made from it, upstream first."""
     found: dict[Table, None] = {}
     waiting = [table]
     while waiting:

@@ -15,7 +15,7 @@ LONG = 20  # times `keeps`: so many barriers are kept at most for tables that ha
 
 
 def forget(model: Model, domain: Domain) -> None:
-    """Forget what nobody needs of a domain's barriers, once there are `keeps` more of them than when last looked."""
+    """Forget what nobody needs of a group's barriers, once there are `keeps` more of them than when last looked."""
     if len(domain.order) < domain.looked_at + 2 * model.keeps:
         return
     tables = [table for table, name in model.domain_of.items() if name == domain.name and table in model.done]
@@ -43,7 +43,7 @@ def _needed(model: Model, domain: Domain, tables: list[Table]) -> int | None:
 
 
 def _positions(model: Model, domain: Domain) -> list[int | None]:
-    """Where the jobs of a domain are that state barriers."""
+    """Where the jobs of a group are that state barriers."""
     places = [place for place in model.places.values() if place.domain == domain.name]
     return [_position(place) for place in places if place.job not in model.steps or place.position is not None]
 

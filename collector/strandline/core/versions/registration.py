@@ -1,7 +1,7 @@
-"""What a registration over REST is refused for: a second writer, a cycle through other tables, two domains.
+"""What a registration over REST is refused for: a second writer, a cycle through other tables, two groups.
 
 Each refusal says why, and nothing has changed. Events cannot be refused: what they show is folded in, and a second
-writer makes its table unmanaged.
+writer makes its table untracked.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from strandline.errors import RefusedError
 
 
 def refuse_registration(model: Model, wanted: JobRegistered) -> None:
-    """Raise a RefusedError (writer, cycle, domains) when the job cannot have these tables."""
+    """Raise a RefusedError (writer, cycle, groups) when the job cannot have these tables."""
     tables = Tables(frozenset(wanted.reads), frozenset(wanted.writes)) | tables_of(model, wanted.job)
     _refuse_writers(model, wanted.job, tables.writes)
     _refuse_domains(model, wanted, tables)
@@ -21,15 +21,15 @@ def refuse_registration(model: Model, wanted: JobRegistered) -> None:
 
 
 def refuse_domain(model: Model, domain: str, roots: Iterable[Table]) -> None:
-    """Raise a RefusedError when a root belongs to another domain, or is made from managed tables."""
+    """Raise a RefusedError when a base table belongs to another group, or is made from tracked tables."""
     for table in roots:
         current = model.domain_of.get(table, domain)
         if current != domain:
-            raise RefusedError(f"{model.call(table)}: belongs to domain {current} already", "domains")
+            raise RefusedError(f"{model.call(table)}: belongs to group {current} already", "groups")
         if model.sources(table):
             writer = model.writer(table)
             raise RefusedError(
-                f"{model.call(table)}: job {writer[1] if writer else ''} makes it from managed tables", "writer"
+                f"{model.call(table)}: job {writer[1] if writer else ''} makes it from tracked tables", "writer"
             )
 
 
@@ -63,8 +63,8 @@ def _refuse_domains(model: Model, wanted: JobRegistered, tables: Tables) -> None
     if place is not None and not place.inferred:
         domains.add(place.domain)
     if len(domains) > 1:
-        words = f"{wanted.job[1]}: sources of {len(domains)} domains ({', '.join(sorted(domains))})"
-        raise RefusedError(f"{words}, whose barriers are not comparable", "domains")
+        words = f"{wanted.job[1]}: sources of {len(domains)} groups ({', '.join(sorted(domains))})"
+        raise RefusedError(f"{words}, whose barriers are not comparable", "groups")
 
 
 def _refuse_cycle(model: Model, job: Job, tables: Tables) -> None:

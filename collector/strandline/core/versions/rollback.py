@@ -1,7 +1,7 @@
 """Plans to take a table and everything made from it back to a barrier.
 
 Incremental where a barrier exists that all of them completed and still have, and whose Spark state all their jobs
-retain; else full: clear, and replay from the roots. Steps are idempotent, each with a condition before and after.
+retain; else full: clear, and replay from the base tables. Steps are idempotent, each with a condition before and after.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model, descendants
 from strandline.errors import RefusedError
 
-INCARNATION = "strandline.incarnation"  # a property of tables, and of their snapshots
+INCARNATION = "strandline.generation"  # a property of tables, and of their snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def plan(
     is not named has them all.
     """
     if not model.is_managed(table):
-        raise RefusedError(f"{model.why_unmanaged(table)}: it cannot be rolled back", "unmanaged")
+        raise RefusedError(f"{model.why_unmanaged(table)}: it cannot be rolled back", "untracked")
     tables = descendants(model, table)
     jobs = tuple(dict.fromkeys(job for one in tables if (job := model.writer(one)) is not None))
     found = newest_restorable(model, tables, jobs, barrier, exists, retained or {})
@@ -71,13 +71,13 @@ def plan(
 
 
 def _refuse_root(model: Model, table: Table, barrier: int, tables: list[Table]) -> None:
-    """A full plan starts from the roots as they are: it takes none of them back."""
+    """A full plan starts from the base tables as they are: it takes none of them back."""
     newest = model.done[table].last
     if not model.sources(table) and newest is not None and barrier < newest:
         raise RefusedError(
-            f"{model.call(table)} is a root: it goes back only to a barrier that all tables made from it have too, and there"
+            f"{model.call(table)} is a base table: it goes back only to a barrier that all tables made from it have too, and there"
             f" is none up to {barrier} that {', '.join(map(model.call, tables))} all have and whose state their jobs still have",
-            "root",
+            "base_table",
         )
 
 
@@ -139,12 +139,12 @@ def _restarts(jobs: tuple[Job, ...]) -> list[RollbackStep]:
 
 
 def _raise(incarnation: int) -> RollbackStep:
-    before = f"incarnation {incarnation - 1}, and all steps before are done"
-    return RollbackStep("raise incarnation", "domain", before, f"answers show incarnation {incarnation}")
+    before = f"generation {incarnation - 1}, and all steps before are done"
+    return RollbackStep("raise generation", "group", before, f"answers show generation {incarnation}")
 
 
 def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> RollbackStep:
-    """The table's own property fences its writer: an aligned job of an earlier incarnation commits nothing more."""
+    """The table's own property fences its writer: an aligned job of an earlier generation commits nothing more."""
     snapshot = model.done[table].of[barrier].snapshot
     after = f"the current snapshot is {snapshot}, and the table's {INCARNATION} is {incarnation}"
     called = model.call(table)

@@ -1,4 +1,4 @@
-"""The rule for a rollback: what the tables of a domain committed after a barrier no longer counts."""
+"""The rule for a rollback: what the tables of a group committed after a barrier no longer counts."""
 
 from strandline.core.versions.admission import recount
 from strandline.core.versions.completions import Completions
@@ -9,7 +9,7 @@ from strandline.core.versions.model import Domain, Model
 
 
 def roll_back(model: Model, fact: RolledBack) -> None:
-    """Take back the barriers after the one that a domain was rolled back to."""
+    """Take back the barriers after the one that a group was rolled back to."""
     domain = model.domain(fact.domain)
     domain.incarnation += 1
     for table in fact.tables:

@@ -1,7 +1,7 @@
-"""Cutting barriers through the roots of declared domains: b := the latest committed snapshot of every root.
+"""Cutting barriers through the base tables of declared groups: b := the latest committed snapshot of every base table.
 
-Roots do not depend on each other, so every cut through them is consistent. One root: each of its commits is a barrier.
-Several: one at an interval. Where managed jobs write the roots, their own events carry the barriers.
+Base tables do not depend on each other, so every cut through them is consistent. One base table: each of its commits is a barrier.
+Several: one at an interval. Where tracked jobs write the base tables, their own events carry the barriers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class SingleRoot:
-    """The root of a domain that has no other: the barrier that was cut last, and the snapshot that it went through."""
+    """The base table of a group that has no other: the barrier that was cut last, and the snapshot that it went through."""
 
     domain: str
     table: Table
@@ -24,7 +24,7 @@ class SingleRoot:
 
 
 def single_roots(model: Model) -> list[SingleRoot]:
-    """Domains of which each commit of the root is a barrier."""
+    """Groups of which each commit of the base table is a barrier."""
     return [
         SingleRoot(domain.name, domain.declared[0], domain.newest or 0, last_cut(model, domain.declared[0]))
         for domain in _cut_here(model)
@@ -33,7 +33,7 @@ def single_roots(model: Model) -> list[SingleRoot]:
 
 
 def cut_each_commit(root: SingleRoot, line: Sequence[str], now: float) -> list[RootsCut]:
-    """The barriers of a root's commits after its last one; `line`: its main ancestry, oldest first."""
+    """The barriers of a base table's commits after its last one; `line`: its main ancestry, oldest first."""
     new = line[line.index(root.last) + 1 :] if root.last in line else line
     return [
         RootsCut(root.domain, barrier, (WrittenSnapshot(root.table, snapshot, parent),), now)
@@ -42,7 +42,7 @@ def cut_each_commit(root: SingleRoot, line: Sequence[str], now: float) -> list[R
 
 
 def to_cut(model: Model, interval: float, now: float) -> list[Domain]:
-    """Domains with several roots whose last barrier is older than the interval."""
+    """Groups with several base tables whose last barrier is older than the interval."""
     return [
         domain
         for domain in _cut_here(model)
@@ -51,9 +51,9 @@ def to_cut(model: Model, interval: float, now: float) -> list[Domain]:
 
 
 def cut_through(model: Model, domain: Domain, heads: Mapping[Table, str], now: float) -> list[RootsCut]:
-    """The next barrier of a domain, through the newest snapshot of each root; none while one has no snapshot, or none a new one.
+    """The next barrier of a group, through the newest snapshot of each base table; none while one has no snapshot, or none a new one.
 
-    heads: of its roots that have a snapshot, and maybe of tables of other domains.
+    heads: of its base tables that have a snapshot, and maybe of tables of other groups.
     """
     last = {table: last_cut(model, table) for table in domain.declared}
     if not last.keys() <= heads.keys() or all(heads[table] == last[table] for table in last):
@@ -82,7 +82,7 @@ def given_up(model: Model, timeout: float, now: float) -> list[BarrierGivenUp]:
 
 
 def _open(domain: Domain, versions: set[int | None]) -> list[int]:
-    """The oldest barriers after the least version of the domain's components that are not given up."""
+    """The oldest barriers after the least version of the group's components that are not overdue."""
     found = [version for version in versions if version is not None]
     after = min(found) if len(found) == len(versions) else None
     return [barrier for barrier in domain.after(after) if barrier not in domain.given_up][:AT_ONCE]

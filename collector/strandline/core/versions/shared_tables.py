@@ -13,7 +13,7 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.steps import Step
 
 Writer: TypeAlias = tuple[Job, frozenset[Table]]
-KNOWN_RUNS = 10  # an INSERT that none of so many newest runs of its job did is none of its writers any more
+RECENT_RUNS = 10  # an INSERT that none of so many latest runs of its job did is none of its writers any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _writers(seen: Sequence[Contribution]) -> set[Writer]:
     runs_of: dict[Job, int] = {}
     for run in reversed(seen):
         number = runs_of[run.job] = runs_of.get(run.job, 0) + 1
-        if number <= KNOWN_RUNS:
+        if number <= RECENT_RUNS:
             found.add(run.writer)
     return found
 

@@ -1,6 +1,6 @@
-"""Strong and weak answers to "which snapshots do I read together?", each with who holds it back.
+"""Strong and weak answers to "which snapshots do I read together?", each with what blocks it.
 
-strong: V of the tables' component, the greatest barrier that all its tables completed. weak: the same over the query's
+strong: V of the tables' pipeline, the greatest barrier that all its tables completed. weak: the same over the query's
 own tables only. Always strong <= weak <= latest, table by table. What cannot be answered is refused with a reason.
 """
 
@@ -14,7 +14,7 @@ from strandline.core.versions.model import Model
 from strandline.errors import RefusedError
 
 INSTEAD = "ask weakly, or for a cut by data lineage (POST /api/v2/cuts)"
-LONG_COMPONENT = 5000  # beyond this, who holds an answer back is not looked for
+LONG_COMPONENT = 5000  # beyond this, what blocks an answer is not looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Holder:
         """In words, what is the matter and what can be done."""
         if self.state == "STOPPED" and self.since is not None:
             return f"{self.name}: job stopped {ago(now - self.since)} ago; restart it, or retire it"
-        if self.state == "ABORTED":
+        if self.state == "SKIPPED":
             return f"{self.name}: went past barrier {self.barrier} without a snapshot; the next common barrier counts"
-        if self.state == "ROOT":
-            return f"{self.name}: root table, not yet cut at barrier {self.barrier}"
+        if self.state == "BASE_TABLE":
+            return f"{self.name}: base table, not yet cut at barrier {self.barrier}"
         behind = "has not committed any barrier" if self.last is None else f"is at barrier {self.last}"
         return f"{self.name}: running, {behind}, barrier {self.barrier} is next"
 
@@ -70,7 +70,7 @@ def ago(seconds: float) -> str:
 
 
 def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
-    """The strong reading of `tables`, or a RefusedError: unmanaged, domains, joining, no_version."""
+    """The strong reading of `tables`, or a RefusedError: untracked, groups, joining, no_version."""
     _refuse_unmanaged(model, tables)
     _refuse_domains(model, tables)
     _refuse_joining(model, tables)
@@ -79,16 +79,16 @@ def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
         version = model.components[table].version
         if version is None:
             raise RefusedError(
-                f"{model.call(table)}: no barrier is completed by all tables of its component yet", "no_version"
+                f"{model.call(table)}: no barrier is completed by all tables of its pipeline yet", "no_version"
             )
         readings.append(reading(model, table, version))
     return readings
 
 
 def weak(model: Model, tables: Sequence[Table]) -> list[Reading]:
-    """The weak reading of the managed ones of `tables`: per domain, the greatest barrier that all of them have.
+    """The weak reading of the tracked ones of `tables`: per group, the greatest barrier that all of them have.
 
-    Tables that are joining are among them: one query never sees two barriers of a domain.
+    Tables that are joining are among them: one query never sees two barriers of a group.
     """
     groups: dict[str, list[Table]] = {}
     for table in tables:
@@ -106,7 +106,7 @@ def _weak_of_one(model: Model, tables: list[Table]) -> list[Reading]:
 
 
 def reading(model: Model, table: Table, barrier: int) -> Reading:
-    """The reading of a managed table at a barrier that it completed."""
+    """The reading of a tracked table at a barrier that it completed."""
     domain = model.domain(model.domain_of[table])
     missing = domain.first_after(barrier)
     since = domain.births[missing] if missing is not None else None
@@ -159,11 +159,11 @@ def _has_inputs(model: Model, table: Table, barrier: int) -> bool:
 def _holder(model: Model, table: Table, barrier: int) -> Holder:
     last, writer = model.done[table].last, model.writer(table)
     if writer is None:
-        return Holder(table, table[1], table[0], "ROOT", None, barrier, last)
+        return Holder(table, table[1], table[0], "BASE_TABLE", None, barrier, last)
     ended = model.places[writer].ended
     if ended is not None:
         return Holder(table, writer[1], writer[0], "STOPPED", ended.at, barrier, last)
-    state = "ABORTED" if last is not None and last > barrier else "RUNNING"
+    state = "SKIPPED" if last is not None and last > barrier else "RUNNING"
     return Holder(table, writer[1], writer[0], state, None, barrier, last)
 
 
@@ -171,14 +171,14 @@ def _refuse_unmanaged(model: Model, tables: Iterable[Table]) -> None:
     reasons = [model.why_unmanaged(table) for table in tables if not model.is_managed(table)]
     if reasons:
         words = "; ".join(reasons)
-        raise RefusedError(f"{words}. There is no strong answer over it; {INSTEAD}", "unmanaged")
+        raise RefusedError(f"{words}. There is no strong answer over it; {INSTEAD}", "untracked")
 
 
 def _refuse_domains(model: Model, tables: Iterable[Table]) -> None:
     domains = sorted({model.domain_of[table] for table in tables})
     if len(domains) > 1:
-        words = f"tables of {len(domains)} domains ({', '.join(domains)}), whose barriers are not comparable"
-        raise RefusedError(f"{words}. There is no strong answer over them; {INSTEAD}", "domains")
+        words = f"tables of {len(domains)} groups ({', '.join(domains)}), whose barriers are not comparable"
+        raise RefusedError(f"{words}. There is no strong answer over them; {INSTEAD}", "groups")
 
 
 def _refuse_joining(model: Model, tables: Iterable[Table]) -> None:

@@ -189,7 +189,7 @@ def run_proposals(record: RunRecord, job: str, urns: DatasetUrns) -> tuple[Propo
 
 def _barrier(facets: Mapping[str, Any]) -> dict[str, str]:
     barrier = facets.get("strandline_barrier", {})
-    return {name: str(barrier[name]) for name in ("barrierId", "domain", "batchId") if barrier.get(name) is not None}
+    return {name: str(barrier[name]) for name in ("barrierId", "group", "batchId") if barrier.get(name) is not None}
 
 
 def _snapshots(side: str, links: Sequence[DatasetLink], urns: DatasetUrns) -> dict[str, str]:

@@ -57,7 +57,7 @@ def _names(connection: Connection, rows: Any) -> list[Answer]:
 
 
 def job_detail(connection: Connection, job: Node, now: int) -> Answer:
-    """A job with its newest run, the runs below that, and its domain; of a streaming query how far it is."""
+    """A job with its latest run, the runs below that, and its group; of a streaming query how far it is."""
     newest = newest_runs(connection, [job.id], now).get(job.id)
     run = newest_run_ids(connection, [job.id]).get(job.id)
     return {
@@ -65,8 +65,8 @@ def job_detail(connection: Connection, job: Node, now: int) -> Answer:
         "type": "job",
         "namespace": job.namespace,
         "name": job.name,
-        "domain": domains_of(connection, [job.id]).get(job.id),
-        "newestRun": newest,
+        "group": domains_of(connection, [job.id]).get(job.id),
+        "latestRun": newest,
         "query": query_answer(connection, job.id),
         **_with_children(connection, run),
         "facets": merged_facets(connection, JOB, [job.id]),

@@ -36,11 +36,11 @@ is_shown = or_(
 )
 """Jobs of which nothing but Delta's reading of its own log is known are nobody's, nor are names that no query has in the end."""
 
-PHASES = {1: "aborted", 2: "committed"}
+PHASES = {1: "skipped", 2: "committed"}
 
 
 def datasets_page(connection: Connection, asked: Filter, now: int, limit: int, after: Key | None) -> Answer:
-    """Datasets by name, each once, under its canonical name, with its newest write; a state is that of the newest write."""
+    """Datasets by name, each once, under its canonical name, with its latest write; a state is that of the latest write."""
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         unmade, writes = never_made(connection, [row.id for row in rows]), newest_writes(connection, rows, now)
@@ -49,7 +49,7 @@ def datasets_page(connection: Connection, asked: Filter, now: int, limit: int, a
             write = writes.get(row.id)
             written = write is not None and asked.admits(write.run)
             is_shown = written if asked.states else written or asked.spans(row.first_at, row.newest_at)
-            more = {"newestWrite": None if write is None else write.answer()} | dropped[row.id]
+            more = {"latestWrite": None if write is None else write.answer()} | dropped[row.id]
             yield dataset_answer(row) | more if is_shown and row.id not in unmade else None
 
     query = select(datasets).where(
@@ -111,7 +111,7 @@ def _of_past(same: Callable[[Any], Answer], then: Items) -> Items:
 
 
 def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after: Key | None) -> Answer:
-    """Jobs by name, each with its newest run, whose state and time count where a state is asked for."""
+    """Jobs by name, each with its latest run, whose state and time count where a state is asked for."""
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         nested = nested_jobs(connection, [(row.id, row.name) for row in rows])
@@ -123,7 +123,7 @@ def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after
             ran = state is not None and asked.admits(state)
             if row.id not in nested and (ran or (not asked.states and asked.spans(row.first_at, row.newest_at))):
                 newest_run = None if state is None else state.answer() | more[run]
-                yield _named_job(row) | _seen(row) | {"domain": domains.get(row.id), "newestRun": newest_run}
+                yield _named_job(row) | _seen(row) | {"group": domains.get(row.id), "latestRun": newest_run}
             else:
                 yield None
 
@@ -144,13 +144,13 @@ def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dic
 
 
 def _newest_states(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, tuple[int, RunState]]:
-    """(row id, state) of the newest run of each job."""
+    """(row id, state) of the latest run of each job."""
     rows = rows_of_runs(connection, newest_run_ids(connection, job_ids).values()).values()
     return {row.job_id: (row.id, run_state(row, now)) for row in rows}
 
 
 def newest_run_ids(connection: Connection, job_ids: Sequence[int]) -> dict[int, int]:
-    """The id of the newest run of each job."""
+    """The id of the latest run of each job."""
     rows = connection.execute(_newest(connection.dialect.name), {"jobs": list(job_ids)})
     return dict(map(tuple, rows))
 
@@ -161,7 +161,7 @@ def _newest(dialect: str) -> Select[Any]:
 
 
 def newest_run(dialect: str, given: str | None = None, most: int = 1) -> Select[Any]:
-    """The id of the newest run, or of the `most` newest, of each of the given jobs, or of all."""
+    """The id of the latest run, or of the `most` newest, of each of the given jobs, or of all."""
     run = runs.alias("run")
     of_job = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), run.c.design == 0)
     last = of_job.order_by(run.c.newest_at.desc(), run.c.id.desc()).limit(most)
@@ -169,7 +169,7 @@ def newest_run(dialect: str, given: str | None = None, most: int = 1) -> Select[
 
 
 def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
-    """The domain of each job that is in one."""
+    """The group of each job that is in one."""
     query = select(job_domains.c.job_id, job_domains.c.domain).where(among(job_domains.c.job_id, job_ids))
     return {row.job_id: row.domain for row in connection.execute(query)}
 
@@ -254,13 +254,13 @@ def _runs(dialect: str) -> Select[Any]:
 
 
 def barriers_page(connection: Connection, job: Node, limit: int, after: Key | None) -> Answer:
-    """The barriers of a streaming job, the greatest first: its checkpoints, committed and aborted."""
+    """The barriers of a streaming job, the greatest first: its checkpoints, committed and skipped."""
     query = (
         select(job_barriers, runs.c.run_id.label("run_text"))
         .outerjoin(runs, runs.c.id == job_barriers.c.run_id)
         .where(job_barriers.c.job_id == job.id)
     )
-    order = Order((job_barriers.c.barrier, job_barriers.c.generation), descending=True)
+    order = Order((job_barriers.c.barrier, job_barriers.c.query_id), descending=True)
     page = order.page(connection, query, limit, after)
     return page.of([barrier_answer(row) for row in page.rows])
 
@@ -273,9 +273,9 @@ def barrier_answer(row: Any) -> Answer:
     """A barrier as JSON shows it; `sources` are the offsets that the facet states."""
     return {
         "barrierId": row.barrier,
-        "domain": row.domain or None,
+        "group": row.domain or None,
         "phase": PHASES[row.phase],
-        "queryId": row.generation or None,
+        "queryId": row.query_id or None,
         "batchId": row.batch_id,
         "engine": row.engine or None,
         "startedAt": iso(row.started_at),

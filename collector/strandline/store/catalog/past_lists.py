@@ -2,7 +2,7 @@
 
 What a run, job or dataset is (its name, the run above it, whether it streams) is the same at any time; so is which query a
 micro-batch is of, and under which of its names a dataset is listed. Everything else is of the moment, and what no row of the
-store tells of it is left out: of what was heard of again later, when it had last been heard of (`updatedAt`), its `domain`, whether it was dropped.
+store tells of it is left out: of what was heard of again later, when it had last been heard of (`updatedAt`), its `group`, whether it was dropped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ def runs_then(
 
 
 def jobs_then(connection: Connection, rows: Sequence[Any], asked: Filter, moment: int) -> Iterator[Answer | None]:
-    """The same for a list of jobs: each with its newest run of then."""
+    """The same for a list of jobs: each with its latest run of then."""
     ids = [row.id for row in rows]
     nested = nested_jobs(connection, [(row.id, row.name) for row in rows], moment)
     newest, domains = newest_runs_then(connection, ids, moment), _domains_then(connection, ids, moment)
@@ -86,18 +86,18 @@ def jobs_then(connection: Connection, rows: Sequence[Any], asked: Filter, moment
             yield None
         else:
             newest_run = None if run is None else run.state.answer() | more[run.id]
-            yield seen_then(row, moment) | domains[row.id] | {"newestRun": newest_run}
+            yield seen_then(row, moment) | domains[row.id] | {"latestRun": newest_run}
 
 
 def _is_job_of(asked: Filter, row: Any, run: PastRun | None, moment: int) -> bool:
-    """Whether the job is of the filter, by its newest run of then or, where no state is asked for, by when it was heard of."""
+    """Whether the job is of the filter, by its latest run of then or, where no state is asked for, by when it was heard of."""
     if run is not None and asked.admits(run.state):
         return True
     return not asked.states and asked.spans(*_span(row, None if run is None else run.heard_at, moment))
 
 
 def datasets_then(connection: Connection, rows: Sequence[Any], asked: Filter, moment: int) -> Iterator[Answer | None]:
-    """The same for a list of datasets: each with its newest write of then."""
+    """The same for a list of datasets: each with its latest write of then."""
     ids = [row.id for row in rows]
     unmade, writes = not_made_by(connection, ids, moment), past_writes(connection, ids, moment)
     heard = heard_by(connection, ids, moment) if asked.has_span else {}
@@ -106,7 +106,7 @@ def datasets_then(connection: Connection, rows: Sequence[Any], asked: Filter, mo
         write = writes.get(row.id)
         written = write is not None and asked.admits(write.run)
         spans = not asked.states and asked.spans(*_span(row, heard.get(row.id), moment))
-        more = {"newestWrite": None if write is None else write.answer()} | dropped[row.id]
+        more = {"latestWrite": None if write is None else write.answer()} | dropped[row.id]
         yield seen_then(row, moment) | more if (written or spans) and row.id not in unmade else None
 
 
@@ -142,11 +142,11 @@ def _newest_then(dialect: str) -> CompoundSelect[Any]:
 
 
 def _domains_then(connection: Connection, job_ids: Sequence[int], moment: int) -> dict[int, Answer]:
-    """`domain` of each job; nothing of one that a later event put into a domain."""
+    """`group` of each job; nothing of one that a later event put into a group."""
     query = select(job_domains.c.job_id, job_domains.c.domain, job_domains.c.at)
     found = {row.job_id: row for row in connection.execute(query.where(among(job_domains.c.job_id, job_ids)))}
-    of_then = {job: {"domain": row.domain} if row.at <= moment else {} for job, row in found.items()}
-    return {job: of_then.get(job, {"domain": None}) for job in job_ids}
+    of_then = {job: {"group": row.domain} if row.at <= moment else {} for job, row in found.items()}
+    return {job: of_then.get(job, {"group": None}) for job in job_ids}
 
 
 def seen_then(row: Any, moment: int) -> Answer:

@@ -28,7 +28,7 @@ from strandline.store.ingest.space import give_owed_back, owe
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, runs
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.shared_settings import raise_generation
+from strandline.store.sql.shared_settings import raise_epoch
 
 __all__ = ["Asked", "Forgotten", "Subject", "forget"]
 
@@ -78,7 +78,7 @@ def _gave_back(engine: Engine) -> bool:
 def _forget(connection: Connection, subject: Subject) -> Forgotten:
     keep_writers_out(connection)
     lock(connection)
-    raise_generation(connection)
+    raise_epoch(connection)
     target = target_of(connection, subject)
     caches = Caches(naming_of(target.patterns))
     left = events_left(connection, target, Memo(naming_of(target.patterns)))

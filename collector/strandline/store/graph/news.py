@@ -1,7 +1,7 @@
 """What a transaction changes of the lineage graph, for processes that keep parts of it: one row of `graph_news`.
 
 A row names what may have changed, never how. Which jobs hang on a run is asked of the database by whoever reads the row
-(`around`). What is taken away or named anew altogether raises the store's generation instead (store/sql/shared_settings.py).
+(`around`). What is taken away or named anew altogether raises the store's epoch instead (store/sql/shared_settings.py).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -25,7 +25,7 @@ KEPT_SECONDS = 120  # of the log: whoever has not looked for so long begins with
 NOWHERE = 2**62  # beyond every row
 LEVELS = 5  # a DAG, its task, the application, its statements: and one to spare
 WRITTEN, PRUNED = "graph_news", "graph_pruned"  # of store_settings
-SETTINGS = (WRITTEN, PRUNED, "generation", "known_runs", "silent_seconds")
+SETTINGS = (WRITTEN, PRUNED, "epoch", "recent_runs", "silent_seconds")
 LIFECYCLE = "lifecycleStateChange"
 
 

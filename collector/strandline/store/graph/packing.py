@@ -16,9 +16,9 @@ from strandline.store.lineage.run_states import RunState
 COMMON = (
     b'"startedAt":"2026-01-01T00:00:00Z","endedAt":"2026-01-01T00:00:00.000000Z""id":"job:","type":"job","namespace":"","name":"'
     b',"catalog":null,"database":null,"table":null"id":"dataset:s3://file:","type":"dataset","namespace":"","name":"'
-    b',"rule":"columnLineage","runId":"00000000-0000-0000-0000-000000000000","state":"RUNNING","live":true'
-    b',"rule":"allSources","runId":"00000000-0000-0000-0000-000000000000","state":"COMPLETE","live":false'
-    b',"since":"2026-01-01T00:00:00Z","until":"2026-01-01T00:00:00Z","lastSeen":"2026-01-01T00:00:00Z","runs":1,"ofRuns":1,"inNewest":true'
+    b',"rule":"columnLineage","runId":"00000000-0000-0000-0000-000000000000","state":"RUNNING","running":true'
+    b',"rule":"allSources","runId":"00000000-0000-0000-0000-000000000000","state":"COMPLETE","running":false'
+    b',"since":"2026-01-01T00:00:00Z","until":"2026-01-01T00:00:00Z","lastSeen":"2026-01-01T00:00:00Z","runs":1,"ofRuns":1,"inLatest":true'
 )
 WINDOW = -13  # no head and no check sum; 8 KiB
 LEVEL, MEMORY = 1, 5  # of zlib: what takes least time

@@ -26,7 +26,7 @@ from strandline.store.sql.references import (
     made_reference,
     unneeded_references,
 )
-from strandline.store.sql.shared_settings import raise_generation
+from strandline.store.sql.shared_settings import raise_epoch
 
 PAGE = 500
 Key = tuple[int, bytes]  # of raw_events: the moment of receipt, and the hash
@@ -58,7 +58,7 @@ def replace_references(
     if not old:
         return 0
     keep_writers_out(connection)
-    raise_generation(connection)
+    raise_epoch(connection)
     new = {id_: one for id_ in old if (one := replacements[id_]) is not None}
     insert_references(connection, new.values())
     changed = _repack(connection, old, new, change)
@@ -71,7 +71,7 @@ def drop_unneeded(connection: Connection) -> int:
     if connection.execute(select(dictionaries.c.id).where(unneeded_references()).limit(1)).first() is None:
         return 0
     keep_writers_out(connection)
-    raise_generation(connection)
+    raise_epoch(connection)
     return drop_references(connection)
 
 

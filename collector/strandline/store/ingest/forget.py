@@ -2,7 +2,7 @@
 
 The rules of redaction know secrets by name, form or place. One that has none of these is given here as it is. The work is done a
 page of rows a transaction, and doing it again changes nothing: one that was stopped is simply started again. Writers forget
-what they know as the generation of the store is raised, and train a new dictionary where theirs is gone.
+what they know as the epoch of the store is raised, and train a new dictionary where theirs is gone.
 """
 
 import json
@@ -22,7 +22,7 @@ from strandline.store.schema.version_tables import version_facts
 from strandline.store.sql.compression import Compression, Expansion, expand
 from strandline.store.sql.engine import reading
 from strandline.store.sql.references import stored_references
-from strandline.store.sql.shared_settings import raise_generation
+from strandline.store.sql.shared_settings import raise_epoch
 
 GONE = "[redacted]"
 SHORTEST = 6  # characters: a shorter word is part of others
@@ -107,7 +107,7 @@ def _go_over(engine: Engine, table: Table, word: Word, unreadable: list[DamagedE
 
 def _write_all(connection: Connection, table: Table, changes: Sequence[Change]) -> None:
     if changes:
-        raise_generation(connection)
+        raise_epoch(connection)
     for row, new in changes:
         _write(connection, table, row, new)
 
@@ -197,7 +197,7 @@ def _forget_dictionaries(engine: Engine, word: Word, *, execute: bool) -> int:
         bad = _dictionaries_with(connection, word.fragments)
         if execute and bad:
             keep_writers_out(connection)
-            raise_generation(connection)
+            raise_epoch(connection)
             _drop(connection, bad)
     return len(bad)
 

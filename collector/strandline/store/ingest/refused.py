@@ -1,4 +1,4 @@
-"""Events that were refused over HTTP: their sender was answered, and whoever looks here sees how many, whose and why."""
+"""Events that were rejected over HTTP: their sender was answered, and whoever looks here sees how many, whose and why."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,7 @@
 """Dropping what is old: events as received, ended runs with their relations, data lineage; then content nobody refers to.
 
 What is known of a job (its last runs, and of an owner's micro-batches those that touched a dataset last) stays, however
-old, or a yearly job would vanish between its runs; so do the runs that those which stay belong to. Raising the store's generation empties every writer's caches, for they may know of content that is gone.
+old, or a yearly job would vanish between its runs; so do the runs that those which stay belong to. Raising the store's epoch empties every writer's caches, for they may know of content that is gone.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from strandline.core.openlineage.facets import INPUT, OUTPUT
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
 from strandline.store.ingest.raw_events import DAY, partition_name
-from strandline.store.lineage.relations import known_runs
+from strandline.store.lineage.relations import recent_runs
 from strandline.store.schema.tables import facets
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.references import drop_references
-from strandline.store.sql.shared_settings import raise_generation
+from strandline.store.sql.shared_settings import raise_epoch
 
 RUNS_AT_ONCE = 5_000
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
@@ -122,7 +122,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     """Drop what is older than a moment."""
     cutoff = micros_of(before)
     keep_writers_out(connection)
-    raise_generation(connection)
+    raise_epoch(connection)
     partitions, gone = _expire_events(connection, cutoff)
     gone["event_keys"] += forget_archived_keys(connection, cutoff)
     gone["dictionaries"] = drop_references(connection)
@@ -156,7 +156,7 @@ def has_old_records(connection: Connection, cutoff: int) -> bool:
     if any(connection.execute(text(query), given).first() for query in records):
         return True
     return (
-        connection.execute(text(f"{_OLD_RUNS} LIMIT 1"), given | {"known": known_runs(connection)}).first() is not None
+        connection.execute(text(f"{_OLD_RUNS} LIMIT 1"), given | {"known": recent_runs(connection)}).first() is not None
     )
 
 
@@ -169,7 +169,7 @@ def keep_writers_out(connection: Connection) -> None:
 def _collect_runs(connection: Connection, cutoff: int) -> str:
     """The runs to drop, in a table of this transaction; gives the query for them."""
     connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
-    given = {"cutoff": cutoff, "known": known_runs(connection)}
+    given = {"cutoff": cutoff, "known": recent_runs(connection)}
     connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), given)
     while sum(
         connection.execute(text(_ABOVE_KEPT.format(table=table, above=above))).rowcount for table, above in _ABOVE

@@ -157,7 +157,7 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
             f"SELECT pg_advisory_xact_lock_shared({EXPIRE_LOCK}), set_config('plan_cache_mode', 'auto', true)"
         )
     settings = agreed(connection)
-    caches.renew(settings.get("generation", ""), json.loads(settings.get("strip_patterns", "[]")))
+    caches.renew(settings.get("epoch", ""), json.loads(settings.get("strip_patterns", "[]")))
     caches.compression.look(connection)
     caches.exports = settings.get("exports", "")
     caches.notes_graph = is_written(settings)

@@ -1,7 +1,7 @@
 """What one writer knows to be stored, so that it need not be written again. Filled only after the commit.
 
 A rollback must not leave anything behind here, or rows would be missing for good: `discard` forgets what the failed
-transaction wrote. Expiring deletes what other writers may know of; it raises the store's generation, which empties these.
+transaction wrote. Expiring deletes what other writers may know of; it raises the store's epoch, which empties these.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Caches:
         self._own_naming = naming  # None: what is agreed on in the store
         self.memo = Memo(naming)
         self.compression = Compression()
-        self.generation = ""
+        self.epoch = ""
         self.shared_facets = SharedFacets(self.is_new)
         self.run_templates = RunTemplates(self.is_new)
         self.watched_facets = Halves(SETS)  # those of sets that names or the search depend on, by the ids of the sets
@@ -62,10 +62,10 @@ class Caches:
         self.bugs.clear()
         self.compression.discard()
 
-    def renew(self, generation: str, patterns: Sequence[str]) -> None:
+    def renew(self, epoch: str, patterns: Sequence[str]) -> None:
         """Forget everything if rows were expired since, or names are made in another way."""
-        if generation != self.generation:
+        if epoch != self.epoch:
             self._stored = Halves(KNOWN)
             self.compression.forget()
             self.memo = Memo(self._own_naming or naming_of(patterns))
-            self.generation = generation
+            self.epoch = epoch

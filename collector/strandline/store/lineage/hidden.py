@@ -1,4 +1,4 @@
-"""What the state that an answer is about hid: relations that were reported and are none of the known, newest or live ones.
+"""What the state that an answer is about hid: relations that were reported and are none of the recent, latest or running ones.
 
 They are those of runs before a job's last ones, of runs that failed or ended. A walk notes what it looked at (`Looked`);
 what was ever reported of that is counted by `job_relations`, which is as large as the graph, however many runs there were.

@@ -1,7 +1,7 @@
 """The last runs of jobs, with what they touched: as much as answers what is known, now or then, however many runs there were.
 
-Now `job_relations` leads to the run that touched each dataset last; the newest runs of each job come beside, then all below
-its newest application (up to MOST_BELOW). Of the micro-batches of one owner the last few stand for all. Of a past moment the
+Now `job_relations` leads to the run that touched each dataset last; the latest runs of each job come beside, then all below
+its latest application (up to MOST_BELOW). Of the micro-batches of one owner the last few stand for all. Of a past moment the
 runs that were under way come first, as the newest, then the last of those that had been heard of last by then.
 """
 
@@ -47,7 +47,7 @@ from strandline.store.schema.tables import job_relations, jobs, relations, run_p
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among_given
 
-MOST_BELOW = 1_000  # runs of one name below the newest application
+MOST_BELOW = 1_000  # runs of one name below the latest application
 LAST_BATCHES = 200  # children of one owner, of which the micro-batches are read
 
 MOMENT = bindparam("moment", type_=BigInteger)
@@ -56,13 +56,13 @@ NOW, BEGUN, UNDER_WAY, ENDED = "now", "begun", "under way", "ended"
 run = runs.alias("run")
 
 
-def last_touches(connection: Connection, names: Collection[int], known_runs: int) -> list[Touch]:
+def last_touches(connection: Connection, names: Collection[int], recent_runs: int) -> list[Touch]:
     """What the last runs touched that belong to the jobs of these names, or to those that runs of these names belong to."""
-    last = _last_runs(connection, names, known_runs)
+    last = _last_runs(connection, names, recent_runs)
     jobs_asked = seen_jobs(connection, last.jobs.union(names))
     if jobs_asked != set(names):
-        last = _last_runs(connection, jobs_asked, known_runs)
-    now = _RunSearch(connection, jobs_asked, jobs_asked, known_runs)
+        last = _last_runs(connection, jobs_asked, recent_runs)
+    now = _RunSearch(connection, jobs_asked, jobs_asked, recent_runs)
     found, owners = last.found, last.owners
     if last.mixed:
         found = found | now.newest(last.mixed, own=True)
@@ -73,10 +73,10 @@ def last_touches(connection: Connection, names: Collection[int], known_runs: int
 
 
 def past_touches(
-    connection: Connection, names: Collection[int], jobs_asked: Collection[int], known_runs: int, moment: int
+    connection: Connection, names: Collection[int], jobs_asked: Collection[int], recent_runs: int, moment: int
 ) -> list[Touch]:
     """What runs of these names had touched by a moment that belong to these jobs: at least all that was known then."""
-    then = _RunSearch(connection, names, jobs_asked, known_runs, moment)
+    then = _RunSearch(connection, names, jobs_asked, recent_runs, moment)
     found = then.under_way() | then.newest(names)
     found |= then.newest(then.mixed(found).intersection(jobs_asked), own=True)
     return then.with_applications(then.touches(found), found)
@@ -97,8 +97,8 @@ class _Last:
     touches: list[Touch] = field(default_factory=list)
 
 
-def _last_runs(connection: Connection, names: Collection[int], known_runs: int) -> _Last:
-    given = {"names": list(names), "most": known_runs + 1}
+def _last_runs(connection: Connection, names: Collection[int], recent_runs: int) -> _Last:
+    given = {"names": list(names), "most": recent_runs + 1}
     last = _Last()
     for *columns, is_undone_, has_touched_last, name in connection.execute(
         _last_of_names(connection.dialect.name), given
@@ -129,7 +129,7 @@ class _RunSearch:
     connection: Connection
     names: Collection[int]
     jobs: Collection[int]
-    known_runs: int = 0
+    recent_runs: int = 0
     moment: int | None = None
 
     def with_applications(self, touches: list[Touch], found: set[int]) -> list[Touch]:
@@ -161,7 +161,7 @@ class _RunSearch:
             return set()
         when = NOW if self.moment is None else BEGUN if within else ENDED
         query = _newest_runs(self.connection.dialect.name, when, bool(applications), within, own)
-        given = {"names": list(names), "most": most or self.known_runs + 1, "applications": list(applications)}
+        given = {"names": list(names), "most": most or self.recent_runs + 1, "applications": list(applications)}
         return set(self.connection.scalars(query, given | self._moment()).all())
 
     def under_way(self) -> set[int]:
@@ -212,7 +212,7 @@ class _RunSearch:
         """The newest application of each job, where it has runs below it."""
         if not any(one.may_have_below for one in touches):
             return set()
-        newest = {window.newest for window in windows_of(touches, self.known_runs).values()}
+        newest = {window.newest for window in windows_of(touches, self.recent_runs).values()}
         found = {one.application for one in touches if one.may_have_below and one.owner in newest}
         return set(self.connection.scalars(_with_children(), {"runs": list(found)})) if found else set()
 

@@ -20,7 +20,7 @@ from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among_given
 
 INNER = ("append_data", "overwrite_by_expression")
-MOST_LOOKED_AT = 50  # of the newest runs of a job
+MOST_LOOKED_AT = 50  # of the latest runs of a job
 OUTER = tuple(f"{atomic}{verb}_table_as_select" for atomic in ("atomic_", "") for verb in ("create", "replace"))
 
 
@@ -102,7 +102,7 @@ def _outer_jobs(namespace: str, name: str) -> Iterator[int]:
 
 @cache
 def _newest(dialect: str, past: bool) -> Select[Any]:
-    """The newest runs of each of these jobs; of the past those that had begun."""
+    """The latest runs of each of these jobs; of the past those that had begun."""
     run = runs.alias("run")
     begun = [run.c.first_at <= bindparam("moment", type_=BigInteger)] if past else []
     of_job = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), *begun)

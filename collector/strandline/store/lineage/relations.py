@@ -1,4 +1,4 @@
-"""Which jobs read and write which datasets: known (by a job's last runs), by its newest run alone, or live; now or as of
+"""Which jobs read and write which datasets: known (by a job's last runs), by its latest run alone, or live; now or as of
 a moment.
 
 Asked level by level: the jobs that touch these datasets, then all that those jobs touch. What is known is found by each job's
@@ -59,7 +59,7 @@ from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among_given
 
 __all__ = [
-    "KNOWN_RUNS",
+    "RECENT_RUNS",
     "Related",
     "Seen",
     "View",
@@ -67,9 +67,9 @@ __all__ = [
     "is_undone",
     "jobs_called",
     "jobs_touching",
-    "known_runs",
     "last_runs",
     "names_of_jobs",
+    "recent_runs",
     "relations_of",
     "run_ends",
     "run_owners",
@@ -78,7 +78,7 @@ __all__ = [
 ]
 
 MOST_ROWS = 100_000  # of one level of what runs: what follows is cut
-KNOWN_RUNS = 10  # owning runs before the newest application, where the store does not say otherwise
+RECENT_RUNS = 10  # owning runs before the latest application, where the store does not say otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class View:
     """What is asked for: `live`, or of each job its `newest` run alone, or else all that is known, at a moment in
     microseconds; `past`: the moment is not now.
 
-    runs: how many runs before the newest application are known; None: as many as the store says.
+    runs: how many runs before the latest application are known; None: as many as the store says.
     """
 
     at: int
@@ -145,7 +145,7 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     Which of a job's relations are its newest is decided by all that is reported for it, under whatever name: so the answer is
     the same from wherever one came to the job.
     """
-    most = known_runs(connection) if view.runs is None else view.runs
+    most = recent_runs(connection) if view.runs is None else view.runs
     touches = _touches_of(connection, view, job_ids, most)
     windows = windows_of(touches, most)
     if not view.live:
@@ -157,12 +157,12 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
 def _touches_of(connection: Connection, view: View, job_ids: Collection[int], most: int) -> list[Touch]:
     """What the last runs of these jobs touched, or those that run."""
     if not (view.live or view.past):
-        return last_touches(connection, job_ids, max(most, KNOWN_RUNS) if view.newest else most)
+        return last_touches(connection, job_ids, max(most, RECENT_RUNS) if view.newest else most)
     others = connection.scalars(_belongs_to(), {"job_ids": list(job_ids)}).all()
     jobs = seen_jobs(connection, {*job_ids, *others})
     names = names_of_jobs(connection, jobs)
     if not view.live:
-        return past_touches(connection, names, jobs, max(most, KNOWN_RUNS) if view.newest else most, view.at)
+        return past_touches(connection, names, jobs, max(most, RECENT_RUNS) if view.newest else most, view.at)
     given = {"job_ids": list(names), "jobs": list(jobs), "moment": view.at}
     rows = connection.execute(_live_touches(connection.dialect.name, view.past), given).all()
     return [as_of(one, view.at if view.past else None) for one in map(Touch._make, rows)]
@@ -170,27 +170,27 @@ def _touches_of(connection: Connection, view: View, job_ids: Collection[int], mo
 
 def with_known_runs(connection: Connection, view: View) -> View:
     """The same view for a walk, which asks once how many runs are known, not once a level."""
-    return replace(view, runs=known_runs(connection)) if view.runs is None else view
+    return replace(view, runs=recent_runs(connection)) if view.runs is None else view
 
 
 def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
     """The last runs of a job, by the newest first: as many as are known of it, or the newest alone."""
-    runs_known = known_runs(connection) if view.runs is None else view.runs
+    runs_known = recent_runs(connection) if view.runs is None else view.runs
     begun = [runs.c.first_at <= view.at] if view.past else []
     of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.newest_at.is_not(None), *begun)
     last = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1 if view.newest else runs_known + 1)
     return list(connection.scalars(last))
 
 
-def known_runs(connection: Connection) -> int:
-    """How many owning runs before the newest application are known: STRANDLINE_KNOWN_RUNS, as the server has it."""
+def recent_runs(connection: Connection) -> int:
+    """How many owning runs before the latest application are known: STRANDLINE_RECENT_RUNS, as the server has it."""
     value = connection.scalar(_known_runs())
-    return KNOWN_RUNS if value is None else int(value)
+    return RECENT_RUNS if value is None else int(value)
 
 
 @cache
 def _known_runs() -> Select[Any]:
-    return select(store_settings.c.value).where(store_settings.c.key == "known_runs")
+    return select(store_settings.c.value).where(store_settings.c.key == "recent_runs")
 
 
 def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:

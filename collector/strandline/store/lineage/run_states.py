@@ -36,7 +36,7 @@ class RunState:
     def answer(self) -> dict[str, Any]:
         """As JSON shows it."""
         since, until = iso(self.since), iso(self.until)
-        return {"runId": self.run_id, "state": self.state, "live": self.live, "startedAt": since, "endedAt": until}
+        return {"runId": self.run_id, "state": self.state, "running": self.live, "startedAt": since, "endedAt": until}
 
 
 @lru_cache(maxsize=MOMENTS)

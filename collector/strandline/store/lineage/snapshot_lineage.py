@@ -35,7 +35,7 @@ from strandline.store.sql.engine import by_index
 from strandline.store.sql.id_lists import among, among_text, given
 from strandline.store.sql.pages import Key, Order, Page
 
-USED = "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, barrier, generation, observed"
+USED = "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, barrier, query_id, observed"
 seen_at = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
 
 Reasons = dict[WalkStep[At], Pair]

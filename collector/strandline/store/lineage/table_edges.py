@@ -53,17 +53,17 @@ def state_of_edge(edge: FoundEdge, states: Mapping[int, RunState]) -> Answer:
     return {
         "runId": state.run_id,
         "state": state.state,
-        "live": state.live,
+        "running": state.live,
         "since": iso(related.since),
         "until": iso(state.until),
     }
 
 
 def seen_answer(seen: Seen) -> Answer:
-    """When an edge was last seen, in how many of the runs that the answer is about, and whether in the newest."""
+    """When an edge was last seen, in how many of the runs that the answer is about, and whether in the latest."""
     return {
         "lastSeen": iso(seen.at),
         "runs": len(seen.owners),
         "ofRuns": len(seen.among),
-        "inNewest": not seen.newest.isdisjoint(seen.owners),
+        "inLatest": not seen.newest.isdisjoint(seen.owners),
     }

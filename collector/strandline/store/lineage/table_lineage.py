@@ -165,7 +165,7 @@ def outcome(found: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
     unseen: how many nodes beside it are in namespaces that the key does not see.
     """
     shown = {"complete": found.complete, "truncatedBy": found.truncated_by, "asOf": iso(view.at)}
-    left_out = {"nodes": len(found.left_out), "relations": hidden}
+    left_out = {"nodes": len(found.left_out), "edges": hidden}
     if not unseen:
         return shown | {"hidden": left_out}
     shown |= {"complete": False, "truncatedBy": found.truncated_by or "access"}

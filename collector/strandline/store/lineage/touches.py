@@ -175,8 +175,8 @@ def made_nothing(sink: FromClause, run: FromClause) -> ColumnElement[bool]:
 _RUN = attrgetter("job", "owner", "application", "run_at", "run_since")
 
 
-def windows_of(touches: Iterable[Touch], known_runs: int) -> dict[int, Window]:
-    """Of each job the owning runs that are known: all of its newest application, and the last few before."""
+def windows_of(touches: Iterable[Touch], recent_runs: int) -> dict[int, Window]:
+    """Of each job the owning runs that are known: all of its latest application, and the last few before."""
     heard: dict[int, dict[int, tuple[int, int, int]]] = defaultdict(dict)
     applications: dict[int, int] = {}
     # A run touches several datasets: each run once is half the work of a hub.
@@ -187,16 +187,16 @@ def windows_of(touches: Iterable[Touch], known_runs: int) -> dict[int, Window]:
         of_job[owner] = *newest, owner
         applications[owner] = application
     return {
-        job: Window(_last(sorted(owners, key=owners.__getitem__, reverse=True), applications, known_runs))
+        job: Window(_last(sorted(owners, key=owners.__getitem__, reverse=True), applications, recent_runs))
         for job, owners in heard.items()
     }
 
 
-def _last(owners: Sequence[int], applications: Mapping[int, int], known_runs: int) -> Sequence[int]:
+def _last(owners: Sequence[int], applications: Mapping[int, int], recent_runs: int) -> Sequence[int]:
     if len(owners) == 1:
         return owners
     newest = applications[owners[0]]
-    before = [owner for owner in owners if applications[owner] != newest][:known_runs]
+    before = [owner for owner in owners if applications[owner] != newest][:recent_runs]
     kept = {*before, *(owner for owner in owners if applications[owner] == newest)}
     return [owner for owner in owners if owner in kept]
 

@@ -19,7 +19,7 @@ class UsedSnapshot(NamedTuple):
     snapshot: str
     after: str | None  # exclusive start of an incremental read
     barrier: int | None
-    generation: str
+    query_id: str
     observed: int
 
     @property
@@ -30,7 +30,7 @@ class UsedSnapshot(NamedTuple):
     @property
     def checkpoint(self) -> At:
         """The checkpoint: of a streaming job its barrier, whichever run (a replay may have another) reported it."""
-        return self.job, f"run {self.run}" if self.barrier is None else f"{self.generation} {self.barrier}"
+        return self.job, f"run {self.run}" if self.barrier is None else f"{self.query_id} {self.barrier}"
 
 
 Pair = tuple[UsedSnapshot | None, UsedSnapshot | None]

@@ -68,7 +68,7 @@ def job_rows(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
 
 
 def newest_of_each(connection: Connection, job_ids: Iterable[int], most: int) -> dict[int, list[int]]:
-    """The ids of the newest runs of each job, the newest first."""
+    """The ids of the latest runs of each job, the newest first."""
     found: dict[int, list[int]] = {job: [] for job in job_ids}
     for job, run in connection.execute(_newest_of_each(connection.dialect.name, most), {"jobs": list(found)}):
         found[job].append(run)

@@ -70,7 +70,7 @@ def _past_reads() -> Select[Any]:
 
 
 def last_runs(connection: Connection, job_ids: Collection[int], view: View) -> dict[int, Answer]:
-    """Of each job: `lastRunAt`, when its newest run was last heard of, and that run's state."""
+    """Of each job: `lastRunAt`, when its latest run was last heard of, and that run's state."""
     rows = connection.execute(_newest_runs(), {"ids": list(job_ids), "moment": view.at}).all() if job_ids else ()
     states = run_states(connection, [row.id for row in rows], view)
     return {

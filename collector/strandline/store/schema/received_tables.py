@@ -86,7 +86,7 @@ offsets = Table(
     **CLUSTERED,
 )
 
-# What views and answers need to know of the settings: silent_seconds, known_runs.
+# What views and answers need to know of the settings: silent_seconds, recent_runs.
 store_settings = Table(
     "store_settings", metadata, Column("key", Text, primary_key=True), text_column("value"), **CLUSTERED
 )

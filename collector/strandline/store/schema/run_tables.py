@@ -23,7 +23,7 @@ jobs = Table(
     Index(None, "namespace_id"),
 )
 
-# The domain that a job's newest barrier facet names.
+# The group that a job's newest barrier facet names.
 job_domains = Table(
     "job_domains",
     metadata,
@@ -53,7 +53,7 @@ runs = Table(
     flag_column("design"),
     flag_column("streaming"),  # jobType says STREAMING
     flag_column("spark"),  # jobType says SPARK
-    flag_column("announced"),  # sent a lease or a barrier: owns its relations itself
+    flag_column("announced"),  # sent a heartbeat timeout or a barrier: owns its relations itself
     flag_column("query"),  # no run of events: a streaming query within an application, of which its micro-batches tell
     id_column(
         "least_job", nullable=True
@@ -80,7 +80,7 @@ run_parents = Table(
     Index(None, "root_run_id"),
 )
 
-# The lease in seconds that a run announced; a run without a row has store_settings.silent_seconds.
+# The heartbeat timeout in seconds that a run announced; a run without a row has store_settings.silent_seconds.
 run_leases = Table(
     "run_leases",
     metadata,

@@ -4,17 +4,17 @@ from sqlalchemy import BigInteger, Column, Double, Index, LargeBinary, PrimaryKe
 
 from strandline.store.schema.columns import CLUSTERED, flag_column, id_column, metadata, text_column, time_column
 
-# One row a barrier of a streaming job. generation: the query id, new with every checkpoint directory.
+# One row a barrier of a streaming job. query_id: the query id, new with every checkpoint directory.
 job_barriers = Table(
     "job_barriers",
     metadata,
     id_column("job_id"),
-    text_column("generation"),
+    text_column("query_id"),
     Column("barrier", BigInteger, nullable=False),
     text_column("domain"),
     text_column("engine"),
     Column("batch_id", BigInteger, nullable=True),
-    Column("phase", SmallInteger, nullable=False),  # 2 committed, 1 aborted
+    Column("phase", SmallInteger, nullable=False),  # 2 committed, 1 skipped
     time_column("started_at", nullable=True),
     time_column("committed_at", nullable=True),
     text_column("checkpoint"),
@@ -23,7 +23,7 @@ job_barriers = Table(
     Column("facet", LargeBinary, nullable=False),
     time_column("at"),
     id_column("hash"),
-    PrimaryKeyConstraint("job_id", "barrier", "generation"),
+    PrimaryKeyConstraint("job_id", "barrier", "query_id"),
     Index(None, "domain", "barrier"),
     Index(None, "run_id", "barrier"),
     **CLUSTERED,
@@ -39,7 +39,7 @@ snapshots = Table(
     text_column("snapshot_id"),
     text_column("parent_id", nullable=True),
     Column("barrier", BigInteger, nullable=True),
-    text_column("generation"),  # always empty: snapshot_uses has it
+    text_column("query_id"),  # always empty: snapshot_uses has it
     id_column("run_id"),
     time_column("committed_at", nullable=True),
     text_column("operation"),
@@ -68,7 +68,7 @@ snapshot_uses = Table(
     id_column("dataset_id"),
     text_column("snapshot_id"),
     text_column("from_snapshot_id", nullable=True),  # exclusive start of an incremental read
-    text_column("generation"),
+    text_column("query_id"),
     flag_column("lossy"),  # snapshot_id came as a double: match snapshots.approximate
     Column("rank", SmallInteger, nullable=False),  # as in snapshots
     time_column("order_at"),  # among observed ones the greatest counts: newest written, earliest read
@@ -100,7 +100,7 @@ catalog_options = Table(
     text_column("value"),
     text_column("namespace"),
     text_column("catalog"),
-    text_column("domain"),
+    text_column("consistency_group"),
     PrimaryKeyConstraint("namespace", "catalog", "key"),
     **CLUSTERED,
 )

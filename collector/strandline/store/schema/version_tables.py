@@ -26,7 +26,7 @@ version_facts = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# What an ingest transaction touched that may be a fact: a run with one of its barriers (0: the run itself), or a root.
+# What an ingest transaction touched that may be a fact: a run with one of its barriers (0: the run itself), or a base table.
 version_news = Table(
     "version_news",
     metadata,
@@ -37,7 +37,7 @@ version_news = Table(
     sqlite_autoincrement=True,
 )
 
-# Roots of declared domains that are known as datasets: snapshots of these become barriers.
+# Base tables of declared groups that are known as datasets: snapshots of these become barriers.
 domain_roots = Table(
     "domain_roots",
     metadata,
@@ -61,7 +61,7 @@ reader_leases = Table(
     **CLUSTERED,
 )
 
-# A rollback that is being carried out: one a domain, with the plan that it began with.
+# A rollback that is being carried out: one a group, with the plan that it began with.
 open_rollbacks = Table(
     "open_rollbacks",
     metadata,

@@ -1,7 +1,7 @@
 """The views: who owns a run's relations, what is live now, and the proposals' tables with their literal columns.
 
-`live` means: really started, not ended, not silent for longer than its lease, at the moment of the query. Every proposals'
-view has namespace (of the job), catalog and domain besides, which complete its key; ids are text.
+`live` means: really started, not ended, not silent for longer than its heartbeat timeout, at the moment of the query. Every proposals'
+view has namespace (of the job), catalog and consistency_group besides, which complete its key; ids are text.
 """
 
 from sqlalchemy import Connection
@@ -119,7 +119,7 @@ SELECT life.run_id, life.owner_id, life.job_id, relation.direction, named.canoni
 
 _JOB_LINEAGE = """
 SELECT DISTINCT job.name AS job, place.database_name AS "database", place.table_name AS "table",
-       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain{more}
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS consistency_group{more}
   FROM relation_lives life
   JOIN jobs job ON job.id = life.job_id
   JOIN datasets place ON place.id = life.dataset_id
@@ -144,13 +144,13 @@ _ALLOWED = """NOT EXISTS (
 _SNAPSHOT_LINEAGE = """
 SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_id, used.named_id, used.from_snapshot_id,
        CASE WHEN used.barrier > 0 THEN used.barrier WHEN run.state = 4 THEN owned.barrier END AS barrier,
-       coalesce(owned.query_id, used.generation) AS generation,
+       coalesce(owned.query_id, used.query_id) AS query_id,
        CASE WHEN used.lossy = 1 THEN used.exact_id ELSE used.snapshot_id END AS snapshot_id,
        CASE WHEN used.lossy = 1 AND used.exact_id IS NULL THEN used.snapshot_id END AS approximate_id,
        CASE WHEN used.rank = 1 OR (used.lossy = 1 AND used.exact_id IS NULL) THEN 1 ELSE 0 END AS observed,
        used.rank, used.order_at, used.at, used.barrier AS told_barrier
   FROM (SELECT taken.run_id, taken.barrier, taken.direction, named.canonical_id AS dataset_id, taken.lossy,
-               taken.dataset_id AS named_id, taken.snapshot_id, taken.from_snapshot_id, taken.generation,
+               taken.dataset_id AS named_id, taken.snapshot_id, taken.from_snapshot_id, taken.query_id,
                taken.rank, taken.order_at, taken.at,
                CASE WHEN taken.lossy = 1 THEN (
                     SELECT CASE WHEN min(known.snapshot_id) = max(known.snapshot_id) THEN min(known.snapshot_id) END
@@ -193,14 +193,14 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
 _BEST_SNAPSHOTS = """
 SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id, place.database_name AS "database",
        place.table_name AS "table", best.snapshot_id AS snapshot_id, job.namespace AS namespace,
-       place.catalog AS catalog, coalesce(member.domain, '') AS domain
+       place.catalog AS catalog, coalesce(member.domain, '') AS consistency_group
   FROM (SELECT told.*, row_number() OVER (
                  PARTITION BY told.job_id, told.barrier, told.dataset_id
-                 ORDER BY told.generation_at DESC, told.generation DESC, told.rank DESC, told.order_at DESC, told.at DESC,
+                 ORDER BY told.query_at DESC, told.query_id DESC, told.rank DESC, told.order_at DESC, told.at DESC,
                           told.snapshot_id DESC) AS standing
           FROM (SELECT lineage.*, max(lineage.at) OVER (
-                         PARTITION BY lineage.job_id, lineage.barrier, lineage.dataset_id, lineage.generation)
-                         AS generation_at
+                         PARTITION BY lineage.job_id, lineage.barrier, lineage.dataset_id, lineage.query_id)
+                         AS query_at
                   FROM snapshot_lineage lineage
                  WHERE lineage.direction = {direction} AND lineage.barrier IS NOT NULL
                    AND lineage.snapshot_id IS NOT NULL) told) best
@@ -212,7 +212,7 @@ SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id, place.databa
 
 _JOB_STARTUP = """
 SELECT job.name AS job, place.database_name AS "database", place.table_name AS "table", started.snapshot_id AS snapshot_id,
-       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain{more}
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS consistency_group{more}
   FROM startup_snapshots started
   JOIN run_lives life ON life.run_id = started.run_id
   JOIN jobs job ON job.id = started.job_id
@@ -222,13 +222,15 @@ SELECT job.name AS job, place.database_name AS "database", place.table_name AS "
  WHERE {when} AND {allowed}
 """
 
-_META_ETL = 'SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, domain{more} FROM {view}'
+_META_ETL = (
+    'SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, consistency_group{more} FROM {view}'
+)
 
 _META_TABLE_VERSION = """
 SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS version,
        CASE WHEN made.job_id IN (SELECT taken.job_id FROM snapshot_lineage taken WHERE taken.direction = 0)
             THEN 'Intermediate' ELSE 'Root' END AS table_type,
-       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS domain
+       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS consistency_group
   FROM snapshot_lineage made
   JOIN jobs job ON job.id = made.job_id
   JOIN datasets place ON place.id = made.dataset_id

@@ -181,20 +181,20 @@ def kept_bytes() -> int:
 
 def pages_of(connection: Connection, kinds: Sequence[int]) -> list[Listed]:
     """The pages of some kinds that the connection may see."""
-    generation = agreed(connection).get("generation", "")
+    epoch = agreed(connection).get("epoch", "")
     query = select(search_pages.c.id, search_pages.c.kind, search_pages.c.namespace_id)
     rows = connection.execute(query.where(search_pages.c.kind.in_(kinds))).all()
-    kept = {row.id: page for row in rows if (page := _kept.get((generation, row.id))) is not None}
+    kept = {row.id: page for row in rows if (page := _kept.get((epoch, row.id))) is not None}
     missing = iter([row.id for row in rows if row.id not in kept])
     while ids := list(islice(missing, READ_AT_ONCE)):
-        kept |= _read(connection, generation, ids)
+        kept |= _read(connection, epoch, ids)
     return [Listed(row.kind, row.namespace_id, kept[row.id]) for row in rows if row.id in kept]
 
 
-def _read(connection: Connection, generation: str, ids: Sequence[int]) -> dict[int, WordPage]:
+def _read(connection: Connection, epoch: str, ids: Sequence[int]) -> dict[int, WordPage]:
     query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(among(search_pages.c.id, ids))
     found = {row.id: WordPage(bytes(row.words), bytes(row.owners)) for row in connection.execute(query)}
     if sum(len(page.text) for page in [*_kept.values(), *found.values()]) > KEPT:
         _kept.clear()
-    _kept.update({(generation, id_): page for id_, page in found.items()})
+    _kept.update({(epoch, id_): page for id_, page in found.items()})
     return found

@@ -1,9 +1,9 @@
 """What all writers and views of a store have to agree on, kept in the store itself: one row a key.
 
-silent_seconds: silence after which a run without a lease is LOST. known_runs: how many runs of a job are known
-besides those of its newest application. strip_patterns: what is cut out of paths, as JSON.
+silent_seconds: silence after which a run without a heartbeat timeout is LOST. recent_runs: how many runs of a job are known
+besides those of its latest application. strip_patterns: what is cut out of paths, as JSON.
 looked_before: up to which moment (microseconds) was looked for what is too old beside events. exports: what targets want to hear of (runs, events).
-graph_news: 1 once transactions note what they change of the lineage graph. graph_pruned: which of these notes are gone. generation: raised whenever rows are taken away or named anew, which empties every writer's caches.
+graph_news: 1 once transactions note what they change of the lineage graph. graph_pruned: which of these notes are gone. epoch: raised whenever rows are taken away or named anew, which empties every writer's caches.
 """
 
 import json
@@ -34,9 +34,9 @@ def agree(connection: Connection, key: str, value: str) -> None:
     connection.execute(statement, {"key": key, "value": value})
 
 
-def raise_generation(connection: Connection) -> None:
+def raise_epoch(connection: Connection) -> None:
     """Let every writer forget what it knows to be stored, and how datasets are named."""
-    agree(connection, "generation", str(int(agreed(connection).get("generation", "0")) + 1))
+    agree(connection, "epoch", str(int(agreed(connection).get("epoch", "0")) + 1))
 
 
 def strip_patterns(connection: Connection) -> list[str]:
@@ -48,4 +48,4 @@ def strip_patterns(connection: Connection) -> list[str]:
 def agree_on_patterns(connection: Connection, patterns: Sequence[str]) -> None:
     """Strip by these patterns from now on."""
     agree(connection, "strip_patterns", json.dumps(list(patterns)))
-    raise_generation(connection)
+    raise_epoch(connection)

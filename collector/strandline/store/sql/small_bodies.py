@@ -38,7 +38,7 @@ _SCHEMAS = (
     ("1-0-0/ErrorMessageRunFacet", ("message", "programmingLanguage", "stackTrace")),
     ("1-0-1/NominalTimeRunFacet", ("nominalStartTime", "nominalEndTime")),
     ("1-0-0/GcpDataprocRunFacet", ("clusterUuid", "jobId", "jobUuid", "appName", "clusterName")),
-    ("1-0-0/StrandlineLeaseRunFacet", ("seconds",)),
+    ("1-0-0/StrandlineHeartbeatRunFacet", ("timeoutSeconds",)),
     (
         "1-0-0/StrandlineSnapshotDatasetFacet",
         ("format", "snapshotId", "parentId", "operation", "committedAt", "barrierId"),
@@ -46,8 +46,8 @@ _SCHEMAS = (
     (
         "1-0-0/StrandlineBarrierRunFacet",
         (
-            *("engine", "queryId", "batchId", "barrierId", "domain", "phase", "startedAt", "committedAt"),
-            *("checkpointLocation", "sources", "startOffset", "endOffset", "lookups", "incarnation"),
+            *("engine", "queryId", "batchId", "barrierId", "group", "phase", "startedAt", "committedAt"),
+            *("checkpointLocation", "sources", "startOffset", "endOffset", "lookups", "generation"),
         ),
     ),
     ("1-1-1/ProcessingEngineRunFacet", ("version", "name", "openlineageAdapterVersion")),

@@ -1,4 +1,4 @@
-"""Answers about versions from model and store together: readings with their lag, who holds them back, cuts, expiry."""
+"""Answers about versions from model and store together: readings with their lag, what blocks them, cuts, expiry."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """An unmanaged table in a weak answer: its latest snapshot, without any promise.
+    """An untracked table in a weak answer: its latest snapshot, without any promise.
 
     newer: a later one of which only a double is known (core/snapshots), so that nobody can read it by its id.
     """
@@ -62,18 +62,18 @@ def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
     shown: dict[str, Any] = {"namespace": one.table[0], "name": one.table[1], "snapshotId": one.snapshot}
     if isinstance(one, Latest):
         newer = {} if one.newer is None else {"newerApproximate": one.newer}
-        return shown | {"barrier": None, "incarnation": None, "domain": None, "lagSeconds": None} | newer
+        return shown | {"barrier": None, "generation": None, "group": None, "lagSeconds": None} | newer
     lag = round(one.lag(now), 3)
-    return shown | {"barrier": one.barrier, "incarnation": one.incarnation, "domain": one.domain, "lagSeconds": lag}
+    return shown | {"barrier": one.barrier, "generation": one.incarnation, "group": one.domain, "lagSeconds": lag}
 
 
 def holders_answer(
     model: Model, tables: Sequence[Table], now: float, weakly: Sequence[Reading] | None = None
 ) -> list[dict[str, Any]]:
-    """Who holds the tables' components back, or a weak answer, in words."""
+    """What blocks the tables' components, or a weak answer, in words."""
     return [
         {
-            "job": None if one.state == "ROOT" else {"namespace": one.namespace, "name": one.name},
+            "job": None if one.state == "BASE_TABLE" else {"namespace": one.namespace, "name": one.name},
             "table": {"namespace": one.table[0], "name": one.table[1]},
             "state": one.state,
             "barrier": one.barrier,

@@ -19,7 +19,7 @@ def set_option(connection: Connection, catalog: str, key: str, value: str) -> No
     if key in SWITCHES and value.lower() not in _SAID:
         raise RefusedError(f"{key}: {value!r} is not one of {', '.join(_SAID)}", "option")
     _drop(connection, catalog, key)
-    row = {"key": key, "value": value, "namespace": "", "catalog": catalog, "domain": ""}
+    row = {"key": key, "value": value, "namespace": "", "catalog": catalog, "consistency_group": ""}
     connection.execute(insert(catalog_options).values(row))
 
 

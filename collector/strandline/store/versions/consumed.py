@@ -1,7 +1,7 @@
 """What a micro-batch or a batch run consumed and made, as its commit in the log of facts: which ids are certain, and of what.
 
 A stream's commit is found by its barrier facet. A batch run has none of its own: it commits when it completes, if it is of a
-domain and its snapshots are proven.
+group and its snapshots are proven.
 """
 
 import json
@@ -33,7 +33,7 @@ Marks = Sequence[tuple[int, int]]
 
 
 class StoredRun(Protocol):
-    """A run as stored, with the domain that its job names."""
+    """A run as stored, with the group that its job names."""
 
     @property
     def row(self) -> Row[Any]:
@@ -47,7 +47,7 @@ class StoredRun(Protocol):
 
     @property
     def domain(self) -> str | None:
-        """The domain of its job."""
+        """The group of its job."""
         ...
 
 
@@ -136,7 +136,7 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
         row.batch_id,
         row.checkpoint or None,
         stated,
-        row.generation,
+        row.query_id,
         _incarnation(row.facet),
     )
 
@@ -219,7 +219,7 @@ def _is_batch(body: bytes) -> bool:
 
 
 def batch_commits(connection: Connection, runs: Mapping[int, StoredRun]) -> dict[int, BarrierCommitted]:
-    """The commits of those that are batch runs of a domain and completed."""
+    """The commits of those that are batch runs of a group and completed."""
     ended = {id_: run for id_, run in runs.items() if run.row.state == COMPLETE and not run.row.streaming}
     own = _of_domains(connection, ended)
     found = uses_of(connection, [(id_, 0) for id_ in own]) if own else {}
@@ -228,13 +228,13 @@ def batch_commits(connection: Connection, runs: Mapping[int, StoredRun]) -> dict
 
 
 def _of_domains(connection: Connection, ended: Mapping[int, StoredRun]) -> dict[int, StoredRun]:
-    """Those that state their domain themselves, or name none."""
+    """Those that state their group themselves, or name none."""
     marked = _with_domain(connection, [id_ for id_, run in ended.items() if run.domain is not None])
     return {id_: run for id_, run in ended.items() if run.domain is None or id_ in marked}
 
 
 def _with_domain(connection: Connection, runs: Sequence[int]) -> set[int]:
-    """Those that name their domain themselves: a DELETE, say, may be a run of the same job and names none."""
+    """Those that name their group themselves: a DELETE, say, may be a run of the same job and names none."""
     if not runs:
         return set()
     held = facet_rows(one_of(runs), (RUN_FACET,), one_of(["strandline_barrier"]))

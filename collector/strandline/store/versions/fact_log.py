@@ -60,7 +60,7 @@ DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
 
 
 class VersionNews(NamedTuple):
-    """Where to look: a run with one of its barriers (0: the run itself), or a root."""
+    """Where to look: a run with one of its barriers (0: the run itself), or a base table."""
 
     id: int
     kind: int
@@ -69,7 +69,7 @@ class VersionNews(NamedTuple):
 
 
 def mark(connection: Connection, rows: Rows) -> None:
-    """Note which runs, barriers and roots the rows of an ingest transaction touch, if a fact may come of them."""
+    """Note which runs, barriers and base tables the rows of an ingest transaction touch, if a fact may come of them."""
     marks = _marks(connection, rows)
     if marks:
         columns = ("kind", "entity_id", "barrier")
@@ -105,9 +105,9 @@ def _barriers_stated(rows: Rows) -> list[tuple[int, int, int | None]]:
 
 
 def _followed(connection: Connection, jobs: set[int], tables: set[int]) -> tuple[set[int], set[int]]:
-    """The jobs that are managed or whose barriers name a domain, and the tables that are roots.
+    """The jobs that are managed or whose barriers name a group, and the tables that are base tables.
 
-    Others are most, and would be looked at for nothing. START and end of a run may carry no facet that tells of a domain.
+    Others are most, and would be looked at for nothing. START and end of a run may carry no facet that tells of a group.
     """
     if not jobs and not tables:
         return set(), set()
@@ -235,7 +235,7 @@ def _mark_all(connection: Connection, job: int) -> None:
 
 
 def mark_roots(connection: Connection, domain: str, roots: Sequence[Table]) -> None:
-    """Let the snapshots of a domain's roots become barriers, those that are known already first."""
+    """Let the snapshots of a group's base tables become barriers, those that are known already first."""
     for root in roots:
         ids = set(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == id_of("dataset", *root))))
         for dataset in sorted(ids | {id_of("dataset", *root)}):

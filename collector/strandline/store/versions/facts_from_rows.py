@@ -28,7 +28,7 @@ canonical = datasets.alias("canonical")
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
-    """A run as stored, with the domain that its barriers name."""
+    """A run as stored, with the group that its barriers name."""
 
     row: Row[Any]
     job: Job
@@ -150,6 +150,6 @@ def _committed_barriers() -> Select[Any]:
         stored.started_at,
         stored.committed_at,
         stored.at,
-        stored.generation,
+        stored.query_id,
         stored.facet,
     ).where(marked, stored.phase == COMMITTED)

@@ -7,7 +7,7 @@ from strandline.core.versions.model import Model
 
 
 def names_hidden(model: Model, access: Access) -> HiddenNames:
-    """Names of tables, jobs and domains, and what people call the tables."""
+    """Names of tables, jobs and groups, and what people call the tables."""
     named = {*model.names, *model.domain_of, *model.places, *model.registered, *model.retired, *model.called}
     hidden, seen = set[str](), set[str]()
     for one in named:
@@ -19,7 +19,7 @@ def names_hidden(model: Model, access: Access) -> HiddenNames:
 
 
 def sees_domain(model: Model, access: Access, domain: str) -> bool:
-    """Whether a table of the domain, or a root that it was declared with, is in a namespace that the key sees."""
+    """Whether a table of the group, or a base table that it was declared with, is in a namespace that the key sees."""
     declared: tuple[Table, ...] = model.domains[domain].declared if domain in model.domains else ()
     tables = (*declared, *(table for table, of in model.domain_of.items() if of == domain))
     return access.everything or any(access.allows(namespace) for namespace, _ in tables)

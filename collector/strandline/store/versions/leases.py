@@ -1,4 +1,4 @@
-"""Leases of readers: claims on the snapshots that they were answered. While one lasts, expiry keeps what it names.
+"""Leases of readers on the snapshots that they were answered. While one lasts, expiry keeps what it names.
 
 A lease that is over stays over: its snapshots may be gone. A reader who comes late gets an error and asks anew.
 """
@@ -21,7 +21,7 @@ Claims = list[tuple[str, str, str]]
 
 @dataclass(frozen=True, slots=True)
 class StoredLease:
-    """A claim, valid until `expires_at` (microseconds)."""
+    """A lease, valid until `expires_at` (microseconds)."""
 
     id: str
     expires_at: int
@@ -30,7 +30,7 @@ class StoredLease:
 def take_lease(
     connection: Connection, snapshots: Mapping[Table, str], seconds: float, now: int, holder: str
 ) -> StoredLease:
-    """Claim snapshots for some seconds."""
+    """Lease snapshots for some seconds."""
     connection.execute(delete(reader_leases).where(reader_leases.c.expires_at < now - KEPT_OVER))
     lease = StoredLease(secrets.token_urlsafe(16), now + round(seconds * 1_000_000))
     body = msgspec.json.encode([(*table, snapshot) for table, snapshot in sorted(snapshots.items())])
@@ -40,7 +40,7 @@ def take_lease(
 
 
 def renew_lease(connection: Connection, id_: str, seconds: float, now: int) -> StoredLease:
-    """Claim for some seconds more; refused when it is over already (code `expired`)."""
+    """Renew a lease; refused when it is over already (code `expired`)."""
     expires_at = now + round(seconds * 1_000_000)
     valid = (reader_leases.c.id == id_, reader_leases.c.expires_at > now)
     if not connection.execute(update(reader_leases).where(*valid).values(expires_at=expires_at)).rowcount:
@@ -49,19 +49,19 @@ def renew_lease(connection: Connection, id_: str, seconds: float, now: int) -> S
 
 
 def end_lease(connection: Connection, id_: str) -> None:
-    """Give a claim up."""
+    """End a lease."""
     if not connection.execute(delete(reader_leases).where(reader_leases.c.id == id_)).rowcount:
         raise NotFoundError(f"unknown lease: {id_}")
 
 
 def tables_claimed(connection: Connection, id_: str) -> list[Table]:
-    """The tables that a claim names; none if there is no such claim."""
+    """The tables that a lease names; none if there is no such lease."""
     body = connection.scalar(select(reader_leases.c.body).where(reader_leases.c.id == id_))
     return [] if body is None else [(namespace, name) for namespace, name, _ in msgspec.json.decode(body, type=Claims)]
 
 
 def lease_pins(connection: Connection, table: Table, now: int) -> list[Pin]:
-    """What readers claim of a table now."""
+    """What readers have leased of a table now."""
     valid: Sequence[tuple[str, str, bytes]] = [
         (row.id, row.holder, row.body)
         for row in connection.execute(select(reader_leases).where(reader_leases.c.expires_at > now))

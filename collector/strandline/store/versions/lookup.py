@@ -53,12 +53,12 @@ def table_to_register(connection: Connection, model: Model, place: TableName) ->
 
 
 def job_called(model: Model, job: Job, access: Access) -> Job:
-    """The managed or registered job that `access` sees, or a NotFoundError with candidates."""
+    """The tracked or registered job that `access` sees, or a NotFoundError with candidates."""
     jobs = [one for one in (*model.places, *model.registered) if one[1] == job[1] and access.allows(one[0])]
     if job in jobs:
         return job
     near = sorted(f"job:{one[0]}:{one[1]}" for one in jobs)
-    raise NotFoundError(f"no managed job is called {job[1]!r} in namespace {job[0]!r}", near)
+    raise NotFoundError(f"no tracked job is called {job[1]!r} in namespace {job[0]!r}", near)
 
 
 def call(connection: Connection, model: Model, tables: Iterable[Table]) -> None:

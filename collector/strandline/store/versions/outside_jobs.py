@@ -107,7 +107,7 @@ def _line(model: Model, one: OutsideJob) -> str:
 
 @cache
 def _related(dialect: str) -> Select[Any]:
-    """Who read or wrote these datasets, by the newest run that did, and whether it runs."""
+    """Who read or wrote these datasets, by the latest run that did, and whether it runs."""
     lives = of_each(dialect, run_lives, runs.c.id)
     joined = job_relations.join(runs, runs.c.id == job_relations.c.run_id).join(lives, lives.c.run_id == runs.c.id)
     columns = (job_relations.c.job_id, job_relations.c.direction, job_relations.c.dataset_id, lives.c.live)

@@ -1,4 +1,4 @@
-"""What streams need that the model of versions has no place for, as they are in no domain: each starts again where it stopped.
+"""What streams need that the model of versions has no place for, as they are in no group: each starts again where it stopped.
 
 Such a stream pins the last snapshot that one of its runs surely read; where none is known, everything. It counts for as long as
 the table is among what is known of its job (store/lineage/relations.py), and, once it is stopped, until retention drops what it
@@ -205,7 +205,7 @@ def _by_owner(its: Sequence[_Run]) -> dict[int, list[_Run]]:
 
 
 def _of_batch(asked: _Asked, reader: _Reader) -> Iterator[Pin]:
-    why = f"job {asked.outside.called(reader.job)}, which is in no domain, reads it now"
+    why = f"job {asked.outside.called(reader.job)}, which is in no group, reads it now"
     for owner, its in reader.owners.items():
         if reader.live(owner):
             yield from (Pin(snapshot, why) for snapshot in asked.last_read(its, surely=False))
@@ -213,7 +213,7 @@ def _of_batch(asked: _Asked, reader: _Reader) -> Iterator[Pin]:
 
 def _of_stream(asked: _Asked, reader: _Reader) -> Iterator[Pin]:
     """Each run that is under way counts, and the newest of which is known what it read."""
-    who = f"job {asked.outside.called(reader.job)}, which is in no domain,"
+    who = f"job {asked.outside.called(reader.job)}, which is in no group,"
     stopped, settled = f"stopped {ago(asked.now - reader.heard_at)} ago", False
     for owner, its in reader.owners.items():
         live = reader.live(owner)
@@ -241,9 +241,9 @@ def _last_uses(dialect: str) -> TextClause:
     uses = f"""
         SELECT * FROM snapshot_uses
          WHERE run_id = :run AND direction = {SOURCE} AND {among_text(dialect, "dataset_id + 0", "names")} AND at >= :since
-           AND NOT EXISTS (SELECT 1 FROM job_barriers aborted
-                            WHERE aborted.run_id = snapshot_uses.run_id AND aborted.barrier = snapshot_uses.barrier
-                              AND aborted.phase = 1)
+           AND NOT EXISTS (SELECT 1 FROM job_barriers skipped
+                            WHERE skipped.run_id = snapshot_uses.run_id AND skipped.barrier = snapshot_uses.barrier
+                              AND skipped.phase = 1)
          ORDER BY barrier DESC, at DESC LIMIT {MOST_USES}"""
     query = f"""
         SELECT snapshot_id, told_barrier, at, observed FROM ({snapshot_lineage_from(uses)}) AS used

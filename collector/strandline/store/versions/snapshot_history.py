@@ -1,4 +1,4 @@
-"""What events report of the snapshots of tables: their main ancestry, the newest one, and what a root got since its last cut.
+"""What events report of the snapshots of tables: their main ancestry, the newest one, and what a base table got since its last cut.
 
 What only another branch has, or none (a staged snapshot), is no version of the table: it is neither newest nor of the main
 ancestry, unless a snapshot there was committed on top of it, or an event tells that main has it.
@@ -28,7 +28,7 @@ _NEWEST_FIRST = (func.min(_WHEN).desc(), func.min(snapshots.c.first_at).desc(), 
 def lines_since(
     connection: Connection, news: Iterable[VersionNews], roots: Iterable[SingleRoot]
 ) -> list[tuple[SingleRoot, list[str]]]:
-    """Of the roots that news tell of: what was committed since the last cut, oldest first, with the snapshot of that cut."""
+    """Of the base tables that news tell of: what was committed since the last cut, oldest first, with the snapshot of that cut."""
     touched = {one.entity_id for one in news if one.kind == ROOT}
     if not touched:
         return []

@@ -50,7 +50,7 @@ def _store(connection: Connection, place: ManagedJob, placed: Fact, now: float) 
 
 
 def _say_domain(connection: Connection, place: ManagedJob) -> None:
-    """The domain for the rows of a job whose events named none yet: a word of its own has a time, and wins over this."""
+    """The group for the rows of a job whose events named none yet: a word of its own has a time, and wins over this."""
     job = id_of("job", *place.job)
     if connection.scalar(select(job_domains.c.job_id).where(job_domains.c.job_id == job)) is None:
         row = {"job_id": job, "domain": place.domain, "at": 0, "hash": 0}

@@ -23,11 +23,11 @@ from strandline_spark.consistency.aligned.inputs import Inputs, inputs_once_ther
 from strandline_spark.consistency.collector import Collector, CollectorAwayError, ConsistencyError, UnknownTableError
 from strandline_spark.consistency.table_history import MissingTableError, NotOnlyAppendsError, Point, TableHistory
 from strandline_spark.extraction.aligned_outputs import AlignedOutput
-from strandline_spark.jvm.iceberg_snapshot import BARRIER, BATCH, DOMAIN, INCARNATION, INPUTS, QUERY
+from strandline_spark.jvm.iceberg_snapshot import BARRIER, BATCH, GENERATION, GROUP, INPUTS, QUERY
 from strandline_spark.model.statement import Operation
 
 _LOG = logging.getLogger("strandline")
-ABORTED = "strandline.aborted"
+SKIPPED = "strandline.skipped"
 _TRIES = 3
 
 
@@ -46,7 +46,7 @@ class Alignment:
     inputs: Mapping[str, str]
     output: str
     transform: Callable[[Mapping[str, DataFrame], int], DataFrame]
-    domain: str | None
+    group: str | None
     changes: frozenset[str]
     mode: str
     job: tuple[str, str]
@@ -98,7 +98,7 @@ class Checkpoints:
         self._bounded = not available_now  # else: whether the end was looked up
         self._inputs: Inputs | None = None
         self._output: TableHistory | None = None
-        self._incarnation: int | None = None  # the output's, when the run began
+        self._generation: int | None = None  # the output's, when the run began
         self._least = 1
         self._committed = False
         self.query: StreamingQuery | None = None
@@ -107,7 +107,7 @@ class Checkpoints:
     def announce(self, spark: SparkSession) -> None:
         """Tell the collector what the job reads and writes; look at the inputs once, so that faults are reported at the start."""
         try:
-            Inputs(spark, self._job.sources, self._job.domain, self._job.job, None).refresh()
+            Inputs(spark, self._job.sources, self._job.group, self._job.job, None).refresh()
         except MissingTableError as error:
             if not self._bounded:  # what is possible now is nothing
                 raise
@@ -117,20 +117,20 @@ class Checkpoints:
         namespace, name = self._job.job
         for table in (*self._job.sources.values(), self._job.output):
             try:
-                self._collector.register(name, namespace, table, table == self._job.output, self._job.domain)
+                self._collector.register(name, namespace, table, table == self._job.output, self._job.group)
             except (CollectorAwayError, UnknownTableError):  # it learns of both from the first events
                 continue
         with suppress(ConsistencyError):  # a job of which it has not heard yet
             asked = {"namespace": namespace, "name": name, "position": None}
-            self._least = int(self._collector.ask("POST", "/api/v2/jobs/decision", asked).get("incarnation", 1))
+            self._least = int(self._collector.ask("POST", "/api/v2/jobs/decision", asked).get("generation", 1))
         output = _found(spark, self._job.output)
         # The run begins here: a rollback before its first micro-batch ends it as one after that does.
-        self._incarnation = max(output.incarnation if output is not None else 1, self._least)
+        self._generation = max(output.generation if output is not None else 1, self._least)
 
     def __call__(self, ticks: DataFrame, batch_id: int) -> None:
         """Make the next checkpoint, if this micro-batch has not made one already."""
         batch = self._micro_batch(ticks.sparkSession, batch_id)
-        self._check_incarnation(batch)
+        self._check_generation(batch)
         self._look_up_the_end(batch)
         if self._is_over(batch.position):
             if not self._committed and not self.finished.is_set():
@@ -142,20 +142,20 @@ class Checkpoints:
         if decision is not None:
             self._make(batch, decision)
 
-    def _check_incarnation(self, batch: AlignedBatch) -> None:
-        now = max(batch.output.incarnation if batch.output is not None else 1, self._least)
-        if self._incarnation is None:
-            self._incarnation = now
-        elif now > self._incarnation:
+    def _check_generation(self, batch: AlignedBatch) -> None:
+        now = max(batch.output.generation if batch.output is not None else 1, self._least)
+        if self._generation is None:
+            self._generation = now
+        elif now > self._generation:
             raise RolledBackError(
-                f"{self._job.output} was rolled back to incarnation {now} and this run of job {self._job.job[1]} is of "
-                f"{self._incarnation}: start it again"
+                f"{self._job.output} was rolled back to generation {now} and this run of job {self._job.job[1]} is of "
+                f"{self._generation}: start it again"
             )
 
     def _micro_batch(self, session: SparkSession, batch_id: int) -> AlignedBatch:
         if self._inputs is None:  # one session serves all micro-batches of a query
             job = self._job
-            ask = partial(Inputs, session, job.sources, job.domain, job.job, self._collector, job.max_behind)
+            ask = partial(Inputs, session, job.sources, job.group, job.job, self._collector, job.max_behind)
             self._inputs = inputs_once_there(ask, job.job[1], job.timeout, self._goes_on)
         query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
         return AlignedBatch(session, self._inputs, self._output_in(session), (query_id, batch_id) if query_id else None)
@@ -218,7 +218,7 @@ class Checkpoints:
         before = batch.position
         if batch.output is not None:
             batch.output.refresh()
-            self._check_incarnation(batch)
+            self._check_generation(batch)
         return batch.position != before
 
     def _commit(self, batch: AlignedBatch, decision: Decision) -> None:
@@ -227,7 +227,7 @@ class Checkpoints:
         rows = self._job.transform(frames, decision.barrier)
         if batch.output is not None:
             batch.output.refresh_properties()
-        self._check_incarnation(batch)
+        self._check_generation(batch)
         writer = rows.writeTo(self._job.output)
         for key, value in self._properties(batch, decision).items():
             writer = writer.option(f"snapshot-property.{key}", value)
@@ -271,12 +271,12 @@ class Checkpoints:
 
     def _properties(self, batch: AlignedBatch, decision: Decision) -> dict[str, str]:
         properties = {BARRIER: str(decision.barrier), INPUTS: json.dumps(dict(decision.snapshots), sort_keys=True)}
-        if self._job.domain:
-            properties[DOMAIN] = self._job.domain
-        if self._incarnation is not None:
-            properties[INCARNATION] = str(self._incarnation)
+        if self._job.group:
+            properties[GROUP] = self._job.group
+        if self._generation is not None:
+            properties[GENERATION] = str(self._generation)
         if decision.abort:
-            properties[ABORTED] = ",".join(map(str, decision.abort))
+            properties[SKIPPED] = ",".join(map(str, decision.abort))
         if batch.id is not None:
             properties |= {QUERY: batch.id[0], BATCH: str(batch.id[1])}
         return properties

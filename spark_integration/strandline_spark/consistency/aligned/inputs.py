@@ -1,6 +1,6 @@
 """The inputs of an aligned job: waiting until they can be read at one barrier, and reading them there.
 
-The collector is asked where that is needed: for several root tables whose barriers are not written in their snapshots only
+The collector is asked where that is needed: for several base tables whose barriers are not written in their snapshots only
 the coordinator knows the cuts, and where a new job begins. Everywhere else the snapshots themselves tell more, sooner.
 """
 
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from strandline_spark.consistency.aligned.decisions import FEW, Decision, common_of, decide
 from strandline_spark.consistency.collector import Collector, CollectorAwayError, ConsistencyError
 from strandline_spark.consistency.table_history import MissingTableError, TableAtError, TableHistory
-from strandline_spark.jvm.iceberg_snapshot import DOMAIN
+from strandline_spark.jvm.iceberg_snapshot import GROUP
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
@@ -32,7 +32,7 @@ class Inputs:
         self,
         session: SparkSession,
         tables: Mapping[str, str],
-        domain: str | None,
+        group: str | None,
         job: tuple[str, str],
         collector: Collector | None,
         max_behind: int | None = FEW,
@@ -43,22 +43,22 @@ class Inputs:
             None  # whether a micro-batch's number is no barrier of an input, once that is known
         )
         self._histories = {table: TableHistory(session, table) for table in dict.fromkeys(tables.values())}
-        self._domain = domain
+        self._group = group
         self._job = job
         self._collector = collector
 
     def refresh(self) -> None:
-        """See the tables as they are now. Raises TableAtError when one shows another domain's barriers."""
+        """See the tables as they are now. Raises TableAtError when one shows another group's barriers."""
         for history in self._histories.values():
             history.refresh()
-            self._check_domain(history)
+            self._check_group(history)
 
-    def _check_domain(self, history: TableHistory) -> None:
+    def _check_group(self, history: TableHistory) -> None:
         carrier = history.last_carrier()
-        if carrier is not None and carrier.domain is not None and carrier.domain != self._domain:
+        if carrier is not None and carrier.group is not None and carrier.group != self._group:
             raise TableAtError(
-                f"{history.name}: its barriers are of domain {carrier.domain!r}, this job's of {self._domain!r} "
-                f"({DOMAIN} of snapshot {carrier.snapshot_id}); barriers of two domains are never compared"
+                f"{history.name}: its barriers are of group {carrier.group!r}, this job's of {self._group!r} "
+                f"({GROUP} of snapshot {carrier.snapshot_id}); barriers of two groups are never compared"
             )
 
     def newest_common(self) -> int | None:
@@ -96,7 +96,7 @@ class Inputs:
             return False
 
     def _asks(self, position: int | None) -> bool:
-        """Whether the collector is asked at all: for cuts through several roots, for where a new job begins, and for the
+        """Whether the collector is asked at all: for cuts through several base tables, for where a new job begins, and for the
         barriers of a table that a plain stream makes of others, which only follow from what that has read.
 
         It may not have heard yet of a barrier that all inputs have, from a job that was killed, and would leave it out.

@@ -32,7 +32,7 @@ def aligned_stream(
     inputs: Mapping[str, str] | Sequence[str],
     output: str,
     transform: Transform,
-    domain: str | None = None,
+    group: str | None = None,
     *,
     changes: Collection[str] = (),
     mode: str = "overwrite",
@@ -54,7 +54,7 @@ def aligned_stream(
             The output itself may be among them: it is read as the checkpoint before left it.
         output: The Iceberg table that is written; made by the first checkpoint if it is not there.
         transform: `transform(inputs, barrier)` gives the output's rows. It may be called again for the same barrier.
-        domain: The domain whose barriers these are; `spark.strandline.domain` unless given.
+        group: The group whose barriers these are; `spark.strandline.group` unless given.
         changes: Names of inputs of which only the rows added since the checkpoint before are given (at the first
             checkpoint: all rows). The other inputs are given as they are at the barrier.
         mode: "overwrite": the rows replace the output's. "append": they are added.
@@ -71,7 +71,7 @@ def aligned_stream(
 
     Raises:
         TableAtError: a table is missing, or has no snapshots that can be aligned.
-        RefusedError: the collector does not let the job in (a second writer, a cycle, two domains), with the reason.
+        RefusedError: the collector does not let the job in (a second writer, a cycle, two groups), with the reason.
         TypeError, ValueError: arguments that contradict each other.
     """
     named = _named(spark, inputs)
@@ -81,7 +81,7 @@ def aligned_stream(
         inputs=named,
         output=full_name(spark, output),
         transform=transform,
-        domain=domain or spark.conf.get("spark.strandline.domain", None),
+        group=group or spark.conf.get("spark.strandline.group", None),
         changes=frozenset(changes),
         mode=mode,
         job=_job(spark, query_name),

@@ -1,6 +1,6 @@
 """Reading tables at one consistent version: the collector says which snapshots belong together, and keeps them.
 
-`read_consistent` promises: all DataFrames of one answer show one barrier of their domain ("strong") or their greatest
+`read_consistent` promises: all DataFrames of one answer show one barrier of their group ("strong") or their greatest
 common one ("weak"); the snapshots stay readable while the answer is held; an answer that the tables' own metadata
 contradict is an error, not a result.
 """
@@ -26,13 +26,13 @@ from strandline_spark.consistency.collector import (
     ConsistencyError,
     LeaseLostError,
     UnknownTableError,
-    UnmanagedError,
+    UntrackedError,
 )
 from strandline_spark.consistency.leases import Lease
 from strandline_spark.consistency.reading.plain import plain_sql
 from strandline_spark.consistency.reading.sql_text import Text, text_of
 from strandline_spark.consistency.reading.statements import StatementReading
-from strandline_spark.consistency.reading.unmanaged import is_read_at_latest
+from strandline_spark.consistency.reading.untracked import is_read_at_latest
 from strandline_spark.consistency.table_identity import Identities, Identity
 
 LEASE_SECONDS = 300.0
@@ -40,13 +40,13 @@ LEASE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What of a table is read. A table that no job of a domain writes has no barrier, and at its latest no snapshot."""
+    """What of a table is read. A table that no job of a group writes has no barrier, and at its latest no snapshot."""
 
     table: str
     snapshot_id: str | None
     barrier: int | None
-    incarnation: int | None
-    domain: str | None
+    generation: int | None
+    group: str | None
     lag_seconds: float | None
 
 
@@ -57,12 +57,12 @@ class ConsistentTables(Mapping[str, DataFrame]):
     """
 
     def __init__(
-        self, spark: SparkSession, versions: Mapping[str, Version], held_by: Sequence[Any], lease: Lease | None
+        self, spark: SparkSession, versions: Mapping[str, Version], blocked_by: Sequence[Any], lease: Lease | None
     ) -> None:
         self._frames = {name: _frame(spark, version) for name, version in versions.items()}
         self.versions = versions
-        self.held_by = tuple(held_by)
-        """Who holds a newer version back: job, table, state and reason, as the collector tells them."""
+        self.blocked_by = tuple(blocked_by)
+        """What blocks a newer version: job, table, state and reason, as the collector tells them."""
         self.lease = lease
 
     def __getitem__(self, table: str) -> DataFrame:
@@ -78,7 +78,7 @@ class ConsistentTables(Mapping[str, DataFrame]):
 
     @property
     def barrier(self) -> int | None:
-        """The barrier of all managed tables; None when they have none, or (weak) several."""
+        """The barrier of all tracked tables; None when they have none, or (weak) several."""
         barriers = {version.barrier for version in self.versions.values() if version.barrier is not None}
         return barriers.pop() if len(barriers) == 1 else None
 
@@ -139,11 +139,11 @@ def read_consistent(
     wait = timeout if wait_for_barrier is not None else 0.0
     try:
         answer = _asked(collector, wanted, question, wait)
-    except (UnmanagedError, UnknownTableError):
-        unmanaged = _at_latest(spark, collector, wanted, consistency)
-        if not unmanaged:
+    except (UntrackedError, UnknownTableError):
+        untracked = _at_latest(spark, collector, wanted, consistency)
+        if not untracked:
             raise
-        plain |= unmanaged
+        plain |= untracked
         wanted = {name: identity for name, identity in wanted.items() if name not in plain}
         answer = _asked(collector, wanted, question, wait)
     return _read(spark, collector, answer, wanted, plain, lease_seconds)
@@ -190,7 +190,7 @@ def _at_latest(
     for name, identity in wanted.items():
         try:
             _asked(collector, {name: identity}, {"consistency": consistency}, 0.0)
-        except (UnmanagedError, UnknownTableError):
+        except (UntrackedError, UnknownTableError):
             if is_read_at_latest(spark, identity.full_name):
                 found[name] = identity.full_name
         except ConsistencyError:  # it has barriers: what keeps it back is reported for all tables together
@@ -215,7 +215,7 @@ def _read(
                 raise CertificateError("; ".join(faults))
         versions = {name: _version(wanted[name], one) for name, one in answers.items()}
         versions |= {name: Version(table, None, None, None, None, None) for name, table in plain.items()}
-        return ConsistentTables(spark, versions, answer.get("heldBy", ()), lease)
+        return ConsistentTables(spark, versions, answer.get("blockedBy", ()), lease)
     except BaseException:
         if lease is not None:
             lease.release()
@@ -241,8 +241,8 @@ def _version(identity: Identity, answered: Mapping[str, Any]) -> Version:
         identity.full_name,
         answered["snapshotId"],
         answered.get("barrier"),
-        answered.get("incarnation"),
-        answered.get("domain"),
+        answered.get("generation"),
+        answered.get("group"),
         answered.get("lagSeconds"),
     )
 

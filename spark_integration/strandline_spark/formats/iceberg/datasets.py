@@ -38,13 +38,13 @@ from strandline_spark.jvm.client import (
     simple_name,
 )
 from strandline_spark.jvm.iceberg_snapshot import (
-    DOMAIN,
+    GROUP,
     INPUTS,
     REGISTRY,
     Commit,
     Scan,
     batch_of,
-    incarnation_of,
+    generation_of,
     stated_barrier,
 )
 from strandline_spark.model.statement import Catalog, Dataset, Snapshot, Symlink
@@ -211,8 +211,8 @@ class Iceberg(Format):
             barrier_id=stated_barrier(commit.summary),
             operation=commit.operation,
             number_of_rows=int(rows) if rows else None,
-            domain=commit.summary.get(DOMAIN),
-            incarnation=incarnation_of(commit.summary),
+            group=commit.summary.get(GROUP),
+            generation=generation_of(commit.summary),
         )
 
     def _snapshot(
@@ -374,8 +374,8 @@ def _snapshot_of_json(as_json: Mapping[str, Any], from_snapshot_id: str | None, 
         str(summary.get("operation")),
         int(rows) if rows else None,
         observed,
-        summary.get(DOMAIN),
-        incarnation_of(summary),
+        summary.get(GROUP),
+        generation_of(summary),
     )
 
 

@@ -7,7 +7,7 @@ import { go, startListening, useAddress, useConnected } from "./state.js";
 import { Now } from "./pages/now.js";
 import { Graph } from "./pages/graph.js";
 import { Table, Tables } from "./pages/table.js";
-import { Domain, Domains } from "./pages/domain.js";
+import { Group, Groups } from "./pages/group.js";
 import { Compare } from "./pages/compare.js";
 import { Impact } from "./pages/impact.js";
 import { Job, Jobs } from "./pages/jobs.js";
@@ -15,12 +15,12 @@ import { Run, Runs } from "./pages/runs.js";
 import { Events, Search, Trouble } from "./pages/lists.js";
 
 const SCREENS = {
-  "/": [Now, "Now"], "/graph": [Graph, "Graph"], "/domains": [Domains, "Consistency"], "/domain": [Domain, "Consistency"],
+  "/": [Now, "Now"], "/graph": [Graph, "Graph"], "/groups": [Groups, "Consistency"], "/group": [Group, "Consistency"],
   "/compare": [Compare, "Consistency"], "/tables": [Tables, "Tables"], "/table": [Table, "Tables"], "/impact": [Impact, "Tables"],
   "/jobs": [Jobs, "Jobs"], "/job": [Job, "Jobs"], "/runs": [Runs, "Runs"], "/run": [Run, "Runs"], "/events": [Events, "Events"],
   "/trouble": [Trouble, "Trouble"], "/search": [Search, ""], "/login": [Login, ""],
 };
-const MENU = [["/", "Now"], ["/graph", "Graph"], ["/domains", "Consistency"], ["/tables", "Tables"], ["/jobs", "Jobs"], ["/runs", "Runs"], ["/events", "Events"], ["/trouble", "Trouble"]];
+const MENU = [["/", "Now"], ["/graph", "Graph"], ["/groups", "Consistency"], ["/tables", "Tables"], ["/jobs", "Jobs"], ["/runs", "Runs"], ["/events", "Events"], ["/trouble", "Trouble"]];
 
 function App() {
   const { path, params } = useAddress();

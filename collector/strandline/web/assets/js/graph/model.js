@@ -63,7 +63,7 @@ export function boxesOf(graph, { folded, open, closed, start, columns }) {
     if (!source || !target || source === target) continue;
     const key = `${source} ${target}`;
     const before = links.get(key);
-    links.set(key, { key, source, target, edges: [...(before?.edges || []), edge], live: before?.live || edge.live, rule: edge.rule, old: (before ? before.old : true) && edge.inNewest === false });
+    links.set(key, { key, source, target, edges: [...(before?.edges || []), edge], running: before?.running || edge.running, rule: edge.rule, old: (before ? before.old : true) && edge.inLatest === false });
   }
   return { boxes, links: [...links.values()], hidden, groups };
 }

@@ -68,16 +68,16 @@ export function View({ boxes, links, placed, selected, start, on, marks, ghosts,
         const a = at.get(link.source), b = at.get(link.target);
         if (!a || !b) return null;
         const d = curve(a, b), lit = on && on.has(link.source) && on.has(link.target);
-        const kind = [link.live && "live", link.rule === "allSources" && "thin", link.old && "old", lit && "on", link.indirect && "indirect", on && !lit && "off", (ghosts.has(link.key) || ghosts.has(link.source) || ghosts.has(link.target)) && "ghost"].filter(Boolean).join(" ");
-        return html`<g key=${link.key}><path class=${`edge ${kind}`} d=${d} marker-end="url(#arrow)"><title>${link.edges.length > 1 ? `${link.edges.length} relations` : `by ${link.rule}`}</title></path>
-          ${link.live && links.length < 150 && html`<circle class="flow" r="3"><animateMotion dur="2.4s" repeatCount="indefinite" path=${d} /></circle>`}</g>`;
+        const kind = [link.running && "live", link.rule === "allSources" && "thin", link.old && "old", lit && "on", link.indirect && "indirect", on && !lit && "off", (ghosts.has(link.key) || ghosts.has(link.source) || ghosts.has(link.target)) && "ghost"].filter(Boolean).join(" ");
+        return html`<g key=${link.key}><path class=${`edge ${kind}`} d=${d} marker-end="url(#arrow)"><title>${link.edges.length > 1 ? `${link.edges.length} edges` : `by ${link.rule}`}</title></path>
+          ${link.running && links.length < 150 && html`<circle class="flow" r="3"><animateMotion dur="2.4s" repeatCount="indefinite" path=${d} /></circle>`}</g>`;
       })}
       ${[...at.values()].map((box) => html`<${Box} key=${box.id} box=${box} extra=${`${off(box.id)}${ghosts.has(box.id) ? " ghost" : ""}${selected === box.id ? " selected" : ""}${start === box.id ? " start" : ""} ${marks.get(box.id) || ""}`} onSelect=${onSelect} onCentre=${onCentre} />`)}
     </g></svg>`;
 }
 
 function Box({ box, extra, onSelect, onCentre }) {
-  const [kind, word] = box.kind === "job" ? STATES[box.node.state] || ["", "known"] : ["", box.sub];
+  const [kind, word] = box.kind === "job" ? STATES[box.node.state] || ["", "recent"] : ["", box.sub];
   const tone = box.kind === "job" ? { run: "live", bad: "bad", warn: "warn" }[kind] || "" : "";
   const sign = { run: "● ", bad: "✕ ", warn: "◷ ", ok: "✓ " }[kind] || "";
   const name = box.node ? box.node.name : box.title;

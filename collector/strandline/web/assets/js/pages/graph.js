@@ -13,7 +13,7 @@ const joined = (set) => [...set].join("~") || null;
 const load = (given, node) => async (signal) => (node ? merged([await get("/lineage", { ...given, node, limit: 5000 }, signal)]) : get("/graph", { state: given.state, asOf: given.asOf, limit: 2500 }, signal));
 
 export function Graph({ params }) {
-  const node = params.get("node"), asOf = params.get("asOf"), diff = params.get("since"), state = params.get("state") || "known";
+  const node = params.get("node"), asOf = params.get("asOf"), diff = params.get("since"), state = params.get("state") || "recent";
   const direction = params.get("direction") || "both", depth = params.get("depth");
   const given = { direction, depth, state };
   const known = useData(load(given, node), [node, direction, depth, state]);
@@ -37,7 +37,7 @@ function Toolbar({ params, node }) {
   return html`<div class="toolbar"><strong>${node ? html`${node.split(":")[0] === "job" ? "Around a job" : "Around a table"}` : "All tables"}</strong>
     ${node && html`${choice("direction", [["both", "up and down"], ["upstream", "upstream"], ["downstream", "downstream"]], "both")}
     ${choice("depth", [["", "any depth"], ["1", "1 job"], ["2", "2 jobs"], ["3", "3 jobs"], ["5", "5 jobs"]], "")}<a href="/graph">all tables</a>`}
-    ${choice("state", [["known", "the last runs"], ["newest", "the newest run"], ["live", "what runs now"]], "known")}
+    ${choice("state", [["recent", "the last runs"], ["latest", "the latest run"], ["running", "what runs now"]], "recent")}
     ${params.get("of") && html`<button onClick=${() => set({ column: null, snapshot: null, of: null })}>${params.get("column") ? `column ${params.get("column")}` : `snapshot ${shortId(params.get("snapshot"))}`} ✕</button>`}</div>`;
 }
 
@@ -77,7 +77,7 @@ function Drawn({ known, past, before, asOf, since, params, start, locked }) {
   };
   const onKey = (event) => walkByKey(event, { model, placed, selected, select, centre, fold, close, fit });
   const box = boxes.find((one) => one.id === selected);
-  return html`<div class="canvas">${model.boxes.length === 0 && html`<div class="hidden-note">Nothing to draw: no relation is known here${asOf ? " at that moment" : ""}.</div>`}
+  return html`<div class="canvas">${model.boxes.length === 0 && html`<div class="hidden-note">Nothing to draw: no edge is known here${asOf ? " at that moment" : ""}.</div>`}
       <${View} boxes=${boxes} links=${model.links} placed=${placed} selected=${selected} start=${start} on=${onPath} marks=${marks} ghosts=${ghosts} onSelect=${select} onCentre=${centre} onKey=${onKey} fit=${fit} />
       <${Hidden} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf} model=${model} />
       <div class="zoomer"><button aria-label="Zoom in" onClick=${() => fit.current.by(1.3)}>+</button><button aria-label="Zoom out" onClick=${() => fit.current.by(1 / 1.3)}>−</button><button onClick=${() => fit.current.whole()}>fit</button>
@@ -116,11 +116,11 @@ const edgeId = (one) => `${one.source} ${one.target}`;
 // What is of the moment that is shown, and how much more is drawn beside it.
 function Hidden({ known, past, whole, asOf, model }) {
   const of = past || known, nodes = new Set(of.nodes.map((one) => one.id)), edges = new Set(of.edges.map(edgeId)), notes = [];
-  const more = [[whole.nodes.filter((one) => !nodes.has(one.id)).length, "node"], [whole.edges.filter((one) => !edges.has(edgeId(one))).length, "relation"]].filter(([n]) => n);
+  const more = [[whole.nodes.filter((one) => !nodes.has(one.id)).length, "node"], [whole.edges.filter((one) => !edges.has(edgeId(one))).length, "edge"]].filter(([n]) => n);
   if (more.length) notes.push(`${more.map(([n, what]) => `${n} more ${n === 1 ? what : `${what}s`}`).join(", ")} ${past ? "at other moments, drawn faintly" : "from before"}`);
   if (model.hidden) notes.push(`${count(model.hidden, "box", "boxes")} of ${whole.nodes.length} folded${whole.nodes.length > FOLD_ABOVE ? ` (above ${FOLD_ABOVE} groups fold by themselves)` : ""}: double click or e opens one`);
   if (!whole.complete) notes.push(`not everything is shown: cut by ${whole.truncatedBy}`);
-  return html`<div class="hidden-note" role="status">${count(of.nodes.length, "node")}, ${count(of.edges.length, "relation")}${asOf ? (past ? " at that moment" : " now") : ""}${notes.length ? `. ${notes.join(". ")}` : "; all shown"}</div>`;
+  return html`<div class="hidden-note" role="status">${count(of.nodes.length, "node")}, ${count(of.edges.length, "edge")}${asOf ? (past ? " at that moment" : " now") : ""}${notes.length ? `. ${notes.join(". ")}` : "; all shown"}</div>`;
 }
 
 function Export({ model, fit }) {
@@ -168,7 +168,7 @@ function Drawer({ box, fold, close: shut, closed, params, model }) {
 function JobFacts({ node }) {
   const detail = useData((signal) => get("/jobs/detail", { namespace: node.namespace, name: node.name }, signal), [node.id], false);
   return html`<p><${State} state=${node.state} /> ${node.startedAt && html`since <${Time} at=${node.startedAt} />`}${node.endedAt && html`, ended <${Time} at=${node.endedAt} />`}</p>
-    <${Loaded} of=${detail}>${(job) => html`${job.domain && html`<p>domain <a href=${address("/domain", { name: job.domain })}>${job.domain}</a></p>`}${job.facets.sql?.query && html`<pre>${job.facets.sql.query}</pre>`}`}<//>`;
+    <${Loaded} of=${detail}>${(job) => html`${job.group && html`<p>group <a href=${address("/group", { name: job.group })}>${job.group}</a></p>`}${job.facets.sql?.query && html`<pre>${job.facets.sql.query}</pre>`}`}<//>`;
 }
 
 function TableFacts({ node, params }) {
@@ -184,7 +184,7 @@ function TableFacts({ node, params }) {
       <p class="small"><a href=${address("/impact", { namespace: node.namespace, name: node.name })}>what breaks if it goes?</a></p>`; }}<//>`;
 }
 
-// The moment that is shown; ticks are where the lineage changed: relations that began, runs that ended.
+// The moment that is shown; ticks are where the lineage changed: edges that began, runs that ended.
 function TimeBar({ known, asOf, since, marks }) {
   const [now] = useState(() => Date.now());
   const moments = useMemo(() => [...new Set([...known.edges.map((one) => one.since), ...known.nodes.flatMap((one) => [one.startedAt, one.endedAt])].filter(Boolean).map(Date.parse))].sort((a, b) => a - b), [known]);

@@ -10,18 +10,18 @@ export function Jobs({ params }) {
   const namespace = params.get("namespace");
   const found = useData((signal) => list("/jobs", { namespace }, 500, signal), [namespace]);
   return html`<h1>Jobs</h1><${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">${more ? "the first " : ""}${count(items.length, "job")}${namespace ? html` of ${namespace} · <a href="/jobs">all</a>` : ""}</p>
-    <${Grid} name="jobs" empty="No job is known yet." head=${["job", "namespace", "newest run", "started", "ended", "domain"]} rows=${items.map((one) => [
+    <${Grid} name="jobs" empty="No job is known yet." head=${["job", "namespace", "latest run", "started", "ended", "group"]} rows=${items.map((one) => [
       { show: html`<${JobLink} of=${one} />`, text: one.name }, { show: html`<a href=${address("/jobs", { namespace: one.namespace })}>${one.namespace}</a>`, text: one.namespace },
-      one.newestRun ? { show: html`<${State} state=${one.newestRun.state} />`, text: one.newestRun.state } : "",
-      { show: html`<${Time} at=${one.newestRun?.startedAt} />`, text: one.newestRun?.startedAt || "" }, { show: html`<${Time} at=${one.newestRun?.endedAt} />`, text: one.newestRun?.endedAt || "" },
-      one.domain ? { show: html`<a href=${address("/domain", { name: one.domain })}>${one.domain}</a>`, text: one.domain } : ""])} />`}<//>`;
+      one.latestRun ? { show: html`<${State} state=${one.latestRun.state} />`, text: one.latestRun.state } : "",
+      { show: html`<${Time} at=${one.latestRun?.startedAt} />`, text: one.latestRun?.startedAt || "" }, { show: html`<${Time} at=${one.latestRun?.endedAt} />`, text: one.latestRun?.endedAt || "" },
+      one.group ? { show: html`<a href=${address("/group", { name: one.group })}>${one.group}</a>`, text: one.group } : ""])} />`}<//>`;
 }
 
 export function Job({ params }) {
   const job = useData((signal) => named(params, signal).then((one) => get("/jobs/detail", one, signal)), [params.get("node"), params.get("namespace"), params.get("name")]);
   const tab = params.get("tab") || "runs";
-  return html`<${Loaded} of=${job}>${(one) => html`<h1>${one.name}</h1><p class="sentence">${one.newestRun ? html`<${State} state=${one.newestRun.state} /> ${one.newestRun.live ? html`since <${Time} at=${one.newestRun.startedAt} />` : html`ended <${Time} at=${one.newestRun.endedAt} />`}${one.newestRun.error ? html` <span class="dim">${one.newestRun.error}</span>` : ""}` : "It has not run; others name it."}</p>
-    <p class="row"><a class="button" href=${graphOf("job", one)}>graph</a>${one.domain && html`<a class="button" href=${address("/domain", { name: one.domain })}>domain ${one.domain}</a>`}<span class="dim small">${one.namespace}</span></p>
+  return html`<${Loaded} of=${job}>${(one) => html`<h1>${one.name}</h1><p class="sentence">${one.latestRun ? html`<${State} state=${one.latestRun.state} /> ${one.latestRun.running ? html`since <${Time} at=${one.latestRun.startedAt} />` : html`ended <${Time} at=${one.latestRun.endedAt} />`}${one.latestRun.error ? html` <span class="dim">${one.latestRun.error}</span>` : ""}` : "It has not run; others name it."}</p>
+    <p class="row"><a class="button" href=${graphOf("job", one)}>graph</a>${one.group && html`<a class="button" href=${address("/group", { name: one.group })}>group ${one.group}</a>`}<span class="dim small">${one.namespace}</span></p>
     <${Tabs} of=${[["runs", "Runs"], ["lineage", "Lineage"], ["code", "Code"], ["barriers", "Barriers"], ["facets", "Facets"]]} now=${tab} link=${(key) => withParams({ tab: key === "runs" ? null : key })} />
     ${tab === "runs" && html`<${OfJob} one=${one} />`}${tab === "lineage" && html`<${Neighbours} node=${one.id} />`}${tab === "barriers" && html`<${Barriers} one=${one} />`}${tab === "facets" && html`<${Facets} facets=${one.facets} quarantined=${one.quarantined} />`}
     ${tab === "code" && (one.facets.sql?.query || one.facets.sourceCode?.sourceCode ? html`<${Sql} text=${one.facets.sql?.query || one.facets.sourceCode.sourceCode} />` : html`<div class="note">Its producer reports no code.</div>`)}`}<//>`;

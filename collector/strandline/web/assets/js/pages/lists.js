@@ -1,4 +1,4 @@
-// Search, events as received, and what was refused.
+// Search, events as received, and what was rejected.
 import { useState } from "preact/hooks";
 import { get, list } from "../api.js";
 import { count, tableName } from "../format.js";
@@ -26,5 +26,5 @@ export function Trouble() {
   const dead = useData((signal) => list("/dead-letters", {}, 200, signal), []);
   return html`<h1>Trouble</h1><p class="dim">Records that are no events. What has been mended is taken again by <code>strandline replay --dead-letters</code>.</p><${Loaded} of=${dead}>${({ items, more }) => { const reasons = new Map(); items.forEach((one) => { const key = one.reason.replace(/\(at .*\)$/, ""); reasons.set(key, (reasons.get(key) || 0) + 1); }); return html`
     ${items.length > 0 && html`<h2>By reason</h2><${Grid} name="reasons" head=${["reason", "records"]} rows=${[...reasons].sort((a, b) => b[1] - a[1])} /><h2>Newest</h2>`}
-    <${Grid} name="dead-letters" empty="Nothing was refused." head=${["received", "reason", "place", "body"]} rows=${items.map((one) => [{ show: html`<${Time} at=${one.receivedAt} />`, text: one.receivedAt }, one.reason, one.topic ? `${one.topic}[${one.partition}]@${one.offset}` : "", { show: html`<details><summary>show</summary><pre>${one.body}</pre></details>`, text: "" }])} />${more && html`<p class="dim">the newest 200 are shown</p>`}`; }}<//>`;
+    <${Grid} name="dead-letters" empty="Nothing was rejected." head=${["received", "reason", "place", "body"]} rows=${items.map((one) => [{ show: html`<${Time} at=${one.receivedAt} />`, text: one.receivedAt }, one.reason, one.topic ? `${one.topic}[${one.partition}]@${one.offset}` : "", { show: html`<details><summary>show</summary><pre>${one.body}</pre></details>`, text: "" }])} />${more && html`<p class="dim">the newest 200 are shown</p>`}`; }}<//>`;
 }

@@ -4,7 +4,7 @@ import { count, duration } from "../format.js";
 import { Confirm, copy, html, JobLink, Loaded, State, Time } from "../parts.js";
 import { useData } from "../state.js";
 
-const SIGNS = { failed: ["bad", "✕"], lost: ["warn", "◷"], staleness: ["warn", "◷"], held: ["warn", "◷"], aborted: ["aligned", "↷"], dead_letters: ["bad", "✉"] };
+const SIGNS = { failed: ["bad", "✕"], lost: ["warn", "◷"], staleness: ["warn", "◷"], blocked: ["warn", "◷"], skipped: ["aligned", "↷"], dead_letters: ["bad", "✉"] };
 
 export function Now() {
   const overview = useData((signal) => get("/overview", {}, signal), []);
@@ -13,8 +13,8 @@ export function Now() {
 }
 
 function sentence(now) {
-  const late = now.domains.filter((one) => one.stalenessSeconds > 0).sort((a, b) => b.stalenessSeconds - a.stalenessSeconds)[0];
-  if (late) return html`In domain <a href=${address("/domain", { name: late.name })}>${late.name}</a> table ${late.stalest} is ${duration(late.stalenessSeconds)} behind.`;
+  const late = now.groups.filter((one) => one.stalenessSeconds > 0).sort((a, b) => b.stalenessSeconds - a.stalenessSeconds)[0];
+  if (late) return html`In group <a href=${address("/group", { name: late.name })}>${late.name}</a> table ${late.stalest} is ${duration(late.stalenessSeconds)} behind.`;
   if (now.attentionCount) return `${count(now.attentionCount, "thing")} need${now.attentionCount === 1 ? "s" : ""} attention.`;
   return "Nothing needs attention.";
 }
@@ -29,11 +29,11 @@ function Filled({ now, recent }) {
     </div>
     <h2>Needs attention</h2>
     ${now.attention.length ? html`<div class="panel"><ul class="plain">${now.attention.map((one) => html`<li class="attention"><${Sign} rule=${one.rule} /><span>${one.text}</span><${WayOut} one=${one} /></li>`)}
-      ${now.attentionCount > now.attention.length && html`<li class="dim">${now.attention.length} of ${now.attentionCount} shown</li>`}</ul></div>` : html`<div class="note">Nothing: no run failed or fell silent, no table is held back.</div>`}
-    ${now.domains.length > 0 && html`<h2>Consistency</h2><div class="panel scroll"><table><thead><tr><th scope="col">domain</th><th scope="col">strong barrier</th><th scope="col">newest</th><th scope="col">tables</th><th scope="col">behind</th></tr></thead><tbody>
-      ${now.domains.map((one) => html`<tr><td><a href=${address("/domain", { name: one.name })}>${one.name}</a></td><td class="mono">${one.strong ?? "none yet"}</td><td class="mono">${one.newest}</td><td>${one.tables.length}</td>
+      ${now.attentionCount > now.attention.length && html`<li class="dim">${now.attention.length} of ${now.attentionCount} shown</li>`}</ul></div>` : html`<div class="note">Nothing: no run failed or fell silent, no version is blocked.</div>`}
+    ${now.groups.length > 0 && html`<h2>Consistency</h2><div class="panel scroll"><table><thead><tr><th scope="col">group</th><th scope="col">strong barrier</th><th scope="col">newest</th><th scope="col">tables</th><th scope="col">behind</th></tr></thead><tbody>
+      ${now.groups.map((one) => html`<tr><td><a href=${address("/group", { name: one.name })}>${one.name}</a></td><td class="mono">${one.strong ?? "none yet"}</td><td class="mono">${one.newest}</td><td>${one.tables.length}</td>
         <td>${one.stalenessSeconds > 0 ? html`<span class="chip warn">◷ ${duration(one.stalenessSeconds)}</span>` : html`<span class="chip ok">✓ up to date</span>`}</td></tr>`)}</tbody></table></div>`}
-    <h2>Newest runs</h2>
+    <h2>Latest runs</h2>
     <${Loaded} of=${recent}>${({ items }) => html`<div class="panel scroll"><table><thead><tr><th scope="col">job</th><th scope="col">state</th><th scope="col">started</th><th scope="col">last heard of</th></tr></thead><tbody>
       ${items.map((run) => html`<tr><td><${JobLink} of=${run.job} /></td><td><a href=${address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name })}><${State} state=${run.state} /></a></td><td><${Time} at=${run.startedAt} /></td><td><${Time} at=${run.updatedAt} /></td></tr>`)}</tbody></table></div>`}<//>
     <p class="small dim">Newest event <${Time} at=${now.newestEventAt} />.</p>`;
@@ -47,7 +47,7 @@ function Sign({ rule }) {
 function WayOut({ one }) {
   if (!one.node) return html`<a href="/trouble">look</a>`;
   const job = one.node.startsWith("job:");
-  return html`<span class="row">${job && one.rule === "held" && html`<${Retire} node=${one.node} />`}<a class="button" href=${address(job ? "/job" : "/table", { node: one.node })}>${job ? "job" : "table"}</a><a class="button" href=${address("/graph", { node: one.node })}>graph</a></span>`;
+  return html`<span class="row">${job && one.rule === "blocked" && html`<${Retire} node=${one.node} />`}<a class="button" href=${address(job ? "/job" : "/table", { node: one.node })}>${job ? "job" : "table"}</a><a class="button" href=${address("/graph", { node: one.node })}>graph</a></span>`;
 }
 
 function Retire({ node }) {
@@ -56,7 +56,7 @@ function Retire({ node }) {
     const job = found.nodes.find((one) => one.type === "job");
     return send("POST", address(`/unregister/${encodeURIComponent(job.name)}`, { namespace: job.namespace }));
   };
-  return html`<${Confirm} label="retire…" question="Its table leaves the domain. Retire it?" act=${act} />`;
+  return html`<${Confirm} label="retire…" question="Its table leaves the group. Retire it?" act=${act} />`;
 }
 
 function Empty() {

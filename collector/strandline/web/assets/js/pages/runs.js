@@ -33,7 +33,7 @@ export function Run({ params }) {
 }
 
 function sentence(run) {
-  if (run.live) return `for ${length(run)}, last heard of ${ago(run.updatedAt)}.`;
+  if (run.running) return `for ${length(run)}, last heard of ${ago(run.updatedAt)}.`;
   return run.endedAt ? `after ${length(run)}, ${ago(run.endedAt)}.` : "";
 }
 

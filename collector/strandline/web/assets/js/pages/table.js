@@ -48,7 +48,7 @@ function Shown({ table, params }) {
 function sentence(table, delays) {
   const stale = delays?.staleness;
   if (stale?.seconds > 0) return html`${duration(stale.seconds)} behind: barrier ${stale.barrier} is missing${stale.job ? html`, which <${JobLink} of=${stale.job} /> has to make` : ""}.`;
-  if (stale) return "Up to date: it shows every barrier of its domain.";
+  if (stale) return "Up to date: it shows every barrier of its group.";
   return `Last heard of ${ago(table.updatedAt)}.`;
 }
 
@@ -72,7 +72,7 @@ function One({ table, id, snap }) {
   const down = useData((signal) => get("/snapshots/lineage", { ...table, snapshotId: id, direction: "downstream", depth: 3 }, signal), [id], false);
   return html`<h2>Snapshot <${Id} id=${id} whole /></h2><p><a class="button" href=${address("/graph", { node: nodeId("dataset", table), snapshot: id, of: nodeId("dataset", table) })}>its path in the graph</a></p>
     ${snap && html`<p>${snap.operation || "committed"} <${Time} at=${snap.committedAt} />${snap.numberOfRows !== null && `, ${count(snap.numberOfRows, "row")}`}${snap.barrierId !== null && html` <span class="chip aligned">barrier ${snap.barrierId}</span>`} ${snap.observed && html`<span class="chip warn">observed, not proven</span>`} ${snap.approximate && html`<span class="chip warn">approximate</span>`} ${snap.parentSnapshotId && html`<span class="dim">after <${Id} id=${snap.parentSnapshotId} /></span>`}</p>`}
-    <h2>Made from, down to the roots</h2><${Loaded} of=${up}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} upstream /></div>`}<//>
+    <h2>Made from, down to the base tables</h2><${Loaded} of=${up}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} upstream /></div>`}<//>
     <h2>Went into</h2><${Loaded} of=${down}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} /></div>`}<//>`;
 }
 
@@ -86,7 +86,7 @@ function Tree({ graph, upstream }) {
     return html`<li><a href=${address("/table", { namespace: one.namespace, name: one.name, snapshot: one.snapshotId })}>${tableName(one)}</a> <${Id} id=${one.snapshotId} />${one.barrierId !== null && html` <span class="chip aligned">barrier ${one.barrierId}</span>`}${via?.observed && html` <span class="chip warn">observed</span>`}
       ${via && html` <span class="dim small">by ${html`<${NodeLink} node=${via.job} />`}</span>`}${next.length + unknown.length > 0 && html`<ul class="tree">${next.map((edge) => show(edge[there], edge, new Set([...seen, id])))}${unknown.map((input) => html`<li><${TableLink} of=${input} /> <span class="dim">at which snapshot is not known</span></li>`)}</ul>`}</li>`;
   };
-  if (!begin || graph.edges.length + besides(begin).length === 0) return html`<span class="dim">${upstream ? "Nothing is known that it was made from: a root, or its writer reports no inputs." : "Nothing is known that read it."}</span>`;
+  if (!begin || graph.edges.length + besides(begin).length === 0) return html`<span class="dim">${upstream ? "Nothing is known that it was made from: a base table, or its writer reports no inputs." : "Nothing is known that read it."}</span>`;
   return html`<ul class="tree">${show(begin.id, null, new Set())}</ul>${rows && html`<p class="dim small">It shows the rows of</p><ul class="tree">${show(rows.id, null, new Set())}</ul>`}${!graph.complete && html`<p class="dim">cut by ${graph.truncatedBy}</p>`}`;
 }
 
@@ -132,7 +132,7 @@ export function Parts({ delay }) {
 function Delay({ delay, staleness, refused }) {
   if (refused) return html`<div class="note">Its delay is not known. ${refused}.</div>`;
   if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
-  return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the root to this table${delay.bottleneck ? html`; most of it, ${duration(delay.bottleneck.seconds)}, ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job ? html`<${JobLink} of=${delay.bottleneck.job} />` : delay.bottleneck.table.label}` : ""}.</p>
+  return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the base table to this table${delay.bottleneck ? html`; most of it, ${duration(delay.bottleneck.seconds)}, ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job ? html`<${JobLink} of=${delay.bottleneck.job} />` : delay.bottleneck.table.label}` : ""}.</p>
     <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend"><span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
     <h2>Now</h2><p>${staleness.seconds > 0 ? `Barrier ${staleness.barrier} has been missing for ${duration(staleness.seconds)}; ${staleness.localSeconds > 0 ? `the inputs have been ready for ${duration(staleness.localSeconds)}` : "its inputs are not ready yet"}.` : "It shows every barrier."}</p>`;
 }

@@ -39,7 +39,7 @@ def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, 
 
 
 @pytest.mark.parametrize("past", [False, True])
-def test_what_the_last_runs_read_is_known_and_the_newest_run_can_be_asked_alone(engine: Engine, past: bool) -> None:
+def test_what_the_last_runs_read_is_known_and_the_latest_run_can_be_asked_alone(engine: Engine, past: bool) -> None:
     fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], ["t"]), run("COMPLETE", 2, "j", ["b"], ["t"], run_id="2")])
 
     known, newest = (view("2026-11-20T13:00:00Z", past=past, newest=alone) for alone in (False, True))
@@ -55,7 +55,7 @@ def test_what_the_last_runs_read_is_known_and_the_newest_run_can_be_asked_alone(
 
 def seen(answer: dict[str, Any]) -> dict[str, tuple[str, int, int, bool]]:
     """When each edge was last seen, in how many of how many runs, and whether in the newest."""
-    times = [(edge["lastSeen"][11:19], edge["runs"], edge["ofRuns"], edge["inNewest"]) for edge in answer["edges"]]
+    times = [(edge["lastSeen"][11:19], edge["runs"], edge["ofRuns"], edge["inLatest"]) for edge in answer["edges"]]
     return dict(zip(arrows(answer), times, strict=True))
 
 
@@ -76,7 +76,7 @@ def test_two_inserts_of_one_application_under_one_name_are_both_known(engine: En
 
 @pytest.mark.parametrize("past", [False, True])
 def test_a_relation_of_none_of_the_last_runs_is_history(engine: Engine, past: bool) -> None:
-    """All runs below the newest application count, and three before them."""
+    """All runs below the latest application count, and three before them."""
     newest = [run("COMPLETE", at, "j", [f"n{at}"], ["t"], run_id=str(at), of_run=parent("app")) for at in (10, 11)]
     fill(engine, [*(run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(5)), *newest])
 
@@ -91,7 +91,7 @@ def test_a_relation_of_none_of_the_last_runs_is_history(engine: Engine, past: bo
 def test_how_many_runs_are_known_is_agreed_on_in_the_store(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(4)])
     with engine.begin() as connection:
-        agree(connection, "known_runs", "1")
+        agree(connection, "recent_runs", "1")
 
     assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:b2", "dataset:db:b3", "job:ns:j"]
 

@@ -1,4 +1,4 @@
-"""What was refused over HTTP leaves a trace: how often, by producer and reason, and the newest of each."""
+"""What was rejected over HTTP leaves a trace: how often, by producer and reason, and the newest of each."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def post(client: httpx.Client, body: bytes, path: str = "") -> int:
 
 def counts(client: httpx.Client) -> list[tuple[str | None, str, int]]:
     """(producer, reason, count) of all that the API lists, sorted."""
-    page = client.get("/refused-events").json()
+    page = client.get("/rejected-events").json()
     return sorted((one["producer"], one["reason"], one["count"]) for one in page["items"])
 
 
@@ -53,7 +53,7 @@ def test_the_newest_of_a_kind_is_shown_without_its_secrets(client: httpx.Client)
     post(client, faulty(job={"namespace": "x", "name": "old"}))
     post(client, faulty(job={"namespace": "x", "name": "new"}, password="hunter2"))
 
-    (one,) = client.get("/refused-events").json()["items"]
+    (one,) = client.get("/rejected-events").json()["items"]
     assert json.loads(one["body"])["job"]["name"] == "new"
     assert "hunter2" not in one["body"]
     assert one["firstAt"] < one["newestAt"]
@@ -178,16 +178,16 @@ def test_the_command_shows_what_was_not_taken(
     client: httpx.Client, database_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environ = {"STRANDLINE_DATABASE_URL": database_url}
-    assert main(["refused"], environ) == 0
-    assert capsys.readouterr().out == "nothing was refused, and there is no dead letter\n"
+    assert main(["rejected"], environ) == 0
+    assert capsys.readouterr().out == "nothing was rejected, and there is no dead letter\n"
 
     post(client, faulty())
-    newest = client.get("/refused-events").json()["items"][0]["newestAt"]
-    assert main(["refused"], environ) == 0
+    newest = client.get("/rejected-events").json()["items"][0]["newestAt"]
+    assert main(["rejected"], environ) == 0
     told = capsys.readouterr().out.splitlines()
-    assert main(["refused", "--url", str(client.base_url).removesuffix("/api/v2/")], environ) == 0
+    assert main(["rejected", "--url", str(client.base_url).removesuffix("/api/v2/")], environ) == 0
 
     assert capsys.readouterr().out.splitlines() == told
-    assert told[0].split() == ["REFUSED", "NEWEST", "PRODUCER", "REASON"]
+    assert told[0].split() == ["REJECTED", "NEWEST", "PRODUCER", "REASON"]
     assert told[1].startswith(f"1 times  {newest[:10]} {newest[11:19]}  https://example.com/tests  not an OpenLineage")
     assert len(told) == 2

@@ -1,7 +1,7 @@
-"""`spark.strandline.catalog.NAME.unmanaged`: whether tables without barriers may be read beside those that have some.
+"""`spark.strandline.catalog.NAME.untracked`: whether tables without barriers may be read beside those that have some.
 
 `refuse` (the default): a consistent read over such a table is refused, with the reason. `latest`: it is read as it is,
-and nothing is promised of it. `spark.strandline.catalog.NAME.unmanaged.DATABASE.TABLE` says so of one table.
+and nothing is promised of it. `spark.strandline.catalog.NAME.untracked.DATABASE.TABLE` says so of one table.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ _WORDS = ("refuse", "latest")
 
 def is_read_at_latest(spark: SparkSession, table: str) -> bool:
     """Whether the session's conf lets this table (catalog.database.table) be read at its latest."""
-    return unmanaged_word(lambda key: spark.conf.get(key, None), table) == "latest"
+    return untracked_word(lambda key: spark.conf.get(key, None), table) == "latest"
 
 
-def unmanaged_word(conf: Callable[[str], str | None], table: str) -> str:
-    """What the conf says of an unmanaged table. Raises ValueError for a word that is none.
+def untracked_word(conf: Callable[[str], str | None], table: str) -> str:
+    """What the conf says of an untracked table. Raises ValueError for a word that is none.
 
-    >>> conf = {"spark.strandline.catalog.lake.unmanaged.bank.rates": "latest"}
-    >>> unmanaged_word(conf.get, "lake.bank.rates"), unmanaged_word(conf.get, "lake.bank.credits")
+    >>> conf = {"spark.strandline.catalog.lake.untracked.bank.rates": "latest"}
+    >>> untracked_word(conf.get, "lake.bank.rates"), untracked_word(conf.get, "lake.bank.credits")
     ('latest', 'refuse')
     """
     catalog, _, rest = table.partition(".")
-    key = f"spark.strandline.catalog.{catalog}.unmanaged"
+    key = f"spark.strandline.catalog.{catalog}.untracked"
     for one in (f"{key}.{rest}", key):
         word = conf(one)
         if word is not None:

@@ -1,4 +1,4 @@
-"""`strandline refused`: what was sent and not taken: refused over HTTP by producer and reason, the dead letters of a topic, and
+"""`strandline rejected`: what was sent and not taken: rejected over HTTP by producer and reason, the dead letters of a topic, and
 events that are kept unread.
 """
 
@@ -17,8 +17,8 @@ from strandline.store.catalog.received import dead_letters_page, unread_page
 from strandline.store.ingest.refused import refused_page
 
 Json = dict[str, Any]
-PAGES = {"/refused-events": refused_page, "/dead-letters": dead_letters_page, "/unread-events": unread_page}
-NOTHING = "nothing was refused, and there is no dead letter"
+PAGES = {"/rejected-events": refused_page, "/dead-letters": dead_letters_page, "/unread-events": unread_page}
+NOTHING = "nothing was rejected, and there is no dead letter"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(options: Namespace, settings: Settings) -> int:
     """Print what is not empty of the lists."""
     with answering(options, settings, _of_database) as ask:
         refused, dead, unread = (ask(path, {"limit": options.limit}) for path in PAGES)
-    lists = {"refused": refused["items"], "deadLetters": dead["items"], "unread": unread["items"]}
+    lists = {"rejected": refused["items"], "deadLetters": dead["items"], "unread": unread["items"]}
     rows = [{"list": name} | one for name, items in lists.items() for one in items]
     cut = ", ".join(name for name, page in zip(lists, (refused, dead, unread), strict=True) if page["nextCursor"])
     more = f"more is known of {cut}; a greater --limit shows more" if cut else ""
@@ -45,7 +45,7 @@ def run(options: Namespace, settings: Settings) -> int:
 def _show_lists(refused: Json, dead: Json, unread: Json) -> None:
     if refused["items"]:
         rows = [_refused(one) for one in refused["items"]]
-        show_table(("REFUSED", "NEWEST", "PRODUCER", "REASON"), rows, _more(refused))
+        show_table(("REJECTED", "NEWEST", "PRODUCER", "REASON"), rows, _more(refused))
     if dead["items"]:
         hint = "strandline replay --dead-letters takes those that are events by now"
         show_table(("DEAD LETTER", "PLACE", "REASON"), [_dead(one) for one in dead["items"]], [*_more(dead), hint])
@@ -79,4 +79,4 @@ def _dead(one: Json) -> list[str]:
     return [short_time(one["receivedAt"]), place, one_line(one["reason"].rpartition(" (at ")[0] or one["reason"])]
 
 
-REFUSED = Command("refused", run, arguments)
+REFUSED = Command("rejected", run, arguments)

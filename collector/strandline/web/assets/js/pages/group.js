@@ -1,4 +1,4 @@
-// The consistency board of a domain, and rollback plans as steps.
+// The consistency board of a group, and rollback plans as steps.
 import { useState } from "preact/hooks";
 import { address, get, post } from "../api.js";
 import { ago, count, duration } from "../format.js";
@@ -6,31 +6,31 @@ import { Grid, html, Id, JobLink, Loaded, Problem, Sql, State, TableLink, Time }
 import { go, useData, withParams } from "../state.js";
 import { Parts } from "./table.js";
 
-export function Domains() {
+export function Groups() {
   const found = useData((signal) => get("/overview", {}, signal), []);
-  return html`<h1>Consistency</h1><${Loaded} of=${found}>${({ domains }) => html`<p class="sentence">${domains.length ? `${count(domains.length, "domain")}: sets of root tables that are cut together.` : "No table carries barriers yet."}</p>
-    ${domains.length === 0 && html`<div class="note">A job takes part with <code>spark.strandline.domain</code> in its conf. <a href="/compare">Compare tables</a> works without.</div>`}
-    ${domains.map((one) => html`<h2><a href=${address("/domain", { name: one.name })}>${one.name}</a></h2><${Board} name=${one.name} columns=${12} small />`)}`}<//><p><a class="button" href="/compare">Why do these tables disagree?</a></p>`;
+  return html`<h1>Consistency</h1><${Loaded} of=${found}>${({ groups }) => html`<p class="sentence">${groups.length ? `${count(groups.length, "group")}: sets of base tables that are cut together.` : "No table carries barriers yet."}</p>
+    ${groups.length === 0 && html`<div class="note">A job takes part with <code>spark.strandline.group</code> in its conf. <a href="/compare">Compare tables</a> works without.</div>`}
+    ${groups.map((one) => html`<h2><a href=${address("/group", { name: one.name })}>${one.name}</a></h2><${Board} name=${one.name} columns=${12} small />`)}`}<//><p><a class="button" href="/compare">Why do these tables disagree?</a></p>`;
 }
 
-// As many barriers as fit beside the names, the versions and the reasons: what holds the domain back is in view.
+// As many barriers as fit beside the names, the versions and the reasons: what blocks the group is in view.
 const fitting = () => Math.max(6, Math.min(20, Math.floor((innerWidth - 820) / 34)));
 
-export function Domain({ params }) {
+export function Group({ params }) {
   const name = params.get("name") || "";
   return html`<h1>${name}</h1><${Board} name=${name} columns=${Number(params.get("columns")) || fitting()} upTo=${params.get("upTo")} params=${params} />`;
 }
 
 function Board({ name, columns, upTo, params, small }) {
-  const found = useData((signal) => get("/domains/board", { domain: name, columns, upTo }, signal), [name, columns, upTo]);
+  const found = useData((signal) => get("/groups/board", { group: name, columns, upTo }, signal), [name, columns, upTo]);
   return html`<${Loaded} of=${found}>${(board) => html`<${Drawn} board=${board} params=${params} small=${small} />`}<//>`;
 }
 
-const MARKS = { done: ["done", html`<circle cx="8" cy="8" r="5" fill="currentColor" />`], aborted: ["given up", html`<path d="M4 4L12 12M12 4L4 12" stroke="currentColor" stroke-width="2" />`], missing: ["missing", html`<circle cx="8" cy="8" r="1.6" fill="currentColor" opacity=".7" />`] };
+const MARKS = { done: ["done", html`<circle cx="8" cy="8" r="5" fill="currentColor" />`], skipped: ["skipped", html`<path d="M4 4L12 12M12 4L4 12" stroke="currentColor" stroke-width="2" />`], missing: ["missing", html`<circle cx="8" cy="8" r="1.6" fill="currentColor" opacity=".7" />`] };
 
 function Drawn({ board, params, small }) {
   const strong = Math.min(...board.tables.map((one) => one.strong ?? Infinity));
-  const holders = new Map(board.heldBy.map((one) => [`${one.table.namespace} ${one.table.name}`, one]));
+  const holders = new Map(board.blockedBy.map((one) => [`${one.table.namespace} ${one.table.name}`, one]));
   const [table, barrier] = (params?.get("cell") || "").split("~");
   const chosen = params && board.tables.find((one) => one.name === table);
   const cell = chosen?.cells[board.barriers.indexOf(Number(barrier))];
@@ -40,7 +40,7 @@ function Drawn({ board, params, small }) {
       <tbody>${board.tables.map((one) => html`<tr><th scope="row" class="name"><${TableLink} of=${one} /></th>
         ${one.cells.map((c, i) => { const b = board.barriers[i]; const [word, mark] = MARKS[c.state]; return html`<td class=${`cell ${b === strong ? "strong" : ""} ${c.state}`}><button class="cellmark" aria-pressed=${one.name === table && String(b) === barrier} aria-label=${`${one.label} barrier ${b}: ${word}`} title=${`barrier ${b}: ${word}${c.committedAt ? `, ${ago(c.committedAt)}` : ""}`} onClick=${() => pick(one, b)}><svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">${mark}</svg></button></td>${b === board.gapAfter && html`<td class="gap"></td>`}`; })}
         <td class="num wide">${one.strong ?? "–"}</td><td class="num wide" title=${one.latestSnapshotId ? `latest snapshot ${one.latestSnapshotId}` : undefined}>${one.weak ?? "–"}</td><td class="why"><${Why} one=${one} holder=${holders.get(`${one.namespace} ${one.name}`)} /></td></tr>`)}</tbody></table>
-      <div class="legend"><span>● done</span><span>✕ given up</span><span>· missing</span><span><span class="chip" >framed</span> strong version</span></div></div>
+      <div class="legend"><span>● done</span><span>✕ skipped</span><span>· missing</span><span><span class="chip" >framed</span> strong version</span></div></div>
     ${cell && html`<${Cell} one=${chosen} cell=${cell} barrier=${barrier} />`}
     ${!small && html`<${EndToEnd} board=${board} strong=${strong} /><${Rollback} board=${board} params=${params} /><${Earlier} board=${board} />`}`;
 }
@@ -51,30 +51,30 @@ const hiddenOf = ({ hiddenParts }) => {
 };
 
 function sentence(board, strong) {
-  const holder = board.heldBy[0];
+  const holder = board.blockedBy[0];
   const age = Number.isFinite(strong) && board.births[strong] ? ` (born ${ago(board.births[strong])})` : "";
   const base = Number.isFinite(strong) ? html`All tables agree at barrier <strong class="mono">${strong}</strong>${age}` : "No barrier is completed by all tables yet";
-  if (!holder) return html`${base}. Nobody holds it back.`;
-  return html`${base}. Held back by ${holder.reason}.`;
+  if (!holder) return html`${base}. Nothing blocks it.`;
+  return html`${base}. Blocked by ${holder.reason}.`;
 }
 
 function Why({ one, holder }) {
-  if (one.state === "unmanaged") return html`<span class="chip warn" title=${one.why}>unmanaged</span> <span class="dim small">${one.why}</span>`;
-  if (holder) return html`<span class="chip warn">◷ holds</span> ${one.writer && html`<${State} state=${one.writer.state} /> <span class="dim small"><${JobLink} of=${one.writer} />${one.writer.endedAt ? html` since <${Time} at=${one.writer.endedAt} />` : ""}</span>`}`;
-  return html`${one.state === "joining" && html`<span class="chip aligned" title="its table has weak answers only until it has a barrier in common with all">joining</span> `}${one.root && html`<span class="chip">root</span> `}${one.writer && html`<${State} state=${one.writer.state} />`}${one.stalenessSeconds > 0 && html` <span class="dim small">waits, ${duration(one.stalenessSeconds)} behind</span>`}`;
+  if (one.state === "untracked") return html`<span class="chip warn" title=${one.why}>untracked</span> <span class="dim small">${one.why}</span>`;
+  if (holder) return html`<span class="chip warn">◷ blocks</span> ${one.writer && html`<${State} state=${one.writer.state} /> <span class="dim small"><${JobLink} of=${one.writer} />${one.writer.endedAt ? html` since <${Time} at=${one.writer.endedAt} />` : ""}</span>`}`;
+  return html`${one.state === "joining" && html`<span class="chip aligned" title="its table has weak answers only until it has a barrier in common with all">joining</span> `}${one.baseTable && html`<span class="chip">base table</span> `}${one.writer && html`<${State} state=${one.writer.state} />`}${one.stalenessSeconds > 0 && html` <span class="dim small">waits, ${duration(one.stalenessSeconds)} behind</span>`}`;
 }
 
 function Cell({ one, cell, barrier }) {
-  if (cell.state !== "done") return html`<div class="note">${one.label} ${cell.state === "aborted" ? `went past barrier ${barrier} without a snapshot: it was given up, and a later common barrier counts` : `has not completed barrier ${barrier} yet`}.</div>`;
+  if (cell.state !== "done") return html`<div class="note">${one.label} ${cell.state === "skipped" ? `went past barrier ${barrier} without a snapshot: it skipped that, and a later common barrier counts` : `has not completed barrier ${barrier} yet`}.</div>`;
   return html`<div class="panel pad"><p><strong>${one.label}</strong> at barrier ${barrier}: snapshot <${Id} id=${cell.snapshotId} whole />, committed <${Time} at=${cell.committedAt} />. <a href=${address("/table", { namespace: one.namespace, name: one.name, snapshot: cell.snapshotId })}>what it was made from</a></p><${Sql} text=${`SELECT * FROM ${one.label} VERSION AS OF ${cell.snapshotId}`} /></div>`;
 }
 
 function EndToEnd({ board, strong }) {
-  const last = [...board.tables].reverse().find((one) => !one.root && one.strong !== null);
+  const last = [...board.tables].reverse().find((one) => !one.baseTable && one.strong !== null);
   const found = useData(async (signal) => (last ? get("/delays", { namespace: last.namespace, name: last.name, barrier: Number.isFinite(strong) ? strong : null }, signal).catch(() => null) : null), [last?.name, strong]);
   const delay = found.data?.delay;
   if (!delay) return null;
-  return html`<h2>End to end: from the root to ${last.label} at barrier ${delay.barrier}, ${duration(delay.seconds)}</h2><div class="panel pad"><${Parts} delay=${delay} />${delay.bottleneck && html`<p class="dim">The largest part: ${duration(delay.bottleneck.seconds)} ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job?.name || delay.bottleneck.table.label}.</p>`}</div>`;
+  return html`<h2>End to end: from the base table to ${last.label} at barrier ${delay.barrier}, ${duration(delay.seconds)}</h2><div class="panel pad"><${Parts} delay=${delay} />${delay.bottleneck && html`<p class="dim">The largest part: ${duration(delay.bottleneck.seconds)} ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job?.name || delay.bottleneck.table.label}.</p>`}</div>`;
 }
 
 function Rollback({ board, params }) {
