@@ -1,4 +1,4 @@
-"""Whatever is asked of the reads within the document that the collector gives of itself, it answers as that says."""
+"""Random requests within the OpenAPI document get documented answers."""
 
 import warnings
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ STREAM = "/api/v2/stream"  # stays open for a minute; asked in test_stream
 
 
 @pytest.mark.parametrize("examples", [3, pytest.param(12, marks=pytest.mark.slow)])
-def test_answers_are_what_the_document_says(bank_client: httpx.Client, examples: int) -> None:
+def test_answers_conform_to_the_openapi_document(bank_client: httpx.Client, examples: int) -> None:
     root = str(bank_client.base_url).removesuffix("/api/v2/")
     schema = schemathesis.openapi.from_url(f"{root}/openapi.json").include(method="GET").exclude(path=STREAM)
     every: Iterable[Any] = schema.get_all_operations()

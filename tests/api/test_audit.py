@@ -1,4 +1,4 @@
-"""Who changed what stands in the audit log with the status that was answered; who only read does not."""
+"""The audit log records changes with author and status, but no reads."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ OPTIONS = "/api/v2/catalog-options"
 LAKE = {"catalog": "lake", "key": "table-lineage", "value": "true"}
 
 
-def test_changes_are_noted_with_who_made_them(engine: Engine) -> None:
+def test_audit_log_records_changes_with_their_author(engine: Engine) -> None:
     now = datetime(2026, 11, 20, tzinfo=UTC)
     with engine.begin() as connection:
         admin = add_key(connection, "the boss", now, ("admin",), ("*",))
@@ -54,7 +54,7 @@ def test_changes_are_noted_with_who_made_them(engine: Engine) -> None:
     assert rest["nextCursor"] is None
 
 
-def test_keys_made_by_command_are_noted(sqlite_url: str, sqlite_engine: Engine) -> None:
+def test_audit_log_records_keys_made_by_command(sqlite_url: str, sqlite_engine: Engine) -> None:
     environ = {"STRANDLINE_DATABASE_URL": sqlite_url}
 
     assert main(["keys", "add", "job", "--scope", "ingest", "--namespace", "shop*"], environ) == 0

@@ -1,4 +1,4 @@
-"""Who never finishes a request's head, or opens connections without end, is shown out; others are answered meanwhile."""
+"""Unfinished request heads and excess connections are closed without delaying others."""
 
 import socket
 from collections.abc import Iterator
@@ -39,14 +39,14 @@ def answer(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET /hea", HEAD + b"x: y"])
-def test_a_head_that_does_not_end_is_not_waited_for(address: str, begun: bytes) -> None:
+def test_unfinished_request_head_times_out(address: str, begun: bytes) -> None:
     with connected(address) as connection:
         connection.sendall(begun)
         assert httpx.get(f"{address}/healthz").status_code == 200
         assert answer(connection).startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_head_that_grows_is_cut_off(address: str) -> None:
+def test_oversized_request_head_is_cut_off(address: str) -> None:
     with connected(address) as connection:
         try:
             connection.sendall(HEAD)
@@ -59,7 +59,7 @@ def test_a_head_that_grows_is_cut_off(address: str) -> None:
     assert httpx.get(f"{address}/healthz").status_code == 200
 
 
-def test_a_second_request_has_its_own_time(address: str) -> None:
+def test_second_request_on_a_connection_has_its_own_timeout(address: str) -> None:
     with connected(address) as connection:
         connection.sendall(HEAD + b"\r\n")
         assert connection.recv(12) == b"HTTP/1.1 200"
@@ -67,7 +67,7 @@ def test_a_second_request_has_its_own_time(address: str) -> None:
         assert b"HTTP/1.1 408 " in answer(connection)
 
 
-def test_an_address_has_so_many_connections(address: str) -> None:
+def test_connections_per_address_are_limited(address: str) -> None:
     held = [connected(address) for _ in range(5)]
     try:
         for one in held:  # each is there once it is answered

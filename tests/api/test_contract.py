@@ -1,4 +1,4 @@
-"""What every read keeps, whatever is asked: parameters, methods, problems, hostile names, the document of it all."""
+"""The contract of every read: parameters, methods, errors, hostile names and the OpenAPI document."""
 
 import json
 from pathlib import Path
@@ -62,13 +62,13 @@ def problem(answer: httpx.Response) -> tuple[int, str, str]:
         ("/tables/source_job_lineage?format=xml", "parameter format is not one of json, csv"),
     ],
 )
-def test_a_faulty_parameter_is_named_with_the_reason(bank_client: httpx.Client, path: str, detail: str) -> None:
+def test_invalid_parameter_is_named_with_the_reason(bank_client: httpx.Client, path: str, detail: str) -> None:
     status, code, said = problem(bank_client.get(path))
 
     assert (status, code, said[: len(detail)]) == (400, "invalid_parameter", detail)
 
 
-def test_what_is_unknown_is_not_found(bank_client: httpx.Client) -> None:
+def test_unknown_resources_get_404(bank_client: httpx.Client) -> None:
     unknown = {"namespace": "n", "name": "t"}
 
     assert [bank_client.get(path, params=unknown).status_code for path in (
@@ -82,7 +82,7 @@ def test_what_is_unknown_is_not_found(bank_client: httpx.Client) -> None:
     )
 
 
-def test_methods_are_told_and_head_is_get_without_its_body(bank_client: httpx.Client) -> None:
+def test_options_lists_methods_and_head_omits_the_body(bank_client: httpx.Client) -> None:
     options, refused = bank_client.options("/jobs"), bank_client.delete("/jobs")
     whole, head = bank_client.get("/jobs"), bank_client.head("/jobs")
 
@@ -92,7 +92,7 @@ def test_methods_are_told_and_head_is_get_without_its_body(bank_client: httpx.Cl
     assert head.headers["content-length"] == str(len(whole.content))
 
 
-def test_runs_can_be_those_of_a_namespace(bank_client: httpx.Client) -> None:
+def test_runs_can_be_filtered_by_namespace(bank_client: httpx.Client) -> None:
     ours = bank_client.get("/runs", params={"namespace": "bank"}).json()["items"]
     others = bank_client.get("/runs", params={"namespace": "elsewhere"}).json()["items"]
 
@@ -107,7 +107,7 @@ def test_runs_can_be_those_of_a_namespace(bank_client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/datasets", "/jobs", "/runs", "/search?q=a", "/events"])
-def test_every_list_is_the_same_whatever_the_size_of_its_pages(bank_client: httpx.Client, path: str) -> None:
+def test_lists_are_the_same_at_any_page_size(bank_client: httpx.Client, path: str) -> None:
     whole = bank_client.get(path).json()
 
     assert len(whole["items"]) >= 5
@@ -126,7 +126,7 @@ def walked(client: httpx.Client, path: str, limit: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("odd", HOSTILE.values(), ids=HOSTILE)
-def test_a_name_may_hold_anything(client: httpx.Client, engine: Engine, odd: str) -> None:
+def test_names_may_contain_any_character(client: httpx.Client, engine: Engine, odd: str) -> None:
     fields = {odd: {"inputFields": [{"namespace": odd, "name": "source", "field": odd}]}}
     sink = {"namespace": odd, "name": odd, "facets": {"columnLineage": FACET | {"fields": fields}}}
     made = sink | {"outputFacets": {"strandline_snapshot": FACET | {"snapshotId": "1"}}}
@@ -176,7 +176,7 @@ def test_operations_have_names_and_answers_that_programs_can_use(bank_client: ht
     assert json.dumps(document).count("#/components/schemas/Problem") > len(operations)
 
 
-def test_what_a_reader_has_to_give_has_an_example_that_can_be_read(bank_client: httpx.Client) -> None:
+def test_required_parameters_have_valid_examples(bank_client: httpx.Client) -> None:
     document = bank_client.get("../../openapi.json").json()
     reads = [
         methods["get"]
@@ -192,8 +192,8 @@ def test_what_a_reader_has_to_give_has_an_example_that_can_be_read(bank_client: 
                 parameter.kind.parse(parameter.example)
 
 
-def test_a_parameter_of_one_name_is_of_one_type(bank_client: httpx.Client) -> None:
-    """But for three: the namespace, node and state of a graph may be several, or are other words than a list's."""
+def test_parameters_of_the_same_name_have_the_same_type(bank_client: httpx.Client) -> None:
+    """Namespace, node and state are exceptions: graphs take other values than lists."""
     document = bank_client.get("../../openapi.json").json()
     types: dict[str, set[str]] = {}
     for path, methods in document["paths"].items():
@@ -204,7 +204,7 @@ def test_a_parameter_of_one_name_is_of_one_type(bank_client: httpx.Client) -> No
     assert {name for name, found in types.items() if len(found) > 1} <= {"namespace", "node"}
 
 
-def test_the_documentation_needs_nothing_from_elsewhere(bank_client: httpx.Client) -> None:
+def test_documentation_loads_nothing_from_other_origins(bank_client: httpx.Client) -> None:
     page = bank_client.get("../../docs").text
 
     assert "://" not in page
@@ -212,7 +212,7 @@ def test_the_documentation_needs_nothing_from_elsewhere(bank_client: httpx.Clien
     assert "api/v2/impact?node=bank.balance" in page
 
 
-def test_the_address_alone_is_the_page_and_the_documentation_is_beside_it(engine: Engine) -> None:
+def test_root_address_serves_the_page_and_docs_serves_the_documentation(engine: Engine) -> None:
     with serving(engine) as address:
         page = httpx.get(address, follow_redirects=True, timeout=60)
         documentation = httpx.get(f"{address}/docs", timeout=60)

@@ -1,4 +1,4 @@
-"""Filters of the lists over REST: what they take, what they refuse, and how names are told apart."""
+"""Filters of the lists over REST: accepted and rejected values, and ambiguous names."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -53,7 +53,7 @@ def test_lists_are_filtered(client: httpx.Client, engine: Engine, query: Query, 
         {"job": "load", "namespace": "tests", "name": "load"},
     ],
 )
-def test_a_job_has_one_way_to_be_named_for_runs_and_events(client: httpx.Client, engine: Engine, called: Query) -> None:
+def test_runs_and_events_accept_the_same_job_parameters(client: httpx.Client, engine: Engine, called: Query) -> None:
     failed_an_hour_ago(engine)
 
     def jobs(path: str, query: Query) -> list[str]:
@@ -76,7 +76,7 @@ def test_a_job_has_one_way_to_be_named_for_runs_and_events(client: httpx.Client,
         ),
     ],
 )
-def test_runs_of_a_job_that_is_not_known_or_named_twice(
+def test_runs_of_an_unknown_or_ambiguous_job_are_rejected(
     client: httpx.Client, engine: Engine, query: Query, status: int, reason: str
 ) -> None:
     failed_an_hour_ago(engine)
@@ -98,14 +98,14 @@ def test_runs_of_a_job_that_is_not_known_or_named_twice(
         ({"until": "99999999h"}, "is not a time like "),
     ],
 )
-def test_what_is_no_filter_is_refused(client: httpx.Client, query: Query, reason: str) -> None:
+def test_invalid_filters_are_rejected(client: httpx.Client, query: Query, reason: str) -> None:
     answer = client.get("/runs", params=query)
 
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
     assert reason in answer.json()["detail"]
 
 
-def test_lists_are_of_a_moment(client: httpx.Client, engine: Engine) -> None:
+def test_lists_can_be_asked_as_of_a_moment(client: httpx.Client, engine: Engine) -> None:
     failed_an_hour_ago(engine)
 
     def jobs(path: str, **query: str) -> list[str]:
@@ -123,7 +123,7 @@ def test_lists_are_of_a_moment(client: httpx.Client, engine: Engine) -> None:
         assert ") is after asOf (" in refused.json()["detail"]
 
 
-def test_a_list_of_a_moment_as_csv_has_the_same_columns(client: httpx.Client, engine: Engine) -> None:
+def test_past_and_current_lists_have_the_same_csv_columns(client: httpx.Client, engine: Engine) -> None:
     failed_an_hour_ago(engine)
 
     for path in ("/jobs", "/datasets", "/runs"):
@@ -132,7 +132,7 @@ def test_a_list_of_a_moment_as_csv_has_the_same_columns(client: httpx.Client, en
         assert (len(then.splitlines()), len(now.splitlines())) == (2, 3)
 
 
-def test_a_time_before_all_calendars_is_the_first_of_ours(client: httpx.Client, engine: Engine) -> None:
+def test_times_before_the_first_date_are_clamped_to_it(client: httpx.Client, engine: Engine) -> None:
     failed_an_hour_ago(engine)
 
     assert len(client.get("/runs", params={"since": "999999w"}).json()["items"]) == 2
@@ -152,7 +152,7 @@ def test_events_are_filtered(client: httpx.Client, engine: Engine) -> None:
     assert client.get("/events", params={"job": "nobody"}).status_code == 404
 
 
-def test_ambiguous_is_another_error_than_unknown(client: httpx.Client, engine: Engine) -> None:
+def test_ambiguous_and_unknown_names_give_different_errors(client: httpx.Client, engine: Engine) -> None:
     failed_an_hour_ago(engine)
     store(engine, [event("COMPLETE", 7) | {"job": {"namespace": "elsewhere", "name": "load"}}])
 

@@ -1,4 +1,4 @@
-"""A page of another origin can neither write to a collector nor read it; programs, and its own page, notice nothing."""
+"""Pages of other origins can neither read nor write; programs and the own page are not affected."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,7 +34,7 @@ def client(sqlite_engine: Engine) -> Iterator[httpx.Client]:
         {"host": "127.0.0.1.evil.example:80"},
     ],
 )
-def test_what_a_foreign_page_sends_is_refused(client: httpx.Client, headers: dict[str, str]) -> None:
+def test_requests_from_a_foreign_page_are_rejected(client: httpx.Client, headers: dict[str, str]) -> None:
     written = client.post("/api/v1/lineage", content=BODY, headers=JSON | headers)
     read = client.get("/api/v2/jobs", headers=headers)
 
@@ -45,13 +45,13 @@ def test_what_a_foreign_page_sends_is_refused(client: httpx.Client, headers: dic
 @pytest.mark.parametrize(
     "media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
 )
-def test_what_a_form_can_send_changes_nothing(client: httpx.Client, media: str) -> None:
+def test_html_form_bodies_are_rejected(client: httpx.Client, media: str) -> None:
     answer = client.post("/api/v1/lineage", content=BODY, headers={"content-type": media})
 
     assert problem(answer) == (415, "media_type", f"send application/json, not {media.partition(';')[0]!r}")
 
 
-def test_programs_and_its_own_page_notice_nothing(client: httpx.Client) -> None:
+def test_programs_and_its_own_page_are_not_affected(client: httpx.Client) -> None:
     own = {"origin": str(client.base_url).rstrip("/"), "sec-fetch-site": "same-origin"}
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
 
@@ -62,7 +62,7 @@ def test_programs_and_its_own_page_notice_nothing(client: httpx.Client) -> None:
     assert client.get("/healthz", headers={"host": "localhost:1234"}).status_code == 200
 
 
-def test_names_that_were_set_are_its_own(sqlite_engine: Engine, tmp_path: Path) -> None:
+def test_configured_host_names_are_its_own(sqlite_engine: Engine, tmp_path: Path) -> None:
     behind_a_proxy = replace(SETTINGS, allowed_hosts=("lineage.example",))
     with serving(sqlite_engine, behind_a_proxy) as address:
         status = [
@@ -74,7 +74,7 @@ def test_names_that_were_set_are_its_own(sqlite_engine: Engine, tmp_path: Path) 
     assert hosts_of("0.0.0.0", ()) is None
 
 
-def test_the_documentation_may_run_nothing(client: httpx.Client) -> None:
+def test_documentation_allows_no_scripts(client: httpx.Client) -> None:
     policy = client.get("/docs").headers["content-security-policy"]
 
     assert "default-src 'none'" in policy

@@ -1,4 +1,4 @@
-"""Which requests share a transaction. The commit is a function of the test's, which returns when it is told to."""
+"""Group commit: requests share a transaction. The test controls when a commit returns."""
 
 import asyncio
 import threading
@@ -77,7 +77,7 @@ async def two_senders(writer: Writer, commits: Commits) -> asyncio.Task[list[Out
     return second
 
 
-def test_who_was_just_answered_and_sends_again_shares_the_next_commit() -> None:
+def test_sender_that_sends_again_at_once_shares_the_next_commit() -> None:
     async def story(writer: Writer, commits: Commits) -> None:
         second = await two_senders(writer, commits)
         again = asyncio.create_task(writer.write([EVENT]))
@@ -87,7 +87,7 @@ def test_who_was_just_answered_and_sends_again_shares_the_next_commit() -> None:
     assert played(story, patience=lambda _: SECONDS) == [1, 2]
 
 
-def test_who_does_not_send_again_is_not_waited_for_long() -> None:
+def test_writer_waits_only_briefly_for_a_sender_that_stays_away() -> None:
     async def story(writer: Writer, commits: Commits) -> None:
         second = await two_senders(writer, commits)
         commits.gate.release()
@@ -96,7 +96,7 @@ def test_who_does_not_send_again_is_not_waited_for_long() -> None:
     assert played(story, patience=patience_after) == [1, 1]
 
 
-def test_a_full_transaction_waits_for_nobody() -> None:
+def test_full_transaction_commits_without_waiting() -> None:
     async def story(writer: Writer, commits: Commits) -> None:
         first = asyncio.create_task(writer.write([EVENT]))
         await commits.begun()
@@ -108,7 +108,7 @@ def test_a_full_transaction_waits_for_nobody() -> None:
     assert played(story, patience=lambda _: 10 * SECONDS) == [1, 1000]
 
 
-def test_the_metric_tells_what_waits_now() -> None:
+def test_metric_counts_waiting_requests() -> None:
     metrics, waiting = Metrics(), []
 
     def note() -> None:
@@ -129,7 +129,7 @@ def test_the_metric_tells_what_waits_now() -> None:
     assert waiting == [2, 0]
 
 
-def test_a_wait_is_a_part_of_the_commit_and_short() -> None:
+def test_waiting_takes_at_most_a_part_of_the_commit_time() -> None:
     assert [patience_after(seconds) for seconds in (0.004, 0.04, 30)] == [0.001, 0.01, 0.02]
 
 
@@ -167,13 +167,13 @@ def refusing(error: Exception) -> Callable[[Sequence[Record]], list[Outcome]]:
     return commit
 
 
-def test_a_record_that_the_database_refuses_is_its_senders_and_nobody_elses() -> None:
-    """To come again would not help: who sends it is told so, and the others of its group are stored."""
+def test_record_rejected_by_the_database_fails_only_its_sender() -> None:
+    """A retry would not help: its sender gets an error, and the rest is stored."""
     refused = DataError("INSERT", {}, ValueError("a value out of range"))
 
     assert answers_of(refusing(refused), b"one", b"poison", b"two") == ["stored", "invalid_event", "stored"]
 
 
 @pytest.mark.parametrize("error", [OperationalError("BEGIN", {}, ValueError("connection refused")), MemoryError()])
-def test_what_is_nobodys_fault_lets_all_come_again(error: Exception) -> None:
+def test_database_failure_asks_every_sender_to_retry(error: Exception) -> None:
     assert answers_of(refusing(error), b"one", b"poison") == ["overload", "overload"]

@@ -1,4 +1,4 @@
-"""What a server on an open network gets: each answered as the sender's fault, and no other sender's event is lost."""
+"""Hostile requests are answered as the sender's fault and cost no other sender an event."""
 
 import gzip
 import json
@@ -92,7 +92,7 @@ def is_json(body: bytes) -> bool:
 
 
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
-def test_what_is_no_event_is_refused_and_the_next_one_is_stored(address: str, engine: Engine, body: bytes) -> None:
+def test_invalid_body_is_rejected_and_the_next_event_is_stored(address: str, engine: Engine, body: bytes) -> None:
     refused = post(f"{address}/api/v1/lineage", content=body)
     in_batch = post(f"{address}/api/v1/lineage/batch", content=b"[" + EVENT + b"," + body + b"]")
     good = post(f"{address}/api/v1/lineage", content=EVENT)
@@ -119,7 +119,7 @@ PACKED = {
 
 @pytest.mark.parametrize("body", PACKED.values(), ids=PACKED)
 @pytest.mark.parametrize("said", [True, False])
-def test_packed_bodies_cannot_hurt(address: str, engine: Engine, body: bytes, said: bool) -> None:
+def test_compressed_bodies_cannot_exhaust_the_server(address: str, engine: Engine, body: bytes, said: bool) -> None:
     headers = {"Content-Encoding": "gzip"} if said else {}
 
     answer = post(f"{address}/api/v1/lineage", content=body, headers=headers)
@@ -161,7 +161,7 @@ LIES = {
 
 
 @pytest.mark.parametrize(("attack", "expected"), LIES.values(), ids=LIES)
-def test_a_sender_that_lies_about_its_body_hurts_nobody_else(
+def test_sender_that_lies_about_its_body_does_not_affect_others(
     address: str, engine: Engine, attack: Callable[[socket.socket], None], expected: int
 ) -> None:
     with connected(address) as liar:
@@ -174,7 +174,7 @@ def test_a_sender_that_lies_about_its_body_hurts_nobody_else(
     assert counted(engine) == (1, 0)
 
 
-def test_a_sender_that_goes_away_leaves_nothing_behind(address: str, engine: Engine) -> None:
+def test_sender_that_disconnects_leaves_nothing_behind(address: str, engine: Engine) -> None:
     with connected(address) as gone:
         gone.sendall(HEAD + b"Content-Length: 1000000\r\n\r\n" + EVENT)
     good = post(f"{address}/api/v1/lineage", content=EVENT)
@@ -219,9 +219,7 @@ FEW = settings(max_examples=3, deadline=None, derandomize=True, suppress_health_
 
 @API.parametrize()
 @FEW
-def test_whatever_is_asked_the_answer_is_one_that_the_document_knows(
-    case: "schemathesis.Case[Any]", served: str
-) -> None:
+def test_every_request_gets_a_documented_answer(case: "schemathesis.Case[Any]", served: str) -> None:
     check_answer(case, served)
 
 

@@ -1,4 +1,4 @@
-"""OpenLineage over HTTP: what is stored when, and what a sender is told."""
+"""OpenLineage over HTTP: storage and answers to the sender."""
 
 import gzip
 import json
@@ -34,21 +34,21 @@ def posted(address: str, event: dict[str, object]) -> int:
     return post(f"{address}/api/v1/lineage", json=event).status_code
 
 
-def test_an_event_is_stored_when_the_answer_comes(client: httpx.Client, engine: Engine) -> None:
+def test_event_is_stored_before_the_answer_is_sent(client: httpx.Client, engine: Engine) -> None:
     answer = client.post("/api/v1/lineage", json=run_event())
 
     assert (answer.status_code, answer.content) == (201, b"")
     assert stored(engine) == 1
 
 
-def test_the_same_event_again_is_a_success_and_changes_nothing(client: httpx.Client, engine: Engine) -> None:
+def test_repeated_event_succeeds_and_changes_nothing(client: httpx.Client, engine: Engine) -> None:
     answers = [client.post("/api/v1/lineage", content=as_bytes(run_event())).status_code for _ in range(3)]
 
     assert answers == [201, 201, 201]
     assert stored(engine) == 1
 
 
-def test_a_fault_is_told_with_its_path_and_nothing_is_stored(client: httpx.Client, engine: Engine) -> None:
+def test_invalid_event_is_rejected_with_the_path_of_the_fault(client: httpx.Client, engine: Engine) -> None:
     answer = client.post("/api/v1/lineage", json=run_event(outputs=[{"namespace": "db"}]))
 
     assert problem(answer) == (
@@ -113,7 +113,7 @@ def test_a_good_batch_gets_204(client: httpx.Client, engine: Engine) -> None:
     assert stored(engine) == 50
 
 
-def test_a_batch_that_is_good_in_parts_says_which(client: httpx.Client, engine: Engine) -> None:
+def test_partly_valid_batch_reports_each_event(client: httpx.Client, engine: Engine) -> None:
     answer = client.post("/api/v1/lineage/batch", json=[run_event("1"), {"job": 7}, run_event("2"), 42])
 
     document = answer.json()
@@ -143,7 +143,7 @@ ODD_ELEMENTS = {
 
 
 @pytest.mark.parametrize(("odd", "status"), ODD_ELEMENTS.values(), ids=ODD_ELEMENTS)
-def test_an_odd_element_of_a_batch_hides_no_other(
+def test_odd_batch_element_does_not_affect_the_others(
     client: httpx.Client, engine: Engine, odd: bytes, status: int
 ) -> None:
     body = b" [%s, %s,\n%s] " % (as_bytes(run_event("1")), odd, as_bytes(run_event("2")))
@@ -158,7 +158,7 @@ def test_an_odd_element_of_a_batch_hides_no_other(
     assert client.post("/api/v1/lineage", content=odd).status_code == status
 
 
-def test_what_is_no_json_is_400_with_the_place(client: httpx.Client) -> None:
+def test_malformed_json_gets_400_with_the_byte_position(client: httpx.Client) -> None:
     cut, wrong = (client.post("/api/v1/lineage", content=body) for body in (b'{"job": {', b'{"job": x}'))
 
     assert problem(cut) == (400, "invalid_body", "not an OpenLineage event: Input data was truncated (byte 9)")
@@ -185,7 +185,7 @@ def test_many_senders_share_a_commit(engine: Engine) -> None:
     assert 'strandline_consumed_events_total{source="http"} 200.0' in metrics
 
 
-def test_what_does_not_fit_is_told_to_come_again(engine: Engine) -> None:
+def test_body_over_the_waiting_limit_gets_503_with_retry_after(engine: Engine) -> None:
     tight = replace(SETTINGS, max_waiting_bytes=2048, max_body_bytes=100_000)
 
     with serving(engine, tight) as address:
@@ -197,7 +197,7 @@ def test_what_does_not_fit_is_told_to_come_again(engine: Engine) -> None:
     assert after.status_code == 201
 
 
-def test_consumed_is_what_became_of_it(client: httpx.Client, engine: Engine) -> None:
+def test_consumed_metric_counts_events_by_outcome(client: httpx.Client, engine: Engine) -> None:
     client.post("/api/v1/lineage", json=run_event("1"))
     client.post("/api/v1/lineage", json=run_event("1"))
     client.post("/api/v1/lineage/batch", json=[run_event("1"), run_event("2")])
@@ -217,7 +217,7 @@ def test_consumed_is_what_became_of_it(client: httpx.Client, engine: Engine) -> 
         assert connection.scalar(select(func.count()).select_from(dead_letters)) == 0
 
 
-def test_what_was_received_is_listed_newest_first_page_by_page(client: httpx.Client) -> None:
+def test_events_are_listed_newest_first_page_by_page(client: httpx.Client) -> None:
     for number in range(5):
         client.post("/api/v1/lineage", json=run_event(str(number)))
 
@@ -228,15 +228,15 @@ def test_what_was_received_is_listed_newest_first_page_by_page(client: httpx.Cli
     assert second["nextCursor"] is None
 
 
-def test_a_secret_is_not_given_back(client: httpx.Client) -> None:
+def test_secret_is_not_returned(client: httpx.Client) -> None:
     secret = {"namespace": "postgres://me:hunter2@db:5432", "name": "x.y"}
     client.post("/api/v1/lineage", json=run_event(inputs=[secret]))
 
     assert "hunter2" not in json.dumps(client.get("/api/v2/events").json())
 
 
-def test_an_event_is_decoded_once_and_where_it_is_written(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
-    """The loop on which everybody waits takes nothing apart; only a narrow key's namespace has to be seen there."""
+def test_event_is_decoded_once_by_the_writer(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
+    """The event loop does not decode events, except for the namespace check of a narrow key."""
     threads: list[str] = []
 
     def noting(value: bytes) -> Decoded:

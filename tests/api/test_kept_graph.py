@@ -1,4 +1,4 @@
-"""Lineage over HTTP from the server's memory: the same answers as without it, in step with what the server has taken."""
+"""Lineage over HTTP from memory equals that from the database and follows every write."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ OF_NODES: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_answers_are_the_same_with_memory_and_without(engine: Engine) -> None:
+def test_answers_are_the_same_with_and_without_the_graph_in_memory(engine: Engine) -> None:
     fill(engine, bank())
     with engine.begin() as connection:
         follow_graph(connection)
@@ -55,7 +55,7 @@ def timeless(content: bytes) -> object:
     return {name: value for name, value in orjson.loads(content).items() if name != "asOf"}
 
 
-def test_what_was_taken_is_in_the_next_answer(engine: Engine) -> None:
+def test_stored_event_is_in_the_next_answer(engine: Engine) -> None:
     with engine.begin() as connection:
         follow_graph(connection)
     event = orjson.loads(bank()[0].value)

@@ -1,4 +1,4 @@
-"""Where keys are required nothing but the probes answers without one, however it is asked."""
+"""Where keys are required, only the probes answer without one."""
 
 import asyncio
 import socket
@@ -47,7 +47,7 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def test_no_method_and_no_path_answers_without_a_key(client: httpx.Client, engine: Engine) -> None:
+def test_every_method_and_path_requires_a_key(client: httpx.Client, engine: Engine) -> None:
     answers = {
         (method, path): client.request(method, path, json=run_event()).status_code
         for method in METHODS
@@ -62,12 +62,12 @@ def test_no_method_and_no_path_answers_without_a_key(client: httpx.Client, engin
         assert connection.execute(event_keys.select()).all() == []
 
 
-def test_probes_need_none_and_give_nothing_away(client: httpx.Client) -> None:
+def test_probes_need_no_key_and_reveal_nothing(client: httpx.Client) -> None:
     assert client.get("/healthz").status_code == 200
     assert client.get("/readyz").json() == {"status": "ready", "faults": {}}
 
 
-def test_a_refusal_says_how_to_get_in(client: httpx.Client) -> None:
+def test_rejection_says_how_to_get_a_key(client: httpx.Client) -> None:
     answer = client.get("/api/v2/events")
 
     assert (answer.headers["www-authenticate"], answer.json()["code"]) == ("Bearer", "unauthorized")
@@ -75,19 +75,19 @@ def test_a_refusal_says_how_to_get_in(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_who_has_a_key_is_let_in(client: httpx.Client, key: str, method: str) -> None:
+def test_valid_key_is_accepted(client: httpx.Client, key: str, method: str) -> None:
     assert client.request(method, "/api/v2/events", headers=bearer(key)).status_code == 200
     assert client.post("/api/v1/lineage", json=run_event(), headers=bearer(key)).status_code == 201
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Basic {}", "{}", "Bearer {}x", "Bearer x{}", "Bearer {} {}"])
-def test_what_is_nearly_a_key_is_none(client: httpx.Client, key: str, header: str) -> None:
+def test_malformed_keys_are_rejected(client: httpx.Client, key: str, header: str) -> None:
     asked = {"Authorization": header.replace("{}", key)}
 
     assert client.get("/api/v2/events", headers=asked).status_code == 401
 
 
-def test_a_key_that_was_revoked_before_it_was_used_is_none(client: httpx.Client, engine: Engine, key: str) -> None:
+def test_revoked_key_is_rejected_at_first_use(client: httpx.Client, engine: Engine, key: str) -> None:
     with engine.begin() as connection:
         revoke_key(connection, "job", NOW)
 
@@ -95,7 +95,7 @@ def test_a_key_that_was_revoked_before_it_was_used_is_none(client: httpx.Client,
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_key_asks_what_its_scope_is_for_and_nothing_else(client: httpx.Client, engine: Engine, scope: str) -> None:
+def test_key_may_call_only_the_operations_of_its_scope(client: httpx.Client, engine: Engine, scope: str) -> None:
     with engine.begin() as connection:
         key = add_key(connection, scope, NOW, [scope], ["*"])
 
@@ -112,7 +112,7 @@ def test_a_key_asks_what_its_scope_is_for_and_nothing_else(client: httpx.Client,
     assert refused == {(one.method, one.path) for one in operations() if one.scope not in granted} - streams
 
 
-def test_what_is_missing_is_named(client: httpx.Client, engine: Engine) -> None:
+def test_rejection_names_the_missing_scope_or_namespace(client: httpx.Client, engine: Engine) -> None:
     with engine.begin() as connection:
         ingest, here = add_key(connection, "i", NOW, ["ingest"], ["*"]), add_key(connection, "h", NOW, ["read"], ["a*"])
 
@@ -124,7 +124,7 @@ def test_what_is_missing_is_named(client: httpx.Client, engine: Engine) -> None:
     )
 
 
-def test_a_key_sends_events_of_its_own_jobs_alone(client: httpx.Client, engine: Engine) -> None:
+def test_key_may_send_events_of_its_own_jobs_only(client: httpx.Client, engine: Engine) -> None:
     theirs, own, output = run_event(), run_event(outputs=[]), run_event()
     own["job"]["namespace"] = output["job"]["namespace"] = "mine"
     with engine.begin() as connection:
@@ -148,14 +148,14 @@ def test_a_key_sends_events_of_its_own_jobs_alone(client: httpx.Client, engine: 
         assert len(connection.execute(event_keys.select()).all()) == 1
 
 
-def test_an_expired_key_is_none(client: httpx.Client, engine: Engine) -> None:
+def test_expired_key_is_rejected(client: httpx.Client, engine: Engine) -> None:
     with engine.begin() as connection:
         expired = add_key(connection, "old", NOW, ["read"], ["*"], NOW + timedelta(days=1))
 
     assert client.get("/api/v2/jobs", headers=bearer(expired)).status_code == 401
 
 
-def test_the_last_use_of_a_key_is_written_down(client: httpx.Client, engine: Engine, key: str) -> None:
+def test_last_use_of_a_key_is_recorded(client: httpx.Client, engine: Engine, key: str) -> None:
     client.get("/api/v2/jobs", headers=bearer(key))
 
     with engine.connect() as connection:
@@ -165,7 +165,7 @@ def test_the_last_use_of_a_key_is_written_down(client: httpx.Client, engine: Eng
     assert key.split("_", 2)[2] not in str(kept)
 
 
-def test_a_key_from_before_scopes_does_what_it_did(client: httpx.Client, engine: Engine, key: str) -> None:
+def test_migrated_key_keeps_admin_permissions(client: httpx.Client, engine: Engine, key: str) -> None:
     with engine.begin() as connection:
         connection.execute(api_keys.update().values(scopes="admin", namespaces="*"))  # as migration 0018 leaves it
 
@@ -208,7 +208,7 @@ async def _nothing() -> Any:
     """Nothing is received."""
 
 
-def test_a_revoked_key_is_out_within_five_seconds_and_costs_a_look_up_in_that_time() -> None:
+def test_revoked_key_is_rejected_within_five_seconds() -> None:
     gate = Gate()
     before = [gate.status("good") for _ in range(3)]
     gate.valid.clear()
@@ -220,7 +220,7 @@ def test_a_revoked_key_is_out_within_five_seconds_and_costs_a_look_up_in_that_ti
     assert gate.asked == 2
 
 
-def test_wrong_keys_of_one_address_are_answered_later_and_later_and_a_valid_one_at_once() -> None:
+def test_wrong_keys_slow_down_their_address_but_not_valid_keys() -> None:
     gate = Gate()
     for _ in range(20):
         gate.status("bad")
@@ -235,7 +235,7 @@ def test_wrong_keys_of_one_address_are_answered_later_and_later_and_a_valid_one_
     assert gate.slept == slowed
 
 
-def test_wrong_keys_that_a_page_brings_are_slowed_as_well() -> None:
+def test_wrong_session_keys_are_slowed_down_too() -> None:
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -259,8 +259,8 @@ def test_wrong_keys_that_a_page_brings_are_slowed_as_well() -> None:
     assert (posted, without, len(slept)) == (3, 3, 4)
 
 
-def test_a_session_asked_for_with_a_long_body_is_refused_before_the_body_has_ended(client: httpx.Client) -> None:
-    """Who asks has shown no key yet, so nothing of it is kept."""
+def test_long_session_request_is_rejected_before_its_body_ends(client: httpx.Client) -> None:
+    """The client has shown no key yet, so the server buffers nothing."""
     head = "POST /ui/session HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Strandline-Page: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
     with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=60) as connection:
         connection.sendall(head.encode() + b"4000\r\n" + b"x" * 0x4000 + b"\r\n")

@@ -60,7 +60,7 @@ def client(engine: Engine, root: str) -> MarquezClient:
     return MarquezClient(root, timeout_ms=60_000)
 
 
-def test_what_events_state_is_found(client: MarquezClient) -> None:
+def test_stated_lineage_is_found(client: MarquezClient) -> None:
     namespace, source = client.get_namespace(LAKE), client.get_source(LAKE)
     orders, clicks = client.get_dataset(LAKE, "s3://lake/orders"), client.get_dataset(LAKE, "clicks")
     job = client.get_job("tests", "sum")
@@ -103,7 +103,7 @@ def test_runs_have_their_states_and_versions(client: MarquezClient) -> None:
     assert completed["outputVersions"] == [{"namespace": LAKE, "name": "totals", "version": version["version"]}]
 
 
-def test_lists_and_tags_and_graphs(client: MarquezClient) -> None:
+def test_client_reads_lists_tags_and_graphs(client: MarquezClient) -> None:
     client.create_tag("PII", "of people")
     tagged = client.tag_dataset(LAKE, "totals", "GOLD")
     field = client.tag_dataset_field(LAKE, "totals", "amount", "MONEY")
@@ -130,7 +130,7 @@ def test_lists_and_tags_and_graphs(client: MarquezClient) -> None:
     assert client.get_column_lineage_by_job("tests", "sum")["graph"] == []
 
 
-def test_unknown_names_are_errors_of_the_client(client: MarquezClient) -> None:
+def test_unknown_resources_raise_the_clients_api_error(client: MarquezClient) -> None:
     unknown = {
         "get_job": ("tests", "other"),
         "get_dataset": (LAKE, "other"),
@@ -155,7 +155,7 @@ def test_writing_methods_are_errors_of_the_client(client: MarquezClient) -> None
             call()
 
 
-def test_this_file_calls_every_other_method_of_the_client() -> None:
+def test_every_method_of_the_client_is_called_here() -> None:
     """A later client with another method fails here."""
     methods = {name for name, _ in inspect.getmembers(MarquezClient, inspect.isfunction) if not name.startswith("_")}
     source = Path(__file__).read_text()

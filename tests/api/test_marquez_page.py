@@ -1,4 +1,4 @@
-"""What Marquez' page asks, in the order and spelling in which it asks, and every field that it reads without a check."""
+"""The requests of Marquez's page as it sends them, and every field that it reads unchecked."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -124,14 +124,14 @@ ASKED = {
 }  # fmt: skip
 
 
-def test_every_field_that_the_page_reads_is_there(page: httpx.Client) -> None:
+def test_every_field_that_the_page_reads_is_present(page: httpx.Client) -> None:
     found = {asked: page.get(asked) for asked in ASKED}
 
     assert {asked: answer.status_code for asked, answer in found.items()} == dict.fromkeys(ASKED, 200)
     assert {asked: gone for asked, answer in found.items() if (gone := missing(answer.json(), *ASKED[asked]))} == {}
 
 
-def test_the_check_above_can_fail() -> None:
+def test_control_missing_fields_are_detected() -> None:
     jobs = [{"id": {"name": "n"}, "latestRuns": [{"id": 1}]}, {"id": {"name": None}, "latestRuns": None}]
     answer = {"jobs": jobs}
 
@@ -139,7 +139,7 @@ def test_the_check_above_can_fail() -> None:
     assert missing(answer, *paths) == ["jobs[].id.name", "jobs[].?latestRuns[].state", "totalCount"]
 
 
-def test_what_jobs_datasets_and_runs_are(page: httpx.Client) -> None:
+def test_jobs_datasets_and_runs_have_the_values_that_the_page_shows(page: httpx.Client) -> None:
     jobs = {one["name"]: one for one in page.get("/jobs").json()["jobs"]}
     failed = page.get("/jobs?lastRunStates=FAILED&lastRunStates=ABORTED").json()
 
@@ -168,7 +168,7 @@ def test_what_jobs_datasets_and_runs_are(page: httpx.Client) -> None:
     assert page.get("/namespaces/kafka%3A%2F%2Fb%3A9092/datasets/topic").json()["type"] == "STREAM"
 
 
-def test_the_graph_has_each_edge_at_both_ends(page: httpx.Client) -> None:
+def test_graph_lists_each_edge_at_both_ends(page: httpx.Client) -> None:
     graph = page.get("/lineage", params={"nodeId": "job:tests:two", "depth": 2}).json()["graph"]
     edges = {(one["origin"], one["destination"]) for node in graph for one in node["outEdges"]}
 
@@ -183,7 +183,7 @@ def test_the_graph_has_each_edge_at_both_ends(page: httpx.Client) -> None:
     assert {(one["origin"], one["destination"]) for node in graph for one in node["inEdges"]} == edges
 
 
-def test_trap_1_the_start_of_a_graph_has_the_name_that_was_asked_for(engine: Engine, marquez: httpx.Client) -> None:
+def test_trap_1_start_node_keeps_the_requested_name(engine: Engine, marquez: httpx.Client) -> None:
     both = dataset("/warehouse/sums", PATH, symlinks=symlink("db.sums"), schema=schema("a"))
     store(
         engine, [event("COMPLETE", 1, "one", 0, [], [both]), event("COMPLETE", 2, "two", 1, [dataset("db.sums")], [])]
@@ -203,7 +203,7 @@ def test_trap_1_the_start_of_a_graph_has_the_name_that_was_asked_for(engine: Eng
 
 
 @pytest.mark.parametrize("depth", [0, 1, 5])
-def test_trap_2_no_edge_of_columns_leaves_the_answer(page: httpx.Client, depth: int) -> None:
+def test_trap_2_column_edges_stay_within_the_answer(page: httpx.Client, depth: int) -> None:
     asked: dict[str, str | int] = {
         "nodeId": f"datasetField:{LAKE}:sums:total",
         "depth": depth,
@@ -225,7 +225,7 @@ def test_trap_2_no_edge_of_columns_leaves_the_answer(page: httpx.Client, depth: 
 @pytest.mark.parametrize(
     ("typed", "name"), [("a&b", "a&b"), ("50%", "50%"), ("a+b", "a+b"), ("50%25", "50%"), ("%", "50%")]
 )
-def test_trap_3_a_search_comes_as_it_was_typed(engine: Engine, root: str, typed: str, name: str) -> None:
+def test_trap_3_search_text_arrives_unencoded(engine: Engine, root: str, typed: str, name: str) -> None:
     store(engine, [event("START", 1, "a&b"), event("START", 2, "50%"), event("START", 3, "a+b")])
 
     found = httpx.get(httpx.URL(f"{root}/api/v1/search", query=f"q={typed}&sort=NAME&limit=100".encode()), timeout=60)
@@ -236,14 +236,14 @@ def test_trap_3_a_search_comes_as_it_was_typed(engine: Engine, root: str, typed:
 @pytest.mark.parametrize(
     ("path", "tag"), [("a b", "a b"), ("50%", "50%"), ("a%26b", "a&b"), ("a/b", "a/b"), ("a%2Fb", "a/b")]
 )
-def test_trap_3_a_tag_comes_as_it_was_typed(root: str, path: str, tag: str) -> None:
+def test_trap_3_tag_arrives_unencoded(root: str, path: str, tag: str) -> None:
     url = httpx.URL(root).copy_with(raw_path=f"/api/v1/tags/{path.replace(' ', '%20')}".encode())
 
     assert httpx.put(url, json={"description": None}, timeout=60).json() == {"name": tag, "description": None}
     assert httpx.get(f"{root}/api/v1/tags", timeout=60).json()["tags"] == [{"name": tag, "description": None}]
 
 
-def test_trap_3_a_time_zone_comes_unencoded(page: httpx.Client) -> None:
+def test_trap_3_time_zone_arrives_unencoded(page: httpx.Client) -> None:
     found = {
         zone: page.get(f"/stats/jobs?period=WEEK&timezone={zone}") for zone in ("Etc/GMT+1", "Etc/GMT-1", "Mars/One")
     }
@@ -255,7 +255,7 @@ def test_trap_3_a_time_zone_comes_unencoded(page: httpx.Client) -> None:
     assert hours == {"Etc/GMT+1": "01", "Etc/GMT-1": "23"}
 
 
-def test_trap_4_what_was_only_mentioned_has_times_too(engine: Engine, marquez: httpx.Client) -> None:
+def test_trap_4_datasets_known_only_by_reference_have_times(engine: Engine, marquez: httpx.Client) -> None:
     made = dataset("made", columnLineage=columns("mentioned"))
     parent = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "dag"}}}
     store(engine, [event("COMPLETE", 1, "one", 0, [], [made], facets=parent)], received_at=NOON)
@@ -266,7 +266,7 @@ def test_trap_4_what_was_only_mentioned_has_times_too(engine: Engine, marquez: h
     assert (dag["createdAt"], dag["updatedAt"]) == ("2026-11-20T12:00:00.000Z", "2026-11-20T12:00:00.000Z")
 
 
-def test_trap_5_every_success_has_json_in_it(engine: Engine, marquez: httpx.Client) -> None:
+def test_trap_5_every_successful_answer_is_json(engine: Engine, marquez: httpx.Client) -> None:
     store(engine, heard())
     table, job = f"{NS}/datasets/sums", "/namespaces/tests/jobs/one"
     asked = [
@@ -281,7 +281,7 @@ def test_trap_5_every_success_has_json_in_it(engine: Engine, marquez: httpx.Clie
     assert all(isinstance(answer.json(), dict) for answer in answers)
 
 
-def test_trap_6_a_comma_in_a_name_stays_in_the_node_s_id(engine: Engine, marquez: httpx.Client) -> None:
+def test_trap_6_node_ids_keep_commas(engine: Engine, marquez: httpx.Client) -> None:
     store(engine, [event("COMPLETE", 1, "a,b", 0, [dataset("x,y")], [])])
 
     graph = marquez.get("/lineage", params={"nodeId": f"dataset:{LAKE}:x,y"}).json()["graph"]
@@ -289,8 +289,8 @@ def test_trap_6_a_comma_in_a_name_stays_in_the_node_s_id(engine: Engine, marquez
     assert [one["id"] for one in graph] == [f"dataset:{LAKE}:x,y", "job:tests:a,b"]
 
 
-def test_trap_7_a_local_day_that_has_not_begun_in_utc_hides_no_event(engine: Engine, marquez: httpx.Client) -> None:
-    """The page sends local midnight as if it were UTC's: east of Greenwich that is yet to come. Events keep their times."""
+def test_trap_7_local_day_ahead_of_utc_hides_no_event(engine: Engine, marquez: httpx.Client) -> None:
+    """The page sends local midnight as UTC, which is in the future east of Greenwich."""
     now = datetime.now(UTC)
     fresh = event("START", 1, "one") | {"eventTime": (now - timedelta(seconds=5)).isoformat()}
     store(engine, [fresh, event("START", 2, "old")])
@@ -301,7 +301,7 @@ def test_trap_7_a_local_day_that_has_not_begun_in_utc_hides_no_event(engine: Eng
     assert [(one["job"]["name"], one["eventTime"]) for one in found["events"]] == [("one", fresh["eventTime"])]
 
 
-def test_events_are_those_of_runs_page_by_page_within_their_times(page: httpx.Client) -> None:
+def test_run_events_are_listed_page_by_page_within_a_time_range(page: httpx.Client) -> None:
     whole = page.get("/events/lineage", params=DAY).json()["events"]
     pages = [
         page.get("/events/lineage", params=DAY | {"limit": 3, "offset": 3 * place}).json()["events"]

@@ -1,4 +1,4 @@
-"""Where Marquez is wrong this is right: order, repetition, START, started_at, JSON that is none; and names with slashes."""
+"""Faults of Marquez that are avoided here: event order, repetition, bad JSON, slashes in names."""
 
 import json
 from dataclasses import replace
@@ -25,7 +25,7 @@ def life(run: int, ended: str = "COMPLETE") -> list[dict[str, Any]]:
     return [event("START", run, "sum", 10 * run), event(ended, run, "sum", 10 * run + 5, **ends)]
 
 
-def test_states_and_times_are_free_of_the_order_of_events(engine: Engine, marquez: httpx.Client) -> None:
+def test_states_and_times_do_not_depend_on_event_order(engine: Engine, marquez: httpx.Client) -> None:
     kinds = (("START", 0), ("RUNNING", 1), ("COMPLETE", 2))
     for place, order in enumerate(permutations(kinds)):
         store(engine, [event(kind, f"run-{place}", f"job{place}", seconds) for kind, seconds in order], size=1)
@@ -51,7 +51,7 @@ def test_a_new_start_hides_no_lineage(engine: Engine, marquez: httpx.Client) -> 
     assert (graph[2]["data"]["inputs"], graph[2]["data"]["outputs"]) == ([ORDERS], [SUMS])
 
 
-def test_what_comes_twice_changes_nothing(engine: Engine, marquez: httpx.Client) -> None:
+def test_repeated_events_change_nothing(engine: Engine, marquez: httpx.Client) -> None:
     asked = ("/jobs", "/namespaces/tests/jobs/sum/runs", "/namespaces/hive%3A%2F%2Flake/datasets", "/events/lineage")
     store(engine, life(1))
     before = [marquez.get(path).json() for path in asked]
@@ -62,12 +62,12 @@ def test_what_comes_twice_changes_nothing(engine: Engine, marquez: httpx.Client)
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b"[1", b'{"a": NaN}', b"\xff"])
-def test_json_that_is_none_is_the_sender_s_fault(shared_marquez: httpx.Client, body: bytes) -> None:
+def test_malformed_json_gets_400(shared_marquez: httpx.Client, body: bytes) -> None:
     assert shared_marquez.put("/tags/a", content=body).status_code == 400
 
 
 def test_an_empty_store_has_empty_lists(shared_marquez: httpx.Client) -> None:
-    """Marquez's page asks for the namespace `default` before anything has come."""
+    """Marquez's page asks for the namespace `default` before any event has arrived."""
     asked = (
         "/namespaces/default/jobs",
         "/namespaces/default/datasets",
@@ -86,7 +86,7 @@ def test_an_empty_store_has_empty_lists(shared_marquez: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("body", ["[]", '"text"', '{"description": 7}'])
-def test_json_of_another_form_says_what_is_wrong(shared_marquez: httpx.Client, body: str) -> None:
+def test_unexpected_json_gets_400_with_the_reason(shared_marquez: httpx.Client, body: str) -> None:
     refused = shared_marquez.put("/tags/a", content=body)
 
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_parameter")
@@ -108,7 +108,7 @@ def test_json_of_another_form_says_what_is_wrong(shared_marquez: httpx.Client, b
         ("s3://b/datasets/trailing/", "trailing/"),
     ],
 )
-def test_a_name_with_slashes_is_found_encoded_or_not(engine: Engine, root: str, path: str, name: str) -> None:
+def test_names_with_slashes_are_found_encoded_or_not(engine: Engine, root: str, path: str, name: str) -> None:
     store(engine, [event("COMPLETE", 1, "one", 0, [], [dataset(name, "s3://b"), dataset("other", "s3://b")])])
     url = httpx.URL(root)
 
@@ -120,7 +120,7 @@ def test_a_name_with_slashes_is_found_encoded_or_not(engine: Engine, root: str, 
     assert (tagged.json()["name"], tagged.json()["tags"]) == (name, ["T"])
 
 
-def test_versions_are_snapshots_and_runs_without_one(engine: Engine, marquez: httpx.Client) -> None:
+def test_dataset_versions_are_snapshots_or_runs_without_a_snapshot(engine: Engine, marquez: httpx.Client) -> None:
     stream = [batch(one, 1, outputs=[dataset("made", own=snapshot(str(100 + one)))]) for one in (1, 2, 3)]
     schemas = [{"fields": [{"name": name, "type": "int"}]} for name in ("old", "new")]
     runs = [
@@ -140,9 +140,7 @@ def test_versions_are_snapshots_and_runs_without_one(engine: Engine, marquez: ht
     assert marquez.get(f"{lake}/made/versions/999").status_code == 404
 
 
-def test_versions_of_one_moment_have_times_of_their_own_wherever_they_are_shown(
-    engine: Engine, marquez: httpx.Client
-) -> None:
+def test_versions_made_at_the_same_time_get_distinct_times(engine: Engine, marquez: httpx.Client) -> None:
     times = ["12:00:08", "12:00:08", "12:00:08", "12:00:07.999999", "12:00:07"]
     runs = [
         event("COMPLETE", n, "load", 8, [], [dataset("plain")]) | {"eventTime": f"2026-11-20T{one}Z"}
@@ -166,7 +164,7 @@ def test_versions_of_one_moment_have_times_of_their_own_wherever_they_are_shown(
     assert {one["version"]: one["createdAt"] for one in alone} == listed
 
 
-def test_a_command_within_another_is_listed_and_counted_and_in_no_graph(engine: Engine, marquez: httpx.Client) -> None:
+def test_nested_command_is_listed_but_not_in_the_graph(engine: Engine, marquez: httpx.Client) -> None:
     store(engine, recordings.events_of("nested_ctas"))
 
     both = {"wide.atomic_create_table_as_select.bank_wide", "wide.append_data.lake_bank_wide"}
@@ -182,7 +180,7 @@ def test_a_command_within_another_is_listed_and_counted_and_in_no_graph(engine: 
     }
 
 
-def test_the_past_can_be_asked_by_a_version(engine: Engine, marquez: httpx.Client) -> None:
+def test_version_selects_the_lineage_of_its_time(engine: Engine, marquez: httpx.Client) -> None:
     store(engine, [*life(1), event("COMPLETE", 2, "late", 99, [dataset("sums")], [dataset("more")])])
     (first,) = marquez.get("/namespaces/hive%3A%2F%2Flake/datasets/sums/versions").json()["versions"]
 
@@ -195,7 +193,7 @@ def test_the_past_can_be_asked_by_a_version(engine: Engine, marquez: httpx.Clien
     }
 
 
-def test_what_is_noted_outlives_events_and_is_logged(engine: Engine, marquez: httpx.Client) -> None:
+def test_annotations_outlive_later_events_and_are_logged(engine: Engine, marquez: httpx.Client) -> None:
     documented = dataset(
         "sums", documentation={"description": "by the job"}, tags={"tags": [{"key": "tier", "value": "1"}]}
     )
@@ -246,7 +244,7 @@ def test_methods_that_events_replace_are_not_allowed(shared_marquez: httpx.Clien
     assert shared_marquez.request(method, f"/{path}", json={}).status_code == 405
 
 
-def test_the_runs_above_a_run_are_those_that_had_written_what_it_read(engine: Engine, marquez: httpx.Client) -> None:
+def test_upstream_runs_are_those_that_wrote_its_inputs(engine: Engine, marquez: httpx.Client) -> None:
     made = [event("COMPLETE", run, "load", 10 * run, [], [dataset("raw")]) for run in (1, 2)]
     late = event("COMPLETE", 9, "load", 90, [], [dataset("raw")])
     failed = event("FAIL", 8, "load", 24, [], [dataset("raw")])
@@ -269,7 +267,7 @@ def test_the_runs_above_a_run_are_those_that_had_written_what_it_read(engine: En
     assert marquez.get("/runlineage/upstream", params={"runId": run_id(77)}).status_code == 404
 
 
-def test_the_log_names_the_key_that_an_annotation_came_with(engine: Engine) -> None:
+def test_audit_log_names_the_key_that_wrote_an_annotation(engine: Engine) -> None:
     store(engine, life(1))
     with engine.begin() as connection:
         key = add_key(connection, "ann's key", datetime.now(UTC), ["ingest"], ["tests"])
@@ -286,7 +284,7 @@ def test_the_log_names_the_key_that_an_annotation_came_with(engine: Engine) -> N
     assert what == ["tag", "job:tests:sum", "GOLD"]
 
 
-def test_words_that_mean_nothing_are_refused_and_the_others_count(engine: Engine, marquez: httpx.Client) -> None:
+def test_unknown_search_options_are_rejected_and_valid_ones_apply(engine: Engine, marquez: httpx.Client) -> None:
     newer = event("COMPLETE", 9, "a sum", 900, [], [dataset("a sum of all sums")])
     store(engine, [*life(1), newer])
 

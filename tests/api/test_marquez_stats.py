@@ -1,4 +1,4 @@
-"""What the dashboard counts: runs, each once, in the interval in which it started or ended."""
+"""The dashboard counts each run once in the interval of its start or end."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from worlds.builders import event, store
 
 
-def test_a_run_counts_once_in_the_hours_of_its_start_and_its_end(engine: Engine, marquez: httpx.Client) -> None:
+def test_run_counts_once_in_the_hour_of_its_start_and_of_its_end(engine: Engine, marquez: httpx.Client) -> None:
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     moments = [
         ("START", 1, 3),

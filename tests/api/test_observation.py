@@ -1,4 +1,4 @@
-"""What operators see: the time of each route, the store in numbers, ids of requests, the access log, the line at a stop."""
+"""Metrics, request ids, the access log and the line logged at shutdown."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def test_answers_are_timed_by_their_declared_route(engine: Engine) -> None:
     assert not any("nothing" in route for route in counts)  # what is asked for makes no label
 
 
-def test_what_the_search_keeps_in_memory_is_a_metric(engine: Engine) -> None:
+def test_metric_shows_the_memory_used_by_search_pages(engine: Engine) -> None:
     names = [f"orders_of_{'customer' * 10}_{number}" for number in range(300)]
     with running(engine) as server:
         (before,) = (
@@ -75,7 +75,7 @@ def test_what_the_search_keeps_in_memory_is_a_metric(engine: Engine) -> None:
     assert text < after - before < 20 * text
 
 
-def test_events_that_are_refused_are_counted_by_reason(engine: Engine) -> None:
+def test_rejected_events_are_counted_by_reason(engine: Engine) -> None:
     with running(engine) as server:
         server.client.post("/api/v1/lineage", content=b"{")
         server.client.post("/api/v1/lineage", json={})
@@ -87,7 +87,7 @@ def test_events_that_are_refused_are_counted_by_reason(engine: Engine) -> None:
     assert refused["invalid_event"] >= 3
 
 
-def test_an_answer_has_the_id_that_its_sender_gave_or_one_of_its_own(engine: Engine) -> None:
+def test_answers_carry_the_senders_request_id_or_a_new_one(engine: Engine) -> None:
     with running(engine) as server:
         given, odd, none = (
             server.client.get("/healthz", headers=headers).headers["x-request-id"]
@@ -112,7 +112,7 @@ def logged(engine: Engine, access_log: str) -> list[tuple[str, int]]:
     return [(one["path"], one["status"]) for one in told if one["event"] == "request"]
 
 
-def test_the_access_log_has_what_was_asked_for(sqlite_engine: Engine) -> None:
+def test_access_log_follows_its_setting(sqlite_engine: Engine) -> None:
     failed = [("/api/v2/runs", 400), ("/none%1B", 404)]
 
     assert logged(sqlite_engine, "off") == []
@@ -120,7 +120,7 @@ def test_the_access_log_has_what_was_asked_for(sqlite_engine: Engine) -> None:
     assert logged(sqlite_engine, "all") == [("/api/v2/runs", 200), *failed]
 
 
-def test_the_store_is_shown_in_numbers(engine: Engine) -> None:
+def test_metrics_show_the_size_of_the_store(engine: Engine) -> None:
     now = time.time()
     store(engine, [event("START", 1), event("START", 2, job="done"), event("COMPLETE", 2, job="done", seconds=1)])
     with engine.begin() as connection:
@@ -137,7 +137,7 @@ def test_the_store_is_shown_in_numbers(engine: Engine) -> None:
     assert values(text, "strandline_resident_bytes")[0][1] > 10_000_000
 
 
-def test_how_far_a_server_is_behind_is_shown(engine: Engine) -> None:
+def test_metrics_show_how_far_a_server_is_behind(engine: Engine) -> None:
     follower = Follower(engine)
     with follower.model():
         pass
@@ -155,7 +155,7 @@ def test_how_far_a_server_is_behind_is_shown(engine: Engine) -> None:
     assert values(sampled(engine, follower), "strandline_follower_behind_facts") == [({}, 0)]
 
 
-def test_groups_are_shown_with_their_barriers(engine: Engine) -> None:
+def test_metrics_show_the_barriers_of_each_group(engine: Engine) -> None:
     with running(engine) as server:
         server.domain("bank", "db.transfers")
         server.post(started("credits", 0, ["db.transfers"], ["db.credits"], domain="bank"))
@@ -169,7 +169,7 @@ def test_groups_are_shown_with_their_barriers(engine: Engine) -> None:
     assert barriers["bank", "newest"] >= 2
 
 
-def test_how_far_each_export_target_is_behind_is_shown(engine: Engine) -> None:
+def test_metrics_show_how_far_each_export_target_is_behind(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.exec_driver_sql("UPDATE export_head SET seq = 9")
         connection.exec_driver_sql("INSERT INTO export_targets (name, cursor, failures) VALUES ('marquez', 4, 7)")

@@ -1,4 +1,4 @@
-"""Names that nobody would choose, and bytes around an event that nobody sees: all that is taken can be asked for again."""
+"""Odd names and invisible bytes around events: everything that is stored can be queried."""
 
 from codecs import BOM_UTF8
 from typing import Any
@@ -35,7 +35,7 @@ def seen_as(client: httpx.Client, row: dict[str, Any], kind: str) -> dict[str, A
 
 
 @pytest.mark.parametrize("namespace", ["hive://lake", "", LONG], ids=["usual", "none", "200 KB"])
-def test_what_has_an_odd_name_is_listed_and_found(client: httpx.Client, engine: Engine, namespace: str) -> None:
+def test_odd_names_are_listed_and_found(client: httpx.Client, engine: Engine, namespace: str) -> None:
     for number, name in enumerate(NAMES):
         one = event("COMPLETE", number, inputs=[dataset(name, namespace)], outputs=[dataset(f"made {number}", "other")])
         store(engine, [one | {"job": {"namespace": namespace, "name": name, "facets": {}}}])
@@ -48,7 +48,7 @@ def test_what_has_an_odd_name_is_listed_and_found(client: httpx.Client, engine: 
         assert found == {row["id"]: {"detail": row["id"], "lineage": 2, "runs": 1} for row in listed}
 
 
-def test_a_long_name_is_known_by_itself_and_as_it_is_shown(engine: Engine) -> None:
+def test_long_name_is_found_in_full_and_as_shortened(engine: Engine) -> None:
     store(engine, [event("COMPLETE", 1, inputs=[dataset(LONG)], outputs=[dataset("t")])])
     (shown,) = [name for (name,) in rows(engine, "SELECT name FROM datasets") if name != "t"]
     store(engine, [event("COMPLETE", 2, inputs=[dataset(shown), dataset(LONG[1:])], outputs=[dataset("t")])])
@@ -59,7 +59,7 @@ def test_a_long_name_is_known_by_itself_and_as_it_is_shown(engine: Engine) -> No
 
 
 @pytest.mark.parametrize("around", [(b"", b"\n"), (BOM_UTF8, b""), (b" ", b"\r\n"), (BOM_UTF8, b"\n")])
-def test_white_space_and_a_byte_order_mark_make_no_other_event(
+def test_white_space_and_a_byte_order_mark_do_not_make_a_new_event(
     client: httpx.Client, around: tuple[bytes, bytes]
 ) -> None:
     before, after = around
@@ -73,7 +73,7 @@ def test_white_space_and_a_byte_order_mark_make_no_other_event(
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_which_of_them_came_first_leaves_the_same_bytes(engine: Engine, order: int) -> None:
+def test_same_key_is_stored_whichever_variant_comes_first(engine: Engine, order: int) -> None:
     outcomes = store(engine, [BODY + b"\n", BOM_UTF8 + BODY][::order])
 
     assert [one.kind for one in outcomes] == ["stored", "duplicate"]

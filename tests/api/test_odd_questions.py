@@ -1,4 +1,4 @@
-"""Questions with names that are wrong, very long or have characters that no name can have."""
+"""Queries with unknown, overlong or invalid names."""
 
 import httpx
 import pytest
@@ -10,7 +10,7 @@ from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
 
 
-def test_an_unknown_column_is_refused_with_what_is_like_it(client: httpx.Client, engine: Engine) -> None:
+def test_unknown_column_is_rejected_with_suggestions(client: httpx.Client, engine: Engine) -> None:
     made = lake("bank.b", schema={"fields": [{"name": "amount"}, {"name": "place", "fields": [{"name": "city"}]}]})
     store(engine, [event("COMPLETE", 1, outputs=[made])])
 
@@ -21,7 +21,7 @@ def test_an_unknown_column_is_refused_with_what_is_like_it(client: httpx.Client,
     assert (ask("amuont").status_code, ask("amuont").json()["candidates"]) == (404, ["amount"])
 
 
-def test_names_that_are_longer_than_any_pattern_are_unknown(client: httpx.Client, engine: Engine) -> None:
+def test_overlong_names_are_unknown(client: httpx.Client, engine: Engine) -> None:
     fill(engine, bank())
     long = "a" * 60_000
 
@@ -35,7 +35,7 @@ def test_names_that_are_longer_than_any_pattern_are_unknown(client: httpx.Client
     assert client.get("/search", params={"q": long}).json()["items"] == []
 
 
-def test_a_long_name_is_found_by_all_of_it(client: httpx.Client, engine: Engine) -> None:
+def test_search_finds_a_long_name_by_its_whole_text(client: httpx.Client, engine: Engine) -> None:
     name = f"/lake/{'Part=1/' * 3_000}end"
     store(engine, [event("COMPLETE", 1, name, inputs=[lake(name), lake("other")])])
 
@@ -52,7 +52,7 @@ def test_a_long_name_is_found_by_all_of_it(client: httpx.Client, engine: Engine)
         ("/rollbacks", {"a\0b": 1}),
     ],
 )
-def test_a_character_that_no_name_can_have_is_refused_in_bodies_too(
+def test_null_character_is_rejected_in_bodies_too(
     bank_client: httpx.Client, path: str, body: dict[str, object]
 ) -> None:
     answer = bank_client.post(path, json=body)

@@ -1,4 +1,4 @@
-"""How often a key may ask, without a clock that runs; and what a server answers to whom asks more often."""
+"""Rate limits of keys, with a fake clock, and the answers of a server beyond them."""
 
 import asyncio
 from dataclasses import replace
@@ -44,7 +44,7 @@ def test_a_bucket_holds_ten_seconds_and_fills_at_its_rate() -> None:
     assert found == [2 * BURST_SECONDS, 0, 2, 1, 5, 2 * BURST_SECONDS]
 
 
-def test_keys_and_scopes_have_buckets_of_their_own_and_what_has_no_rate_none() -> None:
+def test_each_key_and_scope_has_its_own_bucket_if_it_has_a_rate() -> None:
     asking = Asking()
 
     assert [asking.times("a"), asking.times("b"), asking.times("a", "ingest"), asking.times("a", "admin")] == [
@@ -57,9 +57,7 @@ def test_keys_and_scopes_have_buckets_of_their_own_and_what_has_no_rate_none() -
 
 
 @pytest.mark.parametrize(("scope", "error", "seconds"), [("read", RateError, 1), ("ingest", OverloadError, 1)])
-def test_who_is_refused_hears_when_to_come_again(
-    scope: str, error: type[RateError | OverloadError], seconds: int
-) -> None:
+def test_rate_limit_error_says_when_to_retry(scope: str, error: type[RateError | OverloadError], seconds: int) -> None:
     asking = Asking()
     asking.times("a", scope)
 
@@ -72,7 +70,7 @@ def test_who_is_refused_hears_when_to_come_again(
     asking.rates.spend("a", scope)
 
 
-def test_many_keys_take_no_memory_without_end_and_lose_no_limit() -> None:
+def test_number_of_buckets_is_bounded_and_limits_still_hold() -> None:
     asking = Asking()
     for number in range(MOST_BUCKETS):
         asking.rates.spend(str(number), "read")
@@ -83,7 +81,7 @@ def test_many_keys_take_no_memory_without_end_and_lose_no_limit() -> None:
     assert len(asking.rates._buckets) == 1
 
 
-def test_a_server_answers_429_to_who_asks_and_503_to_who_sends_too_often(sqlite_engine: Engine) -> None:
+def test_server_answers_429_to_excess_reads_and_503_to_excess_events(sqlite_engine: Engine) -> None:
     with sqlite_engine.begin() as connection:
         job, other = (add_key(connection, name, NOW, ["ingest", "read"], ["*"]) for name in ("job", "other"))
     settings = replace(SETTINGS, auth="required", max_reads_per_second=1, max_ingests_per_second=1)

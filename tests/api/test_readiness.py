@@ -1,4 +1,4 @@
-"""Ready means that an event sent now would be stored."""
+"""Readiness: an event sent now would be stored."""
 
 import threading
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def faults(address: str) -> tuple[int, list[str]]:
     return answer.status_code, sorted(answer.json()["faults"])
 
 
-def test_it_is_false_while_somebody_else_keeps_everybody_from_writing(own_engine: Engine, address: str) -> None:
+def test_server_is_not_ready_while_the_database_is_locked(own_engine: Engine, address: str) -> None:
     other = make_engine(str(own_engine.url.render_as_string(hide_password=False)))
     with other.begin() as connection:
         connection.exec_driver_sql(MAKE)
@@ -41,8 +41,8 @@ def test_it_is_false_while_somebody_else_keeps_everybody_from_writing(own_engine
     assert post(f"{address}/api/v1/lineage", json=run_event()).status_code == 201
 
 
-def test_it_is_true_while_the_lock_goes_from_hand_to_hand(sqlite_engine: Engine) -> None:
-    """A store that is written without a pause has its lock held at every look, and takes every event."""
+def test_server_is_ready_while_writers_take_turns_with_the_lock(sqlite_engine: Engine) -> None:
+    """A store under constant writes is locked at every check and still accepts events."""
     stopping = threading.Event()
     with sqlite_engine.begin() as connection:
         connection.exec_driver_sql(MAKE)

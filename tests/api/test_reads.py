@@ -1,4 +1,4 @@
-"""What can be asked over HTTP about the bank: lineage, lists, details, the proposals' tables."""
+"""Reads over HTTP about the bank: lineage, lists, details and the proposals' tables."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ from worlds.scenarios.taking import arrows, fill, ids
 BALANCE = {"namespace": "file", "name": "/lake/bank/balance"}
 
 
-def test_lineage_of_a_node_by_its_full_name(bank_client: httpx.Client) -> None:
+def test_lineage_accepts_the_full_name_of_a_node(bank_client: httpx.Client) -> None:
     answer = bank_client.get("/lineage", params={"node": "dataset:file:/lake/bank/credits", "direction": "upstream"})
 
     assert answer.status_code == 200
@@ -33,7 +33,7 @@ def test_lineage_of_a_node_by_its_full_name(bank_client: httpx.Client) -> None:
     }
 
 
-def test_the_longest_known_namespace_of_a_node_counts(client: httpx.Client, engine: Engine) -> None:
+def test_node_id_resolves_to_the_longest_known_namespace(client: httpx.Client, engine: Engine) -> None:
     short, long = {"namespace": "a", "name": "b:c"}, {"namespace": "a:b", "name": "c"}
     fill(engine, [run("COMPLETE", 1, "j", [dataset("s")], [short]), run("COMPLETE", 2, "k", [dataset("s")], [long])])
 
@@ -42,7 +42,7 @@ def test_the_longest_known_namespace_of_a_node_counts(client: httpx.Client, engi
     assert ids(answer) == ["dataset:a:b:c", "dataset:db:s", "job:ns:k"]
 
 
-def test_an_unknown_node_is_refused_with_what_is_like_it(bank_client: httpx.Client) -> None:
+def test_unknown_node_is_rejected_with_suggestions(bank_client: httpx.Client) -> None:
     answer = bank_client.get("/lineage", params={"node": "dataset:file:/lake/bank/balanc"})
 
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
@@ -76,7 +76,7 @@ def test_column_lineage_has_the_expressions(client: httpx.Client, engine: Engine
     ]
 
 
-def test_columns_go_on_through_a_job_that_states_none(client: httpx.Client, engine: Engine) -> None:
+def test_column_lineage_continues_through_a_job_without_column_edges(client: httpx.Client, engine: Engine) -> None:
     steps = [
         run("COMPLETE", 1, "j", ["a"], [columns("b", x=("a", "p"))]),
         run("COMPLETE", 2, "k", ["b"], ["c"]),
@@ -110,7 +110,7 @@ def test_snapshot_lineage_names_job_and_barrier(bank_client: httpx.Client) -> No
     }
 
 
-def test_lists_go_on_where_the_page_before_ended(bank_client: httpx.Client) -> None:
+def test_next_page_continues_where_the_last_one_ended(bank_client: httpx.Client) -> None:
     first = bank_client.get("/datasets", params={"limit": 3}).json()
     second = bank_client.get("/datasets", params={"limit": 3, "cursor": first["nextCursor"]}).json()
 
@@ -119,7 +119,7 @@ def test_lists_go_on_where_the_page_before_ended(bank_client: httpx.Client) -> N
     assert second["nextCursor"] is None
 
 
-def test_a_cursor_of_another_list_is_refused(client: httpx.Client, engine: Engine) -> None:
+def test_cursor_of_another_list_is_rejected(client: httpx.Client, engine: Engine) -> None:
     fill(engine, bank(barriers=2))
     cursor = client.get("/runs", params={"limit": 1}).json()["nextCursor"]
 
@@ -128,7 +128,7 @@ def test_a_cursor_of_another_list_is_refused(client: httpx.Client, engine: Engin
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
 
 
-def test_jobs_and_runs_show_how_they_are(bank_client: httpx.Client) -> None:
+def test_jobs_and_runs_show_their_state(bank_client: httpx.Client) -> None:
     jobs = bank_client.get("/jobs").json()["items"]
     newest = bank_client.get("/runs", params={"limit": 1}).json()["items"]
 
@@ -144,7 +144,7 @@ def test_jobs_and_runs_show_how_they_are(bank_client: httpx.Client) -> None:
     ]
 
 
-def test_barriers_tell_how_far_a_job_is(bank_client: httpx.Client) -> None:
+def test_job_barriers_show_its_progress(bank_client: httpx.Client) -> None:
     items = bank_client.get("/jobs/barriers", params={"namespace": "bank", "name": "bank_balance", "limit": 2}).json()[
         "items"
     ]
@@ -165,7 +165,7 @@ def test_barriers_tell_how_far_a_job_is(bank_client: httpx.Client) -> None:
     assert items[1]["barrierId"] == 9
 
 
-def test_details_hand_out_every_facet_as_it_came(client: httpx.Client, engine: Engine) -> None:
+def test_details_return_every_facet_unchanged(client: httpx.Client, engine: Engine) -> None:
     odd = FACET | {"anything": {"deep": [1, 2, {"x": None}]}}
     event = run("COMPLETE", 1, "j", [], [dataset("t", ours_odd=odd)], of_run={"of_run": odd}, of_job={"of_job": odd})
     fill(engine, [event])
@@ -181,9 +181,7 @@ def test_details_hand_out_every_facet_as_it_came(client: httpx.Client, engine: E
 
 
 @pytest.mark.parametrize("schema", [b'"text"', b"[]", b'{"fields": 5}', b'{"fields": [], "odd": 1e400}'])
-def test_columns_are_those_of_edges_where_the_schema_is_of_no_use(
-    client: httpx.Client, engine: Engine, schema: bytes
-) -> None:
+def test_columns_come_from_edges_if_the_schema_is_unusable(client: httpx.Client, engine: Engine, schema: bytes) -> None:
     event = run("COMPLETE", 1, "j", ["a"], [columns("t", x=("a", "x"))])
     body = event.value.replace(b'"columnLineage"', b'"schema": ' + schema + b', "columnLineage"')
     fill(engine, [event._replace(value=body)])
@@ -193,7 +191,7 @@ def test_columns_are_those_of_edges_where_the_schema_is_of_no_use(
     assert ids(answer.json()) == ["column:db:t:x", "column:db:a:x"]
 
 
-def test_offsets_of_a_barrier_come_as_they_were_told(client: httpx.Client, engine: Engine) -> None:
+def test_barrier_offsets_are_returned_unchanged(client: httpx.Client, engine: Engine) -> None:
     told = {"strandline_barrier": FACET | {"barrierId": 1, "odd": "HERE", "sources": [{"endOffset": "HERE"}]}}
     event = run("RUNNING", 1, "j", ["a"], of_run=told)
     fill(engine, [event._replace(value=event.value.replace(b'"HERE"', b"1e400"))])
@@ -208,7 +206,7 @@ CATALOG = {"name": "lake", "framework": "iceberg", "type": "hive"}
 
 
 @pytest.mark.parametrize("newer", [0, 2], ids=["older", "newer"])
-def test_a_quarantined_facet_takes_no_good_one_s_place(client: httpx.Client, engine: Engine, newer: int) -> None:
+def test_quarantined_facet_does_not_replace_a_good_one(client: httpx.Client, engine: Engine, newer: int) -> None:
     good = {"schema": FACET | {"fields": [{"name": "id", "type": "bigint"}]}, "catalog": FACET | CATALOG}
     bad = {"schema": FACET | {"fields": [{"type": 5}]}, "catalog": FACET | {"name": None}}
     fill(engine, [run("START", 1, "j", [dataset("t", **good)]), run("OTHER", newer, "k", [dataset("t", **bad)])])
@@ -220,7 +218,7 @@ def test_a_quarantined_facet_takes_no_good_one_s_place(client: httpx.Client, eng
     assert detail["quarantined"].keys() == ({"schema", "catalog"} if newer else set())
 
 
-def test_quarantined_facets_of_inputs_and_outputs_are_told_with_them(client: httpx.Client, engine: Engine) -> None:
+def test_quarantined_facets_are_shown_with_their_input_or_output(client: httpx.Client, engine: Engine) -> None:
     read = lake("bank.a", own={"bad": 3})
     made = lake("bank.b", own={"outputStatistics": {"rowCount": 1, "size": "x"}, "subset": {}})
     store(engine, [event("COMPLETE", 1, inputs=[read], outputs=[made])])
@@ -231,7 +229,7 @@ def test_quarantined_facets_of_inputs_and_outputs_are_told_with_them(client: htt
     assert [one["quarantined"].keys() for one in detail["outputs"]] == [{"outputStatistics"}]
 
 
-def test_a_facet_that_was_deleted_under_one_name_is_gone_under_all(client: httpx.Client, engine: Engine) -> None:
+def test_facet_deleted_under_one_name_is_deleted_under_all(client: httpx.Client, engine: Engine) -> None:
     text, names = {"description": "old"}, {"identifiers": [{"namespace": "db", "name": "p", "type": "LOCATION"}]}
     fill(engine, [run("START", 1, "j", [dataset("t", documentation=FACET | text, symlinks=FACET | names)])])
     fill(engine, [run("RUNNING", 2, "j", [dataset("p", documentation=FACET | {"_deleted": True})])])
@@ -241,7 +239,7 @@ def test_a_facet_that_was_deleted_under_one_name_is_gone_under_all(client: httpx
     assert detail["facets"].keys() == {"symlinks"}
 
 
-def test_a_run_that_ended_by_a_clock_ahead_has_ended_wherever_one_asks(client: httpx.Client, engine: Engine) -> None:
+def test_run_that_ended_by_a_fast_clock_has_ended_in_every_answer(client: httpx.Client, engine: Engine) -> None:
     begun, ended = (datetime.now(UTC) + timedelta(seconds=seconds) for seconds in (-3600, 600))
     events = [event("START", inputs=[lake("a")], outputs=[lake("b")]), event("COMPLETE")]
     moments = [{"eventTime": moment.isoformat()} for moment in (begun, ended)]
@@ -256,7 +254,9 @@ def test_a_run_that_ended_by_a_clock_ahead_has_ended_wherever_one_asks(client: h
 
 
 @pytest.mark.parametrize("limit", [2, 100])
-def test_parents_that_were_only_named_are_in_no_list_of_runs(client: httpx.Client, engine: Engine, limit: int) -> None:
+def test_parents_known_only_by_reference_are_not_listed_as_runs(
+    client: httpx.Client, engine: Engine, limit: int
+) -> None:
     told = [run("START", turn, f"task{turn}", ["a"], of_run=parent(f"dag{turn}")) for turn in range(3)]
     fill(engine, told)
 
@@ -269,7 +269,7 @@ def test_parents_that_were_only_named_are_in_no_list_of_runs(client: httpx.Clien
     assert found == ["task2-1", "task1-1", "task0-1"]
 
 
-def test_a_table_that_no_run_managed_to_create_is_not_listed(client: httpx.Client, engine: Engine) -> None:
+def test_table_of_a_failed_create_is_not_listed(client: httpx.Client, engine: Engine) -> None:
     made = [creates("t"), creates("u")]
     fill(engine, [run("START", 1, "j", ["a"], made), run("COMPLETE", 2, "k", ["u"])])
 
@@ -308,7 +308,7 @@ def test_a_search_finds_names_of_all_kinds_the_shortest_first(bank_client: httpx
     assert [one["id"] for one in by_place] == ["dataset:file:/lake/bank/credits"]
 
 
-def test_the_proposals_tables_show_what_runs_and_what_ran(bank_client: httpx.Client) -> None:
+def test_job_tables_show_running_and_past_edges(bank_client: httpx.Client) -> None:
     live = bank_client.get("/tables/sink_job_lineage").json()
     history = bank_client.get("/tables/sink_job_lineage", params={"state": "history"}).json()
 
@@ -329,7 +329,7 @@ def test_the_proposals_tables_show_what_runs_and_what_ran(bank_client: httpx.Cli
 
 
 @pytest.mark.parametrize("side", ["SOURCE", "SINK"])
-def test_the_etl_tables_show_what_ran(bank_client: httpx.Client, side: str) -> None:
+def test_etl_tables_show_past_jobs(bank_client: httpx.Client, side: str) -> None:
     name = f"{side.lower()}_job_lineage"
     relations = bank_client.get(f"/tables/{name}", params={"state": "history"}).json()
     etl = bank_client.get(f"/tables/__META_ETL_{side}", params={"state": "history"}).json()
@@ -341,7 +341,7 @@ def test_the_etl_tables_show_what_ran(bank_client: httpx.Client, side: str) -> N
     )
 
 
-def test_snapshot_lineage_tables_have_one_row_a_job_table_and_barrier(client: httpx.Client, engine: Engine) -> None:
+def test_snapshot_lineage_has_one_row_per_job_table_and_barrier(client: httpx.Client, engine: Engine) -> None:
     fill(engine, bank(barriers=3))
 
     rows = client.get("/tables/source_snapshot_lineage").json()
@@ -359,7 +359,7 @@ def test_snapshot_lineage_tables_have_one_row_a_job_table_and_barrier(client: ht
     } in rows
 
 
-def test_the_same_rows_come_as_csv(client: httpx.Client, engine: Engine) -> None:
+def test_tables_are_available_as_csv(client: httpx.Client, engine: Engine) -> None:
     fill(engine, bank(barriers=2))
 
     answer = client.get("/tables/sink_snapshot_lineage", params={"format": "csv"})
@@ -374,19 +374,19 @@ def test_the_same_rows_come_as_csv(client: httpx.Client, engine: Engine) -> None
     ]
 
 
-def test_an_empty_table_as_csv_still_has_its_columns(bank_client: httpx.Client) -> None:
+def test_empty_table_has_a_csv_header(bank_client: httpx.Client) -> None:
     assert bank_client.get("/tables/job_startup", params={"format": "csv"}).text == (
         "job,database,table,snapshot_id,namespace,catalog,consistency_group\r\n"
     )
 
 
-def test_the_queries_own_names_of_the_etl_tables_are_known(client: httpx.Client, engine: Engine) -> None:
+def test_aliases_of_the_etl_tables_are_known(client: httpx.Client, engine: Engine) -> None:
     fill(engine, [run("START", 1, "j", ["a"], ["t"])])
 
     assert client.get("/tables/__META_JOB_SOURCE").json() == client.get("/tables/__META_ETL_SOURCE").json()
 
 
-def test_an_unknown_table_is_refused_with_those_that_there_are(bank_client: httpx.Client) -> None:
+def test_unknown_table_is_rejected_with_the_valid_names(bank_client: httpx.Client) -> None:
     answer = bank_client.get("/tables/nonsense")
 
     assert answer.status_code == 404

@@ -36,7 +36,7 @@ def faulty(**more: Any) -> bytes:
     return encode({name: value for name, value in event("START").items() if name != "eventTime"} | more)
 
 
-def test_a_refused_event_is_counted_by_producer_and_reason(client: httpx.Client) -> None:
+def test_rejected_event_is_counted_by_producer_and_reason(client: httpx.Client) -> None:
     other = faulty(producer="https://example.com/other")
     statuses = [post(client, body) for body in (faulty(), faulty(), other, b"no JSON", encode(event("START")))]
 
@@ -49,7 +49,7 @@ def test_a_refused_event_is_counted_by_producer_and_reason(client: httpx.Client)
     assert [(producer, count) for producer, _, count in found[2:]] == [("openlineage-java/1.53", 1)]
 
 
-def test_the_newest_of_a_kind_is_shown_without_its_secrets(client: httpx.Client) -> None:
+def test_newest_rejection_of_each_kind_is_shown_redacted(client: httpx.Client) -> None:
     post(client, faulty(job={"namespace": "x", "name": "old"}))
     post(client, faulty(job={"namespace": "x", "name": "new"}, password="hunter2"))
 
@@ -59,7 +59,7 @@ def test_the_newest_of_a_kind_is_shown_without_its_secrets(client: httpx.Client)
     assert one["firstAt"] < one["newestAt"]
 
 
-def test_bodies_that_are_cut_off_are_of_one_kind_wherever_that_is(client: httpx.Client) -> None:
+def test_truncated_bodies_count_as_one_kind_wherever_they_end(client: httpx.Client) -> None:
     assert [post(client, body) for body in (b'{"job"', b'{"job": {"name"', b"{", b'{"a": \xff}')] == [400] * 4
 
     assert [(reason, count) for _, reason, count in counts(client)] == [
@@ -68,7 +68,7 @@ def test_bodies_that_are_cut_off_are_of_one_kind_wherever_that_is(client: httpx.
     ]
 
 
-def test_elements_of_an_array_count_each_without_their_places(client: httpx.Client) -> None:
+def test_rejected_array_elements_count_without_their_index(client: httpx.Client) -> None:
     good, bad = json.dumps(event("START")).encode(), faulty(inputs=[])
 
     assert post(client, b"[" + b",".join([bad, good, bad]) + b"]", "/batch") == 200
@@ -79,7 +79,7 @@ def test_elements_of_an_array_count_each_without_their_places(client: httpx.Clie
     ("body", "path", "status"),
     [(b"{", "/batch", 400), (gzip.compress(faulty())[:-9], "", 400), (b"x" * 40_000_000, "", 413)],
 )
-def test_a_body_that_cannot_be_read_is_counted_too(client: httpx.Client, body: bytes, path: str, status: int) -> None:
+def test_unreadable_body_is_counted_too(client: httpx.Client, body: bytes, path: str, status: int) -> None:
     assert post(client, body, path) == status
 
     ((producer, _, count),) = counts(client)
@@ -94,7 +94,7 @@ def test_counts_outlive_the_server(engine: Engine) -> None:
     assert rows(engine, "SELECT producer, count FROM refused_events") == [("https://example.com/tests", 2)]
 
 
-def test_who_asks_waits_for_counts_that_are_being_written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_waits_until_pending_counts_are_written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, goes_on = threading.Event(), threading.Event()
 
     def slowly(connection: Connection, found: Sequence[Refused]) -> None:
@@ -119,9 +119,7 @@ def test_who_asks_waits_for_counts_that_are_being_written(engine: Engine, monkey
     assert rows(engine, "SELECT producer, count FROM refused_events") == [("agent", 1)]
 
 
-def test_what_could_not_be_written_is_no_newer_than_what_came_since(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_does_not_replace_newer_rejections(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = Refusals(engine, lambda why: None)
 
     def fails(*_: object) -> None:
@@ -142,7 +140,7 @@ def test_what_could_not_be_written_is_no_newer_than_what_came_since(
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_processes_may_write_down_their_counts_in_any_order(engine: Engine, order: tuple[int, int]) -> None:
+def test_processes_may_store_their_counts_in_any_order(engine: Engine, order: tuple[int, int]) -> None:
     counted = (Refused("p", "bad", 2, 10, 30, b"earlier"), Refused("p", "bad", 1, 20, 40, b"later"))
     for place in order:
         with engine.begin() as connection:
@@ -152,7 +150,7 @@ def test_processes_may_write_down_their_counts_in_any_order(engine: Engine, orde
     assert [(*numbers, bytes(body)) for *numbers, body in found] == [(3, 10, 40, b"later")]
 
 
-def test_what_a_sender_makes_up_does_not_fill_memory_or_table(engine: Engine) -> None:
+def test_invented_producers_cannot_fill_memory_or_table(engine: Engine) -> None:
     complaints: list[str] = []
     refusals = Refusals(engine, complaints.append)
     for number in range(MOST_PENDING + 7):
@@ -174,7 +172,7 @@ def many(number: int) -> Sequence[Refused]:
     return [Refused(f"p{one}", "bad", 1, later + one, later + one, b"{}") for one in range(number)]
 
 
-def test_the_command_shows_what_was_not_taken(
+def test_command_lists_rejected_events(
     client: httpx.Client, database_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environ = {"STRANDLINE_DATABASE_URL": database_url}

@@ -1,4 +1,4 @@
-"""What a sender is told whose body is no event, or too much of one: it is refused before any database is asked."""
+"""Invalid and oversized bodies are rejected before the database is used."""
 
 import gzip
 import shutil
@@ -48,7 +48,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_bad_input_is_the_senders_fault(client: httpx.Client, body: bytes) -> None:
+def test_bad_input_gets_a_4xx_status(client: httpx.Client, body: bytes) -> None:
     status, code, _ = problem(client.post("/api/v1/lineage", content=body))
 
     no_json = body in (HOSTILE["nothing"], HOSTILE["no json"], HOSTILE["no utf-8"])
@@ -66,7 +66,9 @@ def test_bad_input_is_the_senders_fault(client: httpx.Client, body: bytes) -> No
     ],
     ids=["not gzip", "cut off", "another encoding", "a bomb by its ratio", "a bomb by its size"],
 )
-def test_packed_bodies_have_limits(client: httpx.Client, body: bytes, encoding: str, expected: tuple[int, str]) -> None:
+def test_compressed_bodies_have_limits(
+    client: httpx.Client, body: bytes, encoding: str, expected: tuple[int, str]
+) -> None:
     headers = {"Content-Encoding": encoding} if encoding else {}
 
     assert problem(client.post("/api/v1/lineage", content=body, headers=headers))[:2] == expected
@@ -81,16 +83,16 @@ def test_a_body_that_is_too_large_gets_413(client: httpx.Client, chunked: bool) 
 
 
 @pytest.mark.parametrize("body", [b"{}", b"", b"[1,", b"[" * 1_000_000], ids=["object", "empty", "cut off", "deep"])
-def test_a_batch_that_is_no_array_gets_400(client: httpx.Client, body: bytes) -> None:
+def test_non_array_batch_gets_400(client: httpx.Client, body: bytes) -> None:
     assert problem(client.post("/api/v1/lineage/batch", content=body))[:2] == (400, "invalid_body")
 
 
 @pytest.mark.parametrize("number", [10_001, 10_000_000])
-def test_a_batch_of_more_events_than_an_answer_can_tell_of_gets_413(client: httpx.Client, number: int) -> None:
+def test_batch_of_too_many_events_gets_413(client: httpx.Client, number: int) -> None:
     answer = client.post("/api/v1/lineage/batch", content=b"[" + b"1," * (number - 1) + b"1]")
 
     assert problem(answer) == (413, "too_large", "the array has more than 10000 events")
 
 
-def test_an_empty_batch_is_a_good_one(client: httpx.Client) -> None:
+def test_empty_batch_is_valid(client: httpx.Client) -> None:
     assert client.post("/api/v1/lineage/batch", content=b"[]").status_code == 204

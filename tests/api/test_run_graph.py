@@ -1,4 +1,4 @@
-"""The runs that a run stands on, run by run."""
+"""Lineage of runs: the runs that a run depends on."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ def graph(client: httpx.Client, run_id: str, **given: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_run_stands_on_the_last_run_that_had_written_before_it_began(client: httpx.Client, engine: Engine) -> None:
-    """What was written later, and what a failed run would have written, is none of its sources."""
+def test_run_depends_on_the_last_writer_that_ended_before_it_started(client: httpx.Client, engine: Engine) -> None:
+    """Later writes and the outputs of failed runs are not its sources."""
     fill(
         engine,
         [
@@ -43,8 +43,8 @@ def test_a_run_stands_on_the_last_run_that_had_written_before_it_began(client: h
     assert client.get("/runs/lineage", params={"runId": "nobody"}).status_code == 404
 
 
-def test_of_a_streaming_query_the_snapshot_counts_that_it_read_last(client: httpx.Client, engine: Engine) -> None:
-    """Not that with the greatest text; and at an earlier moment the one that it had read by then."""
+def test_newest_snapshot_that_a_streaming_query_read_counts(client: httpx.Client, engine: Engine) -> None:
+    """The ids are not compared as text; at an earlier moment, the one read by then counts."""
     fill(engine, bank(barriers=10))
     for barrier, snapshot in ((1, "9"), (2, "10")):
         read = {"strandline_snapshot": FACET | {"snapshotId": snapshot}}
@@ -67,7 +67,7 @@ def test_of_a_streaming_query_the_snapshot_counts_that_it_read_last(client: http
     assert "was not heard of yet at 2026-11-20T12:00:08.500000Z: its first event is of " in early.json()["detail"]
 
 
-def test_what_a_streaming_query_wrote_is_a_source_though_it_was_stopped(client: httpx.Client, engine: Engine) -> None:
+def test_stopped_streaming_query_still_counts_as_a_source(client: httpx.Client, engine: Engine) -> None:
     streaming = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
     fill(
         engine,

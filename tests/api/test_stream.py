@@ -1,4 +1,4 @@
-"""The stream that tells a page when to look again."""
+"""The event stream that tells a page when to refresh."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def bearer(key: str | None) -> dict[str, str]:
     return {} if key is None else {"Authorization": f"Bearer {key}"}
 
 
-def test_each_change_of_the_store_is_told_once(root: str) -> None:
+def test_stream_announces_each_change_once(root: str) -> None:
     with changes(root) as told:
         states = [next(told)]
         for run in ("1", "2"):
@@ -40,7 +40,7 @@ def test_each_change_of_the_store_is_told_once(root: str) -> None:
     assert len(set(states)) == len(states)
 
 
-def test_a_key_hears_of_its_own_jobs_alone(engine: Engine) -> None:
+def test_stream_announces_only_changes_that_the_key_may_see(engine: Engine) -> None:
     with engine.begin() as connection:
         own, other = (add_key(connection, name, NOW, ["ingest", "read"], [f"{name}*"]) for name in ("own", "other"))
         sender = add_key(connection, "sender", NOW, ["ingest"], ["*"])

@@ -1,4 +1,4 @@
-"""Tokens of an identity provider as keys: a real one that publishes its keys, and every kind of token that is not right."""
+"""Tokens of an identity provider as keys, with every kind of invalid token."""
 
 import base64
 import hashlib
@@ -142,7 +142,7 @@ def _rsa(key: Any, text: bytes) -> bytes:
     return jwt.algorithms.RSAAlgorithm(jwt.algorithms.RSAAlgorithm.SHA256).sign(text, key)
 
 
-def test_every_bad_token_is_refused_with_its_reason(client: httpx.Client, provider: Provider) -> None:
+def test_every_bad_token_is_rejected_with_its_reason(client: httpx.Client, provider: Provider) -> None:
     good = bearer(provider.token(groups=["readers"]))
     found = dict[str, tuple[int, str, str]]()
     for name, (token, _) in bad_tokens(provider).items():
@@ -158,8 +158,8 @@ def test_every_bad_token_is_refused_with_its_reason(client: httpx.Client, provid
     } == {}
 
 
-def test_a_token_is_granted_what_its_groups_are(client: httpx.Client, provider: Provider) -> None:
-    """Each scope holds in the namespaces that it was granted for, not in those of another grant."""
+def test_token_has_the_scopes_of_its_groups(client: httpx.Client, provider: Provider) -> None:
+    """Each scope applies to the namespaces of its own grant only."""
     both = bearer(provider.token(groups=["etl", "readers", "others"]))
     theirs, own = run_event(), run_event(outputs=[])
     own["job"]["namespace"] = "mine"
@@ -180,9 +180,7 @@ def test_a_token_is_granted_what_its_groups_are(client: httpx.Client, provider: 
     assert client.get("/api/v2/jobs").status_code == 401
 
 
-def test_clocks_may_differ_and_the_audience_may_be_one_of_several(
-    engine: Engine, address: str, provider: Provider
-) -> None:
+def test_clock_skew_and_several_audiences_are_accepted(engine: Engine, address: str, provider: Provider) -> None:
     settings = settings_of(oidc_jwks_url=address, oidc_skew_seconds=300, oidc_audience=("a", "b"))
     with serving(engine, settings) as where, client_of(where, "") as client:
         asked = [
@@ -208,7 +206,7 @@ def test_the_audit_log_names_the_subject(client: httpx.Client, provider: Provide
     assert [(one["who"], one["status"]) for one in noted] == [("subject ada", 403), ("subject ada@lake", 204)]
 
 
-def test_a_session_of_the_page_takes_a_token(client: httpx.Client, provider: Provider) -> None:
+def test_page_session_accepts_a_token(client: httpx.Client, provider: Provider) -> None:
     page = {"X-Strandline-Page": "1"}
     token = provider.token(groups=["readers"])
 
@@ -219,7 +217,7 @@ def test_a_session_of_the_page_takes_a_token(client: httpx.Client, provider: Pro
     assert client.get("/ui/session", headers={}).json() == {"keyNeeded": True}
 
 
-def test_keys_may_come_from_a_file(sqlite_engine: Engine, tmp_path: Path, provider: Provider) -> None:
+def test_public_keys_can_be_read_from_a_file(sqlite_engine: Engine, tmp_path: Path, provider: Provider) -> None:
     file = tmp_path / "keys.json"
     file.write_bytes(provider.document)
     with serving(sqlite_engine, settings_of(oidc_jwks_file=str(file))) as where:
@@ -231,7 +229,7 @@ def test_keys_may_come_from_a_file(sqlite_engine: Engine, tmp_path: Path, provid
     assert asked == [200, 401]
 
 
-def test_where_the_keys_cannot_be_read_the_sender_may_come_again(sqlite_engine: Engine, provider: Provider) -> None:
+def test_unreadable_public_keys_ask_the_sender_to_retry(sqlite_engine: Engine, provider: Provider) -> None:
     with serving(sqlite_engine, settings_of(oidc_jwks_url="http://127.0.0.1:1/keys")) as where:
         answer = httpx.get(f"{where}/api/v2/jobs", headers=bearer(provider.token(groups=["readers"])))
 
@@ -261,7 +259,7 @@ class Source:
             return False
 
 
-def test_keys_are_read_anew_for_an_unknown_one_every_half_minute_at_most() -> None:
+def test_unknown_key_id_reloads_keys_at_most_twice_a_minute() -> None:
     source = Source()
     found = [source.finds(f"guess {number}", number / 100) for number in range(1000)]
     source.ids.append("second")
@@ -275,7 +273,7 @@ def test_keys_are_read_anew_for_an_unknown_one_every_half_minute_at_most() -> No
     assert (source.finds("second", ASK_EVERY), source.asked) == (True, 2)
 
 
-def test_a_key_that_was_taken_back_is_out_after_ten_minutes() -> None:
+def test_withdrawn_public_key_is_rejected_after_ten_minutes() -> None:
     source = Source()
     before = source.finds("first", 0), source.finds("first", FRESH_SECONDS - 1)
     source.ids[:] = ["second"]
@@ -284,7 +282,7 @@ def test_a_key_that_was_taken_back_is_out_after_ten_minutes() -> None:
     assert source.finds("first", FRESH_SECONDS) is False
 
 
-def test_keys_of_before_count_for_a_day_where_none_can_be_read() -> None:
+def test_cached_public_keys_are_used_for_a_day_if_none_can_be_read() -> None:
     source = Source()
     source.finds("first", 0)
     source.ids.clear()
@@ -301,12 +299,12 @@ def test_keys_of_before_count_for_a_day_where_none_can_be_read() -> None:
      b'{"keys": [{"kty": "RSA", "n": "", "e": ""}]}', b'{"keys": [{"kty": "RSA", "kid": "a", "use": "enc"}]}',
      b'{"keys": [{"kty": "RSA", "kid": "a", "key_ops": ["encrypt"]}]}'],
 )  # fmt: skip
-def test_what_holds_no_public_key_for_signatures_is_refused(document: bytes) -> None:
+def test_document_without_signature_keys_is_rejected(document: bytes) -> None:
     with pytest.raises(KeySetError):
         keys_in(document)
 
 
-def test_a_scope_holds_where_it_was_granted() -> None:
+def test_scope_applies_to_the_namespaces_of_its_grant() -> None:
     parts = [Access("a", frozenset({"read"}), ("*",)), Access("a", frozenset({"ingest"}), ("mine",)),
              Access("a", frozenset({"admin"}), ("ours",))]  # fmt: skip
     both = Access.of_parts("a", parts)
@@ -326,7 +324,7 @@ ENVIRON = {
 }
 
 
-def test_tokens_are_asked_for_on_loopback_too() -> None:
+def test_tokens_are_required_on_loopback_too() -> None:
     assert read_settings(ENVIRON).auth_required
     assert not read_settings({}).auth_required
 
@@ -348,14 +346,14 @@ def test_tokens_are_asked_for_on_loopback_too() -> None:
         ({"AUTH": "off"}, "STRANDLINE_AUTH=off takes no tokens, and STRANDLINE_OIDC_ISSUER is set"),
     ],
 )
-def test_settings_that_would_take_wrong_tokens_or_none_are_faults(more: dict[str, str], fault: str) -> None:
+def test_unsafe_token_settings_are_rejected(more: dict[str, str], fault: str) -> None:
     with pytest.raises(SettingsError) as raised:
         read_settings(ENVIRON | {f"STRANDLINE_{name}": value for name, value in more.items()})
 
     assert [one for one in raised.value.faults if fault in one] != []
 
 
-def test_check_reads_the_keys(
+def test_check_reads_the_public_keys(
     sqlite_url: str, sqlite_engine: Engine, address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     provider: Provider,
 ) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two tenants in one collector: whatever operation the one asks, with whatever of the other's names, it hears none of them.
+"""Two tenants in one collector: no operation reveals names of the other tenant.
 
 The operations are those of `operations()`: a new one is asked as well, and needs a body here if it takes one.
 """
@@ -323,7 +323,7 @@ def _client(address: str, key: str) -> httpx.Client:
     return client_of(address, "", headers={"Authorization": f"Bearer {key}"})
 
 
-def test_no_operation_names_the_other_tenant(world: httpx.Client, keys: dict[str, str]) -> None:
+def test_no_operation_reveals_the_other_tenant(world: httpx.Client, keys: dict[str, str]) -> None:
     versions = world.post("/api/v2/versions", json=bodies(B)["/api/v2/versions"])
     assert versions.status_code == 200, versions.text
     lease = versions.json()["lease"]["id"]
@@ -370,7 +370,7 @@ def test_no_operation_names_the_other_tenant(world: httpx.Client, keys: dict[str
     assert world.put(f"/api/v2/leases/{lease}", json={"leaseSeconds": 9}).status_code == 200
 
 
-def test_a_table_that_nobody_has_classified_is_hidden() -> None:
+def test_unclassified_table_is_hidden() -> None:
     hidden = metadata.tables.keys() - BY_ID - BY_NAMESPACE.keys()
 
     assert metadata.tables.keys() >= BY_ID | BY_NAMESPACE.keys()

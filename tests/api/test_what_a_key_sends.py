@@ -1,4 +1,4 @@
-"""Whatever an ingest key sends of what is not its own, the other tenant's answers stay what they were.
+"""Events of an ingest key about foreign names do not change the other tenant's answers.
 
 The oracle are all questions that the other tenant can ask, asked before and after; the questions are those of
 `test_two_tenants`, so a new operation is asked here as well.
@@ -248,7 +248,7 @@ def differences(place: str, before: Any, after: Any) -> Iterator[str]:
         yield f"{place}: {str(before)[:200]} -> {str(after)[:200]}"
 
 
-def test_another_tenants_answers_stay_what_they_were(address: str, keys: dict[str, str], engine: Engine) -> None:
+def test_another_tenants_answers_do_not_change(address: str, keys: dict[str, str], engine: Engine) -> None:
     with client_with(address, keys[B.word]) as owner, client_with(address, keys[A.word]) as thief:
         before = answers(owner, B)
         heard = {name: thief.post("/api/v1/lineage", json=one.make()) for name, one in ATTACKS.items()}
@@ -272,10 +272,10 @@ def test_another_tenants_answers_stay_what_they_were(address: str, keys: dict[st
         assert 2 in connection.scalars(select(relations.c.creates)).all()
 
 
-def test_of_a_table_elsewhere_a_name_and_that_it_is_read_is_kept(
+def test_only_the_name_of_a_foreign_table_that_is_read_is_stored(
     address: str, keys: dict[str, str], engine: Engine
 ) -> None:
-    """Also when the stored event is read again, and what the reader's own lineage says stays whole."""
+    """This holds after a replay too, and the reader's own lineage stays complete."""
     read = B.dataset("u2", "input", SNAPSHOT, **STOLEN)
     with client_with(address, keys[A.word]) as client, client_with(address, keys[B.word]) as owner:
         made = A.dataset("r", "output", {"snapshotId": "amsel-r1"})
@@ -309,8 +309,8 @@ def first_of_stream(client: httpx.Client) -> str:
         return next(line for line in answer.iter_lines() if line.startswith("data: "))
 
 
-def test_the_stream_tells_nothing_of_the_other_tenant(address: str, keys: dict[str, str]) -> None:
-    """Neither in words nor by the moment: what the other one stores is no change."""
+def test_stream_reveals_nothing_about_the_other_tenant(address: str, keys: dict[str, str]) -> None:
+    """Neither content nor timing leaks: the other tenant's writes are not announced."""
     with client_with(address, keys[A.word]) as client, client_with(address, keys["whole"]) as whole:
         before, of_all = first_of_stream(client), first_of_stream(whole)
         posted = event(B, "COMPLETE", "later", 100, outputs=[B.dataset("later", "output")])

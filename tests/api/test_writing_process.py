@@ -1,4 +1,4 @@
-"""The process that writes what came over HTTP says whether it brought facts: only then does the server read the log again."""
+"""The writing process reports whether a commit brought facts; only then the server reads the log."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""`strandline check` finds what docs/operations.md has a way out for: each fault is brought about, found, and gone when it is mended."""
+"""`strandline check` finds every fault of docs/operations.md until it is repaired."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -56,13 +56,13 @@ def postgres_checked(own_postgres_engine: Engine, capsys: pytest.CaptureFixture[
     return Checked(own_postgres_engine, capsys)
 
 
-def test_a_store_in_good_order_has_no_fault(checked: Checked) -> None:
+def test_healthy_store_has_no_fault(checked: Checked) -> None:
     checked.take([encode(event("START"))], datetime.now(UTC))
 
     assert checked.faults("--retention-days", "3") == []
 
 
-def test_what_is_checked_waits_for_no_writer(checked: Checked) -> None:
+def test_check_waits_for_no_writer(checked: Checked) -> None:
     checked.take([encode(event("START"))], datetime.now(UTC))
 
     with checked.engine.begin() as connection:
@@ -72,7 +72,7 @@ def test_what_is_checked_waits_for_no_writer(checked: Checked) -> None:
     assert found == []  # it is not committed yet
 
 
-def test_events_beyond_retention(checked: Checked) -> None:
+def test_check_finds_events_older_than_retention(checked: Checked) -> None:
     checked.take([encode(event("COMPLETE"))], datetime.now(UTC) - timedelta(days=9))
 
     assert checked.faults() == checked.faults("--retention-days", "7") == []
@@ -82,7 +82,7 @@ def test_events_beyond_retention(checked: Checked) -> None:
     )
 
 
-def test_dead_letters_of_the_last_hour(checked: Checked) -> None:
+def test_check_finds_dead_letters_of_the_last_hour(checked: Checked) -> None:
     checked.take([b"no event"], datetime.now(UTC) - timedelta(hours=2), "topic")
     assert checked.faults() == []
 
@@ -102,7 +102,7 @@ def test_lost_runs_are_named_and_many_are_counted(checked: Checked) -> None:
     assert faults[3:] == ["database: 2 more like that"]
 
 
-def test_receipts_ahead_of_this_clock(checked: Checked) -> None:
+def test_check_finds_receipts_in_the_future(checked: Checked) -> None:
     checked.take([encode(event("COMPLETE"))], datetime.now(UTC) + timedelta(hours=5, seconds=30))
 
     assert checked.faults() == [
@@ -111,7 +111,7 @@ def test_receipts_ahead_of_this_clock(checked: Checked) -> None:
 
 
 @pytest.mark.postgres
-def test_a_database_whose_clock_is_off(postgres_checked: Checked) -> None:
+def test_check_finds_a_database_clock_that_is_off(postgres_checked: Checked) -> None:
     name = postgres_checked.engine.url.database
     with postgres_checked.engine.begin() as connection:
         slow = "SELECT pg_catalog.clock_timestamp() - interval '1 hour'"
@@ -123,7 +123,7 @@ def test_a_database_whose_clock_is_off(postgres_checked: Checked) -> None:
 
 
 @pytest.mark.postgres
-def test_a_postgresql_whose_connections_are_in_use(postgres_checked: Checked) -> None:
+def test_check_finds_exhausted_postgresql_connections(postgres_checked: Checked) -> None:
     url = postgres_checked.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
     opened: list[psycopg.Connection[Any]] = []
     try:
@@ -141,7 +141,7 @@ FREE = """SELECT current_setting('max_connections')::int - current_setting('supe
 - (SELECT sum(numbackends) FROM pg_stat_database)::int"""
 
 
-def test_a_disk_that_is_nearly_full(
+def test_check_finds_a_nearly_full_disk(
     own_sqlite_engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked = Checked(own_sqlite_engine, capsys)
@@ -153,7 +153,7 @@ def test_a_disk_that_is_nearly_full(
     assert fault.startswith(f"database: the folder {tmp_path} is nearly full: ")
 
 
-def test_exports_that_fail(checked: Checked) -> None:
+def test_check_finds_failing_exports(checked: Checked) -> None:
     with checked.engine.begin() as connection:
         connection.execute(insert(export_targets).values(name="marquez", kinds="runs", failures=5, problem="503"))
     assert checked.faults() == []
@@ -164,7 +164,7 @@ def test_exports_that_fail(checked: Checked) -> None:
     assert checked.faults() == ["database: the export to marquez has failed 6 times in a row: 503"]
 
 
-def test_exports_that_are_parked(checked: Checked) -> None:
+def test_check_finds_parked_exports(checked: Checked) -> None:
     letter = {"about": "run r", "reason": "no", "change_kind": 0, "change_id": 1, "group_id": 0, "change_at": 0}
     with checked.engine.begin() as connection:
         connection.execute(
@@ -176,7 +176,7 @@ def test_exports_that_are_parked(checked: Checked) -> None:
 
 
 @pytest.mark.kafka
-def test_records_that_wait_and_records_that_are_gone(checked: Checked, kafka: str) -> None:
+def test_check_finds_waiting_and_expired_records(checked: Checked, kafka: str) -> None:
     topic = f"checked-{uuid4().hex[:8]}"
     make_topic(kafka, topic, partitions=2)
     flags = ("--kafka-bootstrap-servers", kafka, "--kafka-topic", topic, "--kafka-group", f"group-{topic}")

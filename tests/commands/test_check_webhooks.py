@@ -1,4 +1,4 @@
-"""`strandline check` asks each webhook for alerts whether it could take one: nothing is sent, and no address is repeated."""
+"""`strandline check` probes each alert webhook without sending an alert or showing its address."""
 
 import datetime
 import socket
@@ -71,7 +71,7 @@ def signed_by_itself(folder: Path) -> ssl.SSLContext:
     return context
 
 
-def test_check_says_which_webhooks_cannot_be_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_lists_unreachable_webhooks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environ = {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}
     main(["migrate"], environ)
     capsys.readouterr()
@@ -108,7 +108,7 @@ def test_check_says_which_webhooks_cannot_be_told(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     "target", [f"ftp://a/{SECRET}", f"slack={SECRET}", f"https:///{SECRET}", f"http://a:{SECRET}/x"]
 )
-def test_a_target_that_is_no_web_address_is_a_fault(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_rejects_an_invalid_webhook_address(target: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["check", "--alert-targets", f"https://fine.example,{target}"], {})
 
     said = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""The command line as a whole: all commands are listed, none waits for the libraries of another, databases are made."""
+"""The command line as a whole: its index, imports, usage errors and new databases."""
 
 import importlib
 import json
@@ -69,7 +69,7 @@ def test_an_answer_imports_only_what_it_needs(argv: list[str], sqlite_url: str) 
     assert "sqlalchemy" in imported
 
 
-def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_errors_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lineage"], {}) == 2
 
     assert capsys.readouterr().err == (
@@ -86,14 +86,14 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"serve", "consume", "demo"}))
-def test_every_answer_comes_as_json_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_answer_is_available_as_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     main([name, *(["list"] if name == "keys" else []), "--help"], {})
 
     assert " --json " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("argv", [[], ["frob"], ["--frob", "lineage"], ["--", "lineage", "x"]])
-def test_what_is_no_command_is_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_command_is_reported_in_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv, {}) == 2
 
     err = capsys.readouterr().err
@@ -140,7 +140,9 @@ def test_an_empty_postgresql_gets_its_tables(empty_postgres: str, capsys: pytest
 
 
 @pytest.mark.postgres
-def test_a_database_of_somebody_else_is_left_alone(empty_postgres: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_database_with_foreign_tables_is_not_migrated_unasked(
+    empty_postgres: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     environ = {"STRANDLINE_DATABASE_URL": empty_postgres}
     sql(empty_postgres, "CREATE TABLE orders (id integer)")
 
@@ -152,7 +154,7 @@ def test_a_database_of_somebody_else_is_left_alone(empty_postgres: str, capsys: 
 
 
 @pytest.mark.parametrize("command", [["lineage", "a\udcff"], ["late", "a\udcff"]])
-def test_an_argument_that_is_no_text_is_refused_in_a_line(
+def test_non_utf8_argument_is_rejected_in_one_line(
     command: list[str], sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Bytes that are not UTF-8 come from the shell as lone surrogates."""
@@ -161,7 +163,7 @@ def test_an_argument_that_is_no_text_is_refused_in_a_line(
     assert capsys.readouterr().err == "strandline: not UTF-8: 'a\\udcff'\n"
 
 
-def test_a_terminal_that_has_no_lines_to_draw_with_still_gets_its_answer(sqlite_url: str) -> None:
+def test_ascii_terminal_gets_an_answer_without_line_drawing(sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     store(engine, [event("COMPLETE", 1, "job", 0, inputs=[dataset("a")], outputs=[dataset("b")])])
     engine.dispose()

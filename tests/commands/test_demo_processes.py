@@ -42,7 +42,7 @@ def lives(pid: int) -> bool:
     return False
 
 
-def test_what_a_process_started_ends_with_the_block(tmp_path: Path) -> None:
+def test_leaving_the_block_ends_child_processes(tmp_path: Path) -> None:
     with processes(tmp_path) as started:
         part = started.start("jobs", [sys.executable, "-c", SLEEPER], tmp_path, os.environ)
         grandchild = int(first_line(part.log))
@@ -61,7 +61,7 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     assert part.process.returncode == -signal.SIGKILL
 
 
-def test_a_failed_process_is_told_with_its_last_lines(tmp_path: Path) -> None:
+def test_failed_process_is_reported_with_its_last_lines(tmp_path: Path) -> None:
     failing = [sys.executable, "-c", "print('no such table'); raise SystemExit(3)"]
     with processes(tmp_path) as started:
         started.start("credits", failing, tmp_path, {}).process.wait(30)
@@ -83,7 +83,7 @@ def test_a_signal_to_the_demo_ends_its_processes(tmp_path: Path, number: signal.
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent was killed")
-def test_a_killed_demo_takes_its_processes_along(tmp_path: Path) -> None:
+def test_killed_demo_ends_its_processes(tmp_path: Path) -> None:
     demo = subprocess.Popen([sys.executable, "-c", DEMO, str(tmp_path)])
     first_line(tmp_path / "child.log")
     child = int(wait_until(lambda: Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text()))

@@ -1,4 +1,4 @@
-"""What somebody kills while the demo is up: a collector comes back, a driver stays away, and only faults end the demo."""
+"""Kills while the demo runs: a collector restarts, a driver does not, and only faults end the demo."""
 
 import os
 import sys
@@ -41,9 +41,7 @@ def test_a_killed_collector_is_started_again_once(started: Processes) -> None:
     assert [(part.name, part.running) for part in started.parts] == [("collector", False), ("collector", True)]
 
 
-def test_a_killed_driver_does_not_end_a_demo_that_is_kept_up(
-    started: Processes, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_killed_driver_does_not_end_a_kept_demo(started: Processes, capsys: pytest.CaptureFixture[str]) -> None:
     watch = Watch(started, lambda: sleeper(started, "collector"), 60)
     kill(sleeper(started, "debits"))
 
@@ -62,7 +60,7 @@ def test_a_killed_driver_ends_a_demo_that_waits_for_it(started: Processes) -> No
         watch.look()
 
 
-def test_a_part_that_fails_by_itself_ends_the_demo(started: Processes) -> None:
+def test_failing_part_ends_the_demo(started: Processes) -> None:
     watch = Watch(started, lambda: sleeper(started, "collector"), 60)
     part = started.start("collector", [sys.executable, "-c", "raise SystemExit(3)"], Path.cwd(), os.environ)
     part.process.wait(30)

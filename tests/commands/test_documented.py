@@ -1,4 +1,4 @@
-"""README.md and docs/: commands print what the pages say; each command, option, path, parameter, setting and link is there."""
+"""README.md and docs/: commands print what the pages show, and everything named exists."""
 
 import argparse
 import re
@@ -27,10 +27,10 @@ NOW = r" to 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d$"
 
 
 @pytest.mark.parametrize(("line", "printed"), SHOWN, ids=[line for line, _ in SHOWN])
-def test_a_question_is_answered_as_the_page_shows_it(
+def test_documented_command_prints_the_documented_answer(
     line: str, printed: str, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """But for the present moment."""
+    """The current time is masked."""
     engine = make_engine(sqlite_url)
     fill(engine, bank())
     engine.dispose()
@@ -109,13 +109,13 @@ def headings_of(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("unknown", [unknown_commands, unknown_settings, unknown_paths])
-def test_what_the_pages_name_is_there(unknown: Callable[[str], Iterator[str]]) -> None:
+def test_everything_that_the_pages_name_exists(unknown: Callable[[str], Iterator[str]]) -> None:
     found = {page.name: [*unknown(page.read_text())] for page in PAGES}
 
     assert {page: names for page, names in found.items() if names} == {}
 
 
-def test_no_link_of_the_pages_is_broken() -> None:
+def test_links_of_the_pages_work() -> None:
     found = {page.name: [*broken_links(page)] for page in PAGES}
 
     assert {page: links for page, links in found.items() if links} == {}
@@ -132,5 +132,5 @@ def test_no_link_of_the_pages_is_broken() -> None:
         (unknown_paths, "`GET /api/v2/lineage?nodes=a`"),
     ],
 )
-def test_what_is_not_there_is_found(unknown: Callable[[str], Iterator[str]], text: str) -> None:
+def test_unknown_names_in_pages_are_found(unknown: Callable[[str], Iterator[str]], text: str) -> None:
     assert len([*unknown(text)]) == 1

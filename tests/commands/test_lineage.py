@@ -1,4 +1,4 @@
-"""`strandline lineage`: what a person sees."""
+"""`strandline lineage` as printed for people."""
 
 import json
 from collections.abc import Callable
@@ -66,17 +66,17 @@ def lineage(
     return run
 
 
-def test_a_short_name_is_enough(lineage: Run) -> None:
+def test_short_name_selects_a_table(lineage: Run) -> None:
     assert lineage("bank.balance") == (0, BOTH, "")
     assert lineage("lake.bank.balance") == (0, BOTH, "")
     assert lineage("dataset:file:/lake/bank/balance") == (0, BOTH, "")
 
 
-def test_snapshots_are_shown_if_asked(lineage: Run) -> None:
+def test_snapshots_option_shows_snapshots(lineage: Run) -> None:
     assert lineage("bank.balance", "--snapshots") == (0, f"{BOTH}\n{SNAPSHOTS}", "")
 
 
-def test_what_the_latest_run_did_not_touch_says_so(lineage: Run, sqlite_url: str) -> None:
+def test_edges_missing_from_the_latest_run_are_marked(lineage: Run, sqlite_url: str) -> None:
     """One INSERT from each of two tables, under one name."""
     engine = make_engine(sqlite_url)
     fill(
@@ -99,7 +99,7 @@ def test_what_the_latest_run_did_not_touch_says_so(lineage: Run, sqlite_url: str
     assert "eu" not in lineage("daily", "--state", "latest")[1]
 
 
-def test_a_failure_is_shown_with_its_reason_and_with_what_it_is_part_of(lineage: Run, sqlite_url: str) -> None:
+def test_failure_is_shown_with_its_reason_and_its_parent(lineage: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     error = {"errorMessage": {"message": "disk full\n\tat Disk.java", "programmingLanguage": "JAVA"}}
     fill(
@@ -115,7 +115,7 @@ def test_a_failure_is_shown_with_its_reason_and_with_what_it_is_part_of(lineage:
     assert "app.load" not in lineage("daily")[1]  # a statement that failed has made nothing
 
 
-def test_a_name_that_several_have_is_refused_with_all_of_them(lineage: Run, sqlite_url: str) -> None:
+def test_ambiguous_name_is_rejected_with_all_candidates(lineage: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     fill(engine, [run("COMPLETE", 1, "bank_balance", [], [{"namespace": "pg", "name": "balance"}])])
     engine.dispose()
@@ -127,7 +127,7 @@ def test_a_name_that_several_have_is_refused_with_all_of_them(lineage: Run, sqli
     )
 
 
-def test_an_unknown_name_is_refused_with_what_is_like_it(lineage: Run) -> None:
+def test_unknown_name_is_rejected_with_suggestions(lineage: Run) -> None:
     code, out, err = lineage("bank.balence")
 
     assert (code, out) == (1, "")
@@ -137,12 +137,12 @@ def test_an_unknown_name_is_refused_with_what_is_like_it(lineage: Run) -> None:
     )
 
 
-def test_a_name_is_found_in_any_case(lineage: Run) -> None:
+def test_names_are_case_insensitive(lineage: Run) -> None:
     assert lineage("BANK.Balance") == (0, BOTH, "")
     assert lineage("dataset:FILE:/Lake/bank/balance") == (0, BOTH, "")
 
 
-def test_the_half_of_the_answer_that_is_empty_is_not_shown(lineage: Run) -> None:
+def test_empty_half_of_the_answer_is_omitted(lineage: Run) -> None:
     _, out, _ = lineage("bank.report", "--depth", "1")
     _, columns, _ = lineage("bank.report", "--granularity", "column", "--depth", "1")
 
@@ -150,7 +150,7 @@ def test_the_half_of_the_answer_that_is_empty_is_not_shown(lineage: Run) -> None
     assert [line for line in columns.splitlines() if line.startswith("What")] == ["What the columns are made from:"]
 
 
-def test_an_unknown_snapshot_is_refused(lineage: Run) -> None:
+def test_unknown_snapshot_is_rejected(lineage: Run) -> None:
     code, _, err = lineage("bank.balance", "--snapshot", "9")
 
     assert code == 1
@@ -172,7 +172,7 @@ def test_columns_show_their_expressions(lineage: Run) -> None:
     )
 
 
-def test_a_step_without_columns_says_that_it_cannot_be_followed(lineage: Run) -> None:
+def test_step_without_columns_is_marked_as_not_followable(lineage: Run) -> None:
     argv = ("bank.balance", "--granularity", "column", "--direction", "upstream")
     _, out, _ = lineage(*argv)
     edges = json.loads(lineage(*argv, "--json")[1])["edges"]
@@ -187,8 +187,8 @@ def test_a_step_without_columns_says_that_it_cannot_be_followed(lineage: Run) ->
     }
 
 
-def test_steps_that_cannot_be_followed_are_named_as_the_producer_names_them(lineage: Run, sqlite_url: str) -> None:
-    """Of each run that is known, whatever else could not be read; not of a job whose columns are stated."""
+def test_unfollowable_steps_are_named_as_the_producer_names_them(lineage: Run, sqlite_url: str) -> None:
+    """They come from each recent run, but not from a job whose columns are stated."""
     engine = make_engine(sqlite_url)
     for number, task in enumerate(("MapInPandas", "LogicalRDD")):
         errors = [{"errorMessage": f"{task}: what its rows are made of is not known", "task": task}, {"task": 7}, None]
@@ -204,10 +204,8 @@ def test_steps_that_cannot_be_followed_are_named_as_the_producer_names_them(line
     assert edge["opaqueSteps"] == ["LogicalRDD", "MapInPandas"]
 
 
-def test_columns_that_come_from_each_other_are_each_expanded_once(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Ten columns, each made of all of them in two ways: a line for each edge, however the ways cross."""
+def test_cyclic_columns_are_expanded_once_each(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten columns derive from all ten in two ways: the output has one line per edge."""
     names = [f"c{number}" for number in range(10)]
     kinds = [{"type": kind} for kind in ("DIRECT", "INDIRECT")]
     origins = [{"namespace": "db", "name": "t", "field": name, "transformations": kinds} for name in names]
@@ -222,14 +220,14 @@ def test_columns_that_come_from_each_other_are_each_expanded_once(
     assert len(capsys.readouterr().out.splitlines()) <= 2 + len(names) + 2 * len(names) ** 2
 
 
-def test_a_depth_that_cuts_something_off_says_so(lineage: Run) -> None:
+def test_depth_limit_says_that_there_is_more(lineage: Run) -> None:
     _, out, _ = lineage("bank.balance", "--depth", "1", "--direction", "upstream")
 
     assert out.splitlines()[-1] == "(there is more behind, at least 3 nodes: a greater --depth shows it)"
 
 
 @pytest.mark.parametrize("granularity", ["table", "column"])
-def test_a_depth_of_nothing_says_not_that_there_is_nothing(lineage: Run, granularity: str) -> None:
+def test_depth_of_zero_does_not_claim_an_empty_answer(lineage: Run, granularity: str) -> None:
     _, out, _ = lineage("bank.balance", "--depth", "0", "--granularity", granularity)
 
     assert "nothing that is known" not in out
@@ -237,13 +235,13 @@ def test_a_depth_of_nothing_says_not_that_there_is_nothing(lineage: Run, granula
     assert out.splitlines()[-1] == "(there is more behind, at least 5 nodes: a greater --depth shows it)"
 
 
-def test_a_root_has_nothing_that_is_known_above_its_job(lineage: Run) -> None:
+def test_table_without_readers_shows_nothing_known(lineage: Run) -> None:
     _, out, _ = lineage("bank.report", "--direction", "downstream")
 
     assert out == "What is made from lake.bank.report:\nlake.bank.report\n└─ nothing that is known\n"
 
 
-def test_json_is_what_the_api_answers(lineage: Run) -> None:
+def test_json_output_equals_the_api_answer(lineage: Run) -> None:
     code, out, _ = lineage("bank.balance", "--json", "--snapshots")
 
     assert code == 0
@@ -251,7 +249,7 @@ def test_json_is_what_the_api_answers(lineage: Run) -> None:
     assert json.loads(out)["lineage"]["nodes"][0]["id"] == "dataset:file:/lake/bank/balance"
 
 
-def test_a_running_collector_says_the_same(lineage: Run, sqlite_url: str) -> None:
+def test_running_collector_gives_the_same_answer(lineage: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as address:
         asked = lineage("bank.balance", "--snapshots", "--url", address)
@@ -263,7 +261,7 @@ def test_a_running_collector_says_the_same(lineage: Run, sqlite_url: str) -> Non
     assert unknown[2].endswith("did you mean job:bank:bank_balance, dataset:file:/lake/bank/balance?\n")
 
 
-def test_a_collector_that_is_not_there_is_said_in_one_line(lineage: Run) -> None:
+def test_unreachable_collector_is_reported_in_one_line(lineage: Run) -> None:
     code, out, err = lineage("bank.balance", "--url", "http://127.0.0.1:1")
 
     assert (code, out) == (1, "")
@@ -277,7 +275,7 @@ def test_other_commands_can_print_the_same_report(engine: Engine) -> None:
     assert report(engine, "bank.balance") == f"{BOTH}\n{SNAPSHOTS}".rstrip()
 
 
-def test_one_column_alone(lineage: Run) -> None:
+def test_column_option_shows_one_column(lineage: Run) -> None:
     _, out, _ = lineage("bank.debits", "--granularity", "column", "--column", "amount", "--direction", "upstream")
 
     assert out.splitlines()[1:] == [
@@ -286,14 +284,14 @@ def test_one_column_alone(lineage: Run) -> None:
     ]
 
 
-def test_the_past_is_shown_as_it_was(lineage: Run) -> None:
+def test_as_of_shows_past_lineage(lineage: Run) -> None:
     _, out, _ = lineage("bank.balance", "--direction", "downstream", "--as-of", "2026-11-20T12:00:21.5Z")
 
     assert out == "What is made from lake.bank.balance:\nlake.bank.balance\n└─ nothing that is known\n"
     assert lineage("bank.balance", "--direction", "downstream", "--as-of", "9000d") == (0, out, "")  # before all events
 
 
-def test_the_snapshot_of_the_past_is_the_newest_of_then(lineage: Run) -> None:
+def test_as_of_starts_from_the_newest_snapshot_of_that_moment(lineage: Run) -> None:
     _, out, _ = lineage("bank.credits", "--direction", "upstream", "--snapshots", "--as-of", "2026-11-20T12:00:08.5Z")
 
     assert out.splitlines()[-2:] == [
@@ -302,7 +300,7 @@ def test_the_snapshot_of_the_past_is_the_newest_of_then(lineage: Run) -> None:
     ]
 
 
-def test_a_compacted_snapshot_stands_on_the_one_whose_rows_it_shows(lineage: Run, sqlite_url: str) -> None:
+def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(lineage: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     compacted = {"snapshotId": "411", "parentSnapshotId": "410", "operation": "replace"}
     read = {
@@ -326,7 +324,7 @@ def test_a_compacted_snapshot_stands_on_the_one_whose_rows_it_shows(lineage: Run
     assert down.splitlines()[1:] == ["lake.bank.balance @ 411  the rows of 410", "└─ late @ 7  by late"]
 
 
-def test_a_run_stands_on_runs(lineage: Run) -> None:
+def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Run) -> None:
     code, out, _ = lineage(f"run:{run_id('credits')}")
 
     assert (code, out.splitlines()) == (
@@ -352,19 +350,19 @@ def test_a_run_stands_on_runs(lineage: Run) -> None:
         ),
     ],
 )
-def test_arguments_that_do_not_go_together_are_refused(lineage: Run, arguments: tuple[str, ...], fault: str) -> None:
+def test_conflicting_arguments_are_rejected(lineage: Run, arguments: tuple[str, ...], fault: str) -> None:
     assert lineage("bank.debits", *arguments) == (2, "", fault)
 
 
 @pytest.mark.parametrize("arguments", [("--depth", "-1"), ("--limit", "many"), ("--as-of", "monthly")])
-def test_an_argument_that_cannot_be_read_is_used_wrongly(lineage: Run, arguments: tuple[str, ...]) -> None:
+def test_malformed_argument_is_a_usage_error(lineage: Run, arguments: tuple[str, ...]) -> None:
     code, out, err = lineage("bank.debits", *arguments)
 
     assert (code, out) == (2, "")
     assert f"argument {arguments[0]}: {arguments[1]} is not a " in err
 
 
-def test_a_database_that_nobody_collected_into_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_database_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["lineage", "t"], {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"})
 
     assert (code, capsys.readouterr().err) == (
@@ -376,7 +374,7 @@ def test_a_database_that_nobody_collected_into_is_said(tmp_path: Path, capsys: p
     )
 
 
-def test_the_address_of_a_warehouse_is_no_catalog_s_name(lineage: Run, sqlite_url: str) -> None:
+def test_warehouse_address_is_not_shown_as_a_catalog(lineage: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     other = {"namespace": "file:/warehouse", "name": "shop.loans", "type": "TABLE"}
     loans = {"namespace": "file", "name": "/warehouse/shop/loans"}

@@ -78,7 +78,7 @@ def test_lists_are_plain_tables(cli: Run) -> None:
     )
 
 
-def test_an_application_that_is_complete_says_that_a_run_below_it_failed(cli: Run, sqlite_url: str) -> None:
+def test_complete_application_mentions_a_failed_child_run(cli: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     above = {"parent": {"run": {"runId": run_id(3)}, "job": {"namespace": "tests", "name": "app"}}}
     store(engine, [event("COMPLETE", 3, "app", 90), event("FAIL", 4, "app.load", 80, facets=above),
@@ -89,7 +89,7 @@ def test_an_application_that_is_complete_says_that_a_run_below_it_failed(cli: Ru
     assert (line.split()[0], line.rpartition("tests")[2].strip()) == ("COMPLETE", "1 below it failed")
 
 
-def test_lists_are_cut_where_asked_and_say_so(cli: Run) -> None:
+def test_lists_say_when_they_are_cut(cli: Run) -> None:
     _, out, _ = cli("jobs", "--limit", "1")
 
     assert out.splitlines()[1:] == [
@@ -112,7 +112,7 @@ def test_lists_are_cut_where_asked_and_say_so(cli: Run) -> None:
         (["--as-of", "2026-11-20T11:00:00Z"], []),
     ],
 )
-def test_filters_are_those_of_the_api(cli: Run, sqlite_url: str, argv: list[str], jobs: list[str]) -> None:
+def test_lists_accept_the_filters_of_the_api(cli: Run, sqlite_url: str, argv: list[str], jobs: list[str]) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as address:
         served = json.loads(cli("jobs", "--json", "--url", address, *argv)[1])
@@ -123,7 +123,7 @@ def test_filters_are_those_of_the_api(cli: Run, sqlite_url: str, argv: list[str]
     assert [one["job"]["name"] for one in json.loads(cli("runs", "--json", *argv)[1])["items"]] == sorted(jobs)[::-1]
 
 
-def test_a_collector_lists_the_same(cli: Run, sqlite_url: str) -> None:
+def test_collector_gives_the_same_list(cli: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as address:
         for argv in (["jobs"], ["datasets", "--failed"], ["runs", "load"], ["search", "a"], ["search", "a", "--json"]):
@@ -131,12 +131,12 @@ def test_a_collector_lists_the_same(cli: Run, sqlite_url: str) -> None:
     engine.dispose()
 
 
-def test_an_empty_list_says_so_in_words(cli: Run) -> None:
+def test_empty_list_says_that_nothing_matches(cli: Run) -> None:
     assert cli("runs", "--state", "lost") == (0, "no run matches\n", "")
     assert cli("search", "nowhere") == (0, "no name, run, tag, column or SQL text matches\n", "")
 
 
-def test_what_cannot_be_asked_is_one_line(cli: Run) -> None:
+def test_invalid_filter_is_reported_in_one_line(cli: Run) -> None:
     code, out, err = cli("jobs", "--state", "broken")
 
     assert (code, out) == (2, "")
@@ -147,14 +147,14 @@ def test_what_cannot_be_asked_is_one_line(cli: Run) -> None:
     assert cli("runs", "dail") == (1, "", "strandline: unknown job: 'dail'; did you mean job:tests:daily?\n")
 
 
-def test_a_terminal_sees_colours_and_a_pipe_does_not(cli: Run, sqlite_url: str) -> None:
+def test_colours_are_used_on_a_terminal_only(cli: Run, sqlite_url: str) -> None:
     piped = subprocess.run(JOBS, capture_output=True, env=environ_of(sqlite_url, 200), check=True).stdout
 
     assert "\x1b[1;31mFAIL\x1b[0m" in on_a_terminal(sqlite_url, 200)
     assert b"\x1b" not in piped
 
 
-def test_a_narrow_terminal_sees_names_whole(cli: Run, sqlite_url: str) -> None:
+def test_narrow_terminal_shows_whole_names(cli: Run, sqlite_url: str) -> None:
     assert "load   tests      Division by zero" in on_a_terminal(sqlite_url, 40)
 
 
@@ -208,7 +208,7 @@ def lines_of(text: str) -> list[dict[str, str]]:
         (["exports"], "name", []),
     ],
 )
-def test_every_list_is_csv(cli: Run, argv: list[str], column: str, values: list[str]) -> None:
+def test_every_list_is_available_as_csv(cli: Run, argv: list[str], column: str, values: list[str]) -> None:
     cli("keys", "add", "reader", "--scope", "read", "--namespace", "*")
 
     code, text, errors = cli(*argv, "--csv")
@@ -219,7 +219,7 @@ def test_every_list_is_csv(cli: Run, argv: list[str], column: str, values: list[
     assert cli(*argv, "--format", "json") == cli(*argv, "--json")
 
 
-def test_csv_of_a_part_of_a_list_says_so_beside_it(cli: Run) -> None:
+def test_cut_csv_list_says_so_on_stderr(cli: Run) -> None:
     code, text, errors = cli("jobs", "--limit", "1", "--csv")
 
     assert (code, [line["name"] for line in lines_of(text)]) == (0, ["daily"])
@@ -238,7 +238,7 @@ def test_csv_is_the_same_from_a_collector(cli: Run, sqlite_url: str) -> None:
     "argv",
     [("search", ""), ("runs", ""), ("events", "--job", ""), ("events", "--run", ""), ("events", "--dataset", "")],
 )
-def test_an_empty_name_is_not_everything(cli: Run, argv: tuple[str, ...]) -> None:
+def test_empty_name_does_not_match_everything(cli: Run, argv: tuple[str, ...]) -> None:
     code, text, errors = cli(*argv)
 
     assert (code, text) == (2, "")

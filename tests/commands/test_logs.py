@@ -1,4 +1,4 @@
-"""What is logged how often."""
+"""Repeated log lines are written sparingly."""
 
 import threading
 
@@ -8,7 +8,7 @@ from strandline.logs import Sparing
 from strandline.runtime.periodic import Turns
 
 
-def test_the_same_line_is_written_once_a_minute_with_how_often_it_came() -> None:
+def test_repeated_log_line_is_written_once_a_minute_with_its_count() -> None:
     written: list[str] = []
     seconds = [0.0]
     say = Sparing(written.append, clock=lambda: seconds[0])
@@ -21,7 +21,7 @@ def test_the_same_line_is_written_once_a_minute_with_how_often_it_came() -> None
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_what_fails_at_each_turn_is_told_once(at_once: bool) -> None:
+def test_repeated_failure_is_logged_once(at_once: bool) -> None:
     told: list[str] = []
     turns, enough = [0], threading.Event()
 

@@ -1,4 +1,4 @@
-"""`strandline names`: tried first, then applied, and from then on every writer names by it."""
+"""`strandline names`: rules are previewed, applied, and then used by every writer."""
 
 import json
 
@@ -21,9 +21,7 @@ def of_day(run: int, day: str) -> dict[str, object]:
     return event("START", run, f"job{run}", inputs=[dataset(f"/lake/t/{day}", "s3a://lake")])
 
 
-def test_parts_are_stripped_from_old_names_and_from_new_ones(
-    engine: Engine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pattern_is_stripped_from_stored_and_new_names(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     store(engine, [of_day(1, "2026-11-20")])
 
     assert names(engine, "strip", DATES) == 0
@@ -46,7 +44,7 @@ def test_parts_are_stripped_from_old_names_and_from_new_ones(
     assert rows(engine, "SELECT name FROM datasets") == [("/lake/t",), ("/lake/t/2026-11-20",)]
 
 
-def test_two_names_are_joined(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_join_merges_two_names(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     store(engine, [of_day(1, "x"), event("START", 3, "job3", outputs=[dataset("/copy", "file")])])
 
     assert names(engine, "join", "s3a://lake", "/lake/t/x", "file", "/copy") == 0
@@ -57,7 +55,7 @@ def test_two_names_are_joined(engine: Engine, capsys: pytest.CaptureFixture[str]
     assert live(engine) == {"job1": ["< /copy"], "job3": ["> /copy"]}
 
 
-def test_a_pattern_that_is_none_is_refused(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_pattern_is_rejected(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     engine = make_engine(sqlite_url)
 
     assert names(engine, "strip", "(") == 1
@@ -65,7 +63,7 @@ def test_a_pattern_that_is_none_is_refused(sqlite_url: str, capsys: pytest.Captu
     engine.dispose()
 
 
-def test_without_more_words_it_lists_what_is_joined(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_without_arguments_lists_joined_names(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     store(engine, [of_day(1, "2026-11-20"), event("START", 3, "job3", outputs=[dataset("/copy", "file")])])
     assert names(engine) == 0
     assert capsys.readouterr().out.startswith("every dataset has one name; ")

@@ -1,11 +1,11 @@
-"""One of something is not said in the plural."""
+"""Counts of one are printed in the singular."""
 
 from strandline.cli.lineage_text import cut_lines
 
 ONE = {"edges": 1, "filtered": 1, "dependencies": 1, "schemas": 1}
 
 
-def test_what_an_answer_does_not_show_is_counted_in_words() -> None:
+def test_hidden_parts_of_an_answer_are_counted_in_the_singular_too() -> None:
     assert cut_lines({"complete": False, "truncatedBy": "depth", "hidden": {"nodes": 1}}) == [
         "(there is more behind, at least 1 node: a greater --depth shows it)"
     ]

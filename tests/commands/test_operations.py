@@ -1,4 +1,4 @@
-"""Running a collector from the command line: what each command says, where, and with which exit code."""
+"""Running a collector from the command line: output, streams and exit codes."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}
 
 
-def test_check_tells_every_fault_at_once(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_every_fault_at_once(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     main(["migrate"], environ)
     capsys.readouterr()
 
@@ -47,7 +47,7 @@ def test_check_tells_every_fault_at_once(environ: dict[str, str], capsys: pytest
     ]
 
 
-def test_check_tells_programs_the_same(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_the_same_as_json(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["check", "--json"], environ)
 
     told = capsys.readouterr()
@@ -57,7 +57,7 @@ def test_check_tells_programs_the_same(environ: dict[str, str], capsys: pytest.C
     assert told.err.splitlines() == [f"strandline: {fault}"]
 
 
-def test_check_makes_no_database(environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_creates_no_database(environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["check"], environ | {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/data/strandline.db"})
 
     assert code == 1
@@ -65,7 +65,7 @@ def test_check_makes_no_database(environ: dict[str, str], tmp_path: Path, capsys
     assert list(tmp_path.iterdir()) == []
 
 
-def test_check_goes_on_after_an_address_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_continues_after_an_invalid_database_address(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["check", "--database-url", "postgresql://u:hunter2@h:abc/db", "--retention-days", "0"], {})
 
     told = capsys.readouterr()
@@ -77,7 +77,7 @@ def test_check_goes_on_after_an_address_that_cannot_be_read(capsys: pytest.Captu
     assert days == "strandline: STRANDLINE_RETENTION_DAYS=0 is not a whole number from 1 to 36500"
 
 
-def test_check_looks_at_no_topic_that_nobody_meant(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_does_not_contact_an_invalid_topic(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     main(["migrate"], environ)
     capsys.readouterr()
 
@@ -90,7 +90,7 @@ def test_check_looks_at_no_topic_that_nobody_meant(environ: dict[str, str], caps
 
 
 @pytest.mark.postgres
-def test_check_finds_a_postgresql_that_takes_no_writes(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_finds_a_read_only_postgresql(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     address = f"{postgres_url}&options=-c%20default_transaction_read_only%3Don"
 
     codes = [main(["check", "--database-url", url], {}) for url in (postgres_url, address)]
@@ -103,7 +103,7 @@ def test_check_finds_a_postgresql_that_takes_no_writes(postgres_url: str, capsys
 
 
 @pytest.mark.postgres
-def test_check_finds_a_postgresql_that_lets_too_few_in(
+def test_check_finds_a_postgresql_with_too_few_connections(
     postgres_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enough = main(["check", "--database-url", postgres_url], {})
@@ -117,7 +117,7 @@ def test_check_finds_a_postgresql_that_lets_too_few_in(
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
 @pytest.mark.parametrize(("path", "what"), [("strandline.db", "file"), (".", "folder")])
-def test_check_finds_a_file_that_cannot_be_written(
+def test_check_finds_an_unwritable_file(
     own_sqlite_url: str, tmp_path: Path, path: str, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / path).chmod(0o500)
@@ -131,7 +131,7 @@ def test_check_finds_a_file_that_cannot_be_written(
     )
 
 
-def test_check_asks_for_a_key_where_one_is_needed(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_a_missing_api_key(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     main(["keys", "add", "airflow", *READER], environ)
     main(["keys", "revoke", "airflow"], environ)
     capsys.readouterr()
@@ -145,7 +145,7 @@ def test_check_asks_for_a_key_where_one_is_needed(environ: dict[str, str], capsy
     )
 
 
-def test_a_key_is_made_once_and_can_be_revoked(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_key_is_created_once_and_can_be_revoked(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     codes = [
         main(["keys", *action], environ) for action in (["add", "a", *READER], ["add", "a", *READER], ["revoke", "a"])
     ]
@@ -163,7 +163,7 @@ def test_a_key_is_made_once_and_can_be_revoked(environ: dict[str, str], capsys: 
 @pytest.mark.parametrize(
     "argv", [["versions", "t"], ["lineage", "t"], ["late", "t"], ["names", "strip", "x"], ["keys", "list"]]
 )
-def test_who_only_asks_makes_no_database(tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_read_commands_create_no_database(tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code = main(argv, {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/typo/strandline.db"})
 
     assert code == 1
@@ -174,7 +174,7 @@ def test_who_only_asks_makes_no_database(tmp_path: Path, argv: list[str], capsys
     assert list(tmp_path.iterdir()) == []
 
 
-def test_replay_counts_and_names_the_lines_that_are_no_events(
+def test_replay_reports_invalid_lines(
     environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "events.jsonl"
@@ -194,7 +194,7 @@ def test_replay_counts_and_names_the_lines_that_are_no_events(
 
 
 @pytest.mark.parametrize("damage", [slice(None, -6), slice(None, 30)])
-def test_a_file_that_was_cut_off_is_said_in_one_line(
+def test_truncated_file_is_reported_in_one_line(
     environ: dict[str, str], tmp_path: Path, damage: slice, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "events.jsonl.gz"
@@ -223,7 +223,7 @@ def test_a_file_that_was_cut_off_is_said_in_one_line(
         (["serve", "--host", "0.0.0.0", "--auth", "off"], 2, "STRANDLINE_AUTH=off is allowed on loopback only"),
     ],
 )
-def test_a_problem_is_one_line_with_the_way_out(
+def test_problem_is_reported_in_one_line_with_its_remedy(
     environ: dict[str, str], argv: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv, environ) == code
@@ -231,7 +231,7 @@ def test_a_problem_is_one_line_with_the_way_out(
     assert line.startswith(f"strandline: {told}")
 
 
-def test_an_address_for_others_needs_a_key_first(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_public_address_requires_an_api_key(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["serve", "--host", "0.0.0.0", "--port", "0"], environ)
 
     assert code == 1
@@ -241,9 +241,7 @@ def test_an_address_for_others_needs_a_key_first(environ: dict[str, str], capsys
     )
 
 
-def test_a_key_for_events_comes_with_its_lines_of_spark_conf(
-    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ingest_key_is_printed_with_its_spark_conf(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     main(["keys", "add", "spark", "--scope", "ingest", "--namespace", "bank*", "--days", "30"], environ)
     key, _, _, *lines = capsys.readouterr().out.splitlines()
     main(["keys", "list"], environ)
@@ -262,7 +260,7 @@ def test_a_key_for_events_comes_with_its_lines_of_spark_conf(
     assert {"ingest", "bank*", "never"} <= set(capsys.readouterr().out.split())
 
 
-def test_a_port_in_use_is_said_with_the_way_out(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_busy_port_is_reported_with_the_remedy(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         code = main(["serve", "--port", str(port)], environ)
@@ -274,7 +272,7 @@ def test_a_port_in_use_is_said_with_the_way_out(environ: dict[str, str], capsys:
     )
 
 
-def test_a_port_for_metrics_in_use_is_said_with_the_way_out(
+def test_busy_metrics_port_is_reported_with_the_remedy(
     environ: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -290,7 +288,7 @@ def test_a_port_for_metrics_in_use_is_said_with_the_way_out(
 
 
 @pytest.mark.parametrize("command", ["consume", "serve", "check"])
-def test_a_file_that_kafka_needs_and_that_is_not_there_is_said(
+def test_missing_kafka_file_is_reported(
     environ: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
 ) -> None:
     kafka = {"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "STRANDLINE_KAFKA_SSL_CAFILE": f"{tmp_path}/ca.pem"}
@@ -300,7 +298,7 @@ def test_a_file_that_kafka_needs_and_that_is_not_there_is_said(
     assert f"STRANDLINE_KAFKA_SSL_CAFILE={tmp_path}/ca.pem is not there" in capsys.readouterr().err
 
 
-def test_serve_makes_its_database_and_ends_in_good_order(environ: dict[str, str]) -> None:
+def test_serve_creates_its_database_and_stops_cleanly(environ: dict[str, str]) -> None:
     with served(environ) as (running, port):
         wait_until(lambda: is_ready(port))
         stored = httpx.post(f"http://127.0.0.1:{port}/api/v1/lineage", content=as_bytes(run_event()), timeout=20)
@@ -312,7 +310,7 @@ def test_serve_makes_its_database_and_ends_in_good_order(environ: dict[str, str]
     assert (told[-1]["event"], told[-1]["events"]) == ("stopped", 1)
 
 
-def test_an_open_page_does_not_hold_a_server_back_that_is_to_end(environ: dict[str, str]) -> None:
+def test_open_page_does_not_delay_shutdown(environ: dict[str, str]) -> None:
     with served(environ) as (running, port):
         wait_until(lambda: is_ready(port))
         with httpx.stream("GET", f"http://127.0.0.1:{port}/api/v2/stream", timeout=60) as page:
@@ -326,7 +324,7 @@ def test_an_open_page_does_not_hold_a_server_back_that_is_to_end(environ: dict[s
     ] == []  # as where it lost patience: "graceful shutdown exceeded"
 
 
-def test_serve_does_as_it_is_told_and_calls_that_no_error(environ: dict[str, str]) -> None:
+def test_serve_stops_without_errors_while_kafka_is_unreachable(environ: dict[str, str]) -> None:
     nobody = {"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{free_port()}"}
     with served(environ | nobody, IMPATIENT) as (running, port):
         wait_until(lambda: has_consumer_waiting(port))

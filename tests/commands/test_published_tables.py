@@ -1,4 +1,4 @@
-"""`strandline tables publish`: what pyiceberg reads afterwards is what the store has."""
+"""`strandline tables publish`: pyiceberg reads the rows of the store."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -91,7 +91,7 @@ def instant(key: str, value: Any) -> Any:
     return datetime.fromisoformat(value) if key.startswith("valid_") and value else value
 
 
-def test_each_table_is_published_with_the_rows_of_the_store(publish: Publish, lake: Any, database_url: str) -> None:
+def test_published_tables_hold_the_rows_of_the_store(publish: Publish, lake: Any, database_url: str) -> None:
     told = json.loads(publish("--json"))
 
     wanted = {name: stored(database_url, table, history) for name, (table, history) in EVERY.items()}
@@ -104,7 +104,7 @@ def test_each_table_is_published_with_the_rows_of_the_store(publish: Publish, la
     assert (made["snapshot_id"], made["barrier_id"]) == (9007199254740993, 1)
 
 
-def test_what_is_published_again_replaces_what_was(
+def test_publishing_again_replaces_the_rows(
     publish: Publish, lake: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish()
@@ -121,7 +121,7 @@ def test_what_is_published_again_replaces_what_was(
     }
 
 
-def test_a_column_that_came_with_a_later_version_is_added(publish: Publish, lake: Any) -> None:
+def test_column_of_a_later_version_is_added(publish: Publish, lake: Any) -> None:
     publish()
     with lake.load_table("strandline.sink_job_lineage").update_schema(allow_incompatible_changes=True) as before:
         before.delete_column("consistency_group")
@@ -130,7 +130,7 @@ def test_a_column_that_came_with_a_later_version_is_added(publish: Publish, lake
     assert there(lake, "sink_job_lineage")[0]["consistency_group"] == "lake"
 
 
-def test_a_table_of_somebody_else_is_not_replaced(publish: Publish, lake: Any) -> None:
+def test_foreign_table_is_not_replaced(publish: Publish, lake: Any) -> None:
     import pyarrow as pa
 
     lake.create_namespace("strandline")
@@ -151,5 +151,5 @@ def test_a_table_of_somebody_else_is_not_replaced(publish: Publish, lake: Any) -
         ("lake.db", "lake.db: is the name of a catalog and of something in it"),
     ],
 )
-def test_a_catalog_that_is_none_is_said(publish: Publish, catalog: str, reason: str) -> None:
+def test_unusable_catalog_is_reported(publish: Publish, catalog: str, reason: str) -> None:
     assert reason in publish(catalog=catalog, code=1)

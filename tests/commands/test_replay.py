@@ -1,4 +1,4 @@
-"""From what `strandline replay` takes events: files, pipes and standard input, packed or not, marked or not."""
+"""Sources of `strandline replay`: files, pipes and standard input, plain or compressed."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("content", [EVENTS, gzip.compress(EVENTS), MARK + EVENTS, gzip.compress(MARK + EVENTS)])
-def test_standard_input_may_be_packed(environ: dict[str, str], content: bytes) -> None:
+def test_standard_input_may_be_compressed(environ: dict[str, str], content: bytes) -> None:
     command = [sys.executable, "-m", "strandline", "replay", "-", "--json"]
     environ = os.environ | environ | {"PYTHONPATH": str(ROOT / "collector")}
 
@@ -37,7 +37,7 @@ def test_standard_input_may_be_packed(environ: dict[str, str], content: bytes) -
 
 @pytest.mark.parametrize("content", [EVENTS, gzip.compress(EVENTS)])
 def test_a_file_may_be_a_pipe(environ: dict[str, str], content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the shell's <(zcat events.gz) is one."""
+    """The shell's <(zcat events.gz) is a pipe."""
     reading, writing = os.pipe()
     os.write(writing, content)
     os.close(writing)
@@ -49,7 +49,7 @@ def test_a_file_may_be_a_pipe(environ: dict[str, str], content: bytes, capsys: p
     assert (code, json.loads(capsys.readouterr().out)) == (0, STORED)
 
 
-def test_a_mark_of_utf_8_is_no_part_of_any_event(
+def test_byte_order_mark_is_not_part_of_an_event(
     environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "events.jsonl"
@@ -61,7 +61,7 @@ def test_a_mark_of_utf_8_is_no_part_of_any_event(
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\x1f"])
-def test_a_file_with_next_to_nothing_is_read_to_its_end(
+def test_tiny_file_is_read_to_its_end(
     environ: dict[str, str], tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "events.jsonl"

@@ -1,4 +1,4 @@
-"""Settings: what is read, in which order of rank, and that every fault is told at once."""
+"""Settings: sources, precedence, and reporting all faults together."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from strandline.settings import (
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_faults_are_reported_together() -> None:
     environ = {
         "STRANDLINE_PORT": "70000",
         "STRANDLINE_HOST": "0.0.0.0",
@@ -63,7 +63,7 @@ NO_TOPIC = "is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', 
         ("RETENTION_DAYS", "99999999999", "is not a whole number from 1 to 36500"),
     ],
 )
-def test_what_kafka_or_the_calendar_cannot_take_is_a_fault(name: str, value: str, why: str) -> None:
+def test_values_outside_kafka_or_calendar_limits_are_faults(name: str, value: str, why: str) -> None:
     assert read_what_can_be_read({f"STRANDLINE_{name}": value}).faults == (f"STRANDLINE_{name}={value} {why}",)
 
 
@@ -77,7 +77,7 @@ def test_what_kafka_or_the_calendar_cannot_take_is_a_fault(name: str, value: str
         ("sqlite://data/hunter2.db", "a file's address begins with sqlite:///"),
     ],
 )
-def test_an_address_that_cannot_be_read_is_a_fault_without_its_password(url: str, why: str | None) -> None:
+def test_invalid_database_address_is_reported_without_its_password(url: str, why: str | None) -> None:
     faults = read_what_can_be_read({"STRANDLINE_DATABASE_URL": url}).faults
 
     assert faults == (() if why is None else (f"STRANDLINE_DATABASE_URL {ADDRESS}: {why}",))
@@ -92,11 +92,11 @@ def test_an_address_that_cannot_be_read_is_a_fault_without_its_password(url: str
         ("SASL_SSL://a:9092", "SASL_SSL://a:9092"),
     ],
 )
-def test_brokers_are_given_as_kafka_python_takes_them(given: str, taken: str) -> None:
+def test_broker_addresses_are_passed_on_as_kafka_python_accepts_them(given: str, taken: str) -> None:
     assert read_settings({"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": given}).kafka_bootstrap_servers == taken
 
 
-def test_what_kafka_cannot_be_secured_with_is_a_fault_and_not_a_broker_that_does_not_answer(tmp_path: Path) -> None:
+def test_invalid_kafka_security_settings_are_faults(tmp_path: Path) -> None:
     settings = read_what_can_be_read(
         {
             "STRANDLINE_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
@@ -123,7 +123,7 @@ def test_an_empty_variable_is_unset() -> None:
     assert read_settings({"STRANDLINE_PORT": ""}).port == 5000
 
 
-def test_a_secret_is_in_no_message_and_in_no_representation() -> None:
+def test_secrets_appear_in_no_message_or_repr() -> None:
     settings = read_settings(
         {"STRANDLINE_DATABASE_URL": "postgresql://me:hunter2@db/x", "STRANDLINE_DATAHUB_TOKEN": "hunter2"}
     )
@@ -153,7 +153,7 @@ def test_kafka_settings_keep_the_names_that_kafka_python_has() -> None:
     }
 
 
-def test_kafka_python_knows_all_of_them() -> None:
+def test_kafka_python_accepts_every_kafka_setting() -> None:
     from kafka import KafkaConsumer
     from kafka.net.sasl import SASL_MECHANISMS
 
@@ -173,17 +173,17 @@ def test_kafka_python_knows_all_of_them() -> None:
         ("127.0.0.1", "off", False),
     ],
 )
-def test_keys_are_required_wherever_others_can_reach_it(host: str, auth: str, required: bool) -> None:
+def test_keys_are_required_on_reachable_addresses(host: str, auth: str, required: bool) -> None:
     assert Settings(host=host, auth=auth).auth_required is required
 
 
-def test_an_unknown_setting_is_a_warning_that_guesses_what_was_meant() -> None:
+def test_unknown_setting_logs_a_warning_with_a_suggestion() -> None:
     settings = read_settings({"STRANDLINE_KAFKA_TOPICS": "x"})
 
     assert settings.unknown == ("STRANDLINE_KAFKA_TOPICS is not a setting; is STRANDLINE_KAFKA_TOPIC meant?",)
 
 
-def test_faulty_settings_have_their_defaults_where_somebody_looks_on() -> None:
+def test_lenient_reading_replaces_invalid_settings_with_defaults() -> None:
     settings = read_what_can_be_read({"STRANDLINE_PORT": "x", "STRANDLINE_HOST": "::1"})
 
     assert (settings.port, settings.host) == (5000, "::1")
@@ -205,7 +205,7 @@ def test_a_dotenv_file_may_have_comments_quotes_and_export(tmp_path: Path) -> No
     assert read_dotenv(tmp_path / "none") == {}
 
 
-def test_the_document_of_settings_is_in_step() -> None:
+def test_settings_page_is_up_to_date() -> None:
     rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{PREFIX}")]
 
     assert rows == [f"| `{PREFIX}{name.upper()}` | {default(how)} | {how['about']} |" for name, how in declared()]

@@ -1,4 +1,4 @@
-"""`strandline snapshots`: what of a table is known, as text, JSON and CSV, from the database and from a collector."""
+"""`strandline snapshots` as text, JSON and CSV, from the database and from a collector."""
 
 import json
 
@@ -25,7 +25,7 @@ def asked(url: str, capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int
     return code, *capsys.readouterr()
 
 
-def test_the_newest_is_the_first(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_newest_snapshot_is_listed_first(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = asked(url, capsys, "lake.bank.transfers")
 
     rows = [line.split() for line in out.splitlines()]
@@ -37,7 +37,7 @@ def test_the_newest_is_the_first(url: str, capsys: pytest.CaptureFixture[str]) -
     ]
 
 
-def test_a_list_that_is_cut_says_so(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cut_list_says_so(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = asked(url, capsys, "bank.transfers", "--limit", "2")
     _, listed, beside = asked(url, capsys, "bank.transfers", "--limit", "2", "--csv")
 
@@ -46,7 +46,7 @@ def test_a_list_that_is_cut_says_so(url: str, capsys: pytest.CaptureFixture[str]
     assert beside == "strandline: the newest 2; a greater --limit shows more\n"
 
 
-def test_a_collector_lists_the_same(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_collector_gives_the_same_list(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     own = json.loads(asked(url, capsys, "bank.transfers", "--json")[1])
     engine = make_engine(url)
     with serving(engine) as root:
@@ -63,7 +63,7 @@ def test_a_collector_lists_the_same(url: str, capsys: pytest.CaptureFixture[str]
         ("bank.nothing", "unknown dataset or job: 'bank.nothing'"),
     ],
 )
-def test_what_is_no_table_is_told_in_one_line(
+def test_unknown_table_is_reported_in_one_line(
     table: str, said: str, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = asked(url, capsys, table)

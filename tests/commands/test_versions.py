@@ -1,4 +1,4 @@
-"""versions, late, expire, rollback, retire: what a person reads on the terminal, word for word."""
+"""Output of versions, late, expire, rollback and retire, word for word."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def strandline(database_url: str, capsys: pytest.CaptureFixture[str]) -> Strandl
     return run
 
 
-def test_versions_that_belong_together_and_who_holds_them_back(strandline: Strandline) -> None:
+def test_versions_shows_matching_snapshots_and_the_blocking_job(strandline: Strandline) -> None:
     assert strandline("versions", "bank.credits", "bank.debits") == [
         "strong: the newest barrier that all tables which depend on each other have completed",
         "  bank.credits  snapshot c2  barrier 2 of group bank, N behind",
@@ -56,7 +56,7 @@ def test_versions_that_belong_together_and_who_holds_them_back(strandline: Stran
     ]
 
 
-def test_weak_versions_of_the_tables_alone(strandline: Strandline) -> None:
+def test_versions_shows_weak_versions_of_the_given_tables(strandline: Strandline) -> None:
     assert strandline("versions", "--weak", "bank.credits", "bank.lookup") == [
         "weak: the newest barrier that the tables asked for have completed",
         "  bank.credits  snapshot c3  barrier 3 of group bank, nothing newer",
@@ -67,7 +67,7 @@ def test_weak_versions_of_the_tables_alone(strandline: Strandline) -> None:
     )
 
 
-def test_a_job_that_holds_two_tables_back_is_named_once(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_job_that_blocks_two_tables_is_named_once(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     engine = make_engine(database_url)
     with running(engine) as server:
         server.post(
@@ -87,7 +87,7 @@ def test_a_job_that_holds_two_tables_back_is_named_once(database_url: str, capsy
     assert said == [[reason], [f"  the version of all tables together is {reason}"]]
 
 
-def test_a_refusal_says_why_and_what_else_can_be_asked(strandline: Strandline) -> None:
+def test_rejection_gives_the_reason_and_an_alternative(strandline: Strandline) -> None:
     (refused,) = strandline("versions", "bank.lookup", code=1)
 
     assert refused == (
@@ -96,7 +96,7 @@ def test_a_refusal_says_why_and_what_else_can_be_asked(strandline: Strandline) -
     )
 
 
-def test_how_late_a_table_is_and_because_of_whom(strandline: Strandline) -> None:
+def test_late_shows_the_delay_of_a_table_and_its_cause(strandline: Strandline) -> None:
     assert strandline("late", "bank.debits") == [
         "bank.debits, written by job debits: N behind, barrier 3 is missing",
         "  the version of all tables together is blocked by debits: job stopped N ago; restart it, or retire it",
@@ -108,7 +108,7 @@ def test_how_late_a_table_is_and_because_of_whom(strandline: Strandline) -> None
     ]
 
 
-def test_what_is_expirable_and_why_the_rest_stays(strandline: Strandline) -> None:
+def test_expire_lists_expirable_snapshots_and_why_the_others_stay(strandline: Strandline) -> None:
     assert strandline("expire", "bank.transfers", "--keep-barriers", "1") == [
         "bank.transfers: 1 snapshot is expirable, 2 are kept",
         "  expirable t1",
@@ -117,7 +117,7 @@ def test_what_is_expirable_and_why_the_rest_stays(strandline: Strandline) -> Non
     ]
 
 
-def test_a_rollback_is_a_plan_until_it_is_said_to_be_done(strandline: Strandline) -> None:
+def test_rollback_prints_a_plan_until_it_is_confirmed(strandline: Strandline) -> None:
     lines = strandline("rollback", "bank.credits", "2")
 
     assert lines[0] == "incremental plan back to barrier 2; then generation 2 of group bank begins"
@@ -141,7 +141,7 @@ def test_a_rollback_is_a_plan_until_it_is_said_to_be_done(strandline: Strandline
     assert "barrier 2 of group bank, generation 2" in strandline("versions", "bank.credits")[1]
 
 
-def test_a_stopped_job_is_retired_and_a_running_one_is_not(strandline: Strandline) -> None:
+def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:
     (refused,) = strandline("retire", "credits", code=1)
     assert refused.startswith("strandline: credits: runs (run ")
     assert refused.endswith("); stop it first, or say --even-if-running")
@@ -154,7 +154,7 @@ def test_a_stopped_job_is_retired_and_a_running_one_is_not(strandline: Strandlin
     )
 
 
-def test_tables_are_called_as_in_their_catalog(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_shown_by_their_catalog_names(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     engine = make_engine(database_url)
     with running(engine) as server:
         facets = {"symlinks": facet({"identifiers": [TRANSFERS]}), "catalog": facet(CATALOG)}
@@ -173,14 +173,14 @@ def test_tables_are_called_as_in_their_catalog(database_url: str, capsys: pytest
     assert capsys.readouterr().out.startswith("lake.bank.transfers, written by job ingest: ")
 
 
-def test_programs_get_json(strandline: Strandline) -> None:
+def test_versions_commands_print_json(strandline: Strandline) -> None:
     answer = json.loads("\n".join(strandline("versions", "bank.credits", "--json")))
 
     assert [(one["name"], one["snapshotId"], one["barrier"]) for one in answer["tables"]] == [("bank.credits", "c2", 2)]
     assert [one["state"] for one in answer["blockedBy"]] == ["STOPPED"]
 
 
-def test_options_of_catalogs_are_set_listed_and_reset(strandline: Strandline) -> None:
+def test_catalog_options_can_be_set_listed_and_reset(strandline: Strandline) -> None:
     assert strandline("catalog-options") == ["no catalog has an option: table-lineage and data-lineage are on"]
     assert strandline("catalog-options", "lake", "table-lineage=false", "owner=bank") == [
         "lake  owner=bank",

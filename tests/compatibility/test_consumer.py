@@ -23,7 +23,7 @@ SHARED = {
 }
 
 
-def test_every_scenario_succeeds_and_the_report_has_the_form_that_is_asked_for(engine: Engine, tmp_path: Path) -> None:
+def test_every_scenario_succeeds_and_is_reported_in_the_required_format(engine: Engine, tmp_path: Path) -> None:
     target = tmp_path / "report.json"
     with serving(engine) as address:
         code = main(["--url", address, "--target", str(target)])
@@ -41,7 +41,7 @@ def test_every_scenario_succeeds_and_the_report_has_the_form_that_is_asked_for(e
     }
 
 
-def test_the_validator_notices_what_is_wrong(engine: Engine, tmp_path: Path) -> None:
+def test_validator_detects_wrong_answers(engine: Engine, tmp_path: Path) -> None:
     own, shared = tmp_path / "own", tmp_path / "shared"
     shutil.copytree(OWN / "simple_run_event", own / "simple_run_event")
     shutil.copytree(HERE / "scenarios" / "simple_run_event", shared / "simple_run_event")
@@ -73,7 +73,7 @@ def test_the_validator_notices_what_is_wrong(engine: Engine, tmp_path: Path) -> 
         ([{"a": 1}, {"a": 9}], [{"a": 1}], 1),
     ],
 )
-def test_an_answer_may_say_more_but_not_less(expected: Any, found: Any, different: int) -> None:
+def test_answer_may_contain_more_but_not_less_than_expected(expected: Any, found: Any, different: int) -> None:
     assert len(list(differences(expected, found))) == different
 
 
@@ -84,7 +84,7 @@ def test_every_event_of_the_scenarios_follows_openlineage_s_schema() -> None:
     assert {name: faults for name, event in events.items() if (faults := faults_of(event))} == {}
 
 
-def test_every_facet_of_the_scenarios_is_in_the_mapping() -> None:
+def test_every_facet_of_the_scenarios_is_mapped() -> None:
     mapping = json.loads((OWN.parent / "mapping.json").read_text())
     events = [json.loads(file.read_text()) for file in HERE.rglob("events/*.json")]
     holders = [part for event in events for part in (event["run"], event["job"], *event["inputs"], *event["outputs"])]

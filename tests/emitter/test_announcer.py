@@ -1,4 +1,4 @@
-"""Heartbeats keep a run alive, losses are told with the next event, and a forked child touches nothing."""
+"""Heartbeats keep a run alive, losses are reported once, and a forked child touches nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrier
 RUN = RunOf("22222222-2222-4222-8222-222222222222", "bank.credits", "STREAMING")
 
 
-def test_a_silent_run_is_told_to_be_alive_at_least_every_third_of_its_heartbeat_timeout() -> None:
+def test_heartbeat_is_sent_every_third_of_the_heartbeat_timeout() -> None:
     sent = Sent()
     told = announcer(sent, conf(heartbeat_seconds="12"))
     told.say("START", RUN, 0)
@@ -37,7 +37,7 @@ def test_a_silent_run_is_told_to_be_alive_at_least_every_third_of_its_heartbeat_
     assert (heartbeat["job"].get("facets", {}), sent.messages[1].heartbeat, sent.messages[1].vital) == ({}, True, False)
 
 
-def test_a_run_that_has_ended_has_no_heartbeat() -> None:
+def test_ended_run_sends_no_heartbeat() -> None:
     sent = Sent()
     told = announcer(sent)
     told.say("START", RUN, 0)
@@ -49,7 +49,7 @@ def test_a_run_that_has_ended_has_no_heartbeat() -> None:
     assert told.alive() == []
 
 
-def test_ends_and_micro_batches_are_vital_and_nothing_else() -> None:
+def test_only_ends_and_micro_batches_are_vital() -> None:
     sent = Sent()
     told = announcer(sent)
     for state in ("START", "RUNNING", "COMPLETE"):
@@ -84,7 +84,7 @@ def test_losses_are_not_reported_with_a_heartbeat_that_may_be_dropped() -> None:
     assert (heartbeat, complete["droppedEvents"]) == (None, 2)
 
 
-def test_errors_that_the_emitter_went_on_after_are_told_when_their_number_has_grown() -> None:
+def test_swallowed_errors_are_reported_when_their_number_grows() -> None:
     sent, errors = Sent(), {"a nested execution is not told (KeyError)": 1}
     told = announcer(sent)
     told.swallowed = lambda: dict(errors)
@@ -102,7 +102,7 @@ def test_errors_that_the_emitter_went_on_after_are_told_when_their_number_has_gr
     ]
 
 
-def test_an_event_that_cannot_be_made_is_counted_and_raises_nothing() -> None:
+def test_event_that_cannot_be_built_is_counted_without_raising() -> None:
     sent = Sent()
     told = announcer(sent)
 
@@ -124,7 +124,7 @@ class Away:
         """Nothing to close."""
 
 
-def test_heartbeats_are_not_kept_for_later(tmp_path: Path) -> None:
+def test_heartbeats_are_not_spooled(tmp_path: Path) -> None:
     outbox = Outbox(Away, Spool(tmp_path, 1_000_000), first_pause=30)  # type: ignore[arg-type]
     outbox.put(message("end", vital=True))
     assert outbox.flush(30)  # it is on disk, and the circuit is open
@@ -137,7 +137,7 @@ def test_heartbeats_are_not_kept_for_later(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking beside threads is what is tested
-def test_a_forked_child_leaves_the_spool_to_its_parent(tmp_path: Path) -> None:
+def test_forked_child_does_not_touch_the_spool(tmp_path: Path) -> None:
     spool = Spool(tmp_path, 1_000_000)
     assert spool.append([message("before", vital=True)]) == 1
     child = os.fork()
@@ -180,7 +180,7 @@ def test_an_event_over_its_budget_loses_its_least_important_parts_and_no_other_e
     ("size", "inputs", "trimmed"),
     [(900_000, (5001, 5001), "inputs.facets"), (100_000, (500, 2000), "inputs"), (4200, (1, 10), "inputs")],
 )
-def test_an_event_of_thousands_of_inputs_is_cut_and_keeps_snapshots_longest(
+def test_event_with_too_many_inputs_drops_those_without_snapshots_first(
     size: int, inputs: tuple[int, int], trimmed: str
 ) -> None:
     sent = Sent()
@@ -196,7 +196,7 @@ def test_an_event_of_thousands_of_inputs_is_cut_and_keeps_snapshots_longest(
     assert event["run"]["facets"]["strandline_emitter"]["trimmedFacets"][-1] == trimmed
 
 
-def test_a_barrier_over_the_budget_loses_long_offsets_and_stays() -> None:
+def test_oversized_barrier_drops_long_offsets() -> None:
     sent = Sent()
     sources = [SourceOffsets("KafkaV2[Subscribe[a]]", '{"a":0}', "x" * 9000), SourceOffsets("files", "x" * 9000)]
     barrier = StrandlineBarrierRunFacet(barrierId=3, queryId="q", batchId=3, phase="committed", sources=sources)

@@ -1,4 +1,4 @@
-"""How the parts of an emitter are put together."""
+"""Assembly of an emitter from its parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fixtures.emitter.builders import conf
 from strandline_spark.runs.wiring import spool_folder
 
 
-def test_a_driver_that_only_prints_its_events_takes_none_that_wait_for_a_collector() -> None:
+def test_console_only_driver_does_not_take_spooled_events() -> None:
     printing, sending = conf(), replace(conf(), transport={"type": "http", "url": "http://127.0.0.1:5000"})
 
     assert spool_folder(sending) == sending.spool_dir

@@ -1,4 +1,4 @@
-"""The emitter's threads give way to the job, and nobody else's do."""
+"""The emitter's threads, and only these, yield to the job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strandline_spark.priority import NICE, give_way, let_pass
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
-def test_a_thread_that_gives_way_changes_its_own_priority_only() -> None:
+def test_background_thread_lowers_only_its_own_priority() -> None:
     before = os.getpriority(os.PRIO_PROCESS, 0)
     found = []
 

@@ -1,4 +1,4 @@
-"""What a job's first line and a check by hand say: where events go, whether they arrive, and what to do if not."""
+"""The first log line and the manual check say where events go and whether they arrive."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def session(**entries: str) -> Any:
     )
 
 
-def test_a_check_sends_an_event_and_says_that_it_was_taken() -> None:
+def test_check_sends_a_test_event_and_reports_its_delivery() -> None:
     with answering(201) as (url, got):
         found = check(session(spark__openlineage__transport__url=url))
 
@@ -77,7 +77,7 @@ def test_a_check_sends_an_event_and_says_that_it_was_taken() -> None:
     ],
     ids=["none", "a wrong one"],
 )
-def test_a_401_says_which_conf_is_missing(key: dict[str, str], says: str) -> None:
+def test_check_names_the_missing_conf_after_a_401(key: dict[str, str], says: str) -> None:
     with answering(401) as (url, _):
         found = check(session(spark__openlineage__transport__url=url, **key))
 
@@ -85,14 +85,14 @@ def test_a_401_says_which_conf_is_missing(key: dict[str, str], says: str) -> Non
     assert says in found.findings[-1]
 
 
-def test_a_conf_that_cannot_be_used_is_what_the_check_says() -> None:
+def test_check_reports_an_unusable_conf() -> None:
     found = check(session(spark__openlineage__transport__url="collector:5000"))
 
     assert not found.delivered
     assert "transport.url: the http transport needs an http or https address" in found.findings[-1]
 
 
-def test_the_first_line_says_where_events_go_and_under_which_names(caplog: pytest.LogCaptureFixture) -> None:
+def test_first_log_line_names_the_destination_and_the_job_names(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "strandline")
 
     say_where(conf(collector_url="http://user:hunter2@collector:5000"))

@@ -1,11 +1,11 @@
-"""The circuit opens after a failure, for ever longer, and closes when an attempt goes through."""
+"""The circuit opens for longer after each failure and closes after a success."""
 
 from __future__ import annotations
 
 from strandline_spark.delivery.circuit_breaker import Circuit
 
 
-def test_it_opens_for_twice_as_long_after_each_failure_up_to_half_a_minute() -> None:
+def test_circuit_pause_doubles_up_to_half_a_minute() -> None:
     circuit, now, pauses = Circuit(0.5), 100.0, []
     for _ in range(9):
         circuit.failed(now)
@@ -15,7 +15,7 @@ def test_it_opens_for_twice_as_long_after_each_failure_up_to_half_a_minute() -> 
     assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
 
 
-def test_it_is_closed_again_after_an_attempt_that_goes_through_and_begins_anew() -> None:
+def test_circuit_closes_and_resets_after_a_success() -> None:
     circuit = Circuit(0.5)
     circuit.failed(100.0)
     circuit.failed(101.0)

@@ -1,4 +1,4 @@
-"""The collector is asked where the conf says, and nowhere else."""
+"""The collector is contacted at the configured address only."""
 
 import socket
 

@@ -24,7 +24,7 @@ def given(**entries: str) -> Conf:
     return conf_of({f"spark.openlineage.{key.replace('__', '.')}": value for key, value in entries.items()}, {})
 
 
-def test_without_any_key_it_is_off_and_has_its_defaults() -> None:
+def test_empty_conf_leaves_the_emitter_off_with_defaults() -> None:
     conf = conf_of({"spark.app.name": "bank"}, {"HOME": "/home/ann"})
 
     assert (conf.enabled, conf.app_name, conf.namespace, conf.heartbeat_seconds) == (False, "bank", "default", 60.0)
@@ -42,11 +42,11 @@ def test_without_any_key_it_is_off_and_has_its_defaults() -> None:
         ),
     ],
 )
-def test_the_transport_is_what_the_listener_s_keys_say(entries: dict[str, str], transport: dict[str, str]) -> None:
+def test_listener_keys_define_the_transport(entries: dict[str, str], transport: dict[str, str]) -> None:
     assert given(**entries).transport == transport
 
 
-def test_the_collector_s_address_alone_is_enough() -> None:
+def test_collector_address_alone_is_enough() -> None:
     conf = conf_of({"spark.strandline.collector.url": "http://127.0.0.1:5000"}, {})
 
     assert conf.transport == {"type": "http", "url": "http://127.0.0.1:5000"}
@@ -63,7 +63,7 @@ def test_the_collector_s_address_alone_is_enough() -> None:
         ({"transport__type": "console"}, {"type": "console"}),
     ],
 )
-def test_the_collector_s_address_and_token_are_the_transport_s_where_it_has_none(
+def test_transport_without_address_uses_that_of_the_collector(
     entries: dict[str, str], transport: dict[str, str]
 ) -> None:
     theirs = {f"spark.openlineage.{key.replace('__', '.')}": value for key, value in entries.items()}
@@ -110,14 +110,14 @@ CONF, FILE = "spark.strandline.collector.token", "spark.strandline.collector.tok
         ({"spark.openlineage.transport.url": "http://other"}, {"STRANDLINE_KEY": "of environ"}, None, ()),
     ],
 )
-def test_the_collector_s_key_may_be_in_a_file_or_the_environment(
+def test_collector_key_can_come_from_a_file_or_the_environment(
     tmp_path: Path, more: dict[str, str], environ: dict[str, str], key: str | None, faults: tuple[str, ...]
 ) -> None:
-    """Neither is shown in Spark's page or in the command line of spark-submit; and it goes to the collector alone."""
+    """Neither shows the key on Spark's page or command line; only the collector gets it."""
     assert key_of(tmp_path, more, environ) == (key, faults)
 
 
-def test_readers_take_the_same_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_use_the_same_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "key").write_text("of a file\n")
     monkeypatch.setenv("STRANDLINE_KEY_FILE", str(tmp_path / "key"))
 
@@ -127,7 +127,7 @@ def test_readers_take_the_same_key(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert collector._headers()["Authorization"] == "Bearer of a file"
 
 
-def test_a_container_that_knows_no_home_spools_below_the_temporary_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spool_falls_back_to_the_temporary_directory_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(uid: int) -> None:
         raise KeyError(f"getpwuid(): uid not found: {uid}")
 
@@ -139,15 +139,15 @@ def test_a_container_that_knows_no_home_spools_below_the_temporary_directory(mon
 
 
 @pytest.mark.parametrize("environ", [{"OPENLINEAGE_DISABLED": "true"}, {"OPENLINEAGE_DISABLED": " TRUE "}])
-def test_the_environment_disables_it(environ: dict[str, str]) -> None:
+def test_environment_variable_disables_the_emitter(environ: dict[str, str]) -> None:
     assert conf_of({"spark.strandline.enabled": "true"}, environ).disabled
 
 
-def test_the_conf_disables_it_too() -> None:
+def test_conf_disables_the_emitter() -> None:
     assert given(disabled="true").disabled
 
 
-def test_a_scheduler_s_run_is_the_parent_and_the_one_above_it_the_root() -> None:
+def test_scheduler_run_becomes_parent_and_its_parent_becomes_root() -> None:
     conf = given(
         parentJobNamespace="airflow",
         parentJobName="dag.task",
@@ -185,11 +185,11 @@ def test_a_scheduler_s_run_is_the_parent_and_the_one_above_it_the_root() -> None
         ),
     ],
 )
-def test_a_value_that_cannot_be_used_is_told_and_replaced(key: str, value: str, fault: str) -> None:
+def test_invalid_value_is_reported_and_replaced(key: str, value: str, fault: str) -> None:
     assert conf_of({key: value}, {}).faults == (fault,)
 
 
-def test_a_parent_that_is_no_run_is_told_of_and_left_out() -> None:
+def test_invalid_parent_run_is_reported_and_omitted() -> None:
     conf = given(parentJobName="dag", parentRunId="manual__2026")
 
     assert (conf.parent, conf.faults) == (
@@ -206,7 +206,7 @@ def test_facets_can_be_switched_off_one_by_one() -> None:
     assert sorted(sent.events[0]["run"]["facets"]) == ["parent", "strandline_heartbeat"]
 
 
-def test_captured_properties_are_told_with_the_start_and_secrets_among_them_are_not() -> None:
+def test_captured_properties_are_sent_with_start_without_secrets() -> None:
     conf = conf_of(
         {
             "spark.openlineage.capturedProperties": "spark.master,spark.hadoop.fs.s3a.secret.key,spark.not.there",
@@ -228,7 +228,7 @@ def test_captured_properties_are_told_with_the_start_and_secrets_among_them_are_
     assert "spark_properties" not in complete
 
 
-def test_column_lineage_has_a_limit_and_filters_stand_with_each_column_if_asked() -> None:
+def test_column_lineage_respects_its_limit_and_filter_option() -> None:
     statement = insert(table("bank.credits"), table("bank.transfers"))
     filtered = Origin(("file", "/warehouse/bank/transfers"), "who", "INDIRECT", "FILTER")
     with_filter = type(statement)(

@@ -1,4 +1,4 @@
-"""What events tell of consumption: exactly what a commit names, where each source stands, what was only looked up."""
+"""Consumption in events: inputs named by a commit, source positions and lookups."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def aligned() -> Iterator[str]:
         yield "aligned_credits"
 
 
-def test_a_checkpoint_read_what_its_own_commit_names_whatever_scans_were_seen(aligned: str) -> None:
-    """Several jobs of a driver that catch up: the scan that was seen is another micro-batch's."""
+def test_commit_summary_decides_inputs_over_observed_scans(aligned: str) -> None:
+    """With several jobs catching up, the observed scan belongs to another micro-batch."""
     made, right = snapshot("104", barrier_id=17), table("bank.transfers", snapshot("7"))
     wrong = insert(table("bank.credits", made), table("bank.transfers", snapshot("8")))
     exact = Plan(Statement("Tick"), checkpoints={4: insert(table("bank.credits", made), right)})
@@ -79,7 +79,7 @@ def test_a_table_read_at_two_snapshots_in_one_micro_batch_is_certain_at_neither(
     assert certain([streamed, streamed]) == [streamed, streamed]
 
 
-def test_a_batch_run_is_of_the_group_if_it_makes_a_table_out_of_tables_with_snapshots() -> None:
+def test_batch_run_joins_the_group_if_it_derives_a_table() -> None:
     made, read = table("bank.sums"), table("bank.credits", snapshot("7"))
     deleted = replace(insert(made, read), outputs=(replace(insert(made).outputs[0], operation="delete"),))
 

@@ -1,4 +1,4 @@
-"""Names of datasets are those that OpenLineage's own naming classes make, and hold nothing of who may read them."""
+"""Dataset names equal those of OpenLineage's naming classes and contain no credentials."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from strandline_spark.model.names import of_jdbc, of_path, of_topic
     ],
     ids=lambda value: value if isinstance(value, str) and value.startswith("jdbc") else "",
 )
-def test_tables_behind_jdbc_addresses(url: str, table: str, named: DatasetNaming) -> None:
+def test_jdbc_tables_get_openlineages_names(url: str, table: str, named: DatasetNaming) -> None:
     assert of_jdbc(url, table) == (named.get_namespace(), named.get_name())
 
 
@@ -64,7 +64,7 @@ def test_tables_behind_jdbc_addresses(url: str, table: str, named: DatasetNaming
         ("jdbc:db2://h:50001/SHOP:user=ann;sslTrustStoreLocation=/k;", ("db2://h:50001", "SHOP.ORDERS")),
     ],
 )
-def test_options_behind_a_semicolon_are_no_part_of_a_name(url: str, named: tuple[str, str]) -> None:
+def test_options_after_a_semicolon_are_not_part_of_a_name(url: str, named: tuple[str, str]) -> None:
     assert of_jdbc(url, "ORDERS") == named
 
 
@@ -78,11 +78,11 @@ def test_options_behind_a_semicolon_are_no_part_of_a_name(url: str, named: tuple
         ("file:/shop/orders", spec.LocalFileSystem("/shop/orders")),
     ],
 )
-def test_files_and_folders(location: str, named: DatasetNaming) -> None:
+def test_files_and_folders_get_openlineages_names(location: str, named: DatasetNaming) -> None:
     assert of_path(location) == (named.get_namespace(), named.get_name())
 
 
-def test_topics() -> None:
+def test_topics_get_openlineages_names() -> None:
     named = spec.Kafka("b", "9092", "orders")
 
     assert of_topic("SASL_SSL://b:9092,c:9092", "orders") == (named.get_namespace(), named.get_name())

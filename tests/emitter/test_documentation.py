@@ -1,4 +1,4 @@
-"""docs/spark.md names every key that the emitter reads, and the package's names are what it offers."""
+"""docs/spark.md documents every conf key, and the package exports what it promises."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGE = Path(strandline_spark.__file__).parent
 PAGE = (PACKAGE.parents[1] / "docs" / "spark.md").read_text()
 
 
-def test_every_key_of_the_conf_is_on_the_page() -> None:
+def test_every_conf_key_is_documented() -> None:
     source = (PACKAGE / "conf.py").read_text()
     ours = {f"spark.strandline.{key}" for key in re.findall(r'_STRANDLINE \+ "([\w.]+)"', source)}
     ours |= {f"spark.strandline.{key}" for key in re.findall(r'_number\(entries, "([\w.]+)"', source)}
@@ -29,7 +29,7 @@ def test_every_key_of_the_conf_is_on_the_page() -> None:
     assert [key for key in sorted(ours | theirs) if named.get(key, key) not in PAGE] == []
 
 
-def test_every_name_of_the_package_is_there_and_typed() -> None:
+def test_every_public_name_exists_and_is_typed() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     typed = {
         alias.asname
@@ -45,6 +45,6 @@ def test_every_name_of_the_package_is_there_and_typed() -> None:
 
 
 def test_no_module_hides_a_name_of_the_package() -> None:
-    """Where a module is called as a name, importing the name gives the module: Python sets it on the package."""
+    """An imported submodule would hide a package attribute of the same name."""
     assert [name for name in strandline_spark.__all__ if find_spec(f"strandline_spark.{name}") is not None] == []
     assert [name for name in strandline_spark.__all__ if isinstance(getattr(strandline_spark, name), ModuleType)] == []

@@ -1,4 +1,4 @@
-"""The emitter's thread and its end, without a Spark: a JVM that is gone, a forked child, a bus that cannot be left."""
+"""The emitter's thread and its end, without Spark: a lost JVM, a forked child, a stuck bus."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def gone(milliseconds: int) -> Any:
     [(None, ("FAIL", "the JVM is gone: An error occurred while calling o12.poll")), (7.0, ("COMPLETE", None))],
     ids=["before the application's end", "after it"],
 )
-def test_a_jvm_that_is_gone_is_the_application_s_failure(ended_at: float | None, final: tuple[str, str | None]) -> None:
+def test_lost_jvm_fails_the_application(ended_at: float | None, final: tuple[str, str | None]) -> None:
     told: list[tuple[str, str | None]] = []
     parts: Any = SimpleNamespace(
         watch=SimpleNamespace(ended_at=ended_at),
@@ -47,7 +47,7 @@ def test_a_jvm_that_is_gone_is_the_application_s_failure(ended_at: float | None,
     assert told == [final]
 
 
-def test_the_end_that_a_program_came_to_is_given_with_its_reason() -> None:
+def test_program_end_is_reported_with_its_reason() -> None:
     told: list[tuple[str, str | None]] = []
     parts: Any = SimpleNamespace(
         watch=SimpleNamespace(ended_at=7.0), finish=lambda state, error, lives_on=False: told.append((state, error))
@@ -61,7 +61,9 @@ def test_the_end_that_a_program_came_to_is_given_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize(("failures", "final"), [(3, "COMPLETE"), (30, "FAIL")])
-def test_a_jvm_that_fails_now_and_then_is_not_gone(failures: int, final: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_occasional_jvm_failures_do_not_end_the_application(
+    failures: int, final: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("strandline_spark.runs.emitter._MOMENT_SECONDS", 0)
     told: list[str] = []
     left = [True] * failures
@@ -91,7 +93,7 @@ def failing(left: list[bool], milliseconds: int) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking beside threads is what is tested
-def test_a_forked_child_does_not_wait_for_a_lock_of_the_parent_s_threads() -> None:
+def test_forked_child_does_not_wait_for_locks_of_parent_threads() -> None:
     ours = emitter()
     with ours._over._cond:  # type: ignore[attr-defined]
         child = os.fork()
@@ -108,7 +110,7 @@ def refused(context: Any) -> None:
     raise Py4JError("An error occurred while calling o12.removeSparkListener")
 
 
-def test_a_bus_that_cannot_be_left_does_not_leave_the_emitter_running() -> None:
+def test_emitter_stops_even_if_it_cannot_leave_the_bus() -> None:
     queue: Any = SimpleNamespace(poll=lambda milliseconds: None, leave=refused, wake=lambda: None)
     running = Emitter(conf(), queue, None, "1")
     running._over.set()
@@ -177,18 +179,18 @@ def ending(queue: Busy, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.3) -
     return done
 
 
-def test_an_emitter_that_is_behind_tells_all_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_emitter_sends_every_event_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     late = ending(Busy(8, 0.3), monkeypatch, 2)  # an event may take seven times as long on a busy machine
     done = [one for one in late if one not in ("long", "short")]
 
     assert done == ["taken"] * 8 + ["COMPLETE", "closed"]
 
 
-def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shutdown_does_not_wait_for_a_hanging_emitter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "long" not in ending(Busy(1, 30), monkeypatch)
 
 
-def test_heartbeats_go_on_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heartbeats_continue_while_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     beats: list[float] = []
     again = threading.Event()
 

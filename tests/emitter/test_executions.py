@@ -1,4 +1,4 @@
-"""One run per action of the user: nested executions folded in, ends told apart, names stable."""
+"""One run per user action: nested executions are folded in, ends distinguished, names stable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(plan: Plan, error: str | None = None, settings: Conf | None = None) -> l
     return sent.lines()
 
 
-def test_a_write_is_told_with_its_plan_first_and_its_snapshot_at_the_end() -> None:
+def test_write_reports_its_plan_at_start_and_its_snapshot_at_the_end() -> None:
     plan = Plan(insert(CREDITS, TRANSFERS), insert(MADE, table("bank.transfers", snapshot("9"))))
 
     assert run(plan) == [
@@ -62,12 +62,12 @@ def test_a_write_is_told_with_its_plan_first_and_its_snapshot_at_the_end() -> No
         ("[DUPLICATE_KEY] Found duplicate key 'InterruptedException'", "FAIL"),
     ],
 )
-def test_an_end_with_an_error_is_a_failure_unless_it_was_canceled(error: str, state: str) -> None:
+def test_error_ends_a_run_with_fail_unless_it_was_canceled(error: str, state: str) -> None:
     assert state_of(error) == state
     assert run(Plan(insert(CREDITS)), error)[-1].split()[0] == state
 
 
-def test_a_plan_that_only_reads_is_told_only_where_the_conf_asks() -> None:
+def test_read_only_plan_is_reported_only_if_configured() -> None:
     plan = Plan(Statement("Project", inputs=(TRANSFERS,)))
 
     assert run(plan) == []
@@ -77,13 +77,13 @@ def test_a_plan_that_only_reads_is_told_only_where_the_conf_asks() -> None:
     ]
 
 
-def test_a_plan_that_can_be_read_only_at_the_end_is_told_then() -> None:
+def test_plan_unreadable_at_start_is_reported_at_the_end() -> None:
     plan = Plan(ValueError("analysis failed"), insert(MADE))
 
     assert run(plan) == ["START bank.bank.credits [] -> [credits@12]", "COMPLETE bank.bank.credits [] -> [credits@12]"]
 
 
-def test_a_write_whose_output_cannot_be_read_is_told_with_the_rest_and_the_reason() -> None:
+def test_write_with_an_unreadable_output_is_reported_with_the_reason() -> None:
     part = Statement("MergeIntoTable", inputs=(TRANSFERS,), unread=("an output of MergeIntoTable: LookupError: gone",))
     made, sent = actions()
     execution = Execution(started(1, plan := Plan(part)), 0)
@@ -98,7 +98,7 @@ def test_a_write_whose_output_cannot_be_read_is_told_with_the_rest_and_the_reaso
     assert fault["errorMessage"] == "not readable: an output of MergeIntoTable: LookupError: gone"
 
 
-def test_a_plan_that_cannot_be_read_at_the_end_is_told_as_it_began_with_the_reason() -> None:
+def test_plan_unreadable_at_the_end_is_reported_as_at_start_with_the_reason() -> None:
     plan = Plan(insert(CREDITS, TRANSFERS), ValueError("scan is gone"))
     made, sent = actions()
     execution = Execution(started(1, plan), 0)
@@ -111,7 +111,7 @@ def test_a_plan_that_cannot_be_read_at_the_end_is_told_as_it_began_with_the_reas
     assert facet["errors"] == [{"errorMessage": "ValueError: scan is gone"}]
 
 
-def test_a_step_that_columns_cannot_be_followed_through_is_named() -> None:
+def test_opaque_step_is_named_in_the_event() -> None:
     made, sent = actions()
     execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), opaque=("MapInPandas",)))), 0)
 
@@ -124,7 +124,7 @@ def test_a_step_that_columns_cannot_be_followed_through_is_named() -> None:
     ]
 
 
-def test_the_text_of_a_statement_is_told_without_its_values() -> None:
+def test_statement_text_is_sent_without_literals() -> None:
     made, sent = actions()
     text = "INSERT INTO credits SELECT * FROM transfers WHERE name = 'ann'"
     execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), sql=text))), 0)
@@ -136,7 +136,7 @@ def test_the_text_of_a_statement_is_told_without_its_values() -> None:
     assert (facet["query"], facet["dialect"]) == (shown, "spark")
 
 
-def test_a_part_of_a_plan_that_could_not_be_read_is_named_beside_the_rest() -> None:
+def test_unreadable_part_of_a_plan_is_named_in_the_event() -> None:
     made, sent = actions()
     statement = replace(insert(CREDITS, TRANSFERS), unread=("LogicalRelation: AttributeError: no such method",))
     made.begin(Execution(started(1, Plan(statement)), 0))
@@ -162,7 +162,7 @@ def test_columns_that_decide_the_deleted_rows_are_reported() -> None:
     ]
 
 
-def test_a_statement_that_only_decides_about_rows_takes_no_columns_away() -> None:
+def test_row_filter_does_not_remove_column_lineage() -> None:
     condition = Origin((TRANSFERS.namespace, TRANSFERS.name), "id", "INDIRECT", "FILTER")
     filled = insert(CREDITS, TRANSFERS)
     deletion = replace(filled, columns=(), indirect=(condition,))
@@ -189,7 +189,7 @@ def test_several_statements_in_one_run_have_no_text() -> None:
     assert "sql" not in sent.events[-1]["job"]["facets"]
 
 
-def test_the_append_inside_a_ctas_gives_its_snapshot_and_nothing_else_counts() -> None:
+def test_ctas_takes_its_snapshot_from_the_nested_append_only() -> None:
     outer = Plan(replace(insert(CREDITS, TRANSFERS, kind="CreateTableAsSelect")))
     made, sent = actions()
     root = Execution(started(1, outer), 0)
@@ -206,7 +206,7 @@ def test_the_append_inside_a_ctas_gives_its_snapshot_and_nothing_else_counts() -
     ]
 
 
-def test_a_nested_write_that_cannot_be_read_at_its_end_is_told_as_it_began() -> None:
+def test_nested_write_unreadable_at_the_end_is_reported_as_at_start() -> None:
     made, sent = actions()
     root = Execution(started(1, Plan(Statement("Command"))), 0)
     made.part(root, ended(2, Plan(insert(CREDITS, TRANSFERS), RuntimeError("the catalog is busy"))), [])
@@ -222,13 +222,13 @@ def test_creating_an_empty_table_is_another_job_than_filling_it() -> None:
     assert run(plan)[0] == "START bank.bank.credits.append [] -> [credits]"
 
 
-def test_the_name_of_a_job_can_be_given_by_conf() -> None:
+def test_conf_can_set_the_job_name() -> None:
     assert (
         run(Plan(insert(CREDITS)), settings=conf(job_name="nightly-{output}"))[0].split()[1] == "nightly-bank.credits"
     )
 
 
-def test_a_session_that_named_its_jobs_before_the_statement_started_is_heard() -> None:
+def test_session_job_name_applies_to_statements_started_after_it() -> None:
     made, sent = actions()
     execution = Execution(replace(started(1, Plan(insert(CREDITS))), job_name="of {output}"), 0)
 
@@ -244,7 +244,7 @@ def test_dates_are_cut_from_paths() -> None:
     assert run(Plan(insert(path)), settings=settings)[0] == "START bank.report [] -> [report]"
 
 
-def test_a_run_has_the_same_id_in_all_its_events_and_another_than_other_runs() -> None:
+def test_events_of_a_run_share_one_id_that_no_other_run_has() -> None:
     made, sent = actions()
     for number in (1, 2):
         execution = Execution(started(number, Plan(insert(CREDITS))), 0)
@@ -257,7 +257,7 @@ def test_a_run_has_the_same_id_in_all_its_events_and_another_than_other_runs() -
     assert (parent["run"]["runId"], parent["root"]["job"]["name"]) == (APPLICATION.run_id, "bank")
 
 
-def test_commits_are_kept_as_long_as_an_open_execution_may_own_them() -> None:
+def test_commits_are_kept_while_an_open_execution_may_own_them() -> None:
     arrivals = Arrivals(kept=0)
     for item in "abc":
         arrivals.add(item)
@@ -270,7 +270,7 @@ def test_commits_are_kept_as_long_as_an_open_execution_may_own_them() -> None:
     assert arrivals.since(0) == []
 
 
-def test_an_execution_that_is_open_for_ever_keeps_a_bounded_number_of_commits() -> None:
+def test_endless_execution_keeps_a_bounded_number_of_commits() -> None:
     arrivals = Arrivals(kept=0, most=2)
     for item in "abcd":
         arrivals.add(item)
@@ -278,7 +278,7 @@ def test_an_execution_that_is_open_for_ever_keeps_a_bounded_number_of_commits() 
     assert (arrivals.since(0), arrivals.since(3), arrivals.next) == (["c", "d"], ["d"], 4)
 
 
-def test_a_commit_that_comes_before_the_start_of_its_execution_is_found_by_its_time() -> None:
+def test_commit_seen_before_its_execution_is_matched_by_time() -> None:
     arrivals = Arrivals(kept=2)
     for at, item in enumerate("abc"):
         arrivals.add(item, at * 1000.0)
@@ -289,7 +289,7 @@ def test_a_commit_that_comes_before_the_start_of_its_execution_is_found_by_its_t
     assert arrivals.since(arrivals.taken_since(2001)) == []
 
 
-def test_a_users_edges_stand_for_the_ones_that_were_found() -> None:
+def test_user_edges_replace_detected_edges() -> None:
     made, sent = actions()
     other = LineageDataset("topic 3", "kafka://broker")
     edge = LineageEdge(LineageVertex((other,)), LineageVertex((LineageDataset(CREDITS.name, CREDITS.namespace),)))
@@ -300,7 +300,7 @@ def test_a_users_edges_stand_for_the_ones_that_were_found() -> None:
     assert sent.lines()[-1] == "COMPLETE bank.bank.credits [topic 3] -> [credits@12]"
 
 
-def test_a_table_that_is_made_by_a_query_was_created_even_if_what_fills_it_overwrites() -> None:
+def test_table_created_by_a_query_is_reported_as_created() -> None:
     def made(operation: Operation) -> Statement:
         statement = insert(CREDITS, TRANSFERS)
         return replace(statement, outputs=(replace(statement.outputs[0], operation=operation),))
@@ -310,7 +310,7 @@ def test_a_table_that_is_made_by_a_query_was_created_even_if_what_fills_it_overw
     assert facets["lifecycleStateChange"].lifecycleStateChange.value == "CREATE"
 
 
-def test_the_target_of_a_merge_was_read_at_the_snapshot_that_all_its_parts_agree_on() -> None:
+def test_merge_target_snapshot_is_reported_only_if_all_parts_agree() -> None:
     merge = insert(CREDITS, table("bank.credits"))
     reading = [Statement("Collect", inputs=(table("bank.credits", snapshot(one)),)) for one in ("7", "7", "8")]
 

@@ -38,7 +38,7 @@ note_exits()
         ),
     ],
 )
-def test_the_end_of_a_program(ending: str, code: int, seen: str, tmp_path: object) -> None:
+def test_exit_code_tells_how_a_program_ended(ending: str, code: int, seen: str, tmp_path: object) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(ending)], cwd=str(tmp_path), capture_output=True, text=True, check=False
     )

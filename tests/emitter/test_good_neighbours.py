@@ -1,4 +1,4 @@
-"""What the emitter leaves alone in the process that it shares with the job, and what it says where it cannot work."""
+"""The emitter leaves the job's process alone and explains when it cannot work."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def test_the_same_conf_switches_it_on_at_the_start_of_a_context_and_later(
     assert (begun == [context], conf_of({"spark.strandline.enabled": value}, {}).enabled) == (on, on)
 
 
-def test_a_client_of_a_connect_server_is_told_where_to_switch_it_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_connect_client_is_directed_to_the_servers_process(caplog: pytest.LogCaptureFixture) -> None:
     remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
 
     assert enable(remote) is False
     assert "Switch the emitter on in the server's process" in caplog.text
 
 
-def test_a_kafka_transport_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kafka_transport_without_its_extra_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kafka", None)
 
     with pytest.raises(TransportConfError, match=r"pip install 'strandline-spark\[kafka\]'"):
         transport_of(KAFKA)
 
 
-def test_the_application_s_own_kafka_clients_log_as_they_did(
+def test_application_kafka_clients_keep_their_log_level(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("kafka", "kafka.producer", "kafka.producer.kafka")
@@ -89,7 +89,7 @@ class Renewals(Collector):
         return {}
 
 
-def test_all_leases_are_renewed_again_and_again_by_one_thread() -> None:
+def test_one_thread_renews_all_leases() -> None:
     collector = Renewals()
     leases = [Lease(collector, name, 0.15) for name in ("a", "b", "c")]
 

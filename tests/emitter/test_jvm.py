@@ -1,11 +1,11 @@
-"""Objects of the JVM that are fetched late."""
+"""Lazily fetched JVM objects."""
 
 from __future__ import annotations
 
 from strandline_spark.jvm.client import Later, kept, once
 
 
-def test_an_object_is_fetched_once_and_only_for_what_is_not_known() -> None:
+def test_late_object_is_fetched_once_and_only_if_needed() -> None:
     fetched: list[str] = []
 
     def fetch() -> str:
@@ -20,7 +20,7 @@ def test_an_object_is_fetched_once_and_only_for_what_is_not_known() -> None:
     assert fetched == ["a table"]
 
 
-def test_an_answer_is_kept_for_the_next_time() -> None:
+def test_answer_is_cached() -> None:
     table = Later(lambda: "orders")
 
     assert kept(table, "length") is None

@@ -1,4 +1,4 @@
-"""Which table a stream over several tables waits for, and when the wait is over."""
+"""A stream over several tables reports the table that it waits for, and times out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Clock:
         (APART, "after barrier 1: no barrier is common to all tables (lake.a.b has barrier 2 as its newest, lake.a.c"),
     ],
 )
-def test_one_warning_a_wait_and_an_error_at_its_end(
+def test_waiting_stream_warns_once_and_then_fails(
     done: dict[str, dict[int, str]], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
@@ -50,7 +50,7 @@ def test_one_warning_a_wait_and_an_error_at_its_end(
     assert reason in caplog.text
 
 
-def test_a_stream_that_goes_on_or_is_idle_does_not_wait(caplog: pytest.LogCaptureFixture) -> None:
+def test_advancing_or_idle_stream_is_not_waiting(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     wait = LateTables(100, clock)
     for clock.now in (0, 1000, 2000):
@@ -68,7 +68,7 @@ def test_a_stream_that_goes_on_or_is_idle_does_not_wait(caplog: pytest.LogCaptur
     assert len(caplog.records) == 1
 
 
-def test_without_a_timeout_it_waits_and_warns_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_stream_without_a_timeout_waits_and_warns_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     wait = LateTables(None, clock)
     for clock.now in (0, 3600, 86400):

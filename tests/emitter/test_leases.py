@@ -1,4 +1,4 @@
-"""A reader's lease ends when the collector says so, or its time is over; not because one renewal was refused."""
+"""A lease ends when the collector says so or time runs out, not after one rejected renewal."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Hours:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 408, 409, 425, 429, 500, 503])
-def test_no_answer_but_that_the_lease_is_over_ends_it(clock: Hours, status: int) -> None:
+def test_other_errors_do_not_end_a_lease(clock: Hours, status: int) -> None:
     collector = Told()
     lease = Lease(collector, "x", 60)
     collector.status, collector.body = status, b'{"detail": "not now"}'
@@ -84,7 +84,7 @@ def test_no_answer_but_that_the_lease_is_over_ends_it(clock: Hours, status: int)
 
 
 @pytest.mark.parametrize("error", [OVER, NotFoundError("unknown lease: x")], ids=["over", "unknown"])
-def test_a_lease_that_the_collector_knows_to_be_over_is_lost_at_once(clock: Hours, error: StrandlineError) -> None:
+def test_lease_that_the_collector_ended_is_lost_at_once(clock: Hours, error: StrandlineError) -> None:
     collector = Told()
     lease = Lease(collector, "x", 60)
     collector.refuse(error)
@@ -98,7 +98,7 @@ def test_a_lease_that_the_collector_knows_to_be_over_is_lost_at_once(clock: Hour
 @pytest.mark.parametrize(
     "error", [RATE, UnauthorizedError("no such key"), ForbiddenError("it may not read")], ids=["429", "401", "403"]
 )
-def test_a_claim_that_was_never_renewed_says_why_when_its_time_is_over(clock: Hours, error: StrandlineError) -> None:
+def test_expired_lease_says_why_it_was_not_renewed(clock: Hours, error: StrandlineError) -> None:
     collector = Told()
     lease = Lease(collector, "x", 60)
     collector.refuse(error)
@@ -122,7 +122,7 @@ def test_a_refused_renewal_is_not_repeated_after_the_lease_is_over(clock: Hours)
     assert "no such key" in str(lease.lost)
 
 
-def test_a_reason_that_is_gone_is_not_given_for_a_later_loss(clock: Hours) -> None:
+def test_later_loss_does_not_repeat_an_old_reason(clock: Hours) -> None:
     collector = Told()
     lease = Lease(collector, "x", 60)
     collector.refuse(RATE)

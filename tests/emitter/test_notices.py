@@ -1,4 +1,4 @@
-"""Listeners are told of jobs in order, on threads of their own; one that hangs costs nobody anything."""
+"""Listeners get job events in order on their own threads; a hanging one affects nobody."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_job_is_created_with_its_graph_and_then_runs_and_ends() -> None:
     assert listener.context.configuration == {"spark.app.name": "bank"}
 
 
-def test_the_graph_tells_boundedness_modification_edges_and_columns() -> None:
+def test_lineage_graph_has_boundedness_modification_edges_and_columns() -> None:
     listener = told(("START", STREAM, EventContent([insert(CREDITS, TRANSFERS)])))
 
     created = listener.events[0]
@@ -102,7 +102,7 @@ def test_the_graph_tells_boundedness_modification_edges_and_columns() -> None:
         ("ABORT", None, JobStatus.CANCELED, ("canceled", "2")),
     ],
 )
-def test_each_end_has_its_status_and_its_hook(
+def test_each_end_state_calls_its_hook(
     state: str, error: str | None, status: JobStatus, hooked: tuple[str, ...]
 ) -> None:
     listener = told(("START", BATCH, EventContent()), (state, BATCH, EventContent(error=error)))
@@ -113,11 +113,11 @@ def test_each_end_has_its_status_and_its_hook(
     assert listener.hooked == [("created", "2"), hooked]
 
 
-def test_the_application_itself_is_no_job() -> None:
+def test_application_itself_is_not_announced_as_a_job() -> None:
     assert told(("START", APPLICATION, EventContent()), ("COMPLETE", APPLICATION, EventContent())).events == []
 
 
-def test_commits_are_told_to_who_wants_them() -> None:
+def test_commits_are_sent_to_listeners_that_want_them() -> None:
     notices = Notices((NOTING, "fixtures.emitter.factories.IoFactory"), {})
 
     notices.committed("lake.bank.credits", "9007199254740993", "append")
@@ -126,7 +126,7 @@ def test_commits_are_told_to_who_wants_them() -> None:
     assert factories.made[0].commits == [("lake.bank.credits", "9007199254740993", "append")]
 
 
-def test_io_that_was_given_before_the_end_is_done_before_the_end() -> None:
+def test_submitted_io_finishes_before_the_end() -> None:
     notices = Notices(("fixtures.emitter.factories.IoFactory",), {})
     notices.announced("START", BATCH, EventContent())
     IoFactory.go.set()
@@ -137,7 +137,7 @@ def test_io_that_was_given_before_the_end_is_done_before_the_end() -> None:
         IoFactory.executor.submit(print)
 
 
-def test_a_listener_that_hangs_takes_nothing_from_the_others_and_its_queue_is_bounded() -> None:
+def test_hanging_listener_does_not_affect_others_and_its_queue_is_bounded() -> None:
     notices = Notices(("fixtures.emitter.factories.HangingFactory", NOTING), {})
 
     for number in range(1, 401):
@@ -149,7 +149,7 @@ def test_a_listener_that_hangs_takes_nothing_from_the_others_and_its_queue_is_bo
     assert len(factories.made[0].hooked) == 800
 
 
-def test_a_factory_that_hangs_holds_nobody_up_and_its_listener_is_told_what_it_missed() -> None:
+def test_slow_factory_blocks_nobody_and_its_listener_gets_missed_events() -> None:
     notices = Notices(("fixtures.emitter.factories.SlowFactory",), {})
     notices.announced("START", BATCH, EventContent())
     notices.announced("COMPLETE", BATCH, EventContent())
@@ -160,14 +160,14 @@ def test_a_factory_that_hangs_holds_nobody_up_and_its_listener_is_told_what_it_m
     assert factories.made[0].hooked == [("created", "2"), ("finished", "2")]
 
 
-def test_a_factory_that_throws_is_reported_and_the_others_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_factory_is_logged_and_the_others_are_notified(caplog: pytest.LogCaptureFixture) -> None:
     listener = told(("START", BATCH, EventContent()), among=("nowhere.Factory", NOTING))
 
     assert listener.hooked == [("created", "2")]
     assert caplog.messages == ["strandline: listener factory nowhere.Factory could not be used"]
 
 
-def test_a_listener_whose_queue_was_full_at_the_end_ends_all_the_same() -> None:
+def test_listener_with_a_full_queue_still_ends() -> None:
     name = "fixtures.emitter.factories.HangingFactory"
     notices = Notices((name,), {})
     for _ in range(600):
@@ -178,7 +178,7 @@ def test_a_listener_whose_queue_was_full_at_the_end_ends_all_the_same() -> None:
     wait_until(lambda: f"strandline-listener-{name}" not in [thread.name for thread in threading.enumerate()])
 
 
-def test_io_behind_a_task_that_hangs_is_bounded_and_what_was_taken_is_done(caplog: pytest.LogCaptureFixture) -> None:
+def test_io_queue_is_bounded_and_accepted_tasks_are_done(caplog: pytest.LogCaptureFixture) -> None:
     executor, begun, go, done = IoExecutor(threads=1), threading.Event(), threading.Event(), list[int]()
 
     def hang() -> None:

@@ -1,4 +1,4 @@
-"""A table format is one folder, and the names of Spark's classes stand in one file: no other module knows them."""
+"""Each table format is one folder, and Spark class names are in one file only."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_commands_are_read_as_their_format_says() -> None:
         assert COMMANDS.keys() >= one.commands.keys()
 
 
-def test_names_of_spark_s_classes_stand_in_one_file() -> None:
+def test_spark_class_names_are_in_one_file() -> None:
     named = [(file, text) for file, text in texts("") if text.startswith(OWN) and not file.startswith("formats/")]
 
     assert {file for file, _ in named} == {"jvm/class_names.py"}

@@ -31,7 +31,7 @@ def test_each_event_is_sent(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_while_the_backend_is_away_vital_events_go_to_disk_and_are_sent_when_it_is_back(tmp_path: Path) -> None:
+def test_vital_events_are_spooled_during_an_outage_and_sent_after_it(tmp_path: Path) -> None:
     backend = Backend()
     backend.away = True
     outbox = box(backend, tmp_path)
@@ -46,7 +46,7 @@ def test_while_the_backend_is_away_vital_events_go_to_disk_and_are_sent_when_it_
     outbox.close(5)
 
 
-def test_while_one_part_of_a_composite_is_away_the_others_get_everything_at_once(tmp_path: Path) -> None:
+def test_other_composite_parts_get_events_while_one_is_unreachable(tmp_path: Path) -> None:
     there, away = Backend(), Backend()
     away.away = True
     outbox = box(CompositeTransport({"away": away, "there": there}, first_pause=0.01), tmp_path)
@@ -67,7 +67,7 @@ def test_while_one_part_of_a_composite_is_away_the_others_get_everything_at_once
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_driver_that_ends_while_the_backend_is_away_leaves_its_events_to_the_next(tmp_path: Path) -> None:
+def test_driver_ending_in_an_outage_leaves_its_events_to_the_next(tmp_path: Path) -> None:
     backend = Backend()
     backend.away = True
     first = box(backend, tmp_path)
@@ -83,7 +83,7 @@ def test_a_driver_that_ends_while_the_backend_is_away_leaves_its_events_to_the_n
     assert list(tmp_path.glob("*.spool")) == []
 
 
-def test_memory_is_bounded_and_only_events_that_are_not_vital_are_dropped(tmp_path: Path) -> None:
+def test_bounded_memory_drops_only_nonvital_events(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang = threading.Event()
     outbox = box(backend, tmp_path, capacity=10)
@@ -102,7 +102,7 @@ def test_memory_is_bounded_and_only_events_that_are_not_vital_are_dropped(tmp_pa
     outbox.close(5)
 
 
-def test_the_oldest_events_that_are_not_vital_are_dropped(tmp_path: Path) -> None:
+def test_oldest_nonvital_events_are_dropped_first(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang = threading.Event()
     outbox = box(backend, tmp_path, capacity=3)
@@ -133,7 +133,7 @@ class Hanging(Spool):
         return super().append(messages, anew=anew)
 
 
-def test_a_disk_that_hangs_holds_up_neither_new_events_nor_those_that_are_sent(tmp_path: Path) -> None:
+def test_hanging_disk_delays_neither_queueing_nor_sending(tmp_path: Path) -> None:
     backend, spool = Backend(), Hanging(tmp_path)
     backend.hang = threading.Event()
     outbox = Outbox(lambda: backend, spool, capacity=2, first_pause=0.01)
@@ -154,7 +154,7 @@ def test_a_disk_that_hangs_holds_up_neither_new_events_nor_those_that_are_sent(t
     assert outbox.losses.dropped == 0
 
 
-def test_an_end_beside_a_disk_that_hangs_is_an_end(tmp_path: Path) -> None:
+def test_outbox_closes_despite_a_hanging_disk(tmp_path: Path) -> None:
     backend, spool = Backend(), Hanging(tmp_path)
     backend.away = True
     outbox = Outbox(lambda: backend, spool, first_pause=0.01)
@@ -169,7 +169,7 @@ def test_an_end_beside_a_disk_that_hangs_is_an_end(tmp_path: Path) -> None:
     spool.answers.set()
 
 
-def test_bytes_are_bounded_too(tmp_path: Path) -> None:
+def test_queued_bytes_are_bounded(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang = threading.Event()
     outbox = Outbox(lambda: backend, Spool(tmp_path, LIMIT), capacity_bytes=10_000, first_pause=0.01)
@@ -184,7 +184,7 @@ def test_bytes_are_bounded_too(tmp_path: Path) -> None:
     outbox.close(5)
 
 
-def test_a_refused_event_is_counted_and_holds_nobody_up(tmp_path: Path) -> None:
+def test_rejected_event_is_counted_and_blocks_nothing(tmp_path: Path) -> None:
     backend = Backend()
     backend.refuses = {"run:default/bad"}
     outbox = box(backend, tmp_path)
@@ -198,7 +198,7 @@ def test_a_refused_event_is_counted_and_holds_nobody_up(tmp_path: Path) -> None:
     outbox.close(5)
 
 
-def test_events_after_the_end_are_kept_on_disk(tmp_path: Path) -> None:
+def test_events_after_close_are_spooled(tmp_path: Path) -> None:
     outbox = box(Backend(), tmp_path)
     outbox.close(5)
 
@@ -208,7 +208,7 @@ def test_events_after_the_end_are_kept_on_disk(tmp_path: Path) -> None:
     assert [m.key for m in kept(tmp_path)] == ["run:default/late"]
 
 
-def test_an_end_that_meets_a_hanging_backend_is_kept_on_disk(tmp_path: Path) -> None:
+def test_end_event_is_spooled_if_the_backend_hangs(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang = threading.Event()
     outbox = box(backend, tmp_path)
@@ -221,7 +221,7 @@ def test_an_end_that_meets_a_hanging_backend_is_kept_on_disk(tmp_path: Path) -> 
     backend.hang.set()
 
 
-def test_a_backend_that_failed_and_hangs_by_now_is_not_waited_for(tmp_path: Path) -> None:
+def test_close_does_not_wait_for_a_failed_backend_that_hangs(tmp_path: Path) -> None:
     class BlackHole(Backend):
         """Says once that it is away, and then nothing."""
 
@@ -245,7 +245,7 @@ def test_a_backend_that_failed_and_hangs_by_now_is_not_waited_for(tmp_path: Path
     released.set()
 
 
-def test_a_transport_that_cannot_be_made_leaves_events_for_the_next_driver(tmp_path: Path) -> None:
+def test_unusable_transport_leaves_events_for_the_next_driver(tmp_path: Path) -> None:
     def impossible() -> Backend:
         raise ValueError("transport.url: the http transport needs an http or https address")
 
@@ -256,7 +256,7 @@ def test_a_transport_that_cannot_be_made_leaves_events_for_the_next_driver(tmp_p
     assert [m.key for m in kept(tmp_path)] == ["run:default/end"]
 
 
-def test_where_the_disk_takes_nothing_a_failure_costs_no_event_while_there_is_memory(tmp_path: Path) -> None:
+def test_unwritable_disk_loses_no_event_while_memory_lasts(tmp_path: Path) -> None:
     folder = tmp_path / "file"
     folder.write_text("no folder")
     backend = Backend()
@@ -271,7 +271,7 @@ def test_where_the_disk_takes_nothing_a_failure_costs_no_event_while_there_is_me
     outbox.close(5)
 
 
-def test_a_long_outage_takes_no_more_of_the_disk_than_the_limit(tmp_path: Path) -> None:
+def test_long_outage_stays_within_the_disk_limit(tmp_path: Path) -> None:
     backend = Backend()
     backend.away = True
     outbox = Outbox(lambda: backend, Spool(tmp_path, 3000), first_pause=0.01)
@@ -285,7 +285,7 @@ def test_a_long_outage_takes_no_more_of_the_disk_than_the_limit(tmp_path: Path) 
     assert (len(kept(tmp_path)), outbox.losses.dropped) == (3, 6)
 
 
-def test_after_a_gap_no_later_micro_batch_of_that_query_counts_as_told(tmp_path: Path) -> None:
+def test_micro_batches_after_a_gap_do_not_count_as_delivered(tmp_path: Path) -> None:
     folder = tmp_path / "file"
     folder.write_text("no folder")
     backend = Backend()
@@ -305,7 +305,7 @@ def test_after_a_gap_no_later_micro_batch_of_that_query_counts_as_told(tmp_path:
     assert [m.micro_batch for m in safe if m.micro_batch is not None] == [("another query", 0)]
 
 
-def test_a_disk_that_takes_nothing_costs_events_and_says_so(tmp_path: Path) -> None:
+def test_unwritable_disk_loses_events_and_counts_them(tmp_path: Path) -> None:
     folder = tmp_path / "file"
     folder.write_text("no folder")
     backend = Backend()
@@ -326,7 +326,7 @@ def test_a_disk_that_takes_nothing_costs_events_and_says_so(tmp_path: Path) -> N
         pytest.param(b'1234abcd ["run:default/torn",tr', id="torn at the end"),
     ],
 )
-def test_a_damaged_line_is_passed_over_and_counted(tmp_path: Path, damage: bytes) -> None:
+def test_damaged_line_is_skipped_and_counted(tmp_path: Path, damage: bytes) -> None:
     spool = Spool(tmp_path, LIMIT)
     assert spool.append([message("before", vital=True), message("after", vital=True)]) == 2
     spool.close()

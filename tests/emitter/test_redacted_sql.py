@@ -1,4 +1,4 @@
-"""A statement's text keeps its names and loses its values, wherever a quotation mark may stand."""
+"""A statement's text keeps names and loses literals, with any quoting."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SECRET = "hunter2-xyz"
         f"SELECT X'00', N'{SECRET}', date'{SECRET}'",
     ],
 )
-def test_no_value_leaves(statement: str) -> None:
+def test_no_literal_is_sent(statement: str) -> None:
     cleaned = clean_sql(statement)
 
     assert SECRET not in cleaned

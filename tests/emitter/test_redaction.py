@@ -1,4 +1,4 @@
-"""Nothing that looks like a secret leaves, wherever it stands; what is lineage stays as it is."""
+"""Nothing that looks like a secret is sent; lineage stays unchanged."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ CLEAN = {"address": clean_address, "text": clean_text, "expression": clean_expre
 
 
 @pytest.mark.parametrize("kind", CLEAN)
-def test_a_planted_secret_does_not_leave(kind: str) -> None:
+def test_planted_secret_is_not_sent(kind: str) -> None:
     leaked = []
     for place, secret in product(PLACES[kind], SECRETS):
         cleaned = CLEAN[kind](place.format(secret))
@@ -124,12 +124,12 @@ def everywhere(secret: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("word", ["HUNTER2", "739201"])
-def test_a_word_that_looks_like_a_type_or_a_number_is_hidden_too(word: str) -> None:
+def test_quoted_words_that_look_like_types_or_numbers_are_hidden_too(word: str) -> None:
     assert word not in clean_message(f'no login as "{word}"')
     assert word not in clean_expression(f"(pin = '{word}')")
 
 
-def test_values_under_a_secret_s_key_are_hidden_but_no_column_or_facet_of_that_name() -> None:
+def test_secret_keys_hide_their_values_but_columns_and_facets_stay() -> None:
     own = {"credentials": {"value": "hunter2", "on": True}, "secret": 739201, "tokens": [{"at": 1.5}]}
     columns = {"fields": {"password": {"inputFields": [{"name": "bank.people", "field": "password"}]}}}
 
@@ -141,7 +141,7 @@ def test_values_under_a_secret_s_key_are_hidden_but_no_column_or_facet_of_that_n
     }
 
 
-def test_an_event_holds_no_secret_wherever_it_was_planted() -> None:
+def test_event_contains_no_planted_secret() -> None:
     for secret in SECRETS:
         (event,) = everywhere(secret)
 
@@ -196,12 +196,12 @@ def test_an_expression_without_values_stays_as_it_is(expression: str) -> None:
         ("jdbc:hive2://h:10000/web;sslTrustStore=/etc/keys.jks?a=b", "jdbc:hive2://h:10000/web"),
     ],
 )
-def test_options_behind_a_semicolon_of_a_database_s_address_go(address: str, kept: str) -> None:
+def test_options_after_a_semicolon_are_removed_from_database_addresses(address: str, kept: str) -> None:
     assert clean_address(address) == kept
     assert clean_text(f"it reads {address} and ends") == f"it reads {kept} and ends"
 
 
-def test_a_message_keeps_its_class_and_its_words_and_loses_values_and_stack() -> None:
+def test_message_keeps_error_class_and_text_without_values_and_stack() -> None:
     message = (
         '[CAST_INVALID_INPUT] The value \'Bobby\' of the type "STRING" cannot be cast to "BIGINT". '
         'Set "spark.sql.ansi.enabled" to false. SQLSTATE: 22018\n\tat org.apache.Secret.main(Secret.java:1)'
@@ -242,7 +242,7 @@ def test_offsets_of_any_topic_stay_as_they_are() -> None:
         "NameError: name 'balances' is not defined",
     ],
 )
-def test_a_message_keeps_the_names_of_files_and_modules(message: str) -> None:
+def test_message_keeps_file_and_module_names(message: str) -> None:
     assert clean_message(message) == message
 
 
@@ -254,7 +254,7 @@ def test_a_message_keeps_the_names_of_files_and_modules(message: str) -> None:
         "Py4JNetworkError",
     ],
 )
-def test_a_message_keeps_the_class_of_its_error(message: str) -> None:
+def test_message_keeps_its_error_class(message: str) -> None:
     assert clean_message(message) == message
 
 

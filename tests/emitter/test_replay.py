@@ -1,4 +1,4 @@
-"""What never goes, or cannot be read, holds nothing else up, and no file goes before its events do."""
+"""Undeliverable or unreadable events block nothing, and files are deleted only once sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strandline_spark.delivery.transport import Delivery, Message, Transport, Tr
 from strandline_spark.delivery.transports.composite import CompositeTransport
 
 
-def test_an_event_that_always_fails_holds_up_neither_this_driver_nor_the_next(tmp_path: Path) -> None:
+def test_event_that_always_fails_blocks_no_driver(tmp_path: Path) -> None:
     backend = Backend()
     backend.never = {"run:default/bad"}
     first = box(backend, tmp_path)
@@ -37,7 +37,7 @@ def test_an_event_that_always_fails_holds_up_neither_this_driver_nor_the_next(tm
     assert [m.key for m in kept(tmp_path)] == ["run:default/bad"]
 
 
-def test_a_backend_that_takes_a_few_at_a_time_is_not_away(tmp_path: Path) -> None:
+def test_backend_that_takes_a_few_at_a_time_counts_as_reachable(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang, backend.most = threading.Event(), 10
     outbox = Outbox(lambda: backend, Spool(tmp_path, LIMIT), first_pause=3600)
@@ -51,7 +51,7 @@ def test_a_backend_that_takes_a_few_at_a_time_is_not_away(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fresh_events_do_not_wait_for_a_whole_spool(tmp_path: Path) -> None:
+def test_new_events_do_not_wait_for_the_whole_spool(tmp_path: Path) -> None:
     spool = Spool(tmp_path, LIMIT)
     old = [f"old{number}" for number in range(1000)]
     spool.append([message(name, vital=True) for name in old])
@@ -69,7 +69,7 @@ def test_fresh_events_do_not_wait_for_a_whole_spool(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_of_which_nothing_goes_lets_the_others_go_first(tmp_path: Path) -> None:
+def test_spool_file_that_cannot_be_sent_goes_last(tmp_path: Path) -> None:
     left(tmp_path, "bad")
     left(tmp_path, "good", "better")
     left(tmp_path, "bad too")
@@ -82,7 +82,7 @@ def test_a_file_of_which_nothing_goes_lets_the_others_go_first(tmp_path: Path) -
     assert {m.key for m in kept(tmp_path)} == backend.never
 
 
-def test_where_the_limit_is_reached_a_file_of_which_a_part_goes_holds_up_no_other(tmp_path: Path) -> None:
+def test_partly_sent_spool_file_blocks_no_other_at_the_disk_limit(tmp_path: Path) -> None:
     backend = Backend()
     backend.never = {"run:default/bad", "run:default/bad too"}
     left(tmp_path, "bad", "good")
@@ -94,7 +94,7 @@ def test_where_the_limit_is_reached_a_file_of_which_a_part_goes_holds_up_no_othe
     assert {m.key for m in kept(tmp_path)} == backend.never
 
 
-def test_an_event_that_gets_no_answer_does_not_stand_before_the_others_for_ever(tmp_path: Path) -> None:
+def test_unanswered_event_does_not_block_the_others_forever(tmp_path: Path) -> None:
     class Stops(Backend):
         """Answers nothing more once it has seen a certain event, as over one connection."""
 
@@ -114,7 +114,7 @@ def test_an_event_that_gets_no_answer_does_not_stand_before_the_others_for_ever(
     outbox.close(5)
 
 
-def test_an_event_that_is_never_taken_keeps_no_micro_batch_on_disk(tmp_path: Path) -> None:
+def test_event_that_is_never_accepted_leaves_no_micro_batch_spooled(tmp_path: Path) -> None:
     backend = Backend()
     backend.never = {"run:default/start"}
     outbox = box(backend, tmp_path)
@@ -127,7 +127,7 @@ def test_an_event_that_is_never_taken_keeps_no_micro_batch_on_disk(tmp_path: Pat
     outbox.close(5)
 
 
-def test_the_live_part_of_a_composite_gets_all_of_a_spool(tmp_path: Path) -> None:
+def test_reachable_composite_part_gets_the_whole_spool(tmp_path: Path) -> None:
     names = [f"old{number}" for number in range(250)]
     left(tmp_path, *names)
     there, away = Backend(), Backend()
@@ -140,9 +140,7 @@ def test_the_live_part_of_a_composite_gets_all_of_a_spool(tmp_path: Path) -> Non
     outbox.close(5)
 
 
-def test_a_file_that_cannot_be_read_at_once_is_not_taken_for_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spool_file_with_a_read_error_is_not_treated_as_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left(tmp_path, "batch0", "batch1")
     reading, failed = SpoolFile.messages, threading.Event()
 
@@ -182,7 +180,7 @@ def test_events_under_way_when_a_transport_broke_are_sent_again(tmp_path: Path) 
     assert {m.micro_batch for m in safe} == {("query", 0), ("query", 1)}
 
 
-def test_a_transport_that_cannot_be_made_is_tried_again_after_pauses(tmp_path: Path) -> None:
+def test_unusable_transport_is_retried_after_a_pause(tmp_path: Path) -> None:
     tried: list[int] = []
 
     def impossible() -> Transport:
@@ -197,7 +195,7 @@ def test_a_transport_that_cannot_be_made_is_tried_again_after_pauses(tmp_path: P
     assert [m.key for m in kept(tmp_path)] == ["run:default/end"]
 
 
-def test_damaged_lines_alone_are_passed_over_once(tmp_path: Path) -> None:
+def test_damaged_lines_are_counted_once(tmp_path: Path) -> None:
     (tmp_path / "1-a.spool").write_bytes(b"garbage\n" * 250)
     left(tmp_path, "good")
     backend = Backend()

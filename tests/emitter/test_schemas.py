@@ -1,4 +1,4 @@
-"""The schemas are well formed, say the same as the facet classes, and hold for every event that is made."""
+"""The schemas are valid, equal the facet classes, and match every event."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def properties(document: dict[str, Any], name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", sorted(documents()))
-def test_each_schema_is_one_and_has_an_address_of_its_own(path: str) -> None:
+def test_each_schema_is_valid_and_has_a_unique_id(path: str) -> None:
     document = documents()[path]
 
     assert jsonschema_rs.meta.is_valid(document)
@@ -97,7 +97,7 @@ def test_every_kind_of_event_follows_the_schemas() -> None:
     assert [faults_of(event) for event in events] == [[]] * 6
 
 
-def test_a_wrong_event_is_found_out() -> None:
+def test_invalid_event_is_detected() -> None:
     event = told()[2]
     event["run"]["facets"]["strandline_barrier"]["barrierId"] = "8"
     del event["job"]["name"]
@@ -121,7 +121,7 @@ def test_an_event_of_openlineage_python_follows_the_core() -> None:
     assert faults_of(Serde.to_dict(event)) == []
 
 
-def test_an_event_says_what_openlineage_python_would_say() -> None:
+def test_event_equals_that_of_openlineage_python() -> None:
     from strandline_spark.openlineage.to_json import as_json
 
     facet = barrier()

@@ -1,4 +1,4 @@
-"""Files of events on disk: bounded, locked, and never one line that is not whole."""
+"""Event files on disk are bounded, locked, and contain whole lines only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strandline_spark.delivery.transport import Message
 LIMIT = 10_000_000
 
 
-def test_a_spool_that_a_living_driver_holds_is_left_alone(tmp_path: Path) -> None:
+def test_spool_of_a_running_driver_is_left_alone(tmp_path: Path) -> None:
     living, other = Spool(tmp_path, LIMIT), Spool(tmp_path, LIMIT)
     living.append([message("mine", vital=True)])
 
@@ -27,7 +27,7 @@ def test_a_spool_that_a_living_driver_holds_is_left_alone(tmp_path: Path) -> Non
     assert other.oldest() is not None
 
 
-def test_a_file_system_without_locks_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_system_without_locks_is_left_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(descriptor: int, how: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -43,7 +43,7 @@ def test_a_file_system_without_locks_is_left_as_it_was(tmp_path: Path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nobody_sees_a_spool_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spool_is_locked_before_it_becomes_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen, lock = [], fcntl.flock
 
     def looked_at(descriptor: int, how: int) -> None:
@@ -57,7 +57,7 @@ def test_nobody_sees_a_spool_before_it_is_locked(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the size of files")
-def test_a_disk_that_is_full_for_a_moment_damages_no_other_event(tmp_path: Path) -> None:
+def test_briefly_full_disk_damages_no_other_event(tmp_path: Path) -> None:
     spool = Spool(tmp_path, LIMIT)
     assert spool.append([message("before", vital=True, size=1000)]) == 1
     with files_of(1500):
@@ -73,7 +73,7 @@ def test_the_spool_is_bounded(tmp_path: Path) -> None:
     assert spool.append([message(f"batch{n}", vital=True, size=900) for n in range(10)]) == 3
 
 
-def test_all_files_that_a_driver_began_count_until_they_are_gone(tmp_path: Path) -> None:
+def test_all_files_of_a_driver_count_towards_its_limit(tmp_path: Path) -> None:
     spool, other = Spool(tmp_path, 3000), Spool(tmp_path, 3000)
     some = [message(f"batch{n}", vital=True, size=900) for n in range(10)]
     assert spool.append(some) == 3
@@ -95,16 +95,14 @@ def test_all_files_that_a_driver_began_count_until_they_are_gone(tmp_path: Path)
     assert spool.append(some, anew=True) == 10
 
 
-def test_a_message_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
+def test_message_survives_a_round_trip_to_disk(tmp_path: Path) -> None:
     sent = [Message("run:a/b\n\tc", b'{"x":"\xc3\xa9"}', True, ("33333333-3333-4333-8333-333333333333", 7))]
     Spool(tmp_path, LIMIT).append(sent)
 
     assert kept(tmp_path) == sent
 
 
-def test_events_that_the_disk_does_not_confirm_do_not_count_as_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unconfirmed_write_does_not_count_as_spooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = Spool(tmp_path, LIMIT)
     assert spool.append([message("before", vital=True)]) == 1
 

@@ -1,4 +1,4 @@
-"""A streaming query is one run: START, one RUNNING per committed micro-batch, one end of the right kind."""
+"""A streaming query is one run: START, RUNNING per micro-batch, and the right end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_query_is_one_run_with_a_barrier_per_micro_batch() -> None:
     ]
 
 
-def test_all_events_of_a_query_are_of_spark_s_own_run_and_stand_for_themselves() -> None:
+def test_query_events_use_sparks_run_id_and_are_complete_snapshots() -> None:
     driver = StreamScript(settings=conf(group="bank")).start().batch(0)
 
     start, running = driver.sent.events
@@ -52,11 +52,11 @@ def test_all_events_of_a_query_are_of_spark_s_own_run_and_stand_for_themselves()
     }
 
 
-def test_a_query_with_a_name_is_named_by_it() -> None:
+def test_named_query_keeps_its_name() -> None:
     assert StreamScript().start("ticks").batch(0).sent.lines()[0].split()[1] == "bank.ticks"
 
 
-def test_a_snapshot_s_own_barrier_is_the_micro_batch_s() -> None:
+def test_barrier_of_a_snapshot_is_that_of_its_micro_batch() -> None:
     made = insert(table("bank.credits", snapshot("100", barrier_id=17)), TRANSFERS)
 
     assert StreamScript().start().batch(0, Plan(insert(CREDITS), made)).sent.lines()[-1].endswith(" b17")
@@ -83,7 +83,9 @@ def test_a_snapshot_s_own_barrier_is_the_micro_batch_s() -> None:
         "failed with such a word",
     ],
 )
-def test_ends_are_told_apart(ends_by_itself: bool, last_error: str | None, error: str | None, state: str) -> None:
+def test_query_ends_are_distinguished(
+    ends_by_itself: bool, last_error: str | None, error: str | None, state: str
+) -> None:
     driver = StreamScript(Handle(ends_by_itself)).start().batch(0)
     if last_error:
         driver.batch(1, error=last_error)
@@ -91,7 +93,7 @@ def test_ends_are_told_apart(ends_by_itself: bool, last_error: str | None, error
     assert driver.end(error)[-1].split()[0] == state
 
 
-def test_an_aligned_job_that_made_everything_is_complete_though_its_clock_is_stopped() -> None:
+def test_finished_aligned_job_ends_complete() -> None:
     note_finished(QUERY)
     done = StreamScript(Handle(False)).start().batch(0).end(None)[-1]
     note_running(QUERY)  # it is started again
@@ -100,13 +102,13 @@ def test_an_aligned_job_that_made_everything_is_complete_though_its_clock_is_sto
     assert [line.split()[0] for line in (done, stopped)] == ["COMPLETE", "ABORT"]
 
 
-def test_a_micro_batch_that_failed_is_not_told() -> None:
+def test_failed_micro_batch_is_not_reported() -> None:
     lines = StreamScript().start().batch(0).batch(1, error="boom").end("boom")
 
     assert [line.split()[0] for line in lines] == ["START", "RUNNING", "FAIL"]
 
 
-def test_a_micro_batch_that_was_stopped_after_its_sink_s_commit_is_told() -> None:
+def test_micro_batch_stopped_after_its_commit_is_reported() -> None:
     driver = StreamScript().start().batch(0, error="InterruptedException", commits=[committed(0)])
 
     assert driver.end() == [
@@ -132,7 +134,7 @@ def aligned() -> Iterator[str]:
         yield "aligned_credits"
 
 
-def test_a_checkpoint_of_a_killed_driver_is_told_by_the_micro_batch_that_finds_it_made(aligned: str) -> None:
+def test_killed_drivers_checkpoint_is_reported_by_the_replayed_micro_batch(aligned: str) -> None:
     made = insert(table("bank.credits", snapshot("104", barrier_id=17)), TRANSFERS)
     nothing = Plan(Statement("Tick"), checkpoints={4: made})
 
@@ -144,7 +146,7 @@ def test_a_checkpoint_of_a_killed_driver_is_told_by_the_micro_batch_that_finds_i
     ]  # what it made nothing in is no barrier
 
 
-def test_a_checkpoint_that_was_committed_and_not_told_comes_first(aligned: str) -> None:
+def test_unreported_checkpoints_are_reported_first(aligned: str) -> None:
     made = {n: insert(table("bank.credits", snapshot(str(100 + n), barrier_id=n + 10)), TRANSFERS) for n in (2, 3)}
     plan = Plan(Statement("Tick"), earlier={n: Statement("Tick") for n in made}, checkpoints=made)
 
@@ -171,7 +173,7 @@ def test_a_commit_for_a_micro_batch_that_this_run_never_reached_is_reported_at_i
 
 
 @pytest.mark.parametrize(("recovered", "told"), [(0, []), (1, ["102"]), (10, ["101", "102"])])
-def test_without_a_note_as_many_checkpoints_are_told_again_as_the_conf_says(
+def test_recovery_without_a_record_repeats_the_configured_checkpoints(
     aligned: str, recovered: int, told: list[str]
 ) -> None:
     made = {n: insert(table("bank.credits", snapshot(f"10{n}", barrier_id=n + 10))) for n in (1, 2)}
@@ -198,7 +200,7 @@ def test_checkpoints_that_a_busy_catalog_hides_are_reported_with_a_later_micro_b
     ]
 
 
-def test_a_look_up_for_a_plain_query_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_lookup_of_a_plain_query_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "_MOMENT_SECONDS", 0)
     monkeypatch.setattr(Answers, "earlier_batch", failing(2, Answers.earlier_batch))
     earlier = {3: insert(table("bank.credits", snapshot("103", barrier_id=4)))}
@@ -226,11 +228,11 @@ def committed(number: int) -> Commit:
     return Commit("lake.bank.credits", "append", str(100 + number), summary=summary)
 
 
-def test_a_replayed_micro_batch_is_told_by_the_new_run() -> None:
+def test_new_run_reports_a_replayed_micro_batch() -> None:
     assert StreamScript(told=3).start().batch(3).sent.lines()[-1].endswith("[credits@103] b4")
 
 
-def test_micro_batches_that_a_killed_driver_could_not_tell_come_first() -> None:
+def test_unreported_micro_batches_of_a_killed_driver_come_first() -> None:
     earlier = {n: insert(table("bank.credits", snapshot(str(100 + n), barrier_id=n + 1))) for n in (2, 3)}
 
     assert StreamScript(told=1).start().batch(4, written(4, earlier)).sent.lines() == [
@@ -241,7 +243,7 @@ def test_micro_batches_that_a_killed_driver_could_not_tell_come_first() -> None:
     ]
 
 
-def test_after_a_rollback_the_note_is_ahead_and_the_newest_few_are_told_again_once() -> None:
+def test_newest_micro_batches_are_repeated_once_after_a_rollback() -> None:
     earlier = {n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in range(7)}
     driver = StreamScript(settings=conf(recover_batches="2"), told=10).start()
     lines = driver.batch(5, written(5, earlier)).batch(6, written(6, earlier)).sent.lines()
@@ -249,21 +251,21 @@ def test_after_a_rollback_the_note_is_ahead_and_the_newest_few_are_told_again_on
     assert [line.rsplit(" ", 1)[1] for line in lines[1:]] == ["b4", "b5", "b6", "b7"]
 
 
-def test_without_a_note_of_what_was_told_the_newest_few_are_told_again() -> None:
+def test_newest_micro_batches_are_repeated_without_a_delivery_record() -> None:
     earlier = {n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in range(20)}
     lines = StreamScript(settings=conf(recover_batches="2")).start().batch(20, written(20, earlier)).sent.lines()
 
     assert [line.rsplit(" ", 1)[1] for line in lines[1:]] == ["b19", "b20", "b21"]
 
 
-def test_a_micro_batch_whose_events_were_dropped_is_told_by_the_next() -> None:
+def test_next_micro_batch_reports_a_dropped_one() -> None:
     earlier = {1: insert(table("bank.credits", snapshot("101")))}
     lines = StreamScript().start().batch(0).batch(2, written(2, earlier)).sent.lines()
 
     assert [line.rsplit(" ", 1)[1] for line in lines[1:]] == ["b1", "b2", "b3"]
 
 
-def test_an_idle_query_is_told_from_its_own_plan_with_what_was_committed_before() -> None:
+def test_idle_query_is_reported_from_its_plan_with_earlier_commits() -> None:
     handle = Handle(committed=1)
     handle.plan = Plan(
         insert(CREDITS, TRANSFERS), earlier={n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in (0, 1)}
@@ -282,7 +284,7 @@ def test_an_idle_query_is_told_from_its_own_plan_with_what_was_committed_before(
 
 
 def test_a_query_s_own_micro_batch_is_reported_at_its_end_though_the_log_has_it() -> None:
-    """A busy emitter looks into the commit log of a query that is ahead of the events that it has taken."""
+    """A busy emitter sees a commit log that is ahead of the events it has processed."""
     earlier = {n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in (0, 1)}
     handle = Handle(committed=2, own=2)
     handle.plan = Plan(Statement("SerializeFromObject", inputs=(TRANSFERS,)), earlier=earlier)
@@ -298,7 +300,7 @@ def test_a_query_s_own_micro_batch_is_reported_at_its_end_though_the_log_has_it(
     ]
 
 
-def test_writes_in_a_micro_batch_whose_end_was_dropped_are_reported_by_the_next() -> None:
+def test_writes_of_a_dropped_micro_batch_are_reported_by_the_next() -> None:
     rows = Statement("SerializeFromObject", inputs=(TRANSFERS,))  # says nothing of what a function does with them
     outer = Plan(rows, earlier={1: rows})
     driver = StreamScript(told=0).start()
@@ -311,7 +313,7 @@ def test_writes_in_a_micro_batch_whose_end_was_dropped_are_reported_by_the_next(
     ]
 
 
-def test_writes_inside_foreach_batch_are_the_query_s_outputs_each_with_its_own_inputs() -> None:
+def test_foreach_batch_writes_are_query_outputs_with_their_own_inputs() -> None:
     outer = Plan(Statement("SerializeFromObject", inputs=(TRANSFERS,)))
     parts = [
         insert(table("bank.credits", snapshot("1")), TRANSFERS),
@@ -330,14 +332,14 @@ def test_writes_inside_foreach_batch_are_the_query_s_outputs_each_with_its_own_i
     ]
 
 
-def test_a_query_that_ended_before_anything_was_seen_is_told_all_the_same() -> None:
+def test_query_that_ended_unseen_is_still_reported() -> None:
     assert StreamScript(Handle(ends_by_itself=True)).start("ticks").end() == [
         "START bank.ticks [] -> []",
         "COMPLETE bank.ticks [] -> []",
     ]
 
 
-def test_a_query_that_was_not_found_at_its_start_is_found_by_its_micro_batch() -> None:
+def test_query_missed_at_start_is_found_by_its_micro_batch() -> None:
     driver = StreamScript(Handle(found=False)).start()
     driver.handle = Handle(ends_by_itself=True)
 
@@ -345,14 +347,14 @@ def test_a_query_that_was_not_found_at_its_start_is_found_by_its_micro_batch() -
 
 
 @pytest.mark.parametrize("separator", ["<br/>", "\n"])
-def test_the_description_names_the_micro_batch(separator: str) -> None:
+def test_job_description_names_the_micro_batch(separator: str) -> None:
     text = separator.join(["ticks", f"id = {QUERY}", f"runId = {RUN}", "batch = 12"])
 
     assert micro_batch_of(text) == MicroBatch(QUERY, RUN, 12)
     assert micro_batch_of("save at job.py:3") is None
 
 
-def test_the_plan_of_an_idle_query_without_an_output_is_not_read_at_each_event() -> None:
+def test_plan_of_an_idle_query_without_output_is_read_rarely() -> None:
     driver = StreamScript().start()
     read: list[str] = []
 

@@ -1,4 +1,4 @@
-"""What Spark tells in a strange order is sorted by whose it is: a micro-batch is told once, by its own execution."""
+"""Spark events in unusual order: each micro-batch is reported once, by its own execution."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_nested_statement_may_end_before_its_micro_batch_is_said_to_begin(bus:
     assert bus.sent.lines() == TOLD
 
 
-def test_a_look_at_a_log_that_is_over_at_once_is_not_the_micro_batch(bus: Bus) -> None:
+def test_short_log_query_is_not_taken_for_the_micro_batch(bus: Bus) -> None:
     bus.start(6, None)
     bus.end(6, INNER)
     bus.start(7, BATCH)
@@ -110,7 +110,7 @@ def test_a_look_at_a_log_that_is_over_at_once_is_not_the_micro_batch(bus: Bus) -
     assert bus.sent.lines() == TOLD
 
 
-def test_a_run_whose_end_was_lost_is_not_kept_alive_for_ever(bus: Bus) -> None:
+def test_run_with_a_lost_end_event_stops_sending_heartbeats(bus: Bus) -> None:
     bus.start(0, Query(MADE, "QueryExecution"), batch=None)
     for number in range(1, 10_001):
         bus.start(number, None, batch=None)
@@ -121,7 +121,7 @@ def test_a_run_whose_end_was_lost_is_not_kept_alive_for_ever(bus: Bus) -> None:
     assert bus.announcer.missed == 1
 
 
-def test_an_execution_that_spark_has_forgotten_is_let_go_of_at_the_second_look(bus: Bus) -> None:
+def test_execution_unknown_to_spark_is_released_at_the_second_check(bus: Bus) -> None:
     over, runs = Query(MADE, "QueryExecution"), Query(MADE, "QueryExecution")
     bus.start(0, over, batch=None)
     bus.start(1, runs, batch=None)

@@ -1,4 +1,4 @@
-"""The files of deploy/: linted by the tools of their fields, and in step with what the program really says and reads.
+"""The files of deploy/ pass their linters and match the program.
 
 There is no container engine in the suite: images and charts are looked at, not run. `make check` lints the Dockerfile.
 """
@@ -90,7 +90,7 @@ def containers(manifests: list[Json]) -> Iterator[tuple[Json, Json]]:
                 yield pod, container
 
 
-def test_the_image_copies_what_is_there_and_is_not_ignored() -> None:
+def test_image_copies_existing_files_that_are_not_ignored() -> None:
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (DEPLOY / "docker/Dockerfile").read_text(), re.MULTILINE)
     ignored = (DEPLOY / "docker/Dockerfile.dockerignore").read_text().splitlines()
 
@@ -99,7 +99,7 @@ def test_the_image_copies_what_is_there_and_is_not_ignored() -> None:
         assert f"!{name}" in ignored
 
 
-def test_the_image_has_all_that_the_program_needs_and_nothing_that_builds() -> None:
+def test_image_has_runtime_dependencies_and_no_build_tools() -> None:
     pins = {re.split(r"[=\[]", line)[0] for line in (ROOT / "locks/image.txt").read_text().splitlines() if "==" in line}
     project = (ROOT / "pyproject.toml").read_text().partition("dependencies = [")[2].partition("\n]")[0]
     needed = {re.split(r"[>=\[;]", name)[0] for name in re.findall(r'^  "([^"]+)"', project, re.MULTILINE)}
@@ -108,7 +108,7 @@ def test_the_image_has_all_that_the_program_needs_and_nothing_that_builds() -> N
     assert pins & {"hatchling", "setuptools", "pytest", "pyspark"} == set()
 
 
-def test_the_compose_file_is_one() -> None:
+def test_compose_file_is_valid() -> None:
     text = (DEPLOY / "docker/compose.yaml").read_text()
     compose = yaml.safe_load(text)
 
@@ -157,7 +157,7 @@ def tokens_of_chart() -> Json:
 
 
 @pytest.mark.parametrize("tokens", [tokens_of_compose, tokens_of_chart])
-def test_the_examples_with_an_identity_provider_are_whole(tokens: Callable[[], Json]) -> None:
+def test_identity_provider_examples_are_complete(tokens: Callable[[], Json]) -> None:
     given = tokens()
 
     assert given.keys() <= settings_known()
@@ -191,7 +191,7 @@ def test_the_chart_renders_valid_kubernetes_objects(manifests: list[Json], versi
         kubernetes_validate.validate(manifests_of_old, version, strict=True)
 
 
-def test_pods_may_do_little_and_are_watched(manifests: list[Json]) -> None:
+def test_pods_are_restricted_and_have_probes(manifests: list[Json]) -> None:
     kinds = sorted(one["kind"] for one in manifests)
 
     assert kinds == [
@@ -228,7 +228,7 @@ def test_every_selector_finds_its_pods(manifests: list[Json]) -> None:
             assert sum(labels.items() <= pod.items() for pod in pods) == 1, one["metadata"]["name"]
 
 
-def test_the_chart_names_only_values_that_it_has() -> None:
+def test_chart_uses_only_values_that_it_defines() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())
 
@@ -246,7 +246,7 @@ def test_the_chart_names_only_values_that_it_has() -> None:
     assert set(values) <= set(schema["properties"])
 
 
-def test_the_chart_is_of_this_version() -> None:
+def test_chart_has_the_version_of_the_program() -> None:
     from strandline import __version__
 
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
@@ -254,7 +254,7 @@ def test_the_chart_is_of_this_version() -> None:
 
 
 @pytest.mark.parametrize("unit", ["strandline-serve", "strandline-consume@"])
-def test_units_are_read_by_systemd(unit: str, tmp_path: Path) -> None:
+def test_systemd_accepts_the_units(unit: str, tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd here")
     there = tmp_path / f"{unit}.service"
@@ -268,7 +268,7 @@ def test_units_are_read_by_systemd(unit: str, tmp_path: Path) -> None:
     assert [line for line in told.stderr.splitlines() if "strandline" in line] == []
 
 
-def test_the_units_settings_are_settings() -> None:
+def test_units_use_existing_settings() -> None:
     given = read_dotenv(DEPLOY / "systemd/strandline.env")
     text = (DEPLOY / "systemd/strandline.env").read_text()
 
@@ -277,7 +277,7 @@ def test_the_units_settings_are_settings() -> None:
     assert read_what_can_be_read(given) != Settings()
 
 
-def test_alerts_and_board_name_only_metrics_that_a_server_has(sqlite_url: str) -> None:
+def test_alerts_and_dashboard_use_existing_metrics(sqlite_url: str) -> None:
     with closing_engine(sqlite_url) as engine, running(engine) as server:
         server.client.post("/api/v1/lineage", json={})
         text = server.client.get("/metrics").text
@@ -292,7 +292,7 @@ def test_alerts_and_board_name_only_metrics_that_a_server_has(sqlite_url: str) -
     assert {(where, metric) for where, metric in named if metric not in there} == set()
 
 
-def test_every_alert_is_in_the_runbook_and_on_nothing_else() -> None:
+def test_runbook_covers_exactly_the_alerts() -> None:
     pages = (ROOT / "docs/operations.md").read_text()
     rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
 
@@ -315,7 +315,7 @@ def test_alerts_fire_when_they_should() -> None:
         assert told.returncode == 0, told.stdout + told.stderr
 
 
-def test_a_release_signs_the_wheels_that_were_tested() -> None:
+def test_release_signs_the_tested_wheels() -> None:
     jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
 
     assert {name: job.get("needs") for name, job in jobs.items()} == {"build": None, "test": "build", "sign": "test"}
@@ -326,7 +326,7 @@ def test_a_release_signs_the_wheels_that_were_tested() -> None:
     assert suite["env"] == {"STRANDLINE_WHEELS": "${{ github.workspace }}/dist"}  # read by tests/package/test_wheels.py
 
 
-def test_the_menu_of_the_site_names_pages_that_are_there() -> None:
+def test_site_menu_links_to_existing_pages() -> None:
     text = (ROOT / "mkdocs.yml").read_text()
     pages = re.findall(r"^ +- [^:]+: (\S+\.md)$", text, re.MULTILINE)
 

@@ -12,7 +12,7 @@ WITH_EXAMPLES = sorted(path for path in SOURCES if ">>> " in path.read_text(enco
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_examples_of_a_module_hold(path: Path) -> None:
+def test_examples_in_docstrings_are_correct(path: Path) -> None:
     _, *parts = path.relative_to(ROOT).with_suffix("").parts
 
     result = doctest.testmod(import_module(".".join(parts).removesuffix(".__init__")))

@@ -1,4 +1,4 @@
-"""What everybody installs is enough to serve: no module of the server needs a package that only an extra brings."""
+"""The base installation can serve: no server module needs an extra."""
 
 import re
 import subprocess

@@ -11,7 +11,7 @@ import pytest
 from deploy import jars
 
 
-def test_a_jar_that_differs_from_its_pin_is_refused_by_name(tmp_path: Path) -> None:
+def test_jar_that_differs_from_its_pin_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "good.jar").write_bytes(b"good")
     (tmp_path / "other.jar").write_bytes(b"tampered with")
     good = "770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c"
@@ -27,14 +27,14 @@ def test_every_set_is_pinned() -> None:
     assert [name for name in jars.SETS if not jars.pins_of(name)] == []
 
 
-def test_an_unknown_set_names_those_that_there_are(tmp_path: Path) -> None:
+def test_unknown_set_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
     result = run("iceberg-9.9", {"STRANDLINE_CACHE_DIR": str(tmp_path)})
 
     assert result.returncode == 1
     assert result.stderr.startswith("jars iceberg-9.9: no such set; there are delta-3.5, ")
 
 
-def test_a_set_that_is_there_needs_neither_network_nor_java(iceberg_jars: str) -> None:
+def test_fetched_set_needs_neither_network_nor_java(iceberg_jars: str) -> None:
     folder = Path(iceberg_jars.split(",")[0]).parent
 
     result = run("iceberg-4.1", {"PATH": "", "JAVA_HOME": "/nowhere"})

@@ -1,4 +1,4 @@
-"""The broker of demo and tests: it keeps records over a restart, takes large events, and never outlives its starter."""
+"""The broker of demo and tests survives restarts, takes large events, and ends with its parent."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def test_records_survive_a_kill_and_a_restart(tmp_path: Path) -> None:
     assert found == [b"written before the kill"]
 
 
-def test_an_event_of_32_mib_goes_through_and_gets_the_brokers_time(kafka: str) -> None:
+def test_event_of_32_mib_is_accepted_with_the_brokers_timestamp(kafka: str) -> None:
     producer = KafkaProducer(bootstrap_servers=kafka, max_request_size=34 * 1024 * 1024)
 
     told = producer.send("large", b"x" * 32 * 1024 * 1024, timestamp_ms=1).get(60)
@@ -46,7 +46,7 @@ def test_an_event_of_32_mib_goes_through_and_gets_the_brokers_time(kafka: str) -
 
 
 @pytest.mark.slow
-def test_a_broker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
+def test_broker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.kafka", str(tmp_path)]
     with subprocess.Popen(command, cwd=jars.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout

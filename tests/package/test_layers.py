@@ -65,7 +65,7 @@ def broken_contracts(root: Path) -> dict[str, str]:
 
 
 def test_tests_of_the_matrix_need_the_emitter_alone() -> None:
-    """Its environments have neither the collector nor what that needs."""
+    """The matrix environments contain neither the collector nor its dependencies."""
     missing = ("strandline.", "collector.", "sqlalchemy")
     files = [path for folder in matrix.TESTS for path in sorted((ROOT / folder).rglob("*.py"))]
     imported = [(path, line.split()[1]) for path in files for line in path.read_text().splitlines() if _imports(line)]

@@ -1,4 +1,4 @@
-"""The recorded demo: it loads without Java, ends now, and shows what the page is about."""
+"""The recorded demo loads without Java, ends now, and shows the features of the page."""
 
 import re
 import shlex
@@ -23,14 +23,14 @@ TABLES = [
 ]
 
 
-def test_every_moment_of_the_recording_is_moved() -> None:
+def test_every_time_in_the_recording_is_shifted_to_now() -> None:
     taken = list(records(ROOT / RECORDING, NOW))
 
     assert taken[-1].received_at == NOW
     assert [one for one in taken if re.search(rb'"2026-', one.value)] == []
 
 
-def test_it_holds_nothing_of_the_machine_that_made_it() -> None:
+def test_recording_contains_no_paths_of_its_machine() -> None:
     text = b"\n".join(one.value for one in records(ROOT / RECORDING, NOW))
 
     assert re.findall(rb"/(?:root|home|Users|tmp)/[^\"]*", text) == []

@@ -1,4 +1,4 @@
-"""The simulation of loads: its shares add up by hand, and it names what is full first and what was never measured."""
+"""The load simulation: its shares add up, and it names bottlenecks and missing measurements."""
 
 import pytest
 
@@ -21,7 +21,7 @@ PLAN = Plan(
 )  # fmt: skip
 
 
-def test_the_shares_of_a_load_are_those_of_a_sum_by_hand() -> None:
+def test_shares_of_a_load_match_a_manual_sum() -> None:
     found = {one.resource: round(one.share, 6) for one in shares(10_000, WORLD, PLAN)}
 
     assert found == {
@@ -43,7 +43,7 @@ def test_the_shares_of_a_load_are_those_of_a_sum_by_hand() -> None:
         ({"disk_bytes": 1e15, "consumer_cores": 64, "database_bytes": 1e9}, ("follower of a server", 50_000)),
     ],
 )
-def test_the_first_that_is_full_is_named_with_its_load(changed: dict[str, float], first: tuple[str, int]) -> None:
+def test_first_saturated_resource_is_named_with_its_load(changed: dict[str, float], first: tuple[str, int]) -> None:
     resource, rate = first_full(WORLD, Plan(**(vars(PLAN) | changed)))
 
     assert (resource, round(rate)) == first
@@ -59,5 +59,5 @@ def test_costs_that_were_not_measured_are_asked_for(
     assert capsys.readouterr().err == "measure first: python -m bench ingest\n"
 
 
-def test_every_cost_is_a_figure_that_a_benchmark_records() -> None:
+def test_every_cost_comes_from_a_benchmark() -> None:
     assert COSTS.keys() == WORLD.keys()

@@ -1,4 +1,4 @@
-"""`.ci/run`, with a `make` that only notes what it was asked for: every step decides, also one that runs beside the others."""
+"""`.ci/run` with a fake `make`: every step counts, including parallel ones."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ def submitted(folder: Path, fails: str = "") -> tuple[subprocess.CompletedProces
     return ran, (folder / "asked").read_text().splitlines()
 
 
-def test_all_steps_are_run_and_the_benchmarks_beside_others(tmp_path: Path) -> None:
+def test_all_steps_run_with_the_benchmarks_in_parallel(tmp_path: Path) -> None:
     ran, asked = submitted(tmp_path)
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -44,7 +44,7 @@ def test_all_steps_are_run_and_the_benchmarks_beside_others(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("step", [step.partition(" ")[0] for step in STEPS])
-def test_a_step_that_fails_fails_the_run(tmp_path: Path, step: str) -> None:
+def test_failing_step_fails_the_run(tmp_path: Path, step: str) -> None:
     ran, asked = submitted(tmp_path, step)
 
     assert ran.returncode == 2

@@ -1,4 +1,4 @@
-"""What a user installs: both wheels, built once from the tree, and a fresh environment made of them.
+"""Both wheels, built from the tree and installed into a fresh environment.
 
 STRANDLINE_WHEELS names a folder with wheels that were built already: a release tests the very files that it signs.
 """
@@ -50,7 +50,7 @@ def said(python: Path, program: str) -> str:
     return result.stdout.strip()
 
 
-def test_the_collector_brings_schemas_types_demo_and_migrations(wheels: dict[str, Path]) -> None:
+def test_collector_wheel_contains_schemas_types_demo_and_migrations(wheels: dict[str, Path]) -> None:
     schemas = {
         f"strandline/schemas/{file.relative_to(ROOT / 'schemas')}" for file in (ROOT / "schemas").rglob("*.json")
     }
@@ -65,7 +65,7 @@ def test_the_collector_brings_schemas_types_demo_and_migrations(wheels: dict[str
     assert {name.split("/")[0] for name in found} == {"strandline", "strandline-0.1.0.dist-info"}
 
 
-def test_the_emitter_brings_what_switches_it_on_and_no_server(wheels: dict[str, Path]) -> None:
+def test_emitter_wheel_contains_its_hook_and_no_server(wheels: dict[str, Path]) -> None:
     found = names(wheels["strandline_spark"])
 
     assert {"strandline_spark.pth", "strandline_spark.start", "strandline_spark/py.typed"} <= found
@@ -79,7 +79,7 @@ def test_the_emitter_brings_what_switches_it_on_and_no_server(wheels: dict[str, 
     }
 
 
-def test_a_bare_python_start_loads_nothing_but_the_hook(fresh: Path) -> None:
+def test_bare_python_loads_only_the_hook(fresh: Path) -> None:
     program = "import sys; print(sorted(name for name in sys.modules if name.startswith('strandline')))"
 
     assert said(fresh, program) == "['strandline_spark', 'strandline_spark._boot']"

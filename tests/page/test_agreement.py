@@ -1,4 +1,4 @@
-"""What the page says of barriers and of versions that belong together, in a real browser."""
+"""Barriers and consistent versions on the page, in a real browser."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def plain_stream(address: str) -> None:
             client.post("/api/v1/lineage", json=one).raise_for_status()
 
 
-def test_barriers_that_no_snapshot_states_have_a_delay_too(browser: Any, empty_address: str) -> None:
+def test_derived_barriers_have_a_delay_too(browser: Any, empty_address: str) -> None:
     plain_stream(empty_address)
     for tab in tab_of(browser, empty_address):
         page = tab.open(f"/table?namespace=iceberg://lake&name={COPY}&tab=delay")
@@ -72,7 +72,7 @@ def test_untracked_tables_are_never_said_to_agree(browser: Any, empty_address: s
         assert tab.faults == []
 
 
-def test_the_board_says_where_the_barriers_are_that_it_hides(tab: Tab) -> None:
+def test_board_counts_the_barriers_that_it_hides(tab: Tab) -> None:
     page = tab.open("/group?name=shop&columns=2")  # the strong one, 20, and the newest, 23
 
     assert page.inner_text("thead th.name") == "19 older, 2 between hidden"

@@ -1,4 +1,4 @@
-"""Which barriers the board shows: the newest, and the strong one with its neighbours however old it is."""
+"""The board shows the newest barriers, and the strong one with its neighbours."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The page's files: whole, unchanged where they are others', small, and nothing beside them is given away."""
+"""The page's files are complete, unmodified copies where bundled, and small."""
 
 import gzip
 import hashlib
@@ -14,7 +14,7 @@ from strandline.web.pages import ASSETS, PAGES
 VENDOR = ASSETS / "vendor"
 
 
-def test_every_library_is_as_its_package_has_it() -> None:
+def test_bundled_libraries_equal_their_packages() -> None:
     listed = json.loads((VENDOR / "vendored.json").read_text())["files"]
     found = {
         one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in VENDOR.iterdir() if one.name.endswith(".mjs")
@@ -53,11 +53,11 @@ def test_every_address_of_the_page_has_a_strict_policy(address: str, path: str) 
 
 
 @pytest.mark.parametrize("path", ["../pages.py", "..%2fpages.py", "vendor", "", "js/", "vendor//htm.mjs", "%00"])
-def test_nothing_else_is_served(address: str, path: str) -> None:
+def test_only_page_files_are_served(address: str, path: str) -> None:
     assert httpx.get(f"{address}/ui/{path}").status_code in (400, 404)
 
 
-def test_a_file_that_did_not_change_is_not_sent_again(address: str) -> None:
+def test_unchanged_file_is_not_sent_again(address: str) -> None:
     first = httpx.get(f"{address}/ui/style.css")
 
     again = httpx.get(f"{address}/ui/style.css", headers={"If-None-Match": first.headers["etag"]})

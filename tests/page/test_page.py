@@ -1,4 +1,4 @@
-"""What a person sees and does on the page, in a real browser."""
+"""The page as a user sees and operates it, in a real browser."""
 
 import re
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ MORE_SCREENS = (
 
 
 @pytest.mark.parametrize("path", [*SCREENS, *(pytest.param(path, marks=pytest.mark.slow) for path in MORE_SCREENS)])
-def test_no_screen_complains_or_asks_another_origin_and_axe_finds_nothing_serious(tab: Tab, path: str) -> None:
+def test_screens_have_no_errors_foreign_requests_or_serious_axe_findings(tab: Tab, path: str) -> None:
     page = tab.open(path)
 
     found = Axe().run(page)
@@ -37,7 +37,7 @@ def test_no_screen_complains_or_asks_another_origin_and_axe_finds_nothing_seriou
 
 
 @pytest.mark.parametrize("path", ["/", "/graph", "/group?name=shop", f"/table?{BALANCE}"])
-def test_the_dark_theme_has_contrast_too(browser: Any, address: str, path: str) -> None:
+def test_dark_theme_has_enough_contrast(browser: Any, address: str, path: str) -> None:
     for tab in tab_of(browser, address, color_scheme="dark"):
         found = Axe().run(tab.open(path))
 
@@ -53,9 +53,7 @@ def test_a_narrow_screen_is_never_scrolled_sideways(browser: Any, address: str, 
 
 
 @pytest.mark.parametrize("path", ["/", "/tables", "/jobs", "/events"])
-def test_names_in_lists_are_not_broken_letter_by_letter_on_a_narrow_screen(
-    browser: Any, address: str, path: str
-) -> None:
+def test_narrow_screen_does_not_break_names_letter_by_letter(browser: Any, address: str, path: str) -> None:
     for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
         page = tab.open(path)
         page.wait_for_selector("td > a")
@@ -67,7 +65,7 @@ def test_names_in_lists_are_not_broken_letter_by_letter_on_a_narrow_screen(
         assert min(widths) >= 100  # of names of 6 to 20 letters
 
 
-def test_on_a_narrow_screen_tables_of_one_name_are_told_apart(browser: Any, address: str) -> None:
+def test_narrow_screen_distinguishes_tables_of_the_same_name(browser: Any, address: str) -> None:
     for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
         page = tab.open("/graph")
         page.wait_for_selector(".neighbours li")
@@ -75,7 +73,7 @@ def test_on_a_narrow_screen_tables_of_one_name_are_told_apart(browser: Any, addr
         assert "lake.shop.report" in page.locator(".neighbours li a").all_inner_texts()
 
 
-def test_a_long_name_that_is_unknown_is_not_wider_than_a_narrow_screen(browser: Any, address: str) -> None:
+def test_long_unknown_name_fits_a_narrow_screen(browser: Any, address: str) -> None:
     for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
         tab.page.goto(f"{tab.root}/table?namespace=hive&name={'a_long_name_without_a_break.' * 6}")
         tab.page.wait_for_selector(".error")
@@ -83,7 +81,7 @@ def test_a_long_name_that_is_unknown_is_not_wider_than_a_narrow_screen(browser: 
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_the_first_screen_says_who_is_late_and_who_failed(tab: Tab) -> None:
+def test_first_screen_names_late_tables_and_failed_jobs(tab: Tab) -> None:
     text = tab.open("/").inner_text("main")
 
     assert "In group shop table lake.shop." in text
@@ -91,7 +89,7 @@ def test_the_first_screen_says_who_is_late_and_who_failed(tab: Tab) -> None:
     assert "shop_jobs.refunds: job stopped" in text
 
 
-def test_the_board_frames_the_strong_version_and_names_the_holder(tab: Tab) -> None:
+def test_board_frames_the_strong_version_and_names_the_blocker(tab: Tab) -> None:
     page = tab.open("/group?name=shop")
 
     assert page.inner_text("thead th.strong") == "20"
@@ -103,7 +101,7 @@ def test_the_board_frames_the_strong_version_and_names_the_holder(tab: Tab) -> N
 
 
 @pytest.mark.parametrize("width", [1280, 1600])
-def test_the_board_shows_who_holds_it_back_without_scrolling(browser: Any, address: str, width: int) -> None:
+def test_board_shows_the_blocker_without_scrolling(browser: Any, address: str, width: int) -> None:
     for tab in tab_of(browser, address, viewport={"width": width, "height": 800}):
         page = tab.open("/group?name=shop")
 
@@ -113,13 +111,13 @@ def test_the_board_shows_who_holds_it_back_without_scrolling(browser: Any, addre
         assert frame.evaluate("one => one.scrollWidth - one.clientWidth") == 0
 
 
-def test_the_delay_of_a_table_whose_inputs_lack_the_barrier_says_so(tab: Tab) -> None:
+def test_delay_says_when_the_inputs_lack_the_barrier(tab: Tab) -> None:
     page = tab.open(f"/table?{BALANCE}&tab=delay")
 
     assert re.search(r"Barrier 21 has been missing for .*; its inputs are not ready yet\.", page.inner_text("main"))
 
 
-def test_a_delay_that_could_not_be_asked_for_is_not_said_to_be_unknown(tab: Tab) -> None:
+def test_failed_delay_request_is_not_shown_as_an_unknown_delay(tab: Tab) -> None:
     refusal = {
         "status": 503,
         "content_type": "application/json",
@@ -153,7 +151,7 @@ def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
     assert "lake.shop.refunds" in page.inner_text("main")
 
 
-def test_a_cell_of_the_board_gives_sql_with_the_whole_id(tab: Tab) -> None:
+def test_board_cell_gives_sql_with_the_whole_snapshot_id(tab: Tab) -> None:
     page = tab.open("/group?name=shop")
 
     page.click("[aria-label='lake.shop.refunds barrier 19: done']")
@@ -163,7 +161,7 @@ def test_a_cell_of_the_board_gives_sql_with_the_whole_id(tab: Tab) -> None:
     assert "cell=" in page.url
 
 
-def test_the_graph_draws_every_table_and_job_and_walks_by_arrow_keys(tab: Tab) -> None:
+def test_graph_draws_all_nodes_and_follows_arrow_keys(tab: Tab) -> None:
     page = tab.open("/graph")
     page.wait_for_selector(".node")
 
@@ -178,7 +176,7 @@ def test_the_graph_draws_every_table_and_job_and_walks_by_arrow_keys(tab: Tab) -
     assert "selected=" in page.url
 
 
-def test_a_column_locks_its_path_and_nothing_else_is_lit(tab: Tab) -> None:
+def test_selected_column_highlights_only_its_path(tab: Tab) -> None:
     page = tab.open(f"/graph?node={REPORT}&column=country&of={REPORT}")
     page.wait_for_selector(".node .col")
 
@@ -193,7 +191,7 @@ def test_a_column_locks_its_path_and_nothing_else_is_lit(tab: Tab) -> None:
     ]
 
 
-def test_time_moves_without_moving_a_box(tab: Tab) -> None:
+def test_changing_the_time_does_not_move_boxes(tab: Tab) -> None:
     page = tab.open("/graph")
     page.wait_for_selector(".node")
     places = "all => Object.fromEntries(all.map(one => [one.dataset.id, one.getAttribute('transform')]))"
@@ -214,7 +212,7 @@ def test_time_moves_without_moving_a_box(tab: Tab) -> None:
     ).format(*counts)
 
 
-def test_two_tables_that_disagree_are_explained_with_sql_that_agrees(tab: Tab) -> None:
+def test_inconsistent_tables_are_explained_with_consistent_sql(tab: Tab) -> None:
     page = tab.open("/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/daily_totals")
 
     assert page.inner_text(".sentence") == (
@@ -226,7 +224,7 @@ def test_two_tables_that_disagree_are_explained_with_sql_that_agrees(tab: Tab) -
     )
 
 
-def test_barriers_of_two_groups_are_never_said_to_agree(browser: Any, empty_address: str) -> None:
+def test_barriers_of_two_groups_are_never_shown_as_consistent(browser: Any, empty_address: str) -> None:
     for tab in tab_of(browser, empty_address):
         for domain in ("one", "two"):
             tab.page.request.post(f"{empty_address}/api/v1/lineage", data=World(datetime.now(UTC)).root_of(domain))
@@ -236,7 +234,7 @@ def test_barriers_of_two_groups_are_never_said_to_agree(browser: Any, empty_addr
         assert "tables of 2 groups (one, two), whose barriers are not comparable" in page.inner_text(".sentence")
 
 
-def test_impact_says_which_columns_the_newest_schema_lacks(browser: Any, empty_address: str) -> None:
+def test_impact_marks_columns_missing_from_the_newest_schema(browser: Any, empty_address: str) -> None:
     orders = {"namespace": "file", "name": "/lake/shop/orders"}
     sums = [table("sums", one, {name: [(orders, "id", "IDENTITY")] for name in one}) for one in (["old", "id"], ["id"])]
     world = World(datetime.now(UTC))
@@ -264,7 +262,7 @@ def cells_of(page: Any) -> list[list[str]]:
     return [[cell.inner_text() for cell in row.locator("td").all()[:5]] for row in rows]
 
 
-def test_impact_of_a_table_says_how_jobs_ended(tab: Tab) -> None:
+def test_impact_of_a_table_shows_job_states(tab: Tab) -> None:
     page = tab.open("/impact?namespace=file&name=/lake/shop/report")
 
     assert page.inner_text(".sentence") == "0 tables and 1 job depend on it."  # a run that failed has made nothing
@@ -272,7 +270,7 @@ def test_impact_of_a_table_says_how_jobs_ended(tab: Tab) -> None:
     assert page.inner_text("tbody .chip") == "✕ failed"
 
 
-def test_a_snapshot_is_walked_down_to_its_base_tables(tab: Tab) -> None:
+def test_snapshot_tree_reaches_the_base_tables(tab: Tab) -> None:
     page = tab.open(f"/table?{BALANCE}&snapshot={snapshot_id('balance', 20)}")
 
     tree = page.locator(".tree").first.inner_text()
@@ -284,9 +282,7 @@ def test_a_snapshot_is_walked_down_to_its_base_tables(tab: Tab) -> None:
     ]
 
 
-def test_a_snapshot_names_what_it_was_made_from_at_a_snapshot_that_is_not_known(
-    browser: Any, empty_address: str
-) -> None:
+def test_snapshot_tree_names_sources_with_unknown_snapshots(browser: Any, empty_address: str) -> None:
     made = {"strandline_snapshot": {"_producer": "test://", "_schemaURL": "test://", "snapshotId": "7"}}
     sums = table("sums", ["id"]) | {"outputFacets": made}
     event = World(datetime.now(UTC)).event("COMPLETE", 60, "sum", [table("orders", ["id"])], [sums])
@@ -300,7 +296,7 @@ def test_a_snapshot_names_what_it_was_made_from_at_a_snapshot_that_is_not_known(
         assert tab.faults == []
 
 
-def test_a_compacted_snapshot_stands_on_the_one_whose_rows_it_shows(browser: Any, empty_address: str) -> None:
+def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(browser: Any, empty_address: str) -> None:
     def at(name: str, id_: str, **more: str) -> dict[str, Any]:
         facet = {"strandline_snapshot": {"_producer": "test://", "_schemaURL": "test://", "snapshotId": id_} | more}
         return table(name, ["id"]) | {"inputFacets": facet, "outputFacets": facet}
@@ -321,9 +317,7 @@ def test_a_compacted_snapshot_stands_on_the_one_whose_rows_it_shows(browser: Any
         assert tab.faults == []
 
 
-def test_a_job_that_was_recorded_as_a_querys_micro_batch_shows_what_the_query_touches(
-    browser: Any, empty_address: str
-) -> None:
+def test_micro_batch_job_shows_the_lineage_of_its_query(browser: Any, empty_address: str) -> None:
     for tab in tab_of(browser, empty_address):
         for event in recordings.events_of("fan_out"):
             tab.page.request.post(
@@ -336,7 +330,7 @@ def test_a_job_that_was_recorded_as_a_querys_micro_batch_shows_what_the_query_to
         assert tab.faults == []
 
 
-def test_a_failed_run_shows_why(tab: Tab) -> None:
+def test_failed_run_shows_its_reason(tab: Tab) -> None:
     page = tab.open(f"/run?id={run_id('nightly.margins')}")
 
     assert "[DIVIDE_BY_ZERO] Division by zero" in page.inner_text(".error pre")
@@ -351,14 +345,14 @@ def test_a_dag_shows_its_tasks_on_one_axis(tab: Tab) -> None:
     assert names == ["nightly", "nightly.load_customers", "nightly.report", "nightly.margins"]
 
 
-def test_a_hostile_name_is_text(tab: Tab) -> None:
+def test_hostile_name_is_shown_as_text(tab: Tab) -> None:
     page = tab.open("/jobs")
 
     assert f"odd {HOSTILE}" in page.inner_text("main")
     assert page.locator("img[src='x']").count() == 0
 
 
-def test_the_slash_key_searches(tab: Tab) -> None:
+def test_slash_key_opens_the_search(tab: Tab) -> None:
     page = tab.open("/runs")
 
     page.keyboard.press("/")
@@ -369,7 +363,7 @@ def test_the_slash_key_searches(tab: Tab) -> None:
     assert "q=report" in page.url
 
 
-def test_an_empty_store_says_how_to_begin_and_notices_the_first_event(browser: Any, empty_address: str) -> None:
+def test_empty_store_explains_how_to_begin_and_shows_the_first_event(browser: Any, empty_address: str) -> None:
     for tab in tab_of(browser, empty_address):
         page = tab.open("/")
         assert "Nothing has been heard yet" in page.inner_text("main")

@@ -1,4 +1,4 @@
-"""A browser's session where API keys are asked for: a cookie that no script reads and no foreign page can use."""
+"""Browser sessions with API keys: a cookie that no script and no foreign page can use."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_a_wrong_key_opens_nothing(guarded: str) -> None:
     assert (answer.status_code, answer.headers.get("set-cookie")) == (401, None)
 
 
-def test_a_cookie_alone_reads_but_changes_nothing(guarded: str, key: str) -> None:
+def test_cookie_alone_allows_reads_only(guarded: str, key: str) -> None:
     with client_of(guarded, "") as client:
         client.post("/ui/session", content=key, headers={"X-Strandline-Page": "1"}).raise_for_status()
 
@@ -53,7 +53,7 @@ def test_a_foreign_page_cannot_begin_a_session(guarded: str, key: str) -> None:
     assert httpx.post(f"{guarded}/ui/session", content=key).status_code == 403
 
 
-def test_leaving_takes_the_cookie_away(guarded: str, key: str) -> None:
+def test_leaving_deletes_the_cookie(guarded: str, key: str) -> None:
     with client_of(guarded, "", headers={"X-Strandline-Page": "1"}) as client:
         client.post("/ui/session", content=key)
         client.delete("/ui/session")
@@ -61,7 +61,7 @@ def test_leaving_takes_the_cookie_away(guarded: str, key: str) -> None:
         assert client.get("/ui/session").json() == {"keyNeeded": True}
 
 
-def test_without_a_key_everybody_gets_the_page_and_nobody_the_data(guarded: str, tmp_path: Path) -> None:
+def test_page_is_public_and_data_requires_a_key(guarded: str, tmp_path: Path) -> None:
     assert httpx.get(f"{guarded}/graph").status_code == 200
     assert httpx.get(f"{guarded}/ui/style.css").status_code == 200
     assert httpx.get(f"{guarded}/api/v2/overview").status_code == 401

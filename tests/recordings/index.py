@@ -1,4 +1,4 @@
-"""Which recordings there are: the applications of each, and what they really do, table by table."""
+"""Index of recordings: the applications of each, and what they do to each table."""
 
 from __future__ import annotations
 

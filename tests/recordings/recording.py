@@ -1,4 +1,4 @@
-"""What a recording is: the applications, and what they really do, table by table."""
+"""A recording: its applications, and what they do to each table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of a lake say of their own snapshots, read from their metadata files without Spark."""
+"""Snapshots of a lake's tables, read from metadata files without Spark."""
 
 from __future__ import annotations
 

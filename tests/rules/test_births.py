@@ -1,4 +1,4 @@
-"""When a barrier was born, and when a table committed it: whoever tells of it first, and whatever is rolled back."""
+"""Birth and commit times of barriers, in any order of events and across rollbacks."""
 
 from strandline.core.versions.apply import apply
 from strandline.core.versions.delays import delay
@@ -37,7 +37,7 @@ def balanced(barrier: int, at: float, snapshot: str, read: str, parent: str | No
     return BarrierCommitted(job("balances"), "run1", DOMAIN, barrier, at - 2, at, made, used)
 
 
-def test_a_job_that_read_a_base_table_tells_of_its_barrier_before_the_cut_does() -> None:
+def test_barrier_birth_does_not_depend_on_event_order() -> None:
     in_order = told(cut(1, 10.0, "t1"), balanced(1, 15.0, "b1", "t1"))
     late = told(balanced(1, 15.0, "b1", "t1"), cut(1, 10.0, "t1"))
 
@@ -45,7 +45,7 @@ def test_a_job_that_read_a_base_table_tells_of_its_barrier_before_the_cut_does()
     assert [delay(model, BALANCE, 1).seconds for model in (in_order, late)] == [5.0, 5.0]
 
 
-def test_a_rollback_below_the_base_tables_makes_no_barrier_younger() -> None:
+def test_rollback_below_the_base_tables_keeps_barrier_births() -> None:
     model = told(
         cut(1, 10.0, "t1"),
         balanced(1, 15.0, "b1", "t1"),
@@ -58,7 +58,7 @@ def test_a_rollback_below_the_base_tables_makes_no_barrier_younger() -> None:
     assert (answer.barrier, answer.incarnation, answer.lag(now=40.0)) == (1, 2, 20.0)
 
 
-def test_a_barrier_that_was_overwritten_keeps_its_birth_and_neither_snapshot_comes_back() -> None:
+def test_overwritten_barrier_keeps_its_birth_and_stays_rolled_back() -> None:
     first, again = balanced(1, 15.0, "b1", "t1"), balanced(1, 18.0, "b1 again", "t1", "b1")
     for telling in ((first, again), (again, first)):
         model = told(*telling)
@@ -71,7 +71,7 @@ def test_a_barrier_that_was_overwritten_keeps_its_birth_and_neither_snapshot_com
         assert 1 not in model.done[BALANCE]
 
 
-def test_a_base_table_that_had_nothing_new_is_cut_again_after_its_rollback() -> None:
+def test_unchanged_base_table_is_cut_again_after_its_rollback() -> None:
     model = told(cut(1, 10.0, "t1"), cut(2, 20.0, "t1", "r2"), RolledBack(DOMAIN, (TRANSFERS,), 1, 30.0))
 
     apply(model, cut(3, 40.0, "t1", "r3"))

@@ -1,4 +1,4 @@
-"""A bounded answer is within its bound, or an error; the bound is measured from the first barrier that it does not show."""
+"""A bounded answer is within its bound or an error."""
 
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model

@@ -1,4 +1,4 @@
-"""A job that is behind drains, and one that will never join at its pace is said to be so."""
+"""A job that is behind drains; one that can never catch up is reported."""
 
 from strandline.core.versions import facts
 from strandline.core.versions.apply import apply
@@ -20,7 +20,7 @@ def done(*barriers: int) -> Completions:
     return found
 
 
-def test_a_job_a_few_barriers_behind_takes_each_and_one_far_behind_the_newest() -> None:
+def test_job_takes_each_barrier_unless_it_is_far_behind() -> None:
     few, many = {VALUE: done(*range(1, 6))}, {VALUE: done(*range(1, 31))}
 
     assert (decide(few, 0).kind, decide(few, 0).barrier) == ("CHECKPOINT", 1)
@@ -29,7 +29,7 @@ def test_a_job_a_few_barriers_behind_takes_each_and_one_far_behind_the_newest() 
     assert decide(many, 3, most=None).barrier == 4
 
 
-def test_it_takes_the_newest_that_all_inputs_have() -> None:
+def test_job_far_behind_takes_the_newest_common_barrier() -> None:
     sources = {VALUE: done(*range(1, 31)), COUNT: done(*range(1, 21))}
 
     assert decide(sources, 0).barrier == 20
@@ -64,15 +64,15 @@ def committed(name: str, barrier: int, at: float) -> facts.BarrierCommitted:
     return facts.BarrierCommitted(job(name), f"{name}/1", DOMAIN, barrier, at - 0.1, at, made, used)
 
 
-def test_joining_ends_though_the_job_began_behind_and_takes_longer_than_a_barrier_lasts() -> None:
-    """Taking each barrier it would be ever further behind; draining it is admitted, and stays."""
+def test_slow_job_that_began_behind_still_becomes_a_member() -> None:
+    """Taking each barrier, the job would fall further behind; draining, it becomes a member."""
     model = words(latency=1.3)
 
     assert never_joins(model, job("sum")) is None
     assert len({reading.barrier for reading in strong(model, [VALUE, COUNT, SUM])}) == 1
 
 
-def test_a_job_whose_every_commit_comes_too_late_never_joins_at_its_pace() -> None:
+def test_job_whose_commits_all_come_late_never_becomes_a_member() -> None:
     model = words(latency=4.0)
 
     assert never_joins(model, job("sum")) == (

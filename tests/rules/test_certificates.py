@@ -1,4 +1,4 @@
-"""A certificate proves what was answered to whoever trusts nobody: any change of it is found."""
+"""A certificate proves an answer: any change of it is detected."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ def sealed(document: JSON) -> JSON:
 
 
 @each_size
-def test_certificates_of_random_histories_hold_and_changed_ones_do_not(seeds: range) -> None:
+def test_certificates_verify_and_altered_ones_do_not(seeds: range) -> None:
     checked = 0
     for seed in seeds:
         world, model = play(seed, lambda *_: None)
@@ -42,7 +42,7 @@ def test_certificates_of_random_histories_hold_and_changed_ones_do_not(seeds: ra
     assert checked > len(seeds) / 2
 
 
-def test_the_tables_own_metadata_must_agree() -> None:
+def test_certificate_must_agree_with_table_metadata() -> None:
     answer = {"namespace": "lake", "name": "b", "snapshotId": "2", "barrier": 7}
     inputs = [{"namespace": "lake", "name": "a", "snapshotId": "1"}]
     entries = [
@@ -63,7 +63,7 @@ def test_the_tables_own_metadata_must_agree() -> None:
     ]
 
 
-def test_what_was_answered_must_have_an_entry_and_the_digest_must_fit() -> None:
+def test_certificate_needs_an_entry_per_answer_and_a_matching_digest() -> None:
     answer = {"namespace": "lake", "name": "b", "snapshotId": "2", "barrier": 7}
     document = sealed({"answer": [answer], "entries": []})
 

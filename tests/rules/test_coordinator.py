@@ -1,4 +1,4 @@
-"""Servers that cut barriers, jobs that ask and commit, crashes in between: never two snapshots for one barrier."""
+"""Servers cut barriers, jobs commit, both crash: never two snapshots for one barrier."""
 
 import pytest
 
@@ -16,7 +16,7 @@ LONG = [
 
 
 @pytest.mark.parametrize("seeds", SHORT + LONG)
-def test_no_schedule_makes_two_snapshots_for_one_table_barrier_and_generation(seeds: range) -> None:
+def test_no_schedule_makes_two_snapshots_for_one_barrier_and_generation(seeds: range) -> None:
     found = {seed: wrong for seed in seeds if (wrong := faults(schedule(seed)))}
 
     assert found == {}
@@ -31,11 +31,11 @@ def test_no_schedule_makes_two_snapshots_for_one_table_barrier_and_generation(se
         ("dated", "events of before a rollback are taken after it"),
     ],
 )
-def test_control_without_one_protection_schedules_go_wrong(without: str, why: str) -> None:
+def test_control_each_missing_protection_breaks_a_schedule(without: str, why: str) -> None:
     assert any(faults(schedule(seed, without)) for seed in range(3_000)), why
 
 
-def test_the_schedules_do_what_is_promised() -> None:
+def test_schedules_cover_every_promised_case() -> None:
     told = [fact for seed in range(500) for fact in schedule(seed).log]
     kinds = [type(fact) for fact in told]
 

@@ -67,7 +67,7 @@ def fits(cut: dict[Table, int], seen: dict[Table, list[dict[Table, int]]]) -> bo
 
 
 @each_size
-def test_the_greatest_cut_equals_brute_force(seeds: range) -> None:
+def test_greatest_cut_matches_brute_force(seeds: range) -> None:
     missing = 0
     for seed in seeds:
         lines = some_lines(Random(seed))
@@ -79,7 +79,7 @@ def test_the_greatest_cut_equals_brute_force(seeds: range) -> None:
 
 
 @each_size
-def test_control_the_latest_snapshots_are_often_no_cut(seeds: range) -> None:
+def test_control_latest_snapshots_are_often_inconsistent(seeds: range) -> None:
     latest_differs = 0
     for seed in seeds:
         lines = some_lines(Random(seed))

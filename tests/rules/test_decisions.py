@@ -1,4 +1,4 @@
-"""What a job is told before a checkpoint, against the words of the definition."""
+"""The decision before a checkpoint matches the definition."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ def by_definition(sources: dict[str, set[int]], position: int, given_up: set[int
 
 
 @each_size
-def test_the_three_answers_are_those_of_the_definition(seeds: range) -> None:
+def test_decisions_match_the_definition(seeds: range) -> None:
     for seed in seeds:
         random = Random(seed)
         sources = {f"s{n}": set(random.sample(range(1, 12), random.randint(1, 9))) for n in range(random.randint(1, 3))}

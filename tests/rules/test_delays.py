@@ -24,7 +24,7 @@ def test_parts_sum_to_the_delay_and_no_table_is_ahead_of_its_inputs(seeds: range
 
 
 @each_size
-def test_the_delay_is_from_the_birth_of_the_barrier_to_the_commit_of_the_snapshot(seeds: range) -> None:
+def test_delay_lasts_from_the_barriers_birth_to_the_commit(seeds: range) -> None:
     def check(world: World, model: Model, oracle: Oracle) -> None:
         one = world.random.choice(sorted(world.truth))
         for barrier in oracle.done.get(one, ()) if model.is_managed(one) else ():
@@ -36,7 +36,7 @@ def test_the_delay_is_from_the_birth_of_the_barrier_to_the_commit_of_the_snapsho
 
 
 @each_size
-def test_staleness_grows_with_time_and_is_none_where_nothing_is_missing(seeds: range) -> None:
+def test_staleness_grows_only_while_a_barrier_is_missing(seeds: range) -> None:
     for seed in seeds:
         _, model = play(seed, lambda *_: None)
         for one in model.done:

@@ -1,4 +1,4 @@
-"""Derived barriers: jobs that nobody adapted, against the definition and the true contents, and controls that must fire."""
+"""Derived barriers of plain jobs match the definition and the true contents, with controls."""
 
 from random import Random
 
@@ -25,7 +25,7 @@ def readings(model: Model, tables: list[Table], consistency: str) -> list[Readin
 
 
 @each_size
-def test_what_plain_jobs_made_is_answered_as_the_base_tables_come_to(seeds: range) -> None:
+def test_plain_jobs_answers_match_the_base_tables(seeds: range) -> None:
     """Strong and weak show one barrier and its true content after every fact, and strong never goes back."""
     for seed in seeds:
         world, model, answered = plain_world(seed), Model(), dict[Table, int]()
@@ -56,8 +56,8 @@ def folded(history: list[Fact]) -> dict[Table, dict[int, str]]:
 
 
 @each_size
-def test_every_order_of_the_same_facts_derives_the_same_barriers(seeds: range) -> None:
-    """As they arrived, and in any other order, once or twice: the definition's barriers, no others."""
+def test_derived_barriers_do_not_depend_on_fact_order(seeds: range) -> None:
+    """In any order, once or twice, exactly the barriers of the definition result."""
     for seed in seeds:
         history = list(plain_history(plain_world(seed), STEPS))
         wanted = of_all("first", history).done()
@@ -82,21 +82,21 @@ def contents(rule: Rule, histories: int = 150) -> tuple[int, int]:
     return found, wrong
 
 
-def test_the_rule_itself_shows_no_wrong_content() -> None:
-    """What the controls below are compared with."""
+def test_rule_shows_no_wrong_content() -> None:
+    """The baseline for the controls below."""
     found, wrong = contents("first")
 
     assert found > 1000
     assert wrong == 0
 
 
-def test_control_the_last_step_that_ends_at_a_barrier_shows_what_a_flush_added() -> None:
+def test_control_last_step_at_a_barrier_includes_flushed_rows() -> None:
     found, wrong = contents("last")
 
     assert wrong > found / 20
 
 
-def test_control_the_number_of_a_micro_batch_is_no_barrier() -> None:
+def test_control_micro_batch_numbers_give_wrong_barriers() -> None:
     found, wrong = contents("number")
 
     assert wrong > found / 2
@@ -113,8 +113,8 @@ def micro_batch(query: str, number: int, read: str, made: facts.WrittenSnapshot,
     )  # fmt: skip
 
 
-def test_a_new_checkpoint_folder_that_appends_to_what_is_there_completes_nothing_until_a_rollback() -> None:
-    """It reads all again: every row is there twice."""
+def test_new_checkpoint_on_a_filled_table_completes_nothing_until_rollback() -> None:
+    """The query reads everything again, so every row appears twice."""
     model = Model()
     apply(model, DomainDeclared("bank", (ROOT,), 0.0))
     for barrier in (1, 2):
@@ -133,7 +133,7 @@ def test_a_new_checkpoint_folder_that_appends_to_what_is_there_completes_nothing
     assert {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()} == {2: "c4"}
 
 
-def test_the_worlds_do_everything_that_is_promised() -> None:
+def test_worlds_cover_every_promised_case() -> None:
     """Chains, joins, diamonds, flushes, base tables without news, new checkpoint folders, batch runs and shared tables all occur."""
     seen: set[str] = set()
     for seed in range(200):

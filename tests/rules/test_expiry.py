@@ -1,4 +1,4 @@
-"""Expiry names an unpinned prefix only: whoever leased a version, and a job that is stopped, can always read."""
+"""Expiry names an unpinned prefix only: lease holders and stopped jobs can always read."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -78,25 +78,25 @@ def next_reads(world: World, model: Model, worker: Worker) -> list[tuple[Table, 
 
 
 @each_size
-def test_leases_strong_answers_and_stopped_jobs_can_read_what_they_need(seeds: range) -> None:
+def test_lease_holders_strong_readers_and_stopped_jobs_can_read(seeds: range) -> None:
     assert {seed: count for seed in seeds if (count := missing_reads(seed, pinned))} == {}
 
 
-def test_control_without_places_stopped_jobs_lose_what_they_need() -> None:
+def test_control_unpinned_stopped_jobs_lose_their_snapshots() -> None:
     def without_places(model: Model, one: Table) -> Sequence[Pin]:
         return [pin for pin in pinned(model, one) if not pin.reason.startswith("job ")]
 
     assert sum(missing_reads(seed, without_places) for seed in range(150)) > 20
 
 
-def test_control_with_the_last_barriers_only_strong_readers_lose_what_they_read() -> None:
+def test_control_keeping_only_last_barriers_breaks_strong_readers() -> None:
     def last_barriers(model: Model, one: Table) -> Sequence[Pin]:
         return [pin for pin in pinned(model, one) if "rollback" in pin.reason]
 
     assert sum(missing_reads(seed, last_barriers) for seed in range(150)) > 20
 
 
-def test_a_table_whose_job_joins_keeps_what_it_will_count_with() -> None:
+def test_joining_table_keeps_the_snapshots_that_it_will_need() -> None:
     root, early, late = table("root"), table("early"), table("late")
     model = Model()
     apply(model, facts.DomainDeclared("bank", (root,), 0.0))
@@ -125,7 +125,7 @@ def commit(model: Model, name: str, made: Table, *barriers: int) -> None:
         apply(model, facts.BarrierCommitted(job(name), f"run {name}", "bank", barrier, at, at, snapshot, used))
 
 
-def test_every_kept_snapshot_says_why() -> None:
+def test_every_kept_snapshot_has_a_reason() -> None:
     found = expiry(
         ["s1", "s2", "s3", "s4"], [Pin("s2", "lease 7 of report"), Pin("s3", "job a runs at barrier 3")], ["x"]
     )
@@ -140,11 +140,11 @@ def test_every_kept_snapshot_says_why() -> None:
     assert found.kept_count == 4
 
 
-def test_a_pin_that_nobody_knows_keeps_everything() -> None:
+def test_unknown_pinned_snapshot_keeps_everything() -> None:
     assert expiry(["s1", "s2"], [Pin("elsewhere", "lease 1")]).expirable == []
 
 
-def test_the_main_ancestry_ends_in_the_head_and_leaves_branches_aside() -> None:
+def test_main_ancestry_ends_at_the_head_and_excludes_branches() -> None:
     parents = {"a": "", "b": "a", "c": "b", "branch": "a"}
 
     assert main_ancestry(parents, "c") == (["a", "b", "c"], ["branch"])

@@ -1,4 +1,4 @@
-"""After a rollback nothing of before comes back: by run where the run was known to be over, by time where it was not."""
+"""Nothing from before a rollback returns: fenced by run if its end is known, else by time."""
 
 from msgspec.structs import replace
 
@@ -49,7 +49,7 @@ def balances(model: Model) -> dict[int, str]:
     return {barrier: made.snapshot for barrier, made in model.done[BALANCE].of.items()}
 
 
-def test_a_late_commit_of_a_run_of_before_is_not_taken_though_its_clock_was_ahead() -> None:
+def test_old_runs_late_commit_is_rejected_even_with_a_fast_clock() -> None:
     model = rolled_back_at_50()
 
     apply(model, balanced("run1", 2, "b2 of before", 57.0))
@@ -61,7 +61,7 @@ def test_a_late_commit_of_a_run_of_before_is_not_taken_though_its_clock_was_ahea
     assert balances(model) == {1: "b1", 2: "b2"}
 
 
-def test_the_generation_that_a_commit_carries_decides_whatever_its_driver_s_clock_says() -> None:
+def test_generation_of_a_commit_outweighs_its_clock() -> None:
     model = rolled_back_at_50(ended=None)
     apply(model, started("run2", 30.0))
 
@@ -71,7 +71,7 @@ def test_the_generation_that_a_commit_carries_decides_whatever_its_driver_s_cloc
     assert balances(model) == {1: "b1", 2: "b2"}
 
 
-def test_a_run_of_before_stays_out_when_its_job_was_retired_and_came_back() -> None:
+def test_old_run_stays_out_after_its_job_was_retired_and_returned() -> None:
     model = rolled_back_at_50()
     apply(model, JobRetired(JOB, 52.0, "unregistered"))
     apply(model, started("run2", 55.0))
@@ -82,7 +82,7 @@ def test_a_run_of_before_stays_out_when_its_job_was_retired_and_came_back() -> N
     assert balances(model) == {1: "b1", 2: "b2"}
 
 
-def test_a_run_that_was_only_silent_goes_on() -> None:
+def test_silent_run_continues() -> None:
     model = rolled_back_at_50(ended="LOST")
 
     apply(model, balanced("run1", 2, "b2", 57.0))
@@ -90,7 +90,7 @@ def test_a_run_that_was_only_silent_goes_on() -> None:
     assert balances(model) == {1: "b1", 2: "b2"}
 
 
-def test_a_run_of_before_that_nobody_had_heard_of_is_known_by_its_times() -> None:
+def test_unreported_old_run_is_recognized_by_its_times() -> None:
     model = rolled_back_at_50()
 
     apply(model, started("spooled", 46.0))

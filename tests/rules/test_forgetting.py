@@ -1,4 +1,4 @@
-"""Barriers of long ago are forgotten, and nobody notices: answers, pins and decisions are those of a model that keeps all."""
+"""Old barriers are forgotten without changing answers, pins or decisions."""
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
@@ -40,7 +40,7 @@ def kept(model: Model) -> dict[Table, tuple[int, int]]:
     return {one: (len(done.order), done.order[0]) for one, done in model.done.items()}
 
 
-def test_a_stream_that_goes_on_takes_no_more_room() -> None:
+def test_running_stream_uses_bounded_memory() -> None:
     model = played(Model(keeps=10), stream(range(1, 5_000)))
 
     assert all(10 <= held < 31 and oldest > 4_950 for held, oldest in kept(model).values())
@@ -49,7 +49,7 @@ def test_a_stream_that_goes_on_takes_no_more_room() -> None:
     assert strong_of(model, END) == 4_999
 
 
-def test_what_a_stopped_job_needs_stays_and_goes_once_it_went_on() -> None:
+def test_stopped_jobs_barriers_are_kept_until_it_continues() -> None:
     model = played(Model(keeps=10), stream(range(1, 101)))
     apply(model, facts.RunEnded(job("end"), "run of end", 100.9, "COMPLETE"))
 
@@ -64,7 +64,7 @@ def test_what_a_stopped_job_needs_stays_and_goes_once_it_went_on() -> None:
     assert all(count < 31 for count, _ in kept(model).values())
 
 
-def test_a_barrier_that_comes_late_is_not_taken_for_a_new_one() -> None:
+def test_late_barrier_is_not_mistaken_for_a_new_one() -> None:
     model = played(Model(keeps=10), stream(range(1, 1_001)))
 
     played(model, stream(range(3, 4)))
@@ -73,8 +73,8 @@ def test_a_barrier_that_comes_late_is_not_taken_for_a_new_one() -> None:
     assert model.domain(DOMAIN).first_after(1_000) is None
 
 
-def test_a_barrier_of_long_ago_does_not_come_back_alone() -> None:
-    """A spool is sent late, when a job that was retired has come back: a weak answer would be that one barrier."""
+def test_forgotten_barrier_does_not_return_alone() -> None:
+    """A spool sent late must not make a weak answer show that single old barrier."""
     model = played(Model(), stream(range(1, 51), [job("ingest"), job("middle")]))
     apply(model, facts.JobRetired(job("middle"), 51.0, "unregistered"))
     played(model, stream(range(51, 2_000), [job("ingest")]))
@@ -90,8 +90,8 @@ def test_a_barrier_of_long_ago_does_not_come_back_alone() -> None:
 
 
 @each_size
-def test_random_histories_are_answered_as_by_a_model_that_keeps_all(seeds: range) -> None:
-    """But for jobs that are first heard of when what they were at is forgotten: they go on where all others are."""
+def test_random_histories_match_a_model_that_forgets_nothing(seeds: range) -> None:
+    """Jobs first reported after their barriers were forgotten are exempt."""
     forgot = compared = 0
     for seed in seeds:
         world, all_of_it, some = small_world(Random(seed)), Model(), Model(keeps=2)

@@ -30,7 +30,7 @@ class Steps:
         return leave[:limit]
 
 
-def test_upstream_of_a_table_is_what_it_was_made_from_with_the_jobs_between() -> None:
+def test_upstream_of_a_table_includes_sources_and_jobs_between() -> None:
     found = walk(Steps(*BANK), ["balance"], UP)
 
     assert found.nodes == {
@@ -48,14 +48,14 @@ def test_downstream_of_a_table_includes_jobs_that_only_read_it() -> None:
     assert set(found.steps) == set(BANK[5:])
 
 
-def test_both_directions_leave_out_what_else_the_sources_feed() -> None:
+def test_both_directions_exclude_other_outputs_of_the_sources() -> None:
     found = walk(Steps(*BANK), ["credits"], BOTH)
 
     assert set(found.nodes) == {"credits", "credit", "transfers", "ingest", "add", "balance", "ctas", "report", "audit"}
     assert found.complete
 
 
-def test_a_job_is_a_place_to_start_from() -> None:
+def test_walk_can_start_from_a_job() -> None:
     found = walk(Steps(*BANK), ["add"], UP, depth=1)
 
     assert found.nodes == {"add": 0, "credits": 1, "debits": 1}
@@ -68,19 +68,19 @@ def test_several_starts_are_one_walk() -> None:
     assert found.nodes == {"credits": 0, "debits": 0, "credit": 1, "debit": 1, "transfers": 1}
 
 
-def test_depth_counts_jobs_and_says_when_it_cut_something_off() -> None:
+def test_depth_counts_jobs_and_reports_truncation() -> None:
     assert walk(Steps(*BANK), ["balance"], UP, depth=1).truncated_by == "depth"
     assert walk(Steps(*BANK), ["balance"], UP, depth=3).truncated_by is None
 
 
-def test_a_walk_of_no_depth_finds_only_its_start() -> None:
+def test_walk_of_depth_zero_finds_only_its_start() -> None:
     found = walk(Steps(*BANK), ["balance"], UP, depth=0)
 
     assert found.nodes == {"balance": 0}
     assert found.truncated_by == "depth"
 
 
-def test_a_circle_ends_and_is_complete() -> None:
+def test_cycle_terminates_and_is_complete() -> None:
     circle = Steps(WalkStep("a", "one", "b"), WalkStep("b", "two", "a"))
 
     found = walk(circle, ["a"], DOWN)
@@ -90,7 +90,7 @@ def test_a_circle_ends_and_is_complete() -> None:
     assert found.complete
 
 
-def test_a_circle_that_the_depth_meets_is_closed() -> None:
+def test_cycle_at_the_depth_limit_is_closed() -> None:
     circle = Steps(WalkStep("a", "one", "b"), WalkStep("b", "one", "a"))
 
     found = walk(circle, ["a"], DOWN, depth=1)
@@ -99,14 +99,14 @@ def test_a_circle_that_the_depth_meets_is_closed() -> None:
     assert found.complete
 
 
-def test_a_table_that_its_job_reads_and_writes_is_one_node() -> None:
+def test_table_that_a_job_reads_and_writes_is_one_node() -> None:
     found = walk(Steps(WalkStep("a", "merge", "a")), ["a"], UP)
 
     assert found.nodes == {"a": 0, "merge": 1}
     assert found.complete
 
 
-def test_a_hub_is_cut_at_the_number_of_nodes() -> None:
+def test_hub_is_cut_at_the_node_limit() -> None:
     hub = Steps(*(WalkStep("hub", f"job{number}", f"table{number}") for number in range(100)))
 
     found = walk(hub, ["hub"], DOWN, most=21)
@@ -116,7 +116,7 @@ def test_a_hub_is_cut_at_the_number_of_nodes() -> None:
     assert found.truncated_by == "nodes"
 
 
-def test_a_dense_graph_is_cut_at_the_number_of_its_steps() -> None:
+def test_dense_graph_is_cut_at_the_step_limit() -> None:
     dense = Steps(*(WalkStep(f"from{one}", "job", f"to{two}") for one in range(150) for two in range(150)))
 
     found = walk(dense, ["job"], BOTH, most=1000)
@@ -125,8 +125,8 @@ def test_a_dense_graph_is_cut_at_the_number_of_its_steps() -> None:
     assert len(found.steps) == LEAST_STEPS
 
 
-def test_what_is_within_the_number_of_nodes_is_complete_whichever_way_it_lies() -> None:
-    """Both ways are one answer: what one of them does not need, the other has."""
+def test_graph_within_the_node_limit_is_complete_in_both_directions() -> None:
+    """Both directions share one limit: what one does not use is left for the other."""
     chain = Steps(*(WalkStep(f"t{number}", f"j{number}", f"t{number + 1}") for number in range(6)))
     hub = Steps(*(WalkStep(f"from{number}", "job", "to") for number in range(90)))
 
@@ -139,7 +139,7 @@ def test_what_is_within_the_number_of_nodes_is_complete_whichever_way_it_lies() 
     assert walk(hub, ["job"], BOTH, most=1).truncated_by == "nodes"
 
 
-def test_the_graph_is_asked_once_a_level() -> None:
+def test_graph_is_queried_once_per_level() -> None:
     graph = Steps(*BANK)
 
     walk(graph, ["balance"], UP)

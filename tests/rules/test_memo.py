@@ -1,4 +1,4 @@
-"""What reading keeps in memory has a bound in bytes, whatever the events are like."""
+"""The memory used by decoding is bounded in bytes for any events."""
 
 import tracemalloc
 
@@ -22,7 +22,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
     return 20
 
 
-def test_names_of_any_length_take_no_more_memory_than_ordinary_ones(small: int) -> None:
+def test_long_names_use_no_more_memory_than_short_ones(small: int) -> None:
     kept_by = Memo()
     tracemalloc.start()
     for number in range(300):
@@ -35,7 +35,7 @@ def test_names_of_any_length_take_no_more_memory_than_ordinary_ones(small: int) 
     assert kept < 300 * MEBIBYTE // small
 
 
-def test_large_results_drive_each_other_out() -> None:
+def test_large_results_evict_each_other() -> None:
     kept, made = Memo(), []
 
     def ask(number: int, size: int) -> None:

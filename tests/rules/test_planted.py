@@ -1,4 +1,4 @@
-"""Rules of the model that random histories reach too seldom: a bug in each of them went unseen."""
+"""Rules of the model that random histories rarely reach."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def chain() -> Model:
 
 
 @pytest.mark.parametrize("how", ["COMPLETE", "FAIL", "ABORT"])
-def test_a_late_start_revives_no_run_that_ended(how: str) -> None:
+def test_late_start_does_not_revive_an_ended_run(how: str) -> None:
     model = chain()
     apply(model, RunEnded(job("to_b"), "1", 50, how, 51))
     apply(model, started("to_b", 1, A, B, seen=99))
@@ -67,7 +67,7 @@ def test_a_late_start_revives_no_run_that_ended(how: str) -> None:
     assert (ended.how, ended.at) == (how, 50)
 
 
-def test_a_run_that_was_only_silent_is_revived_by_what_came_after_that() -> None:
+def test_later_event_revives_a_silent_run() -> None:
     model = chain()
     apply(model, RunEnded(job("to_b"), "1", 50, "LOST", 51))
     apply(model, started("to_b", 1, A, B, seen=49))
@@ -79,7 +79,7 @@ def test_a_run_that_was_only_silent_is_revived_by_what_came_after_that() -> None
 
 @pytest.mark.parametrize("lost", [{}, {job("to_c"): 4}], ids=["incremental", "full"])
 def test_a_rollback_stops_downstream_first_and_restarts_upstream_first(lost: dict[tuple[str, str], int]) -> None:
-    """While a job upstream is stopped and cut back, one downstream of it would read what goes away."""
+    """A running downstream job would read rows that the rollback of its upstream job removes."""
     found = plan(chain(), B, 2, retained=lost)
     b, c, to_b, to_c = "lake:b", "lake:c", "jobs:to_b", "jobs:to_c"
 
@@ -97,7 +97,7 @@ def test_a_rollback_stops_downstream_first_and_restarts_upstream_first(lost: dic
     ]
 
 
-def test_a_table_that_comes_back_is_not_answered_with_less_than_before() -> None:
+def test_returning_table_is_not_answered_with_an_older_barrier() -> None:
     """b was answered at barrier 3; its next writer reads a base table that has but two barriers: b waits for the third."""
     model = chain()
     assert strong(model, [B])[0].barrier == 3

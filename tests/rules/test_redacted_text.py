@@ -1,4 +1,4 @@
-"""Secrets in texts: addresses, SQL and its dialects, code, shells; and what only looks like one."""
+"""Secrets in texts: addresses, SQL dialects, code, shells, and lookalikes."""
 
 import pytest
 
@@ -30,7 +30,7 @@ from worlds.builders import encode
         "jdbc:mysql://db/x?user=a&password=p<hunter2",
     ],
 )
-def test_a_secret_in_a_statement_or_an_address_goes(text: str) -> None:
+def test_secret_in_a_statement_or_address_is_removed(text: str) -> None:
     kept = redact_text(text)
 
     assert "hunter2" not in kept
@@ -53,7 +53,7 @@ def test_a_secret_in_a_statement_or_an_address_goes(text: str) -> None:
         "s3://bucket/{a b}/x",
     ],
 )
-def test_a_text_without_secrets_stays_as_it_is(text: str) -> None:
+def test_text_without_secrets_stays_unchanged(text: str) -> None:
     assert redact_text(text) == text
 
 
@@ -110,8 +110,8 @@ LONG = 200_000
     ],
     ids=lambda text: repr(text[:30]),
 )
-def test_any_text_is_read_once(text: str) -> None:
-    """A pattern that goes back over what it has read would take from minutes to days."""
+def test_text_is_scanned_in_linear_time(text: str) -> None:
+    """A backtracking pattern would take minutes to days."""
     redact_text(text)
 
 
@@ -127,7 +127,7 @@ def test_any_text_is_read_once(text: str) -> None:
         "see s3://lake/R&D/t",
     ],
 )
-def test_ordinary_statements_and_places_stay_as_they_are(text: str) -> None:
+def test_ordinary_statements_and_addresses_stay_unchanged(text: str) -> None:
     assert redact_text(text) == text
 
 
@@ -142,7 +142,7 @@ def test_ordinary_statements_and_places_stay_as_they_are(text: str) -> None:
         "http://x/y?a=1&password=hunter2",
     ],
 )
-def test_secrets_without_quotes_or_in_lists_go(text: str) -> None:
+def test_unquoted_and_listed_secrets_are_removed(text: str) -> None:
     assert "hunter2" not in redact_text(text)
 
 
@@ -221,7 +221,7 @@ def test_secrets_without_quotes_or_in_lists_go(text: str) -> None:
         "<name>fs.s3a.secret.key</name>\n  <value>hunter2</value>",
     ],
 )
-def test_a_secret_goes_in_whatever_a_dialect_a_program_or_a_shell_writes(text: str) -> None:
+def test_secret_is_removed_from_any_dialect_program_or_shell(text: str) -> None:
     body = encode({"query": text})
     kept = redact_text(text)
 
@@ -283,12 +283,12 @@ def test_a_secret_goes_in_whatever_a_dialect_a_program_or_a_shell_writes(text: s
         "Caused by: org.apache.hadoop.security.token.InvalidToken: expired",
     ],
 )
-def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+def test_text_that_only_looks_like_a_secret_stays(text: str) -> None:
     assert redact_text(text) == text
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "file", "abfss"])
-def test_the_parameters_of_a_file_go_and_the_question_mark_of_a_pattern_stays(scheme: str) -> None:
+def test_file_url_parameters_are_removed_but_glob_patterns_stay(scheme: str) -> None:
     assert redact_text(f"{scheme}://b/part-?.csv?sig=p&sv=1") == f"{scheme}://b/part-?.csv"
     assert redact_text(f"{scheme}://b/x?X-Amz-Signature=p") == f"{scheme}://b/x"
 
@@ -309,7 +309,7 @@ TOKEN = ".".join(f"eyJhbGciOiJ{letter}UzI1NiIsInR5cCI6IkpXVCJ9" for letter in "I
         "password: correct.horse",
     ],
 )
-def test_a_secret_with_dots_in_it_is_no_column(text: str) -> None:
+def test_secret_with_dots_is_not_taken_for_a_column(text: str) -> None:
     kept = redact_text(text.format(TOKEN))
 
     assert (TOKEN in kept, "horse" in kept) == (False, False)

@@ -1,4 +1,4 @@
-"""Secrets are found wherever they stand, in one pass over any text; and what is none stays byte for byte."""
+"""Secrets are found anywhere in one pass; everything else stays byte for byte."""
 
 import json
 import re
@@ -47,7 +47,7 @@ bodies = st.lists(pieces, max_size=30).map(b"".join)
 @example(b'{"a": "\\u0070assword"}')
 @example(b'{"a": "://x#')
 @example("{'a': '\u017fecret to\u212aen'}".encode())
-def test_a_facet_is_suspicious_exactly_if_a_word_or_an_address_with_more_than_a_place_is_in_it(body: bytes) -> None:
+def test_facet_is_suspicious_exactly_if_it_has_a_secret_word_or_address(body: bytes) -> None:
     address = ADDRESS.search(body) is not None
     word = any(word in body.lower() for word in WORDS) or PASS.search(body.lower()) or LISTED.search(body.lower())
     word = word or TOKENS.search(body.lower())
@@ -56,7 +56,7 @@ def test_a_facet_is_suspicious_exactly_if_a_word_or_an_address_with_more_than_a_
     assert is_suspicious("spark_properties", body)
 
 
-def test_names_of_tables_and_columns_are_not_looked_at_closer() -> None:
+def test_table_and_column_names_are_not_suspicious() -> None:
     body = (
         b'{"_schemaURL": "https://o.io/1-0-1/S.json#/$defs/S", "fields": [{"name": "amount", "type": "decimal(18,2)"}]}'
     )
@@ -64,7 +64,7 @@ def test_names_of_tables_and_columns_are_not_looked_at_closer() -> None:
     assert not is_suspicious("schema", body)
 
 
-def test_a_word_in_any_case_or_escaped_is_a_reason_to_take_the_secret_out() -> None:
+def test_secret_words_are_found_in_any_case_and_escaped() -> None:
     plain, escaped = b'{"PassWord": "p"}', b'{"\\u0070assword": "p"}'
 
     assert is_suspicious("custom", plain)
@@ -86,11 +86,11 @@ def test_a_word_in_any_case_or_escaped_is_a_reason_to_take_the_secret_out() -> N
         b'{"a": ' + b'{"secret": ' * 5000 + b'"hunter2"' + b"}" * 5000 + b"}",
     ],
 )
-def test_a_secret_goes_and_nothing_else_changes(facet: bytes) -> None:
+def test_redaction_removes_the_secret_and_nothing_else(facet: bytes) -> None:
     assert redact_json("custom", facet) == facet.replace(b"hunter2", b"[redacted]").replace(b"27182", b'"[redacted]"')
 
 
-def test_of_properties_only_harmless_ones_stay() -> None:
+def test_only_harmless_properties_stay() -> None:
     facet = b'{"properties": {"spark.master": "yarn", "spark.x": ["p"], "spark.y": "p", "spark.y": "", "z": {"a": 1}}}'
 
     assert redact_json("spark_properties", facet) == (
@@ -102,7 +102,7 @@ def test_of_properties_only_harmless_ones_stay() -> None:
     )
 
 
-def test_columns_and_facets_may_be_called_like_secrets() -> None:
+def test_columns_and_facets_may_be_named_like_secrets() -> None:
     origin = {"inputFields": [{"namespace": "n", "name": "t", "field": "pwd"}], "transformationType": "MASKED"}
     facets = {"columnLineage": {"fields": {"password": origin}}, "auth_statistics": {"by": "x", "columnMetrics": {}}}
     body = encode({"outputs": [{"facets": facets}]})
@@ -118,7 +118,7 @@ def test_columns_and_facets_may_be_called_like_secrets() -> None:
 @example(b"CREDENTIALS=(s3a:'x'\"\"&")
 @example(b"tokenSET IDENTIFIED BY \"\"''\\<")
 @example(b"=\\s3a://jdbc:oracle:thin:)s3a://@")
-def test_redacting_twice_is_redacting_once(body: bytes) -> None:
+def test_redaction_is_idempotent(body: bytes) -> None:
     once = redact_bytes(body)
 
     assert redact_bytes(once) == once
@@ -220,7 +220,7 @@ fragments = st.sampled_from(
 @given(st.lists(fragments, max_size=14).map("".join), st.booleans())
 @example("OPTIONS dbPassSET '", False)
 @example("WITH\xa0(a 'b')", False)
-def test_what_is_redacted_is_suspicious_and_is_redacted_once(text: str, ascii_only: bool) -> None:
+def test_redacted_text_was_suspicious_and_does_not_change_again(text: str, ascii_only: bool) -> None:
     body = json.dumps({"x": text}, ensure_ascii=ascii_only).encode()
     kept = redact_json("custom", body)
 
@@ -243,13 +243,13 @@ WHOLE = [
 
 @pytest.mark.parametrize("one", WHOLE)
 @pytest.mark.parametrize("sort_keys", [False, True])
-def test_what_is_looked_at_facet_by_facet_is_not_looked_at_once_more(one: Json, sort_keys: bool) -> None:
+def test_facets_checked_one_by_one_are_not_checked_again(one: Json, sort_keys: bool) -> None:
     body = json.dumps(one, sort_keys=sort_keys).encode()
 
     assert not has_secret(unread(decode(body), body))
 
 
-def test_many_datasets_before_their_job_are_gone_over_once() -> None:
+def test_many_datasets_before_the_job_are_scanned_once() -> None:
     inputs = [dataset(f"t{number}", x={"number": number}) for number in range(200_000)]
     body = json.dumps(event(inputs=inputs, job_facets={"y": {}}), sort_keys=True).encode()
 
@@ -269,7 +269,7 @@ def test_many_datasets_before_their_job_are_gone_over_once() -> None:
         {"outputs": [{"namespace": "n", "name": "t", "inputFacets": {"x": {"password": "p"}}}]},
     ],
 )
-def test_a_secret_outside_of_the_facets_that_are_read_is_found(part: Json) -> None:
+def test_secret_outside_known_facets_is_found(part: Json) -> None:
     body = encode({**event(inputs=[dataset("a")]), **part})
 
     assert has_secret(unread(decode(body), body))
@@ -296,7 +296,7 @@ def test_a_secret_outside_of_the_facets_that_are_read_is_found(part: Json) -> No
     ],
 )
 @pytest.mark.parametrize("key", ["custom", "outputStatistics"])
-def test_a_secret_goes_by_the_name_beside_it(facet: bytes, key: str) -> None:
+def test_secret_is_recognized_by_its_neighbouring_name(facet: bytes, key: str) -> None:
     kept = redact_json(key, facet)
 
     assert kept == facet.replace(b"hunter2", b"[redacted]").replace(b"27182", b'"[redacted]"')
@@ -321,13 +321,13 @@ def test_a_secret_goes_by_the_name_beside_it(facet: bytes, key: str) -> None:
         {"fields": [{"name": "password_hash", "type": "string"}, {"name": "key", "val": 5}]},
     ],
 )
-def test_names_that_tell_nothing_of_a_secret_keep_what_they_name(facet: Json) -> None:
+def test_values_of_harmless_names_are_kept(facet: Json) -> None:
     body = encode(facet)
 
     assert redact_json("tags" if "tags" in facet else "custom", body) is body
 
 
-def test_json_in_a_text_stays_json_at_any_depth() -> None:
+def test_nested_json_text_stays_valid_json() -> None:
     inner = json.dumps({"password": "hunter2", "pin": 1, "secret": 27182, "x": 'a "b"'})
     middle = json.dumps({"deeper": inner, "token": 'hun"ter2', "y": [1]})
     kept = json.loads(redact_json("custom", json.dumps({"config": middle}).encode()))["config"]
@@ -337,8 +337,8 @@ def test_json_in_a_text_stays_json_at_any_depth() -> None:
     assert innermost == {"password": "[redacted]", "pin": 1, "secret": "[redacted]", "x": 'a "b"'}
 
 
-def test_of_a_document_with_thousands_of_secrets_the_others_are_hidden_without_a_closer_look() -> None:
-    """Looking at each costs 30 microseconds: a body of 2 MB would take seconds. What cannot hold a secret stays."""
+def test_text_beyond_the_secret_limit_is_hidden_without_inspection() -> None:
+    """Inspecting each text takes 30 µs, seconds for a body of 2 MB; harmless texts stay."""
     texts = [f"pwd=x{number} and y" for number in range(STRINGS + 10)]
     kept = json.loads(redact_json("custom", json.dumps({"list": [*texts, "harmless"], "x": {"password": 1}}).encode()))
 

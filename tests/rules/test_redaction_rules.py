@@ -25,7 +25,7 @@ GONE = "[redacted]"
 
 
 @pytest.mark.parametrize(("hides", "keeps"), [pytest.param(form.hides, form.keeps, id=form.name) for form in ALL_FORMS])
-def test_a_form_hides_and_keeps_its_examples(hides: tuple[str, ...], keeps: tuple[str, ...]) -> None:
+def test_each_form_hides_and_keeps_its_examples(hides: tuple[str, ...], keeps: tuple[str, ...]) -> None:
     hidden = [hide_mentioned(text, GONE) for text in hides]
 
     assert [text for text in hidden if "hunter2" in text or "271828" in text] == []
@@ -33,8 +33,8 @@ def test_a_form_hides_and_keeps_its_examples(hides: tuple[str, ...], keeps: tupl
     assert [hide(text, GONE) for text in keeps] == list(keeps)
 
 
-def test_every_form_is_needed_for_an_example_of_its_own() -> None:
-    """Without it one of its examples stays as it was: no form is there for nothing."""
+def test_every_form_is_needed_by_one_of_its_examples() -> None:
+    """Without the form, one of its own examples would not be hidden."""
     useless = []
     for form in ALL_FORMS:
         others = tuple(one for one in ALL_FORMS if one is not form)
@@ -50,7 +50,7 @@ def is_left(text: str, forms: tuple[Form, ...]) -> bool:
 
 
 @pytest.mark.parametrize(("hides", "keeps"), [pytest.param(one.hides, one.keeps, id=one.name) for one in TOKENS])
-def test_a_kind_of_token_is_known_by_its_form(hides: tuple[str, ...], keeps: tuple[str, ...]) -> None:
+def test_each_token_kind_is_recognized_by_its_form(hides: tuple[str, ...], keeps: tuple[str, ...]) -> None:
     assert [hide_tokens(f"x {token}, y", "*") for token in hides] == ["x *, y"] * len(hides)
     assert [hide_tokens(f"x {text}, y", "*") for text in keeps] == [f"x {text}, y" for text in keeps]
 
@@ -59,7 +59,7 @@ CLEAN: dict[str, Callable[[str], str]] = {"collector": redact_text, "emitter": c
 
 
 @pytest.mark.parametrize("clean", CLEAN.values(), ids=CLEAN)
-def test_no_canary_is_left(clean: Callable[[str], str]) -> None:
+def test_no_canary_survives(clean: Callable[[str], str]) -> None:
     planted = canaries()
 
     assert len({canary.secret for canary in planted}) == len(planted) >= 1000
@@ -74,12 +74,12 @@ def test_no_canary_is_left_in_a_long_text() -> None:
     assert [canary for canary, text in texts if leaks([canary], redact_text(text))] == []
 
 
-def test_what_is_hidden_is_hidden_once() -> None:
+def test_hidden_text_is_not_hidden_again() -> None:
     assert [text for text in (redact_text(one.text) for one in canaries()) if redact_text(text) != text] == []
 
 
 @pytest.mark.parametrize("clean", CLEAN.values(), ids=CLEAN)
-def test_of_500_ordinary_statements_ten_at_most_change(clean: Callable[[str], str]) -> None:
+def test_at_most_ten_of_500_ordinary_statements_change(clean: Callable[[str], str]) -> None:
     statements = ordinary()
 
     assert len(set(statements)) == 500
@@ -140,15 +140,15 @@ UNITS = (
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=repr)
-def test_the_work_grows_with_the_length_and_ends_at_a_limit(unit: str) -> None:
-    """Counted in calls of functions, Python's and C's, as `re` makes them for each find."""
+def test_work_is_linear_in_length_and_bounded(unit: str) -> None:
+    """Work is counted in Python and C function calls, of which `re` makes one per match."""
     few, many, very_many = (work(unit * times) for times in (1_000, 2_000, 100_000))
 
     assert many <= 2.2 * few + 100
     assert very_many <= 60 * (MENTIONS + LISTS + ITEMS + ADDRESSES)
 
 
-def test_addresses_without_a_secret_cost_nothing_each() -> None:
+def test_plain_addresses_cost_no_extra_work() -> None:
     assert work("SELECT 'https://host:8080/path' " * 20_000) < 2_000
     assert (
         hide_in_addresses("a://h:80/b?x=y c://webhook.io/t d://u:p@h/b", GONE) == "a://h:80/b c://webhook.io/t d://h/b"
@@ -174,8 +174,8 @@ for first, unit, times, last in json.load(sys.stdin):
 """
 
 
-def test_no_text_takes_time_with_more_than_its_length() -> None:
-    """What happens within an expression shows in processor time alone: they take two seconds, and the program may take 120."""
+def test_no_text_takes_superlinear_time() -> None:
+    """Backtracking shows only in processor time: the texts take two seconds, the limit is 120."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], input=json.dumps(SLOW), capture_output=True, text=True, check=False
     )

@@ -28,7 +28,7 @@ def wrong(known: Known, wanted: JobRegistered) -> str | None:
 
 
 @each_size
-def test_what_is_refused_is_what_the_definition_forbids_and_changes_nothing(seeds: range) -> None:
+def test_registration_rejects_exactly_what_the_definition_forbids(seeds: range) -> None:
     refused = {"writer": 0, "cycle": 0}
     for seed in seeds:
         random, model, known = Random(seed), Model(), Known()

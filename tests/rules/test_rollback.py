@@ -87,7 +87,7 @@ def complete_above(world: World, one: Table, barrier: int) -> bool:
 
 
 @each_size
-def test_after_a_rollback_and_a_replay_nothing_wrong_is_left(seeds: range) -> None:
+def test_rollback_and_replay_remove_all_wrong_content(seeds: range) -> None:
     kinds = []
     for seed in seeds:
         for full in (False, True):
@@ -106,7 +106,7 @@ def test_after_a_rollback_and_a_replay_nothing_wrong_is_left(seeds: range) -> No
     assert kinds.count("full") > len(seeds) / 2
 
 
-def test_control_rolling_back_the_one_table_only_leaves_nonsense_below_it() -> None:
+def test_control_rolling_back_one_table_leaves_wrong_content_downstream() -> None:
     left = 0
     for seed in range(150):
         if (found := went_wrong(seed)) is not None and found[1].is_managed(found[2].writes):
@@ -116,7 +116,7 @@ def test_control_rolling_back_the_one_table_only_leaves_nonsense_below_it() -> N
     assert left > 10
 
 
-def test_a_plan_goes_back_to_what_still_exists_and_to_state_that_is_kept() -> None:
+def test_plan_targets_existing_snapshots_and_retained_state() -> None:
     for seed in range(150):
         _, model = play(seed, lambda *_: None)
         for one, done in model.done.items():
@@ -134,7 +134,7 @@ def test_a_plan_goes_back_to_what_still_exists_and_to_state_that_is_kept() -> No
             assert state_lost.kind == "full" or not free.jobs
 
 
-def test_replaying_the_log_from_its_start_gives_the_same_answers() -> None:
+def test_replaying_the_whole_log_gives_the_same_answers() -> None:
     for seed in range(100):
         log: list[Fact] = []
         world, model, oracle = small_world(Random(seed)), Model(), Oracle()
@@ -156,8 +156,8 @@ def answers(world: World, model: Model) -> dict[Table, tuple[Outcome, object, ob
     }
 
 
-def test_no_id_and_no_name_writes_a_statement_of_a_plan() -> None:
-    """A plan is followed to the letter, and what producers sent stands in it."""
+def test_ids_and_names_cannot_inject_statements_into_a_plan() -> None:
+    """A plan is executed literally and contains text from producers."""
     _, model = play(0, lambda *_: None)
     model.called = {one: f"lake.bank.it's`{number}" for number, one in enumerate(model.done)}
     found: dict[str, set[str | None]] = {}
@@ -173,7 +173,7 @@ def test_no_id_and_no_name_writes_a_statement_of_a_plan() -> None:
     assert all("ALTER TABLE lake.bank.`it's``" in str(one) for one in safe)
 
 
-def test_an_untracked_table_cannot_be_rolled_back() -> None:
+def test_untracked_table_cannot_be_rolled_back() -> None:
     with pytest.raises(
         RefusedError, match="no job that carries barriers writes it, and it is not a base table of a group"
     ):

@@ -20,8 +20,8 @@ from worlds.barriers.sizes import each_size
 
 
 @each_size
-def test_random_histories_answer_as_the_definitions_say(seeds: range) -> None:
-    """Invariants 1, 2 and 3: one barrier a component, true contents, V never back, strong <= weak <= latest."""
+def test_answers_over_random_histories_match_the_definitions(seeds: range) -> None:
+    """One barrier per pipeline, true contents, V never goes back, strong <= weak <= latest."""
     for seed in seeds:
         play(seed, checking(seed))
 
@@ -75,22 +75,22 @@ def violations(make: Callable[[], Oracle], wrong: Callable[[Oracle, Table], Outc
     return found
 
 
-def test_the_rules_themselves_show_no_violation() -> None:
-    """What the controls below are compared with."""
+def test_rules_show_no_violation() -> None:
+    """The baseline for the controls below."""
     assert violations(Oracle, strong_by_definition) == 0
 
 
-def test_control_without_admission_versions_go_back() -> None:
-    """Jobs that count at once drag the version of everybody back."""
+def test_control_versions_go_back_without_admission() -> None:
+    """Jobs that count immediately drag everybody's version back."""
     assert violations(lambda: Oracle(admission=False), strong_by_definition) > 50
 
 
-def test_control_without_place_versions_go_back() -> None:
-    """A job that ends takes its table out, and drags the version back when it returns and counts at once."""
+def test_control_versions_go_back_without_membership() -> None:
+    """A job that ends removes its table and drags the version back when it returns."""
     assert violations(lambda: Oracle(admission=False, place=False), strong_by_definition) > 50
 
 
-def test_control_minimum_of_maxima_names_barriers_that_a_table_lacks() -> None:
+def test_control_minimum_of_maxima_picks_barriers_that_a_table_lacks() -> None:
     """The proposal's rule, with skipped checkpoints."""
 
     def minimum_of_latest(oracle: Oracle, one: Table) -> Outcome:
@@ -101,7 +101,7 @@ def test_control_minimum_of_maxima_names_barriers_that_a_table_lacks() -> None:
     assert violations(Oracle, minimum_of_latest) > 5
 
 
-def test_the_worlds_do_everything_that_is_promised() -> None:
+def test_worlds_cover_every_promised_case() -> None:
     """Late, repeated and reordered facts, stops, takeovers, retirements and rollbacks all occur."""
     kinds: set[str] = set()
     rollbacks = 0

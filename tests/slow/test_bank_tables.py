@@ -1,4 +1,4 @@
-"""What the check of the aligned bank's tables finds, and what it lets pass: it judges the demo under kills."""
+"""The checker of the aligned bank's tables, which judges the demo under kills."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ def test_a_bank_without_gaps_has_no_fault() -> None:
 
 
 @pytest.mark.parametrize("barriers", [without(4), without(4, 5), [1, 3, 2, 4], [1, 2, 2, 3]])
-def test_a_barrier_that_is_missing_twice_there_or_out_of_order_is_a_fault(barriers: list[int]) -> None:
+def test_missing_repeated_or_unordered_barrier_is_a_fault(barriers: list[int]) -> None:
     assert faults_of(bank(balance=barriers)) == [f"balance: its barriers are {barriers}"]
 
 
@@ -44,7 +44,7 @@ def test_a_job_that_is_far_behind_drains() -> None:
     assert faults_of(bank(balance=without(*range(4, 3 + MAX_BEHIND)))) != []
 
 
-def test_a_job_that_drained_passes_fewer_until_it_has_caught_up() -> None:
+def test_drained_job_passes_fewer_barriers_until_it_has_caught_up() -> None:
     drained = range(4, 4 + MAX_BEHIND)  # 9 is taken, then 11 and 13 with one passed before each
 
     assert faults_of(bank(balance=without(*drained, drained[-1] + 2))) == []
@@ -53,14 +53,14 @@ def test_a_job_that_drained_passes_fewer_until_it_has_caught_up() -> None:
     assert faults_of(bank(balance=without(*drained, drained[-1] + 2, drained[-1] + 5))) != []
 
 
-def test_only_a_job_that_was_started_again_passes_fewer() -> None:
+def test_only_a_restarted_job_passes_fewer_barriers() -> None:
     found = bank(debits=without(4), balance=without(4))  # balance lacks what its input lacks
 
     assert faults_of(found, rejoined={"debits"}) == []
     assert faults_of(found) == [f"debits: its barriers are {without(4)}"]
 
 
-def test_a_snapshot_whose_input_is_not_there_or_whose_sums_are_wrong_is_a_fault() -> None:
+def test_missing_input_snapshot_or_wrong_sum_is_a_fault() -> None:
     found = bank(debits=without(LAST))
     found.sums["credits"][3][1] += 1
 

@@ -1,4 +1,4 @@
-"""The bank for a long time, with something killed every few seconds: `make soak`.
+"""The bank under kills every few seconds, for a long time: `make soak`.
 
 STRANDLINE_SOAK_MINUTES says how long (10), STRANDLINE_SOAK_SEED repeats a run. Printed at the end: what was killed.
 """
@@ -25,7 +25,7 @@ MINUTES = float(os.environ.get("STRANDLINE_SOAK_MINUTES", "10"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
 
 
-def test_kills_of_collector_and_drivers_change_nothing_in_the_end(tmp_path: Path, iceberg_jars: str) -> None:
+def test_kills_of_collector_and_drivers_do_not_change_the_result(tmp_path: Path, iceberg_jars: str) -> None:
     bank = Bank(ROOT, tmp_path / "bank", demo_bank.FOREVER, demo_bank.port_or_another(0))
     demo_bank.empty_folder(bank.folder)
     with processes(bank.folder / "logs") as started:

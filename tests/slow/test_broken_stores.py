@@ -1,4 +1,4 @@
-"""A store whose backends end at any moment, or whose disk is full: what was answered or passed is there, and all goes on afterwards.
+"""Killed backends and full disks lose no acknowledged event, and work resumes.
 
 Files that may not grow are a full disk of a real process, a bound on the pages of a file is SQLite's own. PostgreSQL's disk is full
 where its own error for that (53100) comes out of a trigger: its files are those of the whole suite.
@@ -99,7 +99,7 @@ def _end_backends(
 
 
 @pytest.mark.postgres
-def test_a_server_whose_backends_end_answers_what_is_true(
+def test_server_answers_correctly_while_its_backends_are_killed(
     postgres_url: str, reader_engine: Engine, sqlite_url: str, tmp_path: Path
 ) -> None:
     heard, bodies = post_while_backends_end(1, 30, 3, postgres_url, reader_engine, tmp_path)
@@ -111,7 +111,7 @@ def test_a_server_whose_backends_end_answers_what_is_true(
 
 @pytest.mark.soak
 @pytest.mark.postgres
-def test_a_server_whose_backends_end_for_long(
+def test_soak_server_answers_correctly_while_its_backends_are_killed(
     postgres_url: str, reader_engine: Engine, sqlite_url: str, tmp_path: Path
 ) -> None:
     heard, bodies = post_while_backends_end(SEED, BACKENDS, BACKENDS // 5, postgres_url, reader_engine, tmp_path)
@@ -122,7 +122,7 @@ def test_a_server_whose_backends_end_for_long(
     check(reader_engine, bodies, sqlite_url)
 
 
-def test_a_file_that_has_no_page_left_refuses_and_goes_on(
+def test_server_rejects_events_while_its_file_is_full_and_recovers(
     sqlite_url: str, tmp_path: Path, sqlite_template: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine, reader_engine, bodies = make_engine(sqlite_url), reading(make_engine(sqlite_url)), arrivals(1, 2)
@@ -163,7 +163,7 @@ def fresh(template: Path, folder: Path) -> str:
     return f"sqlite:///{folder}/reference.db"
 
 
-def test_a_server_whose_files_cannot_grow_refuses_and_goes_on(
+def test_server_rejects_events_while_its_files_cannot_grow_and_recovers(
     sqlite_url: str, tmp_path: Path, sqlite_template: Path
 ) -> None:
     bodies, reader_engine = arrivals(2, 2), reading(make_engine(sqlite_url))
@@ -196,7 +196,7 @@ def limit(server: Served, size: int) -> None:
 
 
 @pytest.mark.kafka
-def test_a_consumer_whose_files_cannot_grow_waits_and_goes_on(
+def test_consumer_waits_while_its_files_cannot_grow_and_recovers(
     kafka: str, sqlite_url: str, tmp_path: Path, sqlite_template: Path
 ) -> None:
     topic, bodies, reader_engine, log = (
@@ -221,7 +221,7 @@ def test_a_consumer_whose_files_cannot_grow_waits_and_goes_on(
 
 @pytest.mark.postgres
 @pytest.mark.kafka
-def test_a_consumer_whose_postgresql_has_no_room_waits_and_goes_on(
+def test_consumer_waits_while_postgresql_is_full_and_recovers(
     postgres_url: str, reader_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
 ) -> None:
     topic, bodies, log = f"full-pg-{os.getpid()}", arrivals(4, 1), tmp_path / "log"
@@ -238,7 +238,7 @@ def test_a_consumer_whose_postgresql_has_no_room_waits_and_goes_on(
 
 
 @pytest.mark.postgres
-def test_a_server_whose_postgresql_has_no_room_refuses_and_goes_on(
+def test_server_rejects_events_while_postgresql_is_full_and_recovers(
     reader_engine: Engine, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bodies = arrivals(5, 1)

@@ -1,4 +1,4 @@
-"""A broker that is killed or stopped again and again, while producers send to it and a consumer takes: each event is stored once.
+"""A broker killed or stopped repeatedly: each event is stored once.
 
 `make soak` does so for longer: STRANDLINE_SOAK_EVENTS (300,000), STRANDLINE_SOAK_RESTARTS (60), STRANDLINE_SOAK_SEED.
 """
@@ -122,12 +122,12 @@ def reader_engine(sqlite_url: str, java: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_a_broker_that_goes_and_comes_costs_and_doubles_no_event(reader_engine: Engine, tmp_path: Path) -> None:
+def test_broker_restarts_lose_and_duplicate_no_event(reader_engine: Engine, tmp_path: Path) -> None:
     check(reader_engine, tmp_path, EVENTS, RESTARTS, seed=1)
 
 
 @pytest.mark.soak
-def test_a_broker_that_goes_and_comes_for_long(reader_engine: Engine, tmp_path: Path) -> None:
+def test_soak_broker_restarts_lose_and_duplicate_no_event(reader_engine: Engine, tmp_path: Path) -> None:
     print(f"seed {SEED}: {SOAK_EVENTS} events, {SOAK_RESTARTS} restarts")
 
     check(reader_engine, tmp_path, SOAK_EVENTS, SOAK_RESTARTS, SEED)

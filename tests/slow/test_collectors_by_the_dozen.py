@@ -1,4 +1,4 @@
-"""Four consumers and two servers over one PostgreSQL and one broker, killed and stopped on the way: each event counts once.
+"""Four consumers and two servers, killed and stopped: each event counts once.
 
 `make soak` runs longer stories: STRANDLINE_SOAK_SLICES (60), STRANDLINE_SOAK_SEED (the first one).
 """
@@ -123,7 +123,7 @@ def lineages(servers: Sequence[Served]) -> list[object]:
     return [(answer["nodes"], answer["edges"]) for answer in answers]
 
 
-def test_what_is_killed_and_stopped_changes_nothing(
+def test_killed_and_stopped_collectors_change_nothing(
     postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
 ) -> None:
     bodies = play(1, 4, postgres_engine, kafka, tmp_path)
@@ -132,7 +132,7 @@ def test_what_is_killed_and_stopped_changes_nothing(
 
 
 @pytest.mark.soak
-def test_a_long_story_changes_nothing_either(
+def test_soak_killed_and_stopped_collectors_change_nothing(
     postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
 ) -> None:
     bodies = play(SEED, SLICES, postgres_engine, kafka, tmp_path)

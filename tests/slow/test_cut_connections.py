@@ -1,4 +1,4 @@
-"""Connections that are cut, half-closed, delayed and throttled: to the broker, to PostgreSQL, and from clients to a server.
+"""Cut, half-closed, delayed and throttled connections to the broker, PostgreSQL and the server.
 
 Nothing is lost and nothing counts twice. A proxy (tests/fixtures/tcp_proxy.py) breaks them by a seed, after a number of bytes.
 `make soak` runs longer stories: STRANDLINE_SOAK_SLICES (60), STRANDLINE_SOAK_SEED (the first one).
@@ -89,7 +89,7 @@ def post_through_proxies(
 
 
 @pytest.mark.kafka
-def test_a_consumer_whose_connections_break_loses_and_doubles_nothing(
+def test_consumer_with_broken_connections_loses_and_duplicates_nothing(
     postgres_engine: Engine, kafka: str, sqlite_url: str
 ) -> None:
     bodies, struck = consume(1, 2, postgres_engine, kafka)
@@ -99,7 +99,7 @@ def test_a_consumer_whose_connections_break_loses_and_doubles_nothing(
     check(postgres_engine, bodies, sqlite_url)
 
 
-def test_what_a_server_answers_over_connections_that_break_is_true(
+def test_server_answers_correctly_over_broken_connections(
     postgres_engine: Engine, sqlite_url: str, tmp_path: Path
 ) -> None:
     bodies, heard, struck = post_through_proxies(1, 3, postgres_engine, tmp_path)
@@ -114,7 +114,9 @@ def test_what_a_server_answers_over_connections_that_break_is_true(
 
 @pytest.mark.soak
 @pytest.mark.kafka
-def test_a_long_story_of_a_consumer(postgres_engine: Engine, kafka: str, sqlite_url: str) -> None:
+def test_soak_consumer_with_broken_connections_loses_nothing(
+    postgres_engine: Engine, kafka: str, sqlite_url: str
+) -> None:
     bodies, struck = consume(SEED, SLICES, postgres_engine, kafka)
     print(f"seed {SEED}, {len(bodies)} events: {dict(struck)}")
 
@@ -122,7 +124,9 @@ def test_a_long_story_of_a_consumer(postgres_engine: Engine, kafka: str, sqlite_
 
 
 @pytest.mark.soak
-def test_a_long_story_of_a_server(postgres_engine: Engine, sqlite_url: str, tmp_path: Path) -> None:
+def test_soak_server_answers_correctly_over_broken_connections(
+    postgres_engine: Engine, sqlite_url: str, tmp_path: Path
+) -> None:
     bodies, heard, struck = post_through_proxies(SEED, SLICES, postgres_engine, tmp_path)
     print(f"seed {SEED}, {len(bodies)} events: {dict(struck)}, answers {dict(heard.statuses)}")
 

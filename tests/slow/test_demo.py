@@ -98,7 +98,7 @@ def watch(running: subprocess.Popen[str], url: str) -> set[tuple[str, str]]:
     return seen
 
 
-def test_the_demo_says_what_it_saw_and_leaves_nothing_running(finished: FinishedDemo) -> None:
+def test_demo_prints_its_report_and_leaves_nothing_running(finished: FinishedDemo) -> None:
     processes_left = [
         command for command in Path("/proc").glob("[0-9]*/cmdline") if str(finished.folder).encode() in read(command)
     ]
@@ -117,12 +117,12 @@ def read(path: Path) -> bytes:
         return b""
 
 
-def test_live_tables_held_the_running_jobs_and_are_empty_after(finished: FinishedDemo) -> None:
+def test_running_tables_listed_the_jobs_and_are_empty_afterwards(finished: FinishedDemo) -> None:
     assert finished.seen_live >= STREAMS | ALIGNED
     assert {table: finished.rows(table) for table in JOB_TABLES} == {table: [] for table in JOB_TABLES}
 
 
-def test_history_has_what_was_live(finished: FinishedDemo) -> None:
+def test_history_contains_all_past_edges(finished: FinishedDemo) -> None:
     sinks = {(row["job"], row["table"]) for row in finished.rows("sink_job_lineage", "history")}
     sources = {(row["job"], row["table"]) for row in finished.rows("source_job_lineage", "history")}
 
@@ -141,7 +141,7 @@ def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadat
     assert [len(real[f"bank.{table}"]) for table in ("credits", "debits", "balance", "report")] == [*[ROUNDS] * 3, 1]
 
 
-def test_rebuilding_from_the_tables_own_metadata_gives_that_part_of_lineage(finished: FinishedDemo) -> None:
+def test_lineage_rebuilt_from_table_metadata_matches_the_collector(finished: FinishedDemo) -> None:
     made = tables_in(finished.folder).snapshots
     sinks = {(name, str(one.barrier), one.snapshot) for name, points in made.items() for one in points}
     sources = {
@@ -197,7 +197,7 @@ def test_a_micro_batch_reads_the_snapshot_of_its_own_round(finished: FinishedDem
         assert len(barriers) >= ROUNDS  # a stream that is asked to stop may take one more
 
 
-def test_every_strong_read_was_right_and_the_aligned_tables_hold_what_the_transfers_say(finished: FinishedDemo) -> None:
+def test_strong_reads_and_aligned_tables_match_the_transfers(finished: FinishedDemo) -> None:
     reads = [line.split() for line in finished.result.stdout.splitlines() if re.match(r"  \| +\d", line)]
     found = tables_in(finished.folder)
 
@@ -265,7 +265,7 @@ def shown(reader: DemoProcess) -> int:
     return len(re.findall(r"^\| +\d", reader.log.read_text(), re.MULTILINE))
 
 
-def test_a_killed_driver_is_lost_by_its_lease(under_kills: DemoUnderKills) -> None:
+def test_killed_driver_is_lost_after_its_heartbeat_timeout(under_kills: DemoUnderKills) -> None:
     url = under_kills.bank.url
 
     others = {job for job, table in STREAMS if table != "debits"}
@@ -275,7 +275,7 @@ def test_a_killed_driver_is_lost_by_its_lease(under_kills: DemoUnderKills) -> No
     assert [(row["table"], row["state"]) for row in lost] == [("debits", "LOST")]
 
 
-def test_kills_change_nothing_in_the_end(under_kills: DemoUnderKills) -> None:
+def test_kills_do_not_change_the_result(under_kills: DemoUnderKills) -> None:
     under_kills.start("debits")
     before, reads = made(under_kills.bank, "debits"), shown(under_kills.reader)
     wait_for_bank(lambda: made(under_kills.bank, "debits") >= before + 2 and shown(under_kills.reader) > reads)

@@ -1,4 +1,4 @@
-"""A PostgreSQL whose volume is really full: a tablespace on a mounted file system of a fixed size, which grows later.
+"""PostgreSQL on a volume that is really full: a mounted file system of fixed size.
 
 Mounting needs root; elsewhere these tests are skipped, and test_broken_stores.py has PostgreSQL's own error out of a trigger. The
 log of transactions (pg_wal) is on another volume: where that is full PostgreSQL stops, which is a database that is away.
@@ -100,7 +100,7 @@ def administration(url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_a_server_on_a_full_volume_refuses_and_goes_on(
+def test_server_rejects_events_on_a_full_volume_and_recovers(
     volume: tuple[Volume, Engine], sqlite_url: str, tmp_path: Path
 ) -> None:
     (disk, engine), bodies = volume, arrivals(7, 3)
@@ -125,7 +125,7 @@ def test_a_server_on_a_full_volume_refuses_and_goes_on(
 
 
 @pytest.mark.kafka
-def test_a_consumer_on_a_full_volume_waits_and_goes_on(
+def test_consumer_waits_on_a_full_volume_and_recovers(
     volume: tuple[Volume, Engine], kafka: str, sqlite_url: str, tmp_path: Path
 ) -> None:
     (disk, engine), bodies = volume, arrivals(8, 3)

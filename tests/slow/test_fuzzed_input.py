@@ -16,15 +16,15 @@ RECORDS = int(os.environ.get("STRANDLINE_SOAK_RECORDS", "200000"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1000"))
 
 
-def test_two_hundred_thousand_bodies_are_refused_or_leave_rows() -> None:
+def test_fuzzed_bodies_are_rejected_or_leave_rows() -> None:
     check_decoder(seed=2, count=200_000)
 
 
-def test_records_of_a_topic_are_events_or_dead_letters(engine: Engine) -> None:
+def test_fuzzed_records_become_events_or_dead_letters(engine: Engine) -> None:
     check_topic(engine, seed=2, count=3_000)
 
 
-def test_bodies_over_http_are_stored_or_refused_with_their_place(sqlite_url: str) -> None:
+def test_fuzzed_http_bodies_are_stored_or_rejected_with_the_position(sqlite_url: str) -> None:
     statuses = check_http(sqlite_url, 1_000)
 
     assert statuses[201] > 100

@@ -1,4 +1,4 @@
-"""Whole Spark jobs under twelve network faults on three transports: the same results, an end, and every event in the end.
+"""Spark jobs under twelve network faults end with the same results and deliver every event.
 
 One of them is in `make test-all`, where the network heals while the job runs. The others are `make soak`: the job ends under
 the fault, and what it could not send goes out of its folder as a next driver sends it.
@@ -36,7 +36,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize(("transport", "fault"), HEALED)
-def test_a_job_whose_network_heals_while_it_runs(
+def test_job_sends_all_events_when_its_network_heals(
     transport: str, fault: str, tmp_path: Path, java: str, request: pytest.FixtureRequest
 ) -> None:
     with (
@@ -60,7 +60,7 @@ def test_a_job_whose_network_heals_while_it_runs(
 @pytest.mark.soak
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_what_a_job_under_a_fault_could_not_send_is_sent_after_it(
+def test_unsent_events_of_a_job_are_sent_after_it(
     transport: str, fault: str, tmp_path: Path, java: str, request: pytest.FixtureRequest
 ) -> None:
     with (

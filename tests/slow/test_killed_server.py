@@ -1,4 +1,4 @@
-"""A server that is killed again and again while events are sent to it has in the end what an undisturbed one has.
+"""A server killed repeatedly while receiving events ends with the rows of an undisturbed one.
 
 So has one of which only the process that writes is killed.
 """
@@ -48,7 +48,9 @@ def send(server: Served, bodies: list[bytes], sent: threading.Event) -> None:
                 continue
 
 
-def test_kill_9_again_and_again_changes_nothing(own_database_url: str, sqlite_template: Path, tmp_path: Path) -> None:
+def test_repeated_kills_lose_and_duplicate_no_event(
+    own_database_url: str, sqlite_template: Path, tmp_path: Path
+) -> None:
     order = random.Random(5)
     bodies = [*EVENTS, *order.sample(EVENTS, 30)]
     order.shuffle(bodies)
@@ -101,7 +103,7 @@ def is_running(process: int) -> bool:
         return False
 
 
-def test_who_sends_is_told_to_come_again_when_the_process_that_writes_dies(own_sqlite_url: str, tmp_path: Path) -> None:
+def test_sender_is_asked_to_retry_when_the_writing_process_dies(own_sqlite_url: str, tmp_path: Path) -> None:
     event = EVENTS[0]
 
     with served(own_sqlite_url, tmp_path) as (server,):
@@ -115,9 +117,7 @@ def test_who_sends_is_told_to_come_again_when_the_process_that_writes_dies(own_s
     assert again.status_code == 201
 
 
-def test_what_is_no_event_is_refused_also_when_the_process_that_writes_dies(
-    own_sqlite_url: str, tmp_path: Path
-) -> None:
+def test_invalid_event_is_rejected_even_when_the_writing_process_dies(own_sqlite_url: str, tmp_path: Path) -> None:
     with served(own_sqlite_url, tmp_path) as (server,):
         answers = []
         for path, body in (("", b"{}"), ("/batch", b"[{}]"), ("/batch", b"[{}, %b]" % EVENTS[0])):
@@ -131,10 +131,10 @@ def test_what_is_no_event_is_refused_also_when_the_process_that_writes_dies(
 
 
 @pytest.mark.postgres
-def test_what_the_database_cannot_take_is_not_the_senders_fault(
+def test_database_failure_is_not_reported_as_an_invalid_event(
     own_postgres_url: str, own_postgres_engine: Engine, tmp_path: Path
 ) -> None:
-    """In a process of its own, and in the server's: after a failover to a standby, and when a column is gone."""
+    """After a failover to a standby and with a missing column, in both process models."""
     name = own_postgres_engine.url.database
     with served(own_postgres_url, tmp_path) as (server,), serving(own_postgres_engine) as address:
         assert "database" not in httpx.get(f"{address}/readyz").json()["faults"]

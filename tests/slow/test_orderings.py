@@ -16,7 +16,7 @@ SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1000000"))
 NOW = datetime.now(UTC).replace(microsecond=0)
 
 
-def test_fifty_thousand_orders_leave_the_rows_of_one_by_one(tmp_path: Path) -> None:
+def test_fifty_thousand_orders_leave_the_same_rows(tmp_path: Path) -> None:
     with order_store(tmp_path) as orders:
         assert first_wrong_order(orders, 101, 50_000, NOW) == ""
 

@@ -1,4 +1,4 @@
-"""Ten times as many clients as may wait, none of which waits when it is refused: what was answered with 201 is stored, and memory is bounded.
+"""Overload by ten times the allowed clients: every 201 is stored, and memory is bounded.
 
 `make soak` goes on for STRANDLINE_SOAK_OVERLOAD_MINUTES (30).
 """
@@ -102,11 +102,11 @@ def check(url: str, folder: Path, is_over: Callable[[Counter[int]], bool]) -> No
     assert peak <= MOST_BYTES
 
 
-def test_an_overload_loses_nothing_and_takes_no_memory(sqlite_url: str, tmp_path: Path) -> None:
+def test_overload_loses_nothing_and_uses_bounded_memory(sqlite_url: str, tmp_path: Path) -> None:
     check(sqlite_url, tmp_path, lambda statuses: statuses[201] >= 1000)
 
 
 @pytest.mark.soak
-def test_an_overload_for_long(sqlite_url: str, tmp_path: Path) -> None:
+def test_soak_overload_loses_nothing_and_uses_bounded_memory(sqlite_url: str, tmp_path: Path) -> None:
     until = time.monotonic() + MINUTES * 60
     check(sqlite_url, tmp_path, lambda _: time.monotonic() > until)

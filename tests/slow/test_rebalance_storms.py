@@ -1,4 +1,4 @@
-"""Consumers of one group are stopped beyond their session, go on as zombies, and are killed: each event counts once.
+"""Consumers are stopped past their session, resume as zombies and are killed: events count once.
 
 In each round some are stopped with records in their hands; the others are given their partitions and take all that comes. Then one
 of these is killed, and those that were stopped go on, believing that the partitions are still theirs.
@@ -105,7 +105,7 @@ def noticed(log: Path) -> int:
     return sum(log.read_text().count(f'"{words}') for words in NOTICED)
 
 
-def test_zombies_of_a_long_storm_change_nothing(
+def test_soak_zombie_consumers_change_nothing(
     postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
 ) -> None:
     bodies = storm(SEED, ROUNDS, postgres_engine, kafka, tmp_path)

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that stay open and pass nothing any more, as those of a proxy or tunnel that hangs: nobody waits for ever.
+"""PostgreSQL connections that stay open but pass nothing: nobody waits for ever.
 
 The kernel sees nothing wrong with them: the proxy (tests/fixtures/tcp_proxy.py) takes each byte. Who waits asks over another connection.
 """
@@ -40,9 +40,7 @@ def through_proxy(engine: Engine, **more: str) -> Iterator[tuple[Proxy, Engine]]
 
 
 @pytest.mark.kafka
-def test_a_consumer_whose_connections_pass_nothing_takes_the_rest_over_others(
-    postgres_engine: Engine, kafka: str, sqlite_url: str
-) -> None:
+def test_consumer_replaces_silent_connections(postgres_engine: Engine, kafka: str, sqlite_url: str) -> None:
     topic, bodies = f"silent-{os.getpid()}", arrivals(5, 1)
     make_topic(kafka, topic)
     with through_proxy(postgres_engine) as (between, engine), process(environ_of(engine, kafka, topic)):
@@ -55,9 +53,7 @@ def test_a_consumer_whose_connections_pass_nothing_takes_the_rest_over_others(
     check(postgres_engine, bodies, sqlite_url)
 
 
-def test_a_server_whose_connections_pass_nothing_answers(
-    postgres_engine: Engine, sqlite_url: str, tmp_path: Path
-) -> None:
+def test_server_answers_despite_silent_connections(postgres_engine: Engine, sqlite_url: str, tmp_path: Path) -> None:
     bodies = arrivals(6, 1)
     with (
         through_proxy(postgres_engine) as (between, engine),
@@ -79,12 +75,12 @@ def test_a_server_whose_connections_pass_nothing_answers(
     check(postgres_engine, bodies, sqlite_url)
 
 
-def test_a_statement_that_works_for_longer_goes_on(postgres_engine: Engine) -> None:
+def test_long_statement_is_not_interrupted(postgres_engine: Engine) -> None:
     with through_proxy(postgres_engine, tcp_user_timeout="50") as (_, engine), engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT 7 FROM pg_sleep(1)").scalar() == 7
 
 
-def test_who_waits_on_a_silent_connection_hears_why_and_the_next_one_works(postgres_engine: Engine) -> None:
+def test_silent_connection_raises_an_error_and_the_next_one_works(postgres_engine: Engine) -> None:
     with through_proxy(postgres_engine, tcp_user_timeout="50") as (between, engine):
         with engine.connect() as connection:
             connection.exec_driver_sql("SELECT 1")
@@ -98,7 +94,7 @@ def test_who_waits_on_a_silent_connection_hears_why_and_the_next_one_works(postg
     assert found == 3
 
 
-def test_options_that_the_address_names_are_kept(postgres_engine: Engine) -> None:
+def test_options_of_the_address_are_kept(postgres_engine: Engine) -> None:
     with (
         through_proxy(postgres_engine, tcp_user_timeout="0", keepalives_idle="77") as (_, engine),
         engine.connect() as connection,

@@ -20,7 +20,7 @@ DIRECT_TESTS = {
 }
 
 
-def test_two_thousand_worlds_end_as_the_oracle_says() -> None:
+def test_soak_worlds_end_as_the_oracle_expects() -> None:
     assert play(301, 2_000) >= POINTS
 
 
@@ -41,5 +41,5 @@ def test_a_test_of_its_own_catches_a_bug_that_few_worlds_reach(bug: str) -> None
 
 
 @pytest.mark.soak
-def test_twenty_thousand_worlds_end_as_the_oracle_says() -> None:
+def test_every_world_ends_as_the_oracle_expects() -> None:
     assert run_shares("worlds.simulation", SEED, SEEDS) == []

@@ -1,4 +1,4 @@
-"""Events that are asked in one round trip say what they say one question after the other."""
+"""Events fetched in one round trip equal events fetched call by call."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def answered(lake: Any, event: Any) -> Any:
     return Answers(Jvm(lake._jvm), queue, after=0).next(WAIT)
 
 
-def test_the_start_of_a_statement(lake: Any, queue: EventQueue) -> None:
+def test_start_event_is_unchanged_in_one_round_trip(lake: Any, queue: EventQueue) -> None:
     lake.range(3).collect()
     event = of_kind(queue, "SQLExecutionStart")
 
@@ -59,7 +59,7 @@ def test_the_start_of_a_statement(lake: Any, queue: EventQueue) -> None:
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
-def test_a_statement_keeps_the_job_name_that_it_started_with(lake: Any, queue: EventQueue, at_once: bool) -> None:
+def test_statement_keeps_the_job_name_it_started_with(lake: Any, queue: EventQueue, at_once: bool) -> None:
     session = lake.newSession()
     session.conf.set(JOB_NAME, "first")
     session.range(3).collect()
@@ -72,13 +72,13 @@ def test_a_statement_keeps_the_job_name_that_it_started_with(lake: Any, queue: E
     assert (kept(told, "jobName") is not None) or not at_once
 
 
-def test_a_statement_of_a_session_that_names_no_job_has_none(lake: Any, queue: EventQueue) -> None:
+def test_statement_of_an_unnamed_session_has_no_job_name(lake: Any, queue: EventQueue) -> None:
     lake.newSession().range(3).collect()
 
     assert job_name_of(answered(lake, of_kind(queue, "SQLExecutionStart")), None) is None
 
 
-def test_a_job_name_that_looks_like_a_secret_is_the_session_s(lake: Any, queue: EventQueue) -> None:
+def test_secret_looking_job_name_is_read_from_the_session(lake: Any, queue: EventQueue) -> None:
     session = lake.newSession()
     session.conf.set(JOB_NAME, "token of {output}")
     frame = session.range(3)
@@ -89,7 +89,7 @@ def test_a_job_name_that_looks_like_a_secret_is_the_session_s(lake: Any, queue: 
     assert job_name_of(told, frame._jdf.queryExecution()) == "token of {output}"
 
 
-def test_the_end_of_a_statement_that_wrote_behind_a_shuffle(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
+def test_end_of_a_write_after_a_shuffle_has_its_statistics(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
     lake.range(9).selectExpr("id % 2 AS p").groupBy("p").count().write.parquet(str(tmp_path / "two"))
     event = of_kind(queue, "SQLExecutionEnd")
 
@@ -99,7 +99,7 @@ def test_the_end_of_a_statement_that_wrote_behind_a_shuffle(lake: Any, queue: Ev
     assert statistics_of(told.qe()) == statistics_of(event.qe())
 
 
-def test_the_end_of_a_statement_that_wrote(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
+def test_end_of_a_write_has_its_statistics(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
     lake.range(7).write.parquet(str(tmp_path / "seven"))
     event = of_kind(queue, "SQLExecutionEnd")
 
@@ -123,7 +123,7 @@ def test_dull_events_do_not_come_again(lake: Any, queue: EventQueue) -> None:
     assert queue.dropped() == 0
 
 
-def test_the_end_of_a_statement_that_failed(lake: Any, queue: EventQueue) -> None:
+def test_end_of_a_failed_statement_has_its_error(lake: Any, queue: EventQueue) -> None:
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         lake.sql("SELECT 1 / (id - id) FROM range(1)").collect()
     event = of_kind(queue, "SQLExecutionEnd")
@@ -136,7 +136,7 @@ def test_the_end_of_a_statement_that_failed(lake: Any, queue: EventQueue) -> Non
     assert told.qe().id() == event.qe().id()
 
 
-def test_the_end_of_a_statement_that_succeeded(lake: Any, queue: EventQueue) -> None:
+def test_end_of_a_successful_statement_has_no_error(lake: Any, queue: EventQueue) -> None:
     lake.range(3).collect()
 
     told = answered(lake, of_kind(queue, "SQLExecutionEnd"))
@@ -145,7 +145,7 @@ def test_the_end_of_a_statement_that_succeeded(lake: Any, queue: EventQueue) -> 
     assert not message.isDefined() or message.get() == ""
 
 
-def test_a_commit(lake: Any, queue: EventQueue) -> None:
+def test_commit_event_is_unchanged_in_one_round_trip(lake: Any, queue: EventQueue) -> None:
     if not Registry(lake._jvm, queue.queue, "offer").register():
         pytest.skip("Iceberg has no runtime for this Spark")
     lake.sql("CREATE OR REPLACE TABLE lake.answered (id bigint) USING iceberg")
@@ -159,22 +159,22 @@ def test_a_commit(lake: Any, queue: EventQueue) -> None:
     assert told.summary["added-records"] == "2"
 
 
-def test_an_event_that_nobody_asks_is_itself(lake: Any) -> None:
+def test_unknown_event_is_passed_through(lake: Any) -> None:
     told = answered(lake, lake._jvm.java.util.ArrayList())
 
     assert class_name(told) == "java.util.ArrayList"
     assert told.size() == 0
 
 
-def test_the_wake_up_is_a_text(lake: Any) -> None:
+def test_wake_up_marker_is_passed_through(lake: Any) -> None:
     assert answered(lake, WAKE) == WAKE
 
 
-def test_nothing_comes_of_an_empty_queue(lake: Any) -> None:
+def test_empty_queue_yields_nothing(lake: Any) -> None:
     assert Answers(Jvm(lake._jvm), lake._jvm.java.util.concurrent.LinkedBlockingQueue(), after=0).next(WAIT) is None
 
 
-def test_an_event_that_has_gone_is_not_taken_for_the_next(lake: Any) -> None:
+def test_released_event_is_not_mistaken_for_the_next(lake: Any) -> None:
     queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue()
     answers = Answers(Jvm(lake._jvm), queue, after=0)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What is relied on of Spark's and Iceberg's internals is tried; what is not here is named once, and its fallback taken."""
+"""Spark and Iceberg internals are probed; missing ones are logged and have fallbacks."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ pytestmark = [
 ]
 
 
-def test_everything_is_here_with_the_versions_that_are_locked(lake: Any) -> None:
+def test_locked_versions_have_every_internal(lake: Any) -> None:
     assert unavailable(Jvm(lake._jvm), relied_on()) == ()
     assert len(relied_on()) > 5
 
 
-def test_a_field_that_is_gone_is_named_in_the_log(lake: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_field_is_named_in_the_log(lake: Any, caplog: pytest.LogCaptureFixture) -> None:
     gone = Internal("org.apache.iceberg.spark.source.SparkWrite", "renamed", "which commit a write made")
     elsewhere = Internal("org.apache.iceberg.NoSuchClass", "renamed", "nothing, for there is no such class")
 
@@ -39,9 +39,7 @@ def test_a_field_that_is_gone_is_named_in_the_log(lake: Any, caplog: pytest.LogC
     assert "not available with these versions: which commit a write made" in caplog.text
 
 
-def test_without_commons_lang3_class_names_are_asked_for_in_two_calls(
-    lake: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_class_names_take_two_calls_without_commons_lang3(lake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strandline_spark.jvm.client.CLASS_UTILS", "org.apache.commons.lang4.ClassUtils")
     client = lake._jvm._gateway_client
     for cached in (class_names_hold, _class_names):
@@ -55,7 +53,7 @@ def test_without_commons_lang3_class_names_are_asked_for_in_two_calls(
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=["option", "identifier", "metrics"])
-def test_a_text_that_is_not_as_it_was_seen_is_named_and_its_objects_are_asked(
+def test_unexpected_text_is_logged_and_its_objects_are_queried(
     text: ParsedText, lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answers() -> list[Any]:
@@ -84,7 +82,7 @@ def test_a_text_that_is_not_as_it_was_seen_is_named_and_its_objects_are_asked(
             one.holds = True
 
 
-def test_a_trial_sees_another_text() -> None:
+def test_trial_detects_a_different_text() -> None:
     other: Any = SimpleNamespace(
         static=lambda owner, name: lambda *given: SimpleNamespace(toString=lambda: "Just(a(b))"),
         array=lambda *given: None,
@@ -94,12 +92,12 @@ def test_a_trial_sees_another_text() -> None:
     assert [internals._holds(other, text) for text in (OPTION, IDENTIFIER, METRICS)] == [False, False, False]
 
 
-def test_a_description_that_names_its_micro_batch_otherwise_is_counted() -> None:
+def test_unexpected_micro_batch_description_is_counted() -> None:
     assert micro_batch_of("copy\nrunId = 1, batch 7") is None
     assert counted()["a micro-batch is taken for a statement (ValueError)"] >= 1
 
 
-def test_phases_that_show_themselves_otherwise_are_asked_for() -> None:
+def test_unexpected_phase_text_is_queried_instead() -> None:
     shown: Any = SimpleNamespace(toString=lambda: "Map(parsing -> x, analysis -> PhaseSummary(17, 18))")
     otherwise: Any = SimpleNamespace(
         toString=lambda: "Map(analysis -> [17 ms ... 18 ms])",

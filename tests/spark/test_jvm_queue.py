@@ -1,4 +1,4 @@
-"""The queue inside the JVM: what it counts, whom it registers with, and that it leaves nothing behind."""
+"""The queue inside the JVM: counting, registration and removal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def settled(lake: Any) -> None:
     lake.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(10_000)
 
 
-def test_events_that_find_it_full_are_counted_those_of_iceberg_too(lake: Any, small: EventQueue) -> None:
+def test_events_dropped_by_a_full_queue_are_counted(lake: Any, small: EventQueue) -> None:
     lake.sql("CREATE TABLE IF NOT EXISTS lake.queue.t (id INT) USING iceberg")
     for number in range(4):
         lake.sql(f"INSERT INTO lake.queue.t VALUES ({number})")
@@ -56,7 +56,7 @@ def test_events_that_find_it_full_are_counted_those_of_iceberg_too(lake: Any, sm
     assert small.dropped() == offered - 5 > 0
 
 
-def test_where_the_counting_collection_does_not_hold_events_come_without_a_count(
+def test_queue_works_without_a_count_if_counting_fails(
     lake: Any, gateway: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(EventQueue, "_counts_once", lambda self, counting: False)
@@ -74,7 +74,7 @@ def test_where_the_counting_collection_does_not_hold_events_come_without_a_count
     assert "its comparator is not called once" in caplog.text
 
 
-def test_its_handlers_leave_iceberg_with_it(lake: Any, gateway: Any) -> None:
+def test_leaving_removes_the_handlers_from_iceberg(lake: Any, gateway: Any) -> None:
     queue = EventQueue(gateway, 10)
     queue.listen(lake.sparkContext._jsc.sc())
     registered = list(queue.registry._registered)
@@ -85,7 +85,7 @@ def test_its_handlers_leave_iceberg_with_it(lake: Any, gateway: Any) -> None:
     assert [int(each.size()) for each, _ in registered] == [size - 1 for size in before]
 
 
-def test_iceberg_that_comes_by_a_loader_of_its_own_is_registered_with_when_it_is_seen(lake: Any, gateway: Any) -> None:
+def test_iceberg_of_another_class_loader_is_registered_when_seen(lake: Any, gateway: Any) -> None:
     jvm = gateway.jvm
     here = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     name = "org.apache.iceberg.events.Listeners"

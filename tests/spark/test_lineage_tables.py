@@ -1,4 +1,4 @@
-"""The lineage tables in Spark SQL: a real session asks a real collector, and each row is what that has."""
+"""The lineage tables in Spark SQL show the rows of a real collector."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_columns_are_those_of_the_collector(world: Any) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("state", ["running", "history"])
-def test_each_table_has_the_collector_s_rows(tables: Any, world: Any, state: str) -> None:
+def test_each_table_has_the_collectors_rows(tables: Any, world: Any, state: str) -> None:
     wanted, found = {}, {}
     with world[2].connect() as connection:
         for table in COLUMNS:
@@ -123,7 +123,7 @@ def local(value: Any) -> Any:
 
 
 @pytest.mark.spark
-def test_pip_5_finds_what_was_made_from_a_snapshot(tables: Any) -> None:
+def test_pip_5_query_finds_what_was_made_from_a_snapshot(tables: Any) -> None:
     query = """
         SELECT k.snapshot_id FROM sink_snapshot_lineage k
           JOIN source_snapshot_lineage s ON s.job = k.job AND s.barrier_id = k.barrier_id
@@ -132,7 +132,7 @@ def test_pip_5_finds_what_was_made_from_a_snapshot(tables: Any) -> None:
 
 
 @pytest.mark.spark
-def test_pip_5_s_query_over_two_catalogs_runs_on_published_tables(lake: Any, world: Any) -> None:
+def test_pip_5_query_over_two_catalogs_runs_on_published_tables(lake: Any, world: Any) -> None:
     properties = {
         "type": "sql",
         "uri": lake.conf.get("spark.sql.catalog.lake.uri").removeprefix("jdbc:").replace("sqlite:", "sqlite:///"),
@@ -150,7 +150,7 @@ def test_pip_5_s_query_over_two_catalogs_runs_on_published_tables(lake: Any, wor
 
 
 @pytest.mark.spark
-def test_flip_276_finds_the_tables_made_from_one(tables: Any) -> None:
+def test_flip_276_query_finds_the_tables_made_from_a_table(tables: Any) -> None:
     query = """
         SELECT T.table_name FROM __META_ETL_SOURCE S JOIN __META_ETL_SINK T ON S.job_id = T.job_id
          WHERE S.table_name LIKE '%t2' ORDER BY 1"""
@@ -161,7 +161,7 @@ def test_flip_276_finds_the_tables_made_from_one(tables: Any) -> None:
 
 
 @pytest.mark.spark
-def test_ids_are_numbers_and_what_is_none_is_null(tables: Any) -> None:
+def test_numeric_ids_are_bigint_and_other_ids_are_null(tables: Any) -> None:
     types = dict(tables.table("sink_snapshot_lineage").dtypes)
     made = {row.table: row.snapshot_id for row in tables.table("sink_snapshot_lineage").collect()}
 
@@ -170,7 +170,7 @@ def test_ids_are_numbers_and_what_is_none_is_null(tables: Any) -> None:
 
 
 @pytest.mark.spark
-def test_a_run_has_its_times(tables: Any) -> None:
+def test_past_edges_have_their_times(tables: Any) -> None:
     (row,) = tables.sql("SELECT * FROM sink_job_lineage_history WHERE job = 'ended'").collect()
 
     assert (row.state, row.table) == ("COMPLETE", "t7")
@@ -180,7 +180,7 @@ def test_a_run_has_its_times(tables: Any) -> None:
 
 
 @pytest.mark.spark
-def test_each_query_asks_anew(tables: Any, world: Any) -> None:
+def test_each_query_reads_the_collector_again(tables: Any, world: Any) -> None:
     url, key, _ = world
     before = tables.table("sink_job_lineage").count()
     frame = tables.table("sink_job_lineage")
@@ -210,7 +210,7 @@ def test_spark_finds_the_source_by_its_name_alone(lake: Any, sqlite_url: str) ->
 
 
 @pytest.mark.spark
-def test_the_key_of_the_conf_goes_to_the_conf_s_address_only(tables: Any) -> None:
+def test_configured_key_is_sent_to_the_configured_address_only(tables: Any) -> None:
     source = tables.read.format("strandline_lineage").option("table", "catalog_options")
     with recording_server() as server, pytest.raises(PySparkException) as error:
         source.option("url", server.url).load().collect()
@@ -244,7 +244,7 @@ def test_a_failed_read_says_why(tables: Any, options: dict[str, str], reason: st
 
 
 @pytest.mark.spark
-def test_a_wrong_key_is_said(tables: Any) -> None:
+def test_wrong_key_is_reported(tables: Any) -> None:
     tables.conf.set(TOKEN_KEY, "wrong")
     lineage_tables(tables)
     with pytest.raises(PySparkException) as error:
@@ -255,7 +255,7 @@ def test_a_wrong_key_is_said(tables: Any) -> None:
 
 
 @pytest.mark.spark
-def test_without_an_address_it_is_said_which_is_missing(lake: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_address_names_its_setting(lake: Any, caplog: pytest.LogCaptureFixture) -> None:
     spark = lake.newSession()
     with caplog.at_level(logging.WARNING), pytest.raises(ConfigurationError) as error:
         lineage_tables(spark)

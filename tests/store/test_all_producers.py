@@ -1,4 +1,4 @@
-"""What all kinds of producers send leaves the same tables in any order, sent once or twice, in batches of any size."""
+"""Events of all producers leave the same rows in any order, repetition and batching."""
 
 import random
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def taken(engine: Engine, records: Sequence[Record], cuts: Sequence[int] = ()) -
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_order_twice_and_cut_anywhere_is_the_same(engine: Engine, seed: int) -> None:
+def test_order_repetition_and_batching_do_not_matter(engine: Engine, seed: int) -> None:
     first = taken(engine, RECORDS)
     order = random.Random(seed)
     again = [*RECORDS, *order.sample(RECORDS, len(RECORDS) // 2)]
@@ -49,14 +49,14 @@ def test_any_order_twice_and_cut_anywhere_is_the_same(engine: Engine, seed: int)
     assert taken(engine, again, cuts) == first
 
 
-def test_one_by_one_and_backwards_is_the_same(engine: Engine) -> None:
+def test_reversed_single_events_leave_the_same_rows(engine: Engine) -> None:
     first = taken(engine, RECORDS)
 
     assert taken(engine, RECORDS[::-1], range(len(RECORDS))) == first
 
 
 @pytest.mark.postgres
-def test_both_databases_show_the_same(sqlite_url: str, postgres_url: str) -> None:
+def test_both_databases_show_the_same_rows(sqlite_url: str, postgres_url: str) -> None:
     from strandline.store.sql.engine import make_engine
 
     engines = [make_engine(url) for url in (sqlite_url, postgres_url)]
@@ -67,7 +67,7 @@ def test_both_databases_show_the_same(sqlite_url: str, postgres_url: str) -> Non
     assert one == other
 
 
-def test_the_day_is_told_as_it_was(engine: Engine) -> None:
+def test_views_show_the_day_as_it_happened(engine: Engine) -> None:
     taken(engine, RECORDS)
     query = "q"
 

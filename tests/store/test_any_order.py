@@ -1,4 +1,4 @@
-"""Any order, any repetition, any split into batches: the same rows, and those that a slow oracle names."""
+"""Any order, repetition and batching leaves the rows of a slow oracle."""
 
 import json
 import random
@@ -287,7 +287,7 @@ CUTS = st.lists(st.integers(0, 20), max_size=3)
 
 @settings(fixture, max_examples=60)
 @given(history=histories(), seed=SEEDS, cuts=CUTS)
-def test_any_order_repetition_and_split_gives_the_oracles_tables_on_sqlite(
+def test_random_orders_match_the_oracle_on_sqlite(
     sqlite_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]
 ) -> None:
     check(sqlite_engine, history, seed, cuts)
@@ -314,7 +314,7 @@ def test_10_000_histories_in_any_order_give_the_oracles_tables(
 @pytest.mark.postgres
 @settings(fixture, max_examples=20)
 @given(history=histories(), seed=SEEDS, cuts=CUTS)
-def test_any_order_repetition_and_split_gives_the_oracles_tables_on_postgresql(
+def test_random_orders_match_the_oracle_on_postgresql(
     postgres_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]
 ) -> None:
     check(postgres_engine, history, seed, cuts)
@@ -330,7 +330,7 @@ def test_100_histories_in_any_order_give_the_oracles_tables_on_postgresql(
     check(postgres_engine, history, seed, cuts)
 
 
-def test_a_difference_is_told_by_table_and_key() -> None:
+def test_difference_is_reported_by_table_and_key() -> None:
     found: dict[str, list[Any]] = {"job_domains": [(1, "a", 5, 6), (2, "b", 5, 6)], "live inputs": [("etl", "a")]}
     other: dict[str, list[Any]] = {"job_domains": [(1, "a", 5, 6), (2, "c", 7, 8)], "live inputs": [("etl", "a")]}
 
@@ -357,7 +357,7 @@ AT_ONCE = [
 
 
 @pytest.mark.parametrize("size", [1, 5])
-def test_what_has_the_same_time_is_not_decided_by_who_came_first(engine: Engine, size: int) -> None:
+def test_arrival_order_does_not_decide_between_equal_times(engine: Engine, size: int) -> None:
     """Whatever two events say otherwise at one moment: facets, jobs of a run, leases, parents, groups, edges, snapshots."""
     history = [(one, NOW) for one in AT_ONCE]
     take_all(engine, history)
@@ -371,7 +371,7 @@ def test_what_has_the_same_time_is_not_decided_by_who_came_first(engine: Engine,
     assert sorted(table for table, found in first.items() if not found) == ["dataset_aliases", "run_queries"]
 
 
-def test_the_corpus_in_any_order_twice_gives_the_same_tables(engine: Engine) -> None:
+def test_corpus_in_any_order_leaves_the_same_tables(engine: Engine) -> None:
     arrivals = [(json.loads(line), NOW) for line in corpus_lines()]
     take_all(engine, arrivals)
     first = folded(engine)
@@ -384,8 +384,8 @@ def test_the_corpus_in_any_order_twice_gives_the_same_tables(engine: Engine) -> 
     assert len(first["runs"]) > 60
 
 
-def test_sets_of_edges_that_differ_in_deltas_log_alone_name_the_same_datasets(engine: Engine) -> None:
-    """The log is no lineage, so the sets are stored as one; whichever comes first."""
+def test_edge_sets_that_differ_only_in_deltas_log_are_equal(engine: Engine) -> None:
+    """The log is not lineage, so both sets are stored as one in either order."""
     sources = [("/a", "/x/_delta_log/1.json"), ("/a",)]
     history = [(event(run=run, outputs=[made_of(*names)]), NOW) for run, names in enumerate(sources, 1)]
     take_all(engine, history, cuts=[1])
@@ -402,8 +402,8 @@ def made_of(*names: str) -> Json:
     return dataset("bank.b", columnLineage={"fields": {"c": {"inputFields": origins}}})
 
 
-def test_the_oracle_fires_where_the_state_is_that_of_the_last_event() -> None:
-    """A negative control: the rule that most collectors follow is told apart from ours."""
+def test_oracle_detects_a_last_event_wins_rule() -> None:
+    """Negative control: the oracle distinguishes the usual rule of collectors from ours."""
     late = [(event("COMPLETE", seconds=1), NOW), (event("RUNNING", seconds=2), NOW)]
 
     assert Oracle(late, NOW).state(run_id(1)) == "COMPLETE"

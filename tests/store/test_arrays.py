@@ -1,4 +1,4 @@
-"""Arrays that are packed here are what PostgreSQL reads: every type, its extremes, and values that are not there."""
+"""Packed arrays are read by PostgreSQL: every type, its extremes, and NULL."""
 
 import struct
 from typing import Any
@@ -24,13 +24,13 @@ pytestmark = pytest.mark.postgres
         ("BYTEA", [b"", b"\x00\xff", b"NULL"]),
     ],
 )
-def test_what_is_packed_is_read_again(postgres_engine: Engine, type_: str, values: list[Any]) -> None:
+def test_packed_arrays_survive_a_round_trip(postgres_engine: Engine, type_: str, values: list[Any]) -> None:
     assert read(postgres_engine, type_, values) == values
     assert read(postgres_engine, type_, [None, *values, None]) == [None, *values, None]
     assert read(postgres_engine, type_, [None]) == [None]
 
 
-def test_a_number_that_does_not_fit_is_refused_before_it_is_sent() -> None:
+def test_number_out_of_range_is_rejected_before_sending() -> None:
     with pytest.raises(struct.error):
         pack("SMALLINT", [2**15])
 

@@ -1,4 +1,4 @@
-"""Copies made while somebody writes, and stores made of them: a prefix of the events, with everything that follows from it."""
+"""Backups under load restore a prefix of the events with all its rows."""
 
 import os
 import sqlite3
@@ -83,7 +83,7 @@ def events(engine: Engine) -> list[tuple[object, ...]]:
     return rows(engine, "SELECT event_time FROM raw_events ORDER BY event_time")
 
 
-def test_a_copy_under_load_restores_to_a_prefix_of_the_events(engine: Engine, empty_url: str, tmp_path: Path) -> None:
+def test_copy_made_under_load_restores_a_prefix_of_the_events(engine: Engine, empty_url: str, tmp_path: Path) -> None:
     file = tmp_path / "copies" / "strandline.copy"
     with writing(engine) as done:
         before = len(done)
@@ -104,7 +104,7 @@ def test_a_copy_under_load_restores_to_a_prefix_of_the_events(engine: Engine, em
     again.dispose()
 
 
-def test_events_that_are_stored_between_counting_and_copying_are_in_neither(engine: Engine, tmp_path: Path) -> None:
+def test_events_stored_during_a_copy_are_in_neither_count_nor_copy(engine: Engine, tmp_path: Path) -> None:
     if engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL counts as it copies, in one statement's snapshot")
     store(engine, [event(run=1)])
@@ -124,7 +124,7 @@ def test_events_that_are_stored_between_counting_and_copying_are_in_neither(engi
     copying.dispose()
 
 
-def test_nothing_is_overwritten_and_no_damaged_copy_is_taken(engine: Engine, empty_url: str, tmp_path: Path) -> None:
+def test_backup_overwrites_nothing_and_restore_rejects_damage(engine: Engine, empty_url: str, tmp_path: Path) -> None:
     store(engine, [event(run=number) for number in range(50)])
     file, damaged = tmp_path / "copy", tmp_path / "damaged"
     back_up(engine, file)
@@ -146,7 +146,7 @@ def test_nothing_is_overwritten_and_no_damaged_copy_is_taken(engine: Engine, emp
     empty.dispose()
 
 
-def test_the_commands_say_what_they_did(sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_report_what_they_did(sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, target = tmp_path / "copy", tmp_path / "new" / "strandline.db"
 
     assert main(["backup", str(file), "--database-url", sqlite_url], {}) == 0
@@ -158,7 +158,7 @@ def test_the_commands_say_what_they_did(sqlite_url: str, tmp_path: Path, capsys:
     assert "is there already: name another, or remove it" in said.err
 
 
-def test_a_database_and_its_folder_are_its_user_s_alone(tmp_path: Path) -> None:
+def test_database_and_folder_are_private_to_their_user(tmp_path: Path) -> None:
     file = tmp_path / "data" / "strandline.db"
     engine = make_engine(f"sqlite:///{file}")
     with engine.begin() as connection:
@@ -170,9 +170,7 @@ def test_a_database_and_its_folder_are_its_user_s_alone(tmp_path: Path) -> None:
     assert modes == dict.fromkeys(("strandline.db", "strandline.db-wal", "strandline.db-shm"), 0o600)
 
 
-def test_a_second_server_on_one_sqlite_file_is_refused_until_the_first_ends(
-    own_sqlite_url: str, tmp_path: Path
-) -> None:
+def test_second_server_on_one_sqlite_file_is_rejected(own_sqlite_url: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "strandline", "serve", "--port", "0", "--database-url", own_sqlite_url]
     paths = os.pathsep.join(path for path in sys.path if path)
     with served(own_sqlite_url, tmp_path) as (first,):
@@ -188,10 +186,8 @@ def test_a_second_server_on_one_sqlite_file_is_refused_until_the_first_ends(
     assert "several servers need PostgreSQL" in second.stderr
 
 
-def test_a_plain_copy_of_a_running_database_would_lose_what_is_in_its_log(
-    sqlite_engine: Engine, tmp_path: Path
-) -> None:
-    """The reason for the command: `cp` of the file has none of the events that the copy has."""
+def test_plain_file_copy_misses_events_in_the_log(sqlite_engine: Engine, tmp_path: Path) -> None:
+    """This is why the command exists: a plain `cp` of the file lacks events that the backup has."""
     store(sqlite_engine, [event(run=number) for number in range(5)])
     file, plain = tmp_path / "copy", tmp_path / "plain.db"
     plain.write_bytes(Path(str(sqlite_engine.url.database)).read_bytes())

@@ -1,4 +1,4 @@
-"""Which facets of a batch differ from what is stored, found by a look at the newest moments: the same that all rows tell."""
+"""Changed facets of a batch are found by newest times, as by comparing all rows."""
 
 import random
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ SETS = {
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_all_that_differs_is_found_and_nothing_else(engine: Engine, seed: int) -> None:
+def test_exactly_the_changed_facets_are_found(engine: Engine, seed: int) -> None:
     chance = random.Random(seed)
     stored, given = some(chance), some(chance)
     with engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""Applications and DAGs: what ran below them, what of it failed and why, and all that they read and wrote."""
+"""Applications and DAGs: their children, failures, inputs and outputs."""
 
 from typing import Any
 
@@ -55,11 +55,11 @@ JAVA = ": org.apache.iceberg.exceptions.NoSuchNamespaceException: Namespace does
         ("\n \n", ""),
     ],
 )  # fmt: skip
-def test_the_line_of_an_error_that_is_shown_says_why(message: str, shown: str) -> None:
+def test_shown_error_line_gives_the_cause(message: str, shown: str) -> None:
     assert first_line(message) == shown
 
 
-def test_a_python_job_that_java_failed_says_why_in_lists(engine: Engine) -> None:
+def test_lists_show_the_java_cause_of_a_failed_python_job(engine: Engine) -> None:
     error = {"errorMessage": FACET | {"message": f"{PYTHON}\n{JAVA}", "programmingLanguage": "PYTHON"}}
     fill(engine, [run("FAIL", 0, "app", [], ["c"], of_run=error)])
 
@@ -69,7 +69,7 @@ def test_a_python_job_that_java_failed_says_why_in_lists(engine: Engine) -> None
     assert [one["error"] for one in listed] == [JAVA[2:]]
 
 
-def test_a_run_says_what_ran_below_it_and_what_of_it_failed(engine: Engine) -> None:
+def test_run_lists_its_children_and_their_failures(engine: Engine) -> None:
     dag(engine)
 
     with reader(engine) as connection:
@@ -99,7 +99,7 @@ def test_a_run_says_what_ran_below_it_and_what_of_it_failed(engine: Engine) -> N
     )
 
 
-def test_a_graph_of_a_moment_tells_no_failure_of_later(engine: Engine) -> None:
+def test_past_graph_shows_no_later_failure(engine: Engine) -> None:
     fill(
         engine,
         [
@@ -121,7 +121,7 @@ def test_a_graph_of_a_moment_tells_no_failure_of_later(engine: Engine) -> None:
     assert app("2026-11-20T12:00:06Z") == ("FAIL", 1, "no such column: x")
 
 
-def test_a_dag_knows_what_its_applications_statements_did(engine: Engine) -> None:
+def test_dag_shows_the_edges_of_its_applications_statements(engine: Engine) -> None:
     dag(engine)
 
     with reader(engine) as connection:
@@ -137,7 +137,7 @@ def test_a_dag_knows_what_its_applications_statements_did(engine: Engine) -> Non
     assert found["writes"] == ["dataset:db:b", "dataset:db:c"]
 
 
-def test_lists_tell_of_a_failure_below_and_of_its_reason(engine: Engine) -> None:
+def test_lists_show_child_failures_with_their_reason(engine: Engine) -> None:
     dag(engine)
 
     with reader(engine) as connection:
@@ -159,7 +159,7 @@ def lineage(engine: Engine, node: str, **how: Any) -> dict[str, Any]:
         return lineage_of(connection, Question(node_called(connection, node), NOW, **how))
 
 
-def test_a_job_that_touches_nothing_itself_stands_for_all_below_it(engine: Engine) -> None:
+def test_job_without_own_edges_stands_for_its_children(engine: Engine) -> None:
     dag(engine)
 
     for name, collapse in (("dag", "none"), ("app", "none"), ("app", "parent"), ("dag", "parent"), ("dag", "root")):
@@ -175,7 +175,7 @@ def test_a_job_that_touches_nothing_itself_stands_for_all_below_it(engine: Engin
 
 
 def test_an_application_stands_for_its_streaming_query(engine: Engine) -> None:
-    """Whose relations are noted for the application as well, though a query that announces a lease owns them."""
+    """The edges are stored for the application too, although the query owns them."""
     lease = {"strandline_heartbeat": FACET | {"timeoutSeconds": 10**6}}
     query = run("RUNNING", 2, "app.copied", ["a"], ["b"], of_run=parent("app") | lease, of_job=STREAM)
     fill(engine, [run("START", 1, "app"), query])
@@ -186,7 +186,7 @@ def test_an_application_stands_for_its_streaming_query(engine: Engine) -> None:
         assert [one["id"] for one in answer["nodes"] if one["type"] == "job"] == ["job:ns:app"]
 
 
-def test_all_that_the_last_runs_of_an_application_touched_is_known(engine: Engine) -> None:
+def test_edges_of_an_applications_recent_runs_are_shown(engine: Engine) -> None:
     for day in ("1", "2"):
         fill(engine, [run("START", int(day) * 10, "app", run_id=day)])
         of_app = parent("app", day)
@@ -199,7 +199,7 @@ def test_all_that_the_last_runs_of_an_application_touched_is_known(engine: Engin
     ]
 
 
-def test_an_rdds_own_job_is_no_job_to_list_unless_it_touches_something(engine: Engine) -> None:
+def test_rdd_job_is_listed_only_if_it_has_edges(engine: Engine) -> None:
     fill(engine, [run("START", 1, "app"), run("START", 2, "app.37", of_run=parent("app"), of_job=RDD)])
     fill(engine, [run("COMPLETE", 3, "app.38", ["a"], of_run=parent("app"), of_job=RDD)])
 
@@ -207,7 +207,7 @@ def test_an_rdds_own_job_is_no_job_to_list_unless_it_touches_something(engine: E
         assert [one["name"] for one in jobs_page(connection, Filter(), NOW.at, 10, None)["items"]] == ["app", "app.38"]
 
 
-def test_runs_in_a_circle_are_below_each_other_once(engine: Engine) -> None:
+def test_cyclic_parents_are_counted_once(engine: Engine) -> None:
     circle = [run("COMPLETE", 1, "one", of_run=parent("two")), run("COMPLETE", 1, "two", ["a"], of_run=parent("one"))]
     fill(engine, circle)
 
@@ -215,8 +215,8 @@ def test_runs_in_a_circle_are_below_each_other_once(engine: Engine) -> None:
         assert run_detail(connection, "one-1", NOW.at)["children"]["runs"] == 1
 
 
-def test_what_ended_with_its_application_is_neither_running_nor_lost(engine: Engine) -> None:
-    """A streaming query of the stock listener has no end of its own: its application's is its end."""
+def test_query_of_an_ended_application_is_neither_running_nor_lost(engine: Engine) -> None:
+    """A streaming query of the stock listener reports no end; it ends with its application."""
     lease = {"strandline_heartbeat": FACET | {"timeoutSeconds": 60}}
     fill(
         engine,
@@ -239,7 +239,7 @@ def test_what_ended_with_its_application_is_neither_running_nor_lost(engine: Eng
     assert sorted(listed) == ["COMPLETE", "COMPLETE", "COMPLETE", "LOST", "RUNNING"]
 
 
-def test_a_run_names_its_tables_as_spark_does_and_its_newest_snapshots(engine: Engine) -> None:
+def test_run_names_its_tables_as_spark_does_with_newest_snapshots(engine: Engine) -> None:
     fill(engine, bank(7))
 
     with reader(engine) as connection:

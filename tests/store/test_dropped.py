@@ -1,4 +1,4 @@
-"""A dropped table is shown as dropped, and no other is."""
+"""Exactly the dropped tables are shown as dropped."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def lives(engine: Engine) -> None:
     )
 
 
-def test_a_dropped_table_is_dropped_in_lists_lineage_and_impact(engine: Engine) -> None:
+def test_dropped_table_is_marked_in_lists_lineage_and_impact(engine: Engine) -> None:
     lives(engine)
 
     with reader(engine) as connection:
@@ -56,7 +56,7 @@ def test_a_dropped_table_is_dropped_in_lists_lineage_and_impact(engine: Engine) 
     assert [one for one in before if "droppedAt" in one] == []
 
 
-def test_what_was_written_since_does_not_make_a_drop_undone(engine: Engine) -> None:
+def test_later_write_does_not_undo_a_drop_in_the_past(engine: Engine) -> None:
     lives(engine)
     between = view("2026-11-20T12:00:15Z", past=True)
 
@@ -69,7 +69,7 @@ def test_what_was_written_since_does_not_make_a_drop_undone(engine: Engine) -> N
         assert {one["name"] for one in found if "droppedAt" in one} == {"t.gone", "t.again"}
 
 
-def test_the_command_says_so(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_shows_dropped_tables(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     lives(engine)
     url = {"STRANDLINE_DATABASE_URL": engine.url.render_as_string(hide_password=False)}
 

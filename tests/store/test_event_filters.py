@@ -1,4 +1,4 @@
-"""The events of a job, a run, a dataset, a span of time: exactly those, whatever the size of the pages."""
+"""Event filters by job, run, dataset and time, at any page size."""
 
 from datetime import timedelta
 from typing import Any
@@ -51,7 +51,7 @@ def job_and_type(body: bytes) -> tuple[str, str | None]:
 
 
 @pytest.mark.parametrize("limit", [1, 10])
-def test_events_are_those_of_a_job_a_run_or_a_dataset(engine: Engine, limit: int) -> None:
+def test_events_can_be_filtered_by_job_run_or_dataset(engine: Engine, limit: int) -> None:
     for number, one in enumerate(told()):
         store(engine, [one], NOON + timedelta(seconds=number))
 
@@ -63,7 +63,7 @@ def test_events_are_those_of_a_job_a_run_or_a_dataset(engine: Engine, limit: int
     assert listed(engine, limit, dataset="bank.t", run_id=run_id(2)) == [("load", "START")]
 
 
-def test_events_are_those_received_in_a_span(engine: Engine) -> None:
+def test_events_can_be_filtered_by_receipt_time(engine: Engine) -> None:
     for number, one in enumerate(told()):
         store(engine, [one], NOON + timedelta(seconds=number))
     second = micros_of(NOON + timedelta(seconds=1))
@@ -73,8 +73,8 @@ def test_events_are_those_received_in_a_span(engine: Engine) -> None:
     assert len(listed(engine)) == 5
 
 
-def test_a_micro_batch_is_an_event_of_its_query(engine: Engine) -> None:
-    """The stock listener names micro-batches after the application; the query is a job of its own."""
+def test_micro_batch_events_belong_to_their_query(engine: Engine) -> None:
+    """The stock listener names micro-batches after the application; the query is a separate job."""
     details = {"jobDescription": f"orders<br/>id = {QUERY}<br/>runId = x<br/>batch = 7"}
     streaming = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
     above = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "app"}}}
@@ -88,7 +88,7 @@ def test_a_micro_batch_is_an_event_of_its_query(engine: Engine) -> None:
     assert listed(engine, job=f"job:{namespace}:{name}") == [("app.batch", "COMPLETE")]
 
 
-def test_what_is_unknown_or_ambiguous_is_refused(engine: Engine) -> None:
+def test_unknown_or_ambiguous_names_are_rejected(engine: Engine) -> None:
     store(engine, told())
     store(engine, [event("COMPLETE", 4, "load") | {"job": {"namespace": "elsewhere", "name": "load"}}])
 

@@ -1,4 +1,4 @@
-"""What many runs have alike is stored once, and is read, expired, forgotten and compared as if each had it for itself."""
+"""Facets shared by many runs are stored once and behave as if each run had its own."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,7 +57,7 @@ def of_run(number: int, job: str = "etl") -> int:
     return run_id_of(run_id(number), "tests", job)
 
 
-def test_what_runs_have_alike_is_stored_once_and_read_as_before(engine: Engine, plain_engine: Engine) -> None:
+def test_facets_shared_by_runs_are_stored_once(engine: Engine, plain_engine: Engine) -> None:
     store(engine, runs(20), received_at=NOON, size=6)
     store_plainly(plain_engine, runs(20), received_at=NOON, size=6)
 
@@ -82,7 +82,7 @@ def test_what_runs_have_alike_is_stored_once_and_read_as_before(engine: Engine, 
     assert found[0][0][str(ids[-1])] == ENGINE | PROPERTIES | LONG
 
 
-def test_a_difference_in_a_set_is_a_difference(engine: Engine, plain_engine: Engine) -> None:
+def test_difference_within_a_set_is_found(engine: Engine, plain_engine: Engine) -> None:
     store(engine, runs(4), received_at=NOON)
     store_plainly(plain_engine, runs(4), received_at=NOON)
     with engine.begin() as connection:
@@ -113,7 +113,7 @@ def history(chance: Random) -> list[Json]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_order_and_repetition_is_what_single_rows_leave(engine: Engine, plain_engine: Engine, seed: int) -> None:
+def test_order_and_repetition_leave_what_single_rows_leave(engine: Engine, plain_engine: Engine, seed: int) -> None:
     chance = Random(seed)
     events = history(chance)
     store_plainly(plain_engine, events, received_at=NOON)
@@ -138,7 +138,7 @@ def test_any_order_and_repetition_is_what_single_rows_leave(engine: Engine, plai
     assert differences(engine, plain_engine) == {}
 
 
-def test_what_differs_each_time_is_in_no_set() -> None:
+def test_facets_that_always_differ_are_in_no_set() -> None:
     shared, memo = SharedFacets(Caches().is_new), Memo()
 
     def split(entity: int, **own: str) -> tuple[list[str], list[str]]:
@@ -155,7 +155,7 @@ def test_what_differs_each_time_is_in_no_set() -> None:
         assert split(77, x="1", y="2", z=str(number))[0] == []  # one run alone
 
 
-def test_a_set_is_named_by_what_is_in_it() -> None:
+def test_set_is_identified_by_its_content() -> None:
     a, b = (Memo().facet(RUN, key, b'{"v":1}')[1] for key in ("a", "b"))
 
     assert set_of(RUN, [a, b]) == set_of(RUN, [b, a])
@@ -163,8 +163,8 @@ def test_a_set_is_named_by_what_is_in_it() -> None:
     assert set_of(RUN, [a, a]) == set_of(RUN, [a])  # two keys that the store spells alike are one
 
 
-def test_a_run_that_says_less_later_keeps_what_it_said(engine: Engine) -> None:
-    """A newer set does not take back what only an older one has; `_deleted` in a set does."""
+def test_later_smaller_set_keeps_earlier_facets(engine: Engine) -> None:
+    """A newer set does not remove facets that only an older one has; `_deleted` does."""
     gone = {"spark_properties": {"_deleted": True}}
     events = [event("START", run, facets=ENGINE | PROPERTIES | LONG) for run in (1, 2, 3)]
     events += [event("COMPLETE", run, seconds=9, facets=ENGINE | gone) for run in (1, 2, 3)]
@@ -176,7 +176,7 @@ def test_a_run_that_says_less_later_keeps_what_it_said(engine: Engine) -> None:
     assert found == ENGINE | LONG
 
 
-def test_the_reason_of_a_failure_may_be_in_a_set(engine: Engine) -> None:
+def test_failure_reason_may_be_in_a_set(engine: Engine) -> None:
     why = {"errorMessage": {"message": "no space left", "programmingLanguage": "java"}}
     store(engine, [event("FAIL", run, facets=ENGINE | why) for run in range(1, 5)])
 
@@ -184,7 +184,7 @@ def test_the_reason_of_a_failure_may_be_in_a_set(engine: Engine) -> None:
         assert failures(connection, [of_run(4), of_run(1)]) == dict.fromkeys((of_run(4), of_run(1)), "no space left")
 
 
-def test_retention_takes_what_nobody_uses(engine: Engine) -> None:
+def test_retention_removes_unused_sets(engine: Engine) -> None:
     old, new = runs(4), [event("COMPLETE", run, "other", facets=ENGINE | PROPERTIES) for run in range(11, 15)]
     store(engine, old, received_at=LONG_AGO)
     store(engine, new)
@@ -207,7 +207,7 @@ def test_retention_takes_what_nobody_uses(engine: Engine) -> None:
         assert facets_of(connection, RUN, [of_run(14, "other")]).keys() == {of_run(14, "other")}
 
 
-def test_a_writer_writes_a_set_again_that_retention_took(engine: Engine) -> None:
+def test_writer_stores_a_set_again_after_retention_removed_it(engine: Engine) -> None:
     caches = Caches()
 
     def taken(first: int, received_at: datetime) -> None:
@@ -244,7 +244,7 @@ def test_a_writer_writes_a_set_again_that_retention_took(engine: Engine) -> None
     [Subject("run", id=run_id(7)), Subject("job", "tests", "etl"), Subject("dataset", "hive://lake", "bank.a")],
     ids=["run", "job", "dataset"],
 )
-def test_what_is_forgotten_goes_and_what_others_have_stays(
+def test_forgetting_removes_a_subjects_facets_and_keeps_shared_ones(
     engine: Engine, plain_engine: Engine, subject: Subject
 ) -> None:
     others = [
@@ -269,7 +269,7 @@ def test_what_is_forgotten_goes_and_what_others_have_stays(
         }
 
 
-def test_a_secret_is_taken_out_of_sets(engine: Engine) -> None:
+def test_secret_is_removed_from_sets(engine: Engine) -> None:
     secret = {"environment": {"text": "of zzoddword"}}
     store(engine, [event("COMPLETE", run, facets=ENGINE | secret) for run in range(1, 5)])
 
@@ -281,7 +281,7 @@ def test_a_secret_is_taken_out_of_sets(engine: Engine) -> None:
     assert held == ENGINE | {"environment": {"text": "of [redacted]"}}
 
 
-def test_a_copy_has_the_sets(sqlite_engine: Engine, tmp_path: Path) -> None:
+def test_backup_contains_the_sets(sqlite_engine: Engine, tmp_path: Path) -> None:
     store(sqlite_engine, runs(5))
     back_up(sqlite_engine, tmp_path / "copy.db")
     other = make_engine(f"sqlite:///{tmp_path / 'restored.db'}")

@@ -1,4 +1,4 @@
-"""What is forgotten is nowhere, and what is left equals a store that never got it; other tenants' answers are unchanged."""
+"""Forgetting removes a subject everywhere; the rest equals a store that never had it."""
 
 import json
 import shutil
@@ -214,7 +214,7 @@ def other_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
     ],
     ids=["a dataset", "a dataset by another name", "a job", "a tracked job", "a query"],
 )
-def test_what_is_left_equals_a_store_that_never_got_it(
+def test_store_after_forgetting_equals_one_that_never_had_the_subject(
     engine: Engine, other_engine: Engine, subject: Subject, without: Without
 ) -> None:
     write(engine, received())
@@ -232,7 +232,7 @@ def test_what_is_left_equals_a_store_that_never_got_it(
     assert forget(engine, subject, ASKED, execute=True) == Forgotten({}, {})
 
 
-def test_runs_events_and_namespaces_go_as_well(engine: Engine, other_engine: Engine) -> None:
+def test_runs_events_and_namespaces_can_be_forgotten(engine: Engine, other_engine: Engine) -> None:
     whole = received()
     run, one = run_id(3), whole[-1]
     theirs = [record for record in whole if b'"namespace": "others"' in record.value]
@@ -275,7 +275,7 @@ def holding(engine: Engine) -> set[str]:
     return {name.split()[0] for name, row in stored_rows(engine) if "zzsecretzz" in row.lower()}
 
 
-def test_the_name_is_in_no_column_of_any_table_and_in_no_file(engine: Engine) -> None:
+def test_forgotten_name_is_in_no_column_and_no_file(engine: Engine) -> None:
     caches = Caches()
     write(engine, [Record(encode(planted(number)), NOW) for number in range(SAMPLES + 20)], caches)
     broken = [encode(planted(1))[:-1], encode({"eventType": "START", "inputs": [{"namespace": LAKE, "name": SECRET}]})]
@@ -306,7 +306,7 @@ def test_the_name_is_in_no_column_of_any_table_and_in_no_file(engine: Engine) ->
         assert not [one.name for one in file.parent.glob("strandline.db*") if b"zzsecretzz" in one.read_bytes()]
 
 
-def test_a_server_that_has_folded_the_log_folds_what_is_left(engine: Engine) -> None:
+def test_running_server_refolds_the_log_after_forgetting(engine: Engine) -> None:
     write(engine, received())
     follower = Follower(engine)
     with follower.model() as model:
@@ -346,9 +346,7 @@ print(steps)
 """
 
 
-def test_whoever_is_killed_has_changed_nothing_or_all_and_the_next_one_ends_it(
-    engine: Engine, other_engine: Engine
-) -> None:
+def test_killed_forget_is_atomic_and_the_next_one_completes_it(engine: Engine, other_engine: Engine) -> None:
     write(engine, received())
     write(other_engine, received({SECRET}))
     whole, wanted = shown(engine), shown(other_engine)
@@ -365,7 +363,7 @@ def test_whoever_is_killed_has_changed_nothing_or_all_and_the_next_one_ends_it(
     assert shown(engine) == wanted
 
 
-def test_space_that_a_killed_one_owes_is_given_back_by_the_next(sqlite_engine: Engine, other_engine: Engine) -> None:
+def test_next_forget_releases_space_owed_by_a_killed_one(sqlite_engine: Engine, other_engine: Engine) -> None:
     for engine in (sqlite_engine, other_engine):
         write(engine, [Record(encode(planted(number)), NOW) for number in range(10)])
     steps = killed_at(str(other_engine.url), 10**9)
@@ -380,7 +378,7 @@ def test_space_that_a_killed_one_owes_is_given_back_by_the_next(sqlite_engine: E
     assert not [one.name for one in file.parent.glob("strandline.db*") if b"zzsecretzz" in one.read_bytes()]
 
 
-def test_the_command_counts_first_and_then_forgets(sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_counts_before_it_forgets(sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     write(sqlite_engine, received())
     command = ["forget", "--dataset", LAKE, SECRET, "--database-url", str(sqlite_engine.url)]
 
@@ -401,7 +399,7 @@ def test_the_command_counts_first_and_then_forgets(sqlite_engine: Engine, capsys
     assert "zz" not in repr(noted)
 
 
-def test_what_is_no_hash_and_a_run_of_several_jobs_are_refused(sqlite_engine: Engine) -> None:
+def test_invalid_hash_and_ambiguous_run_are_rejected(sqlite_engine: Engine) -> None:
     write(sqlite_engine, [Record(encode(event(run="nightly", job=job)), NOW) for job in ("etl", "other")])
 
     with pytest.raises(RefusedError, match="no hash"):

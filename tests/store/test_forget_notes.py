@@ -1,4 +1,4 @@
-"""What people noted goes with what it is about, stays otherwise, and goes over to a store that is rebuilt from events."""
+"""Annotations go with their subject and move to a rebuilt store."""
 
 import shutil
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ def noted(name: str) -> Note:
     return Note(id_of("dataset", LAKE, name), f"dataset:{LAKE}:{name}", TAG, name="pii")
 
 
-def test_notes_of_others_stay_and_go_over_to_a_rebuilt_store(
+def test_other_annotations_stay_and_move_to_a_rebuilt_store(
     engine: Engine, sqlite_template: Path, tmp_path: Path
 ) -> None:
     store(engine, [event("COMPLETE", inputs=[dataset("shop.a")], outputs=[dataset("shop.b")])])

@@ -1,4 +1,4 @@
-"""A secret that no rule knows is taken out of every row, frame and dictionary, beside a writer that goes on."""
+"""A secret unknown to the rules is removed from every row beside a running writer."""
 
 import json
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def holding(engine: Engine) -> set[str]:
     return {name.split()[0] for name, shown in stored_rows(engine) if "Mellon" in shown}
 
 
-def test_a_secret_goes_from_everywhere_and_the_writer_goes_on(engine: Engine) -> None:
+def test_secret_is_removed_everywhere_beside_a_running_writer(engine: Engine) -> None:
     caches = Caches()
     write(engine, caches, [encode(planted(number)) for number in range(SAMPLES + 20)])
     write(
@@ -76,12 +76,12 @@ def test_a_secret_goes_from_everywhere_and_the_writer_goes_on(engine: Engine) ->
         assert not [one.name for one in file.parent.glob("strandline.db*") if b"Mellon" in one.read_bytes()]
 
 
-def test_a_short_word_is_refused(engine: Engine) -> None:
+def test_short_word_is_rejected(engine: Engine) -> None:
     with pytest.raises(RefusedError, match="part of other words"):
         forget_secret(engine, "abc", execute=True)
 
 
-def test_the_command_counts_first_and_then_takes_it_out(
+def test_command_counts_before_it_removes_the_secret(
     sqlite_engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, url = tmp_path / "secret", sqlite_engine.url.render_as_string(hide_password=False)

@@ -1,4 +1,4 @@
-"""Events that are bent in their structure, over every way in: what is no event is refused with its place, and nothing breaks."""
+"""Structurally mutated events over every input: invalid ones are rejected with their position."""
 
 from sqlalchemy import Engine
 
@@ -10,14 +10,14 @@ def test_twenty_thousand_bodies_are_refused_or_leave_rows() -> None:
     check_decoder(seed=1, count=20_000)
 
 
-def test_records_of_a_topic_are_events_or_dead_letters(sqlite_engine: Engine) -> None:
+def test_fuzzed_records_become_events_or_dead_letters(sqlite_engine: Engine) -> None:
     check_topic(sqlite_engine, seed=1, count=500)
 
     assert rows(sqlite_engine, "SELECT count(*) FROM dead_letters") > [(50,)]
     assert rows(sqlite_engine, "SELECT count(*) FROM event_keys") > [(50,)]
 
 
-def test_bodies_over_http_are_stored_or_refused_with_their_place(sqlite_url: str) -> None:
+def test_fuzzed_http_bodies_are_stored_or_rejected_with_the_position(sqlite_url: str) -> None:
     statuses = check_http(sqlite_url, 200)
 
     assert statuses[201] > 20

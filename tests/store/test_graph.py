@@ -1,4 +1,4 @@
-"""Answers from memory are those of the database, to the byte, whatever happens to the store between two questions."""
+"""Answers from memory equal those of the database byte for byte."""
 
 import random
 import subprocess
@@ -54,7 +54,7 @@ def check(engine: Engine, history: Sequence[Arrival], cuts: Sequence[int]) -> No
 
 @settings(fixture, max_examples=15)
 @given(history=histories(), cuts=CUTS)
-def test_any_history_on_sqlite(sqlite_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
+def test_memory_matches_sqlite_for_any_history(sqlite_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
     check(sqlite_engine, history, cuts)
 
 
@@ -69,12 +69,14 @@ def test_60_histories_on_sqlite(sqlite_engine: Engine, history: list[Arrival], c
 @pytest.mark.slow
 @settings(fixture, max_examples=10)
 @given(history=histories(), cuts=CUTS)
-def test_any_history_on_postgresql(postgres_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
+def test_memory_matches_postgresql_for_any_history(
+    postgres_engine: Engine, history: list[Arrival], cuts: list[int]
+) -> None:
     check(postgres_engine, history, cuts)
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_whatever_is_done_to_a_store(followed: Engine, graph: LineageGraph, seed: int) -> None:
+def test_memory_matches_the_database_after_any_operation(followed: Engine, graph: LineageGraph, seed: int) -> None:
     done = []
     for what in story(followed, random.Random(seed)):
         done.append(what)
@@ -83,7 +85,7 @@ def test_whatever_is_done_to_a_store(followed: Engine, graph: LineageGraph, seed
     assert graph.counts.answered > 5 * graph.counts.left
 
 
-def test_what_is_asked_twice_is_read_once(followed: Engine, graph: LineageGraph) -> None:
+def test_repeated_query_is_read_from_the_database_once(followed: Engine, graph: LineageGraph) -> None:
     fill(followed, bank())
     assert different(followed, graph) == ""
     loaded = graph.counts.loaded
@@ -126,7 +128,7 @@ SCENES = (a_child_fails, an_application_ends)
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_what_happens_to_a_run_changes_what_hangs_on_it(
+def test_changes_of_a_run_update_dependent_entries(
     followed: Engine, graph: LineageGraph, scene: Callable[[Engine], Iterator[str]]
 ) -> None:
     assert [different(followed, graph) for _ in scene(followed)] == ["", ""]
@@ -141,7 +143,7 @@ def test_what_happens_to_a_run_changes_what_hangs_on_it(
         (lineage_graph, "around", without_parents, a_child_fails),
     ],
 )
-def test_what_is_not_noted_is_found_out(
+def test_comparison_detects_missed_changes(
     sqlite_engine: Engine,
     graph: LineageGraph,
     module: Any,
@@ -150,7 +152,7 @@ def test_what_is_not_noted_is_found_out(
     scene: Callable[[Engine], Iterator[str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Negative controls: with a part of the way from a change to memory taken out, these comparisons fail."""
+    """Negative control: the comparison fails once a step from change to memory is removed."""
     follow(sqlite_engine)
     monkeypatch.setattr(module, name, broken)
 
@@ -170,7 +172,7 @@ for step in range(60):
 """
 
 
-def test_other_processes_write_meanwhile(followed: Engine, graph: LineageGraph) -> None:
+def test_memory_follows_writes_of_other_processes(followed: Engine, graph: LineageGraph) -> None:
     fill(followed, [random_event(random.Random(9), 0)])
     url = followed.url.render_as_string(hide_password=False)
     scripts = [WRITER.format(path=sys.path, url=url, seed=seed) for seed in (1, 2)]

@@ -1,4 +1,4 @@
-"""What a graph in memory keeps, for how long, and what it leaves to the database."""
+"""Bounds of the graph in memory, and queries left to the database."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,9 +36,7 @@ def writer(engine: Engine, records: Sequence[Record]) -> Caches:
 
 
 @pytest.mark.postgres
-def test_a_transaction_that_commits_after_a_later_one_is_not_missed(
-    postgres_engine: Engine, graph: LineageGraph
-) -> None:
+def test_transaction_committed_out_of_order_is_not_missed(postgres_engine: Engine, graph: LineageGraph) -> None:
     follow(postgres_engine)
     before = [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "clean", ["d"], ["e", "c"])]
     one, other = (writer(postgres_engine, before) for _ in range(2))
@@ -55,23 +53,23 @@ def test_a_transaction_that_commits_after_a_later_one_is_not_missed(
 
 
 @pytest.mark.postgres
-def test_who_follows_by_the_greatest_number_misses_it(
+def test_following_by_the_greatest_number_misses_it(
     postgres_engine: Engine, graph: LineageGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A negative control."""
+    """Negative control: the transaction that commits late is missed."""
     greatest = news._LOOK["postgresql"].replace("pg_snapshot_xmin", "pg_snapshot_xmax")
     monkeypatch.setitem(news._LOOK, "postgresql", greatest)
     news._statement.cache_clear()
     with pytest.raises(AssertionError):
-        test_a_transaction_that_commits_after_a_later_one_is_not_missed(postgres_engine, graph)
+        test_transaction_committed_out_of_order_is_not_missed(postgres_engine, graph)
     news._statement.cache_clear()
 
 
 @pytest.mark.parametrize("what", ["load_jobs", "load_datasets"])
-def test_what_was_read_before_news_is_not_kept_after_them(
+def test_entry_read_before_a_change_is_not_kept(
     followed: Engine, graph: LineageGraph, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one question reads, an event comes, and another question hears of it before the first has kept anything."""
+    """An event arrives while one query reads; another sees it before the first caches."""
     fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "odd", ["x"], ["y"])])
     answered(followed, graph, "x")
     load = getattr(lineage_graph, what)
@@ -98,10 +96,10 @@ FIND = "leads_of"
     [run("COMPLETE", 2, "load", [], ["c"]), run("COMPLETE", 2, "other", ["z"], ["c"])],
     ids=["its job writes more", "another job reads it by another name"],
 )
-def test_where_a_table_leads_is_not_kept_after_news(
+def test_resolved_name_read_before_a_change_is_not_kept(
     followed: Engine, graph: LineageGraph, event: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one question finds where a table leads, an event comes, and another question hears of it."""
+    """An event arrives while one query resolves a table, and another query sees it."""
     fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "write", [], ["z"])])
     with followed.begin() as connection:
         apply_alias(connection, ("db", "z"), ("db", "a"))
@@ -123,7 +121,7 @@ def test_where_a_table_leads_is_not_kept_after_news(
     assert different(followed, graph) == ""
 
 
-def test_silence_is_no_news_and_counts(followed: Engine, graph: LineageGraph) -> None:
+def test_silence_makes_runs_lost_without_a_change_event(followed: Engine, graph: LineageGraph) -> None:
     fill(followed, [run("START", 1, "load", ["a"], ["b"])])
     soon = view("2026-11-20T12:00:10Z").at
 
@@ -147,7 +145,7 @@ def test_memory_stays_within_its_bound(followed: Engine) -> None:
     assert different(followed, graph) == ""
 
 
-def test_who_has_slept_through_news_that_are_gone_begins_anew(followed: Engine, graph: LineageGraph) -> None:
+def test_reader_that_missed_pruned_changes_starts_empty(followed: Engine, graph: LineageGraph) -> None:
     fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"])])
     assert different(followed, graph) == ""
     fill(followed, [run("COMPLETE", 2, "load", ["a"], ["c"], run_id="2")])
@@ -160,7 +158,7 @@ def test_who_has_slept_through_news_that_are_gone_begins_anew(followed: Engine, 
     assert b'"dataset:db:c"' in answered(followed, graph, "a")
 
 
-def test_nothing_is_noted_or_kept_where_nobody_wants_it(engine: Engine) -> None:
+def test_changes_are_recorded_only_for_a_following_reader(engine: Engine) -> None:
     fill(engine, bank())
     for graph in (LineageGraph(0), LineageGraph(PLENTY)):
         with reading(engine).connect() as connection:
@@ -175,7 +173,7 @@ def test_nothing_is_noted_or_kept_where_nobody_wants_it(engine: Engine) -> None:
         assert LineageGraph(PLENTY).answer(connection, asked) is not None
 
 
-def test_what_is_not_asked_of_now_by_everybody_is_the_databases(followed: Engine, graph: LineageGraph) -> None:
+def test_past_running_and_narrowed_queries_go_to_the_database(followed: Engine, graph: LineageGraph) -> None:
     fill(followed, bank())
     some = Access("key", frozenset({"read"}), ("file",))
     with reading(followed).connect() as connection, reading(narrowed(followed, some)).connect() as of_key:

@@ -1,4 +1,4 @@
-"""Entries of a graph in memory that are packed: they answer as before, are dropped as before, and take what is said."""
+"""Packed entries of the graph in memory answer and are dropped as before."""
 
 import gc
 import random
@@ -27,9 +27,7 @@ def pack(graph: LineageGraph) -> None:
 
 
 @pytest.mark.parametrize("seed", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_whatever_is_done_to_a_store_packed_entries_answer_the_same(
-    followed: Engine, graph: LineageGraph, seed: int
-) -> None:
+def test_packed_entries_answer_the_same_after_any_operation(followed: Engine, graph: LineageGraph, seed: int) -> None:
     done = []
     for what in story(followed, random.Random(seed)):
         done.append(what)
@@ -43,7 +41,7 @@ def test_whatever_is_done_to_a_store_packed_entries_answer_the_same(
     assert graph.counts.answered > 5 * graph.counts.left
 
 
-def test_news_of_packed_entries_are_heard(followed: Engine, graph: LineageGraph) -> None:
+def test_changes_reach_packed_entries(followed: Engine, graph: LineageGraph) -> None:
     fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "odd", ["x"], ["y"])])
     answered(followed, graph, "a")
     pack(graph)
@@ -61,7 +59,7 @@ def ask_all(engine: Engine, graph: LineageGraph) -> Iterator[int]:
             yield graph.size
 
 
-def test_what_does_not_fit_open_is_packed_before_anything_is_dropped(followed: Engine, graph: LineageGraph) -> None:
+def test_entries_are_packed_before_any_is_dropped(followed: Engine, graph: LineageGraph) -> None:
     fill(followed, bank())
     whole = max(ask_all(followed, graph))
     small, smaller = LineageGraph(whole // 2), LineageGraph(whole // 10)
@@ -75,7 +73,7 @@ def test_what_does_not_fit_open_is_packed_before_anything_is_dropped(followed: E
     assert different(followed, smaller) == ""
 
 
-def test_nothing_is_left_of_the_size_when_all_is_dropped(followed: Engine, graph: LineageGraph) -> None:
+def test_size_is_zero_after_dropping_everything(followed: Engine, graph: LineageGraph) -> None:
     fill(followed, bank())
     assert different(followed, graph) == ""
     pack(graph)
@@ -95,7 +93,7 @@ def traced() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def test_the_size_is_about_what_the_entries_take(followed: Engine) -> None:
+def test_size_estimates_the_memory_of_the_entries(followed: Engine) -> None:
     fill(followed, [run("COMPLETE", 1, f"job{n}", [f"t{n}", f"t{n + 1}"], [f"u{n}"]) for n in range(300)])
     for _ in ask_all(followed, LineageGraph(PLENTY)):
         pass  # what is made once and stays is there now
@@ -116,7 +114,7 @@ def test_the_size_is_about_what_the_entries_take(followed: Engine) -> None:
     assert packed < open_ / 3
 
 
-def test_several_jobs_may_depend_on_a_run() -> None:
+def test_several_jobs_can_depend_on_a_run() -> None:
     jobs = JobsOfRuns()
     for job in (1, 2, 3, 2):
         jobs.add(7, job)

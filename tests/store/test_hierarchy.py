@@ -1,4 +1,4 @@
-"""Jobs shown as those that started them: Spark statements, their application, the Airflow task, its DAG."""
+"""Collapsing jobs into their parents: statements, application, Airflow task, DAG."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def airflow(engine: Engine) -> None:
     )
 
 
-def test_statements_are_shown_as_their_application(engine: Engine) -> None:
+def test_statements_collapse_into_their_application(engine: Engine) -> None:
     airflow(engine)
 
     assert arrows(shown(engine, "d", "parent")) == [
@@ -50,7 +50,7 @@ def test_statements_are_shown_as_their_application(engine: Engine) -> None:
     ]
 
 
-def test_everything_is_shown_as_the_dag_at_the_top(engine: Engine) -> None:
+def test_everything_collapses_into_the_top_dag(engine: Engine) -> None:
     airflow(engine)
 
     answer = shown(engine, "d", "root")
@@ -59,7 +59,7 @@ def test_everything_is_shown_as_the_dag_at_the_top(engine: Engine) -> None:
     assert "job:ns:dag -> dataset:db:d" in arrows(answer)
 
 
-def test_a_job_that_stands_for_others_shows_its_own_run(engine: Engine) -> None:
+def test_collapsed_job_shows_its_own_run(engine: Engine) -> None:
     airflow(engine)
 
     (dag,) = (node for node in shown(engine, "d", "root")["nodes"] if node["type"] == "job")
@@ -72,7 +72,7 @@ def test_a_job_that_stands_for_others_shows_its_own_run(engine: Engine) -> None:
     )
 
 
-def test_a_root_that_a_run_names_is_believed(engine: Engine) -> None:
+def test_root_run_named_by_a_run_is_used(engine: Engine) -> None:
     above = parent("task")["parent"] | {
         "root": {"run": {"runId": "top-1"}, "job": {"namespace": "ns", "name": "top"}, **FACET}
     }
@@ -82,7 +82,7 @@ def test_a_root_that_a_run_names_is_believed(engine: Engine) -> None:
     assert ids(shown(engine, "b", "parent")) == ["dataset:db:b", "dataset:db:a", "job:ns:task"]
 
 
-def test_parents_in_a_circle_have_an_end(engine: Engine) -> None:
+def test_cyclic_parents_terminate(engine: Engine) -> None:
     fill(
         engine,
         [
@@ -94,7 +94,7 @@ def test_parents_in_a_circle_have_an_end(engine: Engine) -> None:
     assert len(shown(engine, "c", "root")["edges"]) >= 2
 
 
-def test_a_job_without_parent_stays_as_it_is(engine: Engine) -> None:
+def test_job_without_a_parent_is_not_collapsed(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", 1, "alone", ["a"], ["b"])])
 
     assert shown(engine, "b", "root") == shown(engine, "b", "none")

@@ -1,4 +1,4 @@
-"""Which names are one dataset, and where a table is."""
+"""Identity of datasets: names that denote one dataset, and the place of a table."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def test_a_path_with_a_table_symlink_and_the_reverse_are_one_dataset(engine: Eng
     assert live(engine) == {"reader": ["< bank.a"], "writer": ["> bank.a"]}
 
 
-def test_the_link_may_come_after_both_names(engine: Engine) -> None:
+def test_symlink_may_arrive_after_both_names(engine: Engine) -> None:
     store(
         engine,
         [event("START", 1, "reader", inputs=[dataset(*PATH)]), event("START", 2, "writer", outputs=[dataset(*TABLE)])],
@@ -55,7 +55,7 @@ def test_two_tables_over_one_topic_are_one_dataset(engine: Engine) -> None:
     assert rows(engine, query) == [("payments",)]
 
 
-def test_tables_of_one_name_in_two_warehouses_are_two(engine: Engine) -> None:
+def test_same_named_tables_in_two_warehouses_are_distinct(engine: Engine) -> None:
     places = [("/one/my_paimon_table", "s3a://w1"), ("/two/my_paimon_table", "s3a://w2")]
     tables = [dataset(*place, symlinks=symlink("db.my_paimon_table", place[1])) for place in places]
     store(engine, [event("START", inputs=tables)])
@@ -64,7 +64,7 @@ def test_tables_of_one_name_in_two_warehouses_are_two(engine: Engine) -> None:
     assert live(engine) == {"etl": ["< db.my_paimon_table", "< db.my_paimon_table"]}
 
 
-def test_what_two_sessions_call_their_topics_does_not_make_them_one(engine: Engine) -> None:
+def test_equal_session_names_do_not_merge_two_topics(engine: Engine) -> None:
     kafka, called = "kafka://broker:9092", "default_catalog.default_database.orders"
     topics = [dataset(name, kafka, symlinks=symlink(called, kafka)) for name in ("orders_eu", "orders_us")]
     store(engine, [event("START", run, f"job_{run}", inputs=[topic]) for run, topic in enumerate(topics)])
@@ -73,7 +73,7 @@ def test_what_two_sessions_call_their_topics_does_not_make_them_one(engine: Engi
     assert live(engine) == {"job_0": ["< orders_eu"], "job_1": ["< orders_us"]}
 
 
-def test_a_table_that_is_called_like_a_metadata_table_is_a_table(engine: Engine) -> None:
+def test_table_named_like_a_metadata_table_is_a_table(engine: Engine) -> None:
     catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
     names = ("lake.sales.files", "lake.sales.history", "lake.sales.orders.history")
     store(engine, [event("START", inputs=[dataset(name, "iceberg://x", catalog=catalog) for name in names])])
@@ -103,8 +103,8 @@ def test_a_part_of_a_table_is_read_as_the_table(
     assert rows(engine, 'SELECT "table" FROM source_job_lineage') == [(table,)]
 
 
-def test_a_table_that_holds_changes_keeps_its_columns(engine: Engine) -> None:
-    """What it is written with; to read a change feed of Delta looks like reading such a table."""
+def test_table_with_change_feed_columns_keeps_them(engine: Engine) -> None:
+    """A read of Delta's change feed looks like a read of such a table."""
     schema = {"fields": [{"name": name, "type": "long"} for name in ("id", *FEED)]}
     kept = dataset("/shop/kept", "file", schema=schema)
     store(engine, [event(outputs=[kept]), event(run=2, job="reader", seconds=5, inputs=[kept])])
@@ -114,14 +114,14 @@ def test_a_table_that_holds_changes_keeps_its_columns(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
-def test_a_table_of_glue_is_at_its_database(engine: Engine, partition: str) -> None:
+def test_glue_table_is_in_its_database(engine: Engine, partition: str) -> None:
     glue = symlink("table/sales/orders", f"arn:{partition}:glue:eu-west-1:123456789012")
     store(engine, [event("START", inputs=[dataset("wh/orders", "s3://w", symlinks=glue, catalog={"name": "lake"})])])
 
     assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [("lake", "sales", "orders")]
 
 
-def test_a_place_is_the_catalogs_name_and_the_tables_last_parts(engine: Engine) -> None:
+def test_place_is_the_catalog_name_and_the_last_parts_of_the_table(engine: Engine) -> None:
     catalog = {"name": "lake", "framework": "iceberg", "type": "jdbc"}
     store(
         engine,
@@ -147,7 +147,7 @@ def test_a_place_is_the_catalogs_name_and_the_tables_last_parts(engine: Engine) 
     ]
 
 
-def test_a_catalog_with_long_properties_is_a_catalog(engine: Engine) -> None:
+def test_catalog_with_long_properties_is_accepted(engine: Engine) -> None:
     properties = {f"property-{number}": "x" * 100 for number in range(50)}
     catalog = {"name": "lake", "framework": "iceberg", "type": "hive", "catalogProperties": properties}
     store(engine, [event("START", inputs=[dataset(*TABLE, catalog=catalog)])])
@@ -156,7 +156,7 @@ def test_a_catalog_with_long_properties_is_a_catalog(engine: Engine) -> None:
     assert rows(engine, "SELECT catalog FROM source_job_lineage") == [("sea",)]
 
 
-def test_the_catalog_may_be_told_later_and_by_the_other_name(engine: Engine) -> None:
+def test_catalog_may_be_reported_later_and_by_the_other_name(engine: Engine) -> None:
     store(engine, [event("START", inputs=[BY_PATH])])
     catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
     store(engine, [event("OTHER", 2, "other", inputs=[dataset(*TABLE, catalog=catalog)])])
@@ -164,7 +164,7 @@ def test_the_catalog_may_be_told_later_and_by_the_other_name(engine: Engine) -> 
     assert rows(engine, "SELECT catalog FROM source_job_lineage") == [("lake",)]
 
 
-def test_a_catalog_that_is_said_again_counts_again_whoever_writes(engine: Engine) -> None:
+def test_repeated_catalog_counts_again_for_any_writer(engine: Engine) -> None:
     said = [dataset(*TABLE, catalog={"name": name, "framework": "iceberg", "type": "hive"}) for name in ("one", "two")]
     writers = [Caches(), Caches()]
 
@@ -182,7 +182,7 @@ def test_a_catalog_that_is_said_again_counts_again_whoever_writes(engine: Engine
     assert rows(engine, "SELECT catalog FROM source_job_lineage") == [("one",)]
 
 
-def test_symlinks_that_are_taken_back_part_the_names_until_they_are_said_again(engine: Engine) -> None:
+def test_deleted_symlinks_separate_names_until_restated(engine: Engine) -> None:
     other = event("START", 2, "writer", outputs=[dataset(*TABLE)])
     gone = dataset(*PATH, symlinks={"_producer": "p", "_schemaURL": "s", "_deleted": True})
     store(engine, [event("START", seconds=1, inputs=[BY_PATH]), other])
@@ -198,7 +198,7 @@ def test_symlinks_that_are_taken_back_part_the_names_until_they_are_said_again(e
     assert rows(engine, ONE) == [(1,)]
 
 
-def test_names_that_were_joined_by_hand_stay_joined_whatever_symlinks_take_back(engine: Engine) -> None:
+def test_manual_joins_outlive_deleted_symlinks(engine: Engine) -> None:
     store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
     with engine.begin() as connection:
         apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
@@ -212,9 +212,7 @@ def test_names_that_were_joined_by_hand_stay_joined_whatever_symlinks_take_back(
     assert rows(engine, groups) == [("/copy",), ("/lake/bank.db/a",)]
 
 
-def test_names_that_were_joined_by_hand_are_joined_where_events_are_folded_once_more(
-    engine: Engine, tmp_path: Path
-) -> None:
+def test_replay_keeps_manual_joins(engine: Engine, tmp_path: Path) -> None:
     store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
     with engine.begin() as connection:
         apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
@@ -230,7 +228,7 @@ def test_names_that_were_joined_by_hand_are_joined_where_events_are_folded_once_
     other.dispose()
 
 
-def test_patterns_are_agreed_on_where_events_are_folded_once_more(engine: Engine, tmp_path: Path) -> None:
+def test_replay_keeps_name_patterns(engine: Engine, tmp_path: Path) -> None:
     with engine.begin() as connection:
         apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-19"), ("file", "/copy"))
         apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
@@ -245,7 +243,7 @@ def test_patterns_are_agreed_on_where_events_are_folded_once_more(engine: Engine
     other.dispose()
 
 
-def test_labelling_everything_again_changes_nothing(engine: Engine) -> None:
+def test_relabelling_is_idempotent(engine: Engine) -> None:
     chain = [dataset(f"t{n}", symlinks=symlink(f"t{n + 1}")) for n in range(5)]
     store(engine, [event(run=n, inputs=[one]) for n, one in enumerate(reversed(chain))], size=1)
 
@@ -254,7 +252,7 @@ def test_labelling_everything_again_changes_nothing(engine: Engine) -> None:
     assert rows(engine, ONE) == [(1,)]
 
 
-def test_patterns_can_be_tried_before_they_are_applied(engine: Engine) -> None:
+def test_patterns_can_be_previewed(engine: Engine) -> None:
     days = [dataset(f"/lake/t/{day}", "s3a://lake") for day in ("2026-11-20", "2026-11-21")]
     store(engine, [event("START", inputs=[*days, dataset("/lake/u", "s3a://lake")])])
 
@@ -271,7 +269,7 @@ def test_patterns_can_be_tried_before_they_are_applied(engine: Engine) -> None:
     assert live(engine) == {"etl": ["< /lake/t", "< /lake/u"]}
 
 
-def test_what_is_stripped_may_be_asked_for_under_the_name_that_came(engine: Engine) -> None:
+def test_stripped_dataset_is_found_by_its_original_name(engine: Engine) -> None:
     with engine.begin() as connection:
         apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
         apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-22"), ("hive://m", "bank.t"))
@@ -284,7 +282,7 @@ def test_what_is_stripped_may_be_asked_for_under_the_name_that_came(engine: Engi
 
 
 @pytest.mark.postgres
-def test_patterns_wait_for_the_batches_that_name_datasets_without_them(postgres_engine: Engine) -> None:
+def test_applying_patterns_waits_for_running_batches(postgres_engine: Engine) -> None:
     told = event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake")])
 
     with ThreadPoolExecutor(1) as pool, postgres_engine.begin() as connection:
@@ -301,7 +299,7 @@ def apply_in_time(engine: Engine) -> int:
         return apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
 
 
-def test_what_symlinks_would_join_can_be_seen_before(engine: Engine) -> None:
+def test_joins_can_be_previewed(engine: Engine) -> None:
     store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
 
     with engine.begin() as connection:
@@ -311,7 +309,7 @@ def test_what_symlinks_would_join_can_be_seen_before(engine: Engine) -> None:
     assert rows(engine, "SELECT count(*) FROM dataset_aliases") == [(1,)]
 
 
-def test_what_is_planned_knows_what_symlinks_took_back(engine: Engine) -> None:
+def test_preview_considers_deleted_symlinks(engine: Engine) -> None:
     z, taken_back = ("/z", "file"), {"_deleted": True}
     store(engine, [event("START", inputs=[dataset(*z, symlinks=symlink("db.a"))])])
     store(engine, [event("RUNNING", seconds=1, inputs=[dataset(*z, symlinks=taken_back)])])

@@ -1,4 +1,4 @@
-"""A writer that is stopped between two statements is idle to PostgreSQL, which ends its transaction after a while: its locks hold others up."""
+"""A writer stopped between statements is idle, so PostgreSQL can end its transaction."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.postgres
 STATE = "SELECT state FROM pg_stat_activity WHERE pid = %s"
 
 
-def test_between_any_two_statements_a_writer_is_idle(postgres_engine: Engine) -> None:
+def test_writer_is_idle_between_any_two_statements(postgres_engine: Engine) -> None:
     seen: dict[str, str] = {}
     with postgres_engine.connect().execution_options(isolation_level="AUTOCOMMIT") as other:
 

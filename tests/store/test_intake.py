@@ -1,4 +1,4 @@
-"""Taking records in: what becomes of good, repeated, bad and hostile ones; nothing of them ever stops the others."""
+"""Intake of good, repeated, bad and hostile records; none stops the others."""
 
 import json
 
@@ -31,7 +31,7 @@ def test_byte_equal_events_are_one(engine: Engine) -> None:
     assert rows(engine, "SELECT count(*) FROM raw_events") == [(1,)]
 
 
-def test_a_dead_letter_says_why_and_where_and_leaves_the_batch_alone(engine: Engine) -> None:
+def test_dead_letter_has_reason_and_position_and_spares_the_batch(engine: Engine) -> None:
     records = [
         Record(b'{"eventTime": "2026-01-01T00:00:00Z"}', NOON, "openlineage.events", 0, 17),
         Record(encode(event("START", inputs=[A])), NOON, "openlineage.events", 0, 18),
@@ -47,7 +47,7 @@ def test_a_dead_letter_says_why_and_where_and_leaves_the_batch_alone(engine: Eng
     ]
 
 
-def test_a_record_equal_to_one_that_cannot_be_read_is_kept_unread_as_that_one(engine: Engine) -> None:
+def test_duplicate_of_an_unread_record_is_unread_too(engine: Engine) -> None:
     body = encode(event(facets={"x": {}}))
     records = [Record(body, NOON, "openlineage.events", 0, offset) for offset in (17, 18)]
     caches = Caches()
@@ -61,7 +61,7 @@ def test_a_record_equal_to_one_that_cannot_be_read_is_kept_unread_as_that_one(en
 
 
 @pytest.mark.parametrize("body", [b'{"x": {"password": "p"}}', b'{"job": {"spark.hadoop.fs.s3a.secret.key": "p", "na'])
-def test_a_dead_letter_has_no_secret_and_stays_one_when_it_is_taken_again(engine: Engine, body: bytes) -> None:
+def test_dead_letter_is_redacted_and_stays_one_when_replayed(engine: Engine, body: bytes) -> None:
     store(engine, [body])
     take_letters(engine)
 
@@ -70,7 +70,7 @@ def test_a_dead_letter_has_no_secret_and_stays_one_when_it_is_taken_again(engine
     assert b'"p"' not in letter
 
 
-def test_a_reason_has_no_secret_that_it_quotes(engine: Engine) -> None:
+def test_quoted_secret_in_a_reason_is_redacted(engine: Engine) -> None:
     store(engine, [b'{"eventType": "password=hunter2"}'])
     take_letters(engine)
 
@@ -92,7 +92,7 @@ def test_a_reason_has_no_secret_that_it_quotes(engine: Engine) -> None:
         ("producer", None),
     ],
 )
-def test_the_path_to_the_fault_is_told(path: str, value: object) -> None:
+def test_error_names_the_path_of_the_fault(path: str, value: object) -> None:
     with pytest.raises(InvalidEventError) as told:
         validated(encode({**event(), path: value}), NOON)
 
@@ -170,7 +170,7 @@ UNREAD: dict[str, Json] = {
 }
 
 
-def test_a_secret_in_what_nobody_reads_is_not_stored(engine: Engine) -> None:
+def test_secret_in_an_ignored_part_is_not_stored(engine: Engine) -> None:
     outcomes = store(engine, [{**event(), **part} for part in UNREAD.values()])
 
     assert [outcome.kind for outcome in outcomes] == ["stored"] * len(UNREAD)
@@ -184,7 +184,7 @@ SECRET = b'{"password": "hunter2"}'
 @pytest.mark.parametrize(
     "facet", [b"[" * 600 + b"]" * 600, b'{"key": ' * 600 + b"1" + b"}" * 600, b"9" * 5000, b"1e400"]
 )
-def test_a_secret_beside_odd_content_goes_and_the_event_stays(engine: Engine, facet: bytes) -> None:
+def test_secret_beside_odd_content_is_removed_and_the_event_stored(engine: Engine, facet: bytes) -> None:
     body = encode(event(facets={"x": "ODD", "y": "SECRET"})).replace(b'"ODD"', b'{"a": %s}' % facet)
     secret, harmless = body.replace(b'"SECRET"', SECRET), body.replace(b'"SECRET"', b'{"password": "[redacted]"}')
 
@@ -193,7 +193,7 @@ def test_a_secret_beside_odd_content_goes_and_the_event_stays(engine: Engine, fa
         assert [one.body for one in events_of(connection)] == [harmless]
 
 
-def test_a_secret_in_a_facet_that_comes_twice_is_not_stored(engine: Engine) -> None:
+def test_secret_in_a_repeated_facet_is_not_stored(engine: Engine) -> None:
     body = encode(event(inputs=[dataset("bank.a", x={"first": 1}, y={"b": 1})]))
     twice = body.replace(b'"x": {"first": 1}', b'"x": %s, "x": {"a": 1}' % SECRET)
 
@@ -206,8 +206,8 @@ def test_a_secret_in_a_facet_that_comes_twice_is_not_stored(engine: Engine) -> N
     ]
 
 
-def test_a_secret_in_a_facet_of_numbers_goes_from_the_facet_as_from_its_event(engine: Engine) -> None:
-    """A replay reads the event as it was stored: it has to tell the same."""
+def test_secret_in_a_numeric_facet_is_removed_from_facet_and_event(engine: Engine) -> None:
+    """A replay reads the stored event, so facet and event must agree."""
     body = encode(event(outputs=[dataset("bank.a", own={"outputStatistics": {"rowCount": 1, "password": "hunter2"}})]))
 
     assert kinds(engine, body) == ["stored"]
@@ -218,8 +218,8 @@ def test_a_secret_in_a_facet_of_numbers_goes_from_the_facet_as_from_its_event(en
     ]
 
 
-def test_a_run_keeps_its_identity_when_it_is_read_back(engine: Engine) -> None:
-    """Its id is stored as the redacted event has it, or a replay would tell of another run."""
+def test_replayed_run_keeps_its_identity(engine: Engine) -> None:
+    """The run id is stored in its redacted form; otherwise a replay would create another run."""
     told = {**event(), "run": {"runId": "https://ann:pw@ci/build?id=5"}}
     store(engine, [told])
     first = rows(engine, "SELECT run_id, id FROM runs")
@@ -232,7 +232,7 @@ def test_a_run_keeps_its_identity_when_it_is_read_back(engine: Engine) -> None:
     assert rows(engine, "SELECT run_id, id FROM runs") == first
 
 
-def test_half_characters_are_not_stored(engine: Engine) -> None:
+def test_unpaired_surrogates_are_not_stored(engine: Engine) -> None:
     store(engine, [event(inputs=[dataset("bank.\ud800", x={"half": "\udc00\ud800", "whole": "\U0001f600"})])])
 
     with engine.connect() as connection:
@@ -241,14 +241,14 @@ def test_half_characters_are_not_stored(engine: Engine) -> None:
     assert stored["inputs"][0]["facets"] == {"x": {"half": "\ufffd\ufffd", "whole": "\U0001f600"}}
 
 
-def test_duplicate_keys_are_accepted_and_the_last_counts(engine: Engine) -> None:
+def test_duplicate_json_keys_are_accepted_and_the_last_wins(engine: Engine) -> None:
     body = encode(event(job="HERE")).replace(b'"name": "HERE"', b'"name": "first", "name": "last"')
 
     assert kinds(engine, body) == ["stored"]
     assert rows(engine, "SELECT name FROM jobs") == [("last",)]
 
 
-def test_a_bad_facet_is_quarantined_and_its_event_is_not(engine: Engine) -> None:
+def test_bad_facet_is_quarantined_but_its_event_is_stored(engine: Engine) -> None:
     bad = dataset("bank.a", symlinks={"identifiers": "none"}, schema={"fields": [{"name": "id"}]}, own={"x": 5})
     store(engine, [event("START", inputs=[bad])])
 
@@ -258,7 +258,7 @@ def test_a_bad_facet_is_quarantined_and_its_event_is_not(engine: Engine) -> None
 
 
 @pytest.mark.parametrize(("told", "bad"), [("12", 0), ("12.0", 0), ("1.2e1", 0), ("1.5", 1), ("1e30", 1), ("{}", 1)])
-def test_numbers_of_rows_are_whole_however_they_are_written(engine: Engine, told: str, bad: int) -> None:
+def test_row_counts_are_integers_in_any_notation(engine: Engine, told: str, bad: int) -> None:
     body = encode(event(outputs=[dataset("bank.a", own={"outputStatistics": {"rowCount": 77}})])).replace(
         b"77", told.encode()
     )
@@ -267,7 +267,7 @@ def test_numbers_of_rows_are_whole_however_they_are_written(engine: Engine, told
     assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(bad,)]
 
 
-def test_of_each_facet_the_newest_counts_and_deleted_ones_are_marked(engine: Engine) -> None:
+def test_newest_facet_wins_and_deleted_ones_are_marked(engine: Engine) -> None:
     old, new = ({"fields": [{"name": name}]} for name in ("old", "new"))
     gone = {"_deleted": True}
     store(engine, [event(seconds=2, inputs=[dataset("bank.a", schema=new, documentation=gone)])])
@@ -290,8 +290,8 @@ def test_large_facets_are_stored_once(engine: Engine) -> None:
     assert json.loads(orjson.dumps(told)) == {"schema": large}
 
 
-def test_events_of_one_outline_leave_their_first_and_their_newest_time(engine: Engine) -> None:
-    """Of four events in one batch, with two runs and all of one job, nothing but runs and times differ."""
+def test_similar_events_leave_their_first_and_newest_times(engine: Engine) -> None:
+    """Four events of one job and two runs in a batch differ only in run and time."""
     ends = [(1, 30), (2, 20), (1, 10), (2, 40)]
     store(engine, [event("RUNNING", run, seconds=at, inputs=[A], outputs=[dataset("bank.b")]) for run, at in ends])
 
@@ -307,7 +307,7 @@ def test_events_of_one_outline_leave_their_first_and_their_newest_time(engine: E
     ]
 
 
-def test_nothing_of_a_rolled_back_batch_is_taken_for_stored(engine: Engine) -> None:
+def test_rolled_back_batch_leaves_no_cache_entries(engine: Engine) -> None:
     caches = Caches()
     symlinks = {"identifiers": [{"namespace": "file", "name": "/a", "type": "LOCATION"}]}
     record = Record(encode(event("START", inputs=[dataset("bank.a", symlinks=symlinks)])), NOON)
@@ -325,7 +325,7 @@ def test_nothing_of_a_rolled_back_batch_is_taken_for_stored(engine: Engine) -> N
     assert rows(engine, "SELECT name FROM namespaces") == [("file",), ("hive://lake",), ("tests",)]
 
 
-def test_stored_bodies_are_what_was_received_also_once_a_dictionary_is_trained(engine: Engine) -> None:
+def test_stored_bodies_equal_received_ones_even_with_a_dictionary(engine: Engine) -> None:
     bodies = [encode(event("START", run=n, inputs=[dataset(f"bank.t{n}")])) for n in range(SAMPLES + 50)]
     store(engine, bodies, size=100)
 
@@ -341,8 +341,8 @@ def test_partitions_in_paths_can_be_stripped(engine: Engine) -> None:
     assert live(engine) == {"etl": ["< /lake/t"]}
 
 
-def test_what_another_writer_stored_meanwhile_is_no_reason_to_believe_a_rolled_back_batch(engine: Engine) -> None:
-    """A is rolled back, B committed: what A alone would have stored is not known now, and comes again with A."""
+def test_rolled_back_batch_is_written_again_despite_another_writer(engine: Engine) -> None:
+    """A was rolled back and B committed, so A's rows are written again with A's retry."""
     caches = Caches()
     first, second = (
         Record(encode(event("START", number, inputs=[dataset(f"bank.{number}", f"hive://{number}")])), NOON)
@@ -361,8 +361,8 @@ def test_what_another_writer_stored_meanwhile_is_no_reason_to_believe_a_rolled_b
 
 
 @pytest.mark.parametrize("size", [499, 500, 501, 1001, 1700])
-def test_a_batch_of_duplicates_is_one_however_long_it_is(sqlite_engine: Engine, size: int) -> None:
-    """SQLite is asked for the known ones a page at a time."""
+def test_duplicates_are_found_in_batches_of_any_length(sqlite_engine: Engine, size: int) -> None:
+    """SQLite is queried for known events one page at a time."""
     bodies = [encode(event("START", number)) for number in range(size)]
     store(sqlite_engine, bodies, size=2000)
     again = [outcome.kind for outcome in store(sqlite_engine, [*bodies, encode(event("FAIL"))], size=2000)]
@@ -381,7 +381,7 @@ QUARANTINED: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("where", QUARANTINED)
-def test_a_facet_is_quarantined_without_its_secrets(engine: Engine, where: str) -> None:
+def test_quarantined_facet_is_redacted(engine: Engine, where: str) -> None:
     store(engine, [event("START", **QUARANTINED[where])])
     found = rows(engine, "SELECT problem, body FROM facets WHERE problem <> ''")
     bodies = [expand(bytes(body)) for (body,) in rows(engine, "SELECT body FROM facet_bodies")]

@@ -1,4 +1,4 @@
-"""Lineage from the store, on SQLite and PostgreSQL: what is known, what runs, what was."""
+"""Recent, running and past lineage from the store, on both databases."""
 
 import random
 from dataclasses import replace
@@ -28,7 +28,7 @@ def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, 
         return lineage_of(connection, Question(node_called(connection, node), seen, **how))
 
 
-def test_a_table_goes_back_through_its_jobs_to_the_roots(engine: Engine) -> None:
+def test_upstream_lineage_reaches_the_base_tables(engine: Engine) -> None:
     fill(engine, bank())
 
     answer = asked(engine, "bank.balance", direction=UP)
@@ -56,7 +56,7 @@ def test_a_table_goes_back_through_its_jobs_to_the_roots(engine: Engine) -> None
     assert (answer["complete"], answer["truncatedBy"], answer["asOf"]) == (True, None, "2026-11-20T13:00:00Z")
 
 
-def test_an_edge_says_by_which_rule_it_is_known_and_what_became_of_its_run(engine: Engine) -> None:
+def test_edge_names_its_rule_and_the_state_of_its_run(engine: Engine) -> None:
     fill(engine, bank())
 
     answer = asked(engine, "bank.credits", direction=UP, depth=1)
@@ -79,7 +79,7 @@ def test_an_edge_says_by_which_rule_it_is_known_and_what_became_of_its_run(engin
     assert answer["truncatedBy"] == "depth"
 
 
-def test_only_running_jobs_are_live(engine: Engine) -> None:
+def test_running_lineage_shows_running_jobs_only(engine: Engine) -> None:
     fill(engine, bank(ended=False))
     during, silent = time(30), time(81)
 
@@ -91,7 +91,7 @@ def test_only_running_jobs_are_live(engine: Engine) -> None:
     assert ids(lost) == ["dataset:file:/lake/bank/balance"]
 
 
-def test_a_job_that_is_silent_for_longer_than_its_lease_is_known_as_lost(engine: Engine) -> None:
+def test_job_silent_past_its_heartbeat_timeout_is_lost(engine: Engine) -> None:
     fill(engine, bank(ended=False))
 
     answer = asked(engine, "bank.balance", view(time(81)), direction=UP, depth=1)
@@ -100,7 +100,7 @@ def test_a_job_that_is_silent_for_longer_than_its_lease_is_known_as_lost(engine:
     assert {edge["until"] for edge in answer["edges"]} == {"2026-11-20T12:01:20Z"}
 
 
-def test_the_past_is_answered_as_it_was(engine: Engine) -> None:
+def test_as_of_shows_lineage_of_that_moment(engine: Engine) -> None:
     fill(engine, bank())
 
     then = asked(engine, "bank.balance", view(time(10), live=True, past=True))
@@ -111,7 +111,7 @@ def test_the_past_is_answered_as_it_was(engine: Engine) -> None:
     assert ids(known) == ["dataset:file:/lake/bank/balance"]
 
 
-def test_a_run_that_ended_by_a_clock_ahead_of_this_one_runs_no_more(engine: Engine) -> None:
+def test_run_that_ended_by_a_fast_clock_is_not_running(engine: Engine) -> None:
     fill(engine, [run("START", 0, "j", ["a"], ["t"]), run("COMPLETE", 600, "j")])
 
     (edge, _) = asked(engine, "t", view(time(10)), direction=UP)["edges"]
@@ -121,7 +121,7 @@ def test_a_run_that_ended_by_a_clock_ahead_of_this_one_runs_no_more(engine: Engi
     assert len(arrows(asked(engine, "t", view(time(10), live=True, past=True)))) == 2
 
 
-def test_a_run_that_began_by_a_clock_ahead_of_this_one_runs(engine: Engine) -> None:
+def test_run_that_began_by_a_fast_clock_is_running(engine: Engine) -> None:
     fill(engine, [run("START", 600, "j", ["a"], ["t"])])
 
     assert len(arrows(asked(engine, "t", view(time(10), live=True)))) == 2
@@ -130,10 +130,8 @@ def test_a_run_that_began_by_a_clock_ahead_of_this_one_runs(engine: Engine) -> N
 
 @pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
 @pytest.mark.parametrize("kind", ["START", "FAIL"])
-def test_a_new_run_that_has_named_no_sink_yet_leaves_the_sink_of_the_run_before_with_its_sources(
-    engine: Engine, seen: View, kind: str
-) -> None:
-    """Nobody said that the table was made from what the new run reads."""
+def test_new_run_without_a_sink_keeps_the_previous_sources(engine: Engine, seen: View, kind: str) -> None:
+    """No event says that the table was made from the new run's inputs."""
     fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run(kind, 2, "j", ["b"], run_id="2")])
 
     assert ids(asked(engine, "t", seen, direction=UP)) == ["dataset:db:t", "dataset:db:a", "job:ns:j"]
@@ -146,7 +144,7 @@ def test_a_new_run_that_has_named_no_sink_yet_leaves_the_sink_of_the_run_before_
     ]
 
 
-def test_two_runs_of_a_job_at_once_do_not_mix_their_sources(engine: Engine) -> None:
+def test_concurrent_runs_of_a_job_do_not_mix_their_sources(engine: Engine) -> None:
     fill(engine, [run("START", 1, "j", ["a"], ["t"]), run("START", 2, "j", ["b"], ["u"], run_id="2")])
 
     answer = asked(engine, "t", view(time(10), live=True), direction=UP)
@@ -154,7 +152,7 @@ def test_two_runs_of_a_job_at_once_do_not_mix_their_sources(engine: Engine) -> N
     assert ids(answer) == ["dataset:db:t", "dataset:db:a", "job:ns:j"]
 
 
-def test_a_table_that_a_failed_ctas_would_have_made_has_no_lineage(engine: Engine) -> None:
+def test_table_of_a_failed_ctas_has_no_lineage(engine: Engine) -> None:
     fill(engine, [run("START", 1, "j", ["a"], [creates("t")]), run("FAIL", 2, "j")])
 
     answer = asked(engine, "a")
@@ -163,9 +161,7 @@ def test_a_table_that_a_failed_ctas_would_have_made_has_no_lineage(engine: Engin
 
 
 @pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
-def test_a_table_that_a_later_run_failed_to_create_keeps_the_lineage_of_the_run_that_did(
-    engine: Engine, seen: View
-) -> None:
+def test_failed_recreation_keeps_the_lineage_of_the_table(engine: Engine, seen: View) -> None:
     fill(engine, [run("COMPLETE", 0, "j", ["z"], ["s"], run_id="0")])
     fill(engine, [run("START", 1, "j", ["a"], [creates("t")]), run("COMPLETE", 2, "j", ["a"], [creates("t")])])
     for again in ("2", "3"):
@@ -178,9 +174,7 @@ def test_a_table_that_a_later_run_failed_to_create_keeps_the_lineage_of_the_run_
 
 
 @pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
-def test_a_run_whose_job_was_renamed_on_the_way_leads_from_its_first_events_to_its_last(
-    engine: Engine, seen: View
-) -> None:
+def test_renamed_run_connects_its_first_and_last_events(engine: Engine, seen: View) -> None:
     a, b = event("START", 1, "ctas", inputs=[dataset("a")]), event("COMPLETE", 1, "ctas.b", 5, outputs=[dataset("b")])
     store(engine, [a, b])
 
@@ -192,7 +186,7 @@ def test_a_run_whose_job_was_renamed_on_the_way_leads_from_its_first_events_to_i
 
 
 @pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
-def test_a_run_that_another_overlaps_is_known_whole(engine: Engine, seen: View) -> None:
+def test_overlapped_run_keeps_all_its_edges(engine: Engine, seen: View) -> None:
     fill(engine, [run("START", 0, "j", ["a"], ["t"])])
     fill(engine, [run("START", 1, "j", ["a"], ["t"], run_id="2"), run("COMPLETE", 2, "j", ["c"], ["t"], run_id="2")])
     fill(engine, [run("COMPLETE", 3, "j", ["b"], ["t"])])
@@ -203,7 +197,7 @@ def test_a_run_that_another_overlaps_is_known_whole(engine: Engine, seen: View) 
     assert "dataset:db:c" in ids(asked(engine, "t", seen, direction=UP))
 
 
-def test_a_job_with_two_separate_flows_does_not_mix_them(engine: Engine) -> None:
+def test_separate_flows_of_a_job_are_not_mixed(engine: Engine) -> None:
     sinks = [columns("c", x=("a", "x")), columns("d", y=("b", "y"))]
     fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], sinks)])
 
@@ -211,7 +205,7 @@ def test_a_job_with_two_separate_flows_does_not_mix_them(engine: Engine) -> None
     assert ids(asked(engine, "d", direction=UP)) == ["dataset:db:d", "dataset:db:b", "job:ns:j"]
 
 
-def test_a_source_that_only_an_edge_names_leads_to_its_sink(engine: Engine) -> None:
+def test_source_named_only_by_an_edge_leads_to_its_sink(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", 1, "j", ["a"], [columns("t", x=("hidden", "x"))])])
 
     assert ids(asked(engine, "hidden", direction=DOWN)) == ["dataset:db:hidden", "dataset:db:t", "job:ns:j"]
@@ -220,8 +214,8 @@ def test_a_source_that_only_an_edge_names_leads_to_its_sink(engine: Engine) -> N
 
 @pytest.mark.parametrize("key", ["columnLineage", "lineage"])
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_facet_that_is_deleted_states_no_edges_any_more(engine: Engine, key: str, order: int) -> None:
-    """It says nothing then, not that there is no source: all that the job reads counts again."""
+def test_deleted_facet_states_no_edges(engine: Engine, key: str, order: int) -> None:
+    """A deleted facet does not mean "no source": all inputs count again."""
     one = {"namespace": "db", "name": "a", "field": "x"}
     told: Any = {"columnLineage": {"fields": {"x": {"inputFields": [one]}}}, "lineage": {"inputs": [one]}}[key]
     said, gone = (plain.dataset("t", **{key: {**FACET, **facet}}) for facet in (told, {"_deleted": True}))
@@ -231,7 +225,7 @@ def test_a_facet_that_is_deleted_states_no_edges_any_more(engine: Engine, key: s
     assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:a", "dataset:db:b", "job:ns:j"]
 
 
-def test_a_dataset_is_found_under_any_of_its_names(engine: Engine) -> None:
+def test_dataset_is_found_by_any_of_its_names(engine: Engine) -> None:
     fill(engine, bank())
 
     by_symlink = asked(engine, "dataset:file:/lake:bank.balance", direction=UP)
@@ -239,7 +233,7 @@ def test_a_dataset_is_found_under_any_of_its_names(engine: Engine) -> None:
     assert by_symlink == asked(engine, "dataset:file:/lake/bank/balance", direction=UP)
 
 
-def test_tasks_are_shown_as_their_parent_if_asked(engine: Engine) -> None:
+def test_tasks_collapse_into_their_parent_on_request(engine: Engine) -> None:
     fill(
         engine,
         [
@@ -259,7 +253,7 @@ def test_tasks_are_shown_as_their_parent_if_asked(engine: Engine) -> None:
     ]
 
 
-def test_a_hub_is_cut_and_says_so(engine: Engine) -> None:
+def test_cut_hub_is_reported_as_incomplete(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", number, f"j{number}", ["hub"], [f"t{number}"]) for number in range(50)])
 
     answer = asked(engine, "hub", direction=DOWN, most=21)
@@ -268,7 +262,7 @@ def test_a_hub_is_cut_and_says_so(engine: Engine) -> None:
     assert (answer["complete"], answer["truncatedBy"]) == (False, "nodes")
 
 
-def test_the_order_and_repetition_of_events_do_not_matter(engine: Engine) -> None:
+def test_event_order_and_repetition_do_not_matter(engine: Engine) -> None:
     events = bank()
     shuffled = random.Random(7).sample(events, len(events))
 
@@ -285,7 +279,7 @@ def test_the_order_and_repetition_of_events_do_not_matter(engine: Engine) -> Non
     assert {edge["state"] for edge in answer["edges"]} == {"COMPLETE"}
 
 
-def test_what_real_spark_and_dbt_said_is_a_graph(engine: Engine) -> None:
+def test_real_spark_and_dbt_events_form_a_graph(engine: Engine) -> None:
     fill(engine, corpus())
 
     dbt = asked(engine, "DEMO_DB.public.customers", direction=UP)
@@ -306,8 +300,8 @@ def test_what_real_spark_and_dbt_said_is_a_graph(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("at", "runs"), [("12:00:00.9", False), ("12:00:01", True), ("12:00:08.9", True), ("12:00:09", False)]
 )
-def test_a_run_is_live_from_its_start_until_just_before_its_end(engine: Engine, at: str, runs: bool) -> None:
-    """The next run may start at the moment of its end, and of two that follow each other one is live."""
+def test_run_is_running_from_its_start_until_just_before_its_end(engine: Engine, at: str, runs: bool) -> None:
+    """The next run may start exactly at its end; of two consecutive runs only one is running."""
     fill(engine, [run("START", 1, "j", ["a"], ["t"]), run("COMPLETE", 9, "j")])
 
     found = ids(asked(engine, "t", view(f"2026-11-20T{at}Z", live=True, past=True), direction=UP))

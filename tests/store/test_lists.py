@@ -1,4 +1,4 @@
-"""Lists of jobs, datasets and runs by state and time; the reason of a failure; what a search finds."""
+"""Lists by state and time, reasons of failures, and search results."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -56,7 +56,7 @@ def span(since: float | None = None, until: float | None = None, *states: str) -
     return Filter(None, frozenset(states), *micros)
 
 
-def test_lists_are_of_a_state(engine: Engine) -> None:
+def test_lists_can_be_filtered_by_state(engine: Engine) -> None:
     store(engine, night(), NOON)
 
     assert listed(engine, FAILED) == (["load"], ["bank.load"], ["load"])
@@ -73,7 +73,7 @@ def test_a_silent_run_is_listed_as_lost(engine: Engine) -> None:
     assert listed(engine, span(90, 120, "LOST"))[2] == []
 
 
-def test_what_failed_last_night_may_have_begun_before(engine: Engine) -> None:
+def test_failed_runs_are_filtered_by_their_end(engine: Engine) -> None:
     store(engine, night(), NOON)
 
     assert listed(engine, span(-60, 60, "FAIL"))[2] == ["load"]
@@ -81,7 +81,7 @@ def test_what_failed_last_night_may_have_begun_before(engine: Engine) -> None:
     assert listed(engine, span(60, None, "FAIL")) == ([], [], [])
 
 
-def test_without_a_state_a_run_is_of_every_span_that_it_ran_in(engine: Engine) -> None:
+def test_run_is_listed_in_every_period_in_which_it_ran(engine: Engine) -> None:
     store(engine, night(), NOON)
 
     assert listed(engine, span(-1800, -1700))[2] == ["load", "stream"]
@@ -89,7 +89,7 @@ def test_without_a_state_a_run_is_of_every_span_that_it_ran_in(engine: Engine) -
     assert listed(engine, span(60, None)) == (["stream"], ["bank.stream"], ["stream"])
 
 
-def test_filtered_lists_are_whole_whatever_the_size_of_their_pages(engine: Engine) -> None:
+def test_filtered_lists_are_complete_at_any_page_size(engine: Engine) -> None:
     store(engine, [event("FAIL" if run % 3 == 0 else "COMPLETE", run, f"job{run:03}", run) for run in range(450)], NOON)
 
     found: list[str] = []
@@ -111,7 +111,7 @@ def cursor(text: str) -> Any:
     return decode_cursor(text, (int, int))
 
 
-def test_a_failure_has_its_reason(engine: Engine) -> None:
+def test_failed_run_has_its_reason(engine: Engine) -> None:
     store(engine, night(), NOON)
 
     with engine.connect() as connection:
@@ -123,7 +123,7 @@ def test_a_failure_has_its_reason(engine: Engine) -> None:
     assert done["latestRun"]["error"] is None
 
 
-def test_an_application_that_failed_has_the_reason_of_the_child_that_failed_first(engine: Engine) -> None:
+def test_failed_application_shows_its_first_childs_reason(engine: Engine) -> None:
     above = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "app"}}}
     store(
         engine,
@@ -167,7 +167,7 @@ def streams() -> list[Json]:
     return found
 
 
-def test_the_newest_write_is_of_the_query_and_not_of_the_application_above_it(engine: Engine) -> None:
+def test_newest_write_names_the_query_rather_than_its_application(engine: Engine) -> None:
     store(engine, streams(), NOON)
 
     with engine.connect() as connection:
@@ -178,7 +178,7 @@ def test_the_newest_write_is_of_the_query_and_not_of_the_application_above_it(en
 
 
 @pytest.mark.parametrize("past", [False, True])
-def test_a_query_and_the_application_above_it_are_one_job_between_namespaces(engine: Engine, past: bool) -> None:
+def test_query_and_its_application_count_as_one_job_between_namespaces(engine: Engine, past: bool) -> None:
     store(engine, streams(), NOON)
 
     with engine.connect() as connection:
@@ -188,7 +188,7 @@ def test_a_query_and_the_application_above_it_are_one_job_between_namespaces(eng
 
 
 @pytest.mark.parametrize("past", [False, True])
-def test_a_namespace_counts_the_jobs_that_lists_show(engine: Engine, past: bool) -> None:
+def test_namespace_counts_the_listed_jobs(engine: Engine, past: bool) -> None:
     log = dataset("/warehouse/t/_delta_log/00000000000000000003.json", "file")
     store(engine, [*night(), event("COMPLETE", 9, "app.delta_3", inputs=[log])], NOON)
 
@@ -231,7 +231,7 @@ def with_columns() -> list[Json]:
 
 
 @pytest.mark.parametrize("limit", [1, 10])
-def test_a_search_looks_into_names_columns_and_sql(engine: Engine, limit: int) -> None:
+def test_search_covers_names_columns_and_sql(engine: Engine, limit: int) -> None:
     store(engine, with_columns(), NOON)
 
     assert searched(engine, "AMOUNT", limit) == [
@@ -243,13 +243,13 @@ def test_a_search_looks_into_names_columns_and_sql(engine: Engine, limit: int) -
     assert searched(engine, "nothing of this") == []
 
 
-def test_what_a_name_has_is_found_once(engine: Engine) -> None:
+def test_search_lists_a_matching_name_once(engine: Engine) -> None:
     store(engine, [event("COMPLETE", 1, "etl", outputs=[dataset("bank.id", schema={"fields": [{"name": "id"}]})])])
 
     assert searched(engine, "id") == [("dataset:hive://lake:bank.id", "name", None)]
 
 
-def test_columns_that_only_edges_name_are_found(engine: Engine) -> None:
+def test_search_finds_columns_named_only_by_edges(engine: Engine) -> None:
     fields = {"net": {"inputFields": [{"namespace": "hive://lake", "name": "bank.raw", "field": "gross"}]}}
     sink = dataset("bank.t", columnLineage={"fields": fields})
     store(engine, [event("COMPLETE", 1, "etl", inputs=[dataset("bank.raw")], outputs=[sink])])
@@ -271,13 +271,13 @@ def test_columns_that_only_edges_name_are_found(engine: Engine) -> None:
         ("now", "2026-11-20 12:00"),
     ],
 )
-def test_times_are_as_people_write_them(text: str, meant: str) -> None:
+def test_human_time_formats_are_accepted(text: str, meant: str) -> None:
     assert f"{moment(text, NOON):%Y-%m-%d %H:%M}" == meant
     assert moment(text, NOON).tzinfo == UTC
 
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "25:00", "12", "h", "2026-13-01", "1x", "٣h"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_invalid_time_is_rejected(text: str) -> None:
     with pytest.raises(
         ValueError, match="is not a time like 2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday"
     ):
@@ -285,8 +285,8 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 @pytest.mark.postgres
-def test_a_run_that_expires_while_it_is_listed_is_not_listed(postgres_engine: Engine) -> None:
-    """A page is read by two statements, and on PostgreSQL each sees what was committed before it."""
+def test_run_that_expires_during_listing_is_omitted(postgres_engine: Engine) -> None:
+    """A page takes two statements, and on PostgreSQL each has its own snapshot of the data."""
     store(postgres_engine, night(), NOON)
 
     def expire(_: Connection, __: Any, statement: str, *___: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a killed process has left in SQLite's log is on disk before the next one answers: its first connection moves it into the file."""
+"""The first connection moves SQLite's leftover log into the file."""
 
 import shutil
 import sqlite3
@@ -43,7 +43,7 @@ def test_the_first_connection_moves_the_log_into_the_file(left: Path, tmp_path: 
     assert (before, after) == (0, 1)
 
 
-def test_a_log_that_nobody_may_write_is_read_as_it_is(left: Path) -> None:
+def test_read_only_log_is_read_in_place(left: Path) -> None:
     engine = make_engine(f"sqlite:///file:{left}?mode=ro&uri=true")
     with reading(engine).connect() as connection:
         found = connection.exec_driver_sql("SELECT count(*) FROM event_keys").scalar()

@@ -1,4 +1,4 @@
-"""What is known of a job is the same from every node, also where stock Spark renames its runs or sends each micro-batch alone."""
+"""A job's edges are the same from every node, also with renamed runs."""
 
 import random
 from dataclasses import replace
@@ -36,8 +36,8 @@ def columns_asked(engine: Engine, node: str, seen: View) -> list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("seen", [NOW, PAST])
-def test_a_run_that_told_all_under_its_first_name_is_known_from_everywhere(engine: Engine, seen: View) -> None:
-    """Stock Spark: the START has the datasets, the COMPLETE another name and none."""
+def test_run_reported_under_its_first_name_is_found_from_every_node(engine: Engine, seen: View) -> None:
+    """In stock Spark, START has the datasets; COMPLETE has another name and no datasets."""
     a, x = dataset("a"), dataset("x")
     store(engine, [event("START", 1, "insert", 0, inputs=[a], outputs=[x]), event("COMPLETE", 1, "insert.x", 1)])
 
@@ -50,9 +50,7 @@ def test_a_run_that_told_all_under_its_first_name_is_known_from_everywhere(engin
 
 
 @pytest.mark.parametrize("seen", NEWEST)
-def test_what_a_job_told_last_under_another_name_replaces_what_it_told_under_its_own(
-    engine: Engine, seen: View
-) -> None:
+def test_latest_run_under_another_name_replaces_the_earlier_edges(engine: Engine, seen: View) -> None:
     a, b, x = (dataset(name) for name in "abx")
     store(engine, [event("START", 1, "append", 0, inputs=[a], outputs=[x]), event("COMPLETE", 1, "append", 1)])
     store(engine, [event("START", 2, "unknown", 2, inputs=[b], outputs=[x]), event("COMPLETE", 2, "append", 3)])
@@ -66,9 +64,7 @@ def test_what_a_job_told_last_under_another_name_replaces_what_it_told_under_its
 
 
 @pytest.mark.parametrize("seen", NEWEST)
-def test_of_an_application_only_the_latest_run_of_it_is_known_whatever_its_batches_are_called(
-    engine: Engine, seen: View
-) -> None:
+def test_only_an_applications_latest_run_counts_under_any_batch_name(engine: Engine, seen: View) -> None:
     fill(engine, [run("START", 0, "app"), run("COMPLETE", 2, "app"), run("START", 10, "app", run_id="2")])
     fill(engine, [run("COMPLETE", 1, "app.append_x", ["a"], ["x"], of_run=parent("app"), of_job=STREAMING)])
     fill(engine, [run("COMPLETE", 11, "app.append_y", ["b"], ["y"], of_run=parent("app", "2"), of_job=STREAMING)])
@@ -80,8 +76,8 @@ def test_of_an_application_only_the_latest_run_of_it_is_known_whatever_its_batch
 
 
 @pytest.mark.parametrize("stories", [6, pytest.param(24, marks=pytest.mark.slow)])
-def test_the_newest_relations_of_a_job_are_the_same_from_every_node(engine: Engine, stories: int) -> None:
-    """Also where its runs change their names on the way, or are micro-batches of an application."""
+def test_latest_edges_of_a_job_are_the_same_from_every_node(engine: Engine, stories: int) -> None:
+    """This includes runs that change their names and micro-batches of an application."""
     chance = random.Random(11)
     for story in range(stories):
         store(engine, [one for number in range(5) for one in _any_run(chance, 10 * story + number)])

@@ -1,4 +1,4 @@
-"""Several writers at once: each event once, the same rows as from one writer; a transaction that is rolled back comes again."""
+"""Concurrent writers store each event once and leave the rows of one writer."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ def write(engine: Engine, seed: int) -> list[str]:
     return found
 
 
-def test_writers_who_all_take_everything_leave_what_one_leaves(engine: Engine) -> None:
+def test_concurrent_writers_leave_the_rows_of_one_writer(engine: Engine) -> None:
     expected = taken(engine, RECORDS)
     with engine.begin() as connection:
         for table in (*FOLDED, "raw_events", "dictionaries"):
@@ -46,7 +46,7 @@ def test_writers_who_all_take_everything_leave_what_one_leaves(engine: Engine) -
 
 
 @pytest.mark.postgres
-def test_a_deadlock_is_tried_again(postgres_engine: Engine) -> None:
+def test_deadlock_is_retried(postgres_engine: Engine) -> None:
     """Two transactions, each with a lock that the other needs next: PostgreSQL ends one of them."""
     retries: list[int] = []
     both_have_one = Barrier(2)
@@ -71,8 +71,8 @@ def test_a_deadlock_is_tried_again(postgres_engine: Engine) -> None:
 
 
 @pytest.mark.postgres
-def test_a_name_that_another_writer_has_just_written_is_joined_all_the_same(postgres_engine: Engine) -> None:
-    """Neither sees the other's row before it waits for it; only the second says what else the dataset is called."""
+def test_name_just_written_by_another_writer_is_joined(postgres_engine: Engine) -> None:
+    """Neither sees the other's row before waiting for it; only the second reports the alias."""
     naming, linking = Caches(), Caches()
     for number, caches in enumerate((naming, linking), 1):
         with postgres_engine.begin() as connection:

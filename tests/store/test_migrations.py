@@ -42,7 +42,7 @@ def remove_schema(engine: Engine) -> None:
         metadata.drop_all(connection)
 
 
-def test_they_make_the_schema_of_the_code(engine: Engine) -> None:
+def test_migrations_create_the_schema_of_the_code(engine: Engine) -> None:
     for module in iter_modules(schema.__path__):
         import_module(f"{schema.__name__}.{module.name}")  # a table that no migration creates would be found
 

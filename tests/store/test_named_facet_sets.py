@@ -88,7 +88,7 @@ def test_jobs_and_datasets_have_the_names_places_and_words_that_single_rows_give
         assert batch_jobs(connection, job_ids) == batch_jobs(plain, job_ids)
 
 
-def test_what_a_job_and_its_tables_say_again_is_stored_once(engine: Engine, plain_engine: Engine) -> None:
+def test_repeated_facets_of_a_job_and_its_tables_are_stored_once(engine: Engine, plain_engine: Engine) -> None:
     table = dataset("/a", "s3://lake", **{key: contents[0] for key, contents in DATASETS.items()})
     events = [
         event("COMPLETE", run, seconds=run, outputs=[table], job_facets={key: one[0] for key, one in JOBS.items()})

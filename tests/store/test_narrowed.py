@@ -1,4 +1,4 @@
-"""What a key sees of the store: SQL and `Access.allows` agree on every pattern, and no form of a query gets around it."""
+"""Narrowed access: SQL and `Access.allows` agree, and no query bypasses them."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ def seen(engine: Engine, patterns: tuple[str, ...]) -> set[str]:
 
 
 @pytest.mark.parametrize("example", range(2))
-def test_sql_and_allows_agree_on_every_pattern(engine: Engine, example: int) -> None:
+def test_sql_and_access_allows_agree_on_every_pattern(engine: Engine, example: int) -> None:
     with engine.begin() as connection:
         connection.execute(insert(namespaces), [{"id": id_, "name": name} for id_, name in enumerate(NAMED)])
 
@@ -52,7 +52,7 @@ QUERIES = (
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_no_form_of_a_query_shows_another_namespace(engine: Engine, query: str) -> None:
+def test_no_query_shows_another_namespace(engine: Engine, query: str) -> None:
     theirs = event("START", 2, "theirs", inputs=[dataset("b", "theirs")], outputs=[dataset("c", "theirs")])
     theirs["job"]["namespace"] = "theirs"
     store(engine, [event("START", 1, "ours", inputs=[dataset("a", "tests")], outputs=[dataset("d", "tests")]), theirs])
@@ -71,7 +71,7 @@ def test_no_form_of_a_query_shows_another_namespace(engine: Engine, query: str) 
         assert names(whole) == {"ours", "theirs"}
 
 
-def test_a_hidden_name_leaves_a_text_and_what_only_looks_like_it_stays() -> None:
+def test_hidden_name_is_removed_from_texts_and_similar_words_stay() -> None:
     names = HiddenNames({"balance", "secret.job"}, {"bank.balance", "job"})
 
     said = names.out_of("bank.balance waits for balance of secret.job; balances and job do not")

@@ -1,4 +1,4 @@
-"""A field of a column is part of it: who reads `item.sku` reads of `item`, and has it from whatever made `item`."""
+"""Nested fields belong to their column: reading `item.sku` reads `item`."""
 
 import re
 
@@ -33,7 +33,7 @@ def made(run: int, sink: str, column: str, source: str, field: str) -> list[Json
         ("orders", "itemised", Direction.DOWNSTREAM, ["orders:itemised -> other:n"]),
     ],
 )
-def test_a_field_is_part_of_its_column(
+def test_nested_field_is_part_of_its_column(
     engine: Engine, node: str, column: str, direction: Direction, expected: list[str]
 ) -> None:
     other = made(3, "other", "n", "orders", "itemised")

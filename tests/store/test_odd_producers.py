@@ -1,4 +1,4 @@
-"""What real producers send otherwise than the specification has it, or than others do."""
+"""Deviations of real producers from the specification and from each other."""
 
 from typing import Any
 
@@ -24,25 +24,25 @@ def without(one: Json, key: str) -> Json:
 
 
 @pytest.mark.parametrize("one", [without(event(), "schemaURL"), event() | {"schemaURL": None}])
-def test_an_event_need_not_say_its_schema(engine: Engine, one: Json) -> None:
-    """Marquez' own samples, Keboola and Snowflake leave it out."""
+def test_event_without_a_schema_url_is_accepted(engine: Engine, one: Json) -> None:
+    """Marquez's samples, Keboola and Snowflake omit it."""
     (outcome,) = store(engine, [one])
 
     assert outcome.kind == "stored"
 
 
-def test_an_event_without_producer_is_none(engine: Engine) -> None:
+def test_event_without_a_producer_is_rejected(engine: Engine) -> None:
     outcomes: list[Outcome] = store(engine, [without(event(), "producer")])
 
     assert [outcome.reason for outcome in outcomes] == ["not an OpenLineage event: producer: Field required"]
 
 
 @pytest.mark.parametrize("zone", ["+01:00[Europe/Berlin]", "+01:00[GMT+01:00]"])
-def test_a_time_may_name_its_zone_as_java_does(zone: str) -> None:
+def test_java_zone_names_are_accepted_in_times(zone: str) -> None:
     assert micros(f"2026-11-20T13:00:00.5{zone}") == micros("2026-11-20T12:00:00.5Z")
 
 
-def test_two_databases_of_one_sql_server_are_two(engine: Engine) -> None:
+def test_databases_of_one_sql_server_are_distinct(engine: Engine) -> None:
     """Older Spark listeners have the database in the namespace alone."""
     server = "sqlserver://db.windows.net:1433"
     tables = [dataset("dbo.people", f"{server};database={name};user=sa;password=x") for name in ("sales", "hr")]
@@ -54,7 +54,7 @@ def test_two_databases_of_one_sql_server_are_two(engine: Engine) -> None:
     ]
 
 
-def test_a_table_in_the_memory_of_a_flink_session_has_no_namespace_of_its_own(engine: Engine) -> None:
+def test_in_memory_flink_tables_do_not_merge_topics(engine: Engine) -> None:
     called = symlink("default_database.orders", "flink://")
     topics = [dataset(name, "kafka://broker:9092", symlinks=called) for name in ("orders_eu", "orders_us")]
     store(engine, [event(run=run, job=f"job_{run}", inputs=[topic]) for run, topic in enumerate(topics)])
@@ -62,14 +62,14 @@ def test_a_table_in_the_memory_of_a_flink_session_has_no_namespace_of_its_own(en
     assert rows(engine, "SELECT name FROM datasets") == [("orders_eu",), ("orders_us",)]
 
 
-def test_googles_operators_of_airflow_call_symlinks_a_symlink(engine: Engine) -> None:
+def test_google_airflow_operators_symlink_facet_is_accepted(engine: Engine) -> None:
     external = dataset("p.d.ext", "bigquery", symlink=symlink("landing/day", "gs://bucket", "file"))
     store(engine, [event(run=1, inputs=[external]), event(run=2, outputs=[dataset("landing/day", "gs://bucket")])])
 
     assert rows(engine, GROUPS) == [(1,)]
 
 
-def test_athenas_folders_are_no_tables_whatever_airflow_calls_them(engine: Engine) -> None:
+def test_athena_folders_are_not_tables(engine: Engine) -> None:
     table = dataset("Cat.DB.T", "awsathena://athena.eu", symlinks=symlink("/data/v1.0/path/", BUCKET))
     store(engine, [event(run=1, job="a", inputs=[table])])
     store(engine, [event(run=2, job="b", outputs=[dataset("data/v1.0/path", BUCKET)])])
@@ -78,15 +78,15 @@ def test_athenas_folders_are_no_tables_whatever_airflow_calls_them(engine: Engin
     assert live(engine) == {"a": ["< DB.T"], "b": ["> DB.T"]}
 
 
-def test_a_table_of_a_catalog_in_a_bucket_is_one(engine: Engine) -> None:
-    """Spark's listener calls a catalog by its warehouse."""
+def test_table_of_a_bucket_catalog_is_recognized(engine: Engine) -> None:
+    """Spark's listener names a catalog by its warehouse."""
     table = dataset("wh/db/t", BUCKET, symlinks=symlink("db.t", "s3://bucket/wh"))
     store(engine, [event(job="a", inputs=[table])])
 
     assert live(engine) == {"a": ["< db.t"]}
 
 
-def test_one_bad_identifier_takes_no_other_with_it_and_an_empty_one_joins_nobody(engine: Engine) -> None:
+def test_bad_symlink_identifier_does_not_affect_the_others(engine: Engine) -> None:
     good = symlink("good", "file", "LOCATION")["identifiers"]
     bad = [{"namespace": "s3://b", "name": None, "type": "LOCATION"}, {"namespace": "", "name": "", "type": "LOCATION"}]
     tables = [
@@ -99,7 +99,7 @@ def test_one_bad_identifier_takes_no_other_with_it_and_an_empty_one_joins_nobody
     assert rows(engine, GROUPS) == [(2,)]
 
 
-def test_an_exception_need_not_have_a_message(engine: Engine) -> None:
+def test_exception_without_a_message_is_accepted(engine: Engine) -> None:
     error = {"programmingLanguage": "JAVA", "stackTrace": "java.lang.NullPointerException"}
     store(engine, [event("FAIL", facets={"errorMessage": error})])
 
@@ -107,8 +107,8 @@ def test_an_exception_need_not_have_a_message(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_what_a_table_was_called_before_is_where_it_is_from(engine: Engine, listed: bool) -> None:
-    """The old name may be used again for something else, so they are two datasets."""
+def test_previous_name_of_a_renamed_table_is_its_source(engine: Engine, listed: bool) -> None:
+    """The old name may be reused, so the two names are two datasets."""
     before = {"namespace": "file", "name": "/t/old"}
     change = {"lifecycleStateChange": "RENAME", "previousIdentifier": before}
     new = dataset("/t/new", "file", lifecycleStateChange=change)
@@ -121,7 +121,7 @@ def test_what_a_table_was_called_before_is_where_it_is_from(engine: Engine, list
     assert arrows(answer) == ["job:tests:rename -> dataset:file:/t/new", "dataset:file:/t/old -> job:tests:rename"]
 
 
-def test_a_change_that_is_no_rename_has_no_source(engine: Engine) -> None:
+def test_change_other_than_a_rename_has_no_source(engine: Engine) -> None:
     change = {"lifecycleStateChange": "ALTER", "previousIdentifier": {"namespace": "file", "name": "/t/old"}}
     store(engine, [event(outputs=[dataset("/t/new", "file", lifecycleStateChange=change)])])
 

@@ -19,7 +19,7 @@ def connection(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def test_it_moves_for_its_owner_from_where_it_stands(connection: Connection) -> None:
+def test_offset_moves_for_its_owner_from_its_position(connection: Connection) -> None:
     advance(connection, EVENTS, "me", 10, 15)
     advance(connection, EVENTS, "me", 15, 16)
 
@@ -27,15 +27,15 @@ def test_it_moves_for_its_owner_from_where_it_stands(connection: Connection) -> 
 
 
 @pytest.mark.parametrize("expected", [9, 11, 15])
-def test_it_does_not_move_from_anywhere_else(connection: Connection, expected: int) -> None:
+def test_offset_does_not_move_from_another_position(connection: Connection, expected: int) -> None:
     with pytest.raises(FencedError, match=r"another consumer owns events\[0\] now"):
         advance(connection, EVENTS, "me", expected, 20)
 
     assert position_of(connection, EVENTS, "me") == 10
 
 
-def test_it_does_not_move_for_who_lost_it(connection: Connection) -> None:
-    """The next owner stands at the same offset, so the owner alone tells the two apart."""
+def test_offset_does_not_move_for_a_former_owner(connection: Connection) -> None:
+    """The next owner is at the same offset, so only the owner distinguishes the two."""
     taken_over = claim(connection, EVENTS, "other", 0)
 
     assert (taken_over.next_offset, taken_over.abandoned) == (10, True)
@@ -48,7 +48,7 @@ def test_it_does_not_move_for_who_lost_it(connection: Connection) -> None:
 @pytest.mark.parametrize(
     "other", [Partition("events", 1, "strandline"), Partition("events", 0, "b"), Partition("e", 0, "strandline")]
 )
-def test_it_is_of_one_partition_of_one_topic_and_group(connection: Connection, other: Partition) -> None:
+def test_offset_belongs_to_one_partition_topic_and_group(connection: Connection, other: Partition) -> None:
     claim(connection, other, "me", 10)
     advance(connection, EVENTS, "me", 10, 15)
 
@@ -57,7 +57,7 @@ def test_it_is_of_one_partition_of_one_topic_and_group(connection: Connection, o
         advance(connection, Partition("events", 2, "strandline"), "me", 10, 15)
 
 
-def test_who_lost_it_cannot_leave_it(connection: Connection) -> None:
+def test_former_owner_cannot_release_the_partition(connection: Connection) -> None:
     claim(connection, EVENTS, "other", 0)
     release(connection, EVENTS, "me")
 

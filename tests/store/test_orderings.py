@@ -27,7 +27,7 @@ def test_five_thousand_orders_leave_the_rows_of_one_by_one(orders: OrderStore) -
     assert first_wrong_order(orders, 1, 5_000, NOW) == ""
 
 
-def test_a_fold_that_lets_the_last_row_win_is_noticed(orders: OrderStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fold_with_last_row_wins_is_detected(orders: OrderStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(compact._MERGES, FacetSeen, compact._any)
 
     assert "FacetSeen: " in first_wrong_order(orders, 1, 1_000, NOW)

@@ -1,4 +1,4 @@
-"""Of a job the last runs are known that own something: histories that a soak of `test_any_order.py` found, by the same oracle."""
+"""Recent runs are those that own edges: histories found by a soak of `test_any_order.py`."""
 
 import pytest
 from sqlalchemy import Engine
@@ -37,6 +37,6 @@ OWNING = {
 
 
 @pytest.mark.parametrize("history", OWNING.values(), ids=OWNING)
-def test_the_last_runs_of_a_job_are_those_that_own_something(engine: Engine, history: list[Json]) -> None:
-    """One that owns nothing takes no place among them, whatever job it was reported for; and so says the oracle."""
+def test_recent_runs_of_a_job_are_those_that_own_edges(engine: Engine, history: list[Json]) -> None:
+    """A run that owns no edges does not count, whichever job it was reported for."""
     check(engine, [(one, NOW) for one in history], 1, [2])

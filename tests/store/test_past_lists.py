@@ -1,4 +1,4 @@
-"""Lists as they were at a moment: what was known of runs, jobs and datasets then, and nothing of what came later."""
+"""Lists as of a past moment, without anything that came later."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -62,7 +62,7 @@ def nightly() -> list[Json]:
     ]
 
 
-def test_a_run_has_the_state_and_times_that_it_had(engine: Engine) -> None:
+def test_past_run_has_its_state_and_times(engine: Engine) -> None:
     store(engine, nightly(), NOON)
 
     assert states(runs_of(engine, then(-1))) == {}
@@ -87,7 +87,7 @@ def test_a_run_has_the_state_and_times_that_it_had(engine: Engine) -> None:
     ]
 
 
-def test_what_failed_below_is_counted_as_it_was(engine: Engine) -> None:
+def test_past_child_failures_are_counted(engine: Engine) -> None:
     store(engine, nightly(), NOON)
 
     above = [runs_of(engine, then(seconds))["9"] for seconds in (15, 35, 50)]
@@ -96,7 +96,7 @@ def test_what_failed_below_is_counted_as_it_was(engine: Engine) -> None:
     assert [one["error"] for one in above] == [None, None, "disk full"]
 
 
-def test_a_job_has_the_latest_run_of_then(engine: Engine) -> None:
+def test_past_job_has_its_newest_run_of_that_moment(engine: Engine) -> None:
     store(engine, nightly(), NOON)
 
     found = [states(jobs_of(engine, then(seconds)), "latestRun") for seconds in (5, 15, 25, 35, 45)]
@@ -110,7 +110,7 @@ def test_a_job_has_the_latest_run_of_then(engine: Engine) -> None:
     ]
 
 
-def test_a_dataset_has_the_newest_write_of_then(engine: Engine) -> None:
+def test_past_dataset_has_its_newest_write_of_that_moment(engine: Engine) -> None:
     store(engine, [*nightly(), event("COMPLETE", 3, "report", 60, inputs=[dataset("bank.load")])], NOON)
 
     found = [states(datasets_of(engine, then(seconds)), "latestWrite") for seconds in (5, 15, 25, 35, 61)]
@@ -120,7 +120,7 @@ def test_a_dataset_has_the_newest_write_of_then(engine: Engine) -> None:
     assert "updatedAt" not in datasets_of(engine, then(45))["bank.load"]
 
 
-def test_filters_are_of_the_moment(engine: Engine) -> None:
+def test_filters_apply_to_the_past_state(engine: Engine) -> None:
     store(engine, nightly(), NOON)
 
     running, failed = states_called(["running"]), frozenset({"FAIL"})
@@ -133,7 +133,7 @@ def test_filters_are_of_the_moment(engine: Engine) -> None:
     assert [*runs_of(engine, then(45, until=5))] == ["9"]
 
 
-def test_what_was_heard_of_only_later_is_not_of_a_span_before(engine: Engine) -> None:
+def test_later_activity_does_not_match_an_earlier_period(engine: Engine) -> None:
     store(
         engine, [event("COMPLETE", run, "load", at_, outputs=[dataset("t")]) for run, at_ in ((1, 0), (2, 100))], NOON
     )
@@ -142,12 +142,12 @@ def test_what_was_heard_of_only_later_is_not_of_a_span_before(engine: Engine) ->
     assert [*jobs_of(engine, then(50, since=-1)), *datasets_of(engine, then(50, since=-1))] == ["load", "t"]
 
 
-def test_a_span_that_begins_after_the_moment_is_refused() -> None:
+def test_period_after_the_moment_is_rejected() -> None:
     with pytest.raises(QuestionError, match=r"since \(2026-11-20T12:00:20Z\) is after asOf \(2026-11-20T12:00:10Z\)"):
         then(10, since=20)
 
 
-def test_a_silent_run_was_lost_unless_it_was_heard_of_again(engine: Engine) -> None:
+def test_silent_run_was_lost_unless_a_later_event_came(engine: Engine) -> None:
     lease = {"strandline_heartbeat": {"timeoutSeconds": 60}}
     store(engine, [event("START", 1, "stream", 0, facets=lease)], NOON)
 
@@ -161,7 +161,7 @@ def test_a_silent_run_was_lost_unless_it_was_heard_of_again(engine: Engine) -> N
     assert states(runs_of(engine, then(170))) == {"1": "LOST"}
 
 
-def test_a_run_ended_with_the_one_above_it_if_that_had_ended(engine: Engine) -> None:
+def test_run_ended_when_its_parent_had_ended(engine: Engine) -> None:
     start = [event("START", 9, "app", 0), event("START", 1, "app.query", 10, facets=app())]
     store(engine, [*start, event("COMPLETE", 9, "app", 20)], NOON)
 
@@ -170,7 +170,7 @@ def test_a_run_ended_with_the_one_above_it_if_that_had_ended(engine: Engine) -> 
     assert runs_of(engine, then(20))["1"]["endedAt"] == "2026-11-20T12:00:20Z"
 
 
-def test_a_run_that_was_heard_of_after_the_one_above_it_had_ended_went_on(engine: Engine) -> None:
+def test_run_with_events_after_its_parents_end_was_running(engine: Engine) -> None:
     start = [event("START", 9, "app", 0), event("START", 1, "app.query", 10, facets=app())]
     store(engine, [*start, event("COMPLETE", 9, "app", 20), event("RUNNING", 1, "app.query", 30)], NOON)
 
@@ -178,7 +178,7 @@ def test_a_run_that_was_heard_of_after_the_one_above_it_had_ended_went_on(engine
     assert states(runs_of(engine, then(35))) == {"9": "COMPLETE", "1": "RUNNING"}
 
 
-def test_a_run_that_had_reported_nothing_but_other_events_had_not_begun(engine: Engine) -> None:
+def test_run_with_only_other_events_had_not_begun(engine: Engine) -> None:
     store(engine, [event("OTHER", 1, "etl", 0), event("START", 1, "etl", 20), event("COMPLETE", 1, "etl", 30)], NOON)
 
     assert states(runs_of(engine, then(10))) == {"1": "NONE"}
@@ -195,7 +195,7 @@ def lifecycle(change: str) -> Json:
     return {"_producer": "tests", "_schemaURL": "tests", "lifecycleStateChange": change}
 
 
-def test_a_table_that_a_run_had_failed_to_create_was_none(engine: Engine) -> None:
+def test_table_of_a_failed_create_did_not_exist(engine: Engine) -> None:
     store(engine, [ctas("START", 1, 0), ctas("FAIL", 1, 10), ctas("START", 2, 20), ctas("COMPLETE", 2, 30)], NOON)
 
     listed = [[*datasets_of(engine, then(seconds))] for seconds in (5, 15, 25, 35)]
@@ -203,7 +203,7 @@ def test_a_table_that_a_run_had_failed_to_create_was_none(engine: Engine) -> Non
     assert listed == [["bank.new"], [], ["bank.new"], ["bank.new"]]
 
 
-def test_a_table_was_dropped_until_it_was_written_anew(engine: Engine) -> None:
+def test_table_was_dropped_until_written_again(engine: Engine) -> None:
     gone = dataset("t", lifecycleStateChange=lifecycle("DROP"))
     store(
         engine,
@@ -221,7 +221,7 @@ def test_a_table_was_dropped_until_it_was_written_anew(engine: Engine) -> None:
     assert dropped == ["not told", "not told", "2026-11-20T12:00:20Z", None]
 
 
-def test_a_table_was_not_dropped_while_its_drop_was_under_way(engine: Engine) -> None:
+def test_table_was_not_dropped_while_its_drop_was_running(engine: Engine) -> None:
     gone = dataset("t", lifecycleStateChange=lifecycle("DROP"))
     store(engine, [event("START", 2, "drop", 10, outputs=[gone]), event("COMPLETE", 2, "drop", 20)], NOON)
 
@@ -237,7 +237,7 @@ def command(kind: str, run: int, name: str, seconds: float) -> Json:
     return event(kind, run, f"app.{name}", seconds, facets=app(), job_facets=batch_job, outputs=[dataset("db.t")])
 
 
-def test_a_command_was_a_part_of_another_once_both_had_ended(engine: Engine) -> None:
+def test_command_was_nested_once_both_had_ended(engine: Engine) -> None:
     outer, inner = "atomic_create_table_as_select.db_t", "append_data.lake_db_t"
     store(
         engine,
@@ -256,7 +256,7 @@ def test_a_command_was_a_part_of_another_once_both_had_ended(engine: Engine) -> 
     assert found == [(["1", "2"], 3), (["1"], 2), (["1", "3"], 3)]
 
 
-def test_a_job_that_was_only_named_as_a_parent_is_listed_from_then_on(engine: Engine) -> None:
+def test_job_known_only_as_a_parent_is_listed_from_that_moment(engine: Engine) -> None:
     store(engine, [event("START", 1, "load", 10, facets=app()), event("START", 9, "app", 20)], NOON)
 
     assert [*jobs_of(engine, then(5))] == []
@@ -267,7 +267,7 @@ def test_a_job_that_was_only_named_as_a_parent_is_listed_from_then_on(engine: En
     assert jobs_of(engine, then(25))["app"]["createdAt"] == "2026-11-20T12:00:20Z"
 
 
-def test_a_dataset_is_listed_once_by_any_of_its_names(engine: Engine) -> None:
+def test_dataset_is_listed_once_for_all_its_names(engine: Engine) -> None:
     called = dataset("/lake/t", "file", symlinks=symlink("bank.t"))
     store(engine, [event("COMPLETE", 1, "load", 0, outputs=[called])], NOON)
 
@@ -275,7 +275,7 @@ def test_a_dataset_is_listed_once_by_any_of_its_names(engine: Engine) -> None:
     assert [*datasets_of(engine, then(5))] == [*datasets_of(engine, Filter())]
 
 
-def test_a_group_is_that_of_then_or_left_out(engine: Engine) -> None:
+def test_group_is_that_of_the_moment_or_omitted(engine: Engine) -> None:
     store(
         engine,
         [event("START", 2, "etl"), *(batch(barrier, barrier_facet={"group": "bank"}) for barrier in (1, 2))],
@@ -288,7 +288,7 @@ def test_a_group_is_that_of_then_or_left_out(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("page", [jobs_page, datasets_page])
-def test_pages_of_the_past_are_the_whole_list(engine: Engine, page: Callable[..., Any]) -> None:
+def test_past_pages_add_up_to_the_whole_list(engine: Engine, page: Callable[..., Any]) -> None:
     every = [
         event("COMPLETE", number, f"job{number:03}", number, outputs=[dataset(f"t{number:03}")]) for number in range(30)
     ]
@@ -310,7 +310,7 @@ def paged(engine: Engine, page: Callable[..., Any], types: tuple[type, ...], lim
             after = decode_cursor(answer["nextCursor"], types)
 
 
-def test_runs_of_the_past_come_page_by_page_those_that_went_on_first(engine: Engine) -> None:
+def test_past_runs_are_paged_with_running_ones_first(engine: Engine) -> None:
     short = [event("COMPLETE", number, f"job{number:03}", number) for number in range(30)]
     store(engine, [*short, event("START", 77, "long", 1), event("COMPLETE", 77, "long", 100)], NOON)
 
@@ -320,7 +320,7 @@ def test_runs_of_the_past_come_page_by_page_those_that_went_on_first(engine: Eng
     assert paged(engine, page, (int, int)) == [run_id(77), *(run_id(number) for number in range(19, -1, -1))]
 
 
-def test_a_moment_that_no_event_had_reached_has_nothing(engine: Engine) -> None:
+def test_moment_before_all_events_has_nothing(engine: Engine) -> None:
     store(engine, nightly(), NOON)
 
     assert [jobs_of(engine, then(-5)), datasets_of(engine, then(-5)), runs_of(engine, then(-5))] == [{}, {}, {}]

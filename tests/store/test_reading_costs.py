@@ -1,4 +1,4 @@
-"""A walk costs what its answer does, however much else is stored: counted in steps of SQLite's machine, not in time."""
+"""The cost of a walk depends on its answer only, counted in SQLite VM steps."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,49 +38,49 @@ def engine(own_sqlite_engine: Engine) -> Engine:
     return own_sqlite_engine
 
 
-def test_runs_of_long_ago_cost_nothing(engine: Engine) -> None:
+def test_old_runs_do_not_slow_down_lineage(engine: Engine) -> None:
     few = cost_after(engine, tables, times(RECENT_RUNS + 1))
     many = cost_after(engine, tables, times(300))
 
     assert many < 1.5 * few
 
 
-def test_nor_where_a_past_moment_is_asked_for(engine: Engine) -> None:
+def test_old_runs_do_not_slow_down_past_lineage(engine: Engine) -> None:
     few = cost_after(engine, past_tables, times(RECENT_RUNS + 1))
     many = cost_after(engine, past_tables, times(300))
 
     assert many < 1.5 * few
 
 
-def test_columns_do_not_either(engine: Engine) -> None:
+def test_old_runs_do_not_slow_down_column_lineage(engine: Engine) -> None:
     few = cost_after(engine, columns, times(RECENT_RUNS + 1))
     many = cost_after(engine, columns, times(300))
 
     assert many < 1.5 * few
 
 
-def test_jobs_elsewhere_cost_nothing(engine: Engine) -> None:
+def test_unrelated_jobs_do_not_slow_down_lineage(engine: Engine) -> None:
     few = cost_after(engine, tables, times(1))
     many = cost_after(engine, tables, [run("COMPLETE", 1, f"j{i}", [f"s{i}"], [f"t{i}"]) for i in range(500)])
 
     assert many < 1.5 * few
 
 
-def test_barriers_of_a_long_stream_cost_nothing(engine: Engine) -> None:
+def test_old_barriers_do_not_slow_down_snapshot_lineage(engine: Engine) -> None:
     few = cost_after(engine, snapshots, bank(10))
     many = cost_after(engine, snapshots, bank(400))
 
     assert many < 1.5 * few
 
 
-def test_commits_of_a_long_stream_cost_as_much_as_early_ones(engine: Engine) -> None:
+def test_late_commits_of_a_long_stream_cost_as_much_as_early_ones(engine: Engine) -> None:
     early = cost_after(engine, facts, bank(10))
     late = cost_after(engine, facts, bank(400))
 
     assert late < 1.5 * early
 
 
-def test_micro_batches_of_long_ago_cost_nothing_where_each_is_a_run(engine: Engine) -> None:
+def test_old_micro_batch_runs_do_not_slow_down_lineage(engine: Engine) -> None:
     few = cost_after(engine, stream, micro_batches(LAST_BATCHES))
     many = cost_after(engine, stream, micro_batches(5 * LAST_BATCHES))
 
@@ -101,10 +101,8 @@ def test_micro_batches_of_long_ago_cost_nothing_where_each_is_a_run(engine: Engi
     ],
     ids=["states", "by name", "newest", "live", "past"],
 )
-def test_runs_are_looked_up_on_postgresql_and_the_views_of_how_they_end_not_read_whole(
-    postgres_engine: Engine, question: Walk
-) -> None:
-    """Also where its planner has statistics: the views have more joins than it puts in an order of its own."""
+def test_postgresql_looks_up_run_ends_without_scanning_the_views(postgres_engine: Engine, question: Walk) -> None:
+    """This holds with planner statistics too: the views exceed its join reordering limit."""
     each = [(f"j{job}", at, parent("app", str(at))) for at in range(300) for job in range(10)]
     fill(
         postgres_engine,
@@ -125,8 +123,8 @@ def rows_read(connection: Connection) -> int:
     return int(connection.exec_driver_sql(read).scalar_one())
 
 
-def test_a_level_of_a_walk_is_three_statements(engine: Engine) -> None:
-    """The jobs that touch its datasets, what their last runs touched, and what the events state of their sinks."""
+def test_each_level_of_a_walk_takes_three_statements(engine: Engine) -> None:
+    """They read the adjacent jobs, the edges of their recent runs, and stated sources."""
     fill(engine, [run("COMPLETE", at, f"j{at}", [f"t{at}"], [f"t{at + 1}"]) for at in range(6)])
 
     one, four = (len(statements_of(engine, depth)) for depth in (1, 4))
@@ -143,8 +141,8 @@ def statements_of(engine: Engine, depth: int) -> list[str]:
     return asked
 
 
-def test_the_sources_of_a_sink_are_looked_up_among_the_nodes_of_a_level() -> None:
-    """A hub's level has thousands of nodes: to look at all of them for each sink takes their square."""
+def test_sink_sources_take_linear_work_in_a_level() -> None:
+    """A hub's level has thousands of nodes; scanning them for each sink would be quadratic."""
     nodes = Unlisted(range(5_000))
 
     left = Leave(nodes, Direction.DOWNSTREAM).sources(-1, {7: "", 9_000: ""}.keys())

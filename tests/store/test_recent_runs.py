@@ -1,4 +1,4 @@
-"""What is known of a job: the union over its last runs, each edge with when it was seen, and nothing multiplied across runs."""
+"""Recent lineage: the union over a job's recent runs, without combining runs."""
 
 import random
 from collections.abc import Collection
@@ -39,7 +39,7 @@ def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, 
 
 
 @pytest.mark.parametrize("past", [False, True])
-def test_what_the_last_runs_read_is_known_and_the_latest_run_can_be_asked_alone(engine: Engine, past: bool) -> None:
+def test_recent_lineage_covers_recent_runs_and_latest_only_the_latest(engine: Engine, past: bool) -> None:
     fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], ["t"]), run("COMPLETE", 2, "j", ["b"], ["t"], run_id="2")])
 
     known, newest = (view("2026-11-20T13:00:00Z", past=past, newest=alone) for alone in (False, True))
@@ -60,7 +60,7 @@ def seen(answer: dict[str, Any]) -> dict[str, tuple[str, int, int, bool]]:
 
 
 @pytest.mark.parametrize("past", [False, True])
-def test_two_inserts_of_one_application_under_one_name_are_both_known(engine: Engine, past: bool) -> None:
+def test_two_inserts_under_one_job_name_are_both_recent(engine: Engine, past: bool) -> None:
     app = parent("app")
     statements = [("COMPLETE", 1, "a", "1"), ("COMPLETE", 2, "b", "2"), ("COMPLETE", 3, "daily", "3")]
     fill(
@@ -75,7 +75,7 @@ def test_two_inserts_of_one_application_under_one_name_are_both_known(engine: En
 
 
 @pytest.mark.parametrize("past", [False, True])
-def test_a_relation_of_none_of_the_last_runs_is_history(engine: Engine, past: bool) -> None:
+def test_edge_outside_the_recent_runs_is_history(engine: Engine, past: bool) -> None:
     """All runs below the latest application count, and three before them."""
     newest = [run("COMPLETE", at, "j", [f"n{at}"], ["t"], run_id=str(at), of_run=parent("app")) for at in (10, 11)]
     fill(engine, [*(run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(5)), *newest])
@@ -88,7 +88,7 @@ def test_a_relation_of_none_of_the_last_runs_is_history(engine: Engine, past: bo
     assert "dataset:db:b0" in ids(asked(engine, "t", view("2026-11-20T13:00:00Z", past=past), direction=UP))
 
 
-def test_how_many_runs_are_known_is_agreed_on_in_the_store(engine: Engine) -> None:
+def test_number_of_recent_runs_is_a_setting_of_the_store(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(4)])
     with engine.begin() as connection:
         agree(connection, "recent_runs", "1")
@@ -96,7 +96,7 @@ def test_how_many_runs_are_known_is_agreed_on_in_the_store(engine: Engine) -> No
     assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:b2", "dataset:db:b3", "job:ns:j"]
 
 
-def test_columns_say_in_how_many_runs_they_were_seen(engine: Engine) -> None:
+def test_column_edges_count_the_runs_that_had_them(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", 1, "j", ["a"], [columns("t", x=("a", "old"))])])
     fill(engine, [run("COMPLETE", at, "j", ["a"], [columns("t", x=("a", "x"))], run_id=str(at)) for at in (2, 3)])
 
@@ -110,8 +110,8 @@ def test_columns_say_in_how_many_runs_they_were_seen(engine: Engine) -> None:
     }
 
 
-def test_a_run_that_reads_nothing_made_its_sink_from_nothing_that_is_known(engine: Engine) -> None:
-    """What another run read is none of its sources, nor are that one's columns."""
+def test_run_without_inputs_gives_its_sink_no_sources(engine: Engine) -> None:
+    """Inputs and columns of another run are not its sources."""
     fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run("COMPLETE", 2, "j", [], ["u"], run_id="2")])
 
     assert ids(asked(engine, "u", direction=UP)) == ["dataset:db:u", "job:ns:j"]
@@ -121,8 +121,8 @@ def test_a_run_that_reads_nothing_made_its_sink_from_nothing_that_is_known(engin
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_inputs_and_outputs_of_two_statements_of_one_application_are_not_multiplied(engine: Engine, live: bool) -> None:
-    """Of one no output is reported, of the other no input; both are streaming queries that are not told apart."""
+def test_edges_of_two_statements_are_not_combined(engine: Engine, live: bool) -> None:
+    """One reports no output, the other no input; the two queries share a name."""
     of_app: dict[str, Any] = {"of_run": parent("app"), "of_job": STREAMING}
     reads, writes = run("START", 1, "app.q", ["a"], **of_app), run("START", 2, "app.q", [], ["t"], run_id="2", **of_app)
     fill(engine, [run("START", 0, "app"), reads, writes])
@@ -135,10 +135,10 @@ def test_inputs_and_outputs_of_two_statements_of_one_application_are_not_multipl
 
 @pytest.mark.parametrize(("stories", "answers"), [(10, 12), pytest.param(40, 50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("alone", [False, True])
-def test_what_is_known_is_found_by_the_last_runs_as_by_all(
+def test_recent_lineage_matches_brute_force(
     engine: Engine, alone: bool, stories: int, answers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Now by way of what jobs were last heard to touch, as of a moment by runs that were under way or ended last by then."""
+    """Current answers use the last edges of jobs, past ones the runs of that moment."""
     chance = random.Random(7)
     for story in range(stories):
         fill(engine, [_any_event(chance, f"job{story}", turn) for turn in range(12)])
@@ -190,8 +190,8 @@ def _any_event(chance: random.Random, job: str, seconds: int) -> Record:
     return run(kind, seconds, job, reads, made, run_id=str(number), of_run=above, of_job=streaming)
 
 
-def test_micro_batches_of_another_job_s_query_take_no_place_among_the_last_runs(engine: Engine) -> None:
-    """They bear the job's name, and are newer than its own runs."""
+def test_another_querys_micro_batches_do_not_count_as_recent_runs(engine: Engine) -> None:
+    """They have the job's name and are newer than its own runs."""
     described = {"spark_jobDetails": FACET | {"jobDescription": f"q<br/>id = {QUERY}<br/>batch = 0"}}
     batches = [
         run("COMPLETE", 10 + at, "j", ["a"], ["t"], run_id=str(at), of_run=described, of_job=STREAMING)

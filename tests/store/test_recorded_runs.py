@@ -1,4 +1,4 @@
-"""Recordings of the stock listener, compared with what its programs really did: known sources, queries, and what still runs."""
+"""Stock listener recordings: sources, queries and running jobs match the programs."""
 
 import json
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("name", LAST_RUNS)
-def test_every_source_of_the_last_runs_is_known(engine: Engine, name: str) -> None:
+def test_every_source_of_the_recent_runs_is_found(engine: Engine, name: str) -> None:
     store(engine, recordings.events_of(name))
     truth = recordings.truth_of(name)
 
@@ -51,7 +51,7 @@ def test_every_source_of_the_last_runs_is_known(engine: Engine, name: str) -> No
 
 
 def test_a_create_table_as_is_one_command(engine: Engine) -> None:
-    """The listener reports its inner write as a run of its own beside it, under the name that a plain INSERT has."""
+    """The listener reports the inner write as a separate run with the name of a plain INSERT."""
     store(engine, recordings.events_of("nested_ctas"))
 
     with reader(engine) as connection:
@@ -93,8 +93,8 @@ def made_by(answer: dict[str, Any]) -> list[str]:
     return sorted(node["name"] for node in answer["nodes"] if node["type"] == "job")
 
 
-def test_an_insert_after_a_create_table_as_is_not_folded(engine: Engine) -> None:
-    """It has the name of the inner write, in the same application, and is no part of the CREATE."""
+def test_insert_after_a_create_table_as_is_separate(engine: Engine) -> None:
+    """It has the name of the inner write but does not belong to the CREATE."""
     events = [json.loads(one) for one in recordings.events_of("nested_ctas")]
     inner = [one for one in events if one["job"]["name"] == "wide.append_data.lake_bank_wide"]
     for number, one in enumerate(inner):
@@ -112,17 +112,15 @@ def test_an_insert_after_a_create_table_as_is_not_folded(engine: Engine) -> None
     assert "wide.append_data.lake_bank_wide" in listed
 
 
-def test_a_statement_that_failed_made_nothing(engine: Engine) -> None:
+def test_failed_statement_makes_no_edge(engine: Engine) -> None:
     store(engine, recordings.events_of("failing"))
 
     assert sources(engine, "bank.bad") == []
 
 
 @pytest.mark.parametrize(("name", "reason"), [("failing", "no such rate"), ("ledger", "no rate")])
-def test_a_failed_statement_gives_its_reason_and_so_does_its_application(
-    engine: Engine, name: str, reason: str
-) -> None:
-    """The listener has no errorMessage: the reason is in the stack trace of `spark.exception`. Applications are COMPLETE."""
+def test_failed_statement_and_its_application_show_the_reason(engine: Engine, name: str, reason: str) -> None:
+    """The listener sends no errorMessage; the reason is in `spark.exception`."""
     store(engine, recordings.events_of(name))
     application = recordings.truth_of(name)["applications"][0]["name"]
 
@@ -147,8 +145,8 @@ def sources(engine: Engine, table: str) -> list[str]:
     )  # fmt: skip
 
 
-def test_of_two_queries_one_without_output_is_the_source_of_nothing(engine: Engine) -> None:
-    """The listener reports no Iceberg sink of a stream: what the one query reads goes into no table that the other writes."""
+def test_query_without_output_feeds_no_other_querys_sink(engine: Engine) -> None:
+    """The listener omits a stream's Iceberg sink; its input must not feed another table."""
     store(engine, recordings.events_of("two_queries"))
 
     assert sources(engine, "bank.copied") == ["bank.orders"]
@@ -159,7 +157,7 @@ def test_of_two_queries_one_without_output_is_the_source_of_nothing(engine: Engi
 
 
 @pytest.mark.parametrize("name", recordings.names())
-def test_nothing_runs_below_an_application_that_has_ended(engine: Engine, name: str) -> None:
+def test_ended_application_has_no_running_children(engine: Engine, name: str) -> None:
     store(engine, recordings.events_of(name))
 
     ended = """SELECT count(*) FROM runs JOIN run_parents ON run_parents.run_id = runs.id
@@ -170,7 +168,7 @@ def test_nothing_runs_below_an_application_that_has_ended(engine: Engine, name: 
 
 
 @pytest.mark.parametrize("name", ["two_queries", "killed_stream", "available_now", "failing_stream", "fan_out"])
-def test_a_query_is_found_by_its_name_with_its_batches(engine: Engine, name: str) -> None:
+def test_query_is_found_by_name_with_its_micro_batches(engine: Engine, name: str) -> None:
     store(engine, recordings.events_of(name))
 
     for query in recordings.truth_of(name)["queries"]:

@@ -1,4 +1,4 @@
-"""Events packed against earlier ones are read back as they came, whatever is expired, archived, forgotten or damaged meanwhile."""
+"""Events packed against earlier ones are read back despite expiry, archiving and damage."""
 
 import json
 import random
@@ -135,7 +135,7 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_sequence_leaves_the_events_that_an_oracle_names(engine: Engine, seed: int, tmp_path: Path) -> None:
+def test_random_sequences_match_the_oracle(engine: Engine, seed: int, tmp_path: Path) -> None:
     world = World(engine, seed, tmp_path / "archive")
     world.ingest()
     for _ in range(STEPS):
@@ -163,7 +163,7 @@ def ingest(engine: Engine, events: list[Json], caches: Caches | None = None, at:
     return caches
 
 
-def test_what_runs_of_a_job_repeat_is_stored_once(engine: Engine) -> None:
+def test_repeated_content_of_a_jobs_runs_is_stored_once(engine: Engine) -> None:
     ingest(engine, [wide(number, "etl") for number in range(30)])
 
     sizes = [len(bytes(body)) for (body,) in rows(engine, "SELECT body FROM raw_events")]
@@ -171,13 +171,13 @@ def test_what_runs_of_a_job_repeat_is_stored_once(engine: Engine) -> None:
     assert sorted(sizes)[-2] < max(sizes) / 5  # but for the first, which was packed alone
 
 
-def test_a_job_that_ran_once_leaves_no_reference(engine: Engine) -> None:
+def test_single_run_leaves_no_reference(engine: Engine) -> None:
     ingest(engine, [wide(number, f"job{number}") for number in range(5)])
 
     assert rows(engine, "SELECT id FROM dictionaries") == []
 
 
-def test_a_writer_that_starts_goes_on_with_what_another_has_stored(engine: Engine) -> None:
+def test_new_writer_reuses_stored_references(engine: Engine) -> None:
     ingest(engine, [wide(number, "etl") for number in range(3)])
     ingest(engine, [wide(number, "etl") for number in range(3, 6)])
 
@@ -198,7 +198,7 @@ def damage(engine: Engine, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["damaged", "missing"])
-def test_a_damaged_reference_costs_what_needs_it_and_is_named(engine: Engine, how: str, tmp_path: Path) -> None:
+def test_damaged_reference_is_named_and_affects_only_its_events(engine: Engine, how: str, tmp_path: Path) -> None:
     events = [wide(number, f"job{number % 2}") for number in range(8)]
     ingest(engine, events)
     damage(engine, how)
@@ -217,7 +217,7 @@ def test_a_damaged_reference_costs_what_needs_it_and_is_named(engine: Engine, ho
     assert rows(engine, "SELECT count(*) FROM raw_events") == [(3,)]
 
 
-def test_a_secret_goes_from_a_reference_and_what_needs_it_stays_small(engine: Engine) -> None:
+def test_secret_is_removed_from_a_reference_without_growth(engine: Engine) -> None:
     ingest(engine, [wide(number, "etl", note=f"say {WORD}") for number in range(20)])
 
     counted = forget_secret(engine, WORD, execute=False)
@@ -232,7 +232,7 @@ def test_a_secret_goes_from_a_reference_and_what_needs_it_stays_small(engine: En
     assert forget_secret(engine, WORD, execute=True) == {}
 
 
-def test_a_writer_makes_no_use_of_a_reference_that_retention_took(engine: Engine) -> None:
+def test_writer_does_not_use_an_expired_reference(engine: Engine) -> None:
     caches = ingest(engine, [wide(number, "etl") for number in range(4)])
     with engine.begin() as connection:
         expire(connection, BEGIN + 90 * DAY)
@@ -242,7 +242,7 @@ def test_a_writer_makes_no_use_of_a_reference_that_retention_took(engine: Engine
         assert [json.loads(one.body)["job"]["name"] for one in events_of(connection)] == ["etl"] * 4
 
 
-def test_a_reference_stays_for_its_days_and_nobody_looks_for_what_needs_it(engine: Engine) -> None:
+def test_reference_is_kept_for_a_fixed_time(engine: Engine) -> None:
     ingest(engine, [wide(number, f"job{number % 3}") for number in range(9)])
     ingest(engine, [wide(9, "other")], at=BEGIN + 10 * DAY)
     with engine.begin() as connection:
@@ -254,7 +254,7 @@ def test_a_reference_stays_for_its_days_and_nobody_looks_for_what_needs_it(engin
 
 
 @pytest.mark.postgres
-def test_two_writers_and_retention_meet_in_one_database(postgres_engine: Engine) -> None:
+def test_two_writers_and_retention_work_together(postgres_engine: Engine) -> None:
     def write(place: int) -> None:
         batches = Batches(postgres_engine)
         for number in range(25):
@@ -284,7 +284,7 @@ def alone(body: bytes) -> tuple[int, bytes]:
     return 0, body
 
 
-def test_references_take_no_more_memory_than_they_may(sqlite_engine: Engine) -> None:
+def test_references_use_bounded_memory(sqlite_engine: Engine) -> None:
     references, most = References(1 << 20, 1 << 20), 2 << 20
     sizes = []
     with sqlite_engine.begin() as connection:
@@ -302,7 +302,7 @@ def test_references_take_no_more_memory_than_they_may(sqlite_engine: Engine) -> 
     assert len(rows(sqlite_engine, "SELECT id FROM dictionaries")) == 100  # what left the memory was found again
 
 
-def test_bodies_that_resemble_nothing_take_no_more_than_alone() -> None:
+def test_dissimilar_bodies_take_no_extra_space() -> None:
     chance, references = random.Random(1), References()
     packed = []
     for number in range(300):
@@ -327,7 +327,7 @@ def test_the_largest_bodies_are_read_back(engine: Engine, size: int) -> None:
     assert len(rows(engine, "SELECT id FROM dictionaries")) == (1 if size == LARGEST else 0)
 
 
-def test_a_forgotten_name_goes_from_a_reference_whose_event_has_left(engine: Engine) -> None:
+def test_forgotten_name_is_removed_from_a_reference_without_its_event(engine: Engine) -> None:
     hushed = wide(1, "etl")
     hushed["outputs"] = [*hushed["outputs"], dataset("bank.hush")]
     ingest(engine, [wide(0, "etl"), hushed, *(wide(number, "etl") for number in range(2, 6))])

@@ -1,4 +1,4 @@
-"""How relations become live and go, whatever the order in which events arrive."""
+"""Edges start and end independently of event order."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
@@ -27,7 +27,7 @@ from worlds.builders import (
 A, B = dataset("bank.a"), dataset("bank.b")
 
 
-def test_a_relation_is_live_from_start_until_the_end(engine: Engine) -> None:
+def test_edge_is_running_from_start_until_the_end(engine: Engine) -> None:
     store(engine, [event("START", inputs=[A], outputs=[B])])
 
     assert live(engine) == {"etl": ["< bank.a", "> bank.b"]}
@@ -39,13 +39,13 @@ def test_a_relation_is_live_from_start_until_the_end(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, "OTHER"])
-def test_events_that_change_no_state_make_nothing_live(engine: Engine, kind: str | None) -> None:
+def test_events_without_a_state_start_no_edge(engine: Engine, kind: str | None) -> None:
     store(engine, [event(kind, inputs=[A])])
 
     assert live(engine) == {}
 
 
-def test_late_and_repeated_events_bring_nothing_back(engine: Engine) -> None:
+def test_late_and_repeated_events_bring_no_edge_back(engine: Engine) -> None:
     store(engine, [event("COMPLETE", seconds=9, outputs=[B])])
     store(engine, [event("START", inputs=[A]), event("RUNNING", seconds=20, inputs=[A]), event("START", inputs=[A])])
 
@@ -53,14 +53,14 @@ def test_late_and_repeated_events_bring_nothing_back(engine: Engine) -> None:
     assert history(engine) == [("etl", "<", "a", "COMPLETE", 0, 9), ("etl", ">", "b", "COMPLETE", 0, 9)]
 
 
-def test_fail_beats_the_complete_that_follows_it(engine: Engine) -> None:
+def test_fail_beats_a_later_complete(engine: Engine) -> None:
     store(engine, [event("START", outputs=[B]), event("FAIL", seconds=3), event("COMPLETE", seconds=3.02)])
 
     assert history(engine) == [("etl", ">", "b", "FAIL", 0, 3)]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_what_ends_before_its_first_running_began_when_it_ended(engine: Engine, order: tuple[int, ...]) -> None:
+def test_run_that_ended_before_its_first_running_began_at_its_end(engine: Engine, order: tuple[int, ...]) -> None:
     events = [
         event("COMPLETE", seconds=5, inputs=[A]),
         event("RUNNING", seconds=9, inputs=[A]),
@@ -72,7 +72,7 @@ def test_what_ends_before_its_first_running_began_when_it_ended(engine: Engine, 
     assert history(engine) == [("etl", "<", "a", "COMPLETE", 5, 5), ("etl", ">", "b", "COMPLETE", 5, 5)]
 
 
-def test_what_fell_silent_before_its_start_began_when_it_fell_silent(engine: Engine) -> None:
+def test_run_lost_before_its_start_began_when_it_was_lost(engine: Engine) -> None:
     ahead = (LONG_AGO - NOON + timedelta(hours=1)).total_seconds()  # the sender's clock is an hour fast
     store(engine, [batch(1, seconds=ahead, inputs=[A])], received_at=LONG_AGO)
 
@@ -102,20 +102,20 @@ def test_a_silent_run_is_lost_and_a_later_event_revives_it(engine: Engine) -> No
     assert history(engine) == []
 
 
-def test_a_run_without_a_lease_may_be_silent_for_a_day(engine: Engine) -> None:
+def test_run_without_a_heartbeat_timeout_may_be_silent_for_a_day(engine: Engine) -> None:
     store(engine, [event("START", inputs=[A])], received_at=datetime.now(UTC) - timedelta(hours=23))
 
     assert live(engine) == {"etl": ["< bank.a"]}
 
 
-def test_a_job_without_runs_is_known_and_never_live(engine: Engine) -> None:
+def test_job_without_runs_is_never_running(engine: Engine) -> None:
     store(engine, [job_event(inputs=[A], outputs=[B])])
 
     assert live(engine) == {}
     assert history(engine) == []
 
 
-def test_a_failed_create_table_as_leaves_neither_table_nor_relation(engine: Engine) -> None:
+def test_failed_create_table_as_leaves_neither_table_nor_edge(engine: Engine) -> None:
     made = dataset("bank.report", lifecycleStateChange={"lifecycleStateChange": "CREATE"})
     store(engine, [event("START", inputs=[A], outputs=[made])])
 
@@ -129,7 +129,7 @@ def test_a_failed_create_table_as_leaves_neither_table_nor_relation(engine: Engi
 @pytest.mark.parametrize(
     "named", [("db.ct", "s3a://w", "/wh/ct", "LOCATION"), ("/wh/ct", "hive://m", "db.ct", "TABLE")]
 )
-def test_the_table_of_a_failed_create_is_not_listed_by_whichever_name_it_was_told(
+def test_table_of_a_failed_create_is_not_listed_under_any_name(
     engine: Engine, named: tuple[str, str, str, str]
 ) -> None:
     name, namespace, other, type_ = named
@@ -151,7 +151,7 @@ def test_the_table_of_a_streaming_job_stays_when_the_job_fails(engine: Engine) -
     assert history(engine) == [("stream", ">", "report", "FAIL", 1, 5)]
 
 
-def test_a_run_id_that_is_no_uuid_is_a_run_of_its_job(engine: Engine) -> None:
+def test_non_uuid_run_id_belongs_to_its_job(engine: Engine) -> None:
     store(engine, [event("START", "run", "one", inputs=[A]), event("START", "run", "two", inputs=[A])])
     store(engine, [event("COMPLETE", "run", "one", seconds=1)])
 
@@ -167,7 +167,7 @@ def test_a_uuid_is_one_run_in_any_spelling_and_under_any_job_name(engine: Engine
 
 @pytest.mark.parametrize("size", [1, 10])
 @pytest.mark.parametrize("first", [0, 1])
-def test_a_uuid_is_shown_in_its_usual_spelling_whichever_came_first(engine: Engine, first: int, size: int) -> None:
+def test_uuid_is_shown_in_lower_case(engine: Engine, first: int, size: int) -> None:
     uuid = "abcdefab-0000-4000-8000-000000000001"
     parent = {"parent": {"run": {"runId": uuid.upper()}, "job": {"namespace": "tests", "name": "load"}}}
     said = [event("START", uuid, "load"), event("COMPLETE", uuid.upper(), "load"), event(run="x", facets=parent)]
@@ -176,7 +176,7 @@ def test_a_uuid_is_shown_in_its_usual_spelling_whichever_came_first(engine: Engi
     assert rows(engine, "SELECT run_id FROM runs") == [(uuid,), ("x",)]
 
 
-def test_a_run_that_is_no_uuid_is_found_by_its_children_also_under_a_secret(engine: Engine) -> None:
+def test_non_uuid_parent_run_is_found_despite_a_redacted_namespace(engine: Engine) -> None:
     namespace = "https://ann:hunter2@airflow"
     named = {"namespace": namespace, "name": "dag"}
     parent = {"parent": {"run": {"runId": "daily"}, "job": named}}
@@ -185,7 +185,7 @@ def test_a_run_that_is_no_uuid_is_found_by_its_children_also_under_a_secret(engi
     assert rows(engine, "SELECT run_id, state FROM runs") == [("daily", 1), ("task-1", 1)]
 
 
-def test_hidden_catalogs_are_left_out(engine: Engine) -> None:
+def test_hidden_catalogs_are_omitted(engine: Engine) -> None:
     store(engine, [event("START", inputs=[dataset("x.a", catalog={"name": "one", "framework": "f", "type": "t"}), B])])
     with engine.begin() as connection:
         connection.exec_driver_sql("INSERT INTO catalog_options VALUES ('table-lineage', 'false', '', 'one', '')")
@@ -193,7 +193,7 @@ def test_hidden_catalogs_are_left_out(engine: Engine) -> None:
     assert live(engine) == {"etl": ["< bank.b"]}
 
 
-def test_how_long_a_run_may_be_silent_is_agreed_on_in_the_store(engine: Engine) -> None:
+def test_allowed_silence_is_a_setting_of_the_store(engine: Engine) -> None:
     store(engine, [event("START", inputs=[A])], received_at=datetime.now(UTC) - timedelta(hours=2))
     with engine.begin() as connection:
         agree(connection, "silent_seconds", "7000")

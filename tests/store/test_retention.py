@@ -1,4 +1,4 @@
-"""What is old goes, by age and as a whole day where the database can; what people still ask for stays."""
+"""Retention removes old rows by whole days and keeps what answers still need."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -77,7 +77,7 @@ def lineage(engine: Engine, table: str) -> Json:
         return lineage_of(connection, Question(node_called(connection, table), View(micros_of(NOW))))
 
 
-def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine) -> None:
+def test_retention_removes_old_runs_but_keeps_each_jobs_newest(engine: Engine) -> None:
     know_the_newest_alone(engine)
     store_ago(
         engine, 30, *finished(1), *finished(9, "yearly"), batch(1, 5, inputs=[A]), event("START", 6, "dag", inputs=[A])
@@ -100,7 +100,7 @@ def test_old_events_and_runs_go_and_the_newest_of_each_job_stays(engine: Engine)
     assert rows(engine, "SELECT barrier FROM job_barriers") == [(2,)]
 
 
-def test_of_a_run_that_goes_no_facet_stays_be_it_bad(engine: Engine) -> None:
+def test_expired_run_takes_its_quarantined_facets_along(engine: Engine) -> None:
     know_the_newest_alone(engine)
     bad = dataset("bank.a", own={"inputStatistics": 5, "schema": 5})
     store_ago(engine, 30, event("START", 1, inputs=[bad], facets={"nominalTime": 5}), event("COMPLETE", 1, seconds=1))
@@ -113,7 +113,7 @@ def test_of_a_run_that_goes_no_facet_stays_be_it_bad(engine: Engine) -> None:
     assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(0,)]
 
 
-def test_what_a_run_that_stays_belongs_to_stays(engine: Engine) -> None:
+def test_parents_of_a_kept_run_are_kept(engine: Engine) -> None:
     told = day(30, event("COMPLETE", 1, "dag"), event("COMPLETE", 2, "app", facets=parent(1, "dag")))
     of_app = parent(2, "app")
     told += day(29, event("COMPLETE", 3, "app.q", facets=of_app, job_facets=STREAMING, inputs=[A], outputs=[B]))
@@ -127,7 +127,7 @@ def test_what_a_run_that_stays_belongs_to_stays(engine: Engine) -> None:
     ]
 
 
-def test_what_was_only_named_as_a_parent_goes_with_what_named_it(engine: Engine) -> None:
+def test_parent_known_only_by_reference_expires_with_its_child(engine: Engine) -> None:
     know_the_newest_alone(engine)
     store_ago(engine, 30, event("COMPLETE", 1, facets=parent(2), inputs=[A]))
     store_ago(engine, 20, event("COMPLETE", 3, facets=parent(4), inputs=[A]))
@@ -137,7 +137,7 @@ def test_what_was_only_named_as_a_parent_goes_with_what_named_it(engine: Engine)
     assert rows(engine, "SELECT run_id FROM runs") == [(run_id(3),), (run_id(4),)]
 
 
-def test_lineage_of_what_lost_its_application_long_ago_is_still_told(engine: Engine) -> None:
+def test_lineage_of_a_run_without_its_application_is_still_shown(engine: Engine) -> None:
     store(engine, [event("COMPLETE", 3, "q", facets=parent(2), job_facets=STREAMING, inputs=[A], outputs=[B])])
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM runs WHERE newest_at IS NULL")
@@ -145,7 +145,7 @@ def test_lineage_of_what_lost_its_application_long_ago_is_still_told(engine: Eng
     assert len(lineage(engine, "bank.b")["edges"]) == 2
 
 
-def test_the_run_that_made_a_table_stays_while_newer_ones_fail_to_make_it(engine: Engine) -> None:
+def test_last_successful_create_is_kept_while_newer_ones_fail(engine: Engine) -> None:
     made = dataset("bank.t", lifecycleStateChange={"lifecycleStateChange": "CREATE"})
     for days, run, kind in ((40, 1, "COMPLETE"), (30, 2, "COMPLETE"), (20, 3, "FAIL"), (15, 4, "FAIL")):
         store_ago(engine, days, event(kind, run, inputs=[A], outputs=[made]))
@@ -163,8 +163,8 @@ def shown(engine: Engine, table: str) -> Json:
     return {key: value for key, value in lineage(engine, table).items() if key != "hidden"}
 
 
-def test_what_is_known_is_the_same_before_and_after_the_rest_went(engine: Engine) -> None:
-    """A table that was read once, long ago, does not come back when the runs since then go."""
+def test_recent_lineage_is_the_same_before_and_after_expiry(engine: Engine) -> None:
+    """A table read once, long ago, does not reappear when later runs expire."""
     gone = dataset("bank.gone")
     store_ago(engine, 100, event("COMPLETE", 100, inputs=[gone], outputs=[B]))
     for days in range(15, 40):
@@ -179,7 +179,7 @@ def test_what_is_known_is_the_same_before_and_after_the_rest_went(engine: Engine
 
 
 @pytest.mark.postgres
-def test_two_servers_that_expire_at_once_do_not_wait_for_each_other(postgres_engine: Engine) -> None:
+def test_concurrent_expiry_on_two_servers_does_not_block(postgres_engine: Engine) -> None:
     store_ago(postgres_engine, 30, *finished(1))
 
     with ThreadPoolExecutor(1) as pool, postgres_engine.begin() as connection:
@@ -192,7 +192,7 @@ def test_two_servers_that_expire_at_once_do_not_wait_for_each_other(postgres_eng
         assert other.result() is None
 
 
-def test_nothing_is_dropped_for_less_than_a_day(engine: Engine) -> None:
+def test_retention_drops_whole_days_only(engine: Engine) -> None:
     store_ago(engine, 10.5, *finished(1))
 
     assert expire_old(engine, 10, NOW) is None
@@ -200,7 +200,7 @@ def test_nothing_is_dropped_for_less_than_a_day(engine: Engine) -> None:
     assert expire_old(engine, 9, NOW) is None
 
 
-def test_what_is_old_goes_also_where_no_event_is_left(engine: Engine) -> None:
+def test_old_rows_expire_even_without_events(engine: Engine) -> None:
     know_the_newest_alone(engine)
     store_ago(engine, 30, *finished(1), *finished(2))
     assert expire_old(engine, 31, NOW) is None
@@ -216,7 +216,7 @@ def test_what_is_old_goes_also_where_no_event_is_left(engine: Engine) -> None:
     assert expire_old(engine, 10, NOW + timedelta(days=1)) is None
 
 
-def test_the_key_of_an_event_goes_with_the_event_and_not_before(engine: Engine) -> None:
+def test_event_key_expires_together_with_its_event(engine: Engine) -> None:
     cutoff = datetime(2026, 1, 10, 12, tzinfo=UTC)
     for run, hours in enumerate((100, 50, 6, 1, -1), 1):  # PostgreSQL keeps the whole of the last day
         store(engine, [event("COMPLETE", run)], received_at=cutoff - timedelta(hours=hours))
@@ -229,7 +229,7 @@ def test_the_key_of_an_event_goes_with_the_event_and_not_before(engine: Engine) 
     assert len(events) == (3 if engine.dialect.name == "postgresql" else 1)
 
 
-def test_content_that_is_gone_is_stored_again_by_writers_who_knew_it(engine: Engine) -> None:
+def test_writers_store_expired_content_again(engine: Engine) -> None:
     large = {"fields": [{"name": f"column_{n}", "type": "bigint"} for n in range(100)]}
     caches = Caches()
 
@@ -273,7 +273,7 @@ def test_columns_and_facets_of_runs_that_stay_survive(engine: Engine) -> None:
     assert rows(engine, "SELECT count(*) FROM edge_columns") == [(1,)]
 
 
-def test_an_event_that_comes_again_after_it_expired_brings_nothing_to_life(engine: Engine) -> None:
+def test_repeated_event_after_expiry_starts_no_edge(engine: Engine) -> None:
     store_ago(engine, 30, *finished(1), *finished(2))
     expire_old(engine, 10, NOW)
 
@@ -282,8 +282,8 @@ def test_an_event_that_comes_again_after_it_expired_brings_nothing_to_life(engin
     assert live(engine) == {}
 
 
-def test_what_is_quarantined_is_still_shown_once_older_things_went(engine: Engine) -> None:
-    """Large bodies are stored once, beside the facets that have them: also those that are bad."""
+def test_quarantined_facet_is_shown_after_expiry_of_older_ones(engine: Engine) -> None:
+    """Large bodies are stored once beside their facets, including bad ones."""
     large = {"fields": "x" * 5000}
     store_ago(engine, 30, *finished(1))
     store_ago(engine, 1, event("COMPLETE", 2, inputs=[dataset("bank.bad", schema=large)]))

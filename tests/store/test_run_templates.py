@@ -1,4 +1,4 @@
-"""Templates: what runs read, wrote and made into each other alike is stored once, in whichever order and company it came."""
+"""Templates store equal edges of runs once, in any order of events."""
 
 import random
 from typing import Any
@@ -37,7 +37,7 @@ def joined(parts: dict[Template, TimeSpan]) -> tuple[list[RelationSeen], list[Ed
     return sorted(row for one, _ in found for row in one), sorted(row for _, one in found for row in one)
 
 
-def test_what_was_seen_at_the_same_moments_is_one_template() -> None:
+def test_edges_seen_at_the_same_times_share_a_template() -> None:
     parts = split(of_relations((1, 9), (1, 9), (5, 9), (5, 5)), of_edges(9, 5, 3))
 
     assert {(len(one.relations), len(one.edges)): span for one, span in parts.items()} == {
@@ -49,7 +49,7 @@ def test_what_was_seen_at_the_same_moments_is_one_template() -> None:
 
 
 @pytest.mark.parametrize("chance", [random.Random(seed) for seed in range(8)])
-def test_templates_joined_again_are_the_rows_and_no_two_of_a_run_are_alike(chance: random.Random) -> None:
+def test_joined_templates_equal_the_rows_without_repetition(chance: random.Random) -> None:
     for _ in range(100):
         check_split(chance)
 
@@ -69,14 +69,14 @@ def check_split(chance: random.Random) -> None:
     assert len({one.id for one in parts}) == len(parts)
 
 
-def test_of_a_run_that_is_seen_in_ever_other_company_each_row_is_a_template() -> None:
+def test_rows_with_ever_changing_company_get_single_templates() -> None:
     many = of_relations(*((place, place) for place in range(MOST_PARTS + 1)))
 
     assert len(split(many[:-1], [])) == MOST_PARTS
     assert all(len(one.relations) == 1 for one in split([*many, many[0]._replace(dataset_id=99)], []))
 
 
-def test_folding_rows_of_two_templates_is_folding_the_rows() -> None:
+def test_folding_two_templates_equals_folding_their_rows() -> None:
     first, then = of_relations((1, 1), (1, 1)), of_relations((2, 2))
 
     both = fold_rows(RelationSeen, [*joined(split(first, []))[0], *then])
@@ -84,7 +84,7 @@ def test_folding_rows_of_two_templates_is_folding_the_rows() -> None:
     assert both == of_relations((1, 2), (1, 1))
 
 
-def test_runs_that_do_the_same_name_one_template(engine: Engine) -> None:
+def test_runs_with_equal_edges_share_one_template(engine: Engine) -> None:
     store(engine, [nightly(number) for number in range(20)])
     store(engine, [nightly(number, at=120) for number in range(10)])
 
@@ -94,7 +94,7 @@ def test_runs_that_do_the_same_name_one_template(engine: Engine) -> None:
     assert rows(engine, lasted) == [(0, 10), (60_000_000, 10)]
 
 
-def test_what_an_event_names_beside_gets_a_template_of_its_own(engine: Engine) -> None:
+def test_additional_input_gets_its_own_template(engine: Engine) -> None:
     store(engine, [nightly(1, kind="START", at=0)])
     store(engine, [nightly(1, reads=("bank.a", "bank.c"))])
 
@@ -104,7 +104,7 @@ def test_what_an_event_names_beside_gets_a_template_of_its_own(engine: Engine) -
     assert len(history(engine)) == 3
 
 
-def test_edges_alone_are_known_by_their_last_moment(engine: Engine) -> None:
+def test_edges_alone_keep_their_last_time(engine: Engine) -> None:
     templates = RunTemplates(lambda _kind, _key: True)
     with engine.begin() as connection:
         for at in (5, 9, 7):
@@ -115,7 +115,7 @@ def test_edges_alone_are_known_by_their_last_moment(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_in_whichever_pieces_rows_of_a_run_come_the_templates_are_the_same(engine: Engine, seed: int) -> None:
+def test_templates_do_not_depend_on_how_rows_arrive(engine: Engine, seed: int) -> None:
     chance = random.Random(seed)
     for run in range(40):
         relations = [RelationSeen(run, 0, chance.randrange(4), 0, at, at) for at in chance.choices(range(6), k=12)]

@@ -1,4 +1,4 @@
-"""The search against a slow and obvious one over the events: any text, any order of events, joined pages, keys, forgotten names."""
+"""The search index finds what a slow scan over the events finds."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -154,7 +154,7 @@ def check(engine: Engine, history: list[Json], chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_finds_what_a_scan_finds(engine: Engine, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_finds_what_a_scan_finds(engine: Engine, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
     history = history_of(chance)
     arriving = chance.sample(history, len(history))
@@ -171,9 +171,7 @@ def test_it_finds_what_a_scan_finds(engine: Engine, seed: int, monkeypatch: pyte
     check(engine, history, chance)
 
 
-def test_the_index_of_a_store_that_had_none_is_made_page_by_page(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_index_is_built_page_by_page(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(9)
     history = history_of(chance)
     store(engine, history, NOON)
@@ -190,8 +188,8 @@ def test_the_index_of_a_store_that_had_none_is_made_page_by_page(
     check(engine, [*history, event("COMPLETE", 99, "while it is made", 99)], chance)
 
 
-def test_a_column_that_went_and_came_back_is_found(engine: Engine) -> None:
-    """Another writer's batch lies between two of this one, and pages are joined meanwhile."""
+def test_column_that_was_removed_and_restored_is_found(engine: Engine) -> None:
+    """Another writer's batch comes between two of this one, and pages are merged meanwhile."""
     one, other = Batches(engine), Batches(engine)
 
     def write(batches: Batches, number: int, column: str) -> None:
@@ -219,7 +217,7 @@ def test_many_batches_leave_few_pages(engine: Engine) -> None:
     assert len(searched(engine, "job", 1000)) == 150
 
 
-def test_names_that_are_joined_by_hand_are_found_under_one(engine: Engine) -> None:
+def test_manually_joined_names_are_found_as_one(engine: Engine) -> None:
     store(engine, [event("COMPLETE", 1, outputs=[dataset("bank.old"), dataset("bank.new_name")])], NOON)
     with engine.begin() as connection:
         apply_alias(connection, ("hive://lake", "bank.old"), ("hive://lake", "bank.new_name"))
@@ -228,7 +226,7 @@ def test_names_that_are_joined_by_hand_are_found_under_one(engine: Engine) -> No
     assert ids(searched(engine, "bank.old")) == ids(searched(engine, "bank.new_name")) == ids(searched(engine, "bank."))
 
 
-def test_a_run_is_found_by_the_beginning_of_its_id(engine: Engine) -> None:
+def test_run_is_found_by_its_id_prefix(engine: Engine) -> None:
     store(engine, [event("COMPLETE", number, "etl", number) for number in (1, 2, 30)], NOON)
 
     assert searched(engine, run_id(0)[:-1], 2) == [(f"run:tests:{run_id(number)}", "run", "etl") for number in (1, 2)]
@@ -238,7 +236,7 @@ def test_a_run_is_found_by_the_beginning_of_its_id(engine: Engine) -> None:
     assert searched(engine, "4000-8000") == searched(engine, "000") == []
 
 
-def test_tags_that_people_give_are_found_and_those_withdrawn_are_not(engine: Engine) -> None:
+def test_manual_tags_are_found_until_withdrawn(engine: Engine) -> None:
     store(engine, [event("COMPLETE", 1, "etl", outputs=[dataset("bank.t", symlinks=symlink("lake.t"))])], NOON)
     with engine.begin() as connection:
         for row in connection.execute(select(datasets).where(datasets.c.name == "bank.t")).all():
@@ -249,7 +247,7 @@ def test_tags_that_people_give_are_found_and_those_withdrawn_are_not(engine: Eng
     assert [(matched, text) for _, matched, text in searched(engine, "pii", 1)] == [("tag", "PII"), ("tag", "PiiJob")]
 
 
-def test_a_restricted_key_finds_only_what_is_its_own(engine: Engine) -> None:
+def test_restricted_key_finds_only_its_own_namespaces(engine: Engine) -> None:
     theirs = event("COMPLETE", 2, "etl_theirs", outputs=[dataset("t_secret", "theirs")])
     theirs["job"]["namespace"] = "theirs"
     shared = dataset("t_ours", "tests", symlinks=symlink("t_hidden", "theirs", "LOCATION"))
@@ -263,7 +261,7 @@ def test_a_restricted_key_finds_only_what_is_its_own(engine: Engine) -> None:
     assert searched(narrowed(engine, Access("key", frozenset(), ())), "etl") == []
 
 
-def test_a_forgotten_name_leaves_the_index(engine: Engine) -> None:
+def test_forgotten_name_is_removed_from_the_index(engine: Engine) -> None:
     columns = {"fields": [{"name": "HunterTwo22"}]}
     store(engine, [event("COMPLETE", 1, "job_HunterTwo22", outputs=[dataset("bank.t", schema=columns)])], NOON)
     assert len(searched(engine, "huntertwo")) == 2
@@ -278,7 +276,7 @@ def test_a_forgotten_name_leaves_the_index(engine: Engine) -> None:
         )
 
 
-def test_nothing_of_a_dataset_that_was_forgotten_stays_in_the_index(engine: Engine) -> None:
+def test_index_keeps_nothing_of_a_forgotten_dataset(engine: Engine) -> None:
     hush = dataset("bank.hush", schema={"fields": [{"name": "whisper"}]}, symlinks=symlink("lake.hush"))
     kept = dataset("bank.kept", schema={"fields": [{"name": "shout"}]})
     sql = {"sql": {"query": "INSERT INTO loud SELECT 1"}}

@@ -13,7 +13,7 @@ def test_three_hundred_worlds_end_as_the_oracle_says() -> None:
     assert play(1, 300) >= POINTS
 
 
-def test_a_failing_seed_is_the_same_story_again() -> None:
+def test_failing_seed_is_reproducible() -> None:
     first, again = (run("worlds.simulation", "1", "400", "--plant", "offset moves blindly").stdout for _ in range(2))
 
     assert "the offset of" in first

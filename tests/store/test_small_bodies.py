@@ -1,4 +1,4 @@
-"""Small bodies are packed against words that facets have in common, and read whichever way they are stored."""
+"""Small bodies are packed with a shared dictionary and read in both formats."""
 
 from hashlib import sha256
 from typing import Any
@@ -32,18 +32,18 @@ STORED = bytes.fromhex("f553310a60070025010058313233343536343039367d070037c4562f
 """What every store has of it."""
 
 
-def test_what_is_stored_already_can_be_read_for_ever() -> None:
-    """Whoever changes the words in common takes another mark, and goes on reading this one."""
+def test_bodies_stored_in_the_first_format_stay_readable() -> None:
+    """A changed dictionary needs another format mark; this one must stay readable."""
     assert sha256(COMMON).hexdigest() == "ecc8c6a4e945d54bc3e01f705c299f8435636fe8027638d02dd64d7a83ed2087"
     assert expand(STORED) == expander()(STORED) == expand(memoryview(STORED)) == STATISTICS  # type: ignore[arg-type]
 
 
-def test_a_facet_of_the_specification_takes_a_fifth() -> None:
+def test_packed_facet_takes_a_fifth_of_its_size() -> None:
     assert len(SmallPacker().pack(STATISTICS)) * 5 < len(STATISTICS)
 
 
 @given(st.binary(max_size=300).filter(lambda body: body[:4] != MARK) | st.text(max_size=1000).map(str.encode))
-def test_a_body_is_read_as_it_came(body: bytes) -> None:
+def test_body_is_read_back_unchanged(body: bytes) -> None:
     stored = SmallPacker().pack(body)
 
     assert expand(stored) == expander()(stored) == body
@@ -112,7 +112,7 @@ def unpack_all(engine: Engine) -> int:
     return changed
 
 
-def test_a_store_of_bodies_as_they_came_shows_what_one_of_packed_bodies_shows(engine: Engine) -> None:
+def test_packed_and_unpacked_stores_show_the_same(engine: Engine) -> None:
     store(engine, TOLD[:1])
     packed = shown(engine)
     assert unpack_all(engine) > 6
@@ -127,7 +127,7 @@ def test_a_store_of_bodies_as_they_came_shows_what_one_of_packed_bodies_shows(en
     assert "\N{SNOWMAN} 2" in str(mixed)
 
 
-def test_stores_that_differ_in_nothing_but_packing_do_not_differ(engine: Engine, tmp_path: Any) -> None:
+def test_store_comparison_ignores_packing(engine: Engine, tmp_path: Any) -> None:
     other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
     migrate(other)
     try:

@@ -1,4 +1,4 @@
-"""Snapshots from the store: which were made from which, and what is not sure."""
+"""Snapshot lineage from the store, with its accuracy."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def asked(engine: Engine, table: str, snapshot: str | None, way: Direction = Dir
         return snapshot_lineage_of(connection, node_called(connection, table), snapshot, NOW, way)
 
 
-def test_a_snapshot_goes_back_to_the_snapshots_of_the_roots(engine: Engine) -> None:
+def test_snapshot_lineage_reaches_the_base_snapshots(engine: Engine) -> None:
     fill(engine, bank())
 
     answer = asked(engine, "bank.balance", "405", Direction.UPSTREAM)
@@ -48,8 +48,8 @@ def test_a_snapshot_goes_back_to_the_snapshots_of_the_roots(engine: Engine) -> N
     assert answer["complete"]
 
 
-def test_at_a_past_moment_only_snapshots_that_were_there_are_shown(engine: Engine) -> None:
-    """Barrier b of the bank is committed 2 b seconds after noon; `late` reads balance@405 at second 30."""
+def test_past_snapshot_lineage_shows_only_existing_snapshots(engine: Engine) -> None:
+    """The bank commits barrier b 2 b seconds after noon; `late` reads balance@405 at second 30."""
     read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
     balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
     fill(engine, [*bank(), run("COMPLETE", 30, "late", [balance], [dataset("late") | {"outputFacets": made}])])
@@ -69,7 +69,7 @@ def test_at_a_past_moment_only_snapshots_that_were_there_are_shown(engine: Engin
         then("01")
 
 
-def test_a_snapshot_tells_what_its_writer_said_of_it(engine: Engine) -> None:
+def test_snapshot_shows_what_its_writer_reported(engine: Engine) -> None:
     fill(engine, bank())
 
     root = asked(engine, "bank.transfers", "102", Direction.UPSTREAM)
@@ -97,8 +97,8 @@ def test_a_snapshot_tells_what_its_writer_said_of_it(engine: Engine) -> None:
     ]
 
 
-def test_what_was_read_at_an_unknown_snapshot_is_named(engine: Engine) -> None:
-    """Whoever reads the answer must not take it for all that the snapshot was made from."""
+def test_inputs_read_at_an_unknown_snapshot_are_named(engine: Engine) -> None:
+    """Readers must not mistake the answer for the complete list of sources."""
     read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
     balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
     late = dataset("late") | {"outputFacets": made}
@@ -122,7 +122,7 @@ def at(table: str, id_: str, **more: Any) -> dict[str, Any]:
     return {"namespace": "db", "name": table, "inputFacets": facet, "outputFacets": facet}
 
 
-def test_a_snapshot_is_made_from_every_snapshot_that_its_statement_read_of_a_table(engine: Engine) -> None:
+def test_snapshot_has_every_input_snapshot_of_its_statement(engine: Engine) -> None:
     earlier = [{"snapshotId": "1", "operation": "append"}]
     fill(engine, [run("COMPLETE", 30, "compare", [at("orders", "2", others=earlier)], [at("compared", "5")])])
 
@@ -142,7 +142,7 @@ COMPACTED = {
 }
 
 
-def test_the_emitter_and_the_collector_mean_the_same_operations() -> None:
+def test_emitter_and_collector_agree_on_row_preserving_operations() -> None:
     assert {"replace", "compact"} | TOLD_OF_DELTA == SAME_ROWS
 
 
@@ -156,7 +156,7 @@ def test_the_emitter_and_the_collector_mean_the_same_operations() -> None:
     ],
     ids=["all told", "all but the first", "a gap", "not compacted"],
 )
-def test_who_read_a_compacted_snapshot_read_the_rows_of_the_one_before(
+def test_reading_a_compacted_snapshot_leads_to_the_one_before(
     engine: Engine, told: dict[str, Any], through: bool
 ) -> None:
     load = run("COMPLETE", 10, "load", [at("orders", "7")], [at("totals", "1")])
@@ -173,9 +173,7 @@ def test_who_read_a_compacted_snapshot_read_the_rows_of_the_one_before(
     assert same == ({"1": None, "3": "1", "7": None} if through else {"3": None})
 
 
-def test_where_not_all_compacted_snapshots_were_looked_at_the_answer_says_so(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answer_says_when_compacted_snapshots_were_cut_off(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewritten, "MOST", 1)
     for id_ in ("3", "4"):
         fill(engine, [run("COMPLETE", 30, f"copy{id_}", [at("totals", id_, **COMPACTED)], [at("copied", id_)])])
@@ -194,7 +192,7 @@ def test_where_not_all_compacted_snapshots_were_looked_at_the_answer_says_so(
         ({"namespace": "db", "name": "late"}, True),  # what it wrote over
     ],
 )
-def test_a_cut_is_not_proven_where_a_table_was_read_at_an_unknown_snapshot(
+def test_cut_is_not_proven_if_a_table_was_read_at_an_unknown_snapshot(
     engine: Engine, besides: str | dict[str, Any], proven: bool
 ) -> None:
     read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
@@ -211,7 +209,7 @@ def test_a_cut_is_not_proven_where_a_table_was_read_at_an_unknown_snapshot(
     }
 
 
-def test_the_newest_snapshot_is_the_one_meant_if_none_is_named(engine: Engine) -> None:
+def test_newest_snapshot_is_the_default(engine: Engine) -> None:
     fill(engine, bank())
 
     answer = asked(engine, "bank.transfers", None, Direction.DOWNSTREAM)
@@ -225,7 +223,7 @@ def test_the_newest_snapshot_is_the_one_meant_if_none_is_named(engine: Engine) -
     ]
 
 
-def test_an_unknown_snapshot_is_refused_with_the_newest_known(engine: Engine) -> None:
+def test_unknown_snapshot_is_rejected_with_the_newest_ones(engine: Engine) -> None:
     fill(engine, bank(barriers=2))
 
     with pytest.raises(NotFoundError) as refused:
@@ -234,14 +232,14 @@ def test_an_unknown_snapshot_is_refused_with_the_newest_known(engine: Engine) ->
     assert refused.value.candidates == ("102", "101")
 
 
-def test_a_table_without_snapshots_has_no_newest(engine: Engine) -> None:
+def test_table_without_snapshots_is_reported(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", 1, "j", [], ["t"])])
 
     with pytest.raises(NotFoundError, match="no snapshot of dataset:db:t is known"):
         asked(engine, "t", None)
 
 
-def test_the_newest_is_one_that_main_has(engine: Engine) -> None:
+def test_newest_snapshot_is_one_on_main(engine: Engine) -> None:
     aside = _made("t", "2", "1")
     aside["outputFacets"]["strandline_snapshot"] |= {"branch": "dev"}
     fill(engine, [run("COMPLETE", 1, "w", [], [_made("t", "1")]), run("COMPLETE", 2, "w", [], [aside], run_id="2")])
@@ -262,7 +260,7 @@ def test_snapshots_are_listed_newest_first_page_by_page(engine: Engine) -> None:
     assert (first.next_cursor is None, second.next_cursor) == (False, None)
 
 
-def test_an_id_that_came_as_a_double_is_matched_with_the_table_s_own(engine: Engine) -> None:
+def test_approximate_id_is_matched_with_the_tables_id(engine: Engine) -> None:
     told = {"strandline_snapshot": FACET | {"snapshotId": PRECISE, "format": "iceberg"}}
     scan = {"icebergScanReport": FACET | {"snapshotId": 4.3581092698981914e18}}
     fill(
@@ -279,7 +277,7 @@ def test_an_id_that_came_as_a_double_is_matched_with_the_table_s_own(engine: Eng
     assert asked(engine, "u", "1", Direction.UPSTREAM)["nodes"][1]["snapshotId"] == PRECISE
 
 
-def test_what_came_as_a_double_alone_has_no_id_in_any_answer(engine: Engine) -> None:
+def test_approximate_snapshot_has_no_id_in_answers(engine: Engine) -> None:
     scan = {"icebergScanReport": FACET | {"snapshotId": DOUBLE}}
     fill(engine, [run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [_made("u", "1")])])
 
@@ -292,7 +290,7 @@ def test_what_came_as_a_double_alone_has_no_id_in_any_answer(engine: Engine) -> 
         assert arrows(asked(engine, "t", id_, Direction.DOWNSTREAM)) == arrows(answer)
 
 
-def test_the_newest_snapshot_may_be_one_that_has_no_id(engine: Engine) -> None:
+def test_newest_snapshot_may_be_approximate(engine: Engine) -> None:
     commit = {"icebergCommitReport": FACET | {"snapshotId": DOUBLE}}
     fill(engine, [run("COMPLETE", 1, "writer", [], [_made("t", "1")])])
     fill(engine, [run("COMPLETE", 2, "writer", [], [dataset("t") | {"outputFacets": commit}], run_id="2")])
@@ -305,7 +303,7 @@ def test_the_newest_snapshot_may_be_one_that_has_no_id(engine: Engine) -> None:
     ]
 
 
-def test_version_0_of_a_table_made_anew_is_that_of_the_newest_creation(engine: Engine) -> None:
+def test_version_0_of_a_recreated_table_belongs_to_the_newest_creation(engine: Engine) -> None:
     fill(
         engine,
         [
@@ -330,7 +328,7 @@ def created(table: str) -> dict[str, Any]:
     return creates(table) | {"outputFacets": made["outputFacets"]}
 
 
-def test_what_a_stock_listener_saw_in_passing_is_marked(engine: Engine) -> None:
+def test_snapshot_seen_by_a_stock_listener_is_marked_observed(engine: Engine) -> None:
     seen = dataset("t", version=FACET | {"datasetVersion": "7"})
     fill(engine, [run("COMPLETE", 2, "reader", [seen], [_made("u", "1")])])
 
@@ -351,7 +349,7 @@ def test_an_incremental_read_covers_the_snapshots_between(engine: Engine) -> Non
     assert arrows(asked(engine, "t", "1", Direction.DOWNSTREAM)) == []
 
 
-def test_an_answer_says_so_where_not_all_incremental_reads_could_be_looked_at(engine: Engine) -> None:
+def test_answer_says_when_incremental_reads_were_cut_off(engine: Engine) -> None:
     fill(engine, _incremental())
     with engine.begin() as connection:
         reads = connection.execute(select(snapshot_uses).where(snapshot_uses.c.from_snapshot_id == "1")).mappings()
@@ -380,11 +378,11 @@ def _made(table: str, snapshot: str, parent: str | None = None) -> dict[str, Any
     return dataset(table) | {"outputFacets": {"strandline_snapshot": FACET | told}}
 
 
-def test_the_scenario_numbers_snapshots_as_it_says() -> None:
+def test_scenario_numbers_its_snapshots_as_documented() -> None:
     assert (snapshot_id("transfers", 1), snapshot_id("balance", 10)) == ("101", "410")
 
 
-def test_what_has_no_version_is_called_as_people_call_it(engine: Engine) -> None:
+def test_errors_without_a_version_use_catalog_names(engine: Engine) -> None:
     tables = [("file", f"/lake/bank/{name}") for name in ("balance", "report")]
     fill(engine, [run("COMPLETE", 1, "load", [], [with_columns("balance"), with_columns("report")])])
 

@@ -1,4 +1,4 @@
-"""Data lineage: which snapshots an event tells of, and which of several statements counts."""
+"""Data lineage: the snapshots in an event, and the statement that counts."""
 
 import pytest
 from sqlalchemy import Engine
@@ -38,14 +38,14 @@ def test_the_newest_query_of_a_barrier_counts(engine: Engine) -> None:
     assert rows(engine, SINKS) == [("stream", 1, "b", "new")]
 
 
-def test_a_batch_run_has_no_barrier_and_is_known_all_the_same(engine: Engine) -> None:
+def test_batch_run_without_a_barrier_has_snapshots(engine: Engine) -> None:
     store(engine, [event("COMPLETE", outputs=[dataset("bank.b", own=snapshot("7"))])])
 
     assert rows(engine, SINKS) == []
     assert rows(engine, USES) == [(1, "7", 0)]
 
 
-def test_the_facts_at_the_end_replace_the_hint_at_the_start(engine: Engine) -> None:
+def test_exact_snapshot_at_the_end_replaces_the_observed_start(engine: Engine) -> None:
     hint = dataset("bank.a", own=snapshot("1", observed=True))
     store(
         engine,
@@ -55,7 +55,7 @@ def test_the_facts_at_the_end_replace_the_hint_at_the_start(engine: Engine) -> N
     assert rows(engine, USES) == [(0, "2", 0)]
 
 
-def test_of_observed_versions_the_earliest_read_and_the_newest_written_count(engine: Engine) -> None:
+def test_earliest_observed_read_and_newest_observed_write_count(engine: Engine) -> None:
     before, after = (dataset("bank.a", version={"datasetVersion": one}) for one in "12")
     store(engine, [event("COMPLETE", seconds=1, inputs=[after], outputs=[after])])
     store(engine, [event("START", inputs=[before], outputs=[before])])
@@ -63,7 +63,7 @@ def test_of_observed_versions_the_earliest_read_and_the_newest_written_count(eng
     assert rows(engine, USES) == [(0, "1", 1), (1, "2", 1)]
 
 
-def test_an_id_that_came_as_a_double_is_matched_to_the_tables_own(engine: Engine) -> None:
+def test_approximate_id_is_matched_to_the_tables_id(engine: Engine) -> None:
     scan = dataset("bank.a", own={"icebergScanReport": {"snapshotId": float(LONG_ID)}})
     store(engine, [event("COMPLETE", 1, inputs=[scan])])
 
@@ -74,7 +74,7 @@ def test_an_id_that_came_as_a_double_is_matched_to_the_tables_own(engine: Engine
     assert rows(engine, USES) == [(0, str(LONG_ID), 0), (1, str(LONG_ID), 0)]
 
 
-def test_a_double_that_two_snapshots_fit_is_neither(engine: Engine) -> None:
+def test_ambiguous_approximate_id_matches_neither_snapshot(engine: Engine) -> None:
     twins = [dataset("bank.a", own=snapshot(str(LONG_ID + more))) for more in (0, 1)]
     scan = dataset("bank.a", own={"icebergScanReport": {"snapshotId": float(LONG_ID)}})
     store(engine, [event("COMPLETE", 1, outputs=twins), event("COMPLETE", 2, inputs=[scan])])
@@ -83,7 +83,7 @@ def test_a_double_that_two_snapshots_fit_is_neither(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("id_", [LONG_ID, 15_279_136_902_135_000])  # the second one is a double as it is
-def test_a_version_that_the_report_has_as_a_double_is_exact(engine: Engine, id_: int) -> None:
+def test_version_confirmed_by_a_rounded_report_is_exact(engine: Engine, id_: int) -> None:
     version = {"datasetVersion": str(id_)}
     read = dataset("bank.a", own={"icebergScanReport": {"snapshotId": float(id_)}}, version=version)
     made = dataset("bank.b", own=commit(id_), version=version)
@@ -94,8 +94,8 @@ def test_a_version_that_the_report_has_as_a_double_is_exact(engine: Engine, id_:
     assert rows(engine, known) == [(str(id_), 2, "", "iceberg"), (str(id_), 2, "append", "iceberg")]
 
 
-def test_a_version_that_the_report_contradicts_is_there_but_was_not_used(engine: Engine) -> None:
-    """An UPDATE: the listener names the new version of the table as what was read."""
+def test_version_contradicted_by_the_report_exists_but_was_not_used(engine: Engine) -> None:
+    """For an UPDATE the listener reports the new version as the one read."""
     began = dataset("bank.a", version={"datasetVersion": str(LONG_ID)})
     scan = {"icebergScanReport": {"snapshotId": float(LONG_ID)}}
     ended = dataset("bank.a", own=scan, version={"datasetVersion": str(OTHER_ID)})
@@ -109,7 +109,7 @@ def test_a_version_that_the_report_contradicts_is_there_but_was_not_used(engine:
     assert rows(engine, USES) == [(0, str(LONG_ID), 0), (1, str(OTHER_ID), 0)]
 
 
-def test_a_barrier_is_not_completed_by_a_double(engine: Engine) -> None:
+def test_approximate_id_does_not_complete_a_barrier(engine: Engine) -> None:
     store(engine, [batch(1, outputs=[dataset("bank.a", own=commit(LONG_ID)), dataset("bank.b", own=snapshot("7"))])])
 
     with engine.connect() as connection:
@@ -119,16 +119,16 @@ def test_a_barrier_is_not_completed_by_a_double(engine: Engine) -> None:
     assert [[(one.table[1], one.snapshot) for one in each] for each in made] == [[("bank.b", "7")]]
 
 
-def test_a_version_that_was_there_at_the_start_was_not_made(engine: Engine) -> None:
-    """A MERGE into a Delta table, whose end names no dataset."""
+def test_version_present_at_the_start_was_not_written(engine: Engine) -> None:
+    """The end event of a MERGE into a Delta table names no dataset."""
     there = dataset("bank.a", version={"datasetVersion": "1"})
     store(engine, [event("START", inputs=[there], outputs=[there]), event("COMPLETE", seconds=1)])
 
     assert rows(engine, USES) == [(0, "1", 1)]
 
 
-def test_what_a_statement_made_it_has_not_read(engine: Engine) -> None:
-    """The first MERGE into an empty Iceberg table: at its start there is no version, in the end there is its own."""
+def test_statement_did_not_read_its_own_output(engine: Engine) -> None:
+    """The first MERGE into an empty Iceberg table observes only its own version."""
     made = dataset("bank.a", version={"datasetVersion": "1"})
     store(engine, [event("START", inputs=[dataset("bank.a")])])
     store(engine, [event("COMPLETE", seconds=1, inputs=[made, dataset("bank.b")], outputs=[made])])
@@ -136,8 +136,8 @@ def test_what_a_statement_made_it_has_not_read(engine: Engine) -> None:
     assert rows(engine, USES) == [(1, "1", 1)]
 
 
-def test_a_commit_that_is_reported_again_was_made_by_the_first(engine: Engine) -> None:
-    """A REPLACE TABLE AS SELECT, and a failed INSERT: the reporter still has the commit before."""
+def test_repeated_commit_report_belongs_to_the_first_run(engine: Engine) -> None:
+    """REPLACE TABLE AS SELECT and failed INSERTs report the previous commit again."""
     made = dataset("bank.a", own=commit(LONG_ID), version={"datasetVersion": str(LONG_ID)})
     seen = dataset("bank.a", version={"datasetVersion": str(LONG_ID)})
     store(engine, [event("COMPLETE", 2, "again", seconds=9, outputs=[made])])
@@ -152,7 +152,7 @@ def test_a_commit_that_is_reported_again_was_made_by_the_first(engine: Engine) -
     assert rows(engine, makers) == [("again",)]
 
 
-def test_a_snapshot_was_there_when_it_was_first_seen(engine: Engine) -> None:
+def test_snapshot_exists_from_its_first_sighting(engine: Engine) -> None:
     for moment, version in ((1, "7"), (2, "8"), (9, "7")):
         store(
             engine,
@@ -166,7 +166,7 @@ def test_a_snapshot_was_there_when_it_was_first_seen(engine: Engine) -> None:
     assert [at_ - NOON_MICROS for (at_,) in rows(engine, "SELECT first_at FROM snapshots")] == [1_000_000, 2_000_000]
 
 
-def test_a_double_that_is_no_id_is_no_snapshot_and_the_version_counts(engine: Engine) -> None:
+def test_invalid_approximate_id_is_ignored_and_the_version_counts(engine: Engine) -> None:
     report = {"icebergCommitReport": {"snapshotId": 1e300}}
     store(engine, [event("COMPLETE", 1, outputs=[dataset("bank.a", own=report)])])
     store(engine, [event("COMPLETE", 2, outputs=[dataset("bank.b", own=report, version={"datasetVersion": "7"})])])
@@ -181,7 +181,7 @@ def test_two_snapshots_of_one_table_in_one_statement_are_both_kept(engine: Engin
     assert rows(engine, USES) == [(0, "1", 0), (0, "2", 0)]
 
 
-def test_an_aborted_barrier_has_no_snapshots(engine: Engine) -> None:
+def test_skipped_barrier_has_no_snapshots(engine: Engine) -> None:
     aborted = batch(1, barrier_facet={"phase": "skipped"}, inputs=[dataset("bank.a")])
     store(engine, [aborted])
 
@@ -189,7 +189,7 @@ def test_an_aborted_barrier_has_no_snapshots(engine: Engine) -> None:
     assert rows(engine, "SELECT barrier, phase FROM job_barriers") == [(1, 1)]
 
 
-def test_reading_a_metadata_table_is_reading_the_table(engine: Engine) -> None:
+def test_metadata_table_read_counts_as_a_table_read(engine: Engine) -> None:
     catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
     store(engine, [event("START", inputs=[dataset("bank.a.snapshots", catalog=catalog), dataset("bank.files")])])
 
@@ -204,10 +204,10 @@ def test_reading_a_metadata_table_is_reading_the_table(engine: Engine) -> None:
     [(3, 900, True), (2, 900, True), (3, 800, True), (2, 800, False), (0, 0, True), (None, None, True)],
     ids=["the same", "the same size", "the same rows", "another commit", "nothing counted", "nothing told"],
 )
-def test_a_report_of_another_commit_makes_no_snapshot(
+def test_report_of_another_commit_is_not_the_runs_snapshot(
     engine: Engine, rows_written: int | None, size: int | None, made: bool
 ) -> None:
-    """The stock listener reports the newest commit of the main branch, wherever a statement writes."""
+    """The stock listener reports main's newest commit even for writes elsewhere."""
     report = commit(LONG_ID)
     report["icebergCommitReport"]["commitMetrics"] = {"addedRecords": 3.0, "addedFilesSizeInBytes": 900.0}
     told = {} if rows_written is None else {"outputStatistics": {"rowCount": rows_written, "size": size}}
@@ -218,8 +218,8 @@ def test_a_report_of_another_commit_makes_no_snapshot(
     assert rows(engine, "SELECT snapshot_id FROM snapshots") == [(str(LONG_ID),)]  # the table has it, whoever made it
 
 
-def test_a_snapshot_that_a_run_made_was_not_read_by_it_where_that_is_only_observed(engine: Engine) -> None:
-    """A MERGE into an empty table: what was read has no snapshot, and the newest one that is seen then is its own."""
+def test_runs_own_snapshot_is_not_an_observed_read(engine: Engine) -> None:
+    """A MERGE into an empty table reads no snapshot, and the newest one observed is its own."""
     read = dataset("bank.b", own=snapshot("7", observed=True))
     store(
         engine,
@@ -236,7 +236,7 @@ def test_a_snapshot_that_a_run_made_was_not_read_by_it_where_that_is_only_observ
     assert rows(engine, uses) == [(0, "5"), (1, "7")]
 
 
-def test_all_snapshots_that_a_statement_read_of_a_table_are_what_it_read(engine: Engine) -> None:
+def test_all_snapshots_that_a_statement_read_are_stored(engine: Engine) -> None:
     both = snapshot("7", others=[{"snapshotId": "5", "operation": "append"}])
     store(
         engine,
@@ -262,7 +262,7 @@ def test_data_lineage_outlives_the_job_and_can_be_hidden(engine: Engine) -> None
     assert rows(engine, SINKS) == []
 
 
-def test_the_meta_tables_of_the_proposals(engine: Engine) -> None:
+def test_meta_tables_of_the_proposals_have_the_snapshots(engine: Engine) -> None:
     a, b = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))
     store(engine, [batch(1, run=1, job="ingest", outputs=[a]), batch(1, run=2, job="derive", inputs=[a], outputs=[b])])
 
@@ -276,8 +276,8 @@ def test_the_meta_tables_of_the_proposals(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_what_our_own_facet_says_counts_before_any_report(engine: Engine, order: int) -> None:
-    """The stock listener's report of the same statement may be of another scan, or rounded."""
+def test_own_snapshot_facet_wins_over_reports(engine: Engine, order: int) -> None:
+    """The stock listener's report may describe another scan, or be rounded."""
     read, made = (
         dataset("bank.a", own=dict([*snapshot("7").items(), (report, {"snapshotId": 8})][::order]), version=version)
         for report, version in (("icebergScanReport", {}), ("icebergCommitReport", {"datasetVersion": "9"}))

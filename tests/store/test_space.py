@@ -1,4 +1,4 @@
-"""What retention drops makes room, and it says and counts what that was; what people noted stays; bodies fill their index."""
+"""Retention releases space and reports it; annotations stay."""
 
 import sqlite3
 from contextlib import closing
@@ -55,7 +55,7 @@ def free_bytes(connection: Connection) -> int:
     return int(pages * size)
 
 
-def test_retention_gives_room_back_and_says_and_counts_what_it_did(engine: Engine) -> None:
+def test_retention_releases_space_and_reports_it(engine: Engine) -> None:
     metrics, lines = Metrics(), LogCapture()
     log = structlog.wrap_logger(None, processors=[lines])
     caches = Caches()
@@ -86,7 +86,7 @@ def test_retention_gives_room_back_and_says_and_counts_what_it_did(engine: Engin
             assert free_bytes(connection) < 100_000
 
 
-def test_a_file_from_before_keeps_its_size_until_it_is_gone_over_once(tmp_path: Path) -> None:
+def test_old_database_file_shrinks_after_one_rewrite(tmp_path: Path) -> None:
     file = tmp_path / "old.db"
     with closing(sqlite3.connect(file)) as old:
         old.execute("PRAGMA journal_mode = WAL")  # begins the file, as earlier versions did
@@ -110,8 +110,8 @@ def test_a_file_from_before_keeps_its_size_until_it_is_gone_over_once(tmp_path: 
     assert mode == INCREMENTAL
 
 
-def test_what_is_owed_while_older_debts_are_paid_is_paid_too(engine: Engine) -> None:
-    """Two forget at one time: the first must not cross out what the second one notes once the file was gone over."""
+def test_space_owed_during_a_rewrite_is_released_too(engine: Engine) -> None:
+    """The first of two forgets must not clear a debt that the second one records later."""
     with engine.begin() as connection:
         owe(connection, ["raw_events"])
     giving, returned = make_engine(engine.url.render_as_string(hide_password=False)), list[int]()
@@ -131,7 +131,7 @@ def test_what_is_owed_while_older_debts_are_paid_is_paid_too(engine: Engine) -> 
     giving.dispose()
 
 
-def test_events_of_one_moment_are_written_in_the_order_of_their_key(postgres_engine: Engine) -> None:
+def test_events_of_the_same_time_are_written_in_key_order(postgres_engine: Engine) -> None:
     outcomes = store(postgres_engine, [event("START", run=f"r{number}") for number in range(40)])
 
     with postgres_engine.connect() as connection:  # not by `rows`, which sorts

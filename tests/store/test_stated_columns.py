@@ -1,4 +1,4 @@
-"""Columns of an output whose explicit lineage names its sources: which come from where, and which only perhaps."""
+"""Columns of an output whose explicit lineage names its source tables."""
 
 import re
 from typing import Any
@@ -52,7 +52,7 @@ def broken(engine: Engine, column: str) -> dict[str, str]:
 
 
 def test_two_outputs_of_one_run_keep_their_columns(engine: Engine) -> None:
-    """As a foreachBatch that writes two tables tells it: from which tables each is made, and its columns beside that."""
+    """A foreachBatch that writes two tables reports table sources and columns of each."""
     total = dataset("total", lineage=tables(origin("a")), columnLineage=columns(k="a.k", sum="a.v"))
     log = dataset("log", lineage=tables(origin("a")), columnLineage=columns(n=""))
     store(engine, [event("COMPLETE", inputs=[A], outputs=[total, log])])
@@ -64,7 +64,7 @@ def test_two_outputs_of_one_run_keep_their_columns(engine: Engine) -> None:
     ]
 
 
-def test_what_breaks_with_a_column_that_only_whole_tables_are_stated_of(engine: Engine) -> None:
+def test_impact_of_an_unnamed_column_includes_whole_table_edges(engine: Engine) -> None:
     total = dataset("total", lineage=tables(origin("a")), columnLineage=columns(k="a.k"))
     log = dataset("log", lineage=tables(origin("a")))
     store(engine, [event("COMPLETE", inputs=[A], outputs=[total, log])])
@@ -74,7 +74,7 @@ def test_what_breaks_with_a_column_that_only_whole_tables_are_stated_of(engine: 
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_columns_that_another_event_states_are_beside_the_tables(engine: Engine, order: int) -> None:
+def test_columns_from_another_event_are_combined_with_table_edges(engine: Engine, order: int) -> None:
     start = event("START", inputs=[A, B], outputs=[dataset("t", columnLineage=columns(c="a.x"))])
     end = event("COMPLETE", seconds=1, outputs=[dataset("t", lineage=tables(origin("a")))])
     store(engine, [start, end][::order])
@@ -82,7 +82,7 @@ def test_columns_that_another_event_states_are_beside_the_tables(engine: Engine,
     assert edges(engine) == [("a:x -> t:c", "direct", "columnLineage")]
 
 
-def test_a_named_table_that_no_column_names_perhaps_goes_in(engine: Engine) -> None:
+def test_source_table_without_columns_is_an_opaque_edge(engine: Engine) -> None:
     sink = dataset("t", lineage=tables(origin("a"), origin("b")), columnLineage=columns(c="a.x"))
     store(engine, [event("COMPLETE", inputs=[A, B, C], outputs=[sink])])
 
@@ -90,16 +90,14 @@ def test_a_named_table_that_no_column_names_perhaps_goes_in(engine: Engine) -> N
 
 
 @pytest.mark.parametrize(("named", "expected"), [(["a"], [("a:x -> t:c", "direct", "columnLineage")]), ([], [])])
-def test_columns_of_tables_that_are_not_named_do_not_count(
-    engine: Engine, named: list[str], expected: list[Any]
-) -> None:
+def test_columns_of_unnamed_source_tables_are_ignored(engine: Engine, named: list[str], expected: list[Any]) -> None:
     sink = dataset("t", lineage=tables(*map(origin, named)), columnLineage=columns(c="a.x", d="b.x"))
     store(engine, [event("COMPLETE", inputs=[A, B], outputs=[sink])])
 
     assert edges(engine) == expected
 
 
-def test_fields_that_the_lineage_facet_names_hold(engine: Engine) -> None:
+def test_fields_of_the_lineage_facet_are_used(engine: Engine) -> None:
     fields = {"c": {"inputs": [origin("a", "y")]}}
     named = tables(origin("a"), origin("b"), origin("c", "key", type="INDIRECT")) | {"fields": fields}
     sink = dataset("t", lineage=named, columnLineage=columns(c="a.x"))
@@ -112,7 +110,7 @@ def test_fields_that_the_lineage_facet_names_hold(engine: Engine) -> None:
     ]
 
 
-def test_a_table_of_which_only_the_rows_matter_says_so(engine: Engine) -> None:
+def test_row_filtering_source_is_marked_indirect(engine: Engine) -> None:
     sink = dataset("t", lineage=tables(origin("a"), origin("b", **JOINED)), columnLineage=columns(c="a.x"))
     store(engine, [event("COMPLETE", inputs=[A, B], outputs=[sink])])
 

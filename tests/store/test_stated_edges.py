@@ -1,4 +1,4 @@
-"""Edges that events state by their facets: which of them count, for which sinks, and what says nothing."""
+"""Edges stated by facets: which ones count, and for which sinks."""
 
 import re
 from typing import Any
@@ -59,8 +59,8 @@ def names(engine: Engine) -> list[str]:
 
 
 @pytest.mark.parametrize("said", [columns(), columns(n=""), columns(n="", m="")])
-def test_columns_without_origin_do_not_say_that_a_table_has_no_source(engine: Engine, said: Json) -> None:
-    """Trino tells columns of every statement: those of constants and count(*) come from nowhere, the table does not."""
+def test_columns_without_origin_do_not_remove_table_sources(engine: Engine, said: Json) -> None:
+    """Trino reports columns of constants and count(*) without origin; the table has sources."""
     store(engine, [event("COMPLETE", inputs=[A], outputs=[dataset("t", columnLineage=said)])])
 
     assert lineage(engine) == ["a -> etl", "etl -> t"]
@@ -69,7 +69,7 @@ def test_columns_without_origin_do_not_say_that_a_table_has_no_source(engine: En
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("said", [columns(), columns(n="")])
-def test_columns_without_origin_leave_those_that_were_told_before(engine: Engine, said: Json, order: int) -> None:
+def test_columns_without_origin_keep_earlier_columns(engine: Engine, said: Json, order: int) -> None:
     start = event("START", inputs=[A, B], outputs=[dataset("t", columnLineage=columns(c="a"))])
     end = event("COMPLETE", seconds=1, outputs=[dataset("t", columnLineage=said)])
     store(engine, [start, end][::order])
@@ -78,7 +78,7 @@ def test_columns_without_origin_leave_those_that_were_told_before(engine: Engine
     assert column_lineage(engine) == ["a:x -> t:c", "b -> t"]
 
 
-def test_a_field_of_a_lineage_facet_without_origin_does_not_say_so_either(engine: Engine) -> None:
+def test_lineage_field_without_origin_does_not_remove_table_sources(engine: Engine) -> None:
     t, u = dataset("t", lineage={"fields": {"n": {"inputs": []}}}), dataset("u", lineage={"inputs": []})
     store(engine, [event("COMPLETE", inputs=[A], outputs=[t, u])])
 
@@ -87,16 +87,14 @@ def test_a_field_of_a_lineage_facet_without_origin_does_not_say_so_either(engine
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(None, None), ([], []), ([], [dataset("t")])])
-def test_what_a_job_declares_is_its_lineage_whatever_its_inputs_and_outputs(
-    engine: Engine, inputs: Any, outputs: Any
-) -> None:
+def test_declared_lineage_overrides_inputs_and_outputs(engine: Engine, inputs: Any, outputs: Any) -> None:
     store(engine, [job_event(inputs=inputs, outputs=outputs, job_facets=declared(entry("t", "a")))])
 
     assert lineage(engine) == ["a -> etl", "etl -> t"]
     assert lineage(engine, "a") == ["a -> etl", "etl -> t"]
 
 
-def test_what_a_run_declares_is_written_by_it_though_it_is_no_output(engine: Engine) -> None:
+def test_declared_sink_counts_without_being_an_output(engine: Engine) -> None:
     store(engine, [event("START", inputs=[A, B], outputs=[], job_facets=declared(entry("t", "a"), entry("u")))])
 
     assert lineage(engine, "t") == ["a -> etl", "etl -> t"]
@@ -104,7 +102,7 @@ def test_what_a_run_declares_is_written_by_it_though_it_is_no_output(engine: Eng
     assert rows(engine, 'SELECT "table" FROM sink_job_lineage') == [("t",), ("u",)]
 
 
-def test_what_the_job_itself_consumes_is_read_by_it(engine: Engine) -> None:
+def test_inputs_declared_for_the_job_are_its_reads(engine: Engine) -> None:
     own = {"type": "JOB", "inputs": [origin("a")]}
     same = own | {"namespace": "tests", "name": "etl", "inputs": [origin("b")]}
     other = own | {"namespace": "tests", "name": "other", "inputs": [origin("c")]}
@@ -115,27 +113,27 @@ def test_what_the_job_itself_consumes_is_read_by_it(engine: Engine) -> None:
     assert rows(engine, 'SELECT "table" FROM source_job_lineage') == [("a",), ("b",)]
 
 
-def test_a_job_that_only_reads_shows_what(engine: Engine) -> None:
+def test_job_that_only_reads_shows_its_inputs(engine: Engine) -> None:
     store(engine, [event("COMPLETE", inputs=[A], outputs=[])])
 
     assert lineage(engine) == ["a -> etl"]
 
 
-def test_entries_for_one_dataset_are_one_statement(engine: Engine) -> None:
+def test_entries_for_one_dataset_are_merged(engine: Engine) -> None:
     facets = declared(entry("t", "a"), entry("t", "b"), entry("t", inputs=None))
     store(engine, [event("COMPLETE", inputs=[A, B, dataset("c")], outputs=[dataset("t")], job_facets=facets)])
 
     assert lineage(engine, "t") == ["a -> etl", "b -> etl", "etl -> t"]
 
 
-def test_what_is_declared_of_deltas_log_is_no_lineage(engine: Engine) -> None:
+def test_declared_lineage_of_deltas_log_is_ignored(engine: Engine) -> None:
     facets = declared(entry("/t/_delta_log", "a"), {"type": "JOB", "inputs": [origin("/t/_delta_log")]})
     store(engine, [event("COMPLETE", inputs=[A], outputs=[dataset("t")], job_facets=facets)])
 
     assert names(engine) == ["a", "t"]
 
 
-def test_a_sink_that_an_entry_calls_by_its_tables_name_is_that_sink(engine: Engine) -> None:
+def test_entry_may_name_a_sink_by_its_table_name(engine: Engine) -> None:
     sink = dataset("/wh/c", symlinks=symlink("db.c"))
     store(engine, [event("START", inputs=[A, B], outputs=[sink], job_facets=declared(entry("db.c", "a")))])
 
@@ -145,7 +143,7 @@ def test_a_sink_that_an_entry_calls_by_its_tables_name_is_that_sink(engine: Engi
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_columns_that_are_told_under_another_name_of_the_sink_are_its_columns(engine: Engine, order: int) -> None:
+def test_columns_reported_under_another_sink_name_count(engine: Engine, order: int) -> None:
     start = event("START", inputs=[A, B], outputs=[dataset("/wh/c", symlinks=symlink("db.c"))])
     end = event("COMPLETE", seconds=1, outputs=[dataset("db.c", columnLineage=columns(n="a"))])
     store(engine, [start, end][::order])
@@ -155,7 +153,7 @@ def test_columns_that_are_told_under_another_name_of_the_sink_are_its_columns(en
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_what_a_job_declared_ends_with_its_facet(engine: Engine, order: int) -> None:
+def test_declared_lineage_ends_with_its_facet(engine: Engine, order: int) -> None:
     start = event("START", inputs=[A, B], outputs=[dataset("t")], job_facets=declared(entry("t", "a")))
     end = event("COMPLETE", seconds=1, outputs=[dataset("t")], job_facets={"lineage": GONE})
     store(engine, [start, end][::order])
@@ -164,13 +162,13 @@ def test_what_a_job_declared_ends_with_its_facet(engine: Engine, order: int) -> 
 
 
 @pytest.mark.parametrize("facets", [{"lineage": {"inputs": [origin("a")]}}, {"columnLineage": columns(c="a")}])
-def test_the_sources_that_a_dataset_names_without_a_job_are_known(engine: Engine, facets: Json) -> None:
+def test_sources_named_by_a_dataset_event_are_known(engine: Engine, facets: Json) -> None:
     store(engine, [dataset_event("t", 1, facets)])
 
     assert names(engine) == ["a", "t"]
 
 
-def test_a_sink_that_is_listed_twice_has_the_columns_of_both(engine: Engine) -> None:
+def test_sink_listed_twice_has_the_columns_of_both(engine: Engine) -> None:
     twice = [dataset("t", columnLineage=columns(c="a")), dataset("t", columnLineage=columns(d="b"))]
     store(engine, [event("COMPLETE", inputs=[A, B, dataset("c")], outputs=twice)])
 
@@ -178,7 +176,7 @@ def test_a_sink_that_is_listed_twice_has_the_columns_of_both(engine: Engine) -> 
     assert column_lineage(engine) == ["a:x -> t:c", "b:x -> t:d", "c -> t"]
 
 
-def test_a_sink_that_is_listed_twice_has_the_sources_of_both(engine: Engine) -> None:
+def test_sink_listed_twice_has_the_sources_of_both(engine: Engine) -> None:
     twice = [dataset("t", lineage={"inputs": [origin("a")]}), dataset("t", lineage={"inputs": [origin("b")]})]
     store(engine, [event("COMPLETE", inputs=[A, B, dataset("c")], outputs=twice)])
 

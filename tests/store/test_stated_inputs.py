@@ -1,4 +1,4 @@
-"""Snapshots of runs that are several statements: each output is made of what the run states for it."""
+"""Snapshots of runs with several statements: each output has its stated inputs."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def asked(engine: Engine, table: str, snapshot: str, way: Direction) -> dict[str
         return snapshot_lineage_of(connection, node_called(connection, table), snapshot, NOW, way)
 
 
-def test_of_two_outputs_of_one_run_each_is_made_of_what_it_states(engine: Engine) -> None:
+def test_two_outputs_of_one_run_keep_their_stated_inputs(engine: Engine) -> None:
     """A micro-batch, or an INSERT into two tables, is one run of several statements."""
     facets = {
         name: {"strandline_snapshot": FACET | {"snapshotId": id_}} for name, id_ in zip("abxyz", "12789", strict=True)

@@ -1,4 +1,4 @@
-"""The stock OpenLineage Spark listener: each micro-batch is a run of its own, and its application outlives it."""
+"""Streams of the stock listener: each micro-batch is a run below its application."""
 
 from datetime import UTC, datetime
 
@@ -55,7 +55,7 @@ APP = event("START", 1, "app", job_facets={"jobType": {"processingType": "NONE",
 APP_END = event("COMPLETE", 1, "app", 100)
 
 
-def test_micro_batches_are_one_job_of_their_query_and_do_not_blink(engine: Engine) -> None:
+def test_micro_batches_form_one_continuous_job(engine: Engine) -> None:
     store(engine, [APP, *micro_batch(2, 0, 1), *micro_batch(3, 1, 2)])
 
     assert live(engine) == {"my query": ["< bank.a", "> bank.b"]}
@@ -69,7 +69,7 @@ def test_micro_batches_are_one_job_of_their_query_and_do_not_blink(engine: Engin
     ]
 
 
-def test_a_query_is_a_job_with_a_run_in_each_application(engine: Engine) -> None:
+def test_query_is_a_job_with_one_run_per_application(engine: Engine) -> None:
     store(engine, [APP, *micro_batch(2, 0, 1), *micro_batch(3, 1, 2), APP_END])
     store(engine, [event("START", 11, "app", 200), *micro_batch(12, 1, 201, app=11)])
 
@@ -81,9 +81,7 @@ def test_a_query_is_a_job_with_a_run_in_each_application(engine: Engine) -> None
 
 
 @pytest.mark.parametrize("how", [{}, {"live": True}, {"past": True}])
-def test_a_query_s_lineage_is_found_from_the_query_and_from_what_it_touches(
-    engine: Engine, how: dict[str, bool]
-) -> None:
+def test_query_lineage_is_found_from_the_query_and_its_tables(engine: Engine, how: dict[str, bool]) -> None:
     store(engine, [APP, *micro_batch(2, 0, 1), *micro_batch(3, 1, 2)])
 
     for name in ("my query", "bank.a", "bank.b"):
@@ -96,7 +94,7 @@ def test_a_query_s_lineage_is_found_from_the_query_and_from_what_it_touches(
         ]
 
 
-def test_a_query_without_a_name_is_named_by_its_sink_else_by_its_id(engine: Engine) -> None:
+def test_unnamed_query_is_named_by_its_sink_or_id(engine: Engine) -> None:
     unnamed = {"spark_jobDetails": {"jobDescription": f"\nid = {QUERY}\nrunId = {run_id(9)}\nbatch = 0"}}
     facets = {**parent(1), **unnamed}
     store(engine, [APP, event("START", 2, "x", 1, facets=facets, inputs=[A])])
@@ -115,8 +113,8 @@ def test_a_query_without_a_name_is_named_by_its_sink_else_by_its_id(engine: Engi
     assert [edge["target"] for edge in back["edges"]] == ["dataset:hive://lake:bank.b", "job:tests:app.bank.b"]
 
 
-def test_two_queries_under_one_name_are_both_found_by_what_they_read(engine: Engine) -> None:
-    """The listener has one job name for all queries of an application: the newest to read a table hides no other."""
+def test_two_queries_under_one_name_are_both_found_by_their_source(engine: Engine) -> None:
+    """The listener uses one job name for all queries; the newest must not hide others."""
     for number in (1, 2):
         details = f"query {number}\nid = {run_id(90 + number)}\nbatch = 0"
         facets = {**parent(1), "spark_jobDetails": {"jobDescription": details}}
@@ -128,14 +126,14 @@ def test_two_queries_under_one_name_are_both_found_by_what_they_read(engine: Eng
     assert [node["name"] for node in found["nodes"] if node["type"] == "job"] == ["query 1", "query 2"]
 
 
-def test_without_a_description_they_belong_to_the_application(engine: Engine) -> None:
+def test_micro_batches_without_a_description_belong_to_the_application(engine: Engine) -> None:
     events = micro_batch(2, 0, 1)
     store(engine, [APP, events[0], events[2]])
 
     assert live(engine) == {"app": ["< bank.a", "> bank.b"]}
 
 
-def test_the_description_counts_more_than_captured_properties(engine: Engine) -> None:
+def test_job_description_wins_over_captured_properties(engine: Engine) -> None:
     captured = {"spark_properties": {"properties": {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": "6"}}}
     first, second, third = micro_batch(2, 7, 1)
     behind = event("RUNNING", 2, "app.append_data.bank_b", 9, facets={**parent(1), **captured}, job_facets=STREAMING)
@@ -144,14 +142,14 @@ def test_the_description_counts_more_than_captured_properties(engine: Engine) ->
     assert rows(engine, "SELECT query_id, batch_id FROM run_queries") == [(QUERY, 7)]
 
 
-def test_the_other_form_of_the_description(engine: Engine) -> None:
+def test_multi_line_job_description_is_parsed(engine: Engine) -> None:
     details = event("RUNNING", 2, "x", facets={**parent(1), **described(4, line="\n")})
     store(engine, [details])
 
     assert rows(engine, "SELECT query_id, batch_id FROM run_queries") == [(QUERY, 4)]
 
 
-def test_a_batch_that_is_done_again_after_a_kill_stays_with_its_query(engine: Engine) -> None:
+def test_replayed_micro_batch_stays_with_its_query(engine: Engine) -> None:
     lost = micro_batch(2, 5, 1)[:2]
     again = micro_batch(12, 5, 20, app=11)
     store(engine, [APP, *lost, event("START", 11, "app", 15), *again])
@@ -161,7 +159,7 @@ def test_a_batch_that_is_done_again_after_a_kill_stays_with_its_query(engine: En
     ) == [("my query",)]
 
 
-def test_versions_that_a_stock_stream_observes_are_its_data_lineage(engine: Engine) -> None:
+def test_observed_versions_of_a_stock_stream_are_its_data_lineage(engine: Engine) -> None:
     written = dataset("bank.b", version={"datasetVersion": "7"})
     start, running, complete = micro_batch(2, 3, 1)
     store(engine, [APP, start, running, {**complete, "outputs": [written]}])
@@ -171,7 +169,7 @@ def test_versions_that_a_stock_stream_observes_are_its_data_lineage(engine: Engi
     ]
 
 
-def test_deltas_own_log_is_not_lineage(engine: Engine) -> None:
+def test_deltas_log_is_not_lineage(engine: Engine) -> None:
     log = dataset("/warehouse/t/_delta_log/00000000000000000003.json", "file")
     store(
         engine,
@@ -183,14 +181,14 @@ def test_deltas_own_log_is_not_lineage(engine: Engine) -> None:
     assert rows(engine, "SELECT name FROM datasets") == []
 
 
-def test_a_file_stream_reads_a_folder_and_not_a_file_a_batch(engine: Engine) -> None:
+def test_file_stream_reads_its_folder_rather_than_single_files(engine: Engine) -> None:
     files = [dataset(f"/landing/in/part-{n}.json", "file") for n in range(3)]
     store(engine, [APP, event("START", 2, "x", facets=parent(1), job_facets=STREAMING, inputs=files)])
 
     assert live(engine) == {"app": ["< /landing/in"]}
 
 
-def test_an_edge_is_from_the_folder_that_the_stream_reads(engine: Engine) -> None:
+def test_edge_of_a_file_stream_comes_from_its_folder(engine: Engine) -> None:
     files = [dataset(f"/landing/in/part-{n}.json", "file") for n in range(3)]
     made = dataset("bank.b", columnLineage=from_column("file", "/landing/in/part-1.json", "/landing/in/part-2.json"))
     store(engine, [event("RUNNING", 2, job_facets=STREAMING, inputs=files, outputs=[made])])
@@ -199,7 +197,7 @@ def test_an_edge_is_from_the_folder_that_the_stream_reads(engine: Engine) -> Non
     assert rows(engine, "SELECT name FROM datasets") == [("/landing/in",), ("bank.b",)]
 
 
-def test_an_edge_from_a_metadata_table_is_from_the_table(engine: Engine) -> None:
+def test_edge_from_a_metadata_table_comes_from_the_table(engine: Engine) -> None:
     catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
     made = dataset("bank.b", lineage={"inputs": [{"namespace": "hive://lake", "name": "bank.a.snapshots"}]})
     store(engine, [event(inputs=[dataset("bank.a.snapshots", catalog=catalog)], outputs=[made])])
@@ -218,7 +216,7 @@ def sources(engine: Engine) -> list[tuple[str, int]]:
     return [(name, len(edges_in(expand(columns)))) for name, columns in rows(engine, query)]
 
 
-def test_an_application_is_alive_while_its_batches_report(engine: Engine) -> None:
+def test_application_is_running_while_its_micro_batches_report(engine: Engine) -> None:
     from worlds.builders import LONG_AGO
 
     store(engine, [APP], received_at=LONG_AGO)
@@ -227,7 +225,7 @@ def test_an_application_is_alive_while_its_batches_report(engine: Engine) -> Non
     assert live(engine) == {"my query": ["< bank.a", "> bank.b"]}
 
 
-def test_parents_and_roots_are_a_hierarchy(engine: Engine) -> None:
+def test_parents_and_root_runs_form_a_hierarchy(engine: Engine) -> None:
     dag = {"run": {"runId": run_id(1)}, "job": {"namespace": "airflow", "name": "dag"}}
     task = {"run": {"runId": run_id(2)}, "job": {"namespace": "airflow", "name": "dag.task"}}
     store(engine, [event("START", 3, "spark", facets={"parent": {**task, "root": dag}})])
@@ -239,8 +237,8 @@ def test_parents_and_roots_are_a_hierarchy(engine: Engine) -> None:
     assert live(engine) == {"dag.task": ["< bank.a"]}
 
 
-def test_an_application_that_told_nothing_of_itself_runs_while_its_batches_report(engine: Engine) -> None:
-    """Its own events came before the collector did."""
+def test_unreported_application_is_running_while_its_micro_batches_report(engine: Engine) -> None:
+    """Its own events were sent before the collector was running."""
     began, _, ended = micro_batch(2, 0, 1)
     store(engine, [began, ended])
     now = micros_of(datetime.now(UTC))
@@ -257,7 +255,7 @@ def test_an_application_that_told_nothing_of_itself_runs_while_its_batches_repor
     assert states(engine, View(now)) == {("COMPLETE", False)}
 
 
-def test_an_application_whose_batches_never_began_has_no_state(engine: Engine) -> None:
+def test_application_whose_micro_batches_never_began_has_no_state(engine: Engine) -> None:
     store(engine, [event(None, 2, "app.x", facets=parent(1), job_facets=STREAMING, inputs=[A], outputs=[B])])
 
     assert states(engine, View(micros_of(datetime.now(UTC)))) == {("NONE", False)}

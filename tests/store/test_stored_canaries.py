@@ -1,4 +1,4 @@
-"""A thousand secrets sent over HTTP and a topic: none is in a row, a frame, a dictionary, an answer, a metric or a log line."""
+"""A thousand secrets sent over HTTP and Kafka appear in no row, answer, metric or log."""
 
 import json
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""Sources that no column names: a filter, a lookup, a stream in foreachBatch. They stay sources of what is made beside them."""
+"""Inputs that no column names (filters, lookups, foreachBatch) stay sources."""
 
 from itertools import permutations
 
@@ -34,7 +34,7 @@ def rules(engine: Engine, sink: str) -> dict[str, str]:
     return {edge["source"].rpartition(":")[2]: edge["rule"] for edge in sources}
 
 
-def test_each_source_has_the_rule_by_which_it_is_one(engine: Engine) -> None:
+def test_each_source_names_its_rule(engine: Engine) -> None:
     store(engine, [event("COMPLETE", inputs=[A, B], outputs=[made(n="b")])])
 
     assert rules(engine, "t") == {"a": "allSources", "b": "columnLineage"}
@@ -42,7 +42,7 @@ def test_each_source_has_the_rule_by_which_it_is_one(engine: Engine) -> None:
     assert column_lineage(engine) == ["a -> t", "b:x -> t:n"]
 
 
-def test_a_source_that_decides_which_rows_there_are_is_named(engine: Engine) -> None:
+def test_row_filtering_source_is_named(engine: Engine) -> None:
     filtered = columns(n="b") | {"dataset": [origin("a")]}
     store(engine, [event("COMPLETE", inputs=[A, B], outputs=[dataset("t", columnLineage=filtered)])])
 
@@ -57,7 +57,7 @@ def test_a_source_under_another_name_is_named(engine: Engine) -> None:
     assert rules(engine, "t") == {"a": "allSources", "/wh/b": "columnLineage"}
 
 
-def test_what_a_column_of_one_sink_names_is_no_source_of_another_with_columns(engine: Engine) -> None:
+def test_source_of_one_sinks_column_is_not_added_to_another_sink(engine: Engine) -> None:
     store(engine, [event("COMPLETE", inputs=[A, B, C], outputs=[made("t", n="a"), made("u", n="b"), dataset("v")])])
 
     assert (rules(engine, "t"), rules(engine, "u")) == (
@@ -68,8 +68,8 @@ def test_what_a_column_of_one_sink_names_is_no_source_of_another_with_columns(en
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_sources_are_those_of_all_events_of_the_run(engine: Engine, order: tuple[int, ...]) -> None:
-    """Stock Spark: the running event has no input, the last one names one more."""
+def test_sources_include_all_events_of_the_run(engine: Engine, order: tuple[int, ...]) -> None:
+    """In stock Spark, RUNNING has no input and the last event names one more."""
     events = [
         event("START", inputs=[A, B], outputs=[made(n="b")]),
         event("RUNNING", seconds=1, inputs=[], outputs=[made(n="b")]),
@@ -82,7 +82,7 @@ def test_sources_are_those_of_all_events_of_the_run(engine: Engine, order: tuple
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_of_events_that_stand_for_themselves_the_last_one_counts(engine: Engine, order: int) -> None:
+def test_last_complete_snapshot_event_decides_sources(engine: Engine, order: int) -> None:
     first = event("RUNNING", inputs=[A, B], outputs=[made(n="b")], job_facets=STANDS_ALONE)
     last = event("RUNNING", seconds=1, inputs=[B, C], outputs=[made(n="b")], job_facets=STANDS_ALONE)
     store(engine, [first, last][::order])
@@ -91,7 +91,7 @@ def test_of_events_that_stand_for_themselves_the_last_one_counts(engine: Engine,
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_an_event_whose_columns_name_every_input_has_no_source_beside_them(engine: Engine, order: int) -> None:
+def test_columns_that_name_every_input_add_no_other_source(engine: Engine, order: int) -> None:
     first = event("RUNNING", inputs=[A, B], outputs=[dataset("t")], job_facets=STANDS_ALONE)
     last = event("RUNNING", seconds=1, inputs=[B], outputs=[made(n="b")], job_facets=STANDS_ALONE)
     store(engine, [first, last][::order])
@@ -100,8 +100,8 @@ def test_an_event_whose_columns_name_every_input_has_no_source_beside_them(engin
 
 
 @pytest.mark.parametrize(("said", "sources"), [(["b"], {"b": "lineage"}), ([], {})])
-def test_an_explicit_lineage_says_all_there_is(engine: Engine, said: list[str], sources: dict[str, str]) -> None:
-    """Also beside columns; and no inputs say that there is no source."""
+def test_explicit_lineage_is_complete(engine: Engine, said: list[str], sources: dict[str, str]) -> None:
+    """This holds beside columns too; an empty list means no source."""
     facet = {"inputs": [origin(one) for one in said]}
     sink = dataset("t", lineage=facet, columnLineage=columns(n="b"))
     store(engine, [event("COMPLETE", inputs=[A, B], outputs=[sink])])
@@ -109,7 +109,7 @@ def test_an_explicit_lineage_says_all_there_is(engine: Engine, said: list[str], 
     assert rules(engine, "t") == sources
 
 
-def test_what_a_job_declares_of_one_sink_leaves_another_its_sources(engine: Engine) -> None:
+def test_declaration_for_one_sink_keeps_the_sources_of_another(engine: Engine) -> None:
     store(
         engine,
         [
@@ -131,8 +131,8 @@ def test_a_job_event_has_the_same_sources(engine: Engine) -> None:
     assert rules(engine, "t") == {"a": "allSources", "b": "columnLineage"}
 
 
-def test_another_statement_s_columns_name_nothing_for_this_one(engine: Engine) -> None:
-    """Two runs of one job: what the first knows by columns the second has as a whole."""
+def test_columns_of_another_run_do_not_count(engine: Engine) -> None:
+    """The first of two runs has columns for a source that the second has as a whole."""
     store(engine, [event("COMPLETE", 1, inputs=[A, B], outputs=[made(n="a", m="b")])])
     store(engine, [event("COMPLETE", 2, seconds=9, inputs=[A, B], outputs=[made("u", n="b")])])
 
@@ -141,7 +141,7 @@ def test_another_statement_s_columns_name_nothing_for_this_one(engine: Engine) -
 
 
 @pytest.mark.parametrize("kind", [AIRFLOW, FLINK])
-def test_other_producers_start_with_their_datasets_and_end_with_columns(engine: Engine, kind: Json) -> None:
+def test_columns_arriving_after_the_datasets_are_used(engine: Engine, kind: Json) -> None:
     """Airflow parses the SQL at the end; Flink's last event has neither inputs nor outputs."""
     store(
         engine,
@@ -156,7 +156,7 @@ def test_other_producers_start_with_their_datasets_and_end_with_columns(engine: 
 
 
 def test_a_dbt_model_keeps_the_models_that_it_only_joins(engine: Engine) -> None:
-    """dbt: one run a model below the command's, its columns from the compiled SQL."""
+    """dbt reports one run per model below the command, with columns from the compiled SQL."""
     command = {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "dbt"}}
     facets = {"parent": {**command, "root": command}}
     orders = made("orders", id="stage_orders", amount="stage_orders")
@@ -168,8 +168,8 @@ def test_a_dbt_model_keeps_the_models_that_it_only_joins(engine: Engine) -> None
 
 
 @pytest.mark.parametrize("job_facets", [{}, STANDS_ALONE], ids=["one of several events", "stands for itself"])
-def test_columns_that_a_lineage_facet_overrides_name_nothing(engine: Engine, job_facets: Json) -> None:
-    """Explicitly `t` has no source: so what its columns name is a source of the other sink, and not of nothing."""
+def test_columns_overridden_by_a_lineage_facet_are_ignored(engine: Engine, job_facets: Json) -> None:
+    """`t` explicitly has no source, so its columns' inputs are sources of the other sink."""
     overridden = dataset("t", columnLineage=columns(n="b"), lineage={"inputs": []})
     store(engine, [event("COMPLETE", inputs=[A, B], outputs=[overridden, made("u", n="a")], job_facets=job_facets)])
 

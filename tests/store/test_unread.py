@@ -1,4 +1,4 @@
-"""A fault of our own costs nobody an event: what it spoils is kept, counted, logged once, and taken again after the next start."""
+"""Events that fail through our own bugs are kept and stored after the next start."""
 
 import io
 import json
@@ -51,7 +51,7 @@ def records(*events: Json) -> list[Record]:
     return [Record(encode(one), NOW, "events", 0, offset) for offset, one in enumerate(events)]
 
 
-def test_it_is_kept_and_taken_again(engine: Engine, mend: Mend) -> None:
+def test_unread_event_is_kept_and_stored_later(engine: Engine, mend: Mend) -> None:
     outcomes = Batches(engine).write(records(ODD, GOOD))
 
     assert [outcome.kind for outcome in outcomes] == ["unread", "stored"]
@@ -70,7 +70,7 @@ def test_it_is_kept_and_taken_again(engine: Engine, mend: Mend) -> None:
     assert rows(engine, "SELECT DISTINCT received_at FROM raw_events") == [(micros_of(NOW),)]
 
 
-def test_what_is_kept_unread_is_listed_over_rest_and_by_the_command(
+def test_unread_events_are_listed_by_rest_and_command(
     engine: Engine, mend: Mend, capsys: pytest.CaptureFixture[str]
 ) -> None:
     odd = [event("START", run, "odd", inputs=[dataset("bank.b")]) for run in (2, 3, 4)]
@@ -97,7 +97,7 @@ def test_what_is_kept_unread_is_listed_over_rest_and_by_the_command(
     )
 
 
-def test_it_may_come_again_before_and_after(engine: Engine, mend: Mend) -> None:
+def test_unread_event_may_be_repeated_before_and_after_the_fix(engine: Engine, mend: Mend) -> None:
     kinds = [Batches(engine).write(records(ODD))[0].kind for _ in range(2)]
     mend()
     kinds.append(Batches(engine).write(records(ODD))[0].kind)
@@ -107,7 +107,7 @@ def test_it_may_come_again_before_and_after(engine: Engine, mend: Mend) -> None:
     assert rows(engine, "SELECT count(*) FROM unread_events") == [(0,)]
 
 
-def test_it_keeps_no_secret_and_its_identity(engine: Engine, mend: Mend) -> None:
+def test_unread_event_is_redacted_and_keeps_its_identity(engine: Engine, mend: Mend) -> None:
     secret = ODD | {"inputs": [dataset("a", "postgres://me:hunter2@db:5432")]}
     Batches(engine).write(records(secret))
     (kept,) = rows(engine, "SELECT body FROM unread_events")
@@ -118,7 +118,7 @@ def test_it_keeps_no_secret_and_its_identity(engine: Engine, mend: Mend) -> None
     assert [one.kind for one in Batches(engine).write(records(secret))] == ["duplicate"]
 
 
-def test_its_trace_is_logged_once(engine: Engine, mend: Mend) -> None:
+def test_stack_trace_is_logged_once(engine: Engine, mend: Mend) -> None:
     lines = io.StringIO()
     batches = Batches(engine, on_bug=Bugs(make_log(stream=lines)))
     for number in range(3):
@@ -129,7 +129,7 @@ def test_its_trace_is_logged_once(engine: Engine, mend: Mend) -> None:
     assert rows(engine, "SELECT count(*) FROM unread_events") == [(15,)]
 
 
-def test_its_sender_hears_that_it_is_stored(engine: Engine, mend: Mend) -> None:
+def test_sender_of_an_unread_event_gets_success(engine: Engine, mend: Mend) -> None:
     with serving(engine) as address:
         one = post(f"{address}/api/v1/lineage", json=ODD)
         several = post(f"{address}/api/v1/lineage/batch", json=[GOOD, ODD])
@@ -143,8 +143,8 @@ def failing(*_: object) -> None:
     raise ZeroDivisionError("a fault of ours")
 
 
-def test_what_cannot_be_written_by_a_fault_of_ours_is_kept_too(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The records of a topic, one after the other, for they are not looked into; no limit of dead letters stops that."""
+def test_records_that_fail_to_be_written_are_kept_unread(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are kept one by one without inspection; the dead letter limit does not apply."""
     monkeypatch.setattr("strandline.store.ingest.transactions.take", failing)
     owner = Holdings(engine, Settings(max_dead_in_row=2), make_log(level="critical"), lambda: None, lambda _: False)
     owner.claim({EVENTS: (0, 9)})
@@ -158,7 +158,7 @@ def test_what_cannot_be_written_by_a_fault_of_ours_is_kept_too(engine: Engine, m
     assert take_unread(engine, lambda _: None) == {"stored": 9}
 
 
-def test_a_server_that_starts_takes_it_again(own_engine: Engine, tmp_path: Path, mend: Mend) -> None:
+def test_starting_server_stores_unread_events(own_engine: Engine, tmp_path: Path, mend: Mend) -> None:
     Batches(own_engine).write(records(ODD))
     mend()
     url = own_engine.url.render_as_string(hide_password=False)

@@ -1,4 +1,4 @@
-"""Partitions that go from one consumer to another one: who leaves in good order is not believed to have died."""
+"""Partitions move between consumers; an orderly leave is not mistaken for a death."""
 
 import threading
 import time
@@ -43,7 +43,7 @@ def marks_of_a_write(engine: Engine, owner: Holdings) -> int:
     return len(marks)
 
 
-def test_an_owner_that_finishes_its_batch_first_leaves_nothing_suspected(engine: Engine) -> None:
+def test_owner_that_leaves_in_order_marks_no_record(engine: Engine) -> None:
     first = holdings(engine)
 
     def leave(_seconds: float) -> bool:
@@ -57,7 +57,7 @@ def test_an_owner_that_finishes_its_batch_first_leaves_nothing_suspected(engine:
     assert marks_of_a_write(engine, second) == 0
 
 
-def test_an_owner_that_never_leaves_is_believed_to_have_died(engine: Engine) -> None:
+def test_owner_that_never_leaves_is_presumed_dead(engine: Engine) -> None:
     first, second = holdings(engine), holdings(engine)
     first.claim({EVENTS: (0, 1)})
 
@@ -65,8 +65,8 @@ def test_an_owner_that_never_leaves_is_believed_to_have_died(engine: Engine) -> 
     assert marks_of_a_write(engine, second) == 1
 
 
-def test_what_was_committed_before_a_part_that_fails_is_not_forgotten(engine: Engine) -> None:
-    """After an owner that seems to have died each record is a part of its own."""
+def test_records_committed_before_a_failing_part_are_counted(engine: Engine) -> None:
+    """After a presumed death of the owner, each record is written separately."""
     holdings(engine).claim({EVENTS: (0, 2)})
     strict = Settings(max_dead_in_row=1)
     owner = Holdings(engine, strict, make_log(level="error"), lambda: None, lambda _seconds: True)
@@ -88,7 +88,7 @@ def letters(engine: Engine) -> int:
         return connection.scalar(select(func.count()).select_from(dead_letters)) or 0
 
 
-def test_tables_that_do_not_fit_are_nobodys_dead_letters(own_engine: Engine) -> None:
+def test_missing_table_makes_no_dead_letters(own_engine: Engine) -> None:
     owner = holdings(own_engine)
     owner.claim({EVENTS: (0, 9)})
     with own_engine.begin() as connection:
@@ -101,9 +101,7 @@ def test_tables_that_do_not_fit_are_nobodys_dead_letters(own_engine: Engine) -> 
     assert owner.positions() == {EVENTS: 0}
 
 
-def test_records_that_cannot_be_stored_count_as_dead_letters_in_a_row(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unstorable_records_count_as_consecutive_dead_letters(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> list[Outcome]:
         raise DataError("INSERT", {}, ValueError("no record is good enough"))
 
@@ -119,9 +117,7 @@ def test_records_that_cannot_be_stored_count_as_dead_letters_in_a_row(
 
 
 @pytest.mark.postgres
-def test_an_event_that_takes_longer_than_a_session_is_stored_in_the_end(
-    postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_event_slower_than_a_session_is_stored(postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     def slowly(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
         time.sleep(1.5)
         return take(connection, records, caches)
@@ -135,8 +131,8 @@ def test_an_event_that_takes_longer_than_a_session_is_stored_in_the_end(
 
 
 @pytest.mark.parametrize("timestamp", [1_700_000_000_000_000, 2**63 - 1])
-def test_a_time_that_is_not_yet_is_at_most_a_day_ahead(timestamp: int) -> None:
-    """A producer that writes microseconds, where the topic takes the producer's time."""
+def test_future_receipt_time_is_capped_at_a_day(timestamp: int) -> None:
+    """The producer sends microseconds, and the topic keeps the producer's time."""
     message = SimpleNamespace(value=b"{}", timestamp=timestamp, topic="events", partition=0, offset=7)
     tomorrow = datetime.now(UTC) + timedelta(days=1)
 
@@ -151,8 +147,8 @@ def stored_rows(engine: Engine) -> int:
         return connection.scalar(select(func.count()).select_from(raw_events)) or 0
 
 
-def test_who_lost_a_partition_stores_nothing_and_says_so(engine: Engine) -> None:
-    """Both gathered the same records, and both believe to own them: each record has one outcome, of one owner."""
+def test_former_partition_owner_stores_nothing_and_raises(engine: Engine) -> None:
+    """Both fetched the same records; each record is stored by one owner only."""
     first, second = holdings(engine), holdings(engine)
     first.claim({EVENTS: (0, 9)})
     second.claim({EVENTS: (0, 9)})
@@ -167,7 +163,7 @@ def test_who_lost_a_partition_stores_nothing_and_says_so(engine: Engine) -> None
     assert first.committed == []
 
 
-def test_one_record_that_the_database_refuses_is_the_only_one_set_aside(
+def test_only_the_record_that_the_database_rejects_is_set_aside(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:

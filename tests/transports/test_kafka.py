@@ -1,4 +1,4 @@
-"""Records from a real topic: what becomes of each, whatever they are and however the group changes."""
+"""Records from a real topic: each has one outcome, however the group changes."""
 
 import re
 import signal
@@ -28,7 +28,7 @@ def by_outcome(outcome: str) -> str:
     return f'events_total{{outcome="{outcome}",source="kafka"}}'
 
 
-def test_every_record_is_stored_once_and_what_is_no_event_becomes_a_dead_letter(
+def test_every_event_is_stored_once_and_other_records_become_dead_letters(
     engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, [*values(300), b"no event", *values(100)], partitions=2)
@@ -48,7 +48,7 @@ def test_every_record_is_stored_once_and_what_is_no_event_becomes_a_dead_letter(
     assert running.counted(by_outcome("dead")) == 1
 
 
-def test_a_backlog_of_many_fetches_is_taken_in_one_transaction(
+def test_backlog_of_many_fetches_is_stored_in_one_transaction(
     sqlite_engine: Engine, kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("strandline.transports.kafka.GATHERING_SECONDS", SECONDS)
@@ -63,7 +63,7 @@ def test_a_backlog_of_many_fetches_is_taken_in_one_transaction(
     assert running.counted('batch_seconds_count{source="kafka"}') == 1
 
 
-def test_received_at_is_when_the_broker_got_it(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+def test_received_at_is_the_brokers_append_time(sqlite_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1))
 
     received: list[list[int]] = []
@@ -77,7 +77,7 @@ def test_received_at_is_when_the_broker_got_it(sqlite_engine: Engine, kafka: str
     assert len(received[0]) == 1
 
 
-def test_no_lag_stays_of_a_partition_that_another_consumer_has(
+def test_lag_metric_drops_partitions_of_other_consumers(
     sqlite_engine: Engine, kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("strandline.transports.kafka.COMMIT_SECONDS", 0)
@@ -94,7 +94,7 @@ def lags_of(running: Running) -> list[str]:
     return re.findall(r'strandline_lag_records\{partition="(\d)"', running.metrics.exposition().decode())
 
 
-def test_a_consumer_goes_on_where_the_store_says(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+def test_consumer_resumes_at_the_offset_in_the_store(sqlite_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(10))
     with Running(sqlite_engine, settings_of(kafka, topic)):
         wait_until(lambda: taken(sqlite_engine) == 10)
@@ -106,7 +106,7 @@ def test_a_consumer_goes_on_where_the_store_says(sqlite_engine: Engine, kafka: s
     assert second.counted(CONSUMED) == 10
 
 
-def test_an_empty_store_is_filled_from_the_beginning_wherever_the_group_was(
+def test_empty_store_is_filled_from_the_beginning_of_the_topic(
     sqlite_engine: Engine, kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(kafka, topic, values(10))
@@ -141,9 +141,7 @@ class EagerConsumer:
         return wait_until(lambda: self._kafka.poll(milliseconds, most))
 
 
-def test_too_many_dead_letters_in_a_row_stop_the_consumer_before_they_are_taken(
-    engine: Engine, kafka: str, topic: str
-) -> None:
+def test_too_many_consecutive_dead_letters_stop_the_consumer(engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, [*values(5), *(b"log line %d" % number for number in range(50))])
 
     with Running(engine, replace(settings_of(kafka, topic), max_dead_in_row=50)) as running:
@@ -153,7 +151,7 @@ def test_too_many_dead_letters_in_a_row_stop_the_consumer_before_they_are_taken(
     assert taken(engine) == 0
 
 
-def test_an_event_of_32_mebibytes_is_taken(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+def test_event_of_32_mebibytes_is_consumed(sqlite_engine: Engine, kafka: str, topic: str) -> None:
     plan = {"spark.logicalPlan": {"plan": "x" * (32 * 2**20 - 1000)}}
     send(kafka, topic, [as_bytes(run_event(run={"runId": "1", "facets": plan})), *values(3, start=2)])
 
@@ -164,7 +162,7 @@ def test_an_event_of_32_mebibytes_is_taken(sqlite_engine: Engine, kafka: str, to
 
 
 @pytest.mark.parametrize("compression", ["gzip", "lz4", "snappy", "zstd"])
-def test_producers_may_compress_as_kafka_can(sqlite_engine: Engine, kafka: str, topic: str, compression: str) -> None:
+def test_every_compression_of_kafka_is_read(sqlite_engine: Engine, kafka: str, topic: str, compression: str) -> None:
     send(kafka, topic, values(50), compression=compression)
 
     with Running(sqlite_engine, settings_of(kafka, topic)):
@@ -174,7 +172,7 @@ def test_producers_may_compress_as_kafka_can(sqlite_engine: Engine, kafka: str, 
 
 
 @pytest.mark.postgres
-def test_consumers_that_come_and_go_take_each_record_once(postgres_engine: Engine, kafka: str, topic: str) -> None:
+def test_joining_and_leaving_consumers_store_each_record_once(postgres_engine: Engine, kafka: str, topic: str) -> None:
     settings, sent = replace(settings_of(kafka, topic), batch_records=20), 0
 
     def send_more(count: int) -> None:
@@ -201,7 +199,7 @@ def test_consumers_that_come_and_go_take_each_record_once(postgres_engine: Engin
     assert first.counted(by_outcome("duplicate")) + second.counted(by_outcome("duplicate")) == 0
 
 
-def test_what_a_topic_tells_of_versions_is_settled_before_anybody_asks(engine: Engine, kafka: str, topic: str) -> None:
+def test_version_facts_are_derived_before_the_first_query(engine: Engine, kafka: str, topic: str) -> None:
     facet = {"engine": "spark", "queryId": "q", "batchId": 0, "barrierId": 1, "phase": "committed"}
     managed, other = ({"strandline_barrier": facet | more} for more in ({"group": "bank"}, {}))
     told = [("1", "pays", managed), ("2", "copies", other)]
@@ -221,7 +219,7 @@ def _running(run_id: str, job: str, facets: dict[str, Any]) -> dict[str, Any]:
     return event | {"run": event["run"] | {"facets": facets}}
 
 
-def test_what_a_producer_took_back_was_never_sent(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+def test_records_of_an_aborted_transaction_are_ignored(sqlite_engine: Engine, kafka: str, topic: str) -> None:
     producer = KafkaProducer(bootstrap_servers=kafka, transactional_id=topic)
     producer.init_transactions()
     for turn, end in enumerate((producer.abort_transaction, producer.commit_transaction)):
@@ -239,9 +237,7 @@ def test_what_a_producer_took_back_was_never_sent(sqlite_engine: Engine, kafka: 
 
 
 @pytest.mark.slow
-def test_a_topic_that_was_made_anew_while_nobody_looked_is_taken_from_its_beginning(
-    sqlite_engine: Engine, kafka: str, topic: str
-) -> None:
+def test_recreated_topic_is_read_from_its_beginning(sqlite_engine: Engine, kafka: str, topic: str) -> None:
     environ = environ_of(sqlite_engine, kafka, topic, kafka_session_seconds="60")
     send(kafka, topic, values(100))
     with process(environ) as running:
@@ -276,7 +272,7 @@ def is_remade(bootstrap: str, topic: str) -> bool:
     return True
 
 
-def test_a_partition_that_was_paused_when_it_was_taken_away_is_read_when_it_comes_back(kafka: str, topic: str) -> None:
+def test_paused_partition_is_read_again_after_reassignment(kafka: str, topic: str) -> None:
     send(kafka, topic, values(10), partitions=2)
     member, listener = KafkaConsumer(**consumer_arguments(settings_of(kafka, topic))), NotingListener()
     try:

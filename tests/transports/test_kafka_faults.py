@@ -1,4 +1,4 @@
-"""Each record is taken exactly once, whatever is killed, stopped, cut off or slow on the way."""
+"""Each record is stored exactly once despite kills, stops, cuts and slowness."""
 
 import signal
 import threading
@@ -25,7 +25,7 @@ DUPLICATE = 'events_total{outcome="duplicate",source="kafka"}'
 
 
 @pytest.mark.postgres
-def test_a_slow_database_costs_no_membership(own_postgres_engine: Engine, kafka: str, topic: str) -> None:
+def test_slow_database_does_not_cost_group_membership(own_postgres_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1000))
     impatient = replace(settings_of(kafka, topic), kafka_security={"max_poll_interval_ms": 4000})
     slow = iter([5, 0, 5])  # a claim of a partition, another, a batch
@@ -43,7 +43,7 @@ def test_a_slow_database_costs_no_membership(own_postgres_engine: Engine, kafka:
 
 
 @pytest.mark.postgres
-def test_a_connection_that_breaks_in_the_commit_loses_and_doubles_nothing(
+def test_connection_broken_in_a_commit_loses_and_duplicates_nothing(
     own_postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, values(2000), partitions=2)
@@ -77,7 +77,7 @@ def break_connections(engine: Engine, running: Running, over: threading.Event) -
             continue
 
 
-def test_a_commit_whose_answer_is_lost_counts_once(own_engine: Engine, kafka: str, topic: str) -> None:
+def test_commit_with_a_lost_answer_counts_once(own_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(1000), partitions=2)
     losing = iter([False] * 2 + [True] * 4)
 
@@ -98,7 +98,7 @@ def test_a_commit_whose_answer_is_lost_counts_once(own_engine: Engine, kafka: st
 
 
 @pytest.mark.postgres
-def test_a_database_that_is_away_is_waited_for(
+def test_consumer_waits_for_an_unreachable_database(
     own_postgres_url: str, own_postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, values(100), partitions=2)
@@ -136,7 +136,7 @@ def closed(url: str) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_killing_the_process_again_and_again_changes_nothing(own_engine: Engine, kafka: str, topic: str) -> None:
+def test_repeated_kills_of_the_consumer_change_nothing(own_engine: Engine, kafka: str, topic: str) -> None:
     send(kafka, topic, values(3000), partitions=2)
     environ = environ_of(own_engine, kafka, topic, batch_records="100", kafka_session_seconds=SESSION)
     reached = [0]
@@ -171,7 +171,7 @@ event.listen(Engine, "commit", kill)
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_a_record_that_kills_the_process_is_a_dead_letter_after_three_times(
+def test_record_that_kills_the_process_three_times_becomes_a_dead_letter(
     own_postgres_engine: Engine, kafka: str, topic: str
 ) -> None:
     send(kafka, topic, [*values(5), as_bytes(run_event("poison")), *values(5, start=5)])
@@ -204,7 +204,7 @@ event.listen(Engine, "before_cursor_execute", kill)
 @pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("where", ["between batches", "in a transaction"])
-def test_a_consumer_that_was_stopped_past_its_session_cannot_commit(
+def test_consumer_stopped_past_its_session_cannot_commit(
     own_postgres_engine: Engine, kafka: str, topic: str, where: str, tmp_path: Path
 ) -> None:
     environ = environ_of(own_postgres_engine, kafka, topic, kafka_session_seconds=SESSION, batch_records="50")

@@ -1,4 +1,4 @@
-"""How much a consumer takes at once: so many records, and so many bytes."""
+"""Portions of a consumer: limits in records and bytes."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -28,19 +28,19 @@ def offsets_of(portions: Sequence[holdings.Batch]) -> list[dict[int, list[int | 
     ]
 
 
-def test_small_records_are_one_portion() -> None:
+def test_small_records_form_one_portion() -> None:
     batch = {FIRST: records(0, 1, 1), SECOND: records(7, 1)}
 
     assert offsets_of(list(holdings.portions(batch))) == [{0: [0, 1], 1: [7]}]
 
 
-def test_a_portion_has_no_more_than_32_mib_unless_it_is_one_record() -> None:
+def test_portion_is_limited_to_32_mib_unless_it_is_one_record() -> None:
     batch = {FIRST: records(0, 20, 12, 1, 40), SECOND: records(7, 30, 2)}
 
     assert offsets_of(list(holdings.portions(batch))) == [{0: [0, 1]}, {0: [2]}, {0: [3]}, {1: [7, 8]}]
 
 
-def test_no_records_are_no_portion() -> None:
+def test_no_records_make_no_portion() -> None:
     assert list(holdings.portions({})) == []
 
 
@@ -48,12 +48,12 @@ def polled(*sizes: int) -> dict[TopicPartition, list[SimpleNamespace]]:
     return {FIRST: [SimpleNamespace(value=b"x" * size) for size in sizes]}
 
 
-def test_large_records_are_asked_for_a_few_at_a_time() -> None:
+def test_large_records_are_fetched_a_few_at_a_time() -> None:
     assert records_of_a_portion(polled(17_000, 17_000), most=1000) == 1000
     assert records_of_a_portion(polled(MIB, MIB), most=1000) == 31
     assert records_of_a_portion(polled(64 * MIB), most=1000) == 1
 
 
-def test_records_without_a_value_and_no_records_do_not_count() -> None:
+def test_empty_records_do_not_count() -> None:
     assert records_of_a_portion({FIRST: [SimpleNamespace(value=None)]}, most=1000) == 1000
     assert records_of_a_portion({}, most=1000) == 1000

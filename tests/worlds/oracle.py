@@ -1,4 +1,4 @@
-"""What the public tables have to show for a set of events: slow, obvious, and written without the code that it judges.
+"""Oracle of the public tables for a set of events: slow, obvious and independent.
 
 It reads plain dictionaries, keeps no state, and asks every question of the whole set again.
 """

@@ -1,4 +1,4 @@
-"""What the search's index holds, without regard to the pages that it stands in."""
+"""Content of the search index, regardless of its pages."""
 
 from sqlalchemy import Connection
 

@@ -1,4 +1,4 @@
-"""What a person gets who asks what breaks, which way, what changed, who feeds whom: over REST and on the command line."""
+"""Impact, paths, changes and namespaces, over REST and on the command line."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ it was last read 2026-11-20 12:00:02 by job:ns:clean
 """
 
 
-def test_impact_names_what_depends_on_a_column_and_ends_like_diff(command: Command) -> None:
+def test_impact_lists_dependents_of_a_column_and_exits_with_diffs_codes(command: Command) -> None:
     assert command("impact", "orders.mail") == (1, IMPACT, "")
     code, out, err = command("impact", "orders.typo")
     assert (code, out) == (2, "")
@@ -37,7 +37,7 @@ def test_impact_names_what_depends_on_a_column_and_ends_like_diff(command: Comma
     assert command("impact", "job:ns:dashboard")[:2] == (0, "nothing that is known depends on dashboard\n")
 
 
-def test_impact_is_the_same_as_json_csv_and_over_rest(command: Command, server: httpx.Client) -> None:
+def test_impact_agrees_in_json_csv_and_rest(command: Command, server: httpx.Client) -> None:
     as_json = json.loads(command("impact", "orders.mail", "--json")[1])
     code, as_csv, _ = command("impact", "orders.mail", "--csv")
     over_rest = server.get("/impact", params={"node": "orders.mail"}).json()
@@ -55,7 +55,7 @@ def test_impact_is_the_same_as_json_csv_and_over_rest(command: Command, server: 
     assert as_json["affected"] == {"columns": 1, "datasets": 1, "jobs": 2}
 
 
-def test_impact_as_of_a_moment_knows_nothing_of_what_came_later(server: httpx.Client) -> None:
+def test_impact_as_of_a_moment_ignores_later_events(server: httpx.Client) -> None:
     then = server.get("/impact", params={"node": "orders", "asOf": "2026-11-20T12:00:02.5Z"}).json()
 
     assert [one["id"] for one in then["items"]] == [
@@ -80,7 +80,7 @@ def test_filters_hide_nodes_and_count_them(server: httpx.Client) -> None:
     assert "column:db:orders:id" not in [node["id"] for node in tagged["nodes"]]
 
 
-def test_the_way_between_two_tables(command: Command, server: httpx.Client) -> None:
+def test_paths_shows_the_way_between_two_tables(command: Command, server: httpx.Client) -> None:
     found = server.get("/lineage/paths", params={"from": "orders", "to": "totals", "toColumn": "number"}).json()
 
     assert command("paths", "orders", "totals") == (
@@ -92,7 +92,7 @@ def test_the_way_between_two_tables(command: Command, server: httpx.Client) -> N
     ]  # fmt: skip
 
 
-def test_what_changed_since_a_moment(command: Command) -> None:
+def test_changes_lists_what_appeared_and_disappeared_in_a_period(command: Command) -> None:
     code, out, err = command("changes", "rows", "--since", "2026-11-20T12:00:02.5Z", "--until", "2026-11-20T12:00:03.5Z",
                              "--granularity", "column")  # fmt: skip
 
@@ -107,7 +107,7 @@ def test_what_changed_since_a_moment(command: Command) -> None:
     ]
 
 
-def test_namespaces_that_feed_each_other(command: Command) -> None:
+def test_namespaces_shows_which_namespaces_feed_each_other(command: Command) -> None:
     code, out, _ = command("namespaces", "--csv")
 
     assert code == 0
@@ -116,7 +116,7 @@ def test_namespaces_that_feed_each_other(command: Command) -> None:
     assert flows[("namespace:file", "namespace:file")] == "4"
 
 
-def test_several_tables_at_once_and_every_graph_format_on_the_command_line(command: Command) -> None:
+def test_lineage_accepts_several_tables_and_prints_every_graph_format(command: Command) -> None:
     code, out, _ = command("lineage", "rows", "totals", "--direction", "downstream")
 
     assert code == 0
@@ -125,7 +125,7 @@ def test_several_tables_at_once_and_every_graph_format_on_the_command_line(comma
     assert command("lineage", "rows", "--depth", "1", "--csv")[2] == "strandline: the answer is cut by depth\n"
 
 
-def test_tags_that_people_gave_are_tags_as_those_of_events_are(own_server: httpx.Client) -> None:
+def test_manual_tags_count_like_tags_from_events(own_server: httpx.Client) -> None:
     (job,) = [one for one in own_server.get("/jobs").json()["items"] if one["name"] == "count"]
     given = str(own_server.base_url).replace("/api/v2/", "/api/v1/namespaces")
     for place in ("db/datasets/rows", "db/datasets/orders/fields/id", f"{job['namespace']}/jobs/count"):
@@ -144,7 +144,7 @@ def test_tags_that_people_gave_are_tags_as_those_of_events_are(own_server: httpx
     }
 
 
-def test_columns_that_changed_are_lines_for_people(own_command: Command, own_world_url: str) -> None:
+def test_changed_columns_are_printed_one_a_line(own_command: Command, own_world_url: str) -> None:
     def rows(*fields: tuple[str, str]) -> dict[str, object]:
         return dataset("rows", schema=FACET | {"fields": [{"name": name, "type": kind} for name, kind in fields]})
 
@@ -166,7 +166,7 @@ def test_columns_that_changed_are_lines_for_people(own_command: Command, own_wor
     ]
 
 
-def test_two_tables_that_people_call_the_same_are_told_apart(own_command: Command, own_world_url: str) -> None:
+def test_tables_with_the_same_short_name_are_shown_by_full_id(own_command: Command, own_world_url: str) -> None:
     engine = make_engine(own_world_url)
     twins = [dataset("twin"), dataset("twin") | {"namespace": "other"}]
     fill(engine, [run("COMPLETE", 3.2, "split", ["orders"], twins)])
@@ -184,7 +184,7 @@ def test_two_tables_that_people_call_the_same_are_told_apart(own_command: Comman
     ]
 
 
-def test_paths_have_the_filters_of_lineage_and_both_ends_stay(command: Command, server: httpx.Client) -> None:
+def test_paths_accepts_the_filters_of_lineage_and_keeps_both_ends(command: Command, server: httpx.Client) -> None:
     def found(**given: str) -> tuple[list[str], list[str], int]:
         answer = server.get("/lineage/paths", params={"from": "orders", "to": "totals"} | given).json()
         return [node["name"] for node in answer["nodes"]], answer["shortest"], answer["hidden"]["filtered"]
@@ -205,7 +205,7 @@ def test_paths_have_the_filters_of_lineage_and_both_ends_stay(command: Command, 
     )  # fmt: skip
 
 
-def test_changes_have_the_filters_of_lineage(command: Command, server: httpx.Client) -> None:
+def test_changes_accepts_the_filters_of_lineage(command: Command, server: httpx.Client) -> None:
     span = {"since": "2026-11-20T12:00:02.5Z", "until": "2026-11-20T12:00:04.5Z"}
 
     def found(**given: str) -> tuple[set[str], int, int]:
@@ -231,7 +231,7 @@ def test_changes_have_the_filters_of_lineage(command: Command, server: httpx.Cli
     assert out.splitlines()[-1] == f"(not shown: {every - 1} changes that were filtered)"
 
 
-def test_a_moment_counted_from_now_means_the_same_to_command_and_api(command: Command, server: httpx.Client) -> None:
+def test_relative_times_mean_the_same_to_command_and_api(command: Command, server: httpx.Client) -> None:
     for moment in ("yesterday", "friday", "18:00"):
         asked = server.get("/impact", params={"node": "orders", "asOf": moment}).json()
         assert (
@@ -239,7 +239,7 @@ def test_a_moment_counted_from_now_means_the_same_to_command_and_api(command: Co
         )
 
 
-def test_a_limit_of_nothing_is_refused_as_the_api_refuses_it(command: Command, server: httpx.Client) -> None:
+def test_limit_of_zero_is_rejected_by_command_and_api(command: Command, server: httpx.Client) -> None:
     assert server.get("/lineage", params={"node": "orders", "limit": 0}).status_code == 400
     for argv in (("lineage", "orders"), ("impact", "orders"), ("namespaces",)):
         code, out, err = command(*argv, "--limit", "0")
@@ -259,7 +259,7 @@ def test_a_limit_of_nothing_is_refused_as_the_api_refuses_it(command: Command, s
          ("changes", "--since", "2020-01-02", "--until", "2020-01-01"), "since (2020-01-02T00:00:00Z) is after until"),
     ],
 )  # fmt: skip
-def test_a_question_that_contradicts_itself_is_refused(
+def test_contradictory_parameters_are_rejected(
     command: Command, server: httpx.Client, path: str, argv: tuple[str, ...], reason: str
 ) -> None:
     answer = server.get(path)
@@ -271,9 +271,7 @@ def test_a_question_that_contradicts_itself_is_refused(
     assert reason in err
 
 
-def test_a_column_is_named_behind_its_table_wherever_columns_are_asked_for(
-    command: Command, server: httpx.Client
-) -> None:
+def test_columns_can_be_named_after_their_table_in_every_query(command: Command, server: httpx.Client) -> None:
     ways = server.get("/lineage/paths", params={"from": "orders.id", "to": "totals.number"}).json()
     same = server.get(
         "/lineage/paths", params={"from": "orders", "fromColumn": "id", "to": "totals", "toColumn": "number"}
@@ -288,7 +286,7 @@ def test_a_column_is_named_behind_its_table_wherever_columns_are_asked_for(
     assert "unknown column of dataset:db:orders: 'typo'" in command("paths", "orders.typo", "totals")[2]
 
 
-def test_a_namespace_of_a_list_may_be_a_pattern_as_that_of_a_graph(command: Command, server: httpx.Client) -> None:
+def test_lists_and_graphs_accept_namespace_patterns(command: Command, server: httpx.Client) -> None:
     for path in ("/jobs", "/datasets", "/runs"):
         all_of_it = [
             one for one in server.get(path).json()["items"] if (one.get("job") or one)["namespace"][:1] in "nd"
@@ -302,7 +300,7 @@ def test_a_namespace_of_a_list_may_be_a_pattern_as_that_of_a_graph(command: Comm
     assert command("datasets", "--namespace", "d*", "--csv")[1].count("\r\n") == 5
 
 
-def test_datasets_that_a_limit_keeps_out_are_counted(command: Command, server: httpx.Client) -> None:
+def test_datasets_beyond_a_limit_are_counted(command: Command, server: httpx.Client) -> None:
     every = len(server.get("/datasets").json()["items"])
     graph = server.get("/graph", params={"limit": 2}).json()
     changes = server.get("/lineage/changes", params={"since": "2020-01-01", "limit": 2}).json()
@@ -313,7 +311,7 @@ def test_datasets_that_a_limit_keeps_out_are_counted(command: Command, server: h
     assert f"(cut by nodes: at least {every - 2} nodes are not shown)" in out
 
 
-def test_nothing_is_claimed_of_what_a_filter_or_a_limit_hid(command: Command) -> None:
+def test_empty_answer_says_when_a_filter_or_limit_hid_nodes(command: Command) -> None:
     filtered, cut = command("impact", "orders", "--tag", "none"), command("impact", "orders", "--depth", "0")
 
     for code, out, _ in (filtered, cut):
@@ -323,7 +321,7 @@ def test_nothing_is_claimed_of_what_a_filter_or_a_limit_hid(command: Command) ->
     assert "(cut by depth: at least" in cut[1]
 
 
-def test_an_application_stands_for_what_ran_below_it_in_every_question(
+def test_application_stands_for_its_statements_in_every_query(
     own_command: Command, own_server: httpx.Client, own_world_url: str
 ) -> None:
     engine = make_engine(own_world_url)
@@ -356,7 +354,7 @@ def test_an_application_stands_for_what_ran_below_it_in_every_question(
     assert own_command("paths", "app", "year")[0] == 0
 
 
-def test_the_columns_of_a_job_are_shown_from_what_it_reads_and_makes(command: Command) -> None:
+def test_job_lineage_shows_columns_of_its_inputs_and_outputs(command: Command) -> None:
     shown = command("lineage", "job:ns:count", "--granularity", "column", "--depth", "2")[1].splitlines()
 
     assert shown[:4] == [
@@ -367,10 +365,10 @@ def test_the_columns_of_a_job_are_shown_from_what_it_reads_and_makes(command: Co
     assert reads.splitlines() == ["What the columns are made from:", "rows.id", "└─ orders.id  by clean"]
 
 
-def test_a_column_that_its_table_no_longer_has_is_said_to_be_none(
+def test_removed_column_is_marked_as_missing_from_the_schema(
     own_command: Command, own_server: httpx.Client, own_world_url: str
 ) -> None:
-    """Two loads of a table: between them a column was renamed, and both loads are known."""
+    """A column is renamed between two loads, and both loads are recent."""
     engine = make_engine(own_world_url)
     for second, column in ((20, "old"), (22, "new")):
         made = columns("prices", **{column: ("orders", "id")})

@@ -1,4 +1,4 @@
-"""Every list and graph can be taken away: read back by another reader, it holds the same nodes, edges and names."""
+"""Every list and graph can be exported and read back with the same nodes, edges and names."""
 
 import csv
 import io
@@ -70,7 +70,7 @@ def test_a_list_has_a_line_for_each_item(server: httpx.Client, path: str) -> Non
 @pytest.mark.parametrize(
     "path", ["/graph", "/namespaces", "/lineage/paths?from=orders&to=totals", "/lineage?node=rows&granularity=column"]
 )
-def test_every_graph_can_be_had_as_graphml(server: httpx.Client, path: str) -> None:
+def test_every_graph_is_available_as_graphml(server: httpx.Client, path: str) -> None:
     whole = server.get(path).json()
     answer = server.get(path, headers={"Accept": "application/graphml+xml"})
 
@@ -79,7 +79,7 @@ def test_every_graph_can_be_had_as_graphml(server: httpx.Client, path: str) -> N
     assert nodes
 
 
-def test_what_a_format_has_no_room_for_is_told_in_headers(server: httpx.Client) -> None:
+def test_headers_carry_what_a_format_cannot_hold(server: httpx.Client) -> None:
     cut = server.get("/lineage", params={"node": "rows", "depth": 1, "format": "csv"})
     page = server.get("/datasets", params={"limit": 2, "format": "csv"})
     following = server.get(re.findall("<(.*)>", page.headers["link"])[0].removeprefix("/api/v2"))
@@ -90,7 +90,7 @@ def test_what_a_format_has_no_room_for_is_told_in_headers(server: httpx.Client) 
     assert [row["id"] for row in lines(page.text) + lines(following.text)] == every[:4]
 
 
-def test_without_a_wish_it_is_json(server: httpx.Client) -> None:
+def test_json_is_the_default_format(server: httpx.Client) -> None:
     for accept in ("*/*", "application/json", "text/html", "nonsense;q=x"):
         assert server.get("/jobs", headers={"Accept": accept}).headers["content-type"] == "application/json"
 
@@ -116,7 +116,7 @@ LISTS = {
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_list_has_the_same_columns_whatever_is_in_it(server: httpx.Client, path: str) -> None:
+def test_csv_columns_of_a_list_do_not_depend_on_its_items(server: httpx.Client, path: str) -> None:
     both = "&" if "?" in path else "?"
     head, none = (
         server.get(f"{path}{more}{'&' if '?' in path + more else '?'}format=csv").text.splitlines()[0].split(",")
@@ -131,7 +131,7 @@ def test_a_list_has_the_same_columns_whatever_is_in_it(server: httpx.Client, pat
         assert flat(item, set(head)) <= {*head, *objects}
 
 
-def test_snapshots_have_the_same_columns_where_there_are_none(server: httpx.Client) -> None:
+def test_csv_columns_of_snapshots_are_the_same_for_an_empty_list(server: httpx.Client) -> None:
     heads = {}
     for name in ("/lake/bank/balance", "/lake/bank/transfers"):
         asked = {"namespace": "file", "name": name}
@@ -144,7 +144,7 @@ def test_snapshots_have_the_same_columns_where_there_are_none(server: httpx.Clie
 
 
 @pytest.mark.parametrize("path", ["/dead-letters", "/unread-events", "/rejected-events", "/groups"])
-def test_an_empty_list_has_a_head(server: httpx.Client, path: str) -> None:
+def test_empty_list_has_a_csv_header(server: httpx.Client, path: str) -> None:
     answer = server.get(path, params={"format": "csv"})
 
     assert [one for one in server.get(path).json().values() if isinstance(one, list)] == [[]]
@@ -169,7 +169,7 @@ def test_the_command_prints_the_csv_that_the_api_answers(command: Command, serve
         assert list(csv.reader(io.StringIO(command(*argv, "--csv")[1]))) == list(csv.reader(io.StringIO(said))), argv
 
 
-def test_a_name_is_no_formula_for_a_spreadsheet(own_server: httpx.Client, own_world_url: str) -> None:
+def test_csv_escapes_names_that_look_like_spreadsheet_formulas(own_server: httpx.Client, own_world_url: str) -> None:
     engine = make_engine(own_world_url)
     names = ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)", "\tx"]
     fill(engine, [run("COMPLETE", 9, "formulas", [], [dataset(name) for name in names])])

@@ -1,4 +1,4 @@
-"""The nodes of a lineage without its edges: the same nodes, over REST, on the command line and from memory."""
+"""The nodes of a lineage without its edges, over REST, on the command line and from memory."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ import httpx
 Command = Callable[..., tuple[int, str, str]]
 
 
-def test_nodes_without_edges_are_those_of_the_lineage(command: Command, server: httpx.Client) -> None:
+def test_nodes_endpoint_returns_the_nodes_of_the_lineage(command: Command, server: httpx.Client) -> None:
     url = str(server.base_url).removesuffix("/api/v2/")
     questions: list[dict[str, str | int]] = [
         {}, {"direction": "downstream"}, {"depth": 1}, {"kind": "dataset"}, {"state": "latest"}, {"namespace": "n*"},
@@ -34,7 +34,7 @@ def test_nodes_without_edges_are_those_of_the_lineage(command: Command, server: 
     assert json.loads(as_json)["items"] == of_job["items"]
 
 
-def test_nodes_without_edges_are_cut_where_they_are_farthest(command: Command, server: httpx.Client) -> None:
+def test_nodes_endpoint_cuts_the_farthest_nodes_first(command: Command, server: httpx.Client) -> None:
     whole = server.get("/lineage/nodes", params={"node": "orders"}).json()["items"]
     cut = server.get("/lineage/nodes", params={"node": "orders", "limit": 4}).json()
     rows = csv.DictReader(io.StringIO(server.get("/lineage/nodes", params={"node": "orders", "format": "csv"}).text))

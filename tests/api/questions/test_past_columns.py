@@ -1,4 +1,4 @@
-"""Columns of a past moment: one that came later was unknown then, and one that went since was not."""
+"""Columns of a past moment: later columns are unknown, removed ones are known."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +43,7 @@ def asked(engine: Engine, path: str, second: int | None, **given: Any) -> Mappin
 
 @pytest.mark.parametrize("path", ["/lineage", "/impact"])
 @pytest.mark.parametrize("column", ["late", "idle", "idle.inside", "nonsense"])
-def test_a_column_that_came_later_is_unknown_at_a_moment_before(filled: Engine, path: str, column: str) -> None:
+def test_later_column_is_unknown_at_an_earlier_moment(filled: Engine, path: str, column: str) -> None:
     with pytest.raises(NotFoundError) as error:
         asked(filled, path, 15, column=column)
 
@@ -53,9 +53,7 @@ def test_a_column_that_came_later_is_unknown_at_a_moment_before(filled: Engine, 
 
 @pytest.mark.parametrize("path", ["/lineage", "/impact"])
 @pytest.mark.parametrize(("column", "below"), [("old", 1), ("unused", 0)])
-def test_a_column_that_went_since_is_known_at_a_moment_before(
-    filled: Engine, path: str, column: str, below: int
-) -> None:
+def test_removed_column_is_known_at_an_earlier_moment(filled: Engine, path: str, column: str, below: int) -> None:
     then = asked(filled, path, 15, column=column)
 
     found = then["edges"] if path == "/lineage" else [one for one in then["items"] if one["type"] == "column"]
@@ -64,7 +62,7 @@ def test_a_column_that_went_since_is_known_at_a_moment_before(
         asked(filled, path, None, column=column)
 
 
-def test_all_columns_of_a_moment_are_those_that_were_there(filled: Engine) -> None:
+def test_past_columns_are_those_that_existed_then(filled: Engine) -> None:
     def starts(second: int | None) -> list[str]:
         return [one["column"] for one in asked(filled, "/lineage", second)["nodes"] if one["distance"] == 0]
 
@@ -73,7 +71,7 @@ def test_all_columns_of_a_moment_are_those_that_were_there(filled: Engine) -> No
     assert starts(None) == ["id", "idle", "late"]
 
 
-def test_for_one_column_more_events_are_looked_into_than_for_all(
+def test_single_column_query_reads_more_events_than_a_query_for_all(
     filled: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(past_columns, "MOST_READ_FOR_ALL", 1)  # which is of the other job
@@ -85,9 +83,7 @@ def test_for_one_column_more_events_are_looked_into_than_for_all(
         asked(filled, "/lineage", 15, column="idle")
 
 
-def test_no_job_is_too_many_to_be_asked_which_columns_there_were(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_past_columns_of_many_jobs_are_read_in_batches(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_lineage, "JOBS_AT_ONCE", 2)
     names = [f"c{n}" for n in range(5)]
     fill(engine, [run("COMPLETE", 10, "load", [], [orders(*names)])])
@@ -99,9 +95,7 @@ def test_no_job_is_too_many_to_be_asked_which_columns_there_were(
     assert [one["column"] for one in found if one["distance"] == 0] == names
 
 
-def test_where_a_moment_is_too_far_back_to_be_looked_at_nothing_is_claimed(
-    filled: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_past_columns_stay_undecided_beyond_the_read_limit(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schemas, "MOST_LATER", 1)
 
     assert asked(filled, "/lineage", 15, column="idle")["edges"] == []

@@ -57,7 +57,7 @@ def named(answer: Answer) -> set[str]:
     return {node["name"] for node in answer["nodes"] if node["type"] == "dataset"}
 
 
-def test_several_starts_reach_what_each_of_them_does(engine: Engine, jobs: list[Job]) -> None:
+def test_several_starts_reach_the_union_of_what_each_reaches(engine: Engine, jobs: list[Job]) -> None:
     onwards, tables = ways_on(triples_of(jobs)), tables_of(jobs)
     writer = next(job for job in jobs if job.writes)
 
@@ -66,7 +66,7 @@ def test_several_starts_reach_what_each_of_them_does(engine: Engine, jobs: list[
     assert named(found) == set(reached(onwards, [tables[0], tables[1], *writer.writes]))
 
 
-def test_what_a_depth_cuts_off_is_counted(engine: Engine, jobs: list[Job]) -> None:
+def test_nodes_beyond_the_depth_are_counted(engine: Engine, jobs: list[Job]) -> None:
     triples, tables = triples_of(jobs), tables_of(jobs)
     for start in tables:
         distances = reached(ways_on(triples), [start])
@@ -82,10 +82,8 @@ def test_what_a_depth_cuts_off_is_counted(engine: Engine, jobs: list[Job]) -> No
         assert found["complete"] == (not beyond)
 
 
-def test_hidden_nodes_are_bridged_and_nothing_is_joined_that_was_not(
-    engine: Engine, jobs: list[Job], seed: int
-) -> None:
-    """Two shown nodes are joined if a chain of triples leads from one to the other by hidden nodes alone."""
+def test_hidden_nodes_are_bridged_without_joining_unconnected_nodes(engine: Engine, jobs: list[Job], seed: int) -> None:
+    """Two shown nodes are joined if a chain of triples connects them through hidden nodes only."""
     chance, triples = random.Random(seed), triples_of(jobs)
     whole = asked(engine, "/lineage", node=tables_of(jobs), direction="downstream")
     kept = {node["id"] for node in whole["nodes"] if chance.random() < 0.5}
@@ -122,7 +120,7 @@ def bridges(triples: set[Triple], kept: set[str]) -> set[tuple[str, str]]:
     return found
 
 
-def test_paths_hold_exactly_what_lies_between(engine: Engine, jobs: list[Job]) -> None:
+def test_paths_contain_exactly_the_nodes_between_both_ends(engine: Engine, jobs: list[Job]) -> None:
     onwards, tables = ways_on(triples_of(jobs)), tables_of(jobs)
     back = turned(onwards)
     for first in tables[:4]:
@@ -138,8 +136,8 @@ def test_paths_hold_exactly_what_lies_between(engine: Engine, jobs: list[Job]) -
             assert len(found["shortest"]) == (2 * distances[last] + 1 if last in distances else 0)
 
 
-def test_paths_between_columns_hold_a_way_wherever_one_leads_to_the_other(engine: Engine, jobs: list[Job]) -> None:
-    """Whole tables stand for all their columns, at either end as well."""
+def test_paths_between_columns_exist_exactly_where_columns_connect(engine: Engine, jobs: list[Job]) -> None:
+    """A whole table stands for all its columns, also at either end."""
     tables = tables_of(jobs)
     for first, last in zip(tables[:6], reversed(tables), strict=False):
         reached_from = columns_reached(jobs, (first, "x"), STRENGTH)
@@ -151,7 +149,7 @@ def test_paths_between_columns_hold_a_way_wherever_one_leads_to_the_other(engine
         assert bool(found["shortest"]) == joined, (first, last)
 
 
-def test_paths_from_a_job_to_a_job_begin_and_end_with_them(engine: Engine, jobs: list[Job]) -> None:
+def test_paths_between_jobs_begin_and_end_with_those_jobs(engine: Engine, jobs: list[Job]) -> None:
     onwards = ways_on(triples_of(jobs))
     for one in jobs:
         for other in jobs:
@@ -167,9 +165,7 @@ def test_paths_from_a_job_to_a_job_begin_and_end_with_them(engine: Engine, jobs:
                     )
 
 
-def test_the_impact_of_a_table_is_all_that_is_made_from_it_and_all_that_reads_it(
-    engine: Engine, jobs: list[Job]
-) -> None:
+def test_impact_of_a_table_is_every_derived_table_and_every_reading_job(engine: Engine, jobs: list[Job]) -> None:
     triples = triples_of(jobs)
     for start in tables_of(jobs):
         datasets = set(reached(ways_on(triples), [start]))
@@ -185,8 +181,8 @@ def test_the_impact_of_a_table_is_all_that_is_made_from_it_and_all_that_reads_it
 STRENGTH = ("direct", "indirect", "opaque")
 
 
-def test_the_impact_of_a_column_tells_how_each_column_depends(engine: Engine, jobs: list[Job]) -> None:
-    """The best way counts, and of a way its weakest edge; a whole dataset stands for all its columns."""
+def test_impact_of_a_column_says_how_each_column_depends_on_it(engine: Engine, jobs: list[Job]) -> None:
+    """The best path counts, and its weakest edge; a whole dataset stands for all its columns."""
     for start in tables_of(jobs)[:6]:
         best: dict[tuple[str, str], str] = {}
         for place in range(len(STRENGTH)):
@@ -219,7 +215,7 @@ def columns_reached(jobs: list[Job], start: tuple[str, str], kinds: tuple[str, .
     return found
 
 
-def test_what_changed_is_the_difference_of_both_graphs(engine: Engine, jobs: list[Job], seed: int) -> None:
+def test_changes_equal_the_difference_of_two_graphs(engine: Engine, jobs: list[Job], seed: int) -> None:
     """Of each job the latest run that touched anything counts here; some run again with other datasets."""
     chance = random.Random(seed + 100)
     others = [one for one in random_jobs(chance, TABLES, JOBS) if one.reads or one.writes]
@@ -245,7 +241,7 @@ def edges_of(jobs: list[Job]) -> set[tuple[str, str]]:
     return reads | {(f"job:ns:{job.name}", f"dataset:db:{name}") for job in jobs for name in job.writes}
 
 
-def test_relations_of_runs_that_are_no_longer_known_are_counted(engine: Engine) -> None:
+def test_edges_of_runs_that_are_no_longer_recent_are_counted(engine: Engine) -> None:
     """The job read two other tables before its last runs; another job has stopped to write this one."""
     fill(engine, [run("COMPLETE", at, "j", [f"old{at}"], ["t"], run_id=str(at)) for at in range(2)])
     fill(engine, [run("COMPLETE", 10, "j", ["a"], ["t"], run_id="new")])

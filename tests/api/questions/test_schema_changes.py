@@ -1,4 +1,4 @@
-"""Columns that came, went or changed their type between two moments, as far as the events that are kept tell."""
+"""Columns added, removed or retyped between two moments, according to the stored events."""
 
 import random
 from datetime import timedelta
@@ -40,7 +40,7 @@ def columns_of(answer: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [(one["change"], one["id"], one["before"], one["after"]) for one in lines]
 
 
-def test_columns_that_came_went_and_changed_their_type(engine: Engine) -> None:
+def test_changes_lists_added_removed_and_retyped_columns(engine: Engine) -> None:
     nested = dataset("t", schema=FACET | {"fields": [
         {"name": "id", "type": "long"}, {"name": "at", "type": "date"},
         {"name": "place", "type": "struct", "fields": [{"name": "city", "type": "string"}]},
@@ -67,7 +67,7 @@ def test_columns_that_came_went_and_changed_their_type(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_histories_in_any_order_have_the_columns_of_the_newest_event(engine: Engine, seed: int) -> None:
+def test_newest_event_decides_columns_in_random_histories_of_any_order(engine: Engine, seed: int) -> None:
     chance = random.Random(seed)
     history: list[tuple[int, str, Fields]] = []
     for second in range(1, 25):
@@ -102,9 +102,7 @@ def test_random_histories_in_any_order_have_the_columns_of_the_newest_event(engi
         assert answer["hidden"]["schemas"] == unclear
 
 
-def test_nothing_is_claimed_where_events_are_gone_or_too_many_or_hidden(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_schema_changes_stay_undecided_without_visible_events(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(
         engine,
         [

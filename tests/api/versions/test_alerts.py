@@ -1,4 +1,4 @@
-"""Alerts: told once when trouble begins and once when it is over, to real webhooks; a dead one loses and slows nothing."""
+"""Alerts fire once and recover once, over real webhooks; a dead target loses and delays nothing."""
 
 import json
 import threading
@@ -85,7 +85,7 @@ def alerting(server: Server, *targets: str, bound: float | None = None) -> Alert
     )  # fmt: skip
 
 
-def test_a_version_that_a_stopped_job_holds_back_is_told_once_and_when_it_is_over(held: Server, hook: Hook) -> None:
+def test_blocked_version_alerts_once_and_again_when_it_recovers(held: Server, hook: Hook) -> None:
     alerts = alerting(held, hook.address)
     for at in (NOW, NOW + 10):
         alerts.look(at)
@@ -106,7 +106,7 @@ def test_a_version_that_a_stopped_job_holds_back_is_told_once_and_when_it_is_ove
     assert [(one["status"], one["rule"]) for one in hook.told] == [("firing", "blocked"), ("recovered", "blocked")]
 
 
-def test_a_stale_table_is_told_with_its_bottleneck(held: Server, hook: Hook) -> None:
+def test_stale_table_alert_names_the_bottleneck(held: Server, hook: Hook) -> None:
     alerts = alerting(held, hook.address, bound=600)
     alerts.look(NOW)
     alerts.send(NOW)
@@ -115,7 +115,7 @@ def test_a_stale_table_is_told_with_its_bottleneck(held: Server, hook: Hook) -> 
     assert stale == ["bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits"]
 
 
-def test_tables_of_paths_are_called_as_spark_calls_them(server: Server) -> None:
+def test_alerts_name_path_tables_as_spark_does(server: Server) -> None:
     credits, transfers = "/lake/bank/credits", "/lake/bank/transfers"
     events = [
         started("transfers", 0, [], [transfers], domain="bank"),
@@ -147,7 +147,7 @@ def test_tables_of_paths_are_called_as_spark_calls_them(server: Server) -> None:
         pytest.param("ann", "", id="no object"),
     ],
 )
-def test_a_bottleneck_is_told_with_its_owners(held: Server, hook: Hook, ownership: Any, told: str) -> None:
+def test_alert_names_the_owners_of_the_bottleneck(held: Server, hook: Hook, ownership: Any, told: str) -> None:
     owned = event("ABORT", "credits", 21)
     owned["job"]["facets"]["ownership"] = ownership
     held.post(owned)
@@ -159,7 +159,7 @@ def test_a_bottleneck_is_told_with_its_owners(held: Server, hook: Hook, ownershi
     assert stale == [f"bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits{told}"]
 
 
-def test_a_dead_target_loses_nothing_and_the_other_one_hears_at_once(held: Server, hook: Hook) -> None:
+def test_dead_target_loses_no_alert_and_does_not_delay_the_other(held: Server, hook: Hook) -> None:
     dead = Hook()
     dead.status = 500
     alerts = alerting(held, dead.address, hook.address)
@@ -175,7 +175,7 @@ def test_a_dead_target_loses_nothing_and_the_other_one_hears_at_once(held: Serve
     dead.close()
 
 
-def test_slack_gets_a_line_for_people(held: Server, hook: Hook) -> None:
+def test_slack_gets_readable_text(held: Server, hook: Hook) -> None:
     alerts = alerting(held, f"slack={hook.address}")
     alerts.look(NOW)
     alerts.send(NOW)
@@ -184,7 +184,7 @@ def test_slack_gets_a_line_for_people(held: Server, hook: Hook) -> None:
     assert hook.told[0]["text"].startswith(":red_circle: blocked: a version is blocked by credits")
 
 
-def test_two_servers_tell_once(held: Server, hook: Hook) -> None:
+def test_two_servers_send_each_alert_once(held: Server, hook: Hook) -> None:
     one, other = alerting(held, hook.address), alerting(held, hook.address)
     for alerts in (one, other, one, other):
         alerts.look(NOW)
@@ -198,7 +198,7 @@ def rules(hook: Hook) -> list[tuple[str, str, str]]:
     return [(one["status"], one["rule"], one["text"]) for one in hook.told]
 
 
-def test_a_job_that_failed_is_told_and_when_it_runs_again(server: Server, hook: Hook) -> None:
+def test_failed_job_alerts_and_recovers_when_it_runs_again(server: Server, hook: Hook) -> None:
     alerts = alerting(server, hook.address)
     recent = time.time() - EPOCH.timestamp()
     server.post(started("etl", recent - 20, ["db.a"], ["db.b"], domain=None), ended("etl", recent - 10, "FAIL"))
@@ -211,7 +211,7 @@ def test_a_job_that_failed_is_told_and_when_it_runs_again(server: Server, hook: 
     assert rules(hook) == [("firing", "failed", text), ("recovered", "failed", text)]
 
 
-def test_a_job_that_fell_silent_is_told(server: Server, hook: Hook) -> None:
+def test_silent_job_alerts(server: Server, hook: Hook) -> None:
     alerts = alerting(server, hook.address)
     recent = time.time() - EPOCH.timestamp()
     server.post(event("START", "etl", recent, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 60})}))
@@ -225,7 +225,7 @@ def test_a_job_that_fell_silent_is_told(server: Server, hook: Hook) -> None:
     assert text.startswith("job etl is lost: silent beyond its heartbeat timeout for 2 min")
 
 
-def test_barriers_that_a_job_went_past_are_told(server: Server, hook: Hook) -> None:
+def test_skipped_barriers_alert(server: Server, hook: Hook) -> None:
     server.post(
         started("to_a", 0, [], ["db.a"], domain="d"),
         started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
@@ -239,7 +239,7 @@ def test_barriers_that_a_job_went_past_are_told(server: Server, hook: Hook) -> N
     assert rules(hook) == [("firing", "skipped", "db.b went past barriers 2 without a snapshot")]
 
 
-def test_a_target_that_was_dead_hears_in_order(held: Server, hook: Hook) -> None:
+def test_recovered_target_gets_alerts_in_order(held: Server, hook: Hook) -> None:
     alerts = alerting(held, hook.address)
     hook.status = 500
     alerts.look(NOW)
@@ -253,7 +253,7 @@ def test_a_target_that_was_dead_hears_in_order(held: Server, hook: Hook) -> None
     assert [one["status"] for one in hook.told] == ["firing", "recovered"]
 
 
-def test_an_alert_that_was_refused_is_sent_once_when_it_is_replayed(held: Server, hook: Hook) -> None:
+def test_rejected_alert_is_sent_once_when_replayed(held: Server, hook: Hook) -> None:
     alerts = alerting(held, hook.address)
     hook.status = 400
     alerts.look(NOW)
@@ -273,7 +273,7 @@ def test_an_alert_that_was_refused_is_sent_once_when_it_is_replayed(held: Server
     assert [one["rule"] for one in hook.told] == ["blocked"]
 
 
-def test_a_target_that_never_answers_keeps_no_other_one_waiting(held: Server, hook: Hook) -> None:
+def test_silent_target_does_not_delay_the_others(held: Server, hook: Hook) -> None:
     silent = Hook()
     silent.answers.clear()
     alerts = Alerting(held.engine, held.follower, [silent.address, hook.address], lambda why: None, interval=0.05)

@@ -1,4 +1,4 @@
-"""Snapshots that another branch than main has, or none: they are no version of the table, until main has them."""
+"""Snapshots on other branches or none are no versions of a table until they are on main."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def lines(server: Server) -> tuple[list[str], list[str]]:
 
 
 @ASIDE
-def test_a_commit_to_a_branch_of_a_base_table_is_no_barrier(server: Server, aside: JSON) -> None:
+def test_branch_commit_of_a_base_table_makes_no_barrier(server: Server, aside: JSON) -> None:
     server.post(appended("ingest", 1, T, "m1"))
     server.domain("d", T)
     server.post(appended("ingest", 2, T, "m2", "m1"), appended("ingest", 3, T, "b1", "m2", **aside))
@@ -38,7 +38,7 @@ def test_a_commit_to_a_branch_of_a_base_table_is_no_barrier(server: Server, asid
 
 
 @ASIDE
-def test_a_branch_of_one_of_several_base_tables_makes_no_barrier(server: Server, aside: JSON) -> None:
+def test_branch_commits_do_not_count_with_several_base_tables(server: Server, aside: JSON) -> None:
     server.post(appended("ingest", 1, T, "m1"), appended("other", 1, "db.s", "s1"))
     server.post(appended("ingest", 2, T, "b1", "m1", **aside))
     with server.engine.connect() as connection:
@@ -51,7 +51,7 @@ def heads(connection: Any, *names: str) -> dict[str, str]:
 
 @ASIDE
 @pytest.mark.parametrize("parents", [True, False])
-def test_what_is_newest_of_a_table_that_nobody_manages_is_mains(server: Server, aside: JSON, parents: bool) -> None:
+def test_latest_snapshot_of_an_untracked_table_is_that_of_main(server: Server, aside: JSON, parents: bool) -> None:
     server.post(appended("ingest", 1, T, "m1"), appended("ingest", 2, T, "b1", "m1" if parents else None, **aside))
 
     assert server.snapshots(T, consistency="weak") == {T: "m1"}
@@ -59,7 +59,7 @@ def test_what_is_newest_of_a_table_that_nobody_manages_is_mains(server: Server, 
     assert lines(server) == (["m1"], ["b1"])
 
 
-def test_what_only_a_branch_has_is_kept_and_is_not_the_latest(server: Server) -> None:
+def test_branch_only_snapshot_is_kept_and_is_not_the_latest(server: Server) -> None:
     server.post(appended("ingest", 1, T, "m1"), appended("ingest", 2, T, "b1", "m1", branch="dev"))
     with server.engine.connect() as connection:
         found = expiry_of(connection, (LAKE, T), [], 0.0)
@@ -71,7 +71,7 @@ def test_what_only_a_branch_has_is_kept_and_is_not_the_latest(server: Server) ->
     }
 
 
-def test_a_table_that_only_a_branch_was_told_of_has_no_version(server: Server) -> None:
+def test_table_known_only_by_a_branch_has_no_version(server: Server) -> None:
     server.post(appended("ingest", 2, T, "b1", branch="dev"))
 
     assert server.versions(T, consistency="weak", status=409)["code"] == "no_version"
@@ -79,8 +79,8 @@ def test_a_table_that_only_a_branch_was_told_of_has_no_version(server: Server) -
 
 
 @ASIDE
-def test_what_main_went_on_from_is_of_the_main_line(server: Server, aside: JSON) -> None:
-    """A branch that main was set to, and a commit on top."""
+def test_branch_snapshot_joins_main_when_main_continues_from_it(server: Server, aside: JSON) -> None:
+    """Main is set to a branch, and a commit follows on top."""
     server.post(appended("ingest", 1, T, "m1"))
     server.domain("d", T)
     server.post(appended("ingest", 2, T, "b1", "m1", **aside), appended("ingest", 3, T, "m2", "b1"))
@@ -90,8 +90,8 @@ def test_what_main_went_on_from_is_of_the_main_line(server: Server, aside: JSON)
 
 
 @ASIDE
-def test_what_was_read_at_main_is_of_the_main_line(server: Server, aside: JSON) -> None:
-    """Whichever is told first."""
+def test_snapshot_read_on_main_belongs_to_main(server: Server, aside: JSON) -> None:
+    """The order of the events does not matter."""
     server.post(appended("ingest", 1, T, "m1"))
     server.domain("d", T)
     events = [appended("ingest", 2, T, "b1", "m1", **aside), read(3, "b1", branch="main")]
@@ -101,7 +101,7 @@ def test_what_was_read_at_main_is_of_the_main_line(server: Server, aside: JSON) 
     assert (server.snapshots(T), server.barriers(T)) == ({T: "b1"}, {T: 2})
 
 
-def test_what_was_told_of_main_first_stays_in_it(server: Server) -> None:
+def test_snapshot_first_reported_on_main_stays_on_main(server: Server) -> None:
     server.post(
         appended("ingest", 1, T, "m1"), read(3, "b1", branch="main"), appended("ingest", 2, T, "b1", branch="dev")
     )
@@ -109,14 +109,14 @@ def test_what_was_told_of_main_first_stays_in_it(server: Server) -> None:
     assert lines(server) == (["m1", "b1"], [])
 
 
-def test_a_read_of_a_branch_tells_of_it_too(server: Server) -> None:
-    """Where somebody committed to it who sends no events."""
+def test_reading_a_branch_marks_its_snapshot_as_branch_only(server: Server) -> None:
+    """The commit itself came from a writer that sends no events."""
     server.post(appended("ingest", 1, T, "m1"), read(3, "b1", branch="dev"), read(4, "b1"))
 
     assert server.snapshots(T, consistency="weak") == {T: "m1"}
 
 
-def test_ids_with_the_sign_that_stands_between_them(server: Server) -> None:
+def test_snapshot_ids_may_contain_the_separator_character(server: Server) -> None:
     server.post(appended("ingest", 1, T, "m\x1f1"), appended("ingest", 2, T, "b1", "m\x1f1", branch="dev"))
     ancestry, others = lines(server)
 

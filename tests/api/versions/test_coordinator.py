@@ -18,7 +18,7 @@ from worlds.sample_events import as_bytes
 QUIET = Intervals(barrier=3600, timeout=10**9, resume=10**9)
 
 
-def test_with_one_root_each_of_its_commits_is_a_barrier(server: Server) -> None:
+def test_every_commit_of_a_single_base_table_is_a_barrier(server: Server) -> None:
     server.post(appended("ingest", 1, "db.r", "r1"))
     server.domain("d", "db.r")
     server.post(appended("ingest", 2, "db.r", "r2", "r1"), appended("ingest", 3, "db.r", "r3", "r2"))
@@ -27,7 +27,7 @@ def test_with_one_root_each_of_its_commits_is_a_barrier(server: Server) -> None:
     assert server.barriers("db.r") == {"db.r": 3}
 
 
-def test_a_job_is_told_the_base_tables_snapshots_and_its_answer_shows_them(server: Server) -> None:
+def test_job_gets_the_base_snapshots_of_its_barrier(server: Server) -> None:
     server.domain("d", "db.r")
     server.post(
         started("job", 0, ["db.r"], ["db.t"], domain="d"),
@@ -44,7 +44,7 @@ def test_a_job_is_told_the_base_tables_snapshots_and_its_answer_shows_them(serve
     assert server.snapshots("db.r", "db.t") == {"db.r": "r1", "db.t": "t1"}
 
 
-def test_with_several_base_tables_a_barrier_is_cut_through_all_of_them_at_an_interval(server: Server) -> None:
+def test_barriers_cut_several_base_tables_at_an_interval(server: Server) -> None:
     follower = Follower(server.engine)
     server.domain("d", "db.r", "db.s")
     server.post(appended("ingest", 1, "db.r", "r1"))
@@ -64,7 +64,7 @@ def test_with_several_base_tables_a_barrier_is_cut_through_all_of_them_at_an_int
     assert server.barriers("db.r", "db.s") == {"db.r": 2, "db.s": 2}
 
 
-def test_a_base_table_without_a_snapshot_keeps_its_own_group_waiting_alone(server: Server) -> None:
+def test_base_table_without_a_snapshot_delays_only_its_own_group(server: Server) -> None:
     follower = Follower(server.engine)
     server.domain("d", "db.r", "db.s")
     server.domain("e", "db.u", "db.v")
@@ -75,8 +75,8 @@ def test_a_base_table_without_a_snapshot_keeps_its_own_group_waiting_alone(serve
     assert server.barriers("db.u", "db.v") == {"db.u": 1, "db.v": 1}
 
 
-def test_a_snapshot_may_have_any_text_as_its_id(server: Server) -> None:
-    """As long lines of snapshots are read from the database as two texts."""
+def test_snapshot_id_may_be_any_text(server: Server) -> None:
+    """Long chains of snapshots are read from the database as two strings."""
     odd = "r2\x1f2\x1e,"
     lone = [appended("lone", 10 + number, "db.lone", name) for number, name in enumerate(("1", odd, "3"))]
     server.domain("d", "db.r")
@@ -98,7 +98,7 @@ def test_a_base_table_of_another_group_is_refused(server: Server) -> None:
     assert [one["name"] for one in server.get("/api/v2/groups")["groups"]] == ["d"]
 
 
-def test_groups_are_listed_a_page_at_a_time_by_name(server: Server) -> None:
+def test_groups_are_listed_page_by_page_by_name(server: Server) -> None:
     for name in ("c", "a", "b"):
         server.domain(name, f"db.{name}")
 
@@ -109,7 +109,7 @@ def test_groups_are_listed_a_page_at_a_time_by_name(server: Server) -> None:
     assert ([one["name"] for one in rest["groups"]], rest["nextCursor"]) == (["c"], None)
 
 
-def test_news_are_only_of_jobs_that_facts_may_be_wanted_of(server: Server) -> None:
+def test_only_jobs_of_a_group_cause_version_updates(server: Server) -> None:
     lone = started("lone", 0, ["db.a"], ["db.b"], domain=None)
     lone["run"]["facets"] = {"strandline_heartbeat": facet({"timeoutSeconds": 60})}
     bound = committed("bound", 1, 1, {"db.c": "1"}, {"db.d": "11"}, domain="d")
@@ -124,7 +124,7 @@ def test_news_are_only_of_jobs_that_facts_may_be_wanted_of(server: Server) -> No
     assert server.barriers("db.d") == {"db.d": 1}
 
 
-def test_a_silent_job_is_lost_keeps_its_place_and_is_retired_when_it_does_not_come_back(server: Server) -> None:
+def test_silent_member_is_lost_stays_a_member_and_is_finally_retired(server: Server) -> None:
     lease = {"strandline_heartbeat": facet({"timeoutSeconds": 60})}
     start = started("job", 0, ["db.a"], ["db.b"], domain="d")
     start["run"]["facets"] |= lease
@@ -143,7 +143,7 @@ def test_a_silent_job_is_lost_keeps_its_place_and_is_retired_when_it_does_not_co
     assert server.versions("db.b", status=409)["code"] == "untracked"
 
 
-def test_a_lost_job_that_is_heard_of_again_was_only_silent(server: Server) -> None:
+def test_later_event_revives_a_lost_job(server: Server) -> None:
     server.post(started("job", 0, ["db.a"], ["db.b"], domain="d"))
     start = event("RUNNING", "job", 1, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 1})})
     server.post(start)
@@ -156,7 +156,7 @@ def test_a_lost_job_that_is_heard_of_again_was_only_silent(server: Server) -> No
     assert ended_ is None or ended_.at > time.time() - 1
 
 
-def test_two_servers_answer_the_same_whichever_is_told(engine: Engine) -> None:
+def test_two_servers_give_the_same_answers(engine: Engine) -> None:
     with running(engine) as one, running(engine) as other:
         one.post(started("to_a", 0, [], ["db.a"], domain="d"))
         other.post(started("to_b", 1, ["db.a"], ["db.b"], domain="d"))
@@ -172,7 +172,7 @@ def test_two_servers_answer_the_same_whichever_is_told(engine: Engine) -> None:
     assert refused["code"] == "writer"
 
 
-def test_a_server_that_restarts_knows_what_it_knew(engine: Engine) -> None:
+def test_restarted_server_gives_the_same_answers(engine: Engine) -> None:
     with running(engine) as server:
         server.post(
             started("to_a", 0, [], ["db.a"], domain="d"), committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d")
@@ -187,7 +187,7 @@ def test_a_server_that_restarts_knows_what_it_knew(engine: Engine) -> None:
         assert server.client.put(f"/api/v2/leases/{lease['id']}", json={}).status_code == 200
 
 
-def test_a_server_that_dies_between_looking_and_writing_has_changed_nothing(engine: Engine) -> None:
+def test_server_killed_before_its_commit_changes_nothing(engine: Engine) -> None:
     with running(engine) as server:
         server.domain("d", "db.r")
         server.post(appended("ingest", 1, "db.r", "r1"))

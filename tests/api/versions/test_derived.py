@@ -1,4 +1,4 @@
-"""Jobs that nobody adapted: what their events say of snapshots makes barriers, over HTTP."""
+"""Plain jobs over HTTP: barriers derived from the snapshots in their events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -61,8 +61,8 @@ def batch_run(
     return [start, end]
 
 
-def test_the_number_of_a_micro_batch_is_no_barrier(lake: Server) -> None:
-    """Three micro-batches that took two commits each stand at barriers 2, 4 and 6, whatever their numbers."""
+def test_micro_batch_number_is_not_its_barrier(lake: Server) -> None:
+    """Three micro-batches that read two commits each stand at barriers 2, 4 and 6."""
     for number in range(3):
         snapshot = f"r{2 * number + 2}"
         lake.post(micro_batch("copy", number, {RAW: snapshot}, {COPY: f"c{number}"}))
@@ -74,7 +74,7 @@ def test_the_number_of_a_micro_batch_is_no_barrier(lake: Server) -> None:
     assert lake.barriers(COPY, consistency="weak") == {COPY: 6}
 
 
-def test_a_micro_batch_counts_only_when_the_one_before_it_is_known(lake: Server) -> None:
+def test_micro_batch_counts_only_if_the_previous_one_is_known(lake: Server) -> None:
     first, second = (micro_batch("copy", n, {RAW: f"r{n + 2}"}, {COPY: f"c{n}"}) for n in range(2))
     lake.post(second)
     before = lake.versions(COPY, consistency="weak", status=409)
@@ -85,26 +85,26 @@ def test_a_micro_batch_counts_only_when_the_one_before_it_is_known(lake: Server)
     assert lake.snapshots(COPY, consistency="weak") == {COPY: "c1"}
 
 
-def test_one_that_says_where_it_began_needs_no_other(lake: Server) -> None:
+def test_micro_batch_with_a_start_snapshot_needs_no_predecessor(lake: Server) -> None:
     lake.post(micro_batch("copy", 7, {RAW: {"snapshotId": "r3", "fromSnapshotId": "r2"}}, {COPY: "c7"}))
 
     assert lake.barriers(COPY, consistency="weak") == {COPY: 3}
 
 
-def test_what_was_only_observed_derives_nothing(lake: Server) -> None:
+def test_observed_snapshot_derives_no_barrier(lake: Server) -> None:
     lake.post(micro_batch("copy", 0, {RAW: {"snapshotId": "r3", "observed": True}}, {COPY: "c0"}))
 
     assert lake.versions(COPY, consistency="weak", status=409)["code"] == "no_version"
 
 
-def test_compaction_is_the_same_version_as_its_parent(lake: Server) -> None:
+def test_compaction_carries_the_barrier_of_its_parent(lake: Server) -> None:
     compacted = {"snapshotId": "r3x", "parentSnapshotId": "r3", "operation": "replace"}
     lake.post(micro_batch("copy", 0, {RAW: compacted}, {COPY: "c0"}))
 
     assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
 
 
-def test_compaction_in_several_steps_is_the_same_version_as_what_was_before_all_of_them(lake: Server) -> None:
+def test_repeated_compaction_carries_the_barrier_of_the_first_parent(lake: Server) -> None:
     first = {"snapshotId": "r3x", "parentSnapshotId": "r3", "operation": "replace"}
     second = {"snapshotId": "r3y", "parentSnapshotId": "r3x", "operation": "replace", "sameRowsAs": [first]}
     lake.post(micro_batch("copy", 0, {RAW: second}, {COPY: "c0"}))
@@ -112,7 +112,7 @@ def test_compaction_in_several_steps_is_the_same_version_as_what_was_before_all_
     assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
 
 
-def test_a_stream_from_a_table_of_no_group_stands_at_no_barrier_but_may_look_it_up(lake: Server) -> None:
+def test_stream_on_an_ungrouped_table_has_no_barrier_unless_it_is_a_lookup(lake: Server) -> None:
     both = {RAW: "r2", "db.rates": "x1"}
     lake.post(micro_batch("copy", 0, both, {COPY: "c0"}))
     lookups = [{"namespace": "iceberg://lake", "name": "db.rates"}]
@@ -122,7 +122,7 @@ def test_a_stream_from_a_table_of_no_group_stands_at_no_barrier_but_may_look_it_
     assert lake.barriers(OTHER, consistency="weak") == {OTHER: 2}
 
 
-def test_a_batch_run_completes_a_barrier_if_all_that_it_read_stood_there(lake: Server) -> None:
+def test_batch_run_completes_the_barrier_at_which_all_inputs_stood(lake: Server) -> None:
     lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}), micro_batch("copy", 1, {RAW: "r5"}, {COPY: "c1"}))
     lake.post(*batch_run("report", 1, 200, {RAW: "r3", COPY: "c0"}, {BOTH: "b1"}))
     before = lake.versions(BOTH, consistency="weak", status=409)
@@ -133,7 +133,7 @@ def test_a_batch_run_completes_a_barrier_if_all_that_it_read_stood_there(lake: S
     assert lake.snapshots(RAW, COPY, BOTH, consistency="weak") == {RAW: "r5", COPY: "c1", BOTH: "b2"}
 
 
-def test_batch_jobs_that_share_a_table_complete_what_the_newest_of_each_was_made_at(lake: Server) -> None:
+def test_shared_table_completes_a_barrier_once_each_batch_job_reached_it(lake: Server) -> None:
     lake.post(*batch_run("eu", 1, 200, {RAW: "r2"}, {BOTH: "b1"}))
     lake.post(*batch_run("us", 1, 210, {RAW: "r2"}, {BOTH: "b2"}, parent="b1"))
     lake.post(*batch_run("eu", 2, 220, {RAW: "r3"}, {BOTH: "b3"}, parent="b2"))
@@ -145,7 +145,7 @@ def test_batch_jobs_that_share_a_table_complete_what_the_newest_of_each_was_made
     assert lake.snapshots(RAW, BOTH, consistency="weak") == {RAW: "r3", BOTH: "b4"}
 
 
-def test_a_backfill_of_a_stream_s_table_leaves_it_tracked_and_carries_no_barrier(lake: Server) -> None:
+def test_backfill_carries_no_barrier_and_keeps_the_table_tracked(lake: Server) -> None:
     lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}))
     lake.post(*batch_run("backfill", 1, 200, {OTHER: "o9", RAW: "r6"}, {COPY: "c0b"}, parent="c0"))
 
@@ -153,7 +153,7 @@ def test_a_backfill_of_a_stream_s_table_leaves_it_tracked_and_carries_no_barrier
 
 
 @pytest.mark.parametrize("aside", [{"branch": "dev"}, {"staged": True}], ids=["branch", "staged"])
-def test_what_a_job_committed_beside_main_is_no_version_of_its_table(lake: Server, aside: JSON) -> None:
+def test_commits_outside_main_are_no_versions_of_a_table(lake: Server, aside: JSON) -> None:
     lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}))
     lake.post(*batch_run("report", 1, 200, {RAW: "r2"}, {BOTH: "b1"}))
     lake.post(micro_batch("copy", 1, {RAW: "r4"}, {COPY: {"snapshotId": "c1"} | aside}))
@@ -164,15 +164,15 @@ def test_what_a_job_committed_beside_main_is_no_version_of_its_table(lake: Serve
     assert lake.barriers(COPY, consistency="weak") | lake.barriers(BOTH, consistency="weak") == {COPY: 2, BOTH: 2}
 
 
-def test_a_commit_that_states_a_barrier_that_its_inputs_contradict_does_not_count(lake: Server) -> None:
-    """As emitters before this one sent it: micro-batch 1 as barrier 2, though it had consumed barrier 4."""
+def test_commit_whose_barrier_contradicts_its_inputs_is_ignored(lake: Server) -> None:
+    """Earlier emitters sent micro-batch 1 as barrier 2 although it had consumed barrier 4."""
     lake.post(committed("copy", 100, 1, {RAW: "r2"}, {COPY: "c0"}, domain="plain", aligned=False))
     lake.post(committed("copy", 110, 2, {RAW: "r4"}, {COPY: "c1"}, domain="plain", aligned=False))
 
     assert lake.snapshots(RAW, COPY, consistency="weak") == {RAW: "r4", COPY: "c1"}
 
 
-def test_weak_shows_one_barrier_of_a_group_with_a_table_that_joins(lake: Server) -> None:
+def test_weak_answer_shows_one_barrier_while_a_table_joins(lake: Server) -> None:
     lake.post(micro_batch("copy", 0, {RAW: "r6"}, {COPY: "c0"}), micro_batch("other", 0, {RAW: "r6"}, {OTHER: "o0"}))
     lake.post(started("late", 300, [COPY], ["db.late"], domain="plain"))
     lake.post(committed("ingest", 310, 7, {}, {RAW: "r7"}, domain="plain"))

@@ -1,4 +1,4 @@
-"""Many questions at once while facts come in: nobody waits for a connection that somebody waits to give back."""
+"""Many concurrent queries while facts arrive: no deadlock over connections."""
 
 import ast
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def barrier(number: int) -> JSON:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_twenty_questions_and_new_facts_are_all_answered(crowded: Server, question: str) -> None:
+def test_twenty_concurrent_queries_are_answered_beside_new_facts(crowded: Server, question: str) -> None:
     method, path, body = QUESTIONS[question]
 
     def ask(_: int) -> int:
@@ -63,8 +63,8 @@ def test_twenty_questions_and_new_facts_are_all_answered(crowded: Server, questi
 
 
 @pytest.mark.parametrize("weakly", [True, False])
-def test_the_latest_snapshot_is_read_alone_and_while_others_may_ask_the_model(server: Server, weakly: bool) -> None:
-    """Its table may have 100,000; before, all of them were read, and everybody else waited for that."""
+def test_latest_snapshot_query_reads_one_row_and_blocks_nobody(server: Server, weakly: bool) -> None:
+    """A table may have 100,000 snapshots; reading all of them would make other readers wait."""
     server.post(*(appended("batch", number, "db.lookup", f"l{number}") for number in range(1, 4)))
     read: list[tuple[bool, bool]] = []
 
@@ -96,8 +96,8 @@ def may_ask(server: Server) -> bool:
     return not other.is_alive()
 
 
-def test_a_pool_that_has_nothing_left_is_no_fault_of_ours(engine: Engine) -> None:
-    """Who asks comes again; the log has no trace of an error that is none."""
+def test_exhausted_connection_pool_gets_503_and_logs_no_error(engine: Engine) -> None:
+    """The client retries, and no stack trace is logged."""
     small = create_engine(engine.url, pool_size=1, max_overflow=0, pool_timeout=0.01)
     with running(engine) as server, small.connect():
         server.client.app.state.engine = small  # type: ignore[attr-defined]
@@ -108,8 +108,8 @@ def test_a_pool_that_has_nothing_left_is_no_fault_of_ours(engine: Engine) -> Non
     assert answer.headers["retry-after"] == "5"
 
 
-def test_nobody_who_has_the_model_asks_for_a_connection() -> None:
-    """`Follower.question` gives both in the right order; in a `with` that has the model alone nothing is opened."""
+def test_code_holding_the_model_opens_no_connection() -> None:
+    """`Follower.question` takes both in order; a `with` on the model alone opens nothing."""
     package = Path(strandline.__file__).parent
     found = [
         f"{file.relative_to(package)}:{node.lineno}"

@@ -1,4 +1,4 @@
-"""A rollback beside jobs that carry no barriers: they are named, and nothing is changed while one of them runs."""
+"""Rollbacks beside jobs without barriers: they are listed, and must not run meanwhile."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def rolled_back(server: Server) -> JSON:
     return server.ask("/rollbacks", tables("db.a")[0] | {"barrier": 1})
 
 
-def test_who_else_uses_the_tables_is_named_with_what_stays(chain: Server) -> None:
+def test_plan_names_outside_jobs_and_the_tables_that_they_leave_unchanged(chain: Server) -> None:
     found = rolled_back(chain)
 
     assert [one["name"] for one in found["tables"]] == ["db.a", "db.b"]
@@ -54,7 +54,7 @@ def test_who_else_uses_the_tables_is_named_with_what_stays(chain: Server) -> Non
     }
 
 
-def test_nothing_begins_while_one_of_them_runs(chain: Server) -> None:
+def test_rollback_does_not_begin_while_an_outside_job_runs(chain: Server) -> None:
     follower = Follower(chain.engine)
     chain.post(ended("to_b", 20, "COMPLETE"), ended("report", 20, "COMPLETE"))
     with follower.model() as model:
@@ -70,7 +70,7 @@ def test_nothing_begins_while_one_of_them_runs(chain: Server) -> None:
         assert connection.execute(open_rollbacks.select()).all() != []
 
 
-def test_a_base_table_that_cannot_go_back_with_what_was_made_of_it_is_refused(chain: Server) -> None:
+def test_rollback_is_rejected_if_the_base_table_cannot_go_back(chain: Server) -> None:
     """A full plan clears what was made from the base tables and replays them as they are: it would leave the wrong rows."""
     body = tables("db.a")[0] | {"barrier": 1, "lostState": [{"namespace": "default", "name": "to_b"}]}
 

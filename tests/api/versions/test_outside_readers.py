@@ -83,25 +83,25 @@ def placed(**more: Any) -> Outside:
     return Outside(jobs, **more)
 
 
-def test_nobody_else_reads_it_so_all_before_the_last_may_go(lake: Server) -> None:
+def test_unread_snapshots_before_the_latest_are_expirable(lake: Server) -> None:
     assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]
 
 
-def test_a_stopped_stream_keeps_what_it_read_last(lake: Server) -> None:
+def test_stopped_stream_pins_its_last_read_snapshot(lake: Server) -> None:
     lake.post(took("u", 22, 1, "a1"), took("u", 23, 2, "a2"), ended("u", 24))
 
     assert expirable(lake) == ["a1"]
     assert reasons(lake).startswith("job u, which is in no group, last read it (stopped ")
 
 
-def test_a_running_stream_keeps_what_it_read_last(lake: Server) -> None:
+def test_running_stream_pins_its_last_read_snapshot(lake: Server) -> None:
     lake.post(event("START", "u", 1, run_facets=LEASE), took("u", 23, 2, "a3"))
 
     assert expirable(lake) == ["a1", "a2"]
     assert "job u, which is in no group, last read it (running)" in reasons(lake)
 
 
-def test_a_run_that_has_not_read_keeps_everything_and_once_it_ended_what_the_one_before_read(lake: Server) -> None:
+def test_run_without_reads_pins_everything_until_it_ends(lake: Server) -> None:
     again = started("u", 30, ["db.a"], ["db.u"], domain=None, run=2)
     again["run"]["facets"] |= LEASE
     lake.post(took("u", 23, 2, "a2"), ended("u", 24), again)
@@ -112,7 +112,7 @@ def test_a_run_that_has_not_read_keeps_everything_and_once_it_ended_what_the_one
     assert expirable(lake) == ["a1"]
 
 
-def test_a_stream_of_which_no_snapshot_is_known_keeps_everything(lake: Server) -> None:
+def test_stream_without_known_snapshots_pins_everything(lake: Server) -> None:
     inputs = [dataset("db.a", "input")]
     lake.post(event("RUNNING", "u", 23, run_facets=barrier_facet(None, 1, 22, 23), inputs=inputs), ended("u", 24))
 
@@ -121,7 +121,7 @@ def test_a_stream_of_which_no_snapshot_is_known_keeps_everything(lake: Server) -
     assert "from which snapshot on is not known" in reasons(lake)
 
 
-def test_what_an_aborted_micro_batch_read_is_read_again(lake: Server) -> None:
+def test_aborted_micro_batch_does_not_move_the_pin(lake: Server) -> None:
     aborted = took("u", 24, 2, "a5")
     aborted["run"]["facets"]["strandline_barrier"]["phase"] = "skipped"
     lake.post(took("u", 23, 1, "a2"), aborted, ended("u", 25, "FAIL"))
@@ -153,7 +153,7 @@ def test_micro_batches_of_the_stock_listener_count_once_they_are_complete(lake: 
     assert "which is in no group, last read it" in reasons(lake)
 
 
-def test_a_batch_run_counts_while_it_is_under_way(lake: Server) -> None:
+def test_running_batch_run_pins_what_it_reads(lake: Server) -> None:
     read = [dataset("db.a", "input", {"snapshotId": "a4"})]
     lake.post(event("START", "report", 50, run_facets=LEASE, inputs=read))
     assert expirable(lake) == ["a1", "a2", "a3"]
@@ -163,7 +163,7 @@ def test_a_batch_run_counts_while_it_is_under_way(lake: Server) -> None:
     assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]
 
 
-def test_it_counts_under_another_name_of_the_table(lake: Server) -> None:
+def test_reads_under_another_table_name_count(lake: Server) -> None:
     symlink = {"symlinks": facet({"identifiers": [{"namespace": LAKE, "name": "db.a", "type": "TABLE"}]})}
     elsewhere = {"namespace": "s3://lake", "name": "db/a", "facets": symlink}
     one = took("u", 23, 1, "a2")
@@ -173,7 +173,7 @@ def test_it_counts_under_another_name_of_the_table(lake: Server) -> None:
     assert expirable(lake) == ["a1"]
 
 
-def test_a_job_reads_it_no_more_when_its_last_runs_do_not(lake: Server) -> None:
+def test_job_pins_nothing_once_its_recent_runs_skip_the_table(lake: Server) -> None:
     lake.post(took("u", 23, 1, "a2"), ended("u", 24))
     for run in range(2, 13):
         other = committed("u", 30 + run, run, {"db.m": "m1"}, {"db.u": f"u{run}"}, domain=None, run=run)
@@ -184,7 +184,7 @@ def test_a_job_reads_it_no_more_when_its_last_runs_do_not(lake: Server) -> None:
     assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]
 
 
-def test_a_query_that_ends_by_itself_keeps_what_it_began_with(lake: Server) -> None:
+def test_available_now_query_pins_its_start_snapshot(lake: Server) -> None:
     lake.post(committed("to_a", 70, 7, {}, {"db.a": "7"}, domain="d", parents={"db.a": "a6"}))
     lake.post(committed("to_a", 80, 8, {}, {"db.a": "8"}, domain="d", parents={"db.a": "7"}))
     lake.post(committed("m", 81, 8, {"db.a": "8"}, {"db.m": "m8"}, domain="d"))
@@ -196,14 +196,14 @@ def test_a_query_that_ends_by_itself_keeps_what_it_began_with(lake: Server) -> N
     assert "7" not in expirable(lake)
 
 
-def test_a_retired_job_needs_nothing_more(lake: Server) -> None:
+def test_retired_job_pins_nothing(lake: Server) -> None:
     lake.post(ended("m", 62))
     retired = Outside({("default", "to_a"): float("inf"), ("default", "m"): datetime.now(UTC).timestamp()})
 
     assert outside_of_all(lake, 70, retired).expirable == ["a1", "a2", "a3", "a4", "a5"]
 
 
-def test_a_stream_that_retention_has_forgotten_counts_no_more(lake: Server) -> None:
+def test_stream_dropped_by_retention_pins_nothing(lake: Server) -> None:
     lake.post(took("u", 23, 1, "a2"), ended("u", 24))
     with lake.engine.begin() as connection:
         connection.execute(delete(snapshot_uses).where(snapshot_uses.c.snapshot_id == "a2"))
@@ -213,7 +213,7 @@ def test_a_stream_that_retention_has_forgotten_counts_no_more(lake: Server) -> N
     assert outside_of_all(lake, 10 * DAY, placed(before=now - 5 * DAY)).expirable == ["a1", "a2", "a3", "a4", "a5"]
 
 
-def test_a_name_that_a_key_does_not_see_is_not_said(lake: Server) -> None:
+def test_job_names_hidden_from_the_key_are_not_shown(lake: Server) -> None:
     lake.post(took("u", 23, 1, "a2"), ended("u", 24))
     access = Access("reader", frozenset({"read"}), (LAKE,))
 
@@ -223,7 +223,7 @@ def test_a_name_that_a_key_does_not_see_is_not_said(lake: Server) -> None:
     assert not any("job u" in reason for reason in said)
 
 
-def test_of_a_hundred_reads_the_newest_counts(lake: Server) -> None:
+def test_newest_of_a_hundred_reads_counts(lake: Server) -> None:
     lake.post(*(took("u", 20 + b / 100, b, "a2" if b > 60 else "a1") for b in range(1, 101)))
 
     assert expirable(lake) == ["a1"]

@@ -1,4 +1,4 @@
-"""The proposals' own queries as SQL on both databases, and the options of catalogs that the tables obey."""
+"""The proposals' queries as SQL on both databases, and the catalog options that the tables follow."""
 
 from typing import Any
 
@@ -53,13 +53,13 @@ def counts(server: Server) -> dict[str, int]:
     return {name: len(server.get(f"/api/v2/tables/{name}")) for name in names}
 
 
-def test_which_snapshot_of_one_catalog_was_made_from_a_snapshot_of_another(two_catalogs: Server) -> None:
+def test_query_finds_snapshots_made_from_another_catalogs_snapshot(two_catalogs: Server) -> None:
     with two_catalogs.engine.connect() as connection:
         assert rows(connection, ACROSS) == ["20"]
         assert rows(connection, ACROSS.replace("'10'", "'11'")) == []
 
 
-def test_what_depends_on_a_table(server: Server) -> None:
+def test_query_finds_the_tables_that_depend_on_a_table(server: Server) -> None:
     server.post(
         started("etl1", 0, ["db.Table1"], ["db.Table3"], domain="d"),
         started("etl2", 0, ["db.Table1", "db.Table2"], ["db.Table4"], domain="d"),
@@ -71,7 +71,7 @@ def test_what_depends_on_a_table(server: Server) -> None:
         assert len(server.get(f"/api/v2/tables/{name}")) >= 3
 
 
-def test_a_catalog_whose_table_lineage_is_off_shows_none_of_it(two_catalogs: Server) -> None:
+def test_disabled_table_lineage_hides_the_edges_of_a_catalog(two_catalogs: Server) -> None:
     configure(two_catalogs, "catalog2", "table-lineage", "false")
 
     assert counts(two_catalogs) == {
@@ -85,7 +85,7 @@ def test_a_catalog_whose_table_lineage_is_off_shows_none_of_it(two_catalogs: Ser
     }
 
 
-def test_a_catalog_whose_data_lineage_is_off_shows_none_of_it(two_catalogs: Server) -> None:
+def test_disabled_data_lineage_hides_the_snapshots_of_a_catalog(two_catalogs: Server) -> None:
     configure(two_catalogs, "catalog2", "data-lineage", "FALSE")
 
     assert counts(two_catalogs) == {
@@ -99,7 +99,7 @@ def test_a_catalog_whose_data_lineage_is_off_shows_none_of_it(two_catalogs: Serv
     }
 
 
-def test_true_is_what_holds_where_nothing_is_said(two_catalogs: Server) -> None:
+def test_catalog_options_default_to_true(two_catalogs: Server) -> None:
     before = counts(two_catalogs)
     configure(two_catalogs, "catalog2", "table-lineage", "true")
 
@@ -107,7 +107,7 @@ def test_true_is_what_holds_where_nothing_is_said(two_catalogs: Server) -> None:
     assert set(before.values()) == {1}
 
 
-def test_an_option_of_a_catalog_is_reset_and_a_wrong_word_names_the_right_ones(two_catalogs: Server) -> None:
+def test_catalog_option_can_be_reset_and_invalid_values_are_explained(two_catalogs: Server) -> None:
     before = counts(two_catalogs)
     configure(two_catalogs, "catalog1", "table-lineage", "false")
     hidden = counts(two_catalogs)

@@ -1,4 +1,4 @@
-"""Readers: bounds, waiting, leases, certificates, what is refused and why, cuts without barriers."""
+"""Readers: bounds, waiting, leases, certificates, rejections, and cuts without barriers."""
 
 import json
 import socket
@@ -35,7 +35,7 @@ def chain(server: Server) -> Server:
     return server
 
 
-def test_a_bound_on_staleness_gives_an_answer_at_once_or_an_error(chain: Server) -> None:
+def test_staleness_bound_gives_an_answer_or_an_error_at_once(chain: Server) -> None:
     assert chain.versions("db.c", maxLagSeconds=30_000_000)["tables"][0]["barrier"] == 1
     problem = chain.versions("db.c", maxLagSeconds=1, status=409)
 
@@ -43,14 +43,14 @@ def test_a_bound_on_staleness_gives_an_answer_at_once_or_an_error(chain: Server)
     assert "s behind, more than 1 s" in problem["detail"]
 
 
-def test_waiting_in_vain_names_who_is_waited_for(chain: Server) -> None:
+def test_timed_out_wait_names_the_blocking_job(chain: Server) -> None:
     problem = chain.versions("db.a", waitForBarrier=2, timeoutSeconds=0.2, status=504)
 
     assert problem["code"] == "waited"
     assert "to_c: running, is at barrier 1, barrier 2 is next" in problem["detail"]
 
 
-def test_a_reader_who_waits_is_answered_when_the_barrier_comes(chain: Server) -> None:
+def test_waiting_reader_is_answered_when_the_barrier_completes(chain: Server) -> None:
     answers: list[dict[str, int]] = []
     reader = threading.Thread(target=lambda: answers.append(chain.barriers("db.a", "db.c", waitForBarrier=2)))
     reader.start()
@@ -60,9 +60,7 @@ def test_a_reader_who_waits_is_answered_when_the_barrier_comes(chain: Server) ->
     assert answers == [{"db.a": 2, "db.c": 2}]
 
 
-def test_a_claim_begins_when_it_is_answered_not_when_it_was_asked_for(
-    chain: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lease_starts_when_the_answer_is_given(chain: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[dict[str, Any]] = []
     looked, look = threading.Event(), tables_of
 
@@ -82,8 +80,8 @@ def test_a_claim_begins_when_it_is_answered_not_when_it_was_asked_for(
     assert micros_of(datetime.fromisoformat(answers[0]["lease"]["expiresAt"])) >= before + 60_000_000
 
 
-def test_readers_who_wait_or_have_gone_take_no_thread_from_others(chain: Server) -> None:
-    """There are 40 threads for all that is asked."""
+def test_waiting_and_disconnected_readers_hold_no_thread(chain: Server) -> None:
+    """All requests share 40 threads."""
     body = json.dumps({"tables": tables("db.a"), "waitForBarrier": 9, "timeoutSeconds": 3600}).encode()
     head = f"POST /api/v2/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with serving(chain.engine) as address, ExitStack() as waiting, client_of(address, "") as client:
@@ -97,7 +95,7 @@ def test_readers_who_wait_or_have_gone_take_no_thread_from_others(chain: Server)
     assert beside == after == [200] * 3
 
 
-def test_a_leased_answer_carries_a_certificate_that_anybody_can_check(chain: Server) -> None:
+def test_leased_answer_carries_a_verifiable_certificate(chain: Server) -> None:
     answer = chain.versions("db.c", "db.a", leaseSeconds=60)
     certificate = answer["certificate"]
 
@@ -114,7 +112,7 @@ def test_a_leased_answer_carries_a_certificate_that_anybody_can_check(chain: Ser
     ]
 
 
-def test_a_lease_pins_what_it_was_given_for_until_it_is_over(chain: Server) -> None:
+def test_lease_pins_its_snapshots_until_it_ends(chain: Server) -> None:
     lease = chain.versions("db.b", leaseSeconds=60, holder="report")["lease"]
     kept = chain.get("/api/v2/expirable?namespace=iceberg%3A%2F%2Flake&name=db.b")["kept"]
 
@@ -133,14 +131,14 @@ def test_a_lease_pins_what_it_was_given_for_until_it_is_over(chain: Server) -> N
     assert chain.client.put(f"/api/v2/leases/{lease['id']}", json={}).status_code == 404
 
 
-def test_a_lease_that_is_over_stays_over(chain: Server) -> None:
+def test_expired_lease_cannot_be_renewed(chain: Server) -> None:
     lease = chain.versions("db.b", leaseSeconds=0.001)["lease"]
     answer = chain.client.put(f"/api/v2/leases/{lease['id']}", json={"leaseSeconds": 60})
 
     assert (answer.status_code, answer.json()["code"]) == (409, "expired")
 
 
-def test_tables_of_two_groups_are_refused_strongly_and_answered_weakly(chain: Server) -> None:
+def test_tables_of_two_groups_get_weak_answers_only(chain: Server) -> None:
     chain.post(
         started("other", 0, [], ["db.o"], domain="e"),
         committed("other", 10, 7, {}, {"db.o": "o7"}, domain="e"),
@@ -150,7 +148,7 @@ def test_tables_of_two_groups_are_refused_strongly_and_answered_weakly(chain: Se
     assert chain.barriers("db.a", "db.o", consistency="weak") == {"db.a": 2, "db.o": 7}
 
 
-def test_batch_tables_are_refused_strongly_together_with_tracked_ones(chain: Server) -> None:
+def test_untracked_batch_table_gets_weak_answers_only(chain: Server) -> None:
     chain.post(appended("batch", 5, "db.lookup", "l1"))
     problem = chain.versions("db.a", "db.lookup", status=409)
 
@@ -158,7 +156,7 @@ def test_batch_tables_are_refused_strongly_together_with_tracked_ones(chain: Ser
     assert chain.snapshots("db.a", "db.lookup", consistency="weak") == {"db.a": "a2", "db.lookup": "l1"}
 
 
-def test_a_job_that_joins_gets_weak_answers_until_it_has_caught_up(chain: Server) -> None:
+def test_joining_table_gets_weak_answers_until_it_has_caught_up(chain: Server) -> None:
     chain.post(
         started("late", 30, ["db.a"], ["db.late"], domain="d"),
         committed("late", 31, 2, {"db.a": "a2"}, {"db.late": "l2"}, domain="d"),
@@ -173,13 +171,13 @@ def test_a_job_that_joins_gets_weak_answers_until_it_has_caught_up(chain: Server
     assert chain.barriers("db.late", "db.c") == {"db.late": 2, "db.c": 2}
 
 
-def test_an_unknown_table_is_not_found_with_what_it_could_have_been(chain: Server) -> None:
+def test_unknown_table_gets_404_with_suggestions(chain: Server) -> None:
     problem = chain.versions("db.aa", status=404)
 
     assert problem["code"] == "not_found"
 
 
-def test_only_groups_that_somebody_named_are_listed(chain: Server) -> None:
+def test_only_named_groups_are_listed(chain: Server) -> None:
     chain.post(appended("batch", 40, "db.lookup", "l1"))
     body = {"namespace": "iceberg://lake", "name": "db.lookup", "barrier": 1}
     assert chain.ask("/rollbacks", body, 409)["code"]  # of a table of no group
@@ -187,7 +185,7 @@ def test_only_groups_that_somebody_named_are_listed(chain: Server) -> None:
     assert [one["name"] for one in chain.get("/api/v2/groups")["groups"]] == ["d"]
 
 
-def test_without_barriers_the_greatest_consistent_cut(server: Server) -> None:
+def test_cut_without_barriers_is_the_greatest_consistent_one(server: Server) -> None:
     server.post(
         appended("w", 1, "db.s", "s1"),
         appended("w", 2, "db.s", "s2", "s1"),
@@ -204,7 +202,7 @@ def test_without_barriers_the_greatest_consistent_cut(server: Server) -> None:
     assert compared["versions"]["cut"]["tables"] == answer["tables"]
 
 
-def test_the_parts_of_a_delay_sum_to_it_and_name_the_bottleneck(chain: Server) -> None:
+def test_parts_of_a_delay_add_up_and_name_the_bottleneck(chain: Server) -> None:
     answer = chain.get("/api/v2/delays?namespace=iceberg%3A%2F%2Flake&name=db.c&barrier=1")
 
     assert answer["delay"]["seconds"] == 5
@@ -217,7 +215,7 @@ def test_the_parts_of_a_delay_sum_to_it_and_name_the_bottleneck(chain: Server) -
     )
 
 
-def test_a_word_that_is_none_of_those_that_can_be_asked_names_them(chain: Server) -> None:
+def test_invalid_consistency_is_rejected_with_the_valid_values(chain: Server) -> None:
     question = {"tables": [{"namespace": LAKE, "name": "db.a"}], "consistency": "strng"}
 
     answer = chain.client.post("/api/v2/versions", json=question)

@@ -1,4 +1,4 @@
-"""Jobs that announced their tables by catalog, database and table before any event named them."""
+"""Jobs that registered tables by catalog, database and table before any event named them."""
 
 from fixtures.versions_server.events import committed, started
 from fixtures.versions_server.server import Server
@@ -8,7 +8,7 @@ CREDITS, DEBITS, BALANCE = "db.credits", "db.debits", "db.balance"
 JOBS = {"credits": ["transfers"], "debits": ["transfers"], "balance": ["credits", "debits"]}
 
 
-def test_a_new_bank_counts_as_a_whole_from_its_first_barrier(server: Server) -> None:
+def test_tables_registered_by_place_complete_the_first_barrier(server: Server) -> None:
     for number, (job, reads) in enumerate(JOBS.items()):
         for table in reads:
             server.send("POST", f"/register/source/{job}/{PLACE}/{table}?group=bank")

@@ -16,7 +16,7 @@ def known(server: Server) -> Server:
     return server
 
 
-def test_a_registration_shows_nothing_until_a_run_really_runs(server: Server) -> None:
+def test_registration_shows_nothing_until_a_run_starts(server: Server) -> None:
     server.send("PUT", "/register/source/etl/iceberg%3A%2F%2Flake/db/a")
     server.send("POST", "/register/sink/etl/iceberg%3A%2F%2Flake/db/b")
 
@@ -30,7 +30,7 @@ def test_a_registration_shows_nothing_until_a_run_really_runs(server: Server) ->
     assert server.snapshots("db.a", "db.b") == {"db.a": "1", "db.b": "11"}
 
 
-def test_a_second_writer_is_refused_with_the_reason_and_nothing_changes(server: Server) -> None:
+def test_second_writer_is_rejected_with_the_reason(server: Server) -> None:
     server.send("PUT", "/register/sink/one/lake/db/b")
     problem = server.send("PUT", "/register/sink/two/lake/db/b", 409)
 
@@ -41,7 +41,7 @@ def test_a_second_writer_is_refused_with_the_reason_and_nothing_changes(server: 
     server.send("PUT", "/register/sink/two/lake/db/b")
 
 
-def test_a_name_in_the_address_is_decoded_once_and_taken_as_it_stands(server: Server) -> None:
+def test_name_in_a_url_is_decoded_exactly_once(server: Server) -> None:
     server.send("PUT", "/register/sink/a%2Fb/lake/%2e%2e/x%2F..%2Fy")
     problem = server.send("PUT", "/register/sink/other/lake/%2e%2e/x%2F..%2Fy", 409)
     for another in ("lake/%252e%252e/x%2F..%2Fy", "lake/%2e%2e/x%252F..%252Fy", "lake/%2e%2e/y"):
@@ -50,7 +50,7 @@ def test_a_name_in_the_address_is_decoded_once_and_taken_as_it_stands(server: Se
     assert "is written by job a/b" in problem["detail"]
 
 
-def test_a_table_that_a_stream_outside_any_group_writes_has_its_writer_while_that_runs(server: Server) -> None:
+def test_running_ungrouped_stream_blocks_a_second_writer(server: Server) -> None:
     streams = {"jobType": facet({"processingType": "STREAMING", "integration": "SPARK"})}
     for job, facets in (("ingest", streams), ("nightly", {})):
         run = started(job, 0, [], [f"db.{job}"], domain=None)
@@ -67,7 +67,7 @@ def test_a_table_that_a_stream_outside_any_group_writes_has_its_writer_while_tha
     assert (problem["code"], problem["detail"].partition(": ")[2]) == ("writer", "is written by job ingest (running)")
 
 
-def test_a_cycle_through_another_table_is_refused_and_ones_own_sink_is_none(server: Server) -> None:
+def test_cycle_through_another_table_is_rejected_but_a_self_read_is_not(server: Server) -> None:
     server.send("PUT", "/register/source/one/lake/db/a")
     server.send("PUT", "/register/sink/one/lake/db/b")
     server.send("PUT", "/register/source/one/lake/db/b")
@@ -77,7 +77,7 @@ def test_a_cycle_through_another_table_is_refused_and_ones_own_sink_is_none(serv
     assert problem["code"] == "cycle"
 
 
-def test_sources_of_two_groups_are_refused(server: Server) -> None:
+def test_sources_of_two_groups_are_rejected(server: Server) -> None:
     server.domain("d", "db.a")
     server.domain("e", "db.b")
     server.post(started("x", 0, ["db.a"], ["db.x"], domain="d"), started("y", 0, ["db.b"], ["db.y"], domain="e"))
@@ -87,7 +87,7 @@ def test_sources_of_two_groups_are_refused(server: Server) -> None:
     assert problem["code"] == "groups"
 
 
-def test_the_version_of_a_table(known: Server) -> None:
+def test_version_endpoint_returns_barrier_and_snapshot(known: Server) -> None:
     place = "iceberg%3A%2F%2Flake/db"
 
     assert known.get(f"/version/strong/{place}/b") == {"version": 1, "snapshotId": "11"}
@@ -96,7 +96,7 @@ def test_the_version_of_a_table(known: Server) -> None:
     assert problem["code"] == "not_found"
 
 
-def test_a_second_writer_in_events_makes_the_table_untracked_and_says_so(known: Server) -> None:
+def test_second_writer_in_events_makes_the_table_untracked(known: Server) -> None:
     known.post(started("other", 20, ["db.a"], ["db.b"], domain="d"))
     problem = known.versions("db.b", status=409)
 

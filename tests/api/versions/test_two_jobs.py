@@ -16,7 +16,7 @@ def lake(server: Server) -> Server:
     return server
 
 
-def test_a_job_on_the_same_sources_starts_from_the_snapshots_that_the_first_one_consumed(lake: Server) -> None:
+def test_second_job_starts_from_the_snapshots_that_the_first_consumed(lake: Server) -> None:
     lake.post(started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"))
     answer = lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 2"})
 
@@ -31,7 +31,7 @@ def test_a_job_on_the_same_sources_starts_from_the_snapshots_that_the_first_one_
     }
 
 
-def test_a_job_that_names_no_group_starts_up_in_that_of_its_sources(lake: Server) -> None:
+def test_job_without_a_group_joins_the_group_of_its_sources(lake: Server) -> None:
     for table in ("table_2", "table_3"):
         lake.send("PUT", f"/register/source/ETL%202/iceberg%3A%2F%2Flake/db/{table}")
     lake.send("PUT", "/register/sink/ETL%202/iceberg%3A%2F%2Flake/db/table_6")
@@ -44,7 +44,7 @@ def test_a_job_that_names_no_group_starts_up_in_that_of_its_sources(lake: Server
     }
 
 
-def test_what_a_job_started_from_is_history_once_its_run_has_ended(lake: Server) -> None:
+def test_start_snapshots_move_to_history_when_the_run_ends(lake: Server) -> None:
     lake.post(started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"))
     lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 2"})
     assert not past_startups(lake)
@@ -84,7 +84,7 @@ def test_a_query_over_both_results_gets_one_version(lake: Server) -> None:
     }
 
 
-def test_a_job_on_both_results_is_placed_on_their_version(lake: Server) -> None:
+def test_job_on_both_results_starts_from_their_version(lake: Server) -> None:
     lake.post(
         started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"),
         committed("ETL 2", 30, 1, {"db.table_2": "13", "db.table_3": "12"}, {"db.table_6": "15"}, domain="pip5"),

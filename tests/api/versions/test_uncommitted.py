@@ -1,4 +1,4 @@
-"""What was not committed is in no model: a transaction may end in a rollback, or another server may be first."""
+"""Uncommitted facts are in no model: a transaction may roll back, or another server win."""
 
 from datetime import UTC, datetime
 
@@ -32,7 +32,7 @@ def barriers(follower: Follower) -> dict[tuple[str, str], list[int]]:
         return {table: done.order for table, done in model.done.items()}
 
 
-def test_ingest_that_is_rolled_back_leaves_nothing_in_the_model(engine: Engine) -> None:
+def test_rolled_back_ingest_leaves_nothing_in_the_model(engine: Engine) -> None:
     follower = Follower(engine)
     with engine.connect() as connection:
         take_told(connection, follower)
@@ -47,7 +47,7 @@ def test_ingest_that_is_rolled_back_leaves_nothing_in_the_model(engine: Engine) 
     assert barriers(Follower(engine)) == {A: [1]}
 
 
-def test_nobody_sees_what_is_not_committed_yet(engine: Engine) -> None:
+def test_uncommitted_facts_are_invisible(engine: Engine) -> None:
     follower = Follower(engine)
     with engine.begin() as connection:
         take_told(connection, follower)
@@ -57,8 +57,8 @@ def test_nobody_sees_what_is_not_committed_yet(engine: Engine) -> None:
     assert barriers(follower) == {A: [1]}
 
 
-def test_a_decision_whose_commit_fails_has_changed_nothing(engine: Engine) -> None:
-    """Its facts may be folded once they are committed, and not before."""
+def test_decision_whose_commit_fails_changes_nothing(engine: Engine) -> None:
+    """Facts may be folded only after they are committed."""
     follower = Follower(engine)
 
     def declare(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:

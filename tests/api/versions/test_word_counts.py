@@ -55,7 +55,7 @@ def test_strong_gives_three_queries_one_barrier_and_weak_gives_each_its_own(word
     assert words.barriers(VALUE, COUNT, SUM, consistency="weak") == {VALUE: 1, COUNT: 1, SUM: 1}
 
 
-def test_with_an_aborted_checkpoint_the_minimum_of_the_latest_is_no_version(words: Server) -> None:
+def test_minimum_of_latest_barriers_is_no_version_after_a_skipped_one(words: Server) -> None:
     for barrier in (1, 2, 3):
         value(words, barrier)
     count(words, 1)
@@ -70,7 +70,7 @@ def test_with_an_aborted_checkpoint_the_minimum_of_the_latest_is_no_version(word
     assert words.barriers(VALUE, COUNT, SUM) == {VALUE: 3, COUNT: 3, SUM: 3}
 
 
-def test_the_proposals_own_question_for_dependencies(words: Server) -> None:
+def test_dependency_query_of_the_proposal_finds_the_readers(words: Server) -> None:
     query = """SELECT T.table_name FROM __META_ETL_SOURCE S JOIN __META_ETL_SINK T ON S.job_id = T.job_id
                 WHERE S.table_name = 'word_value' ORDER BY 1"""
     with words.engine.connect() as connection:
@@ -79,7 +79,7 @@ def test_the_proposals_own_question_for_dependencies(words: Server) -> None:
     assert [name.rpartition(".")[2] for name in found] == ["word_count", "word_sum"]
 
 
-def test_the_three_answers(words: Server) -> None:
+def test_job_gets_each_of_the_three_decisions(words: Server) -> None:
     words.post(started("join", 3, [COUNT, SUM], ["db.joined"], domain="words"))
 
     def ask(position: int | None) -> tuple[str, int | None, list[int]]:
@@ -103,7 +103,7 @@ def test_the_three_answers(words: Server) -> None:
     assert ask(3) == ("PROCEED", None, [])
 
 
-def test_a_failed_job_keeps_its_place_and_the_others_go_on(words: Server) -> None:
+def test_failed_job_stays_a_member_and_the_others_continue(words: Server) -> None:
     value(words, 1)
     count(words, 1)
     total(words, 1)
@@ -143,7 +143,7 @@ def test_a_retired_job_no_longer_holds_a_version_back(words: Server) -> None:
     assert "its writer count was retired" in problem["detail"]
 
 
-def test_a_rollback_plan_and_the_generation_after_it(words: Server) -> None:
+def test_rollback_plan_raises_the_generation(words: Server) -> None:
     for barrier in (1, 2, 3):
         value(words, barrier)
         count(words, barrier)

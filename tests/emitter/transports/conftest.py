@@ -1,4 +1,4 @@
-"""What tests of transports share."""
+"""Fixtures shared by transport tests."""
 
 from __future__ import annotations
 

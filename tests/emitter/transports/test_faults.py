@@ -1,4 +1,4 @@
-"""Twelve network faults on three transports, over real sockets: nothing raises, and all vital events arrive once healed.
+"""Twelve network faults on three transports: nothing raises, and vital events arrive after healing.
 
 A name that does not resolve is healed by the next driver, which has the right address and the same spool folder.
 """
@@ -55,7 +55,7 @@ def delivered_in_spite_of(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_http(fault: str, server: RecordingServer, tmp_path: Path) -> None:
+def test_http_delivers_vital_events_despite_network_faults(fault: str, server: RecordingServer, tmp_path: Path) -> None:
     def settings(host: str, port: int) -> dict[str, str]:
         return {"type": "http", "url": f"http://{host}:{port}", "timeoutInMillis": "500"}
 
@@ -67,7 +67,9 @@ def test_http(fault: str, server: RecordingServer, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
-def test_composite(fault: str, server: RecordingServer, tmp_path: Path) -> None:
+def test_composite_delivers_vital_events_despite_network_faults(
+    fault: str, server: RecordingServer, tmp_path: Path
+) -> None:
     file = tmp_path / "events.jsonl"
 
     def settings(host: str, port: int) -> dict[str, str]:
@@ -91,7 +93,7 @@ def test_composite(fault: str, server: RecordingServer, tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python forgets TLS sockets
 @pytest.mark.parametrize("fault", FAULTS)
-def test_kafka(fault: str, kafka: str, tmp_path: Path) -> None:
+def test_kafka_delivers_vital_events_despite_network_faults(fault: str, kafka: str, tmp_path: Path) -> None:
     topic = f"faults.{uuid4().hex}"
     host, port = kafka.rsplit(":", 1)
 

@@ -1,4 +1,4 @@
-"""Events by HTTP: what counts as delivered, as refused, and as left for later."""
+"""Events over HTTP: delivered, rejected and kept for later."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_http_posts_each_event_to_the_endpoint_with_key_headers_and_parameters(s
     assert (headers["Authorization"], headers["X-Team"], headers["Content-Encoding"]) == ("Bearer k3y", "bank", "gzip")
 
 
-def test_http_keeps_a_path_that_the_address_has_and_takes_an_endpoint_of_its_own(server: RecordingServer) -> None:
+def test_http_uses_the_path_of_the_url_or_the_endpoint_setting(server: RecordingServer) -> None:
     for settings in ({"url": f"{server.url}/gateway/lineage"}, {"url": server.url, "endpoint": "events"}):
         transport = transport_of({"type": "http", **settings})
         transport.send([ONE], 5)
@@ -50,7 +50,7 @@ def test_http_keeps_a_path_that_the_address_has_and_takes_an_endpoint_of_its_own
 @pytest.mark.parametrize(
     "answer", [b"HTTP/1.1 201", b"HTTP/1.1 201 Created\r\n", b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nX-Slow: x"]
 )
-def test_http_takes_an_answer_that_breaks_off_for_none(answer: bytes) -> None:
+def test_http_treats_a_truncated_answer_as_no_answer(answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=answer_and_close, args=(listening, answer), daemon=True).start()
         transport = transport_of({"type": "http", "url": f"http://127.0.0.1:{listening.getsockname()[1]}"})
@@ -70,7 +70,7 @@ def answer_and_close(listening: socket.socket, answer: bytes) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_http_refuses_for_good_what_the_backend_refuses(server: RecordingServer, status: int) -> None:
+def test_http_drops_events_that_the_backend_rejects(server: RecordingServer, status: int) -> None:
     server.headers = {"Content-Type": "application/problem+json"}
     server.status = status
     transport = transport_of({"type": "http", "url": server.url})
@@ -81,7 +81,7 @@ def test_http_refuses_for_good_what_the_backend_refuses(server: RecordingServer,
     assert (delivery.unsent, delivery.refused) == ((), (ONE, TWO))
 
 
-def test_http_does_not_believe_a_refusal_of_whoever_takes_no_events(server: RecordingServer) -> None:
+def test_http_keeps_rejected_events_until_the_backend_accepts_one(server: RecordingServer) -> None:
     server.status = 400  # as a server that expects TLS says to whatever comes without
     transport = transport_of({"type": "http", "url": server.url})
 
@@ -94,7 +94,7 @@ def test_http_does_not_believe_a_refusal_of_whoever_takes_no_events(server: Reco
     transport.close()
 
 
-def test_http_goes_on_behind_an_event_at_which_the_backend_always_fails() -> None:
+def test_http_continues_after_an_event_that_always_fails() -> None:
     events = [message(name) for name in ("a", "bad", "b", "bad again", "c")]
     with failing_at(b"bad") as (url, got):
         transport = transport_of({"type": "http", "url": url})
@@ -105,7 +105,7 @@ def test_http_goes_on_behind_an_event_at_which_the_backend_always_fails() -> Non
     assert got == [events[0].body, events[2].body, events[4].body]
 
 
-def test_http_gives_up_where_several_events_fail_one_after_the_other() -> None:
+def test_http_gives_up_after_several_failures_in_a_row() -> None:
     events = [message(f"bad{number}") for number in range(10)]
     with failing_at(b"bad") as (url, got):
         transport = transport_of({"type": "http", "url": url})
@@ -116,7 +116,7 @@ def test_http_gives_up_where_several_events_fail_one_after_the_other() -> None:
     assert got == []
 
 
-def test_a_key_that_no_header_can_have_is_not_shown(server: RecordingServer) -> None:
+def test_invalid_header_key_is_not_shown(server: RecordingServer) -> None:
     transport = transport_of({"type": "http", "url": server.url, "auth.apiKey": "s3cret\nkey"})
 
     delivery = transport.send([ONE], 5)
@@ -125,7 +125,7 @@ def test_a_key_that_no_header_can_have_is_not_shown(server: RecordingServer) -> 
     assert "s3cret" not in delivery.reason
 
 
-def test_a_key_from_a_file_may_end_with_a_newline(server: RecordingServer) -> None:
+def test_key_file_may_end_with_a_newline(server: RecordingServer) -> None:
     transport = transport_of({"type": "http", "url": server.url, "auth.apiKey": "k3y\n"})
 
     assert transport.send([ONE], 5) == Delivery()
@@ -134,7 +134,7 @@ def test_a_key_from_a_file_may_end_with_a_newline(server: RecordingServer) -> No
 
 
 @pytest.mark.parametrize("status", [301, 307, 401, 403, 404, 429, 500, 502, 503])
-def test_http_keeps_for_later_what_another_answer_leaves(server: RecordingServer, status: int) -> None:
+def test_http_keeps_events_after_other_status_codes(server: RecordingServer, status: int) -> None:
     server.status, server.headers = status, {"Location": "http://127.0.0.1:1/"}
     transport = transport_of({"type": "http", "url": server.url})
 
@@ -145,7 +145,7 @@ def test_http_keeps_for_later_what_another_answer_leaves(server: RecordingServer
     assert delivery.reason.startswith(f"http://127.0.0.1:{server.port}/api/v1/lineage: status {status}")
 
 
-def test_http_does_not_ask_again_over_a_connection_on_which_it_was_told_of_a_failure(server: RecordingServer) -> None:
+def test_http_opens_a_new_connection_after_a_failure(server: RecordingServer) -> None:
     with faulty_proxy("500", ("127.0.0.1", server.port)) as gateway:  # says so once a connection, and then nothing
         transport = transport_of({"type": "http", "url": f"http://127.0.0.1:{gateway.port}"})
         reasons = [transport.send([ONE], 5).reason for _ in range(2)]

@@ -1,4 +1,4 @@
-"""TLS that is not trusted and passwords that are refused keep events for the driver whose conf is right."""
+"""Untrusted TLS and wrong passwords keep events for a driver with the right conf."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def server(tls: Certificate) -> Iterator[RecordingServer]:
         yield found
 
 
-def test_http_takes_the_certificate_that_the_conf_names_and_no_other(
-    server: RecordingServer, tls: Certificate, tmp_path: Path
-) -> None:
+def test_http_trusts_only_the_configured_certificate(server: RecordingServer, tls: Certificate, tmp_path: Path) -> None:
     untrusting = {"type": "http", "url": f"https://127.0.0.1:{server.port}"}
     trusting = {**untrusting, "sslContextConfig.caFile": str(tls.file)}
 
@@ -63,7 +61,7 @@ def kafka_conf(address: str, topic: str, password: str, certificate_file: Path |
 
 @pytest.mark.slow
 @pytest.mark.kafka
-def test_kafka_logs_in_over_tls_and_says_why_it_cannot(secured: Broker, tls: Certificate) -> None:
+def test_kafka_logs_in_over_tls_or_reports_why_not(secured: Broker, tls: Certificate) -> None:
     topic, address = f"secured.{uuid4().hex}", secured.bootstrap
     answers = []
     for password, trusted in (("wrong", tls.file), (PASSWORD, None), (PASSWORD, tls.file)):
@@ -77,7 +75,7 @@ def test_kafka_logs_in_over_tls_and_says_why_it_cannot(secured: Broker, tls: Cer
 
 @pytest.mark.slow
 @pytest.mark.kafka
-def test_kafka_leaves_nothing_behind_when_a_broker_falls_silent(secured: Broker, tls: Certificate) -> None:
+def test_kafka_leaks_no_connections_to_a_silent_broker(secured: Broker, tls: Certificate) -> None:
     with sender(kafka_conf(secured.bootstrap, f"silent.{uuid4().hex}", PASSWORD, tls.file)) as process:
         assert process.send("one", 60)["sent"]
         secured.process.send_signal(signal.SIGSTOP)

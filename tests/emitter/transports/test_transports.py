@@ -1,4 +1,4 @@
-"""Each transport does what its conf says, on real sockets and files."""
+"""Each transport follows its conf, on real sockets and files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from strandline_spark.delivery.transports.registry import transport_of
 ONE, TWO = message("one"), message("two", vital=True)
 
 
-def test_a_file_gets_one_line_an_event_and_its_folder(tmp_path: Path) -> None:
+def test_file_transport_writes_one_line_per_event_and_creates_its_folder(tmp_path: Path) -> None:
     file = tmp_path / "new folder" / "events.jsonl"
     transport = transport_of({"type": "file", "location": file.as_uri()})
 
@@ -35,7 +35,7 @@ def test_a_file_gets_one_line_an_event_and_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the size of files")
-def test_a_file_that_was_full_for_a_moment_has_whole_lines_afterwards(tmp_path: Path) -> None:
+def test_file_transport_writes_whole_lines_after_a_full_disk(tmp_path: Path) -> None:
     path = tmp_path / "events"
     transport = transport_of({"type": "file", "location": str(path)})
     with files_of(len(ONE.body) + 10):
@@ -47,19 +47,19 @@ def test_a_file_that_was_full_for_a_moment_has_whole_lines_afterwards(tmp_path: 
     assert (lines[0], lines[-1]) == (ONE.body, TWO.body)
 
 
-def test_a_file_that_cannot_be_written_leaves_events_unsent(tmp_path: Path) -> None:
+def test_unwritable_file_leaves_events_unsent(tmp_path: Path) -> None:
     delivery = transport_of({"type": "file", "location": str(tmp_path)}).send([ONE], 5)
 
     assert delivery.unsent == (ONE,)
 
 
-def test_the_console_is_what_there_is_without_conf(capsys: pytest.CaptureFixture[str]) -> None:
+def test_console_is_the_default_transport(capsys: pytest.CaptureFixture[str]) -> None:
     assert transport_of({}).send([ONE], 5) == Delivery()
 
     assert capsys.readouterr().out == ONE.body.decode() + "\n"
 
 
-def test_composite_sends_to_the_rest_only_what_they_lack(server: RecordingServer, tmp_path: Path) -> None:
+def test_composite_resends_only_to_parts_that_lack_an_event(server: RecordingServer, tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     server.status = 503
     transport = transport_of(
@@ -82,9 +82,7 @@ def test_composite_sends_to_the_rest_only_what_they_lack(server: RecordingServer
     assert file.read_bytes() == ONE.body + b"\n"
 
 
-def test_composite_sends_to_those_that_it_can_and_names_the_conf_of_the_other_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_composite_skips_a_misconfigured_part_and_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     parts = {
         "gone": {"type": "http", "url": "https://c", "sslContextConfig.caFile": str(tmp_path / "ca.pem")},
         "slow": {"type": "http", "url": "http://c", "timeoutInMillis": "soon"},
@@ -103,7 +101,7 @@ def test_composite_sends_to_those_that_it_can_and_names_the_conf_of_the_other_on
     ]
 
 
-def test_a_part_of_a_composite_that_takes_all_but_one_event_is_not_away() -> None:
+def test_composite_part_that_fails_one_event_stays_reachable() -> None:
     bad, later = message("bad"), message("later")
     with failing_at(b"bad") as (url, got):
         transport = transport_of({"type": "composite", **under({"only": {"type": "http", "url": url}})})
@@ -120,7 +118,7 @@ def under(parts: dict[str, dict[str, str]]) -> dict[str, str]:
     return {f"transports.{name}.{key}": value for name, part in parts.items() for key, value in part.items()}
 
 
-def test_composite_remembers_who_lacks_an_event_and_not_the_event(server: RecordingServer) -> None:
+def test_composite_remembers_missing_deliveries_by_hash(server: RecordingServer) -> None:
     server.status = 503
     transport = transport_of({"type": "composite", **under({"away": {"type": "http", "url": server.url}})})
     large = message("large", size=100_000)
@@ -155,14 +153,14 @@ def test_composite_remembers_who_lacks_an_event_and_not_the_event(server: Record
         ),
     ],
 )
-def test_a_wrong_conf_names_the_key_and_the_reason(conf: dict[str, str], fault: str) -> None:
+def test_invalid_conf_is_reported_with_key_and_reason(conf: dict[str, str], fault: str) -> None:
     with pytest.raises(TransportConfError) as error:
         transport_of(conf)
 
     assert str(error.value) == fault
 
 
-def test_kafka_takes_the_java_names_of_security_settings() -> None:
+def test_kafka_accepts_the_java_names_of_security_settings() -> None:
     assert settings_of(
         {
             "bootstrap.servers": "a:9092, b:9092",
@@ -231,7 +229,7 @@ assert outbox.flush(60)
 
 
 @pytest.mark.kafka
-def test_an_event_at_the_interpreter_s_end_still_reaches_kafka(kafka: str, tmp_path: Path) -> None:
+def test_events_at_interpreter_exit_reach_kafka(kafka: str, tmp_path: Path) -> None:
     topic = f"late.{uuid4().hex}"
 
     subprocess.run([sys.executable, "-c", LATE, kafka, topic, str(tmp_path)], check=True, timeout=120)

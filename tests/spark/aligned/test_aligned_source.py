@@ -100,7 +100,7 @@ def both(bank: Any) -> Bank:
     return Bank(bank)
 
 
-def test_each_micro_batch_is_what_came_with_one_barrier(both: Bank) -> None:
+def test_each_micro_batch_ends_at_one_barrier(both: Bank) -> None:
     for barrier in (1, 2, 3):
         both.commit("credits", barrier, (barrier, 10), (barrier, 11))
         both.commit("debits", barrier, (barrier, -10))
@@ -116,7 +116,7 @@ def test_each_micro_batch_is_what_came_with_one_barrier(both: Bank) -> None:
 
 
 @pytest.mark.slow
-def test_a_barrier_that_a_table_passed_over_is_given_up(both: Bank) -> None:
+def test_barrier_skipped_by_a_table_is_skipped(both: Bank) -> None:
     both.commit("credits", 1, (1, 1))
     both.commit("credits", 2, (2, 2))
     both.commit("debits", 2, (2, -2))
@@ -126,7 +126,7 @@ def test_a_barrier_that_a_table_passed_over_is_given_up(both: Bank) -> None:
     assert both.taken() == [both.changes(2, 1)]
 
 
-def test_where_a_stream_begins_and_how_far_it_goes_at_once(both: Bank) -> None:
+def test_stream_respects_its_start_and_batch_limits(both: Bank) -> None:
     made = {}
     for barrier in (1, 2, 3):
         made[barrier] = [both.commit(name, barrier, (barrier, 1)) for name in ("credits", "debits")]
@@ -146,7 +146,7 @@ def test_where_a_stream_begins_and_how_far_it_goes_at_once(both: Bank) -> None:
 
 
 @pytest.mark.slow
-def test_the_state_of_each_barrier(both: Bank) -> None:
+def test_state_rows_show_each_barrier(both: Bank) -> None:
     both.commit("credits", 1, (1, 1))
     both.commit("debits", 1, (1, -1))
     both.lake.spark.sql(f"DELETE FROM {both.tables[0]} WHERE account = 1")
@@ -162,7 +162,7 @@ def test_the_state_of_each_barrier(both: Bank) -> None:
 
 
 @pytest.mark.slow
-def test_changes_over_a_delete_are_an_error_that_names_the_snapshot(both: Bank) -> None:
+def test_changes_across_a_delete_fail_with_the_snapshot_id(both: Bank) -> None:
     both.commit("credits", 1, (1, 1))
     both.commit("debits", 1, (1, -1))
     both.run()
@@ -176,7 +176,7 @@ def test_changes_over_a_delete_are_an_error_that_names_the_snapshot(both: Bank) 
     assert "(delete) changed or deleted rows: read the table's state, not its changes" in str(error.value)
 
 
-def test_a_table_that_was_rolled_back_ends_the_stream(both: Bank) -> None:
+def test_rolled_back_table_ends_the_stream(both: Bank) -> None:
     before = both.commit("credits", 1, (1, 1))
     both.commit("debits", 1, (1, -1))
     both.commit("credits", 2, (2, 2))
@@ -215,7 +215,7 @@ def fault_of(reader: AlignedReader, *start: Any) -> str:
 
 
 @pytest.mark.slow
-def test_columns_that_one_table_has_are_null_in_the_other(both: Bank) -> None:
+def test_columns_missing_from_one_table_are_null(both: Bank) -> None:
     both.lake.spark.sql(f"ALTER TABLE {both.tables[1]} ADD COLUMN reason STRING")
     both.commit("credits", 1, (1, 1))
     both.lake.spark.sql(f"INSERT INTO {both.tables[1]} VALUES (0, 0, 'opened')")
@@ -226,7 +226,7 @@ def test_columns_that_one_table_has_are_null_in_the_other(both: Bank) -> None:
     assert [tuple(row) for row in rows] == [(-1, None, 1), (0, "opened", 1), (1, None, 1)]
 
 
-def test_one_column_of_two_types_is_said(both: Bank) -> None:
+def test_column_of_two_types_is_rejected(both: Bank) -> None:
     both.lake.spark.sql(f"ALTER TABLE {both.tables[0]} ADD COLUMN reason STRING")
     both.lake.spark.sql(f"ALTER TABLE {both.tables[1]} ADD COLUMN reason INT")
     with pytest.raises(PySparkException) as error:
@@ -248,12 +248,12 @@ def test_one_column_of_two_types_is_said(both: Bank) -> None:
         ({"tables": "a", "timeout": "nan"}, "timeout: 'nan' is no number of seconds above 0"),
     ],
 )
-def test_an_option_that_is_wrong_is_said(options: dict[str, str], reason: str) -> None:
+def test_invalid_option_is_rejected(options: dict[str, str], reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         options_of(options, {})
 
 
-def test_a_table_that_cannot_be_had_is_said(both: Bank) -> None:
+def test_unavailable_table_is_rejected(both: Bank) -> None:
     for tables, reason in (
         ("b", "tables: 'b' is not catalog.database.table"),
         ("lake.no.where", "lake.no.where: catalog lake does not give the table: "),
@@ -264,7 +264,7 @@ def test_a_table_that_cannot_be_had_is_said(both: Bank) -> None:
 
 
 @pytest.mark.slow
-def test_a_query_that_waits_for_a_table_without_barriers_fails_with_its_name(both: Bank) -> None:
+def test_query_waiting_for_a_table_without_barriers_fails_with_its_name(both: Bank) -> None:
     both.commit("credits", 1, (1, 1))
 
     with pytest.raises(PySparkException) as error:
@@ -275,7 +275,7 @@ def test_a_query_that_waits_for_a_table_without_barriers_fails_with_its_name(bot
 
 
 @pytest.mark.slow
-def test_it_is_no_batch_source(both: Bank) -> None:
+def test_batch_read_is_rejected(both: Bank) -> None:
     aligned_source(both.lake.spark)
     with pytest.raises(PySparkException) as error:
         both.lake.spark.read.format("strandline_aligned").option("tables", both.tables[0]).load().collect()
@@ -324,7 +324,7 @@ for again in range(2):
 
 
 @pytest.mark.slow
-def test_its_reads_are_reported_and_its_output_stands_at_the_barriers(tmp_path: Path, sqlite_url: str) -> None:
+def test_reads_are_reported_and_the_output_carries_the_barriers(tmp_path: Path, sqlite_url: str) -> None:
     settings = emitting(tmp_path) | lake_settings(tmp_path, ["iceberg"])
     driver = SparkProgram(
         tmp_path,

@@ -1,4 +1,4 @@
-"""Aligned streams on real Spark and Iceberg: every barrier once, whatever happens."""
+"""Aligned streams on real Spark and Iceberg process every barrier exactly once."""
 
 import shutil
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ def accounts(bank: Any) -> Any:
     return bank
 
 
-def test_each_barrier_is_one_snapshot_that_says_what_it_was_made_from(accounts: Any) -> None:
+def test_each_barrier_is_one_snapshot_with_its_inputs(accounts: Any) -> None:
     both(accounts, 1, 2)
 
     run(accounts, ["credits", "debits"], "balance", group="bank")
@@ -61,7 +61,7 @@ def test_each_barrier_is_one_snapshot_that_says_what_it_was_made_from(accounts: 
 
 
 @pytest.mark.slow
-def test_an_input_that_is_ahead_is_read_where_the_other_one_is(accounts: Any) -> None:
+def test_faster_input_is_read_at_the_barrier_of_the_slower_one(accounts: Any) -> None:
     both(accounts, 1)
     accounts.commit("credits", 2, (5, 1000))
 
@@ -71,7 +71,7 @@ def test_an_input_that_is_ahead_is_read_where_the_other_one_is(accounts: Any) ->
     assert accounts.total_at("balance", accounts.history("balance").done[1]) == 0
 
 
-def test_a_barrier_that_an_input_aborted_is_skipped_and_said(accounts: Any) -> None:
+def test_barrier_skipped_by_an_input_is_skipped_and_recorded(accounts: Any) -> None:
     both(accounts, 1)
     accounts.commit("credits", 2, (5, 1000))
     both(accounts, 3)
@@ -84,7 +84,7 @@ def test_a_barrier_that_an_input_aborted_is_skipped_and_said(accounts: Any) -> N
 
 
 @pytest.mark.slow
-def test_a_job_whose_checkpoints_are_lost_goes_on_where_its_table_is(accounts: Any) -> None:
+def test_job_with_lost_checkpoints_continues_from_its_table(accounts: Any) -> None:
     both(accounts, 1, 2)
     run(accounts, ["credits", "debits"], "balance")
     shutil.rmtree(accounts.folder / "ck")
@@ -95,7 +95,7 @@ def test_a_job_whose_checkpoints_are_lost_goes_on_where_its_table_is(accounts: A
     assert accounts.barriers("balance") == [1, 2, 3]
 
 
-def test_a_micro_batch_that_is_replayed_after_its_commit_makes_nothing_twice(accounts: Any) -> None:
+def test_replayed_micro_batch_duplicates_nothing(accounts: Any) -> None:
     both(accounts, 1, 2, 3)
     run(accounts, ["credits", "debits"], "balance", available_now=False, until_barrier=2, trigger="300 milliseconds")
     commits = accounts.folder / "ck" / "balance" / "commits"
@@ -108,7 +108,7 @@ def test_a_micro_batch_that_is_replayed_after_its_commit_makes_nothing_twice(acc
     assert accounts.barriers("balance") == [1, 2, 3]
 
 
-def test_changes_are_all_rows_at_first_and_the_new_ones_after(bank: Any) -> None:
+def test_changes_are_all_rows_first_and_new_rows_afterwards(bank: Any) -> None:
     bank.table("credits")
     both(bank, 1, tables=("credits",))
     bank.commit("credits", None, (7, 7))  # a backfill between two barriers belongs to the later one
@@ -144,7 +144,7 @@ def test_a_new_job_may_begin_at_the_newest_barrier(accounts: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_job_that_began_at_the_newest_barrier_leaves_none_out_after_a_restart(accounts: Any) -> None:
+def test_job_started_at_the_newest_barrier_skips_none_after_a_restart(accounts: Any) -> None:
     both(accounts, 1, 2, 3)
     run(accounts, ["credits", "debits"], "balance", start="latest")
     both(accounts, 4, 5)
@@ -155,7 +155,7 @@ def test_a_job_that_began_at_the_newest_barrier_leaves_none_out_after_a_restart(
 
 
 @pytest.mark.slow
-def test_waiting_ends_with_the_table_and_the_barrier_that_are_late(accounts: Any) -> None:
+def test_timed_out_wait_names_the_late_table_and_barrier(accounts: Any) -> None:
     both(accounts, 1)
     accounts.commit("credits", 2, (1, 1))
 
@@ -168,7 +168,7 @@ def test_waiting_ends_with_the_table_and_the_barrier_that_are_late(accounts: Any
 
 
 @pytest.mark.slow
-def test_a_rolled_back_output_is_made_again(accounts: Any) -> None:
+def test_rolled_back_output_is_rebuilt(accounts: Any) -> None:
     both(accounts, 1, 2)
     run(accounts, ["credits", "debits"], "balance")
     first = accounts.history("balance").done[1]
@@ -179,7 +179,7 @@ def test_a_rolled_back_output_is_made_again(accounts: Any) -> None:
     assert accounts.barriers("balance") == [1, 2]
 
 
-def test_inputs_of_another_group_are_refused(accounts: Any) -> None:
+def test_inputs_of_another_group_are_rejected(accounts: Any) -> None:
     accounts.commit("credits", 1, (1, 1), group="shop")
     accounts.commit("debits", 1, (1, 1), group="bank")
 
@@ -195,13 +195,13 @@ def test_inputs_of_another_group_are_refused(accounts: Any) -> None:
         ({"start": "now"}, "start: 'now' is neither"),
     ],
 )
-def test_arguments_that_contradict_are_refused(accounts: Any, wrong: dict[str, Any], message: str) -> None:
+def test_contradictory_arguments_are_rejected(accounts: Any, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run(accounts, ["credits", "debits"], "balance", **wrong)
 
 
 @pytest.mark.slow
-def test_a_job_that_is_started_before_its_input_is_there_waits_for_it(bank: Any) -> None:
+def test_job_started_before_its_input_exists_waits_for_it(bank: Any) -> None:
     bank.table("credits")
     bank.commit("credits", 1, (1, 10))
     query = aligned_stream(
@@ -219,7 +219,7 @@ def test_a_job_that_is_started_before_its_input_is_there_waits_for_it(bank: Any)
 
 
 @pytest.mark.slow
-def test_an_input_that_never_comes_is_named_when_the_time_is_over(bank: Any) -> None:
+def test_input_that_never_appears_is_named_at_the_timeout(bank: Any) -> None:
     query = aligned_stream(
         bank.spark, [bank.name("nothing")], bank.name("late"), balances,
         checkpoint=str(bank.folder / "late"), timeout=0.1,
@@ -249,7 +249,7 @@ def test_nothing_to_do_is_logged(accounts: Any, caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.slow
-def test_a_delete_that_stops_a_job_of_changes_names_the_way_out(accounts: Any) -> None:
+def test_delete_that_stops_a_changes_job_names_the_remedy(accounts: Any) -> None:
     both(accounts, 1)
     changes: Any = {"changes": ["credits"], "group": "bank"}
     run(accounts, ["credits", "debits"], "balance", **changes)

@@ -1,4 +1,4 @@
-"""An ordinary pipeline that nobody adapted, on real Spark, Iceberg and Delta: its tables at a barrier are what the root comes to."""
+"""A plain pipeline on real Spark: its tables at a barrier match the base table."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def expected(table: str, barrier: int) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "place"), [("iceberg", "lake.p"), ("delta", "spark_catalog.p")])
-def test_plain_streams_foreach_batch_and_batch_runs_stand_at_the_barriers_of_their_root(
+def test_plain_streams_and_batch_runs_carry_base_table_barriers(
     tmp_path: Path, kind: str, place: str, sqlite_url: str
 ) -> None:
     driver = SparkProgram(tmp_path, PIPELINE, conf(tmp_path, kind), arguments=(kind, place))

@@ -37,7 +37,7 @@ def test_a_catalog_has_pyiceberg_s_properties(given: dict[str, str], wanted: dic
 
 
 @pytest.mark.spark
-def test_a_catalog_that_is_a_folder_gives_the_newest_metadata(lake: Any, tmp_path: Path) -> None:
+def test_folder_catalog_finds_the_newest_metadata(lake: Any, tmp_path: Path) -> None:
     conf = {"spark.sql.catalog.pond": ICEBERG, "spark.sql.catalog.pond.type": "hadoop"}
     conf["spark.sql.catalog.pond.warehouse"] = f"file://{tmp_path}"
     for key, value in conf.items():

@@ -16,7 +16,7 @@ from strandline_spark.consistency.table_history import (
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 
-def test_a_barrier_is_the_last_snapshot_that_carries_it(bank: Any) -> None:
+def test_last_snapshot_that_carries_a_barrier_counts(bank: Any) -> None:
     bank.table("t")
     first = bank.commit("t", 1, (1, 10))
     bank.commit("t", 2, (1, 20))
@@ -29,7 +29,7 @@ def test_a_barrier_is_the_last_snapshot_that_carries_it(bank: Any) -> None:
     assert history.position == 2
 
 
-def test_a_streaming_root_counts_micro_batches_from_barrier_1_unless_a_property_says_more(bank: Any) -> None:
+def test_streaming_base_table_counts_micro_batches_unless_barriers_are_set(bank: Any) -> None:
     bank.table("source")
     bank.table("t")
     naturally = []
@@ -43,7 +43,7 @@ def test_a_streaming_root_counts_micro_batches_from_barrier_1_unless_a_property_
 
 
 @pytest.mark.slow
-def test_a_refresh_sees_what_came_and_what_was_rolled_back(bank: Any) -> None:
+def test_refresh_sees_new_and_rolled_back_snapshots(bank: Any) -> None:
     table = bank.table("t")
     first = bank.commit("t", 1, (1, 10))
     history = bank.history("t")
@@ -70,7 +70,7 @@ def test_compaction_changes_neither_barriers_nor_the_changes_between_them(bank: 
     assert sorted(row.amount for row in history.between(first, third).collect()) == [20, 30]
 
 
-def test_changes_over_a_delete_are_refused_with_the_snapshot(bank: Any) -> None:
+def test_changes_across_a_delete_are_rejected_with_the_snapshot_id(bank: Any) -> None:
     table = bank.table("t")
     first = bank.commit("t", 1, (1, 10))
     bank.spark.sql(f"DELETE FROM {table} WHERE amount = 10")
@@ -81,7 +81,7 @@ def test_changes_over_a_delete_are_refused_with_the_snapshot(bank: Any) -> None:
 
 
 @pytest.mark.slow
-def test_changes_across_a_rollback_are_refused(bank: Any) -> None:
+def test_changes_across_a_rollback_are_rejected(bank: Any) -> None:
     table = bank.table("t")
     first, gone = bank.commit("t", 1, (1, 10)), bank.commit("t", 2, (1, 20))
     bank.spark.sql(f"CALL lake.system.rollback_to_snapshot('{table}', {first})")
@@ -91,7 +91,7 @@ def test_changes_across_a_rollback_are_refused(bank: Any) -> None:
         bank.history("t").between(gone, anew)
 
 
-def test_an_expired_snapshot_is_not_answered_from_memory(bank: Any) -> None:
+def test_expired_snapshot_is_not_served_from_cache(bank: Any) -> None:
     table = bank.table("t")
     first = bank.commit("t", 1, (1, 10))
     second = bank.commit("t", 2, (1, 20))
@@ -110,7 +110,7 @@ def test_an_expired_snapshot_is_not_answered_from_memory(bank: Any) -> None:
 
 
 @pytest.mark.slow
-def test_an_expired_snapshot_is_named(bank: Any) -> None:
+def test_reading_an_expired_snapshot_names_it(bank: Any) -> None:
     table = bank.table("t")
     first = bank.commit("t", 1, (1, 10))
     bank.commit("t", 2, (1, 20))
@@ -124,7 +124,7 @@ def test_an_expired_snapshot_is_named(bank: Any) -> None:
         history.at(first)
 
 
-def test_a_table_that_cannot_be_aligned_is_refused_with_the_reason(bank: Any) -> None:
+def test_tables_that_cannot_be_aligned_are_rejected_with_the_reason(bank: Any) -> None:
     bank.spark.sql("CREATE TABLE IF NOT EXISTS spark_catalog.default.csv_table (a bigint) USING csv")
 
     with pytest.raises(UnsupportedTableError, match=r"spark_catalog\.default\.csv_table: only Iceberg tables"):
@@ -133,7 +133,7 @@ def test_a_table_that_cannot_be_aligned_is_refused_with_the_reason(bank: Any) ->
         TableHistory(bank.spark, bank.name("nothing_here"))
 
 
-def test_names_are_completed(bank: Any) -> None:
+def test_short_names_are_completed(bank: Any) -> None:
     table = bank.table("t")
 
     assert full_name(bank.spark, table) == table

@@ -113,7 +113,9 @@ def in_rows(shop: Any) -> PlanReader:
 
 
 @pytest.mark.parametrize("case", cases())
-def test_columns(shop: Any, in_json: PlanReader, in_rows: PlanReader, case: dict[str, Any]) -> None:
+def test_columns_have_the_expected_origins(
+    shop: Any, in_json: PlanReader, in_rows: PlanReader, case: dict[str, Any]
+) -> None:
     """Read the plan in both forms, and compare all that the case states of it."""
     execution = analysed(shop, statement_of(case))
     statement = in_json.at_start(execution)
@@ -142,7 +144,7 @@ def kinds_of_origins(statement: Statement) -> list[str]:
     ]
 
 
-def test_a_plan_in_rows_is_short(shop: Any) -> None:
+def test_plan_read_as_rows_is_short(shop: Any) -> None:
     plan = analysed(
         shop, here("SELECT upper(name), amount * 2 FROM lake.shop.orders o, lake.shop.customers")
     ).analyzed()
@@ -164,7 +166,7 @@ def row_of(row: ColumnLineage) -> str:
     return source if row.transform is None else f"{source} = {row.transform}"
 
 
-def test_a_row_says_whether_the_value_comes_from_its_origin(shop: Any) -> None:
+def test_row_says_whether_its_origin_supplies_the_value(shop: Any) -> None:
     sql = "SELECT CASE WHEN status = 'x' THEN amount END AS a, IF(amount > 1, amount, id) AS b FROM lake.shop.orders"
 
     rows = [(row.target_column, row.source_column, row.type) for row in column_lineage(shop, here(sql))]
@@ -177,7 +179,7 @@ def test_a_row_says_whether_the_value_comes_from_its_origin(shop: Any) -> None:
     ]
 
 
-def test_a_statement_is_not_run(shop: Any) -> None:
+def test_column_lineage_does_not_run_the_statement(shop: Any) -> None:
     before = shop.sql(here("SELECT count(*) FROM lake.shop.dwd_hudi_users")).collect()
 
     rows = "SELECT id, name, name, birthday, ts, 'p' FROM lake.shop.ods_mysql_users"
@@ -188,7 +190,7 @@ def test_a_statement_is_not_run(shop: Any) -> None:
     assert not shop.catalog.tableExists(f"{CATALOG}never")
 
 
-def test_names_are_whole_and_the_target_is_told(shop: Any) -> None:
+def test_rows_have_full_names_and_the_target(shop: Any) -> None:
     sql = "INSERT INTO lake.shop.names SELECT UPPER(name) FROM lake.shop.customers"
 
     assert column_lineage(shop, here(sql)) == [

@@ -1,4 +1,4 @@
-"""Column lineage of what is said with PySpark's DataFrames instead of SQL: what only they can do, or do in another way."""
+"""Column lineage of PySpark DataFrames where they differ from SQL."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def rows_of(frame: Any, rows_after: int = 1 << 62) -> list[str]:
     return [*rows, *sorted(f"{o.subtype} {o.column}" for o in statement.indirect), *statement.opaque]
 
 
-def test_a_stream_that_no_query_runs_yet(orders: Any, tmp_path: Path) -> None:
-    """Of files and of a table of Spark's own catalog, each beside a table as it is at the moment."""
+def test_unstarted_stream_has_column_lineage(orders: Any, tmp_path: Path) -> None:
+    """Streams of files and of a catalog table are each joined with a static table."""
     spark = orders.sparkSession
     sources = {"arriving": spark.readStream.schema("id bigint, amount int").parquet(str(tmp_path))}
     sources["added"] = spark.readStream.table("frame_orders")
@@ -54,7 +54,7 @@ def test_a_stream_that_no_query_runs_yet(orders: Any, tmp_path: Path) -> None:
     }
 
 
-def test_a_pivot_of_two_aggregates(orders: Any) -> None:
+def test_pivot_of_two_aggregates_has_column_lineage(orders: Any) -> None:
     from pyspark.sql import functions as f
 
     frame = orders.groupBy("id").pivot("status", ["paid"]).agg(f.sum("amount").alias("s"), f.max("id").alias("n"))
@@ -68,7 +68,7 @@ def test_a_pivot_of_two_aggregates(orders: Any) -> None:
 
 
 @pytest.mark.parametrize("rows_after", [0, 1 << 62], ids=["rows", "json"])
-def test_columns_become_rows(orders: Any, rows_after: int) -> None:
+def test_unpivot_has_column_lineage(orders: Any, rows_after: int) -> None:
     frame = orders.selectExpr("id", "amount", "id + 1 AS next").unpivot("id", ["amount", "next"], "what", "value")
 
     whole = ["id <- id IDENTITY", "value <- amount IDENTITY", "value <- id TRANSFORMATION"]
@@ -81,7 +81,7 @@ def test_columns_become_rows(orders: Any, rows_after: int) -> None:
     ]
 
 
-def test_columns_that_are_melted_on_the_way_into_files(orders: Any, tmp_path: Path) -> None:
+def test_melt_into_files_has_column_lineage(orders: Any, tmp_path: Path) -> None:
     frame = orders.melt(ids=["id"], values=["amount"], variableColumnName="what", valueColumnName="value")
     frame.createOrReplaceTempView("melted")
     command = f"INSERT OVERWRITE DIRECTORY '{tmp_path}/out' USING parquet SELECT * FROM melted"
@@ -97,7 +97,7 @@ def test_columns_that_are_melted_on_the_way_into_files(orders: Any, tmp_path: Pa
     assert written.opaque == ()
 
 
-def test_holes_are_filled_and_rows_left_out(orders: Any) -> None:
+def test_fillna_and_dropna_have_column_lineage(orders: Any) -> None:
     frame = orders.select("id", "status", "amount").na.fill({"status": "x"}).na.drop(subset=["amount"])
 
     assert rows_of(frame) == [
@@ -108,7 +108,7 @@ def test_holes_are_filled_and_rows_left_out(orders: Any) -> None:
     ]
 
 
-def test_duplicates_are_dropped_by_their_columns(orders: Any) -> None:
+def test_drop_duplicates_reports_its_columns(orders: Any) -> None:
     assert rows_of(orders.dropDuplicates(["status"]).select("amount")) == [
         "amount <- amount IDENTITY",
         "GROUP_BY status",
@@ -116,13 +116,13 @@ def test_duplicates_are_dropped_by_their_columns(orders: Any) -> None:
     assert rows_of(orders.select("amount").distinct()) == ["amount <- amount IDENTITY", "GROUP_BY amount"]
 
 
-def test_a_union_by_name_fills_what_one_side_has_not(orders: Any) -> None:
+def test_union_by_name_fills_missing_columns(orders: Any) -> None:
     frame = orders.select("id", "status").unionByName(orders.select("id", "amount"), allowMissingColumns=True)
 
     assert rows_of(frame) == ["id <- id IDENTITY", "status <- status IDENTITY", "amount <- amount IDENTITY"]
 
 
-def test_fields_are_put_into_structs_and_taken_out(orders: Any) -> None:
+def test_struct_fields_are_followed_in_and_out(orders: Any) -> None:
     from pyspark.sql import functions as f
 
     struct = f.col("address").withField("city", f.upper("status")).withField("of", f.col("id")).dropFields("zip")
@@ -140,7 +140,7 @@ def test_fields_are_put_into_structs_and_taken_out(orders: Any) -> None:
     ]
 
 
-def test_a_field_of_the_greatest_struct(orders: Any) -> None:
+def test_field_of_a_maximum_struct_has_column_lineage(orders: Any) -> None:
     from pyspark.sql import functions as f
 
     newest = orders.groupBy("id").agg(f.max(f.struct("amount", "status")).alias("m")).select("m.status")
@@ -148,11 +148,11 @@ def test_a_field_of_the_greatest_struct(orders: Any) -> None:
     assert rows_of(newest) == ["status <- amount CONDITIONAL", "status <- status AGGREGATION", "GROUP_BY id"]
 
 
-def test_a_description_of_columns(orders: Any) -> None:
+def test_describe_has_column_lineage(orders: Any) -> None:
     assert rows_of(orders.describe("amount")) == ["amount <- amount AGGREGATION"]
 
 
-def test_literals_of_arrays(orders: Any) -> None:
+def test_array_literals_do_not_hide_filter_columns(orders: Any) -> None:
     from pyspark.sql import functions as f
 
     frame = orders.where(f.array_contains(f.lit(["a", "b"]), f.col("status"))).select("id")
@@ -169,7 +169,7 @@ def test_observations_hints_and_samples_change_nothing(orders: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:distutils:DeprecationWarning")  # Spark 3.5 asks for the version of pandas with it
-def test_code_of_the_user_over_whole_rows_is_opaque(orders: Any) -> None:
+def test_user_code_over_whole_rows_is_opaque(orders: Any) -> None:
     pytest.importorskip("pandas")
 
     assert rows_of(orders.select("id").mapInPandas(lambda rows: rows, "id long")) == ["MapInPandas"]

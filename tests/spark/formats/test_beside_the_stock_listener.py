@@ -1,4 +1,4 @@
-"""The same ordinary application under our emitter and under the stock OpenLineage listener: what differs is listed.
+"""One application under our emitter and the stock listener: all differences are listed.
 
 Compared are names, schemas and the columns that values come from, by output. `+` is what only we say, `-` what only the
 stock listener says; every line stands under the reason why it is so. Tables of Iceberg are left out: of those the stock

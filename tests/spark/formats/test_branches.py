@@ -1,4 +1,4 @@
-"""Snapshots of Iceberg tables that another branch than main has, or none: who made or read them is told with that."""
+"""Events name the branch of Iceberg snapshots that are not on main."""
 
 from __future__ import annotations
 
@@ -60,14 +60,12 @@ def read(statement: Any) -> Place:
     return one.branch, one.staged
 
 
-def test_nothing_is_said_of_a_table_that_has_nothing_but_main(ran: Callable[[str], Any], t: str) -> None:
+def test_branch_is_omitted_for_a_table_with_only_main(ran: Callable[[str], Any], t: str) -> None:
     assert made(ran(f"INSERT INTO {t} VALUES (2)")) == NOTHING
     assert read(ran(f"SELECT * FROM {t}")) == NOTHING
 
 
-def test_a_commit_to_a_branch_names_it_and_main_has_it_once_it_was_set_there(
-    lake: Any, ran: Callable[[str], Any], t: str
-) -> None:
+def test_branch_commit_names_its_branch_until_main_is_set_to_it(lake: Any, ran: Callable[[str], Any], t: str) -> None:
     lake.sql(f"ALTER TABLE {t} CREATE BRANCH dev")
 
     assert made(ran(f"INSERT INTO {t}.branch_dev VALUES (2)")) == DEV
@@ -77,7 +75,7 @@ def test_a_commit_to_a_branch_names_it_and_main_has_it_once_it_was_set_there(
     assert read(ran(f"SELECT * FROM {t}.branch_dev")) == DEV
 
 
-def test_a_branch_that_main_was_set_to_is_read_at_main(lake: Any, ran: Callable[[str], Any], t: str) -> None:
+def test_branch_that_main_was_set_to_is_read_as_main(lake: Any, ran: Callable[[str], Any], t: str) -> None:
     lake.sql(f"ALTER TABLE {t} CREATE BRANCH dev")
     committed = ran(f"INSERT INTO {t}.branch_dev VALUES (2)")
     lake.sql(f"CALL lake.system.fast_forward('{t.removeprefix('lake.')}', 'main', 'dev')")
@@ -94,7 +92,7 @@ def test_a_branch_that_a_session_writes_to_is_named(lake: Any, ran: Callable[[st
     assert read(ran(f"SELECT * FROM {t}")) == ("audit", False)
 
 
-def test_a_staged_snapshot_is_of_no_branch_until_it_is_published(lake: Any, ran: Callable[[str], Any], t: str) -> None:
+def test_staged_snapshot_has_no_branch_until_published(lake: Any, ran: Callable[[str], Any], t: str) -> None:
     lake.conf.set("spark.wap.id", "load-7")
     staged = ran(f"INSERT INTO {t} VALUES (2)")
     lake.conf.unset("spark.wap.id")

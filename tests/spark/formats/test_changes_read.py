@@ -1,4 +1,4 @@
-"""Who reads what has changed in a table reads the table, between two snapshots; the columns of the changes are not the table's."""
+"""Reading the changes of a table reads the table between two snapshots."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fed(lake: Any, tmp_path: Path) -> Iterator[str]:
     [("2, 2", ("2", "1", False)), ("1", ("3", "0", True)), ("0, 1", ("1", None, False))],
     ids=["one version", "to the newest", "from the beginning"],
 )
-def test_a_change_feed_of_delta_is_of_its_table(
+def test_delta_change_feed_reads_its_table(
     lake: Any, fed: str, asked: str, expected: tuple[str, str | None, bool]
 ) -> None:
     read = read_by(lake, lake.sql(f"SELECT id, amount FROM table_changes('fed', {asked})"))
@@ -58,7 +58,7 @@ def test_a_change_feed_of_delta_is_of_its_table(
     assert (snapshot.snapshot_id, snapshot.from_snapshot_id, snapshot.observed) == expected
 
 
-def test_the_changes_of_an_iceberg_table_are_of_the_table(lake: Any) -> None:
+def test_iceberg_changes_read_their_table(lake: Any) -> None:
     if "iceberg" not in formats():
         pytest.skip("Iceberg has no runtime for this Spark")
     lake.sql("CREATE TABLE lake.db.moved (id BIGINT, amount BIGINT) USING iceberg")

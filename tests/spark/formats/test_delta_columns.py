@@ -1,4 +1,4 @@
-"""Column lineage that only tables of Delta have: columns that the table makes of others, and MERGE's own clauses."""
+"""Column lineage specific to Delta: generated columns and MERGE clauses."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ def rows(lake: Any, sql: str) -> list[str]:
     ]
 
 
-def test_columns_that_a_table_makes_of_others_come_from_what_they_are_made_of(lake: Any) -> None:
+def test_generated_columns_come_from_their_source_columns(lake: Any) -> None:
     assert rows(lake, "INSERT INTO generated.days (id, at) SELECT id, at FROM generated.visits") == GENERATED
 
 
-def test_an_expression_over_an_expression(lake: Any) -> None:
+def test_generated_column_over_an_expression_is_expanded(lake: Any) -> None:
     found = rows(lake, "INSERT INTO generated.days (id, at) SELECT id + 1, current_timestamp() FROM generated.visits")
 
     assert found == ["id <- visits.id = (id + 1)", "twice <- visits.id = ((id + 1) * 2)"]
 
 
-def test_a_generated_column_that_is_given_is_what_was_given(lake: Any) -> None:
+def test_explicit_value_of_a_generated_column_wins(lake: Any) -> None:
     sql = "INSERT INTO generated.days SELECT id, at, CAST(at AS DATE), 2 * id FROM generated.visits"
 
     assert rows(lake, sql)[-1] == "twice <- visits.id = (2 * id)"
 
 
-def test_rows_that_are_added_by_path(lake: Any) -> None:
+def test_append_by_path_has_column_lineage(lake: Any) -> None:
     path = lake.sql("DESCRIBE DETAIL generated.days").select("location").first()[0]
     context = lake.sparkContext
     queue = EventQueue(context._gateway, 1000)
@@ -87,8 +87,8 @@ def test_rows_that_are_added_by_path(lake: Any) -> None:
     ]
 
 
-def test_the_columns_that_a_merge_inserts(lake: Any) -> None:
-    """Only by that clause does `id` come from the source."""
+def test_merge_insert_clause_has_column_lineage(lake: Any) -> None:
+    """`id` comes from the source through that clause only."""
     merge = """MERGE INTO generated.visits t USING (SELECT id AS key, at AS seen, name AS called FROM generated.days
         JOIN generated.visits USING (id, at)) s ON t.id = s.key
         WHEN MATCHED THEN UPDATE SET at = s.seen
@@ -97,7 +97,7 @@ def test_the_columns_that_a_merge_inserts(lake: Any) -> None:
     assert rows(lake, merge) == ["id <- days.id", "at <- days.at", "name <- visits.name = UPPER(name)"]
 
 
-def test_a_merge_makes_the_generated_columns_anew(lake: Any) -> None:
+def test_merge_recomputes_generated_columns(lake: Any) -> None:
     merge = """MERGE INTO generated.days t USING generated.visits s ON t.id = s.id
         WHEN MATCHED THEN UPDATE SET at = s.at WHEN NOT MATCHED THEN INSERT (id, at) VALUES (s.id, s.at)"""
 
@@ -111,7 +111,7 @@ def test_a_merge_makes_the_generated_columns_anew(lake: Any) -> None:
 
 
 @pytest.mark.skipif(SPARK == "3.5", reason="Iceberg's extensions for Spark 3.5 fail on an UPDATE of a Delta table")
-def test_an_update_makes_the_generated_columns_anew(lake: Any) -> None:
+def test_update_recomputes_generated_columns(lake: Any) -> None:
     assert rows(lake, "UPDATE generated.days SET id = id + 1") == [
         "id <- days.id = (id + 1)",
         "day <- days.at",

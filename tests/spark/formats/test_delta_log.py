@@ -1,4 +1,4 @@
-"""The newest version of a Delta table is found by a few questions, however long its log is."""
+"""The newest version of a Delta table is found with few lookups in any log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Asked:
 
 
 @pytest.mark.parametrize(("known", "newest", "most"), [(-1, -1, 1), (-1, 9_999, 28), (9_990, 9_999, 8), (41, 41, 1)])
-def test_a_long_log_takes_a_few_questions(known: int, newest: int, most: int) -> None:
+def test_long_log_needs_few_lookups(known: int, newest: int, most: int) -> None:
     exists = Asked(newest)
 
     assert newest_from(known, exists) == newest
@@ -40,7 +40,7 @@ def commit(table: Path, *versions: int) -> None:
 
 
 @pytest.mark.spark
-def test_a_log_is_followed_from_its_checkpoint_and_from_what_was_seen(lake: Any, tmp_path: Path) -> None:
+def test_log_is_followed_from_its_checkpoint_or_last_known_version(lake: Any, tmp_path: Path) -> None:
     jvm = Jvm(lake._jvm, lake._jsparkSession)
     table = tmp_path / "table"
 

@@ -1,4 +1,4 @@
-"""A version of Delta that no statement writes by rows: a clone, a RESTORE, and those that change no row."""
+"""Delta versions written without rows: clones, RESTORE, and versions that change no row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_and_written(statement: Statement) -> tuple[list[tuple[str, str]], list[
     return read, written
 
 
-def test_a_table_that_is_cloned_or_restored_is_made_from_a_version(lake: Any, tmp_path: Path) -> None:
+def test_clone_and_restore_read_a_version(lake: Any, tmp_path: Path) -> None:
     lake.sql("CREATE TABLE versions.base USING delta AS SELECT 1 AS id")
     lake.sql("INSERT INTO versions.base VALUES (2)")
 
@@ -71,7 +71,7 @@ def test_a_table_that_is_cloned_or_restored_is_made_from_a_version(lake: Any, tm
     )
 
 
-def test_a_clone_of_parquet_files_is_made_from_them(lake: Any) -> None:
+def test_clone_of_parquet_files_reads_them(lake: Any) -> None:
     lake.sql("CREATE TABLE versions.plain_too USING parquet AS SELECT 1 AS id")
 
     statement = PlanReader(lake).at_end(
@@ -97,7 +97,7 @@ KEPT = (
 )
 
 
-def test_a_version_that_changes_no_row_is_read_with_the_one_that_did(lake: Any) -> None:
+def test_version_without_row_changes_names_the_last_one_with_changes(lake: Any) -> None:
     lake.sql(
         "CREATE TABLE versions.tuned USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true') "
         "AS SELECT /*+ COALESCE(1) */ id FROM range(1, 4)"

@@ -1,4 +1,4 @@
-"""One ordinary application a table format, on the Spark that runs the tests: each way in which a table is written.
+"""Every way to write a table, in one application per table format.
 
 A line reads `state job [what was read] -> what was written`. Snapshots are numbered by table, in the order in which the
 application made them; that they are those of the table itself is looked up in its metadata elsewhere.
@@ -57,7 +57,7 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_way_to_write_a_table(kind: str, tmp_path: Path, warm_jvm: WarmJvm) -> None:
+def test_every_way_to_write_a_table_is_reported(kind: str, tmp_path: Path, warm_jvm: WarmJvm) -> None:
     jvm = None if kind == "hudi" else warm_jvm
     events = events_of("every.py", tmp_path, kind, NAMESPACES[kind], jvm=jvm)
 

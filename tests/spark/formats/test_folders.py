@@ -1,4 +1,4 @@
-"""A read of several paths reads those folders, no folder above them, and none is lost."""
+"""A read of several paths reports exactly those folders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from strandline_spark.formats.files import folders_of
         (["file:/a/orders", "file:/a/people"], ["file:/a/orders", "file:/a/people"]),
     ],
 )
-def test_folders_of_a_read(paths: list[str], folders: list[str]) -> None:
+def test_read_reports_exactly_its_folders(paths: list[str], folders: list[str]) -> None:
     assert folders_of(paths) == folders
 
 

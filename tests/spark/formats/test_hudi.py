@@ -1,4 +1,4 @@
-"""Hudi's own commands, reads of the past and writes by path, where Hudi has a runtime: Spark 3.5.
+"""Hudi's commands, time travel and writes by path, on Spark 3.5.
 
 Its ordinary writes and streams are those of `test_every_spark`.
 """
@@ -61,7 +61,7 @@ def shown(dataset: Event, numbers: dict[str, dict[str, int]]) -> str:
     return f"{table}@{met.setdefault(found['snapshotId'], len(met) + 1)}{'?' if found.get('observed') else ''}"
 
 
-def test_a_snapshot_is_an_instant_of_the_timeline_after_the_one_before(done: list[Event]) -> None:
+def test_snapshot_is_a_timeline_instant_with_its_parent(done: list[Event]) -> None:
     written = [snapshot(output) for event in done for output in event["outputs"] if output["name"].endswith("orders")]
     made = [one for one in written if one]
 
@@ -72,13 +72,13 @@ def test_a_snapshot_is_an_instant_of_the_timeline_after_the_one_before(done: lis
     assert all(len(one["snapshotId"]) == 17 and one["snapshotId"].isdigit() for one in made)
 
 
-def test_hudi_s_own_columns_are_no_part_of_a_table(done: list[Event]) -> None:
+def test_hudi_metadata_columns_are_not_table_columns(done: list[Event]) -> None:
     (read,) = done[8]["inputs"]
 
     assert [field["name"] for field in read["facets"]["schema"]["fields"]] == ["id", "who", "amount"]
 
 
-def test_columns_of_merge_update_and_delete(done: list[Event]) -> None:
+def test_merge_update_and_delete_have_column_lineage(done: list[Event]) -> None:
     merge, update, delete = (columns(event) for event in done[4:7])
 
     assert merge == [

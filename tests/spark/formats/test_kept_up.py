@@ -1,4 +1,4 @@
-"""A table that is compacted keeps its name and its lineage; one that is read at two snapshots is told with both."""
+"""Compacted tables keep name and lineage; tables read at two snapshots report both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def facets(events: list[Event], table: str, side: str) -> list[Any]:
     return [one["strandline_snapshot"] for one in parts if "strandline_snapshot" in one]
 
 
-def test_a_compaction_is_no_lineage(events: list[Event]) -> None:
+def test_compaction_makes_no_lineage(events: list[Event]) -> None:
     links = [
         one["facets"]["symlinks"]["identifiers"] for event in events for one in (*event["inputs"], *event["outputs"])
     ]
@@ -37,7 +37,7 @@ def test_a_compaction_is_no_lineage(events: list[Event]) -> None:
     assert {link["name"] for one in links for link in one} == {"bank.orders", "bank.copied", "bank.compared"}
 
 
-def test_a_read_after_a_compaction_is_reported_with_the_snapshot_before(events: list[Event]) -> None:
+def test_read_of_a_compacted_snapshot_names_the_one_before(events: list[Event]) -> None:
     first, second = (one["snapshotId"] for one in facets(events, "bank.orders", "outputs"))
     (copied,), (compared,) = (facets(events, table, "inputs") for table in ("bank.copied", "bank.compared"))
 

@@ -1,4 +1,4 @@
-"""Two Spark tables over one Kafka topic are one dataset; tables of one name in two warehouses are two; JDBC gets a join.
+"""Two tables over one topic are one dataset; same names in two warehouses are two.
 
 The three jobs of examples/warehouses run one after the other, on every lake format that this Spark has a catalog of.
 """
@@ -78,7 +78,7 @@ def fill(servers: str) -> None:
     producer.close(30)
 
 
-def test_one_topic_two_tables_of_one_name_and_a_join(driver: SparkProgram, kafka: str) -> None:
+def test_spark_reports_one_topic_two_tables_and_a_join(driver: SparkProgram, kafka: str) -> None:
     folder = driver.folder
     one, two = (f"file {folder}/{name}/{path_of(driver)}" for name in ("one", "two"))
     told = [told_of(event) for event in driver.events() if event["eventType"] == "COMPLETE" and event["inputs"]]
@@ -90,7 +90,7 @@ def test_one_topic_two_tables_of_one_name_and_a_join(driver: SparkProgram, kafka
     ]
 
 
-def test_the_collector_knows_four_datasets(driver: SparkProgram, request: pytest.FixtureRequest) -> None:
+def test_collector_stores_four_datasets(driver: SparkProgram, request: pytest.FixtureRequest) -> None:
     pytest.importorskip("msgspec", reason="the collector is not installed beside this Spark")
     from strandline.store.sql.engine import make_engine
     from worlds.builders import rows, store

@@ -1,4 +1,4 @@
-"""What an ordinary PySpark application does, statement by statement: what it read, wrote and made each column of."""
+"""Inputs, outputs and columns of an ordinary PySpark application, statement by statement."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SINCE_FOUR = [
 ]
 
 
-def test_every_statement_of_an_ordinary_application(tmp_path: Path, warm_jvm: WarmJvm) -> None:
+def test_ordinary_application_reports_every_statement(tmp_path: Path, warm_jvm: WarmJvm) -> None:
     events = events_of("ordinary.py", tmp_path, "files", conf=HIVE, jvm=warm_jvm)
 
     assert lines(events, str(tmp_path)) == [*EXPECTED_EVENTS, *(SINCE_FOUR if SPARK >= "4" else [])]

@@ -1,4 +1,4 @@
-"""Columns of the commands that Paimon has of its own, where it has a runtime: Spark 3.5.
+"""Column lineage of Paimon's own commands, on Spark 3.5.
 
 In an application of their own, because Iceberg's extensions of Spark's SQL take Paimon's statements for theirs.
 """
@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 
-def test_statements_that_change_rows(tmp_path: Path, warm_jvm: WarmJvm) -> None:
+def test_row_changing_statements_have_column_lineage(tmp_path: Path, warm_jvm: WarmJvm) -> None:
     events_of("columns_of.py", tmp_path, "paimon", "paimon.shop", jvm=warm_jvm)
 
     merge, update, delete = json.loads((tmp_path / "columns.json").read_text())

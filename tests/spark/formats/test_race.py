@@ -1,4 +1,4 @@
-"""Every snapshot of an event is looked up in its table's own metadata, while another writer commits in between.
+"""Every snapshot in an event exists in table metadata while another writer commits.
 
 What a statement did can be read back from its table: an insert's row has the insert's name and counts what it read, a
 micro-batch's rows are those that it read. So a snapshot that was another statement's, or the other writer's, shows.
@@ -31,7 +31,7 @@ Faults = Iterator[str]
 
 
 @pytest.mark.parametrize("kind", [name for name in formats() if name in NAMESPACES])
-def test_every_snapshot_is_its_statement_s(kind: str, tmp_path: Path) -> None:
+def test_every_snapshot_belongs_to_its_statement(kind: str, tmp_path: Path) -> None:
     rounds = ROUNDS[kind]
     mark(tmp_path, rounds)
     with rival(tmp_path, kind):

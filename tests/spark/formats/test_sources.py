@@ -1,4 +1,4 @@
-"""What an ordinary application reads and writes besides tables: and what it does not, because it is there already."""
+"""Sources and sinks other than tables, and statements that do nothing."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_each_read_and_write_is_reported_and_no_other(ran_sources: tuple[Path, s
     assert lines(events, str(folder)) == [*DATABASE, *FOLDERS, *topics, *LAKE.get(kind, []), *LAST]
 
 
-def test_an_empty_table_has_no_snapshot_and_two_versions_are_two(ran_sources: tuple[Path, str, list[Event]]) -> None:
+def test_empty_table_has_no_snapshot_and_two_versions_are_distinct(ran_sources: tuple[Path, str, list[Event]]) -> None:
     _, kind, events = ran_sources
     if kind != "iceberg":
         pytest.skip("tables of Iceberg only")

@@ -1,4 +1,4 @@
-"""What a micro-batch read of a table: after which snapshot (exclusive), up to which, and which barrier that one carries."""
+"""The snapshot range that a micro-batch read from a table, and its barrier."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def snapshots(lake: Any, kind: str) -> list[str]:
     return sorted((str(row[0]) for row in versions.collect()), key=int)
 
 
-def test_a_micro_batch_reads_after_one_snapshot_up_to_another(lake: Any, kind: str, tmp_path: Path) -> None:
+def test_micro_batch_reports_its_snapshot_range(lake: Any, kind: str, tmp_path: Path) -> None:
     reader, told = PlanReader(lake), list[Snapshot]()
     for _ in range(3):
         lake.range(2).write.mode("append").parquet(f"{tmp_path}/in")

@@ -1,4 +1,4 @@
-"""Whose snapshot of a Paimon table it is: exact only where no other statement of the application can have made it."""
+"""Attribution of Paimon snapshots: exact only if no other statement can have made them."""
 
 from __future__ import annotations
 
@@ -49,16 +49,14 @@ def told(reader: PlanReader, execution: Any) -> str:
 
 
 @paimon
-def test_statements_one_after_another_know_their_snapshots_however_late_they_are_read(
-    lake: Any, reader: PlanReader
-) -> None:
+def test_sequential_statements_have_exact_snapshots_even_if_read_late(lake: Any, reader: PlanReader) -> None:
     first, second = ran(lake), ran(lake)
 
     assert [told(reader, first), told(reader, second)] == ["1", "2"]
 
 
 @paimon
-def test_while_another_statement_writes_the_table_a_snapshot_may_be_its(lake: Any, reader: PlanReader) -> None:
+def test_concurrent_write_makes_a_snapshot_observed(lake: Any, reader: PlanReader) -> None:
     first, second = ran(lake), ran(lake)
     for execution in (first, second):
         reader.at_start(execution)
@@ -67,7 +65,7 @@ def test_while_another_statement_writes_the_table_a_snapshot_may_be_its(lake: An
 
 
 @paimon
-def test_a_snapshot_is_certain_for_one_statement_only(lake: Any, reader: PlanReader) -> None:
+def test_snapshot_is_exact_for_one_statement_only(lake: Any, reader: PlanReader) -> None:
     nothing = lake.sql("INSERT INTO paimon.whose.t SELECT 1L, 'a' WHERE false")._jdf.queryExecution()
     something = ran(lake)
     ended(nothing)
@@ -76,7 +74,7 @@ def test_a_snapshot_is_certain_for_one_statement_only(lake: Any, reader: PlanRea
 
 
 @paimon
-def test_a_statement_that_is_not_known_to_have_ended_is_told_what_was_observed(lake: Any, reader: PlanReader) -> None:
+def test_statement_without_a_known_end_has_an_observed_snapshot(lake: Any, reader: PlanReader) -> None:
     execution = lake.sql("INSERT INTO paimon.whose.t VALUES (1, 'a')")._jdf.queryExecution()
 
     assert told(reader, execution) == "1?"
@@ -107,7 +105,7 @@ def range_of(start: str | None, end: str) -> tuple[str | None, str]:
     return read.from_snapshot_id, read.snapshot_id
 
 
-def test_a_query_begins_with_all_of_a_snapshot_and_goes_on_with_what_is_new() -> None:
+def test_query_reads_a_whole_snapshot_first_and_then_increments() -> None:
     before_all = '{"snapshotId":2,"index":-1,"scanSnapshot":true}'
     after_it = '{"snapshotId":2,"index":0,"scanSnapshot":true}'
     later = '{"snapshotId":5,"index":0,"scanSnapshot":false}'
@@ -118,7 +116,7 @@ def test_a_query_begins_with_all_of_a_snapshot_and_goes_on_with_what_is_new() ->
     assert range_of(after_it, later) == ("2", "5")
 
 
-def test_a_query_may_begin_with_the_news_of_a_snapshot() -> None:
+def test_query_may_begin_with_the_increment_of_a_snapshot() -> None:
     before = '{"snapshotId":4,"index":-1,"scanSnapshot":false}'
 
     assert range_of(before, '{"snapshotId":5,"index":0,"scanSnapshot":false}') == ("3", "5")

@@ -1,4 +1,4 @@
-"""Whose snapshot it is, where several statements and another writer change a table in the time of one statement.
+"""Attribution of Iceberg snapshots among concurrent statements and another writer.
 
 What threads of one application do at random in the race, in a fixed order: each statement is read as if everything that
 the table has seen since had come between its start and its end.
@@ -78,7 +78,7 @@ def written(statement: Statement) -> str:
     return made.snapshot_id + ("?" if made.observed else "")
 
 
-def test_each_insert_knows_its_own_among_those_that_followed(
+def test_each_insert_finds_its_snapshot_among_later_ones(
     lake: Any, table: Callable[..., str], registry: Registry
 ) -> None:
     t = table("inserts")
@@ -96,7 +96,7 @@ def doubting(spark: Any) -> PlanReader:
     return reader
 
 
-def test_where_events_were_dropped_one_commit_alone_proves_nothing(
+def test_single_commit_proves_nothing_after_dropped_events(
     lake: Any, table: Callable[..., str], registry: Registry
 ) -> None:
     t = table("dropped")
@@ -111,7 +111,7 @@ def test_where_events_were_dropped_one_commit_alone_proves_nothing(
     assert written(doubting(lake).at_end(second, [other])) == made[1]
 
 
-def test_where_events_were_dropped_a_delete_of_whole_files_is_observed(
+def test_delete_of_whole_files_is_observed_after_dropped_events(
     lake: Any, table: Callable[..., str], registry: Registry
 ) -> None:
     t = table("dropped_delete")
@@ -124,7 +124,7 @@ def test_where_events_were_dropped_a_delete_of_whole_files_is_observed(
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_each_change_knows_its_own_among_others(
+def test_each_change_finds_its_own_snapshot(
     lake: Any, table: Callable[..., str], registry: Registry, mode: str
 ) -> None:
     t = table(mode.replace("-", "_"), write_merge_mode=mode, write_update_mode=mode, write_delete_mode=mode)
@@ -143,7 +143,7 @@ def test_each_change_knows_its_own_among_others(
     assert [written(PlanReader(lake).at_end(execution, told)) for execution in executions] == history(lake, t)
 
 
-def test_a_delete_without_trace_in_files_is_observed_only_where_it_is_not_alone(
+def test_traceless_delete_is_observed_only_among_other_commits(
     lake: Any, table: Callable[..., str], registry: Registry
 ) -> None:
     t = table("deletes")
@@ -167,8 +167,8 @@ def commit(told: list[Commit | Scan], snapshot_id: str) -> Commit:
     return next(one for one in told if isinstance(one, Commit) and one.snapshot_id == snapshot_id)
 
 
-def test_a_query_read_what_was_there_when_it_was_planned_to_run(lake: Any, table: Callable[..., str]) -> None:
-    """Another session writes between a DataFrame's making and its action, and after it."""
+def test_query_reads_the_snapshot_of_its_planning(lake: Any, table: Callable[..., str]) -> None:
+    """Another session writes between creating a DataFrame and running it, and afterwards."""
     t = table("reads")
     lake.sql(f"INSERT INTO {t} VALUES (1, 'a')")
     rows = lake.newSession().sql(f"SELECT k, v FROM {t}")
@@ -180,7 +180,7 @@ def test_a_query_read_what_was_there_when_it_was_planned_to_run(lake: Any, table
     assert [(one.snapshot_id, one.observed) for one in read] == [(history(lake, t)[counted - 1], False)]
 
 
-def test_a_table_that_is_read_at_two_snapshots_has_both(lake: Any, table: Callable[..., str]) -> None:
+def test_table_read_at_two_snapshots_reports_both(lake: Any, table: Callable[..., str]) -> None:
     t = table("twice")
     lake.sql(f"INSERT INTO {t} VALUES (1, 'a')")
     lake.sql(f"INSERT INTO {t} VALUES (2, 'b')")
@@ -192,8 +192,8 @@ def test_a_table_that_is_read_at_two_snapshots_has_both(lake: Any, table: Callab
     assert [[one.snapshot_id for one in dataset.snapshots] for dataset in read] == [[first, second]]
 
 
-def test_scans_that_other_statements_made_are_a_guess(lake: Any, table: Callable[..., str], registry: Registry) -> None:
-    """A DELETE of whole files reports no scan of its own; Iceberg's registry tells of all that there are."""
+def test_scans_of_other_statements_are_observed(lake: Any, table: Callable[..., str], registry: Registry) -> None:
+    """A DELETE of whole files reports no scan; Iceberg's registry reports everybody's scans."""
     t = table("scanned")
     lake.sql(f"INSERT INTO {t} VALUES (1, 'a')")
     registry()

@@ -1,4 +1,4 @@
-"""Whose version of a Delta table it is, where other statements and another writer commit in the time of one statement."""
+"""Attribution of Delta versions among concurrent statements and another writer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def told(spark: Any, *statements: str, then: Any = None) -> list[str]:
 
 
 @pytest.mark.skipif(SPARK == "3.5", reason="Iceberg's extensions for Spark 3.5 fail on an UPDATE of a Delta table")
-def test_each_statement_knows_its_version_among_those_of_others(lake: Any, place: str) -> None:
+def test_each_statement_finds_its_version_among_concurrent_ones(lake: Any, place: str) -> None:
     from deltalake import write_deltalake
 
     def rival() -> None:
@@ -54,14 +54,14 @@ def test_each_statement_knows_its_version_among_those_of_others(lake: Any, place
     ) == ["1", "2", "3", "4"]
 
 
-def test_inserts_of_one_time_that_look_alike_are_observed(lake: Any, place: str) -> None:
+def test_similar_concurrent_inserts_are_observed(lake: Any, place: str) -> None:
     insert = "INSERT INTO whose VALUES (1, 'a')"
 
     assert told(lake, insert, insert) == ["2?", "2"]  # the first was over before the second began
 
 
 @pytest.mark.slow
-def test_a_version_that_others_have_left_far_behind_is_observed(lake: Any, place: str) -> None:
+def test_version_far_behind_the_newest_is_observed(lake: Any, place: str) -> None:
     from deltalake import write_deltalake
 
     def rival() -> None:

@@ -1,4 +1,4 @@
-"""What Spark rebuilds from an archive is what the live collector has, row by row, on both databases."""
+"""A store rebuilt by Spark from an archive equals the live one, row by row."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ def empty(tmp_path: Path) -> Iterator[Engine]:
 
 
 @pytest.mark.slow
-def test_it_equals_the_live_store_row_by_row(lake: Any, engine: Engine, other_kind: Engine, tmp_path: Path) -> None:
+def test_rebuilt_store_equals_the_live_one_row_by_row(
+    lake: Any, engine: Engine, other_kind: Engine, tmp_path: Path
+) -> None:
     target = other_kind
     had = indexes(target)
     filled(engine, events())
@@ -174,10 +176,10 @@ def test_an_archive_of_another_format_is_rebuilt_like_one_of_parquet(
 
 
 @pytest.mark.slow
-def test_an_event_received_twice_counts_from_the_first_time(
+def test_event_received_twice_counts_from_the_first_time(
     lake: Any, sqlite_engine: Engine, empty: Engine, tmp_path: Path
 ) -> None:
-    """As in an archive that was written from a topic: it holds what the live collector left out."""
+    """An archive written from a topic contains duplicates that the live collector dropped."""
     records = events()
     caches = Caches()
     for one in sorted(records, key=lambda record: record.received_at):
@@ -197,14 +199,14 @@ def test_an_event_received_twice_counts_from_the_first_time(
     assert differences(sqlite_engine, empty) == {}
 
 
-def test_a_store_of_its_own_is_not_overwritten(lake: Any, sqlite_engine: Engine, tmp_path: Path) -> None:
+def test_nonempty_store_is_not_overwritten(lake: Any, sqlite_engine: Engine, tmp_path: Path) -> None:
     filled(sqlite_engine, bank(1))
 
     with pytest.raises(RefusedError, match="holds events of its own"):
         rebuild(lake, str(tmp_path), sqlite_engine)
 
 
-def test_where_no_archive_is_the_place_is_named(lake: Any, empty: Engine, tmp_path: Path) -> None:
+def test_missing_archive_is_named(lake: Any, empty: Engine, tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match=r"nothing: no archive can be read there"):
         rebuild(lake, str(tmp_path / "nothing"), empty)
 
@@ -231,7 +233,7 @@ def test_the_command_compares_with_the_live_store(
 
 
 @pytest.mark.slow
-def test_events_larger_than_sparks_memory_together_are_rebuilt(tmp_path: Path) -> None:
+def test_events_larger_than_sparks_memory_are_rebuilt(tmp_path: Path) -> None:
     events = [json.dumps(_daily(number) | {"large": "x" * 100_000}).encode() for number in range(4_000)]
     columns = {"hash": [content_hash(event) for event in events], "received_at": range(len(events)), "body": events}
     parquet.write_table(pa.table(columns), tmp_path / "archive.parquet", compression="zstd", write_batch_size=16)

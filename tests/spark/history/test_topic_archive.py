@@ -1,4 +1,4 @@
-"""What a stream of records leaves in an archive: what a collector would have stored, each event once.
+"""An archive of a topic contains each event once, as a collector would store it.
 
 Records of a real topic, while its broker and the archiver are killed; where the transport does not matter, from files.
 """
@@ -117,9 +117,7 @@ def test_a_missing_setting_is_named(capsys: pytest.CaptureFixture[str], tmp_path
     assert "kafka_bootstrap_servers is not set" in capsys.readouterr().err
 
 
-def test_a_spark_without_the_source_says_which_package_has_it(
-    lake: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_missing_kafka_source_names_its_package(lake: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     servers = ["--kafka-bootstrap-servers", "127.0.0.1:1"]
 
     code = main(["archive", "--from-topic", "--to", str(tmp_path), "--checkpoint", str(tmp_path), *servers], {})
@@ -128,7 +126,7 @@ def test_a_spark_without_the_source_says_which_package_has_it(
     assert f"spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:{lake.version}" in capsys.readouterr().err
 
 
-def test_a_query_that_fails_is_said_in_one_line(lake: Any, tmp_path: Path) -> None:
+def test_failed_query_is_reported_in_one_line(lake: Any, tmp_path: Path) -> None:
     (tmp_path / "topic").mkdir()
     (tmp_path / "topic" / "1.parquet").write_bytes(b"no such thing")
     records = lake.readStream.schema("value binary, received_at bigint").parquet(str(tmp_path / "topic"))
@@ -142,7 +140,7 @@ def test_a_query_that_fails_is_said_in_one_line(lake: Any, tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.kafka
-def test_neither_a_killed_broker_nor_a_killed_archiver_costs_or_doubles_an_event(tmp_path: Path, java: str) -> None:
+def test_killed_broker_or_archiver_loses_and_duplicates_no_event(tmp_path: Path, java: str) -> None:
     records = [one.value for one in bank(12)]
     third = len(records) // 3
     with broker(tmp_path / "broker") as running:

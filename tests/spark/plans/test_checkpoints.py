@@ -1,4 +1,4 @@
-"""Rows that come back from a checkpoint, or into a foreachBatch, are those of the statement that made them."""
+"""Rows from a local checkpoint or in foreachBatch keep the lineage of their statement."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_the_inputs_of_a_checkpoint_are_read(lake: Any, folder: Path, query: Que
     assert described(reader.at_start(rows.where("1 = 1").localCheckpoint()._jdf.queryExecution())) == expected
 
 
-def test_a_checkpoint_of_columns_that_came_with_others_is_opaque(lake: Any, folder: Path) -> None:
-    """The ids are known; whose statement's rows these are is not."""
+def test_checkpoint_of_columns_from_mixed_statements_is_opaque(lake: Any, folder: Path) -> None:
+    """The column ids are known, but not which statement produced the rows."""
     orders, people = (lake.read.parquet(f"{folder}/{name}") for name in ("orders", "people"))
     reader = PlanReader(lake)
     reader.at_start(orders._jdf.queryExecution())
@@ -79,9 +79,7 @@ def test_a_checkpoint_of_columns_that_came_with_others_is_opaque(lake: Any, fold
     )
 
 
-def test_rows_of_a_function_over_each_micro_batch_are_those_of_its_query(
-    lake: Any, folder: Path, tmp_path: Path
-) -> None:
+def test_rows_in_foreach_batch_come_from_their_query(lake: Any, folder: Path, tmp_path: Path) -> None:
     orders = lake.readStream.schema("id long, amount long").parquet(f"{folder}/orders")
     joined = orders.join(lake.read.parquet(f"{folder}/people"), "id").select("amount")
     seen = []

@@ -1,4 +1,4 @@
-"""A micro-batch in which a source had nothing new tells of that source all the same, at no snapshot."""
+"""An idle micro-batch still reports its source, without a snapshot."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def test_an_idle_micro_batch_names_the_source_of_its_query(lake: Any, idle: Any)
     assert described(PlanReader(lake).at_start(batch, planned)) == (INPUTS, COLUMNS)
 
 
-def test_an_idle_micro_batch_of_a_query_that_is_gone_goes_by_what_was_read_before(lake: Any, idle: Any) -> None:
+def test_idle_micro_batch_of_an_ended_query_uses_earlier_inputs(lake: Any, idle: Any) -> None:
     reader = PlanReader(lake)
     reader.at_start(StreamHandle(idle).as_query_execution())
 
     assert described(reader.micro_batch(idle.lastExecution(), None)) == (INPUTS, COLUMNS)
 
 
-def test_an_earlier_micro_batch_is_told_from_an_idle_one_s_plan(lake: Any, idle: Any) -> None:
+def test_earlier_micro_batch_is_recovered_from_an_idle_plan(lake: Any, idle: Any) -> None:
     offsets = [(None, '{"logOffset":0}')]
     planned = StreamHandle(idle).as_query_execution()
     earlier = PlanReader(lake).earlier_batch(idle.lastExecution(), ("query", 0), offsets, planned)
@@ -73,7 +73,7 @@ def test_an_earlier_micro_batch_is_told_from_an_idle_one_s_plan(lake: Any, idle:
     assert described(earlier) == (INPUTS, COLUMNS)
 
 
-def test_a_query_that_runs_already_is_found(lake: Any, tmp_path: Path) -> None:
+def test_already_running_query_is_found(lake: Any, tmp_path: Path) -> None:
     writer = lake.readStream.format("rate").load().writeStream.queryName("early").format("noop")
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(processingTime="1 hour").start()
     try:

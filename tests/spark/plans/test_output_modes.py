@@ -1,4 +1,4 @@
-"""What a micro-batch does to its table follows from the query's output mode."""
+"""The output mode of a query decides the operation of its micro-batches."""
 
 from __future__ import annotations
 

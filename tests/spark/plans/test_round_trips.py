@@ -1,4 +1,4 @@
-"""What the smallest statements cost: how often the JVM is asked, which no busy machine changes."""
+"""JVM round trips of the smallest statements, independent of machine load."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def counting(send: Any, calls: list[str]) -> Any:
     return counted
 
 
-def test_a_plan_without_a_text_is_not_asked_for_one(lake: Any, asked: list[str]) -> None:
+def test_plan_without_sql_text_is_not_queried_for_one(lake: Any, asked: list[str]) -> None:
     trees = Trees(Jvm(lake._jvm, lake._jsparkSession), 0)
     plan = trees.analysed(lake.range(1).select("id")._jdf.queryExecution()).plan
     asked.clear()

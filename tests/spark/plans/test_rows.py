@@ -1,4 +1,4 @@
-"""A plan says in rows what it says in Spark's JSON: relations of files, tables of the session catalog, commands."""
+"""Plans read as rows equal plans read from Spark's JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def both(lake: Any, execution: Any) -> tuple[Statement, Statement]:
     return PlanReader(lake, rows_after=0).at_start(execution), PlanReader(lake, rows_after=NEVER).at_start(execution)
 
 
-def test_a_folder(lake: Any, files: Path) -> None:
+def test_folder_is_read_as_itself(lake: Any, files: Path) -> None:
     frame = lake.read.parquet(str(files / "whole"))
 
     in_rows, in_json = both(lake, frame._jdf.queryExecution())
@@ -47,7 +47,7 @@ def test_a_folder(lake: Any, files: Path) -> None:
     ]
 
 
-def test_a_part_of_a_folder_is_the_folder_that_it_was_named_under(lake: Any, files: Path) -> None:
+def test_part_of_a_folder_is_read_as_its_base_folder(lake: Any, files: Path) -> None:
     frame = lake.read.option("basePath", str(files / "parts")).parquet(str(files / "parts" / "p=0"))
 
     in_rows, in_json = both(lake, frame._jdf.queryExecution())
@@ -56,7 +56,7 @@ def test_a_part_of_a_folder_is_the_folder_that_it_was_named_under(lake: Any, fil
     assert [one.name for one in in_rows.inputs] == [str(files / "parts")]
 
 
-def test_several_folders_are_the_one_that_holds_them(lake: Any, files: Path) -> None:
+def test_several_partitions_are_read_as_their_common_folder(lake: Any, files: Path) -> None:
     frame = lake.read.parquet(str(files / "parts" / "p=0"), str(files / "parts" / "p=1"))
 
     in_rows, in_json = both(lake, frame._jdf.queryExecution())
@@ -65,7 +65,7 @@ def test_several_folders_are_the_one_that_holds_them(lake: Any, files: Path) -> 
     assert [one.name for one in in_rows.inputs] == [str(files / "parts")]
 
 
-def test_folders_that_are_no_parts_of_one_are_each_read(lake: Any, files: Path) -> None:
+def test_unrelated_folders_are_read_separately(lake: Any, files: Path) -> None:
     frame = lake.read.parquet(str(files / "whole"), str(files / "other"))
 
     in_rows, in_json = both(lake, frame._jdf.queryExecution())
@@ -93,7 +93,7 @@ def written(queue: EventQueue) -> Any:
     raise AssertionError("no write of files came")
 
 
-def test_a_write_of_files_with_a_strange_column(lake: Any, files: Path, tmp_path: Path, queue: EventQueue) -> None:
+def test_file_write_supports_odd_column_names(lake: Any, files: Path, tmp_path: Path, queue: EventQueue) -> None:
     frame = lake.read.parquet(str(files / "whole")).selectExpr("id + 1 AS `a; b`", "twice")
     frame.write.mode("overwrite").csv(str(tmp_path / "out"))
 

@@ -1,4 +1,4 @@
-"""What a statement was written as, where it was written in SQL."""
+"""The SQL text of a statement, if it was written in SQL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def analysed(spark: Any, sql: str) -> Any:
         "FROM {s}.orders INSERT INTO {s}.copied SELECT * INSERT INTO {s}.orders SELECT *",
     ],
 )
-def test_a_statement_of_sql_has_its_text(lake: Any, statement: str, rows_after: int) -> None:
+def test_sql_statement_has_its_text(lake: Any, statement: str, rows_after: int) -> None:
     text = statement.format(s=SCHEMA, k=KIND)
     read = PlanReader(lake, rows_after=rows_after).at_start(analysed(lake, text))
 
@@ -69,7 +69,7 @@ def last_execution(queue: EventQueue) -> Any:
     raise AssertionError("no statement ended")
 
 
-def test_a_data_frame_has_the_text_of_a_query_that_is_all_of_it(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
+def test_data_frame_of_a_whole_sql_query_has_its_text(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
     query = f"SELECT id FROM {SCHEMA}.orders WHERE status = 'a'"
     frames = {
         "whole": lake.sql(query),

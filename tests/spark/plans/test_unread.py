@@ -1,4 +1,4 @@
-"""What cannot be read of a plan is named in the event; the rest is told, and the log says it once."""
+"""Unreadable parts of a plan are named in the event and logged once; the rest is reported."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def names(statement: Statement) -> list[str]:
     return [dataset.name.rpartition("/")[2] for dataset in statement.inputs]
 
 
-def test_one_leaf_that_cannot_be_read_leaves_the_others(
-    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_leaf_keeps_the_other_inputs(lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Files.dataset_of
 
     def broken(self: Files, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -65,9 +63,7 @@ def test_one_leaf_that_cannot_be_read_leaves_the_others(
     assert statement.unread == ("an input: AttributeError: this Spark has no such method",)
 
 
-def test_a_snapshot_that_cannot_be_read_leaves_the_dataset(
-    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_snapshot_keeps_the_dataset(lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: Files, mention: Mention, jvm: Jvm) -> Snapshot | None:
         raise LookupError("gone")
 
@@ -78,9 +74,7 @@ def test_a_snapshot_that_cannot_be_read_leaves_the_dataset(
     assert statement.unread == tuple(f"the snapshot of {folder}/{name}: LookupError: gone" for name in names(statement))
 
 
-def test_an_output_that_cannot_be_read_leaves_the_inputs(
-    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_output_keeps_the_inputs(lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(plan: Any, root: Node, jvm: Jvm) -> list[Write]:
         raise AttributeError("this Spark has no such method")
 
@@ -96,7 +90,7 @@ def test_an_output_that_cannot_be_read_leaves_the_inputs(
         )
 
 
-def test_an_output_whose_snapshot_cannot_be_read_is_told_without(
+def test_output_with_an_unreadable_snapshot_is_reported_without_it(
     lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(self: Files, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
@@ -118,7 +112,9 @@ def writing_plan(lake: Any, folder: Path) -> Any:
     return state.executePlan(state.sqlParser().parsePlan(sql), mode)
 
 
-def test_that_the_jvm_is_gone_is_no_part_of_a_plan(lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_jvm_raises_instead_of_marking_the_plan_unreadable(
+    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def gone(self: Files, mention: Mention, jvm: Jvm) -> Snapshot | None:
         raise Py4JNetworkError("no answer")
 
@@ -128,7 +124,7 @@ def test_that_the_jvm_is_gone_is_no_part_of_a_plan(lake: Any, folder: Path, monk
         PlanReader(lake).at_start(joined(lake, folder))
 
 
-def test_each_kind_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_kind_of_failure_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     missing = f"something {uuid4()}"
     with caplog.at_level(logging.INFO, "strandline"):
         texts = [swallowed(missing, ValueError(text)) for text in ("first\nand more", "second")]

@@ -1,4 +1,4 @@
-"""What a statement is told to have done is what it did: no more where it does nothing, no less where Spark hides it."""
+"""Statements report exactly what they did, including no-ops and hidden operations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def told(spark: Any, statement: str) -> Statement:
         pytest.param("lake.done.there USING iceberg", id="iceberg", marks=iceberg),
     ],
 )
-def test_a_table_that_is_there_is_not_made_again(lake: Any, table: str) -> None:
+def test_create_if_not_exists_of_an_existing_table_writes_nothing(lake: Any, table: str) -> None:
     queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
     if "iceberg" in formats():
         Registry(lake._jvm, queue, "offer").register()
@@ -63,7 +63,7 @@ def test_a_table_that_is_there_is_not_made_again(lake: Any, table: str) -> None:
 
 
 @delta
-def test_partitions_of_delta_that_are_overwritten_as_they_come(lake: Any) -> None:
+def test_dynamic_overwrite_of_delta_is_an_overwrite(lake: Any) -> None:
     lake.sql("CREATE TABLE done.parts (id bigint, p string) USING delta PARTITIONED BY (p)")
     lake.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     try:
@@ -78,7 +78,7 @@ def test_partitions_of_delta_that_are_overwritten_as_they_come(lake: Any) -> Non
 
 
 @delta
-def test_a_truncated_table_of_delta(lake: Any) -> None:
+def test_truncate_of_delta_is_reported(lake: Any) -> None:
     lake.sql("CREATE TABLE done.emptied USING delta AS SELECT 1 AS id")
 
     statement = PlanReader(lake).at_end(execution(lake, "TRUNCATE TABLE done.emptied"))
@@ -90,7 +90,7 @@ def test_a_truncated_table_of_delta(lake: Any) -> None:
 
 
 @iceberg
-def test_a_branch_is_of_its_table(lake: Any) -> None:
+def test_branch_write_belongs_to_its_table(lake: Any) -> None:
     queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
     Registry(lake._jvm, queue, "offer").register()
     lake.sql("CREATE TABLE lake.done.branched (id bigint) USING iceberg")
@@ -106,7 +106,7 @@ def test_a_branch_is_of_its_table(lake: Any) -> None:
     assert (written.table, [link.name for link in written.symlinks]) == ("lake.done.branched", ["done.branched"])
 
 
-def test_columns_that_come_through_an_unpivot_of_a_dataframe(lake: Any, tmp_path: Path) -> None:
+def test_dataframe_unpivot_has_column_lineage(lake: Any, tmp_path: Path) -> None:
     lake.range(3).selectExpr("id", "id * 2 AS a", "id * 3 AS b").write.parquet(str(tmp_path / "wide"))
     wide = lake.read.parquet(str(tmp_path / "wide"))
     wide.unpivot(["id"], ["a", "b"], "what", "value").createOrReplaceTempView("long")

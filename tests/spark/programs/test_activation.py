@@ -1,4 +1,4 @@
-"""Switched on and off: contexts one after the other in one program, sessions, a forked child, the environment."""
+"""Activation: several contexts in one program, sessions, a forked child, the environment."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def notebook(tmp_path_factory: pytest.TempPathFactory, java: str) -> tuple[Spark
     return driver, ran.answer(), ran.err
 
 
-def test_nothing_is_loaded_where_the_conf_does_not_ask(notebook: tuple[SparkProgram, Any, str]) -> None:
+def test_emitter_is_not_loaded_while_disabled(notebook: tuple[SparkProgram, Any, str]) -> None:
     assert notebook[1]["loaded while off"] is False
 
 
-def test_a_notebook_switches_it_on_and_off_by_hand(notebook: tuple[SparkProgram, Any, str]) -> None:
+def test_notebook_switches_the_emitter_on_and_off(notebook: tuple[SparkProgram, Any, str]) -> None:
     driver, said, _ = notebook
 
     assert (said["enabled by hand"], said["enabled again"]) == (True, True)
@@ -103,7 +103,7 @@ def test_a_notebook_switches_it_on_and_off_by_hand(notebook: tuple[SparkProgram,
     ]
 
 
-def test_each_context_of_a_program_is_an_application_with_all_its_sessions(
+def test_each_context_is_one_application_with_all_its_sessions(
     notebook: tuple[SparkProgram, Any, str],
 ) -> None:
     lines = notebook[0].lines()
@@ -122,29 +122,29 @@ def test_each_context_of_a_program_is_an_application_with_all_its_sessions(
     ]
 
 
-def test_a_forked_child_ends_as_it_would_without_us(notebook: tuple[SparkProgram, Any, str]) -> None:
+def test_forked_child_exits_normally(notebook: tuple[SparkProgram, Any, str]) -> None:
     assert notebook[1]["child ended with"] == 0
 
 
-def test_the_environment_can_forbid_it(notebook: tuple[SparkProgram, Any, str]) -> None:
+def test_environment_can_disable_the_emitter(notebook: tuple[SparkProgram, Any, str]) -> None:
     assert notebook[1]["enabled in spite of the environment"] is False
 
 
-def test_it_stands_back_where_the_stock_listener_is_on_and_says_so(notebook: tuple[SparkProgram, Any, str]) -> None:
+def test_emitter_stays_off_beside_the_stock_listener_and_logs_it(notebook: tuple[SparkProgram, Any, str]) -> None:
     _, said, err = notebook
 
     assert said["enabled beside the stock listener"] is False
     assert "the OpenLineage listener is on in spark.extraListeners: Strandline stands back" in err
 
 
-def test_the_log_says_once_an_application_where_its_events_go(notebook: tuple[SparkProgram, Any, str]) -> None:
+def test_log_names_the_destination_once_per_application(notebook: tuple[SparkProgram, Any, str]) -> None:
     driver, _, err = notebook
     place = re.escape(f"strandline: events go to the file {driver.events_file}; jobs are ")
 
     assert re.findall(place + r"(.*)\.\{output\} in namespace default", err) == ["off", "first", "second"]
 
 
-def test_nothing_else_was_told(notebook: tuple[SparkProgram, Any, str]) -> None:
+def test_no_other_jobs_are_reported(notebook: tuple[SparkProgram, Any, str]) -> None:
     jobs = {event["job"]["name"].split(".")[0] for event in notebook[0].events()}
 
     assert jobs == {"off", "first", "second"}

@@ -1,4 +1,4 @@
-"""Options of catalogs in the conf: the collector is told of them, and obeys."""
+"""Catalog options in the conf are sent to the collector and applied."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def get(url: str, path: str) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_catalog_is_shown_as_the_conf_says(tmp_path: Path, warm_jvm: WarmJvm, sqlite_url: str) -> None:
+def test_catalog_options_of_the_conf_apply(tmp_path: Path, warm_jvm: WarmJvm, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as url:
         conf = {
@@ -62,7 +62,7 @@ def test_a_catalog_is_shown_as_the_conf_says(tmp_path: Path, warm_jvm: WarmJvm, 
     assert shown == {"pond"}  # the relations of lake are not shown
 
 
-def test_a_refused_option_is_a_warning(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_rejected_option_logs_a_warning(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as url, caplog.at_level(logging.WARNING, "strandline"):
         tell(Collector(url), [Option("lake", "table-lineage", "perhaps"), Option("lake", "data-lineage", "false")])
@@ -75,7 +75,7 @@ def test_a_refused_option_is_a_warning(sqlite_url: str, caplog: pytest.LogCaptur
     assert [(one["key"], one["value"]) for one in options] == [("data-lineage", "false")]
 
 
-def test_a_collector_that_stays_away_or_is_not_named_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_collector_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "strandline"):
         tell(Collector("http://127.0.0.1:1"), [Option("lake", "data-lineage", "false")], attempts=2, pause=0)
         announce({"spark.strandline.catalog.lake.data-lineage": "false", "spark.openlineage.transport.type": "file"})

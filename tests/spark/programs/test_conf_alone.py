@@ -1,4 +1,4 @@
-"""Conf alone switches it on: a fresh environment of the wheels, `python job.py`, spark-submit, and the zip for pyFiles."""
+"""Activation by conf alone: `python job.py`, spark-submit, and the zip for pyFiles."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def submit(*options: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_python_job_py_with_the_wheels_and_conf(fresh: Path, tmp_path: Path, java: str) -> None:
+def test_python_job_with_wheels_and_conf_is_reported(fresh: Path, tmp_path: Path, java: str) -> None:
     driver = SparkProgram(tmp_path, JOB, emitting(tmp_path), python=fresh)
     ran = driver.run()
 
@@ -80,7 +80,7 @@ def test_python_job_py_with_the_wheels_and_conf(fresh: Path, tmp_path: Path, jav
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_spark_submit_with_conf_on_its_command_line(fresh: Path, tmp_path: Path, java: str) -> None:
+def test_spark_submit_with_command_line_conf_is_reported(fresh: Path, tmp_path: Path, java: str) -> None:
     conf = [part for key, value in emitting(tmp_path).items() for part in ("--conf", f"{key}={value}")]
     driver = SparkProgram(tmp_path, JOB, python=fresh)
     ran = driver.run(submit(*conf))
@@ -91,7 +91,7 @@ def test_spark_submit_with_conf_on_its_command_line(fresh: Path, tmp_path: Path,
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_spark_submit_with_the_zip_where_nothing_is_installed(tmp_path: Path, java: str) -> None:
+def test_spark_submit_with_the_zip_needs_no_installation(tmp_path: Path, java: str) -> None:
     archive = pyfiles.build(tmp_path / "dist")
     driver = SparkProgram(tmp_path, JOB, emitting(tmp_path), python=environment(tmp_path / "env"))
     ran = driver.run(submit("--py-files", str(archive)))
@@ -103,7 +103,7 @@ def test_spark_submit_with_the_zip_where_nothing_is_installed(tmp_path: Path, ja
     assert in_worker == "False"
 
 
-def test_the_zip_holds_what_the_emitter_needs_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+def test_zip_is_complete_and_reproducible(tmp_path: Path) -> None:
     first, second = pyfiles.build(tmp_path / "one"), pyfiles.build(tmp_path / "two")
 
     assert first.read_bytes() == second.read_bytes()

@@ -1,4 +1,4 @@
-"""A PySpark process that hosts the Connect server sees what remote clients do."""
+"""A PySpark process that hosts the Connect server reports what remote clients do."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ spark.range(3).write.parquet(sys.argv[2])
 """
 
 
-def test_a_remote_client_s_write_is_told_by_the_server_s_process(tmp_path: Path, java: str) -> None:
+def test_server_process_reports_a_remote_clients_write(tmp_path: Path, java: str) -> None:
     assert hosted(tmp_path, SERVER, CLIENT).lines() == [
         "START bank [] -> []",
         "START bank.remote [] -> [remote]",
@@ -64,9 +64,7 @@ def test_a_remote_client_s_write_is_told_by_the_server_s_process(tmp_path: Path,
     ]
 
 
-def test_a_remote_client_s_streaming_query_is_known_where_the_process_has_only_a_context(
-    tmp_path: Path, java: str
-) -> None:
+def test_remote_streaming_query_is_reported_by_a_context_only_process(tmp_path: Path, java: str) -> None:
     ticks = [event for event in hosted(tmp_path, ONLY_A_CONTEXT, STREAM).events() if event["job"]["name"] != "bank"]
 
     assert [event["eventType"] for event in ticks] == ["START", "RUNNING", "COMPLETE"]

@@ -1,4 +1,4 @@
-"""CREATE TABLE AS that is there completely or not at all (FLIP-305): its table, its hook, and what the collector shows of it."""
+"""Atomic CREATE TABLE AS (FLIP-305): its table, its hook, and its lineage."""
 
 from __future__ import annotations
 
@@ -102,14 +102,14 @@ def ran(tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm) -> tuple[Sp
     return driver, result
 
 
-def test_table_and_data_are_there_at_one_instant(ran: tuple[SparkProgram, ProgramResult]) -> None:
+def test_table_and_data_appear_atomically(ran: tuple[SparkProgram, ProgramResult]) -> None:
     found, seen_while_it_ran, snapshots, _ = ran[1].answer()
 
     assert found["whole"] == [["created", "finished"], "", 4]
     assert (seen_while_it_ran, snapshots) == ([False], 1)
 
 
-def test_a_failure_half_way_leaves_no_table_and_calls_the_hook_once(ran: tuple[SparkProgram, ProgramResult]) -> None:
+def test_failed_ctas_leaves_no_table_and_calls_the_hook_once(ran: tuple[SparkProgram, ProgramResult]) -> None:
     found = ran[1].answer()[0]
 
     (created, failed), raised, rows = found["half"]
@@ -120,8 +120,8 @@ def test_a_failure_half_way_leaves_no_table_and_calls_the_hook_once(ran: tuple[S
     assert failed.startswith("failed: AnalysisException: [TABLE_OR_VIEW_ALREADY_EXISTS]")
 
 
-def test_a_cancellation_leaves_no_table_and_nothing_that_runs(ran: tuple[SparkProgram, ProgramResult]) -> None:
-    """By Ctrl-C too, though Py4J waits for the statement's answer on the thread that asks."""
+def test_canceled_ctas_leaves_no_table_and_no_running_task(ran: tuple[SparkProgram, ProgramResult]) -> None:
+    """This includes Ctrl-C, although Py4J blocks the calling thread."""
     found, *_, running = ran[1].answer()
 
     assert found["interrupted"] == [["created", "canceled"], "KeyboardInterrupt", None]
@@ -129,7 +129,7 @@ def test_a_cancellation_leaves_no_table_and_nothing_that_runs(ran: tuple[SparkPr
     assert running == []
 
 
-def test_a_catalog_that_makes_the_table_first_is_refused_before_the_hook_hears_of_it(
+def test_nonatomic_catalog_is_rejected_before_the_hook_is_called(
     ran: tuple[SparkProgram, ProgramResult],
 ) -> None:
     assert ran[1].answer()[0]["not atomic"] == [[], "NotAtomicError", None]

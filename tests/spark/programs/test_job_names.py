@@ -1,4 +1,4 @@
-"""A statement bears the name that its session had when the statement started."""
+"""A statement has the job name that its session had at the start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fixtures.warm_jvm import WarmJvm
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_statements_of_busy_threads_bear_their_own_names(tmp_path: Path, warm_jvm: WarmJvm) -> None:
+def test_statements_of_busy_threads_keep_their_own_names(tmp_path: Path, warm_jvm: WarmJvm) -> None:
     conf = {"spark.strandline.job.name": "app {output}"}
     events = events_of("names.py", tmp_path, "plain", conf=conf, jvm=warm_jvm)
 

@@ -1,4 +1,4 @@
-"""A driver is killed between the commit of a micro-batch and the event that tells of it: the next start tells."""
+"""A driver killed between a commit and its event: the next start reports it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ KILLED_AFTER = 2  # the micro-batch that is committed when the driver is killed
 FOREVER = 1_000_000
 
 
-def test_the_next_start_tells_of_what_a_killed_driver_committed(tmp_path: Path, iceberg_jars: str) -> None:
+def test_next_start_reports_commits_of_a_killed_driver(tmp_path: Path, iceberg_jars: str) -> None:
     with recording_server() as server, faulty_proxy("black hole", ("127.0.0.1", server.port)) as port:
         conf = streaming_conf(tmp_path, iceberg_jars, f"http://127.0.0.1:{port.port}")
         with driver(tmp_path, conf, FOREVER).started() as process:
@@ -105,10 +105,10 @@ def test_the_next_start_tells_of_what_a_killed_driver_committed(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(("then", "told_at_once"), [("killed", [1]), ("failed", [1, 2])])
-def test_a_checkpoint_is_told_though_its_micro_batch_did_not_end_well(
+def test_checkpoint_is_reported_even_if_its_micro_batch_failed(
     then: str, told_at_once: list[int], tmp_path: Path, iceberg_jars: str, sqlite_url: str
 ) -> None:
-    """And the store's data lineage is what the tables' own metadata says: which snapshot at each barrier, made from which."""
+    """The data lineage in the store also equals the tables' own metadata."""
     with recording_server() as server:
         conf = streaming_conf(tmp_path, iceberg_jars, f"http://127.0.0.1:{server.port}")
         first = SparkProgram(tmp_path, f"then = '{then}'\n{ALIGNED}", conf).run()

@@ -1,4 +1,4 @@
-"""FLIP-314's listeners on a real driver: the two examples, beside listeners that hang, throw or are not there."""
+"""FLIP-314 listeners on a real driver, beside listeners that hang, throw or are missing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def ran(
         return driver, driver.run(), datahub
 
 
-def test_listeners_that_hang_or_throw_change_nothing(ran: tuple[SparkProgram, ProgramResult, RecordingServer]) -> None:
+def test_hanging_or_failing_listeners_change_nothing(ran: tuple[SparkProgram, ProgramResult, RecordingServer]) -> None:
     driver, result, _ = ran
 
     assert result.code == 0, result.err[-2000:]
@@ -90,7 +90,7 @@ def test_faults_of_listeners_are_logged(ran: tuple[SparkProgram, ProgramResult, 
     assert "strandline: listener factory nowhere.Factory could not be used" in err
 
 
-def test_the_datahub_listener_relates_a_job_when_it_begins_and_unrelates_it_when_it_ends(
+def test_datahub_listener_adds_edges_at_start_and_removes_them_at_the_end(
     ran: tuple[SparkProgram, ProgramResult, RecordingServer],
 ) -> None:
     posted = [document["proposal"] for document in ran[2].documents()]
@@ -109,7 +109,7 @@ def test_the_datahub_listener_relates_a_job_when_it_begins_and_unrelates_it_when
     ]
 
 
-def test_a_listener_reads_a_provider_s_facets_back_along_the_user_s_edges(
+def test_listener_reads_provider_facets_along_user_edges(
     ran: tuple[SparkProgram, ProgramResult, RecordingServer],
 ) -> None:
     assert (ran[0].folder / "capacities.txt").read_text().splitlines() == [
@@ -119,7 +119,7 @@ def test_a_listener_reads_a_provider_s_facets_back_along_the_user_s_edges(
     ]
 
 
-def test_events_tell_the_user_s_edges_and_the_provider_s_facets(
+def test_events_contain_user_edges_and_provider_facets(
     ran: tuple[SparkProgram, ProgramResult, RecordingServer],
 ) -> None:
     complete = next(event for event in ran[0].events() if event["eventType"] == "COMPLETE")

@@ -1,4 +1,4 @@
-"""A real job with 300 secrets wherever a user may put one: none leaves, by no transport, in no spool file, in no log."""
+"""A real job with 300 planted secrets: none is in any transport, spool file or log."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ raise RuntimeError("password=" + rounds["end"])
 IN_A_ROUND = 23
 
 
-def test_none_of_300_planted_secrets_leaves(tmp_path: Path, warm_jvm: WarmJvm, kafka: str) -> None:
+def test_no_planted_secret_leaves_the_driver(tmp_path: Path, warm_jvm: WarmJvm, kafka: str) -> None:
     planted, conf, rounds = plantation()
     (tmp_path / "secrets.json").write_text(json.dumps(rounds))
     topic = Kafka(kafka, f"secrets.{uuid4().hex}")

@@ -1,4 +1,4 @@
-"""Several Python processes on one JVM: one of them tells, and nothing of one that is gone stays in the JVM."""
+"""Several Python processes on one JVM: one reports, and ended ones leave nothing behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def written_once(name: str) -> list[str]:
     return [f"START bank.{name} [] -> [{name}]", f"COMPLETE bank.{name} [] -> [{name}]"]
 
 
-def test_two_kernels_report_each_statement_once_and_the_second_takes_over_at_the_end(jvm: SharedJvm) -> None:
+def test_second_kernel_takes_over_when_the_first_ends(jvm: SharedJvm) -> None:
     with jvm.kernel() as first, jvm.kernel() as second:
         assert (first.emits(), second.emits()) == (True, False)
 
@@ -71,7 +71,7 @@ def test_restarted_kernel_reports_after_the_first_was_killed(jvm: SharedJvm) -> 
     assert told_of(jvm, "after_the_restart") == written_once("after_the_restart")
 
 
-def test_a_kernel_that_hung_for_longer_than_its_lease_tells_on(jvm: SharedJvm) -> None:
+def test_hung_kernel_reports_again_after_its_lock_expired(jvm: SharedJvm) -> None:
     with jvm.kernel() as kernel:
         kernel.write("before_it_hung")
         wait_until(lambda: told_of(jvm, "before_it_hung") == written_once("before_it_hung"))
@@ -85,7 +85,7 @@ def test_a_kernel_that_hung_for_longer_than_its_lease_tells_on(jvm: SharedJvm) -
     assert told_of(jvm, "after_it_hung") == written_once("after_it_hung")
 
 
-def test_a_kernel_that_hung_while_another_took_over_tells_nothing_twice(jvm: SharedJvm) -> None:
+def test_hung_kernel_duplicates_nothing_after_a_takeover(jvm: SharedJvm) -> None:
     with jvm.kernel() as hung, jvm.kernel() as other:
         assert hung.emits()
         hung.pause()
@@ -107,7 +107,7 @@ STREAM = """(
 )"""
 
 
-def test_a_query_that_outlives_its_process_is_told_on_by_the_one_that_stood_by(jvm: SharedJvm) -> None:
+def test_standby_kernel_reports_a_query_that_outlives_its_process(jvm: SharedJvm) -> None:
     with jvm.kernel() as first, jvm.kernel() as second:
         assert first.ask(" ".join(STREAM.split())) == "handed"
         wait_until(lambda: "RUNNING" in states(jvm, "handed"))
@@ -129,7 +129,7 @@ def states(jvm: SharedJvm, name: str) -> list[str]:
     return [line.split()[0] for line in jvm.driver.lines() if line.split()[1] == f"bank.{name}"]
 
 
-def test_threads_that_switch_it_on_at_once_make_one_emitter(jvm: SharedJvm) -> None:
+def test_concurrent_activation_makes_one_emitter(jvm: SharedJvm) -> None:
     with jvm.kernel() as kernel:
         kernel.ask("activation.disable(spark)")
 

@@ -1,4 +1,4 @@
-"""Edges of one's own: for the session's next action or the next run of a named query, with their columns, and then gone."""
+"""User edges apply to the next action or the next run of a named query."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ streamed("second")
 """
 
 
-def test_edges_hold_for_one_action_or_one_run_of_a_query(tmp_path: Any, warm_jvm: WarmJvm) -> None:
+def test_user_edges_apply_to_one_action_or_one_query_run(tmp_path: Any, warm_jvm: WarmJvm) -> None:
     driver = SparkProgram(tmp_path, JOB, emitting(tmp_path), jvm=warm_jvm)
     result = driver.run()
     assert result.code == 0, result.err[-3000:]

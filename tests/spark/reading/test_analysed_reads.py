@@ -1,4 +1,4 @@
-"""Whether what is read is read at a version, as Spark analyses it, with parameters and on Delta."""
+"""Analysed reads: tables read at a version, with parameters and on Delta."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from strandline_spark.consistency.reading.analysed_reads import TableRead, reads
 pytestmark = pytest.mark.spark
 
 
-def test_parameters_are_filled_in(known_bank: Any) -> None:
+def test_parameters_are_substituted(known_bank: Any) -> None:
     credits, debits = known_bank.name("credits"), known_bank.name("debits")
     named = f"DELETE FROM {credits} WHERE amount = :what AND amount IN (SELECT amount FROM IDENTIFIER(:table))"
 
@@ -19,7 +19,7 @@ def test_parameters_are_filled_in(known_bank: Any) -> None:
     ]
 
 
-def test_delta_s_tables_are_read_at_a_version_where_the_text_says_so(lake: Any) -> None:
+def test_delta_tables_are_read_at_the_version_in_the_text(lake: Any) -> None:
     lake.sql("CREATE DATABASE IF NOT EXISTS analysed")
     for table in ("t", "s"):
         lake.sql(f"CREATE OR REPLACE TABLE analysed.{table} (id bigint) USING delta")

@@ -1,4 +1,4 @@
-"""A certificate is checked for every table of the answer and below it, against what the tables themselves say."""
+"""Certificates are checked against the metadata of every table involved."""
 
 from __future__ import annotations
 
@@ -65,26 +65,26 @@ def answer(certified: Any) -> Answer:
     return Answer(certified)
 
 
-def test_an_answer_whose_tables_say_the_same_has_no_fault(answer: Answer) -> None:
+def test_consistent_answer_has_no_fault(answer: Answer) -> None:
     assert answer.faults() == []
 
 
 @pytest.mark.parametrize("table", ["credits", "debits", "balance"])
-def test_each_table_of_the_answer_is_compared_with_the_certificate(answer: Answer, table: str) -> None:
+def test_each_table_is_compared_with_the_certificate(answer: Answer, table: str) -> None:
     faults = answer.faults({table: {"barrier": 7}})
 
     assert any(f"{answer.tables[table].full_name} is certified at" in fault for fault in faults)
 
 
 @pytest.mark.parametrize("table", ["credits", "debits", "balance"])
-def test_a_snapshot_that_carries_another_barrier_than_the_answer_says_is_a_fault(answer: Answer, table: str) -> None:
+def test_snapshot_with_another_barrier_is_a_fault(answer: Answer, table: str) -> None:
     snapshot = answer.chosen[table]["snapshotId"]
     answer.chosen[table]["barrier"] = 2
 
     assert f"{answer.tables[table].full_name} says that {snapshot} is barrier 1, the answer says 2" in answer.faults()
 
 
-def test_a_table_that_was_read_at_another_snapshot_below_the_answer_is_a_fault(answer: Answer, certified: Any) -> None:
+def test_input_read_at_another_snapshot_is_a_fault(answer: Answer, certified: Any) -> None:
     credits = answer.tables["credits"].full_name
     first, second = certified.history("credits").done.values()
     answer.chosen["credits"] |= {"snapshotId": second, "barrier": 2}

@@ -1,4 +1,4 @@
-"""What is expirable can go: real Iceberg snapshots expired while a reader holds a lease and a job is stopped."""
+"""Real Iceberg snapshots expire while a reader holds a lease and a job is stopped."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -111,9 +111,7 @@ def sums(frames: Mapping[str, Any]) -> dict[str, int]:
     return {name.rpartition(".")[2]: frame.groupBy().sum("amount").first()[0] for name, frame in frames.items()}
 
 
-def test_a_leased_reader_and_a_stopped_job_can_read_after_everything_expirable_is_gone(
-    moving: Any, collector: str
-) -> None:
+def test_expiry_keeps_what_leased_readers_and_stopped_jobs_need(moving: Any, collector: str) -> None:
     names = [moving.name(table) for table in TABLES]
     with read_consistent(moving.spark, names) as leased:
         both(moving, collector, 4, 5)
@@ -135,7 +133,7 @@ def test_a_leased_reader_and_a_stopped_job_can_read_after_everything_expirable_i
     assert moving.total_at("movements", moving.history("movements").done[8]) == 0
 
 
-def test_control_what_was_pinned_cannot_be_read_once_it_is_gone(moving: Any, collector: str) -> None:
+def test_control_removed_pinned_snapshot_cannot_be_read(moving: Any, collector: str) -> None:
     names = [moving.name(table) for table in TABLES]
     with read_consistent(moving.spark, names) as leased:
         both(moving, collector, 4)

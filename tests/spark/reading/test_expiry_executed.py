@@ -1,4 +1,4 @@
-"""`strandline expire --execute` on a real Iceberg table: what it names goes, and who reads it goes on."""
+"""`strandline expire --execute` on a real Iceberg table while readers continue."""
 
 import json
 from typing import Any
@@ -64,7 +64,7 @@ def test_named_snapshots_go_and_needed_ones_are_tagged(
 
 
 @pytest.mark.slow
-def test_a_query_that_ends_by_itself_starts_again_after_an_expiry(
+def test_available_now_query_restarts_after_an_expiry(
     copied: Any, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = copied.points("credits")[0].snapshot_id
@@ -81,7 +81,7 @@ def test_a_query_that_ends_by_itself_starts_again_after_an_expiry(
 
 
 @pytest.mark.slow
-def test_control_a_query_whose_history_is_gone_does_not_start_again(copied: Any) -> None:
+def test_control_query_does_not_restart_without_its_history(copied: Any) -> None:
     second = copied.points("credits")[1].snapshot_id
     copied.spark.sql(
         f"CALL lake.system.expire_snapshots(table => '{copied.name('credits')}', snapshot_ids => array({second}))"
@@ -92,7 +92,7 @@ def test_control_a_query_whose_history_is_gone_does_not_start_again(copied: Any)
         copied.stream("credits", "copy")
 
 
-def test_the_emitter_tells_where_a_query_that_ends_by_itself_began(bank: Any) -> None:
+def test_emitter_reports_the_start_offset_of_an_available_now_query(bank: Any) -> None:
     for table in ("credits", "copy"):
         bank.table(table)
     first = bank.commit("credits", 1, (1, 10))

@@ -1,4 +1,4 @@
-"""A statement that cannot be analysed fails as it would without the conf, and the log says so once."""
+"""A statement that cannot be analysed fails as usual and is logged once."""
 
 import logging
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def test_a_consistent_read_that_fails_is_logged_once_at_most(
     assert len(logged) <= 1
 
 
-def test_a_table_that_is_not_there_is_logged_once_at_most(known_bank: Any, logged: list[str]) -> None:
+def test_missing_table_is_logged_once_at_most(known_bank: Any, logged: list[str]) -> None:
     with pytest.raises(ConsistencyError):
         read_consistent(known_bank.spark, [known_bank.name("nothing")])
 

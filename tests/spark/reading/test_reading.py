@@ -1,4 +1,4 @@
-"""Reading at one consistent version: real tables, a real collector over HTTP, and what both say of each other."""
+"""Reading at one consistent version, with real tables and a real collector."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def amounts(frame: Any) -> list[int]:
     return sorted(row.amount for row in frame.collect())
 
 
-def test_a_strong_read_shows_all_tables_at_one_barrier_and_a_latest_one_does_not(known_bank: Any) -> None:
+def test_strong_read_shows_one_barrier_and_a_latest_read_does_not(known_bank: Any) -> None:
     names = [known_bank.name(table) for table in ("credits", "debits", "balance")]
 
     with read_consistent(known_bank.spark, names) as tables:
@@ -36,7 +36,7 @@ def test_a_strong_read_shows_all_tables_at_one_barrier_and_a_latest_one_does_not
     assert amounts(known_bank.spark.table(names[0])) == [5, 10]
 
 
-def test_a_weak_read_asks_the_query_s_own_tables_only(known_bank: Any) -> None:
+def test_weak_read_considers_only_the_querys_tables(known_bank: Any) -> None:
     credits, debits = known_bank.name("credits"), known_bank.name("debits")
 
     with (
@@ -46,7 +46,7 @@ def test_a_weak_read_asks_the_query_s_own_tables_only(known_bank: Any) -> None:
         assert (alone.barrier, both.barrier) == (2, 1)
 
 
-def test_a_read_holds_a_lease_until_it_is_over(known_bank: Any) -> None:
+def test_read_holds_a_lease_until_released(known_bank: Any) -> None:
     tables = read_consistent(known_bank.spark, known_bank.name("credits"))
     assert tables.lease is not None
     held = tables.lease.held
@@ -56,12 +56,12 @@ def test_a_read_holds_a_lease_until_it_is_over(known_bank: Any) -> None:
     assert (held, tables.lease.held) == (True, False)
 
 
-def test_a_job_that_holds_a_newer_version_back_is_named(known_bank: Any) -> None:
+def test_job_that_blocks_a_newer_version_is_named(known_bank: Any) -> None:
     with read_consistent(known_bank.spark, known_bank.name("credits")) as tables:
         assert [one["job"]["name"] for one in tables.blocked_by] == ["bank_debits"]
 
 
-def test_a_whole_query_is_read_so_whatever_else_its_text_says(known_bank: Any) -> None:
+def test_consistent_sql_applies_to_every_table_of_a_query(known_bank: Any) -> None:
     credits, debits = known_bank.name("credits"), known_bank.name("debits")
     query = f"""
         WITH debits AS (SELECT amount, '{credits}' AS told FROM {debits} d)  -- {credits}
@@ -74,7 +74,7 @@ def test_a_whole_query_is_read_so_whatever_else_its_text_says(known_bank: Any) -
     assert latest.missing == 5
 
 
-def test_a_catalog_whose_conf_says_strong_is_read_so_by_plain_sql(strong_session: Any) -> None:
+def test_plain_sql_reads_strongly_if_the_catalog_conf_says_so(strong_session: Any) -> None:
     query = f"SELECT amount FROM {strong_session.name('credits')}"
     strong = amounts(strong_session.spark.sql(query))
 
@@ -84,7 +84,7 @@ def test_a_catalog_whose_conf_says_strong_is_read_so_by_plain_sql(strong_session
     assert amounts(strong_session.spark.sql(query)) == [5, 10]
 
 
-def test_a_bound_on_staleness_is_an_answer_or_an_error_at_once(known_bank: Any) -> None:
+def test_staleness_bound_gives_an_answer_or_an_error_at_once(known_bank: Any) -> None:
     credits = known_bank.name("credits")
 
     with read_consistent(known_bank.spark, credits, max_lag=10**6) as tables:
@@ -93,7 +93,7 @@ def test_a_bound_on_staleness_is_an_answer_or_an_error_at_once(known_bank: Any) 
         read_consistent(known_bank.spark, credits, max_lag=0)
 
 
-def test_a_table_that_the_collector_does_not_know_is_refused(known_bank: Any, bank: Any) -> None:
+def test_tables_unknown_to_the_collector_are_rejected(known_bank: Any, bank: Any) -> None:
     strange = bank.table("strange")
     known_bank.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW a_view AS SELECT * FROM {known_bank.name('credits')}")
 
@@ -103,7 +103,7 @@ def test_a_table_that_the_collector_does_not_know_is_refused(known_bank: Any, ba
         read_consistent(known_bank.spark, "a_view")
 
 
-def test_without_a_collector_there_is_no_consistent_answer(known_bank: Any) -> None:
+def test_consistent_read_requires_a_collector(known_bank: Any) -> None:
     known_bank.spark.conf.set("spark.strandline.collector.url", "http://127.0.0.1:9")
     with pytest.raises(CollectorAwayError, match=r"http://127\.0\.0\.1:9 does not answer"):
         read_consistent(known_bank.spark, known_bank.name("credits"))
@@ -113,7 +113,7 @@ def test_without_a_collector_there_is_no_consistent_answer(known_bank: Any) -> N
         read_consistent(known_bank.spark, known_bank.name("credits"))
 
 
-def test_the_collector_is_where_the_events_go(known_bank: Any) -> None:
+def test_transport_address_is_used_as_the_collector(known_bank: Any) -> None:
     conf = known_bank.spark.conf
     url = conf.get("spark.strandline.collector.url")
     conf.unset("spark.strandline.collector.url")
@@ -126,12 +126,12 @@ def test_the_collector_is_where_the_events_go(known_bank: Any) -> None:
         conf.set("spark.strandline.collector.url", url)
 
 
-def test_a_word_that_is_no_consistency_is_refused_with_those_that_are(known_bank: Any) -> None:
+def test_invalid_consistency_is_rejected_with_the_valid_values(known_bank: Any) -> None:
     with pytest.raises(ValueError, match="'strng' is neither 'strong' nor 'weak'"):
         read_consistent(known_bank.spark, known_bank.name("credits"), "strng")
 
 
-def test_an_answer_that_the_tables_contradict_is_an_error(own_bank: Any) -> None:
+def test_answer_that_contradicts_the_tables_is_an_error(own_bank: Any) -> None:
     credits = own_bank.name("credits")
     first = own_bank.history("credits").done[1]
     own_bank.spark.sql(

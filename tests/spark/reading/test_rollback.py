@@ -1,4 +1,4 @@
-"""Rollbacks on real Iceberg tables: whoever follows the plan, by hand or by --execute, ends as if nothing had gone wrong."""
+"""Rollbacks on real Iceberg tables, by hand and by --execute."""
 
 import json
 import shutil
@@ -130,9 +130,7 @@ def pipeline(bank: Any, collector: str, sqlite_url: str) -> Iterator[Pipeline]:
     bank.spark.conf.unset("spark.strandline.job.name")
 
 
-def test_a_full_plan_followed_by_hand_replays_everything(
-    pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_full_plan_run_by_hand_replays_everything(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
     lost = ("--lost-state", "bank_movements")
     assert main(pipeline.command(*lost, "--json"), {}) == 0
     plan = json.loads(capsys.readouterr().out)
@@ -154,7 +152,7 @@ def test_a_full_plan_followed_by_hand_replays_everything(
 
 
 @pytest.mark.slow
-def test_an_execution_that_is_killed_in_every_step_ends_as_if_nothing_had_gone_wrong(pipeline: Pipeline) -> None:
+def test_rollback_killed_in_every_step_still_completes(pipeline: Pipeline) -> None:
     outputs = [killed_at(pipeline.command("--execute"), steps) for steps in (1, 1, 2, 2, 2, 2, 2, 2)]
     last = outputs[-1]
     again = killed_at(pipeline.command("--execute"), 99)
@@ -191,7 +189,7 @@ def killed_at(command: list[str], step: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_driver_of_before_that_still_runs_commits_nothing_into_what_was_rolled_back(
+def test_old_driver_cannot_commit_into_rolled_back_tables(
     pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pipeline.factor = 7
@@ -215,7 +213,7 @@ def test_a_driver_of_before_that_still_runs_commits_nothing_into_what_was_rolled
 
 
 @pytest.mark.slow
-def test_jobs_that_run_are_to_be_stopped_first(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rollback_requires_jobs_to_be_stopped(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
     from worlds.lake import report_start
 
     report_start(pipeline.url, "bank_balance", run="another")

@@ -1,4 +1,4 @@
-"""Ordinary statements under a conf that says strong: reads are versioned, what is written is not, nothing is hidden."""
+"""Ordinary statements with consistency strong: reads are versioned, writes are not."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def amounts(frame: Any) -> list[int]:
     return sorted(row.amount for row in frame.collect())
 
 
-def test_a_delete_an_update_and_a_merge_change_the_latest_and_read_at_the_version(own_strong_session: Any) -> None:
+def test_delete_update_and_merge_write_the_latest_and_read_the_version(own_strong_session: Any) -> None:
     sql, credits, mine = (
         own_strong_session.spark.sql,
         own_strong_session.name("credits"),
@@ -47,10 +47,8 @@ def test_a_delete_an_update_and_a_merge_change_the_latest_and_read_at_the_versio
 
 
 @pytest.mark.parametrize("evolves", ["", "WITH SCHEMA EVOLUTION"])
-def test_a_merge_that_only_inserts_compares_with_its_target_as_it_is(
-    strong_session: Any, bank: Any, evolves: str
-) -> None:
-    """Spark turns it into an append of what a join with the target, at its latest, does not find."""
+def test_insert_only_merge_compares_with_the_latest_target(strong_session: Any, bank: Any, evolves: str) -> None:
+    """Spark plans it as an append of the rows that an anti-join with the latest target finds."""
     credits, mine = strong_session.name("credits"), bank.table("mine")
     strong_session.spark.sql(f"INSERT INTO {mine} VALUES (7, 7)")
 
@@ -62,7 +60,7 @@ def test_a_merge_that_only_inserts_compares_with_its_target_as_it_is(
     assert now(bank, "mine") == [7, 10]  # at the latest of credits 5 as well
 
 
-def test_a_merge_that_only_inserts_reads_its_target_as_a_source_at_the_version(own_strong_session: Any) -> None:
+def test_insert_only_merge_reads_its_target_as_a_versioned_source(own_strong_session: Any) -> None:
     credits, hidden = own_strong_session.name("credits"), "IDENTIFIER('{}')"
     merge = "MERGE INTO {0} t USING (SELECT 9 AS account, max(amount) + 90 AS amount FROM {1}) s ON t.amount = s.amount"
     insert = "WHEN NOT MATCHED THEN INSERT *"
@@ -75,14 +73,14 @@ def test_a_merge_that_only_inserts_reads_its_target_as_a_source_at_the_version(o
     assert now(own_strong_session, "credits") == [5, 100]
 
 
-def test_a_recursive_query_reads_itself_by_its_name(strong_session: Any) -> None:
+def test_recursive_query_reads_itself_by_name(strong_session: Any) -> None:
     counts = "counts(n) AS (SELECT max(amount) FROM {0} UNION ALL SELECT n - 5 FROM counts WHERE n > 0)"
     query = f"WITH RECURSIVE {counts} SELECT n AS amount FROM counts".format(strong_session.name("credits"))
 
     assert amounts(strong_session.spark.sql(query)) == [0, 5, 10]
 
 
-def test_an_insert_reads_its_own_table_at_the_version_and_adds_to_the_latest(own_strong_session: Any) -> None:
+def test_insert_reads_its_table_at_the_version_and_appends_to_the_latest(own_strong_session: Any) -> None:
     credits = own_strong_session.name("credits")
 
     own_strong_session.spark.sql(f"INSERT INTO {credits} SELECT account, amount * 100 FROM {credits}")
@@ -90,7 +88,7 @@ def test_an_insert_reads_its_own_table_at_the_version_and_adds_to_the_latest(own
     assert now(own_strong_session, "credits") == [5, 10, 1000]
 
 
-def test_a_table_made_of_a_query_is_made_at_the_version(strong_session: Any, bank: Any) -> None:
+def test_ctas_reads_at_the_version(strong_session: Any, bank: Any) -> None:
     sql, credits = strong_session.spark.sql, strong_session.name("credits")
 
     sql(f"CREATE TABLE {bank.name('made')} AS SELECT * FROM {credits}")
@@ -99,7 +97,7 @@ def test_a_table_made_of_a_query_is_made_at_the_version(strong_session: Any, ban
     assert now(bank, "made") == now(bank, "also") == [10]
 
 
-def test_a_view_is_no_version_s_but_what_is_read_through_it_is(own_strong_session: Any) -> None:
+def test_tables_behind_a_view_are_read_at_the_version(own_strong_session: Any) -> None:
     sql, credits, view = (
         own_strong_session.spark.sql,
         own_strong_session.name("credits"),
@@ -123,7 +121,7 @@ def test_a_view_is_no_version_s_but_what_is_read_through_it_is(own_strong_sessio
     assert sorted(row.how_much for row in own_strong_session.spark.table(view).collect()) == [5, 10]
 
 
-def test_a_cached_table_is_cached_as_it_is(strong_session: Any) -> None:
+def test_cached_table_is_cached_at_its_latest(strong_session: Any) -> None:
     credits = strong_session.name("credits")
 
     strong_session.spark.sql(f"CACHE TABLE {credits}")
@@ -134,7 +132,7 @@ def test_a_cached_table_is_cached_as_it_is(strong_session: Any) -> None:
         strong_session.spark.sql(f"UNCACHE TABLE {credits}")
 
 
-def test_keyword_arguments_and_metadata_tables_and_a_version_of_ones_own_are_taken(strong_session: Any) -> None:
+def test_keyword_arguments_metadata_tables_and_version_as_of_work(strong_session: Any) -> None:
     sql, credits = strong_session.spark.sql, strong_session.name("credits")
     latest = strong_session.history("credits").newest.snapshot_id
     rows = strong_session.spark.createDataFrame([(10,)], "amount bigint")
@@ -177,9 +175,7 @@ def test_a_read_that_cannot_be_versioned_is_refused_with_the_reason(
     "statement",
     ["SELECT * FROM IDENTIFIER('range')(3)", "BEGIN SELECT 1; END", "DELETE FROM IDENTIFIER('{t}') WHERE amount = 7"],
 )
-def test_a_statement_that_reads_nothing_of_the_catalog_is_left_alone(
-    strong_session: Any, bank: Any, statement: str
-) -> None:
+def test_statements_that_do_not_read_the_catalog_are_unchanged(strong_session: Any, bank: Any, statement: str) -> None:
     strong_session.spark.sql(statement.format(t=bank.table("credits")))
 
 
@@ -192,7 +188,7 @@ def rates(strong_session: Any, bank: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("of_the_table", [True, False])
-def test_a_lookup_table_without_barriers_is_read_at_its_latest_where_the_conf_says_so(
+def test_conf_allows_the_latest_snapshot_of_untracked_tables(
     strong_session: Any, rates: str, of_the_table: bool
 ) -> None:
     sql, credits = strong_session.spark.sql, strong_session.name("credits")
@@ -208,7 +204,7 @@ def test_a_lookup_table_without_barriers_is_read_at_its_latest_where_the_conf_sa
     assert amounts(sql(f"SELECT * FROM {rates}")) == [3]
 
 
-def test_a_statement_that_fails_gives_its_lease_back(strong_session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_statement_releases_its_lease(strong_session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[tuple[str, str]]()
     ask = Collector.ask
 
@@ -223,7 +219,7 @@ def test_a_statement_that_fails_gives_its_lease_back(strong_session: Any, monkey
     assert asked == [("POST", "/api/v2/versions"), ("DELETE", "/api/v2/leases")]
 
 
-def test_a_lost_lease_is_an_error_that_says_so(known_bank: Any) -> None:
+def test_lost_lease_raises_an_explicit_error(known_bank: Any) -> None:
     tables = read_consistent(known_bank.spark, known_bank.name("credits"))
     assert tables.lease is not None
     collector = known_bank.spark.conf.get("spark.strandline.collector.url")
@@ -235,7 +231,7 @@ def test_a_lost_lease_is_an_error_that_says_so(known_bank: Any) -> None:
         tables[known_bank.name("credits")]
 
 
-def test_disable_gives_spark_sql_back_as_it_was(known_bank: Any) -> None:
+def test_disable_restores_spark_sql(known_bank: Any) -> None:
     before = SparkSession.sql
     obey()
     patched = SparkSession.sql

@@ -1,4 +1,4 @@
-"""An aligned job beside a collector that has not heard of everything: what the tables themselves say comes first."""
+"""Aligned jobs trust the tables over a collector that lacks events."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ TABLES = ("credits", "debits", "balance")
 FACET = {"_producer": "test://untold", "_schemaURL": "test://untold"}
 
 
-def test_a_barrier_of_which_the_collector_has_not_heard_is_not_left_out(bank: Any, collector: str) -> None:
+def test_barrier_unknown_to_the_collector_is_not_skipped(bank: Any, collector: str) -> None:
     from worlds.lake import report_commits
 
     for table in TABLES:

@@ -1,4 +1,4 @@
-"""The word counts of FLIP-276 as a user runs them: jobs and query on real Spark, a real collector, nothing in between."""
+"""The word counts of FLIP-276 on real Spark with a real collector."""
 
 import os
 import re
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_on_one_core_strong_answers_come_and_agree_in_every_word(tmp_path: Path, iceberg_jars: str) -> None:
+def test_strong_word_counts_agree_on_one_core(tmp_path: Path, iceberg_jars: str) -> None:
     bank = Bank(ROOT, tmp_path / "words", 0, demo_bank.port_or_another(0))
     demo_bank.empty_folder(bank.folder)
     demo_bank.write_conf(bank, iceberg_jars, demo_bank.http_transport(bank.url), cores=1)

@@ -1,4 +1,4 @@
-"""A recording of Airflow's own provider: default answers are what its DAG really did, in any order of the events."""
+"""Recorded Airflow events: default answers match the DAG, in any event order."""
 
 import pytest
 from sqlalchemy import Engine
@@ -31,7 +31,7 @@ def test_each_table_is_made_from_what_its_task_selects_from(ran: Engine) -> None
     assert found == TRUTH["sources"]
 
 
-def test_nothing_runs_any_more(ran: Engine) -> None:
+def test_nothing_is_running_afterwards(ran: Engine) -> None:
     with reader(ran) as connection:
         live = View(NOW.at, live=True)
         found = [
@@ -49,7 +49,7 @@ def test_the_dag_stands_for_its_tasks(ran: Engine) -> None:
     assert tables(answer) == TRUTH["reads"]
 
 
-def test_columns_come_from_where_the_sql_takes_them(ran: Engine) -> None:
+def test_columns_have_the_origins_in_the_sql(ran: Engine) -> None:
     with reader(ran) as connection:
         found = columns_behind(connection, {one: f"shop.shop.{one}" for one in TRUTH["columns"]})
 
@@ -60,7 +60,7 @@ def test_columns_come_from_where_the_sql_takes_them(ran: Engine) -> None:
     }
 
 
-def test_what_failed_is_failed_and_the_run_of_the_dag_too(ran: Engine) -> None:
+def test_failed_task_fails_its_dag_run(ran: Engine) -> None:
     with reader(ran) as connection:
         jobs = jobs_page(connection, Filter(), NOW.at, 100, None)["items"]
 

@@ -1,4 +1,4 @@
-"""A recording of dbt's own integration: default answers are what its project really did, in any order of the events."""
+"""Recorded dbt events: default answers match the project, in any event order."""
 
 import pytest
 from sqlalchemy import Engine
@@ -32,7 +32,7 @@ def test_each_model_is_made_from_what_it_selects_from(ran: Engine) -> None:
     assert found == TRUTH["sources"] | TRUTH["reported"]  # dbt reports an ephemeral model as if it were a table
 
 
-def test_a_model_that_failed_or_was_skipped_is_made_from_nothing(ran: Engine) -> None:
+def test_failed_or_skipped_model_has_no_sources(ran: Engine) -> None:
     with reader(ran) as connection:
         assert tables(lineage_of(connection, question(connection, "shop.main.bad"))) == []
         assert "bad" not in tables(lineage_of(connection, question(connection, "shop.main.net", Direction.DOWNSTREAM)))
@@ -40,14 +40,14 @@ def test_a_model_that_failed_or_was_skipped_is_made_from_nothing(ran: Engine) ->
             node_called(connection, "shop.main.skipped")
 
 
-def test_columns_come_from_where_the_sql_takes_them(ran: Engine) -> None:
+def test_columns_have_the_origins_in_the_sql(ran: Engine) -> None:
     with reader(ran) as connection:
         found = columns_behind(connection, {one: f"shop.main.{one}" for one in TRUTH["columns"]})
 
     assert found == TRUTH["columns"]
 
 
-def test_what_failed_is_failed_and_the_run_above_it_too(ran: Engine) -> None:
+def test_failed_model_fails_its_command_run(ran: Engine) -> None:
     with reader(ran) as connection:
         jobs = jobs_page(connection, Filter(), NOW.at, 100, None)["items"]
 

@@ -1,4 +1,4 @@
-"""A recording of Flink's own listener: default answers are what its statements did, as far as the events tell it."""
+"""Recorded Flink events: default answers match the statements as far as reported."""
 
 import json
 
@@ -39,7 +39,7 @@ def test_a_topic_leads_to_the_table_that_a_stream_fills(ran: Engine) -> None:
     assert [one["name"] for one in answer["nodes"] if one["type"] == "dataset"] == ["payments", "lake.bank.payments"]
 
 
-def test_jobs_are_batches_and_streams_as_they_were(ran: Engine) -> None:
+def test_jobs_are_batch_or_streaming_as_they_ran(ran: Engine) -> None:
     kinds = select(jobs.c.name, runs.c.streaming).join(runs, runs.c.job_id == jobs.c.id).distinct()
     with reader(ran) as connection:
         found = {name: "STREAMING" if streaming else "BATCH" for name, streaming in connection.execute(kinds)}
@@ -47,8 +47,8 @@ def test_jobs_are_batches_and_streams_as_they_were(ran: Engine) -> None:
     assert found == TRUTH["jobs"]
 
 
-def test_what_nobody_said_has_ended_is_not_called_done(ran: Engine, capsys: pytest.CaptureFixture[str]) -> None:
-    """In a session cluster the listener tells of no end; what falls silent is lost."""
+def test_run_without_an_end_event_is_not_complete(ran: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a session cluster the listener reports no end; silent runs become LOST."""
     url = ran.url.render_as_string(hide_password=False)
 
     assert main(["jobs", "--json", "--database-url", url], {}) == 0

@@ -1,4 +1,4 @@
-"""A recording of Spark's own listener beside Kafka and a database: each table's sources are those that its statements read.
+"""Recorded Spark events with Kafka and a database: sources match the statements.
 
 Of its streams no event says what those of a topic write: the answer must not say that either.
 """
@@ -37,7 +37,7 @@ def test_each_table_and_topic_is_made_from_what_its_statements_read(ran: Engine)
             assert found == set(sources) - set(TRUTH["unreported"].get(name, ())), name
 
 
-def test_a_topic_names_who_reads_it(ran: Engine) -> None:
+def test_topic_lists_its_readers(ran: Engine) -> None:
     with reader(ran) as connection:
         for topic, readers in TRUTH["readers"].items():
             answer = lineage_of(connection, question(connection, TOPIC.format(topic), Direction.DOWNSTREAM))

@@ -1,4 +1,4 @@
-"""Recordings of real producers: a list of a past moment is what a collector would have listed then.
+"""Recordings: past lists equal those of a collector at that moment.
 
 What later events hide is left out (`updatedAt`, `droppedAt`), or cannot be told from what was not so: that a run that goes on had not yet
 reported RUNNING, and that a dataset had been named by edges alone. Streams are not here, as in test_recorded_past.
@@ -59,7 +59,7 @@ def shown(then: Json, found: Json) -> Json:
 
 
 @pytest.mark.parametrize("name", [*NAMES, *MORE, *SLOW_NAMES])
-def test_lists_of_the_past_are_those_of_then(heard: Heard, name: str) -> None:
+def test_past_lists_equal_the_lists_of_that_moment(heard: Heard, name: str) -> None:
     now = micros_of(datetime.now(UTC))
     for moment, then, whole in heard(name):
         with then.connect() as before, whole.connect() as after:

@@ -1,4 +1,4 @@
-"""Recordings of real producers: an answer about a past moment is what a collector would have answered then.
+"""Recordings: past answers equal those of a collector at that moment.
 
 One store has heard of everything; another only of the events up to the moment. Streams are not here: which query a micro-batch
 belongs to is told by its later events, and then the answer about the past is the better one.
@@ -45,7 +45,7 @@ def answers(connection: Connection, tables: list[str], of_runs: list[str], momen
 
 
 @pytest.mark.parametrize("name", [*NAMES, *SLOW_NAMES])
-def test_the_past_is_answered_as_it_was_answered_then(heard: Heard, name: str) -> None:
+def test_past_answers_equal_the_answers_of_that_moment(heard: Heard, name: str) -> None:
     for moment, then, whole in heard(name):
         with then.connect() as before, whole.connect() as after:
             own = select(datasets.c.namespace, datasets.c.name).where(datasets.c.id == datasets.c.canonical_id)

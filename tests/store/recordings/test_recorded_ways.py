@@ -1,4 +1,4 @@
-"""Recordings of the stock Spark listener that read and write in ways of their own: parts of tables, branches, increments."""
+"""Stock Spark recordings with unusual reads and writes: parts, branches, increments."""
 
 import json
 
@@ -35,7 +35,7 @@ def columns_of(connection: Connection, table: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "table"), [("reading_options", "bank.orders"), ("delta_feed", "shop.fed")])
-def test_a_table_has_its_own_columns_whoever_reads_its_snapshots_or_changes(taken: Recorded, table: str) -> None:
+def test_table_keeps_its_columns_when_snapshots_or_changes_are_read(taken: Recorded, table: str) -> None:
     with taken.engine.connect() as connection:
         assert columns_of(connection, table) == OWN
 
@@ -45,7 +45,7 @@ def test_a_table_has_its_own_columns_whoever_reads_its_snapshots_or_changes(take
 
 
 @pytest.mark.parametrize("name", ["reading_options"])
-def test_parts_of_a_table_are_no_datasets(taken: Recorded) -> None:
+def test_parts_of_a_table_are_not_datasets(taken: Recorded) -> None:
     with taken.engine.connect() as connection:
         found = connection.execute(select(datasets.c.database_name, datasets.c.table_name).distinct()).all()
 
@@ -53,8 +53,8 @@ def test_parts_of_a_table_are_no_datasets(taken: Recorded) -> None:
 
 
 @pytest.mark.parametrize("name", ["reading_options"])
-def test_which_snapshot_an_increment_ends_with_is_not_proven(taken: Recorded) -> None:
-    """The stock listener names the table's newest."""
+def test_end_snapshot_of_an_increment_is_only_observed(taken: Recorded) -> None:
+    """The stock listener names the table's newest snapshot."""
     with taken.engine.connect() as connection:
         node = node_called(connection, "bank.increment")
         (snapshot,) = listed(connection, node)
@@ -64,8 +64,8 @@ def test_which_snapshot_an_increment_ends_with_is_not_proven(taken: Recorded) ->
 
 
 @pytest.mark.parametrize("name", ["failing_stream", "fan_out", "foreach_batch", "killed_stream", "two_queries"])
-def test_a_snapshot_names_each_source_also_where_its_snapshot_is_not_known(taken: Recorded) -> None:
-    """The stock listener tells of a stream's source without its snapshot."""
+def test_snapshot_names_sources_with_unknown_snapshots_too(taken: Recorded) -> None:
+    """The stock listener reports a stream's source without its snapshot."""
     with taken.engine.connect() as connection:
         for table, sources in taken.truth["sources"].items():
             node = node_called(connection, table)

@@ -1,4 +1,4 @@
-"""Recordings of the stock Spark listener: what the collector answers by default is what the programs really did.
+"""Stock Spark recordings: default answers match what the programs did.
 
 Each recording comes in the order of its sending, shuffled, and shuffled with repeats in several transactions.
 """
@@ -105,7 +105,7 @@ def true_sources(truth: Truth) -> dict[str, set[str]]:
 
 
 @each()
-def test_a_table_is_made_from_what_the_statements_read(taken: Recorded) -> None:
+def test_table_sources_are_what_its_statements_read(taken: Recorded) -> None:
     wanted = true_sources(taken.truth)
     with taken.engine.connect() as connection:
         tables = [table for table, sources in wanted.items() if sources]
@@ -115,7 +115,7 @@ def test_a_table_is_made_from_what_the_statements_read(taken: Recorded) -> None:
 
 
 @each("foreach_batch", "available_now", "partial_columns", "fan_out")
-def test_impact_analysis_finds_what_is_made_from_each_source(taken: Recorded) -> None:
+def test_impact_finds_everything_made_from_each_source(taken: Recorded) -> None:
     wanted = {(source, table) for table, sources in true_sources(taken.truth).items() for source in sources}
     found = set()
     with taken.engine.connect() as connection:
@@ -128,7 +128,7 @@ def test_impact_analysis_finds_what_is_made_from_each_source(taken: Recorded) ->
 
 
 @each("partial_columns")
-def test_columns_come_from_where_they_came(taken: Recorded) -> None:
+def test_columns_have_the_origins_in_the_programs(taken: Recorded) -> None:
     found: dict[str, dict[str, set[str]]] = {}
     with taken.engine.connect() as connection:
         for table in taken.truth["columns"]:
@@ -147,7 +147,7 @@ def test_columns_come_from_where_they_came(taken: Recorded) -> None:
 
 
 @each()
-def test_every_snapshot_of_every_table_is_listed_as_the_table_has_it(taken: Recorded) -> None:
+def test_every_snapshot_is_listed_as_in_its_table(taken: Recorded) -> None:
     tables = taken.truth["snapshots"].keys() - UNREPORTED.get(taken.name, set())
     with taken.engine.connect() as connection:
         found = {table: listed(connection, node_called(connection, table)) for table in tables}
@@ -158,7 +158,7 @@ def test_every_snapshot_of_every_table_is_listed_as_the_table_has_it(taken: Reco
 
 
 @each()
-def test_no_snapshot_is_listed_that_the_table_has_not(taken: Recorded) -> None:
+def test_every_listed_snapshot_exists_in_its_table(taken: Recorded) -> None:
     with taken.engine.connect() as connection:
         for table, snapshots in taken.truth["snapshots"].items():
             if table != "shop.copy":  # a clone, of which no event tells
@@ -168,7 +168,7 @@ def test_no_snapshot_is_listed_that_the_table_has_not(taken: Recorded) -> None:
 
 
 @each(*WITH_EVERY_SNAPSHOT)
-def test_a_snapshot_was_made_from_what_the_statement_read_or_nobody_knows(taken: Recorded) -> None:
+def test_snapshot_sources_are_what_the_statement_read_or_unknown(taken: Recorded) -> None:
     found, wanted = {}, {}
     with taken.engine.connect() as connection:
         for table, made in taken.truth["made"].items():
@@ -181,7 +181,7 @@ def test_a_snapshot_was_made_from_what_the_statement_read_or_nobody_knows(taken:
 
 
 @each("recreated", "delta_again")
-def test_what_a_table_that_is_gone_was_made_from_is_not_of_the_latest_run(taken: Recorded) -> None:
+def test_sources_of_a_dropped_table_are_not_in_the_latest_run(taken: Recorded) -> None:
     table, gone = next(iter(taken.truth["gone"].items()))
     with taken.engine.connect() as connection:
         newest = View(micros_of(datetime.now(UTC)), newest=True)
@@ -191,7 +191,7 @@ def test_what_a_table_that_is_gone_was_made_from_is_not_of_the_latest_run(taken:
 
 
 @each("delta_again")
-def test_the_latest_snapshot_of_a_table_made_anew_is_none_of_the_one_before(
+def test_recreated_table_does_not_show_snapshots_of_the_old_one(
     taken: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = taken.engine.url.render_as_string(hide_password=False)
@@ -202,7 +202,7 @@ def test_the_latest_snapshot_of_a_table_made_anew_is_none_of_the_one_before(
 
 
 @each("insert_select", "update_delete", "partial_columns", "merge_after_ctas", "nested_ctas")
-def test_what_a_commit_report_confirms_is_proven(taken: Recorded) -> None:
+def test_snapshot_confirmed_by_a_commit_report_is_exact(taken: Recorded) -> None:
     with taken.engine.connect() as connection:
         found = {table: listed(connection, node_called(connection, table)) for table in taken.truth["snapshots"]}
 
@@ -210,7 +210,7 @@ def test_what_a_commit_report_confirms_is_proven(taken: Recorded) -> None:
 
 
 @each(*BATCHES)
-def test_a_snapshot_was_made_from_what_the_sources_were_then(taken: Recorded) -> None:
+def test_snapshot_sources_are_the_source_snapshots_of_that_time(taken: Recorded) -> None:
     found, wanted = {}, {}
     with taken.engine.connect() as connection:
         for table in taken.truth["sources"]:
@@ -225,7 +225,7 @@ def test_a_snapshot_was_made_from_what_the_sources_were_then(taken: Recorded) ->
 
 
 @each("merge_after_ctas", "update_delete", "ledger")
-def test_a_statement_that_changes_a_table_read_its_snapshot_before(taken: Recorded) -> None:
+def test_row_change_reads_the_previous_snapshot_of_its_table(taken: Recorded) -> None:
     table = {"merge_after_ctas": "bank.daily", "update_delete": "bank.balances", "ledger": "bank.ledger"}[taken.name]
     snapshots = taken.truth["snapshots"][table]
     with taken.engine.connect() as connection:
@@ -239,7 +239,7 @@ def test_a_statement_that_changes_a_table_read_its_snapshot_before(taken: Record
 
 
 @each("nested_ctas")
-def test_a_replaced_table_s_snapshots_have_each_the_statement_that_made_it(taken: Recorded) -> None:
+def test_replaced_tables_snapshots_name_their_own_statements(taken: Recorded) -> None:
     with taken.engine.connect() as connection:
         node = node_called(connection, "bank.totals")
         ids = [one["id"] for one in taken.truth["snapshots"]["bank.totals"]]
@@ -253,7 +253,7 @@ def test_a_replaced_table_s_snapshots_have_each_the_statement_that_made_it(taken
 
 @each("insert_select", "partial_columns")
 def test_the_greatest_cut_is_the_newest_snapshot_of_every_table(taken: Recorded) -> None:
-    """Every sink was written last of all, from the newest that there was."""
+    """Every sink was written last, from the newest snapshots."""
     tables = sorted(taken.truth["snapshots"])
     with taken.engine.connect() as connection:
         nodes = [node_called(connection, table) for table in tables]
@@ -266,7 +266,7 @@ def test_the_greatest_cut_is_the_newest_snapshot_of_every_table(taken: Recorded)
 
 
 @each("insert_select", "update_delete", "killed_stream")
-def test_the_weak_version_of_an_untracked_table_is_its_newest_snapshot(
+def test_weak_version_of_an_untracked_table_is_its_newest_snapshot(
     taken: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables = sorted(taken.truth["snapshots"])
@@ -281,9 +281,7 @@ def test_the_weak_version_of_an_untracked_table_is_its_newest_snapshot(
 
 
 @each("insert_select")
-def test_the_command_finds_a_snapshot_by_the_id_that_the_table_has(
-    taken: Recorded, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_finds_a_snapshot_by_its_table_id(taken: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
     first, last = (one["id"] for one in taken.truth["snapshots"]["bank.joined"])
     orders = [one["id"] for one in taken.truth["snapshots"]["bank.orders"]]
     url = taken.engine.url.render_as_string(hide_password=False)
@@ -300,12 +298,12 @@ def test_the_command_finds_a_snapshot_by_the_id_that_the_table_has(
 
 @pytest.mark.postgres
 @each("update_delete")
-def test_postgres_lists_the_same(name: str, postgres_engine: Engine) -> None:
+def test_postgresql_gives_the_same_lists(name: str, postgres_engine: Engine) -> None:
     taken = recorded(name, "repeated", postgres_engine)
 
-    test_a_table_is_made_from_what_the_statements_read(taken)
-    test_every_snapshot_of_every_table_is_listed_as_the_table_has_it(taken)
-    test_a_statement_that_changes_a_table_read_its_snapshot_before(taken)
+    test_table_sources_are_what_its_statements_read(taken)
+    test_every_snapshot_is_listed_as_in_its_table(taken)
+    test_row_change_reads_the_previous_snapshot_of_its_table(taken)
 
 
 @pytest.mark.parametrize("name", ["available_now", "two_queries"])

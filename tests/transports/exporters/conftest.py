@@ -1,4 +1,4 @@
-"""Catalogs that listen, and exports that are driven by hand."""
+"""Fixtures: target catalogs, and exports that a test drives step by step."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The recorded bank is exported as a whole, and what arrives is what the store says."""
+"""The recorded bank is exported completely and matches the store."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def by_job(engine: Engine) -> dict[str, str]:
     return {job: f"{','.join(sorted(reads))} > {','.join(sorted(writes))}" for job, (reads, writes) in found.items()}
 
 
-def test_marquez_and_datahub_show_what_the_store_says(
+def test_marquez_and_datahub_show_the_edges_of_the_store(
     sqlite_engine: Engine, sqlite_url: str, marquez: MarquezContract, datahub: DataHubContract
 ) -> None:
     exports = Exporting(
@@ -83,7 +83,7 @@ def test_marquez_and_datahub_show_what_the_store_says(
     assert all(states.count("START") == 1 for states in marquez.states.values())
 
 
-def test_our_own_marquez_is_a_target_too(sqlite_engine: Engine, tmp_path: Path) -> None:
+def test_own_marquez_api_can_be_a_target(sqlite_engine: Engine, tmp_path: Path) -> None:
     other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
     migrate(other)
     with serving(other) as address:
@@ -101,7 +101,7 @@ def test_our_own_marquez_is_a_target_too(sqlite_engine: Engine, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_datahub_s_own_check_takes_the_whole_bank(sqlite_engine: Engine, sqlite_url: str, tmp_path: Path) -> None:
+def test_datahub_cli_accepts_the_whole_bank(sqlite_engine: Engine, sqlite_url: str, tmp_path: Path) -> None:
     bank(sqlite_engine)
     file = tmp_path / "bank.json"
     code = main(
@@ -131,7 +131,7 @@ exports.deliver(float(sys.argv[3]))
 
 
 @pytest.mark.parametrize("killed_at", [3, 8])
-def test_an_exporter_that_is_killed_between_sending_and_noting_sends_that_one_again(
+def test_exporter_killed_after_sending_sends_again(
     database_url: str, engine: Engine, exporting: Export, marquez: MarquezContract, killed_at: int
 ) -> None:
     exports = exporting(marquez_url=marquez.url)

@@ -1,4 +1,4 @@
-"""DataHub gets flows, jobs, runs, columns and snapshots, under the urns that its own converter makes, and nothing twice."""
+"""DataHub gets flows, jobs, runs, columns and snapshots once, under its own urns."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def test_a_run_becomes_flow_job_instance_edges_and_columns(
     assert [one["fieldPath"] for one in datahub.entities[B]["schemaMetadata"]["fields"]] == ["total", "at"]
 
 
-def test_the_same_again_sends_nothing(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
+def test_unchanged_run_sends_nothing(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
     exports = exporting(datahub_url=datahub.url)
     store(engine, [etl("START"), etl("COMPLETE", seconds=9)], received_at=NOON)
     exports.deliver(NOW)
@@ -94,7 +94,7 @@ def test_the_same_again_sends_nothing(engine: Engine, exporting: Export, datahub
 @pytest.mark.parametrize(
     ("policy", "inputs", "removed"), [("keep", [A], False), ("clear_edges", [], False), ("soft_delete", [A], True)]
 )
-def test_at_the_end_edges_stay_or_go_by_the_policy(
+def test_end_policy_decides_whether_edges_stay(
     engine: Engine, exporting: Export, datahub: DataHubContract, policy: str, inputs: list[str], removed: bool
 ) -> None:
     exports = exporting(datahub_url=datahub.url, datahub_on_end=policy)
@@ -108,7 +108,7 @@ def test_at_the_end_edges_stay_or_go_by_the_policy(
     assert (list(edges(datahub, "input")), datahub.entities[JOB]["status"]["removed"]) == (inputs, removed)
 
 
-def test_a_job_keeps_what_its_other_runs_read(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
+def test_job_keeps_the_inputs_of_its_other_runs(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
     exports = exporting(datahub_url=datahub.url)
     other = event("COMPLETE", 2, "bank.etl", 20, inputs=[dataset("db.us")], outputs=[dataset("db.b")], job_facets=SPARK)
     store(engine, [etl("COMPLETE", seconds=9), other], received_at=NOON)
@@ -128,9 +128,7 @@ def test_an_event_without_datasets_clears_nothing(engine: Engine, exporting: Exp
     assert not any("bank)" in urn for urn in datahub.entities if "dataJob" in urn)
 
 
-def test_of_a_stream_the_snapshots_follow_once_a_minute(
-    engine: Engine, exporting: Export, datahub: DataHubContract
-) -> None:
+def test_stream_snapshots_are_sent_once_a_minute(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
     exports = exporting(datahub_url=datahub.url)
     start = NOON.timestamp()
     for number in range(1, 50):
@@ -146,7 +144,7 @@ def test_of_a_stream_the_snapshots_follow_once_a_minute(
     assert seen["barrierId"] == "49"
 
 
-def test_one_entity_that_is_refused_is_parked_and_the_rest_arrives(
+def test_rejected_entity_is_parked_and_the_others_are_delivered(
     engine: Engine, exporting: Export, datahub: DataHubContract
 ) -> None:
     exports = exporting(datahub_url=datahub.url)
@@ -189,7 +187,7 @@ def test_the_last_table_symlink_wins_and_platforms_can_be_renamed() -> None:
     assert iceberg.dataset("s3://b", "wh/t", links).endswith("delta-lake,eu.db.t,DEV)")
 
 
-def test_who_runs_a_job_is_what_is_configured_or_what_events_say() -> None:
+def test_orchestrator_comes_from_the_setting_or_the_events() -> None:
     producer = "https://github.com/OpenLineage/OpenLineage/tree/1.53.0/integration/dbt"
 
     assert orchestrator_of("Airflow", "SPARK", "spark", producer) == "airflow"
@@ -199,7 +197,7 @@ def test_who_runs_a_job_is_what_is_configured_or_what_events_say() -> None:
     assert Urns(env="DEV").flow("spark", "app.job", "ns") == "urn:li:dataFlow:(spark,app,DEV)"
 
 
-def test_an_iceberg_table_is_hive_s_as_with_datahub_s_own_integration(
+def test_iceberg_table_uses_the_hive_platform_like_datahub(
     engine: Engine, exporting: Export, datahub: DataHubContract
 ) -> None:
     exports = exporting(datahub_url=datahub.url)

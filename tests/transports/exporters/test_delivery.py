@@ -1,4 +1,4 @@
-"""Delivery: in order, once, around faults of every kind; intake never waits, and what waits is bounded."""
+"""Delivery is ordered and exactly once under faults; waiting changes are bounded."""
 
 import threading
 from typing import Any
@@ -31,7 +31,7 @@ def problem(engine: Engine, name: str = "marquez") -> str:
     return str(found[0][0])
 
 
-def test_without_a_target_nothing_is_written(engine: Engine) -> None:
+def test_no_target_means_no_outbox_rows(engine: Engine) -> None:
     store(engine, [done(1)])
 
     assert rows(engine, "SELECT * FROM export_news") == []
@@ -49,7 +49,7 @@ def test_without_a_target_nothing_is_written(engine: Engine) -> None:
         (Fault(status=200, body=b"x" * (2 << 20)), "longer than"),
     ],
 )
-def test_after_a_fault_everything_arrives_once(
+def test_everything_is_delivered_once_after_a_fault(
     engine: Engine, exporting: Export, marquez: MarquezContract, fault: Fault, told: str
 ) -> None:
     exports = exporting(marquez_url=marquez.url)
@@ -68,7 +68,7 @@ def test_after_a_fault_everything_arrives_once(
     assert problem(engine) == ""
 
 
-def test_a_dead_address_is_asked_less_and_less_often(engine: Engine, exporting: Export) -> None:
+def test_unreachable_address_is_retried_less_and_less_often(engine: Engine, exporting: Export) -> None:
     exports = exporting(marquez_url=f"http://127.0.0.1:{free_port()}")
     store(engine, [done(1)], received_at=NOON)
     for second in range(0, 3600, 5):
@@ -79,7 +79,7 @@ def test_a_dead_address_is_asked_less_and_less_often(engine: Engine, exporting: 
     assert "ConnectionRefused" in problem(engine)
 
 
-def test_a_refused_run_is_parked_with_the_reason_and_holds_nobody_up(
+def test_rejected_run_is_parked_with_the_reason_and_blocks_nothing(
     engine: Engine, exporting: Export, marquez: MarquezContract
 ) -> None:
     exports = exporting(marquez_url=marquez.url)
@@ -104,9 +104,7 @@ def is_of(asked: Asked, job: str) -> bool:
     return bool(asked.body["job"]["name"] == job)
 
 
-def test_a_newer_state_that_is_taken_ends_the_parking(
-    engine: Engine, exporting: Export, marquez: MarquezContract
-) -> None:
+def test_accepted_newer_state_unparks_a_run(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
     exports = exporting(marquez_url=marquez.url)
     marquez.fault = lambda _: Fault(400)
     store(engine, [event("START", 1, inputs=[dataset("db.a")], outputs=[dataset("db.b")])], received_at=NOON)
@@ -119,7 +117,7 @@ def test_a_newer_state_that_is_taken_ends_the_parking(
     assert rows(engine, "SELECT * FROM export_parked") == []
 
 
-def test_one_run_at_which_a_target_breaks_down_does_not_stop_the_others(
+def test_run_that_breaks_a_target_does_not_block_the_others(
     engine: Engine, exporting: Export, marquez: MarquezContract
 ) -> None:
     exports = exporting(marquez_url=marquez.url)
@@ -134,7 +132,7 @@ def test_one_run_at_which_a_target_breaks_down_does_not_stop_the_others(
     ]
 
 
-def test_a_dead_target_keeps_no_other_one_waiting(engine: Engine, marquez: MarquezContract) -> None:
+def test_dead_target_does_not_delay_the_others(engine: Engine, marquez: MarquezContract) -> None:
     silent = ContractServer()
     hang = threading.Event()
     silent.fault = lambda _: Fault(200, hang=hang)
@@ -150,7 +148,7 @@ def test_a_dead_target_keeps_no_other_one_waiting(engine: Engine, marquez: Marqu
     assert heard == {run_id(1)}
 
 
-def test_two_processes_send_once(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_two_processes_send_each_change_once(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
     one, other = exporting(marquez_url=marquez.url), exporting(marquez_url=marquez.url)
     for number in range(1, 6):
         store(engine, [done(number)], received_at=NOON)
@@ -165,7 +163,7 @@ def test_two_processes_send_once(engine: Engine, exporting: Export, marquez: Mar
     assert len(marquez.states) == 5
 
 
-def test_another_process_goes_on_when_one_dies(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_another_process_continues_when_one_dies(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
     one, other = exporting(marquez_url=marquez.url), exporting(marquez_url=marquez.url)
     store(engine, [done(1)], received_at=NOON)
     one.deliver(NOW)
@@ -184,7 +182,7 @@ def test_another_process_goes_on_when_one_dies(engine: Engine, exporting: Export
         pytest.param(5, Fault(500), 10, id="doubtful"),
     ],
 )
-def test_a_claim_is_held_for_as_long_as_a_turn_takes(
+def test_delivery_lock_lasts_as_long_as_a_delivery(
     engine: Engine, exporting: Export, marquez: MarquezContract, failures: int, answer: Fault | None, requests: int
 ) -> None:
     one, other = exporting(marquez_url=marquez.url), exporting(marquez_url=marquez.url)
@@ -204,9 +202,7 @@ def test_a_claim_is_held_for_as_long_as_a_turn_takes(
     assert len(marquez.asked) == requests
 
 
-def test_a_target_that_fails_late_in_a_turn_is_put_off_from_then(
-    engine: Engine, exporting: Export, marquez: MarquezContract
-) -> None:
+def test_retry_delay_starts_when_the_target_fails(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
     exports = exporting(marquez_url=marquez.url)
     store(engine, [done(number) for number in range(1, 11)], received_at=NOON)
     clock = [NOW]
@@ -226,7 +222,7 @@ def test_a_target_that_fails_late_in_a_turn_is_put_off_from_then(
     assert (len(marquez.asked), failures) == (asked, 1)
 
 
-def test_what_waits_is_bounded_and_the_latest_run_of_each_job_arrives(
+def test_waiting_changes_are_bounded_to_each_jobs_newest_run(
     engine: Engine, exporting: Export, marquez: MarquezContract
 ) -> None:
     exports = exporting(marquez_url=marquez.url, max_waiting=50)
@@ -241,7 +237,9 @@ def test_what_waits_is_bounded_and_the_latest_run_of_each_job_arrives(
     assert set(marquez.states) == {run_id(number) for number in range(191, 201)}
 
 
-def test_what_all_targets_have_is_dropped(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_changes_delivered_to_all_targets_are_dropped(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     exports = exporting(marquez_url=marquez.url)
     store(engine, [done(1)], received_at=NOON)
     exports.deliver(NOW)
@@ -251,16 +249,14 @@ def test_what_all_targets_have_is_dropped(engine: Engine, exporting: Export, mar
     assert rows(engine, "SELECT * FROM export_news") == []
 
 
-def test_a_target_that_nobody_has_any_more_is_given_up(
-    engine: Engine, exporting: Export, marquez: MarquezContract
-) -> None:
+def test_target_no_longer_configured_is_removed(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
     exporting(marquez_url=marquez.url, now=NOW)
     exporting(openlineage_url=marquez.url, now=NOW + 8 * 86_400)
 
     assert rows(engine, "SELECT name FROM export_targets") == [("openlineage",)]
 
 
-def test_a_token_from_a_file_is_sent_and_told_nowhere(
+def test_token_from_a_file_is_sent_but_never_shown(
     engine: Engine, exporting: Export, marquez: MarquezContract, tmp_path: Any
 ) -> None:
     file = tmp_path / "token"
@@ -275,7 +271,7 @@ def test_a_token_from_a_file_is_sent_and_told_nowhere(
 
 
 @pytest.mark.parametrize("networks", ["10.0.0.0/8", "::1/128"])
-def test_an_address_outside_the_networks_is_not_asked(
+def test_address_outside_the_allowed_networks_is_not_contacted(
     engine: Engine, exporting: Export, marquez: MarquezContract, networks: str
 ) -> None:
     from strandline.setting_parsers import networks as parsed
@@ -287,7 +283,7 @@ def test_an_address_outside_the_networks_is_not_asked(
     assert (marquez.asked, "STRANDLINE_EXPORT_NETWORKS" in problem(engine)) == ([], True)
 
 
-def test_an_address_of_the_link_is_never_asked(engine: Engine, exporting: Export) -> None:
+def test_link_local_address_is_never_contacted(engine: Engine, exporting: Export) -> None:
     exports = exporting(marquez_url="http://169.254.169.254")
     store(engine, [done(1)], received_at=NOON)
     exports.deliver(NOW)

@@ -1,4 +1,4 @@
-"""Marquez is fed so that its page is right: clean events, once, in order; what ends goes as the policy says."""
+"""Marquez gets clean events once and in order; ended edges follow the policy."""
 
 import random
 import time
@@ -21,9 +21,7 @@ def etl(kind: str, run: int = 1, seconds: float = 0, **more: Any) -> dict[str, A
     return event(kind, run, "etl", seconds, inputs=[dataset("db.a")], outputs=[dataset("db.b")], **more)
 
 
-def test_a_run_arrives_as_one_start_and_one_end_whatever_was_received(
-    engine: Engine, exporting: Export, marquez: MarquezContract
-) -> None:
+def test_run_is_delivered_as_one_start_and_one_end(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
     exports = exporting(marquez_url=marquez.url)
     events = [etl("START"), etl("RUNNING", seconds=1), etl("RUNNING", seconds=2), etl("COMPLETE", seconds=3)]
     random.Random(7).shuffle(events)
@@ -37,7 +35,7 @@ def test_a_run_arrives_as_one_start_and_one_end_whatever_was_received(
     assert marquez.page() == {"etl": "db.a > db.b"}
 
 
-def test_heartbeats_are_not_sent_and_a_stream_stays_visible(
+def test_heartbeats_are_not_sent_but_a_stream_stays_visible(
     engine: Engine, exporting: Export, marquez: MarquezContract
 ) -> None:
     exports = exporting(marquez_url=marquez.url)
@@ -58,7 +56,7 @@ def test_heartbeats_are_not_sent_and_a_stream_stays_visible(
 @pytest.mark.parametrize(
     ("policy", "page"), [("keep", {"etl": "db.a > db.b"}), ("clear", {"etl": " > "}), ("delete", {})]
 )
-def test_at_the_end_relations_stay_or_go_by_the_policy(
+def test_end_policy_decides_whether_edges_stay(
     engine: Engine, exporting: Export, marquez: MarquezContract, policy: str, page: dict[str, str]
 ) -> None:
     exports = exporting(marquez_url=marquez.url, marquez_on_end=policy)
@@ -72,7 +70,7 @@ def test_at_the_end_relations_stay_or_go_by_the_policy(
     assert marquez.page() == page
 
 
-def test_a_job_that_another_run_goes_on_with_keeps_its_relations(
+def test_job_with_another_running_run_keeps_its_edges(
     engine: Engine, exporting: Export, marquez: MarquezContract
 ) -> None:
     exports = exporting(marquez_url=marquez.url, marquez_on_end="clear")
@@ -83,9 +81,7 @@ def test_a_job_that_another_run_goes_on_with_keeps_its_relations(
     assert marquez.page() == {"etl": "db.a > db.b"}
 
 
-def test_a_run_that_falls_silent_ends_without_any_event(
-    engine: Engine, exporting: Export, marquez: MarquezContract
-) -> None:
+def test_silent_run_is_ended_without_an_event(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
     exports = exporting(marquez_url=marquez.url, marquez_on_end="clear")
     lease = {"strandline_heartbeat": {"timeoutSeconds": 60}}
     more: dict[str, Any] = {"facets": lease, "job_facets": STREAM}
@@ -98,9 +94,7 @@ def test_a_run_that_falls_silent_ends_without_any_event(
     assert marquez.page() == {"etl": " > "}
 
 
-def test_a_parent_that_would_rename_a_job_is_left_out(
-    engine: Engine, exporting: Export, marquez: MarquezContract
-) -> None:
+def test_parent_that_would_rename_a_job_is_omitted(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
     exports = exporting(marquez_url=marquez.url)
     parent = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "dag"}}}
     store(
@@ -111,7 +105,7 @@ def test_a_parent_that_would_rename_a_job_is_left_out(
     assert set(marquez.page()) == {"etl", "dag.task"}
 
 
-def test_designs_and_odd_run_ids_arrive(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_job_events_and_odd_run_ids_are_delivered(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
     exports = exporting(marquez_url=marquez.url)
     odd = event("COMPLETE", "scheduled__2026-11-20", "odd", inputs=[dataset("db.x")], outputs=[dataset("db.y")])
     design = job_event("design", inputs=[dataset("db.c")], outputs=[dataset("db.d")])
@@ -132,7 +126,7 @@ def test_only_allowed_namespaces_are_sent(engine: Engine, exporting: Export, mar
     assert set(marquez.page()) == {"job of bank"}
 
 
-def test_a_dead_marquez_gets_the_newest_state_of_each_run_when_it_is_back(
+def test_recovered_marquez_gets_the_newest_state_of_each_run(
     engine: Engine, exporting: Export, marquez: MarquezContract
 ) -> None:
     exports = exporting(marquez_url=marquez.url)

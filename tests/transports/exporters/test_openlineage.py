@@ -1,4 +1,4 @@
-"""Events sent on: as received, or clean; over HTTP, to a topic, into a file. Another Strandline sees the same."""
+"""Forwarded events, as received or clean, over HTTP, Kafka and files."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def made(run: int = 1, seconds: float = 1) -> dict[str, Any]:
     return event("COMPLETE", run, "etl", seconds, inputs=[dataset("db.a"), dataset("db.filter")], outputs=outputs)
 
 
-def test_as_received_they_are_the_same_bytes_in_the_same_order(
+def test_received_mode_sends_the_same_bytes_in_the_same_order(
     engine: Engine, exporting: Export, anybody: ContractServer
 ) -> None:
     exports = exporting(openlineage_url=f"{anybody.url}/hook", openlineage_events="received")
@@ -49,7 +49,7 @@ def test_as_received_they_are_the_same_bytes_in_the_same_order(
     assert {asked.path for asked in anybody.asked} == {"/hook"}
 
 
-def test_as_received_what_was_taken_before_a_fault_is_not_sent_again(
+def test_received_mode_does_not_resend_accepted_events(
     engine: Engine, exporting: Export, anybody: ContractServer
 ) -> None:
     exports = exporting(openlineage_url=anybody.url, openlineage_events="received")
@@ -72,7 +72,7 @@ def test_secrets_are_not_sent_on(engine: Engine, exporting: Export, anybody: Con
     assert "hunter2" not in json.dumps(anybody.asked[0].body)
 
 
-def test_clean_events_are_events_with_explicit_edges(
+def test_clean_mode_sends_events_with_explicit_edges(
     engine: Engine, exporting: Export, anybody: ContractServer
 ) -> None:
     exports = exporting(openlineage_url=anybody.url)
@@ -88,7 +88,7 @@ def test_clean_events_are_events_with_explicit_edges(
     assert output["facets"]["columnLineage"]["fields"] == COLUMNS["fields"]
 
 
-def test_a_file_has_them_as_lines(engine: Engine, exporting: Export, tmp_path: Path) -> None:
+def test_file_target_gets_one_event_per_line(engine: Engine, exporting: Export, tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     exports = exporting(openlineage_url=file.as_uri())
     store(engine, [made()], received_at=NOON)
@@ -98,7 +98,7 @@ def test_a_file_has_them_as_lines(engine: Engine, exporting: Export, tmp_path: P
 
 
 @pytest.mark.kafka
-def test_a_topic_has_them_by_their_job(sqlite_engine: Engine, kafka: str) -> None:
+def test_topic_target_keys_events_by_job(sqlite_engine: Engine, kafka: str) -> None:
     from strandline.exporters.exporting import Exporting
     from strandline.exporters.registry import targets_of
     from strandline.settings import Settings
@@ -118,7 +118,7 @@ def test_a_topic_has_them_by_their_job(sqlite_engine: Engine, kafka: str) -> Non
     assert [json.loads(one.value)["eventType"] for one in found] == ["START", "COMPLETE"]
 
 
-def test_openmetadata_gets_complete_events_alone_and_of_streams_whenever_they_change(
+def test_openmetadata_gets_complete_events_and_changed_streams_only(
     engine: Engine, exporting: Export, anybody: ContractServer
 ) -> None:
     exports = exporting(openmetadata_url=anybody.url)

@@ -1,4 +1,4 @@
-"""Events that leave the store reach the archive once, whatever happens on the way, and stay known."""
+"""Archived events reach the archive exactly once and stay known."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ def hashes(engine: Engine, table: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("killed", ["before it writes", "after it wrote", "while it deletes"])
-def test_each_event_arrives_once_whenever_the_archiver_is_killed(
+def test_each_event_is_archived_once_despite_kills(
     engine: Engine, place: Place, killed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, properties, read = place
@@ -102,7 +102,7 @@ def _killed(*_: Any) -> None:
     raise KilledError
 
 
-def test_what_left_stays_known_until_retention_takes_it(engine: Engine, tmp_path: Path) -> None:
+def test_archived_events_stay_known_until_retention(engine: Engine, tmp_path: Path) -> None:
     events = bank(3)
     fill(engine, events)
     target = str(tmp_path / "archive")
@@ -121,7 +121,7 @@ def test_what_left_stays_known_until_retention_takes_it(engine: Engine, tmp_path
         assert [one.events for one in archived(connection)] == [older]
 
 
-def test_a_batch_is_of_one_day(engine: Engine, tmp_path: Path) -> None:
+def test_archive_files_hold_one_day_each(engine: Engine, tmp_path: Path) -> None:
     fill(engine, [Record(one.value, one.received_at + timedelta(days=n % 2)) for n, one in enumerate(bank(2))])
 
     archive(engine, str(tmp_path / "archive"), LATER, {})
@@ -132,12 +132,12 @@ def test_a_batch_is_of_one_day(engine: Engine, tmp_path: Path) -> None:
     ]
 
 
-def test_a_target_that_names_no_table_is_refused() -> None:
+def test_target_without_a_table_is_rejected() -> None:
     with pytest.raises(SettingsError, match=r"iceberg:events is not iceberg:CATALOG\.DATABASE\.TABLE"):
         target_of("iceberg:events", {})
 
 
-def test_the_events_say_where_those_are_that_left(
+def test_events_list_says_where_archived_events_are(
     database_url: str, engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target, environ = str(tmp_path / "archive"), {"STRANDLINE_DATABASE_URL": database_url}
@@ -158,7 +158,7 @@ def test_the_events_say_where_those_are_that_left(
     assert (answer["items"], [one["target"] for one in answer["archived"]]) == ([], [target])
 
 
-def test_a_key_of_one_namespace_does_not_hear_of_archives(sqlite_engine: Engine, tmp_path: Path) -> None:
+def test_restricted_key_is_not_shown_archives(sqlite_engine: Engine, tmp_path: Path) -> None:
     fill(sqlite_engine, bank(2))
     archive(sqlite_engine, str(tmp_path / "archive"), LATER, {})
     with sqlite_engine.begin() as connection:

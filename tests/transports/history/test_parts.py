@@ -1,4 +1,4 @@
-"""Rows may be made and folded anywhere: any cut of the events, folded in any grouping, leaves the same rows."""
+"""Folding is associative: any split and grouping of events leaves the same rows."""
 
 import random
 from collections import defaultdict
@@ -63,7 +63,7 @@ def test_folding_is_associative(seed: int) -> None:
 
 
 @pytest.mark.parametrize("buckets", [1, 3, 40])
-def test_rows_from_all_buckets_come_once_and_in_the_order_of_their_keys(
+def test_rows_of_all_buckets_are_merged_once_in_key_order(
     buckets: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sorted_files, "PER_PAGE", 5)
@@ -80,7 +80,7 @@ def test_rows_from_all_buckets_come_once_and_in_the_order_of_their_keys(
     }
 
 
-def test_what_is_no_event_is_named_is_not_known_and_costs_no_other() -> None:
+def test_invalid_archived_event_is_reported_and_affects_no_other() -> None:
     good = recorded()[0]
     decoded(good.body)
 

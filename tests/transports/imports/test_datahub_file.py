@@ -1,4 +1,4 @@
-"""What was exported into a file of DataHub's metadata comes back from it: jobs, columns, runs, owners and tags."""
+"""Lineage exported to a DataHub file can be imported again."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def run(*argv: str, url: str) -> int:
     return main(list(argv), {"STRANDLINE_DATABASE_URL": url, "STRANDLINE_DATAHUB_SCHEMAS": "true"})
 
 
-def test_there_and_back_again(
+def test_exported_file_can_be_imported_again(
     sqlite_engine: Engine, sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = [dataset("db.b", "hive", columnLineage=COLUMNS, schema=SCHEMA)]
@@ -59,7 +59,7 @@ def test_there_and_back_again(
     other.dispose()
 
 
-def test_what_has_no_place_in_events_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_aspects_without_an_event_form_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"sqlite:///{tmp_path / 'store.db'}"
     engine = make_engine(url)
     migrate(engine)
@@ -73,7 +73,7 @@ def test_what_has_no_place_in_events_is_counted(tmp_path: Path, capsys: pytest.C
     assert "left out: 1 x corpuser corpUserInfo" in capsys.readouterr().out
 
 
-def test_a_file_that_is_none_is_refused(tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_foreign_file_is_rejected(tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "x.json"
     file.write_text('{"a": 1}')
 

@@ -1,4 +1,4 @@
-"""A Marquez is taken over through its API: everything, with its own times, and once."""
+"""Import from Marquez through its API: everything once, with its own times."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -45,9 +45,7 @@ def other(tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_a_bank_in_marquez_becomes_the_same_bank_and_twice_changes_nothing(
-    sqlite_engine: Engine, other: Engine
-) -> None:
+def test_imported_bank_equals_the_original_and_repeating_changes_nothing(sqlite_engine: Engine, other: Engine) -> None:
     batches = Batches(sqlite_engine)
     batches.write(list(records(BANK, datetime.now(UTC))))
     with serving(sqlite_engine) as address:
@@ -123,7 +121,7 @@ class Forgetful(ContractServer):
         }.get(path, (404, {}))
 
 
-def test_jobs_and_runs_whose_events_are_gone_have_their_own_times(engine: Engine) -> None:
+def test_jobs_and_runs_without_events_keep_their_times(engine: Engine) -> None:
     server = Forgetful()
     counts = take_marquez(engine, reader(server.url))
     again = take_marquez(engine, reader(server.url))
@@ -136,7 +134,7 @@ def test_jobs_and_runs_whose_events_are_gone_have_their_own_times(engine: Engine
     assert touched == [(0, "a"), (1, "b")]
 
 
-def test_an_import_that_is_broken_off_goes_on_where_it_stood(engine: Engine) -> None:
+def test_interrupted_import_resumes(engine: Engine) -> None:
     events = [event("COMPLETE", number, "etl", number, outputs=[dataset("db.b")]) for number in range(1, 1201)]
 
     class Long(ContractServer):
@@ -163,7 +161,7 @@ def test_an_import_that_is_broken_off_goes_on_where_it_stood(engine: Engine) -> 
     assert rows(engine, "SELECT count(*) FROM event_keys") == [(1200,)]
 
 
-def test_what_is_no_marquez_is_said(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_address_without_a_marquez_is_reported(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     server = ContractServer()
     code = main(["import", "--from", "marquez", server.url], {"STRANDLINE_DATABASE_URL": sqlite_url})
     server.close()
@@ -172,7 +170,7 @@ def test_what_is_no_marquez_is_said(sqlite_url: str, capsys: pytest.CaptureFixtu
     assert "has no events: is it a Marquez?" in capsys.readouterr().err
 
 
-def test_the_time_of_receipt_is_the_event_s_own(engine: Engine) -> None:
+def test_receipt_time_is_the_event_time(engine: Engine) -> None:
     assert datetime.now(UTC) > NOON
     server = Forgetful()
     take_marquez(engine, reader(server.url))

@@ -1,4 +1,4 @@
-"""Who acts in the world: consumers of the group, each with its holdings, and a server that senders post to."""
+"""Actors of the world: consumers with their holdings, and a server that gets requests."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What has to be so: after every step, and in the end. No check asks the code that it judges, but for one that asks it twice."""
+"""Checks after every step and at the end, independent of the code that they judge."""
 
 import json
 from datetime import datetime

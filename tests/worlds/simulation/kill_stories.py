@@ -1,4 +1,4 @@
-"""What happens in the stories of `worlds.simulation.kills`: who works in a child, what has to be so after each kill, and in the end."""
+"""Scenarios of `worlds.simulation.kills`: the child's work and the checks after each kill."""
 
 import random
 import shutil

@@ -1,4 +1,4 @@
-"""What is sent to real processes over real connections, and what their store has to hold in the end: each event once."""
+"""Load for real processes over real connections, and the check of their stores."""
 
 import random
 from collections.abc import Iterator, Sequence
