@@ -154,6 +154,7 @@ def test_colours_are_used_on_a_terminal_only(cli: Run, sqlite_url: str) -> None:
     assert b"\x1b" not in piped
 
 
+@pytest.mark.slow
 def test_narrow_terminal_shows_whole_names(cli: Run, sqlite_url: str) -> None:
     assert "load   tests      Division by zero" in on_a_terminal(sqlite_url, 40)
 

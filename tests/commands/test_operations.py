@@ -310,6 +310,7 @@ def test_serve_creates_its_database_and_stops_cleanly(environ: dict[str, str]) -
     assert (told[-1]["event"], told[-1]["events"]) == ("stopped", 1)
 
 
+@pytest.mark.slow
 def test_open_page_does_not_delay_shutdown(environ: dict[str, str]) -> None:
     with served(environ) as (running, port):
         wait_until(lambda: is_ready(port))
@@ -324,6 +325,7 @@ def test_open_page_does_not_delay_shutdown(environ: dict[str, str]) -> None:
     ] == []  # as where it lost patience: "graceful shutdown exceeded"
 
 
+@pytest.mark.slow
 def test_serve_stops_without_errors_while_kafka_is_unreachable(environ: dict[str, str]) -> None:
     nobody = {"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{free_port()}"}
     with served(environ | nobody, IMPATIENT) as (running, port):

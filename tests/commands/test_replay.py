@@ -24,7 +24,15 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}
 
 
-@pytest.mark.parametrize("content", [EVENTS, gzip.compress(EVENTS), MARK + EVENTS, gzip.compress(MARK + EVENTS)])
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(EVENTS, marks=pytest.mark.slow),
+        pytest.param(gzip.compress(EVENTS), marks=pytest.mark.slow),
+        pytest.param(MARK + EVENTS, marks=pytest.mark.slow),
+        gzip.compress(MARK + EVENTS),
+    ],
+)
 def test_standard_input_may_be_compressed(environ: dict[str, str], content: bytes) -> None:
     command = [sys.executable, "-m", "strandline", "replay", "-", "--json"]
     environ = os.environ | environ | {"PYTHONPATH": str(ROOT / "collector")}

@@ -170,6 +170,7 @@ def test_database_and_folder_are_private_to_their_user(tmp_path: Path) -> None:
     assert modes == dict.fromkeys(("strandline.db", "strandline.db-wal", "strandline.db-shm"), 0o600)
 
 
+@pytest.mark.slow
 def test_second_server_on_one_sqlite_file_is_rejected(own_sqlite_url: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "strandline", "serve", "--port", "0", "--database-url", own_sqlite_url]
     paths = os.pathsep.join(path for path in sys.path if path)

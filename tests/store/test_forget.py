@@ -68,18 +68,6 @@ HOLDING = {
 }
 
 
-@pytest.fixture
-def engine(own_engine: Engine) -> Engine:
-    """Use a database of the test's own: its file is searched, and processes that write to it are killed."""
-    return own_engine
-
-
-@pytest.fixture
-def sqlite_engine(own_sqlite_engine: Engine) -> Engine:
-    """Use a database of the test's own: its file is searched, and processes that write to it are killed."""
-    return own_sqlite_engine
-
-
 def parent(job: str, run: int, root: str | None = None) -> Json:
     """A parent facet."""
     named = {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}
@@ -275,13 +263,13 @@ def holding(engine: Engine) -> set[str]:
     return {name.split()[0] for name, row in stored_rows(engine) if "zzsecretzz" in row.lower()}
 
 
-def test_forgotten_name_is_in_no_column_and_no_file(engine: Engine) -> None:
+def test_forgotten_name_is_in_no_column_and_no_file(own_engine: Engine) -> None:
     caches = Caches()
-    write(engine, [Record(encode(planted(number)), NOW) for number in range(SAMPLES + 20)], caches)
+    write(own_engine, [Record(encode(planted(number)), NOW) for number in range(SAMPLES + 20)], caches)
     broken = [encode(planted(1))[:-1], encode({"eventType": "START", "inputs": [{"namespace": LAKE, "name": SECRET}]})]
-    write(engine, [Record(body, NOW) for body in broken], caches)
+    write(own_engine, [Record(body, NOW) for body in broken], caches)
     entity = id_of("dataset", LAKE, SECRET), f"dataset:{LAKE}:{SECRET}"
-    with engine.begin() as connection:
+    with own_engine.begin() as connection:
         annotate(connection, Note(*entity, TAG, name="pii"), Author(1))
         annotate(connection, Note(*entity, TAG, field=f"{SECRET}_id", name=f"{SECRET} of {LAKE}"), Author(1))
         path = f"DELETE /api/v1/namespaces/{quote(LAKE, safe='')}/datasets/{SECRET}"
@@ -291,18 +279,18 @@ def test_forgotten_name_is_in_no_column_and_no_file(engine: Engine) -> None:
         connection.execute(reader_leases.insert().values(lease | {"body": named}))
         about = json.dumps({"dataset": {"namespace": LAKE, "name": SECRET}}).encode()
         connection.execute(alerts.insert().values(key=f"late {LAKE} {SECRET}", since=1, body=about))
-    before = holding(engine)
-    forget(engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
-    write(engine, [Record(encode(event(run=number, seconds=number)), NOW) for number in range(1000, 1020)], caches)
+    before = holding(own_engine)
+    forget(own_engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
+    write(own_engine, [Record(encode(event(run=number, seconds=number)), NOW) for number in range(1000, 1020)], caches)
 
     assert before >= {"raw_events", "datasets", "facets", "facet_bodies", "dictionaries", "dead_letters"}
     assert before >= {"annotations", "annotation_log", "audit_log", "reader_leases", "alerts"}
-    assert holding(engine) == set()
-    assert rows(engine, "SELECT what FROM audit_log ORDER BY id")[0][0].startswith("DELETE /api/v1/namespaces/")
-    with engine.connect() as connection:
+    assert holding(own_engine) == set()
+    assert rows(own_engine, "SELECT what FROM audit_log ORDER BY id")[0][0].startswith("DELETE /api/v1/namespaces/")
+    with own_engine.connect() as connection:
         assert len([json.loads(one.body) for one in events_of(connection)]) == SAMPLES + 40
-    if engine.dialect.name == "sqlite":
-        file = Path(str(engine.url.database))
+    if own_engine.dialect.name == "sqlite":
+        file = Path(str(own_engine.url.database))
         assert not [one.name for one in file.parent.glob("strandline.db*") if b"zzsecretzz" in one.read_bytes()]
 
 
@@ -346,35 +334,35 @@ print(steps)
 """
 
 
-def test_killed_forget_is_atomic_and_the_next_one_completes_it(engine: Engine, other_engine: Engine) -> None:
-    write(engine, received())
+def test_killed_forget_is_atomic_and_the_next_one_completes_it(own_engine: Engine, other_engine: Engine) -> None:
+    write(own_engine, received())
     write(other_engine, received({SECRET}))
-    whole, wanted = shown(engine), shown(other_engine)
-    url = engine.url.render_as_string(hide_password=False)
-    counted = forget(engine, Subject("dataset", LAKE, SECRET), ASKED, execute=False)
+    whole, wanted = shown(own_engine), shown(other_engine)
+    url = own_engine.url.render_as_string(hide_password=False)
+    counted = forget(own_engine, Subject("dataset", LAKE, SECRET), ASKED, execute=False)
     seen = []
     for step in (3, 40, 150):
         killed_at(url, step)
-        seen.append(shown(engine))
-    left = forget(engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
+        seen.append(shown(own_engine))
+    left = forget(own_engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
 
     assert seen == [whole] * 3
     assert left == counted
-    assert shown(engine) == wanted
+    assert shown(own_engine) == wanted
 
 
-def test_next_forget_releases_space_owed_by_a_killed_one(sqlite_engine: Engine, other_engine: Engine) -> None:
-    for engine in (sqlite_engine, other_engine):
+def test_next_forget_releases_space_owed_by_a_killed_one(own_sqlite_engine: Engine, other_engine: Engine) -> None:
+    for engine in (own_sqlite_engine, other_engine):
         write(engine, [Record(encode(planted(number)), NOW) for number in range(10)])
     steps = killed_at(str(other_engine.url), 10**9)
-    killed_at(str(sqlite_engine.url), steps - 4)
-    owed = rows(sqlite_engine, "SELECT value FROM store_settings WHERE key = 'space_owed'")
-    again = forget(sqlite_engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
+    killed_at(str(own_sqlite_engine.url), steps - 4)
+    owed = rows(own_sqlite_engine, "SELECT value FROM store_settings WHERE key = 'space_owed'")
+    again = forget(own_sqlite_engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
 
     assert "raw_events" in owed[0][0]
     assert again == Forgotten({}, {})
-    assert rows(sqlite_engine, "SELECT value FROM store_settings WHERE key = 'space_owed'") == [("",)]
-    file = Path(str(sqlite_engine.url.database))
+    assert rows(own_sqlite_engine, "SELECT value FROM store_settings WHERE key = 'space_owed'") == [("",)]
+    file = Path(str(own_sqlite_engine.url.database))
     assert not [one.name for one in file.parent.glob("strandline.db*") if b"zzsecretzz" in one.read_bytes()]
 
 
