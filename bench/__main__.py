@@ -1,7 +1,10 @@
-"""`python -m bench [--short] [NAME[=SIZE,...]...]`: runs every benchmark of this folder, then prints all figures.
+"""`python -m bench [--short] [NAME[=SIZE,...]...]`.
 
-A benchmark is a module here with `run(short: bool) -> None` that calls `report.record`; `--short` is a run for CI, whose
-figures say that everything still works and nothing about speed. One with `run(short, sizes)` takes sizes of its own.
+Runs every benchmark of this folder, then prints all figures.
+
+A benchmark is a module here with `run(short: bool) -> None` that calls `report.record`; `--short`
+is a run for CI, whose figures say that everything still works and nothing about speed. One with
+`run(short, sizes)` takes sizes of its own.
 """
 
 import argparse
@@ -20,14 +23,24 @@ def main() -> int:
     known = benchmarks()
     parser = argparse.ArgumentParser("bench", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a minute's run, for CI")
-    parser.add_argument("names", nargs="*", type=_asked, help=f"of {', '.join(known)}; all of them if none is named")
+    parser.add_argument(
+        "names", nargs="*", type=_asked, help=f"of {', '.join(known)}; all of them if none is named"
+    )
     options = parser.parse_args()
     asked = dict(options.names) or dict.fromkeys(known, ())
     if unknown := set(asked) - set(known):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
-    if unsized := [name for name, sizes in asked.items() if sizes and "sizes" not in signature(known[name]).parameters]:
+    if unsized := [
+        name
+        for name, sizes in asked.items()
+        if sizes and "sizes" not in signature(known[name]).parameters
+    ]:
         parser.error(f"no sizes of one's own: {', '.join(unsized)}")
-    failed = [name for name in known if name in asked and not _ran(name, known[name], options.short, asked[name])]
+    failed = [
+        name
+        for name in known
+        if name in asked and not _ran(name, known[name], options.short, asked[name])
+    ]
     print(f"\n{report.machine()}\n{report.table()}")
     return 1 if failed else 0
 
@@ -40,7 +53,11 @@ def _asked(text: str) -> tuple[str, tuple[int, ...]]:
 
 def benchmarks() -> dict[str, Callable[..., None]]:
     """`run` of each module that has one, by the module's name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_"))
+    names = sorted(
+        module.name
+        for module in pkgutil.iter_modules(bench.__path__)
+        if not module.name.startswith("_")
+    )
     modules = {name: importlib.import_module(f"bench.{name}") for name in names}
     return {name: module.run for name, module in modules.items() if hasattr(module, "run")}
 

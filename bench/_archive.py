@@ -45,7 +45,8 @@ def _arrays(size: int) -> Iterator[pa.RecordBatch]:
         days = pa.array([at // DAY] * len(bodies), pa.int32()).cast(pa.date32())
         hashes = [content_hash(body) for body in bodies]
         yield pa.RecordBatch.from_arrays(
-            [pa.array(hashes), pa.array(times), pa.array(times), pa.array(bodies), days], schema=SCHEMA
+            [pa.array(hashes), pa.array(times), pa.array(times), pa.array(bodies), days],
+            schema=SCHEMA,
         )
         at += len(bodies) * APART
 

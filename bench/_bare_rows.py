@@ -1,7 +1,9 @@
-"""The floor of what is stored: an event's key, its compressed body and one row of 80 bytes, with a key each, and nothing else.
+"""The floor of what is stored.
 
-They are written as the store writes (an array a column, a statement a table, a commit a batch), so what is more than this is what
-the store says about an event, not how it says it.
+An event's key, its compressed body and one row of 80 bytes, with a key each, and nothing else.
+
+They are written as the store writes (an array a column, a statement a table, a commit a batch), so
+what is more than this is what the store says about an event, not how it says it.
 """
 
 import time
@@ -10,7 +12,16 @@ from dataclasses import dataclass
 from itertools import count
 
 import zstandard
-from sqlalchemy import BigInteger, Column, Connection, Engine, LargeBinary, MetaData, PrimaryKeyConstraint, Table
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+)
 
 from bench._machine import cpu_micros, stored_bytes
 from bench.events import key_of
@@ -19,7 +30,9 @@ from strandline.store.sql.upsert import insert_values, values_of
 
 _TABLES = MetaData()
 _NUMBERS = ("run", "dataset", "first_at", "newest_at", "order_at", "at")
-KEYS = Table("bare_keys", _TABLES, Column("hash", LargeBinary, primary_key=True), Column("at", BigInteger))
+KEYS = Table(
+    "bare_keys", _TABLES, Column("hash", LargeBinary, primary_key=True), Column("at", BigInteger)
+)
 BODIES = Table(
     "bare_bodies",
     _TABLES,
@@ -31,7 +44,10 @@ BODIES = Table(
     PrimaryKeyConstraint("at", "hash"),
 )
 ROWS = Table(
-    "bare_rows", _TABLES, *(Column(name, BigInteger) for name in _NUMBERS), PrimaryKeyConstraint("run", "dataset")
+    "bare_rows",
+    _TABLES,
+    *(Column(name, BigInteger) for name in _NUMBERS),
+    PrimaryKeyConstraint("run", "dataset"),
 )
 
 
@@ -44,7 +60,10 @@ class Bare:
 
 
 def bare_rows(engine: Engine, server: int, events: Sequence[bytes], size: int) -> Bare:
-    """Write them in batches of a size; each body is compressed against the first of its job, as the store does it."""
+    """Write them in batches of a size.
+
+    Each body is compressed against the first of its job, as the store does it.
+    """
     _TABLES.create_all(engine)
     url = engine.url.render_as_string(hide_password=False)
     packers: dict[bytes, zstandard.ZstdCompressor] = {}
@@ -65,7 +84,9 @@ def bare_rows(engine: Engine, server: int, events: Sequence[bytes], size: int) -
                 BODIES,
                 sorted(
                     (at, hash_, at, 1, pack(body))
-                    for hash_, body, pack in zip(hashes, batch, packs[start : start + size], strict=True)
+                    for hash_, body, pack in zip(
+                        hashes, batch, packs[start : start + size], strict=True
+                    )
                 ),
             )
             _insert(connection, ROWS, [(next(numbers), 1, at, at, at, at) for _ in batch])

@@ -1,4 +1,7 @@
-"""The least that a POST costs: the server's own libraries read the event, answer 201 and store nothing."""
+"""The least that a POST costs.
+
+The server's own libraries read the event, answer 201 and store nothing.
+"""
 
 import signal
 import socket
@@ -18,7 +21,9 @@ Message = MutableMapping[str, Any]
 
 
 async def answer(
-    scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
+    scope: Message,
+    receive: Callable[[], Awaitable[Message]],
+    send: Callable[[Message], Awaitable[None]],
 ) -> None:
     """Read the body of a request to its end, and answer 201."""
     body = bytearray()
@@ -27,7 +32,9 @@ async def answer(
         message = await receive()
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    await send({"type": "http.response.start", "status": 201, "headers": [(b"content-length", b"0")]})
+    await send(
+        {"type": "http.response.start", "status": 201, "headers": [(b"content-length", b"0")]}
+    )
     await send({"type": "http.response.body", "body": b""})
 
 

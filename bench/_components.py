@@ -1,4 +1,6 @@
-"""Components for the benchmarks of versions: 100 tables each, one base table, ten below it, nine below each of these.
+"""Components for the benchmarks of versions.
+
+100 tables each, one base table, ten below it, nine below each of these.
 
 The same commits are told as facts to a model, and as OpenLineage events to a server.
 """
@@ -49,7 +51,12 @@ def started(components: int) -> Iterator[Fact]:
             reads = (table(component, above),) if above is not None else ()
             writes = (table(component, number),)
             yield facts.RunStarted(
-                job(component, number), run_id(component, number), START, f"c{component}", reads, writes
+                job(component, number),
+                run_id(component, number),
+                START,
+                f"c{component}",
+                reads,
+                writes,
             )
 
 
@@ -71,12 +78,18 @@ def committed(component: int, number: int, barrier: int) -> Fact:
 
 def round_of(components: int, barrier: int) -> Iterator[Fact]:
     """Every job commits a barrier."""
-    return (committed(component, number, barrier) for component in range(components) for number in range(TABLES))
+    return (
+        committed(component, number, barrier)
+        for component in range(components)
+        for number in range(TABLES)
+    )
 
 
 def start_event(component: int, number: int) -> JSON:
     """START of a job."""
-    return _event("START", component, number, START, {"group": f"c{component}", "engine": "spark"}, None)
+    return _event(
+        "START", component, number, START, {"group": f"c{component}", "engine": "spark"}, None
+    )
 
 
 def commit_event(component: int, number: int, barrier: int) -> JSON:
@@ -95,7 +108,9 @@ def commit_event(component: int, number: int, barrier: int) -> JSON:
     return _event("RUNNING", component, number, at, told, barrier)
 
 
-def _event(kind: str, component: int, number: int, at: float, told: JSON, barrier: int | None) -> JSON:
+def _event(
+    kind: str, component: int, number: int, at: float, told: JSON, barrier: int | None
+) -> JSON:
     above = source(number)
     return {
         "eventType": kind,
@@ -104,7 +119,9 @@ def _event(kind: str, component: int, number: int, at: float, told: JSON, barrie
         "schemaURL": SCHEMA,
         "run": {"runId": run_id(component, number), "facets": {"strandline_barrier": _facet(told)}},
         "job": {"namespace": JOBS, "name": job(component, number)[1], "facets": {}},
-        "inputs": [] if above is None else [_dataset(table(component, above), "inputFacets", barrier)],
+        "inputs": []
+        if above is None
+        else [_dataset(table(component, above), "inputFacets", barrier)],
         "outputs": [_dataset(table(component, number), "outputFacets", barrier)],
     }
 

@@ -1,8 +1,9 @@
 """The Spark driver of `bench.emitter_overhead`: no emitter, ours and the stock listener in turn.
 
-One SparkContext and one JVM for all of them: listeners come to the bus for a few queries and leave it, so that what differs
-is the emitter alone, and the machine has no time to become another in between. Reads one JSON object (where events go, how
-many rounds, queries, micro-batches), prints a JSON object a block: wall times in ms, CPU in ms, memory in MiB.
+One SparkContext and one JVM for all of them: listeners come to the bus for a few queries and leave
+it, so that what differs is the emitter alone, and the machine has no time to become another in
+between. Reads one JSON object (where events go, how many rounds, queries, micro-batches), prints a
+JSON object a block: wall times in ms, CPU in ms, memory in MiB.
 """
 
 import gc
@@ -53,7 +54,9 @@ class Variants:
         self._scala = spark.sparkContext._jsc.sc()
         (emitter,) = activation._emitters.values()
         self._ours = emitter._queue
-        self._stock = spark._jvm.io.openlineage.spark.agent.OpenLineageSparkListener(self._scala.conf())
+        self._stock = spark._jvm.io.openlineage.spark.agent.OpenLineageSparkListener(
+            self._scala.conf()
+        )
         self._now = "on"
 
     def use(self, variant: str) -> None:
@@ -71,12 +74,23 @@ class Variants:
         self._now = variant
 
 
-def block(spark: Any, variant: str, kind: str, walls: Callable[[], list[float]], skip: int = 0) -> None:
-    """Measures one block and prints it; the first few walls do not count, the CPU is that of all."""
+def block(
+    spark: Any, variant: str, kind: str, walls: Callable[[], list[float]], skip: int = 0
+) -> None:
+    """Measures one block and prints it.
+
+    The first few walls do not count, the CPU is that of all.
+    """
     before = cpu(spark)
     found = walls()
     used = cpu(spark) - before
-    row = {"variant": variant, "kind": kind, "wall": found[skip:], "cpu": used / len(found), **memory(spark)}
+    row = {
+        "variant": variant,
+        "kind": kind,
+        "wall": found[skip:],
+        "cpu": used / len(found),
+        **memory(spark),
+    }
     print(json.dumps(row), flush=True)
 
 
@@ -91,7 +105,10 @@ def queries(spark: Any, folder: Path, count: int) -> list[float]:
 
 
 def small_queries(spark: Any, folder: Path, count: int) -> list[float]:
-    """The wall times of the smallest write there is: less time in which the machine can become another."""
+    """The wall times of the smallest write there is.
+
+    Less time in which the machine can become another.
+    """
     frame = spark.range(1)
     return [_write(frame, folder) for _ in range(count)]
 
@@ -109,7 +126,11 @@ def micro_batches(spark: Any, folder: Path, count: int) -> list[float]:
     )
     while query.lastProgress is None or query.lastProgress["batchId"] < count:
         time.sleep(0.05)
-    found = [float(p["durationMs"]["triggerExecution"]) for p in query.recentProgress if "addBatch" in p["durationMs"]]
+    found = [
+        float(p["durationMs"]["triggerExecution"])
+        for p in query.recentProgress
+        if "addBatch" in p["durationMs"]
+    ]
     query.stop()
     return found
 
@@ -138,12 +159,12 @@ def make_tables(folder: Path) -> None:
     """Two small tables of ten columns."""
     spark = SparkSession.builder.config("spark.strandline.enabled", "false").getOrCreate()
     more = ", ".join(f"id * {n} AS c{n}" for n in range(7))
-    spark.sql(f"SELECT id, id % 50 AS customer, id AS amount, {more} FROM range(2000)").write.parquet(
-        str(folder / "orders")
-    )
-    spark.sql("SELECT id, concat('n', id) AS name, concat('c', id % 7) AS city FROM range(50)").write.parquet(
-        str(folder / "customers")
-    )
+    spark.sql(
+        f"SELECT id, id % 50 AS customer, id AS amount, {more} FROM range(2000)"
+    ).write.parquet(str(folder / "orders"))
+    spark.sql(
+        "SELECT id, concat('n', id) AS name, concat('c', id % 7) AS city FROM range(50)"
+    ).write.parquet(str(folder / "customers"))
     spark.stop()
 
 
@@ -154,7 +175,10 @@ def make_views(spark: Any, folder: Path) -> None:
 
 
 def compare(told: dict[str, Any], folder: Path) -> None:
-    """Off, on and stock in turn, a few queries each, then a few micro-batches each; who comes first changes."""
+    """Off, on and stock in turn, a few queries each, then a few micro-batches each.
+
+    Who comes first changes.
+    """
     make_tables(folder)
     spark = context(told, folder)
     make_views(spark, folder)
@@ -171,7 +195,11 @@ def compare(told: dict[str, Any], folder: Path) -> None:
     spark.stop()
 
 
-KINDS = (("query", queries, 1), ("small-query", small_queries, 1), ("micro-batch", micro_batches, 3))
+KINDS = (
+    ("query", queries, 1),
+    ("small-query", small_queries, 1),
+    ("micro-batch", micro_batches, 3),
+)
 
 
 def remember(told: dict[str, Any], folder: Path) -> None:
@@ -203,4 +231,6 @@ def _write(frame: Any, folder: Path) -> float:
 
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
-    {"compare": compare, "remember": remember, "endure": endure}[asked["what"]](asked, Path(asked["folder"]))
+    {"compare": compare, "remember": remember, "endure": endure}[asked["what"]](
+        asked, Path(asked["folder"])
+    )

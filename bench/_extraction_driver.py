@@ -1,7 +1,9 @@
-"""The Spark driver of `bench.emitter_extraction`: reads plans as the emitter's thread does, and prints what it took.
+"""The Spark driver of `bench.emitter_extraction`.
 
-The argument is a JSON object (rounds, statements for the memory, folder); each line of the answer is one: a statement's
-name with wall times and CPU in ms, or the memory before and after in MiB.
+Reads plans as the emitter's thread does, and prints what it took.
+
+The argument is a JSON object (rounds, statements for the memory, folder); each line of the answer
+is one: a statement's name with wall times and CPU in ms, or the memory before and after in MiB.
 """
 
 import gc
@@ -35,7 +37,8 @@ def session(folder: Path, quick: bool) -> Any:
     conf = {
         "spark.jars": jars.comma_list(["iceberg-4.1"]),
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC" + (" -XX:TieredStopAtLevel=1" if quick else ""),
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"
+        + (" -XX:TieredStopAtLevel=1" if quick else ""),
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": str(folder / "spark"),
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
@@ -55,7 +58,9 @@ def tables(spark: Any, folder: Path) -> dict[str, str]:
     row = "id bigint, name string, amount decimal(10,2), day int"
     for number in range(6):
         spark.sql(f"CREATE TABLE lake.b.t{number} ({row}) USING iceberg")
-    spark.sql("CREATE TABLE lake.b.report (id bigint, name string, total decimal(20,2), day int) USING iceberg")
+    spark.sql(
+        "CREATE TABLE lake.b.report (id bigint, name string, total decimal(20,2), day int) USING iceberg"
+    )
     wide = ", ".join(f"c{number} int" for number in range(COLUMNS))
     for name in ("wide", "copy"):
         spark.sql(f"CREATE TABLE lake.b.{name} ({wide}) USING iceberg")
@@ -106,7 +111,10 @@ def measure(spark: Any, reader: PlanReader, name: str, sql: str, rounds: int, wa
 
 
 def cpu_of_jvm(spark: Any) -> Callable[[], int]:
-    """Asks the JVM for the nanoseconds that it has used; the class that knows is one that Py4J may not look into."""
+    """Asks the JVM for the nanoseconds that it has used.
+
+    The class that knows is one that Py4J may not look into.
+    """
     jvm = Jvm(spark._jvm)
     bean = spark._jvm.java.lang.management.ManagementFactory.getOperatingSystemMXBean()
     found = jvm.class_named("com.sun.management.OperatingSystemMXBean")
@@ -122,14 +130,21 @@ def endure(spark: Any, reader: PlanReader, statements: int) -> None:
         if number == statements // 10:  # by then caches are full
             before = memory(spark)
         reader.at_start(
-            analysed(spark, f"INSERT INTO lake.b.t1 SELECT id + {number}, name, amount, day FROM lake.b.t0")
+            analysed(
+                spark,
+                f"INSERT INTO lake.b.t1 SELECT id + {number}, name, amount, day FROM lake.b.t0",
+            )
         )
         if number % 500 == 0:
             gc.collect()  # Py4J lets go of JVM objects when Python does
     after = memory(spark)
     print(
         json.dumps(
-            {"name": "memory", "python": after["python"] - before["python"], "jvm": after["jvm"] - before["jvm"]}
+            {
+                "name": "memory",
+                "python": after["python"] - before["python"],
+                "jvm": after["jvm"] - before["jvm"],
+            }
         )
     )
 

@@ -46,7 +46,9 @@ class Driven:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the application has ended; see {self.bank.folder / 'logs' / 'driver.log'}")
+            raise RuntimeError(
+                f"the application has ended; see {self.bank.folder / 'logs' / 'driver.log'}"
+            )
         answer: Json = json.loads(line)
         return answer
 
@@ -58,17 +60,29 @@ class Driven:
             "warehouse": (self.bank.folder / "lake").as_uri(),
         }
         named = [f"--catalog-property=lake.{key}={value}" for key, value in lake.items()]
-        return [sys.executable, "-m", "strandline", *argv, "--database-url", self.bank.database, *named]
+        return [
+            sys.executable,
+            "-m",
+            "strandline",
+            *argv,
+            "--database-url",
+            self.bank.database,
+            *named,
+        ]
 
     def run(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return subprocess.run(self.command(*argv), capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(
+            self.command(*argv), capture_output=True, text=True, timeout=300, check=False
+        )
 
 
 @contextmanager
 def driven() -> Iterator[Driven]:
     """The lake, its collector and the application; all is gone at the end."""
-    with tempfile.TemporaryDirectory(prefix="strandline-histories-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="strandline-histories-", ignore_cleanup_errors=True
+    ) as folder:
         bank = Bank(ROOT, Path(folder) / "bank", demo_bank.FOREVER, demo_bank.port_or_another(0))
         demo_bank.empty_folder(bank.folder)
         with processes(bank.folder / "logs") as started:
@@ -90,7 +104,13 @@ def _application(bank: Bank) -> Iterator[subprocess.Popen[str]]:
     with (
         (bank.folder / "logs" / "driver.log").open("w") as log,
         subprocess.Popen(
-            command, cwd=bank.folder, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            command,
+            cwd=bank.folder,
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
         ) as process,
     ):
         try:

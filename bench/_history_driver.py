@@ -1,8 +1,11 @@
-"""A Spark application that does what it is told line by line: a base table, an aligned chain below it, a plain copy, and a reader.
+"""A Spark application that does what it is told line by line.
 
-`lake.h.transfers` (one file a barrier) -> `credits` (its changes) -> `balance` (its state), and `transfers` -> `copy` by a plain stream.
-All its queries end by themselves (AvailableNow) and start again at the next line. Each line is `WORD [NUMBER]`, each answer a line of
-JSON. `work 7` multiplies by 7: the bug that a rollback takes back.
+A base table, an aligned chain below it, a plain copy, and a reader.
+
+`lake.h.transfers` (one file a barrier) -> `credits` (its changes) -> `balance` (its state), and
+`transfers` -> `copy` by a plain stream. All its queries end by themselves (AvailableNow) and start
+again at the next line. Each line is `WORD [NUMBER]`, each answer a line of JSON. `work 7`
+multiplies by 7: the bug that a rollback takes back.
 """
 
 import json
@@ -36,9 +39,16 @@ class Histories:
 
     def commit(self, barrier: int) -> dict[str, Any]:
         """The base table's next barrier: three rows."""
-        rows = [json.dumps({"account": barrier % number, "amount": 10 * barrier + number}) for number in (2, 3, 5)]
+        rows = [
+            json.dumps({"account": barrier % number, "amount": 10 * barrier + number})
+            for number in (2, 3, 5)
+        ]
         (self.folder / "in" / f"{barrier:06}.json").write_text("\n".join(rows) + "\n")
-        files = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).json(str(self.folder / "in"))
+        files = (
+            self.spark.readStream.schema(COLUMNS)
+            .option("maxFilesPerTrigger", 1)
+            .json(str(self.folder / "in"))
+        )
         return self._end(self._plain(files, "transfers"))
 
     def copy(self, _: int) -> dict[str, Any]:
@@ -54,12 +64,17 @@ class Histories:
         def balance(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
             return inputs["credits"].groupBy("account").sum("amount").toDF("account", "amount")
 
-        self._end(self._aligned("transfers", "credits", credits, changes=["transfers"], mode="append"))
+        self._end(
+            self._aligned("transfers", "credits", credits, changes=["transfers"], mode="append")
+        )
         return self._end(self._aligned("credits", "balance", balance))
 
     def rows(self, _: int) -> dict[str, Any]:
         """What the derived tables hold at their latest."""
-        return {table: sorted(map(list, self.spark.table(f"{PLACE}.{table}").collect())) for table in TABLES[1:]}
+        return {
+            table: sorted(map(list, self.spark.table(f"{PLACE}.{table}").collect()))
+            for table in TABLES[1:]
+        }
 
     def strong(self, _: int) -> dict[str, Any]:
         """The barrier of a strong read of the aligned chain, and the sums that it shows."""
@@ -76,7 +91,10 @@ class Histories:
 
     def read(self, _: int) -> dict[str, Any]:
         """Every reader reads again what it holds: how many saw what they saw before."""
-        return {"read": len(self.held), "same": sum(_sums(tables) == before for tables, before in self.held)}
+        return {
+            "read": len(self.held),
+            "same": sum(_sums(tables) == before for tables, before in self.held),
+        }
 
     def snapshots(self, _: int) -> dict[str, Any]:
         """How many snapshots each table has."""
@@ -84,9 +102,13 @@ class Histories:
 
     def _plain(self, rows: DataFrame, table: str) -> StreamingQuery:
         writer = rows.writeStream.queryName(table).trigger(availableNow=True)
-        return writer.option("checkpointLocation", self._checkpoint(table)).toTable(f"{PLACE}.{table}")
+        return writer.option("checkpointLocation", self._checkpoint(table)).toTable(
+            f"{PLACE}.{table}"
+        )
 
-    def _aligned(self, source: str, table: str, transform: Callable[..., DataFrame], **how: Any) -> StreamingQuery:
+    def _aligned(
+        self, source: str, table: str, transform: Callable[..., DataFrame], **how: Any
+    ) -> StreamingQuery:
         return aligned_stream(
             self.spark, [f"{PLACE}.{source}"], f"{PLACE}.{table}", transform, checkpoint=self._checkpoint(table),
             group="bank", available_now=True, timeout=SECONDS, max_behind=None, **how,
@@ -102,7 +124,9 @@ class Histories:
 
 
 def _sums(tables: Mapping[str, DataFrame]) -> dict[str, int]:
-    return {name: int(frame.groupBy().sum("amount").first()[0] or 0) for name, frame in tables.items()}
+    return {
+        name: int(frame.groupBy().sum("amount").first()[0] or 0) for name, frame in tables.items()
+    }
 
 
 def main(folder: Path) -> None:
@@ -115,7 +139,9 @@ def main(folder: Path) -> None:
             try:
                 answer = getattr(histories, word.strip())(int(number or 0))
             except Exception as error:  # noqa: BLE001 - it is counted by who asked
-                answer = {"error": f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"}
+                answer = {
+                    "error": f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+                }
             print(json.dumps(answer), flush=True)
 
 

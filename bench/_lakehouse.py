@@ -1,4 +1,6 @@
-"""A lakehouse of many tables as small events: layers of jobs that read two tables of the layer before, and one hub.
+"""A lakehouse of many tables as small events.
+
+Layers of jobs that read two tables of the layer before, and one hub.
 
 Dataset 0 is the hub: every tenth job reads it too. The same size gives the same events.
 """
@@ -50,7 +52,10 @@ def events(size: int) -> Iterator[dict[str, Any]]:
             "schemaURL": SCHEMA,
             "run": {"runId": f"00000000-0000-4000-8000-{number:012d}"},
             "job": {"namespace": "bench", "name": f"load_{number:07d}"},
-            "inputs": [{"namespace": NAMESPACE, "name": name_of(source, size)} for source in sorted(sources)],
+            "inputs": [
+                {"namespace": NAMESPACE, "name": name_of(source, size)}
+                for source in sorted(sources)
+            ],
             "outputs": [{"namespace": NAMESPACE, "name": name_of(number, size)}],
         }
 

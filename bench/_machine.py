@@ -1,6 +1,9 @@
-"""Processor time, memory and real parts for benchmarks: a PostgreSQL, a SQLite file, a broker, the product's own commands.
+"""Processor time, memory and real parts for benchmarks.
 
-Processor time is what the kernel counted for whole process trees, collector and database together, in microseconds.
+A PostgreSQL, a SQLite file, a broker, the product's own commands.
+
+Processor time is what the kernel counted for whole process trees, collector and database together,
+in microseconds.
 """
 
 import os
@@ -39,10 +42,15 @@ class Server:
         return f"postgresql+psycopg://postgres@/{name}?host={quote(self.socket, safe='')}"
 
     def fresh(self, name: str) -> str:
-        """A new database with the product's schema; those before it go: autovacuum of them would be counted as ours."""
+        """A new database with the product's schema; those before it go.
+
+        Autovacuum of them would be counted as ours.
+        """
         engine = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
-            others = "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
+            others = (
+                "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
+            )
             for one in connection.scalars(text(others)).all():
                 connection.execute(text(f"DROP DATABASE {one} WITH (FORCE)"))
             connection.execute(text(f"CREATE DATABASE {name}"))
@@ -184,12 +192,18 @@ def cpu_micros(*roots: int) -> float:
 
 def busy_micros() -> float:
     """Processor time that this machine has spent on anything at all."""
-    fields = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
+    fields = [
+        int(field)
+        for field in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
+    ]
     return (sum(fields) - fields[3] - fields[4]) * TICK  # without idle and iowait
 
 
 def peak_mebibytes(pid: int) -> float:
-    """The most memory that a process and those that it started ever held: the sum of what each of them held."""
+    """The most memory that a process and those that it started ever held.
+
+    The sum of what each of them held.
+    """
     return sum(_peak(one) for one in _tree((pid,)))
 
 
@@ -198,7 +212,9 @@ def _peak(pid: int) -> float:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     except OSError:  # it ended meanwhile
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)  # 0: it is over
+    return next(
+        (int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0
+    )  # 0: it is over
 
 
 def running_micros(pid: int) -> float:

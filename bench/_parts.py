@@ -1,4 +1,7 @@
-"""What the parts of the ingest benchmark share: how long each runs, where, and how a figure is told."""
+"""What the parts of the ingest benchmark share.
+
+How long each runs, where, and how a figure is told.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +38,9 @@ class Parts:
     bootstrap: str
     sizes: Sizes
 
-    def tell(self, name: str, value: float, unit: str, least: float = 0, most: float = 0, note: str = "") -> None:
+    def tell(
+        self, name: str, value: float, unit: str, least: float = 0, most: float = 0, note: str = ""
+    ) -> None:
         """Record a figure, judged by its target where there is one and the run is long enough."""
         target = f">= {least:,g}" if least else f"<= {most:,g}" if most else ""
         met = (value >= least if least else value <= most) if target and self.sizes.judged else None

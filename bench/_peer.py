@@ -27,8 +27,9 @@ from bench.report import record
 PACKAGES = ("data-rentgen[consumer,server,postgres]==0.3.1", "sqlalchemy<2.1")
 NEEDS_EXTENSION = "56f5a3f9442a"
 TOPIC, PARTITIONS = "peer", 2
-# It commits row by row, which takes long where the disk or the processor is waited for: after a first batch, in which every
-# name comes once (and ANALYZE, as for a database that has been there for a while), it gets so much time.
+# It commits row by row, which takes long where the disk or the processor is waited for: after a
+# first batch, in which every name comes once (and ANALYZE, as for a database that has been there
+# for a while), it gets so much time.
 EVENTS = 6000
 INSTALL_SECONDS, WARM_SECONDS, RUN_SECONDS = 600, 420, 240
 BATCH = re.compile(r"Got (\d+) messages|(Saved successfully)")
@@ -45,11 +46,23 @@ def run(folder: Path, bootstrap: str, server: Server, ours: float, ours_micros: 
     except (subprocess.SubprocessError, TimeoutError, OSError) as error:
         print(f"Data.Rentgen cannot be run here: {_reason(error)}", file=sys.stderr)
         return
-    record("ingest.peer.data_rentgen", rate, "events/s", note="same broker, same PostgreSQL, same events")
+    record(
+        "ingest.peer.data_rentgen",
+        rate,
+        "events/s",
+        note="same broker, same PostgreSQL, same events",
+    )
     record("ingest.peer.data_rentgen.cpu", micros, "us/event")
     record("ingest.peer.gain", ours / rate, "x Data.Rentgen", ">= 5", ours / rate >= 5)
     note = "processor time an event, theirs by ours: other load on the machine changes it less"
-    record("ingest.peer.gain_cpu", micros / ours_micros, "x Data.Rentgen", ">= 5", micros / ours_micros >= 5, note)
+    record(
+        "ingest.peer.gain_cpu",
+        micros / ours_micros,
+        "x Data.Rentgen",
+        ">= 5",
+        micros / ours_micros >= 5,
+        note,
+    )
 
 
 def installed(folder: Path) -> Path:
@@ -71,7 +84,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Running:
-    """Its consumer, at work; what it stored stands in its log, for its offsets are committed before."""
+    """Its consumer, at work.
+
+    What it stored stands in its log, for its offsets are committed before.
+    """
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -133,18 +149,29 @@ def _prepared(python: Path, bootstrap: str, server: Server) -> Mapping[str, str]
         "DATA_RENTGEN__KAFKA__BOOTSTRAP_SERVERS": f'["{bootstrap}"]',
         "DATA_RENTGEN__CONSUMER__TOPICS_LIST": f'["{TOPIC}"]',
         "DATA_RENTGEN__CONSUMER__AUTO_OFFSET_RESET": "earliest",
-        "DATA_RENTGEN__CONSUMER__MAX_PARTITION_FETCH_BYTES": "5MiB",  # as its manual shows: fewer, larger batches
+        # as its manual shows: fewer, larger batches
+        "DATA_RENTGEN__CONSUMER__MAX_PARTITION_FETCH_BYTES": "5MiB",
     }
     migrate = [str(python), "-m", "data_rentgen.db.migrations"]
-    for step in (("upgrade", f"{NEEDS_EXTENSION}-1"), ("stamp", NEEDS_EXTENSION), ("upgrade", "head")):
+    for step in (
+        ("upgrade", f"{NEEDS_EXTENSION}-1"),
+        ("stamp", NEEDS_EXTENSION),
+        ("upgrade", "head"),
+    ):
         _call([*migrate, *step], environ, RUN_SECONDS)
     partitions = ["--start", "2026-01-01", "--end", "2026-03-01"]
-    _call([str(python), "-m", "data_rentgen.db.scripts.create_partitions", *partitions], environ, RUN_SECONDS)
+    _call(
+        [str(python), "-m", "data_rentgen.db.scripts.create_partitions", *partitions],
+        environ,
+        RUN_SECONDS,
+    )
     return environ
 
 
 @contextmanager
-def _consuming(python: Path, environ: Mapping[str, str], log: Path, server: Server) -> Iterator[Running]:
+def _consuming(
+    python: Path, environ: Mapping[str, str], log: Path, server: Server
+) -> Iterator[Running]:
     with log.open("wb") as output:
         command = [str(python), "-m", "data_rentgen.consumer"]
         process = subprocess.Popen(command, env=environ, stdout=output, stderr=output)

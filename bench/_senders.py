@@ -1,4 +1,7 @@
-"""Load for benchmarks: records into a topic, requests over many connections. Cheap enough to leave the cores to others."""
+"""Load for benchmarks: records into a topic, requests over many connections.
+
+Cheap enough to leave the cores to others.
+"""
 
 import asyncio
 import re
@@ -30,13 +33,17 @@ def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
 def producer(bootstrap: str) -> KafkaProducer:
     """A producer with large batches, which takes events of 32 MiB."""
     return KafkaProducer(
-        bootstrap_servers=bootstrap, linger_ms=20, batch_size=256 * 1024, max_request_size=40 * 1024 * 1024
+        bootstrap_servers=bootstrap,
+        linger_ms=20,
+        batch_size=256 * 1024,
+        max_request_size=40 * 1024 * 1024,
     )
 
 
 def send(bootstrap: str, topic: str, values: Iterable[bytes], partitions: int = 1) -> None:
     """Send under the keys that OpenLineage's clients give, so that a job is in one partition (by CRC-32, which happens to share
-    the benchmark's jobs evenly), and return when the broker has everything."""
+    the benchmark's jobs evenly), and return when the broker has everything.
+    """
     sending, remaining = producer(bootstrap), iter(values)
     while group := list(islice(remaining, TOGETHER)):
         for value in group:
@@ -48,7 +55,9 @@ def send(bootstrap: str, topic: str, values: Iterable[bytes], partitions: int = 
 
 @dataclass
 class Load:
-    """What a number of connections saw: the time of each answer in milliseconds, and answers that were no success.
+    """What a number of connections saw.
+
+    The time of each answer in milliseconds, and answers that were no success.
 
     cpu: the microseconds of processor time that it took to send and to read the answers.
     """
@@ -67,7 +76,9 @@ class Load:
         return sorted(self.waits)[min(len(self.waits) - 1, int(share * len(self.waits)))]
 
 
-def load(port: int, bodies: Iterable[bytes], connections: int, path: str = "/api/v1/lineage") -> Load:
+def load(
+    port: int, bodies: Iterable[bytes], connections: int, path: str = "/api/v1/lineage"
+) -> Load:
     """Post each body once, over so many connections, each of which sends again when it was answered."""
     requests = [_request(path, body) for body in bodies]
     return asyncio.run(_loaded(port, requests, connections))

@@ -50,7 +50,10 @@ def events_coming_in(port: int, rate: int) -> Iterator[None]:
 
 
 def get(connection: http.client.HTTPConnection, path: str) -> bytes:
-    """The body of an answer; RuntimeError if it is a refusal. What the server closed while it was idle is opened anew."""
+    """The body of an answer; RuntimeError if it is a refusal.
+
+    What the server closed while it was idle is opened anew.
+    """
     try:
         answer = _asked(connection, path)
     except http.client.RemoteDisconnected:
@@ -72,7 +75,9 @@ def _post(port: int, bodies: list[bytes], pause: float, stop: threading.Event) -
     turn = 0
     while not stop.wait(pause):
         fresh = bodies[turn % len(bodies)].replace(b'"rowCount": ', b'"rowCount": %d' % (turn + 1))
-        connection.request("POST", "/api/v1/lineage/batch", fresh, {"Content-Type": "application/json"})
+        connection.request(
+            "POST", "/api/v1/lineage/batch", fresh, {"Content-Type": "application/json"}
+        )
         answer = json.loads(connection.getresponse().read() or b"{}")
         if "results" in answer:
             raise RuntimeError(f"events were refused: {str(answer)[:300]}")

@@ -1,7 +1,10 @@
-"""Processor time from bytes to commit, stage by stage, and the floor: nothing but the compressed bytes by COPY.
+"""Processor time from bytes to commit, stage by stage, and the floor.
 
-Both run on the same events in batches of the same size; collector and database are counted together. A stage's time is
-its own, without the stages inside it; what the database's other processes do (WAL, checkpoints) is `background`.
+Nothing but the compressed bytes by COPY.
+
+Both run on the same events in batches of the same size; collector and database are counted
+together. A stage's time is its own, without the stages inside it; what the database's other
+processes do (WAL, checkpoints) is `background`.
 """
 
 import statistics
@@ -58,7 +61,9 @@ class Clock:
             self._inner[-1] += whole
 
     def _now(self, database: bool) -> float:
-        return time.thread_time() * 1e6 + (running_micros(self.backend) if database and self.backend else 0)
+        return time.thread_time() * 1e6 + (
+            running_micros(self.backend) if database and self.backend else 0
+        )
 
 
 def by_stage(
@@ -66,7 +71,8 @@ def by_stage(
 ) -> dict[str, float]:
     """Microseconds an event by stage, and `total`, on caches that `warm` has filled.
 
-    The total is that of the first half of the events, without clocks: to look at them four times an event takes 15 us.
+    The total is that of the first half of the events, without clocks: to look at them four times an
+    event takes 15 us.
     """
     caches, half = Caches(), len(events) // 2
     with engine.connect() as connection:
@@ -78,11 +84,18 @@ def by_stage(
         with _timed(clock):
             clocked = _whole(connection, events[half:], caches, clock, roots, size)
     clock.spent["background"] = clocked - sum(clock.spent.values())
-    return {name: spent / (len(events) - half) for name, spent in clock.spent.items()} | {"total": total / half}
+    return {name: spent / (len(events) - half) for name, spent in clock.spent.items()} | {
+        "total": total / half
+    }
 
 
 def _whole(
-    connection: Connection, events: Sequence[bytes], caches: Caches, clock: Clock, roots: tuple[int, ...], size: int
+    connection: Connection,
+    events: Sequence[bytes],
+    caches: Caches,
+    clock: Clock,
+    roots: tuple[int, ...],
+    size: int,
 ) -> float:
     before, own = cpu_micros(*roots), time.thread_time()
     for batch in _batches(events, size):
@@ -108,14 +121,18 @@ def floor(engine: Engine, server: int, events: Sequence[bytes]) -> float:
     return total / len(events)
 
 
-def growth(engine: Engine, events: Iterator[bytes], sizes: Sequence[int], window: int) -> list[float]:
+def growth(
+    engine: Engine, events: Iterator[bytes], sizes: Sequence[int], window: int
+) -> list[float]:
     """Microseconds an event, in the median of the batches, for the `window` of events before each size of the store."""
     caches, found, done = Caches(), [], 0
     with engine.connect() as connection:
         for size in sizes:
             for batch in _batches(islice(events, size - window - done)):
                 _take(connection, batch, caches, Clock())
-            batches = [_cost(connection, batch, caches) for batch in _batches(islice(events, window))]
+            batches = [
+                _cost(connection, batch, caches) for batch in _batches(islice(events, window))
+            ]
             found.append(statistics.median(batches))
             done = size
     return found
@@ -164,7 +181,9 @@ def _timed(clock: Clock) -> Iterator[None]:
             setattr(intake, name, function)
 
 
-def _clocked(function: Callable[..., Any], clock: Clock, stage: str, database: bool) -> Callable[..., Any]:
+def _clocked(
+    function: Callable[..., Any], clock: Clock, stage: str, database: bool
+) -> Callable[..., Any]:
     def timed(*arguments: Any) -> Any:
         with clock.stage(stage, database=database):
             return function(*arguments)

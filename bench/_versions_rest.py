@@ -30,9 +30,15 @@ def over_rest(short: bool) -> None:
     """Measure against a `strandline serve` of its own on SQLite."""
     components, seconds = (10, 6) if short else (100, 40)
     with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as port:
-        send(port, [world.start_event(c, n) for c in range(components) for n in range(world.TABLES)])
+        send(
+            port, [world.start_event(c, n) for c in range(components) for n in range(world.TABLES)]
+        )
         for barrier in (1, 2):
-            commits = [world.commit_event(c, n, barrier) for c in range(components) for n in range(world.TABLES)]
+            commits = [
+                world.commit_event(c, n, barrier)
+                for c in range(components)
+                for n in range(world.TABLES)
+            ]
             send(port, commits)
         with commits_coming_in(port, components) as sent:
             decisions, strongs = _asked(port, components, seconds)
@@ -46,7 +52,14 @@ def _tell(name: str, taken: Sequence[float], note: str, bound: float | None) -> 
     ordered = sorted(taken)
     p50, p99 = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
     record(f"{name}.p50", p50, "ms", note=note)
-    record(f"{name}.p99", p99, "ms", f"<= {bound} ms" if bound else "", p99 <= bound if bound else None, note)
+    record(
+        f"{name}.p99",
+        p99,
+        "ms",
+        f"<= {bound} ms" if bound else "",
+        p99 <= bound if bound else None,
+        note,
+    )
 
 
 @contextmanager
@@ -55,8 +68,19 @@ def server(folder: Path) -> Iterator[int]:
     free = listen(Settings(host="127.0.0.1", port=0))
     port = int(free.getsockname()[1])
     free.close()
-    command = [sys.executable, "-m", "strandline", "serve", "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen([*command, "--database-url", f"sqlite:///{folder / 'bench.db'}", "--log-level", "error"])
+    command = [
+        sys.executable,
+        "-m",
+        "strandline",
+        "serve",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    process = subprocess.Popen(
+        [*command, "--database-url", f"sqlite:///{folder / 'bench.db'}", "--log-level", "error"]
+    )
     try:
         _wait(port)
         yield port
@@ -97,15 +121,23 @@ def ask(connection: http.client.HTTPConnection, path: str, body: object) -> byte
 
 def _asked(port: int, components: int, seconds: float) -> tuple[list[float], list[float]]:
     """Milliseconds of decisions and of strong answers, asked in turn at a steady rate."""
-    connection, random_ = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE), random.Random(3)
+    connection, random_ = (
+        http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE),
+        random.Random(3),
+    )
     decisions: list[float] = []
     strongs: list[float] = []
     began = time.monotonic()
     while (elapsed := time.monotonic() - began) < seconds:
         component, number = random_.randrange(components), random_.randrange(1, world.TABLES)
-        asked = dict(zip(("namespace", "name"), world.job(component, number), strict=True)) | {"position": 2}
+        asked = dict(zip(("namespace", "name"), world.job(component, number), strict=True)) | {
+            "position": 2
+        }
         decisions.append(_millis(connection, "/api/v2/jobs/decision", asked))
-        named = [dict(zip(("namespace", "name"), world.table(component, n), strict=True)) for n in (0, number)]
+        named = [
+            dict(zip(("namespace", "name"), world.table(component, n), strict=True))
+            for n in (0, number)
+        ]
         strongs.append(_millis(connection, "/api/v2/versions", {"tables": named}))
         time.sleep(max(0.0, len(decisions) / ASKED_A_SECOND - elapsed))
     return decisions, strongs
@@ -119,11 +151,17 @@ def _millis(connection: http.client.HTTPConnection, path: str, body: object) -> 
 
 @contextmanager
 def commits_coming_in(port: int, components: int) -> Iterator[object]:
-    """Other processes send commits at a steady rate, each of its share of the components; how many so far."""
+    """Other processes send commits at a steady rate, each of its share of the components.
+
+    How many so far.
+    """
     context = multiprocessing.get_context("spawn")
     sent, stop = context.Value("l", 0), context.Event()
     shares = [range(share, components, SENDERS) for share in range(SENDERS)]
-    processes = [context.Process(target=_load, args=(port, share, sent, stop), daemon=True) for share in shares]
+    processes = [
+        context.Process(target=_load, args=(port, share, sent, stop), daemon=True)
+        for share in shares
+    ]
     for process in processes:
         process.start()
     while sent.value == 0 and all(process.is_alive() for process in processes):
@@ -139,7 +177,12 @@ def commits_coming_in(port: int, components: int) -> Iterator[object]:
             process.join(PATIENCE)
 
 
-def _load(port: int, components: range, sent: "multiprocessing.sharedctypes.Synchronized[int]", stop: Event) -> None:
+def _load(
+    port: int,
+    components: range,
+    sent: "multiprocessing.sharedctypes.Synchronized[int]",
+    stop: Event,
+) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     began, total, batch = time.monotonic(), 0, list[world.JSON]()
     for barrier in range(3, 10**6):

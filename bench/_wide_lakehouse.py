@@ -1,8 +1,11 @@
-"""A lakehouse of wide jobs as small events: each reads eight tables of the layers before and writes two, column by column.
+"""A lakehouse of wide jobs as small events.
 
-Of 100,000 jobs that makes 200,000 tables, a million edges between tables and jobs, five million between columns. Every tenth
-job reads the hub, table 0. The same size gives the same events. Jobs may keep to areas of so many jobs, which read nothing of each other but the hub:
-else nearly every table hangs on nearly every earlier one, as in no company.
+Each reads eight tables of the layers before and writes two, column by column.
+
+Of 100,000 jobs that makes 200,000 tables, a million edges between tables and jobs, five million
+between columns. Every tenth job reads the hub, table 0. The same size gives the same events. Jobs
+may keep to areas of so many jobs, which read nothing of each other but the hub: else nearly every
+table hangs on nearly every earlier one, as in no company.
 """
 
 import json

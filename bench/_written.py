@@ -1,4 +1,7 @@
-"""What events cost on disk and on the wire: statements a batch, rows, bytes and write-ahead log an event, bytes a run."""
+"""What events cost on disk and on the wire.
+
+Statements a batch, rows, bytes and write-ahead log an event, bytes a run.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -63,7 +63,9 @@ class World:
             "BANK_READS": "1000000",
             "BANK_READ_SECONDS": "0",
         }
-        self.parts[name] = self.started.start(name, self.bank.job(name, example), self.bank.folder, environ)
+        self.parts[name] = self.started.start(
+            name, self.bank.job(name, example), self.bank.folder, environ
+        )
 
     def kill(self, name: str) -> None:
         """SIGKILL to a process and its JVM; it is started again at once."""
@@ -111,7 +113,9 @@ def run(short: bool) -> None:
         world = World(bank, started, "together" if short else "reads")
         world.start("collector")
         transport = demo_bank.http_transport(bank.url)
-        demo_bank.write_conf(bank, jars.comma_list(["iceberg-4.1"]), transport, cores=2 if short else 1)
+        demo_bank.write_conf(
+            bank, jars.comma_list(["iceberg-4.1"]), transport, cores=2 if short else 1
+        )
         demo_lake.make_tables(bank)
         demo_lake.make_tables(bank, "bank_aligned")
         play_short(world) if short else play(world)
@@ -136,17 +140,25 @@ def play(world: World) -> None:
     for name in (*JOBS, "reads"):
         world.start(name)
     world.until(lambda: len(world.reads()) >= 3, "read")
-    while (len(world.reads()) < READS or world.barriers() < BARRIERS) and time.monotonic() < deadline:
+    while (
+        len(world.reads()) < READS or world.barriers() < BARRIERS
+    ) and time.monotonic() < deadline:
         world.kill(chance.choice((*JOBS, *READERS)))
         reads, barriers = len(world.reads()) + BETWEEN, world.barriers() + 3
-        world.until(lambda r=reads, b=barriers: len(world.reads()) >= r and world.barriers() >= b, "progress")  # type: ignore[misc]
+        world.until(
+            lambda r=reads, b=barriers: len(world.reads()) >= r and world.barriers() >= b,
+            "progress",
+        )  # type: ignore[misc]
         time.sleep(chance.uniform(0, 6))
 
 
 def end(world: World) -> None:
     """Let everything but the collector end between two micro-batches."""
     world.bank.stop_file.touch()
-    world.until(lambda: not any(part.running for name, part in world.parts.items() if name != "collector"), "end")
+    world.until(
+        lambda: not any(part.running for name, part in world.parts.items() if name != "collector"),
+        "end",
+    )
 
 
 def told(world: World, found: AlignedTables, short: bool) -> None:
@@ -154,15 +166,33 @@ def told(world: World, found: AlignedTables, short: bool) -> None:
     reads, expected, faults = world.reads(), expected_of(found), faults_of(found, rejoined=INPUTS)
     wrong = [read for read in reads if not right(read, expected["credits"][read[0]].total())]
     barriers = len(found.barriers("aligned.balance"))
-    note = f"{world.kills} kills, {world.late} gave up waiting, seed {SEED}" + (", short run" if short else "")
+    note = f"{world.kills} kills, {world.late} gave up waiting, seed {SEED}" + (
+        ", short run" if short else ""
+    )
     enough = None if short else len(reads) >= READS
     record("bank.strong_reads", len(reads), "reads", "" if short else f">= {READS}", enough, note)
-    record("bank.strong_reads.wrong", len(wrong), "reads", "0", not wrong, "compared with a recomputation")
-    record("bank.instant_reads.wrong", sum(read[6] != 0 for read in reads), "reads", note="at one catalog instant")
-    record("bank.latest_reads.wrong", sum(read[9] != 0 for read in reads), "reads", note="beside them")
+    record(
+        "bank.strong_reads.wrong",
+        len(wrong),
+        "reads",
+        "0",
+        not wrong,
+        "compared with a recomputation",
+    )
+    record(
+        "bank.instant_reads.wrong",
+        sum(read[6] != 0 for read in reads),
+        "reads",
+        note="at one catalog instant",
+    )
+    record(
+        "bank.latest_reads.wrong", sum(read[9] != 0 for read in reads), "reads", note="beside them"
+    )
     enough = None if short else barriers >= BARRIERS
     record("bank.barriers", barriers, "barriers", "" if short else f">= {BARRIERS}", enough)
-    record("bank.barriers.misaligned", len(faults), "barriers", "0", not faults, "; ".join(faults[:2]))
+    record(
+        "bank.barriers.misaligned", len(faults), "barriers", "0", not faults, "; ".join(faults[:2])
+    )
     if wrong or faults:
         raise AssertionError(f"strong reads {wrong[:3]}, faults {faults[:3]}")
 

@@ -1,4 +1,6 @@
-"""What the aligned bank's tables hold, barrier by barrier, and what they should hold: recomputed from the transfers alone.
+"""What the aligned bank's tables hold, barrier by barrier, and what they should hold.
+
+Recomputed from the transfers alone.
 
 Read from Iceberg's own metadata and data files, without Spark and without anything of Strandline's.
 """
@@ -90,10 +92,14 @@ def faults_of(found: AlignedTables, rejoined: Collection[str] = ()) -> list[str]
             drained = name in rejoined or len(passed) >= MAX_BEHIND or (drained and bool(passed))
         for one in found.snapshots[f"aligned.{name}"]:
             if found.sums[name].get(one.barrier) != expected[name].get(one.barrier):
-                faults.append(f"{name}: barrier {one.barrier} does not hold what its base table says")
+                faults.append(
+                    f"{name}: barrier {one.barrier} does not hold what its base table says"
+                )
             told = {f"lake.{table}": found.snapshot_at(table, one.barrier) for table in inputs}
             if one.inputs != told:
-                faults.append(f"{name}: barrier {one.barrier} was made from {one.inputs}, not from {told}")
+                faults.append(
+                    f"{name}: barrier {one.barrier} was made from {one.inputs}, not from {told}"
+                )
     return faults
 
 
@@ -134,4 +140,6 @@ def _rows(table: Any, snapshot: Any) -> Iterator[dict[str, Any]]:
             continue
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
             if entry.status == ManifestEntryStatus.ADDED:
-                yield from pq.read_table(url2pathname(urlsplit(entry.data_file.file_path).path)).to_pylist()
+                yield from pq.read_table(
+                    url2pathname(urlsplit(entry.data_file.file_path).path)
+                ).to_pylist()

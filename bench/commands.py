@@ -36,7 +36,14 @@ def run(short: bool) -> None:
             measure(f"answer.{argv[0]}", argv, environ, times, bare, ANSWER_SECONDS)
 
 
-def measure(name: str, argv: Sequence[str], environ: Mapping[str, str], times: int, bare: float, target: float) -> None:
+def measure(
+    name: str,
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    times: int,
+    bare: float,
+    target: float,
+) -> None:
     """Record the CPU time of a command, and the multiple of a bare start."""
     seconds = least_cpu([sys.executable, "-m", "strandline", *argv], environ, times)
     record(f"commands.{name}", seconds, "s of CPU", f"<= {target}", seconds <= target)

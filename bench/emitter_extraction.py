@@ -58,7 +58,9 @@ def record_memory(row: dict[str, Any]) -> None:
     """What 10,000 statements left behind, from the first thousand on."""
     added = row["python"] + row["jvm"]
     note = f"Python {row['python']:+.1f}, JVM {row['jvm']:+.1f}"
-    report.record("emitter.extraction.memory.added", added, "MiB", f"<= {MEMORY:g}", added <= MEMORY, note)
+    report.record(
+        "emitter.extraction.memory.added", added, "MiB", f"<= {MEMORY:g}", added <= MEMORY, note
+    )
 
 
 def driven(wanted: dict[str, Any]) -> list[dict[str, Any]]:

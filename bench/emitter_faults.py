@@ -1,8 +1,11 @@
-"""How much longer a whole Spark job takes while the emitter's backend is at fault: twelve faults on three transports.
+"""How much longer a whole Spark job takes while the emitter's backend is at fault.
 
-Job, faults and backends are those of the suite, which looks at the results; here only the time counts, from the start
-of the process to its end. Jobs under faults alternate with jobs without emitter, and each fault has the median of its
-rounds: one job differs from the next by more than a fault adds. A short run tries one fault of one transport.
+Twelve faults on three transports.
+
+Job, faults and backends are those of the suite, which looks at the results; here only the time
+counts, from the start of the process to its end. Jobs under faults alternate with jobs without
+emitter, and each fault has the median of its rounds: one job differs from the next by more than a
+fault adds. A short run tries one fault of one transport.
 """
 
 import sys
@@ -34,8 +37,16 @@ def run(short: bool) -> None:
             added = {fault: took - off for fault, took in under.items()}
             worst, bound = max(added, key=lambda fault: added[fault]), max(2.0, off / 100)
             met = None if short else added[worst] <= bound
-            name, note = f"emitter.faults.{transport}.wall", f"worst of {len(faults)}: {worst}; {rounds} rounds each"
-            report.record(f"{name}.off", off, "s", note="a job of a batch and a streaming query, process and all")
+            name, note = (
+                f"emitter.faults.{transport}.wall",
+                f"worst of {len(faults)}: {worst}; {rounds} rounds each",
+            )
+            report.record(
+                f"{name}.off",
+                off,
+                "s",
+                note="a job of a batch and a streaming query, process and all",
+            )
             report.record(f"{name}.added", added[worst], "s", f"<= {bound:.2f}", met, note)
             report.record(f"{name}.added.median", median(added.values()), "s", note="of the faults")
 
@@ -43,7 +54,10 @@ def run(short: bool) -> None:
 def measured(
     faults: tuple[str, ...], transport: str, bootstrap: Callable[[], str], rounds: int
 ) -> tuple[float, dict[str, float]]:
-    """How long the job takes without emitter and under each fault, medians in seconds; a job without before every third."""
+    """How long the job takes without emitter and under each fault, medians in seconds.
+
+    A job without before every third.
+    """
     off: list[float] = []
     under: dict[str, list[float]] = {fault: [] for fault in faults}
     for _ in range(rounds):

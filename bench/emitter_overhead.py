@@ -1,7 +1,9 @@
-"""What the emitter adds to a query and to a micro-batch: wall time, CPU, memory; beside the stock OpenLineage listener.
+"""What the emitter adds to a query and to a micro-batch: wall time, CPU, memory.
 
-Off, on and stock take turns in one SparkContext, and events go by HTTP to a server that answers at once. The full run also
-sends 10,000 queries' events to a backend that is not there.
+Beside the stock OpenLineage listener.
+
+Off, on and stock take turns in one SparkContext, and events go by HTTP to a server that answers at
+once. The full run also sends 10,000 queries' events to a backend that is not there.
 """
 
 import asyncio
@@ -25,7 +27,8 @@ from deploy import jars
 
 DRIVER = Path(__file__).parent / "_emitter_driver.py"
 SECONDS = 3600
-# "warm": queries from which JIT and emitters learn; then how many rounds, and how many of each variant in a round
+# "warm": queries from which JIT and emitters learn; then how many rounds, and how many of each
+# variant in a round
 SHORT = {"warm": 4, "query": (1, 4), "small-query": (1, 4), "micro-batch": (1, 4)}
 FULL = {"warm": 60, "query": (80, 2), "small-query": (120, 8), "micro-batch": (16, 8)}
 VARIANTS = ["off", "on", "stock"]
@@ -45,39 +48,67 @@ def run(short: bool) -> None:
 
 
 def record_walls(rows: Rows, short: bool) -> None:
-    """Added wall time of ours and of the stock listener: the median of all pairs of blocks of one round."""
+    """Added wall time of ours and of the stock listener.
+
+    The median of all pairs of blocks of one round.
+    """
     for kind, least in (("query", 2.0), ("small-query", 2.0), ("micro-batch", 0.0)):
         off = median(wall for row in rows["off", kind] for wall in row["wall"])
         (ours, ours_by), (stock, stock_by) = added(rows, "on", kind), added(rows, "stock", kind)
         bound = max(least, off / 100)
         report.record(f"emitter.{kind}.wall.off", off, "ms")
         report.record(
-            f"emitter.{kind}.wall.added", ours, "ms", f"<= {bound:.2f}", None if short else ours <= bound, ours_by
+            f"emitter.{kind}.wall.added",
+            ours,
+            "ms",
+            f"<= {bound:.2f}",
+            None if short else ours <= bound,
+            ours_by,
         )
         report.record(
-            f"emitter.{kind}.wall.added.stock", stock, "ms", "> ours", None if short else stock > ours, stock_by
+            f"emitter.{kind}.wall.added.stock",
+            stock,
+            "ms",
+            "> ours",
+            None if short else stock > ours,
+            stock_by,
         )
 
 
 def added(rows: Rows, variant: str, kind: str) -> tuple[float, str]:
-    """How much longer a variant takes than off: the median over the rounds of their medians' difference, and its error."""
+    """How much longer a variant takes than off.
+
+    The median over the rounds of their medians' difference, and its error.
+    """
     pairs = zip(rows[variant, kind], rows["off", kind], strict=True)
     differences = [median(one["wall"]) - median(off["wall"]) for one, off in pairs]
     middle = median(differences)
-    error = 1.86 * median(abs(one - middle) for one in differences) / len(differences) ** 0.5  # if errors are normal
+    error = (
+        1.86 * median(abs(one - middle) for one in differences) / len(differences) ** 0.5
+    )  # if errors are normal
     told = f"+- {error:.1f}, {len(differences)} rounds" if error else "too few rounds"
     return float(middle), f"over off, {told}"
 
 
 def record_cost(rows: Rows) -> None:
-    """CPU a query and a micro-batch, driver and JVM together: in ms, and as a share of what they take anyway."""
+    """CPU a query and a micro-batch, driver and JVM together.
+
+    In ms, and as a share of what they take anyway.
+    """
     for kind in ("query", "small-query", "micro-batch"):
         for variant in VARIANTS[1:]:
             pairs = zip(rows[variant, kind], rows["off", kind], strict=True)
             found = median(one["cpu"] - off["cpu"] for one, off in pairs)
-            report.record(f"emitter.{kind}.cpu.added.{variant}", found, "ms", note="over off; Python and JVM")
+            report.record(
+                f"emitter.{kind}.cpu.added.{variant}", found, "ms", note="over off; Python and JVM"
+            )
             share = 100 * found / median(off["cpu"] for off in rows["off", kind])
-            report.record(f"emitter.{kind}.cpu.share.{variant}", share, "%", note="of what the statement takes without")
+            report.record(
+                f"emitter.{kind}.cpu.share.{variant}",
+                share,
+                "%",
+                note="of what the statement takes without",
+            )
 
 
 def record_memory(short: bool) -> None:
@@ -107,10 +138,18 @@ def driven(told: dict[str, Any]) -> Rows:
         command = [sys.executable, str(DRIVER), json.dumps({**told, "folder": folder})]
         environ = {**os.environ, "SPARK_CONF_DIR": folder, "SPARK_LOCAL_IP": "127.0.0.1"}
         result = subprocess.run(
-            command, cwd=folder, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False
+            command,
+            cwd=folder,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
         )
     if result.returncode:
-        raise RuntimeError(f"the driver ended with code {result.returncode}: {result.stderr[-1000:]}")
+        raise RuntimeError(
+            f"the driver ended with code {result.returncode}: {result.stderr[-1000:]}"
+        )
     rows: Rows = defaultdict(list)
     for row in map(json.loads, result.stdout.splitlines()):
         rows[row["variant"], row["kind"]].append(row)
@@ -136,7 +175,10 @@ def write_conf(folder: Path) -> None:
 
 @contextmanager
 def answering() -> Iterator[str]:
-    """A server that takes everything, and does little for it: it shares the cores with what is measured."""
+    """A server that takes everything, and does little for it.
+
+    It shares the cores with what is measured.
+    """
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(loop.create_server(_Taking, "127.0.0.1", 0))
     thread = Thread(target=loop.run_forever, daemon=True)

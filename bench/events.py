@@ -1,10 +1,14 @@
-"""Realistic OpenLineage events for benchmarks: Spark jobs over tables of 20 to 50 columns with column lineage.
+"""Realistic OpenLineage events for benchmarks.
 
-Two kinds, mixed as in a lakehouse: RUNNING events of streaming queries, one a micro-batch, with barrier and snapshots; and
-batch runs with START and COMPLETE. The same seed gives the same bytes. `cold` gives every event names of its own.
+Spark jobs over tables of 20 to 50 columns with column lineage.
 
-A job's event is serialized once, with a mark for each value that changes; its later ones are put together from the pieces between
-the marks. So a million events cost seconds, and ten million can be had.
+Two kinds, mixed as in a lakehouse: RUNNING events of streaming queries, one a micro-batch, with
+barrier and snapshots; and batch runs with START and COMPLETE. The same seed gives the same bytes.
+`cold` gives every event names of its own.
+
+A job's event is serialized once, with a mark for each value that changes; its later ones are put
+together from the pieces between the marks. So a million events cost seconds, and ten million can be
+had.
 """
 
 import json
@@ -24,25 +28,40 @@ MARK = re.compile(rb'"<<(\w+)>>"')
 Json = dict[str, Any]
 
 
-def events(count: int, seed: int = 0, jobs: int = 100, streaming: float = 0.3, cold: bool = False) -> Iterator[bytes]:
+def events(
+    count: int, seed: int = 0, jobs: int = 100, streaming: float = 0.3, cold: bool = False
+) -> Iterator[bytes]:
     """`count` events of `jobs` jobs as JSON bytes; `streaming` is the share of streaming jobs."""
     chance = random.Random(seed)
     pool = [_Job(number, seed, streaming_job=number < jobs * streaming) for number in range(jobs)]
     for index in range(count):
-        job = _Job(seed * 10**9 + index, seed, streaming_job=index % 2 == 0) if cold else chance.choice(pool)
+        job = (
+            _Job(seed * 10**9 + index, seed, streaming_job=index % 2 == 0)
+            if cold
+            else chance.choice(pool)
+        )
         yield job.next_event(BEGIN + timedelta(milliseconds=10 * index), chance)
 
 
 def new_runs(count: int, seed: int = 0, jobs: int = 100) -> Iterator[tuple[str, bytes]]:
-    """`count` events that each end a run of its own, with the run's id: what a warehouse adds every night."""
+    """`count` events that each end a run of its own, with the run's id.
+
+    What a warehouse adds every night.
+    """
     chance = random.Random(seed)
     pool = [_Job(number, seed, streaming_job=False) for number in range(jobs)]
-    bodies = [job.next_event(BEGIN, chance).decode().replace('"START"', '"COMPLETE"', 1) for job in pool]
-    parts = [(job, body.split(_uuid(job.number, 0))) for job, body in zip(pool, bodies, strict=True)]
+    bodies = [
+        job.next_event(BEGIN, chance).decode().replace('"START"', '"COMPLETE"', 1) for job in pool
+    ]
+    parts = [
+        (job, body.split(_uuid(job.number, 0))) for job, body in zip(pool, bodies, strict=True)
+    ]
     for index in range(count):
         job, (before, after) = chance.choice(parts)
         run = _uuid(job.number, 10**8 + index)
-        at = (BEGIN + timedelta(seconds=1, milliseconds=10 * index)).isoformat(timespec="milliseconds")
+        at = (BEGIN + timedelta(seconds=1, milliseconds=10 * index)).isoformat(
+            timespec="milliseconds"
+        )
         yield run, f"{before.replace(FIRST, at[:-6] + 'Z', 1)}{run}{after}".encode()
 
 
@@ -59,7 +78,10 @@ class _Job:
         chance = random.Random(f"{seed}/{number}")
         self.name = f"warehouse_load_{number:06d}.append_data.sales_fact_{number:06d}"
         self.streaming = streaming_job
-        self.sources = [_table(f"raw_{chance.randrange(200):04d}_{number:06d}_{side}", chance) for side in ("a", "b")]
+        self.sources = [
+            _table(f"raw_{chance.randrange(200):04d}_{number:06d}_{side}", chance)
+            for side in ("a", "b")
+        ]
         self.sink = _table(f"fact_{number:06d}", chance)
         self.columns = _column_lineage(self.sources, self.sink, chance)
         self.number, self.sent = number, 0
@@ -107,7 +129,11 @@ class _Job:
             "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
             "eventType": "<<kind>>",
             "run": {"runId": "<<run>>", "facets": self._run_facets(barrier)},
-            "job": {"namespace": "spark-production", "name": self.name, "facets": self._job_facets()},
+            "job": {
+                "namespace": "spark-production",
+                "name": self.name,
+                "facets": self._job_facets(),
+            },
             "inputs": inputs_and_output[:2],
             "outputs": inputs_and_output[2:],
         }
@@ -120,12 +146,19 @@ class _Job:
         facets = {
             "parent": _facet("ParentRunFacet", **parent, root=parent),
             "processing_engine": _facet(
-                "ProcessingEngineRunFacet", version="4.1.4", name="spark", openlineageAdapterVersion="1.54.0"
+                "ProcessingEngineRunFacet",
+                version="4.1.4",
+                name="spark",
+                openlineageAdapterVersion="1.54.0",
             ),
-            "spark_properties": _facet("RunFacet", properties={"spark.master": "yarn", "spark.app.name": self.name}),
+            "spark_properties": _facet(
+                "RunFacet", properties={"spark.master": "yarn", "spark.app.name": self.name}
+            ),
         }
         if barrier:
-            facets["strandline_heartbeat"] = _facet("StrandlineHeartbeatRunFacet", timeoutSeconds=60)
+            facets["strandline_heartbeat"] = _facet(
+                "StrandlineHeartbeatRunFacet", timeoutSeconds=60
+            )
             facets["strandline_barrier"] = _facet(
                 "StrandlineBarrierRunFacet", engine="spark", queryId=_uuid(self.number, 10**7), batchId="<<batch>>",
                 barrierId="<<barrier>>", phase="committed", committedAt="<<committed>>",
@@ -141,7 +174,11 @@ class _Job:
         kind = "STREAMING" if self.streaming else "BATCH"
         return {
             "jobType": _facet(
-                "JobTypeJobFacet", processingType=kind, integration="SPARK", jobType="JOB", emissionPattern=pattern
+                "JobTypeJobFacet",
+                processingType=kind,
+                integration="SPARK",
+                jobType="JOB",
+                emissionPattern=pattern,
             )
         }
 
@@ -158,11 +195,17 @@ def _table(name: str, chance: random.Random) -> Json:
             "schema": _facet("SchemaDatasetFacet", fields=columns),
             "dataSource": _facet("DatasourceDatasetFacet", name="s3a://lake", uri="s3a://lake"),
             "catalog": _facet(
-                "CatalogDatasetFacet", framework="iceberg", type="hive", name="lake", warehouseUri="s3a://lake/w"
+                "CatalogDatasetFacet",
+                framework="iceberg",
+                type="hive",
+                name="lake",
+                warehouseUri="s3a://lake/w",
             ),
             "symlinks": _facet(
                 "SymlinksDatasetFacet",
-                identifiers=[{"namespace": "hive://metastore:9083", "name": f"sales.{name}", "type": "TABLE"}],
+                identifiers=[
+                    {"namespace": "hive://metastore:9083", "name": f"sales.{name}", "type": "TABLE"}
+                ],
             ),
         },
     }
@@ -172,16 +215,25 @@ def _column_lineage(sources: list[Json], sink: Json, chance: random.Random) -> J
     fields = {}
     for field in sink["facets"]["schema"]["fields"]:
         fields[field["name"]] = {
-            "inputFields": [_origin(chance.choice(sources), chance) for _ in range(chance.choice((1, 1, 2)))]
+            "inputFields": [
+                _origin(chance.choice(sources), chance) for _ in range(chance.choice((1, 1, 2)))
+            ]
         }
-    return _facet("ColumnLineageDatasetFacet", fields=fields, dataset=[_origin(sources[0], chance, "FILTER")])
+    return _facet(
+        "ColumnLineageDatasetFacet", fields=fields, dataset=[_origin(sources[0], chance, "FILTER")]
+    )
 
 
 def _origin(table: Json, chance: random.Random, subtype: str = "TRANSFORMATION") -> Json:
     column = chance.choice(table["facets"]["schema"]["fields"])["name"]
     kind = "INDIRECT" if subtype == "FILTER" else "DIRECT"
     how = {"type": kind, "subtype": subtype, "description": f"UPPER({column})", "masking": False}
-    return {"namespace": table["namespace"], "name": table["name"], "field": column, "transformations": [how]}
+    return {
+        "namespace": table["namespace"],
+        "name": table["name"],
+        "field": column,
+        "transformations": [how],
+    }
 
 
 def _dataset(table: Json, side: str, barrier: bool) -> Json:
@@ -215,4 +267,6 @@ def _uuid(number: int, run: int) -> str:
     """A UUID of version 7, as OpenLineage's clients make them."""
     chance = int.from_bytes(blake2b(f"{number}/{run}".encode(), digest_size=16).digest(), "big")
     millis = int(BEGIN.timestamp() * 1000) + run % 10**7
-    return str(UUID(int=millis << 80 | 7 << 76 | (chance >> 8) % 2**12 << 64 | 2 << 62 | chance % 2**62))
+    return str(
+        UUID(int=millis << 80 | 7 << 76 | (chance >> 8) % 2**12 << 64 | 2 << 62 | chance % 2**62)
+    )

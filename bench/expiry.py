@@ -16,7 +16,10 @@ TABLES = ("transfers", "credits", "balance", "copy")
 
 
 def run(short: bool) -> None:
-    """Expire at the interval for as long; record rounds, what went, what was kept, and what broke."""
+    """Expire at the interval for as long.
+
+    Record rounds, what went, what was kept, and what broke.
+    """
     begun, barrier, rounds, reads, went = time.monotonic(), 0, 0, 0, 0
     broken: list[str] = []
     with driven() as lake:
@@ -24,7 +27,9 @@ def run(short: bool) -> None:
             at = time.monotonic()
             while barrier < 2 * (rounds + 1) or (not short and time.monotonic() < at + INTERVAL):
                 barrier += 1
-                broken += [one for word in ("commit", "copy") if (one := fault(lake, word, barrier))]
+                broken += [
+                    one for word in ("commit", "copy") if (one := fault(lake, word, barrier))
+                ]
                 broken += [one for one in [fault(lake, "work", 1)] if one]
             broken += [one for one in [fault(lake, "lease")] if one]
             went += sum(expired(lake, table, broken) for table in TABLES)
@@ -39,10 +44,17 @@ def run(short: bool) -> None:
     minutes = (time.monotonic() - begun) / 60
     target, enough = ("", None) if short else (f">= {SECONDS / 60:.0f}", minutes >= SECONDS / 60)
     record("expiry.minutes", minutes, "min", target, enough)
-    record("expiry.rounds", rounds, "expiries", note=f"{barrier} barriers, as many restarts of each query")
+    record(
+        "expiry.rounds",
+        rounds,
+        "expiries",
+        note=f"{barrier} barriers, as many restarts of each query",
+    )
     record("expiry.expired", went, "snapshots", note=f"left: {left}")
     record("expiry.leased_reads", reads, "reads", note="of answers held over expiries")
-    record("expiry.broken", len(broken), "restarts or reads", "0", not broken, "; ".join(broken[:2]))
+    record(
+        "expiry.broken", len(broken), "restarts or reads", "0", not broken, "; ".join(broken[:2])
+    )
     if broken or not went:
         raise AssertionError(f"{broken[:3]}, {went} expired")
 

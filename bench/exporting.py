@@ -1,7 +1,10 @@
-"""What a dead target costs intake: batches of events with no target and beside one that never answers, in turn on one store.
+"""What a dead target costs intake.
 
-The target has been dead for half an hour, so it is asked every ten minutes. Both kinds alternate, so that whatever else the
-machine does meets both. Batches are of 100 events, as senders over HTTP make.
+Batches of events with no target and beside one that never answers, in turn on one store.
+
+The target has been dead for half an hour, so it is asked every ten minutes. Both kinds alternate,
+so that whatever else the machine does meets both. Batches are of 100 events, as senders over HTTP
+make.
 """
 
 import time
@@ -58,7 +61,10 @@ def _measure(name: str, engine: Engine, turns: int, *, judged: bool) -> None:
             with engine.begin() as connection:
                 agree(connection, "exports", "runs")
             beside += _turn(batches, bodies)
-    for what, ratio in (("median", median(beside) / median(alone)), ("p99", _p99(beside) / _p99(alone))):
+    for what, ratio in (
+        ("median", median(beside) / median(alone)),
+        ("p99", _p99(beside) / _p99(alone)),
+    ):
         met = ratio <= 1.05 if judged else None
         note = f"{1000 * median(alone):.0f} ms a batch of {BATCH} alone"
         record(f"exports.dead_target.{name}.{what}", ratio, "x", "<= 1.05", met, note)

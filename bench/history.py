@@ -1,8 +1,9 @@
 """Years of events: leaving the store for an archive, and the lineage tables made anew from there.
 
-Each is the product's own command, with Spark on this machine's cores; its start is counted, and measured alone beside it. The rebuild is
-measured at two sizes (`history=1000000,10000000` names others) and compared row by row with the store that the events came from; the floor of the archive is the
-same bytes written by pyarrow alone.
+Each is the product's own command, with Spark on this machine's cores; its start is counted, and
+measured alone beside it. The rebuild is measured at two sizes (`history=1000000,10000000` names
+others) and compared row by row with the store that the events came from; the floor of the archive
+is the same bytes written by pyarrow alone.
 """
 
 import json
@@ -28,7 +29,9 @@ from strandline.history.compare import differences
 from strandline.store.ingest.take import Caches, Record, take
 
 SIZES, SIZE_SHORT = (20_000, 100_000), 200
-COMPARED = 200_000  # larger archives are written without a store before them, and compared with none
+COMPARED = (
+    200_000  # larger archives are written without a store before them, and compared with none
+)
 BATCH = 2_000
 ARCHIVED_A_SECOND, REBUILT_A_SECOND = 5_000, 10_000_000 / 1_800
 
@@ -42,18 +45,26 @@ def rebuilds(sizes: Sequence[int], *, judged: bool) -> None:
     """Record archives and rebuilds of so many events each, and how the cost of an event grows with their number."""
     start = _start()
     costs = [
-        (_archive_and_rebuild if size <= COMPARED else _only_rebuild)(size, start, judged=judged) for size in sizes
+        (_archive_and_rebuild if size <= COMPARED else _only_rebuild)(size, start, judged=judged)
+        for size in sizes
     ]
     if len(sizes) > 1:
         for what, one in (("growth", 0), ("growth.cpu", 1)):
             growth = costs[-1][one] / costs[0][one]
             record(
-                f"history.rebuild.{what}", growth, f"x an event, {sizes[0]} to {sizes[-1]}", "<= 1.15", growth <= 1.15
+                f"history.rebuild.{what}",
+                growth,
+                f"x an event, {sizes[0]} to {sizes[-1]}",
+                "<= 1.15",
+                growth <= 1.15,
             )
 
 
 def _start() -> tuple[float, float]:
-    """Seconds, and seconds of processor time, of a rebuild of one event: nearly all of them start Spark."""
+    """Seconds, and seconds of processor time, of a rebuild of one event.
+
+    Nearly all of them start Spark.
+    """
     with TemporaryDirectory(prefix="strandline-bench-") as folder, database("sqlite") as url:
         _archive.write(Path(folder), 1)
         ran = strandline("rebuild", "--from", folder, "--into", url)
@@ -62,13 +73,17 @@ def _start() -> tuple[float, float]:
     return ran.seconds, ran.processor
 
 
-def _archive_and_rebuild(size: int, start: tuple[float, float], *, judged: bool) -> tuple[float, float]:
+def _archive_and_rebuild(
+    size: int, start: tuple[float, float], *, judged: bool
+) -> tuple[float, float]:
     """Seconds, and those of processors, of an event's rebuild, beyond Spark's start."""
     with TemporaryDirectory(prefix="strandline-bench-") as folder, database("sqlite") as live:
         fill(live, size)
         floor = sum(write_plain(Path(folder, "plain"), records) for records in batches(size))
         now = datetime.now(UTC).isoformat()
-        seconds = strandline("archive", "--database-url", live, "--before", now, "--to", f"{folder}/archive").seconds
+        seconds = strandline(
+            "archive", "--database-url", live, "--before", now, "--to", f"{folder}/archive"
+        ).seconds
         rate = size / seconds
         met = rate >= ARCHIVED_A_SECOND if judged else None
         record(f"history.archive.{size}", rate, "events/s", f">= {ARCHIVED_A_SECOND}", met,
@@ -76,8 +91,13 @@ def _archive_and_rebuild(size: int, start: tuple[float, float], *, judged: bool)
         return _rebuild(f"{folder}/archive", live, size, start, judged=judged)
 
 
-def _rebuild(archive: str, live: str, size: int, start: tuple[float, float], *, judged: bool) -> tuple[float, float]:
-    """Record how long the tables take, and that they are those of the live store; what an event costs."""
+def _rebuild(
+    archive: str, live: str, size: int, start: tuple[float, float], *, judged: bool
+) -> tuple[float, float]:
+    """Record how long the tables take, and that they are those of the live store.
+
+    What an event costs.
+    """
     with database("sqlite") as rebuilt, opened(live) as expected, opened(rebuilt) as found:
         cost = _timed_rebuild(archive, rebuilt, size, start, judged=judged)
         differing = sum(differences(expected, found).values())
@@ -98,13 +118,18 @@ def _timed_rebuild(
     ran = strandline("rebuild", "--from", archive, "--into", into, "--json")
     found = json.loads(ran.output)
     if found["events"] != size or found["refused"]:
-        raise RuntimeError(f"rebuilt {found['events']} events of {size}, refused {found['refused'][:1]}")
+        raise RuntimeError(
+            f"rebuilt {found['events']} events of {size}, refused {found['refused'][:1]}"
+        )
     rate = size / ran.seconds
     met = rate >= REBUILT_A_SECOND if judged else None
     record(f"history.rebuild.{size}", rate, "events/s", f">= {REBUILT_A_SECOND:.0f}", met)
     seconds, processor = (ran.seconds - start[0]) / size, (ran.processor - start[1]) / size
     record(
-        f"history.rebuild.{size}.cpu", processor * 1e6, "us an event", note="driver, JVM and workers, beyond the start"
+        f"history.rebuild.{size}.cpu",
+        processor * 1e6,
+        "us an event",
+        note="driver, JVM and workers, beyond the start",
     )
     return seconds, processor
 
@@ -127,7 +152,10 @@ def batches(size: int) -> Iterator[list[Record]]:
 
 
 def write_plain(folder: Path, records: Sequence[Record]) -> float:
-    """Put a file with these records into an archive by pyarrow alone; give the seconds that it took."""
+    """Put a file with these records into an archive by pyarrow alone.
+
+    Give the seconds that it took.
+    """
     began = time.perf_counter()
     received = [micros_of(one.received_at) for one in records]
     columns = {"hash": [content_hash(one.value) for one in records], "received_at": received,

@@ -1,7 +1,10 @@
-"""How fast events become rows: from a real broker's topic and over HTTP, into SQLite and PostgreSQL.
+"""How fast events become rows.
 
-Events are Spark's (about 17 KB, tables of 20 to 50 columns with column lineage). Broker, database, collector and the load
-share the machine. PostgreSQL and SQLite commit to disk. Processor time is that of collector and database together.
+From a real broker's topic and over HTTP, into SQLite and PostgreSQL.
+
+Events are Spark's (about 17 KB, tables of 20 to 50 columns with column lineage). Broker, database,
+collector and the load share the machine. PostgreSQL and SQLite commit to disk. Processor time is
+that of collector and database together.
 """
 
 import gc
@@ -61,7 +64,11 @@ class Drained:
         """Whether there was processor time left for more."""
         cores = os.cpu_count() or 1
         ours = self.rate * self.micros / 1e6
-        what = "the cores were the limit" if self.busy > 0.93 * cores else "the cores were not the limit"
+        what = (
+            "the cores were the limit"
+            if self.busy > 0.93 * cores
+            else "the cores were not the limit"
+        )
         return f"{what}: {self.busy:.2f} of {cores} busy, {ours:.2f} of them with consumers and database"
 
 
@@ -91,7 +98,12 @@ def from_topic(parts: Parts) -> Drained:
     _fill(parts, TOPIC, events(total), partitions=2)
     one = drained(parts, "postgres", TOPIC, sizes.warm, total)
     parts.tell("topic.postgres", one.rate, "events/s", least=4500)
-    parts.tell("topic.postgres.cpu", one.micros, "us/event", note="with the Kafka client, without the broker")
+    parts.tell(
+        "topic.postgres.cpu",
+        one.micros,
+        "us/event",
+        note="with the Kafka client, without the broker",
+    )
     parts.tell("topic.postgres.rss", one.peak, "MiB", most=350)
     two = shared(parts)
     least = 1.7 if one.busy * 1.7 <= (os.cpu_count() or 1) else 0  # where cores allow
@@ -101,7 +113,12 @@ def from_topic(parts: Parts) -> Drained:
     parts.tell("topic.kafka_client", spent, "us/event", note="the client alone, without the broker")
     embedded = drained(parts, "sqlite", TOPIC, sizes.warm, total)
     parts.tell("topic.sqlite", embedded.rate, "events/s", least=6000)
-    parts.tell("topic.sqlite.cpu", embedded.micros, "us/event", note="with the Kafka client, without the broker")
+    parts.tell(
+        "topic.sqlite.cpu",
+        embedded.micros,
+        "us/event",
+        note="with the Kafka client, without the broker",
+    )
     _fill(parts, "cold", events(sizes.cold, seed=7, cold=True), partitions=2)
     cold = drained(parts, "cold", "cold", 0, sizes.cold)
     parts.tell("topic.postgres.cold", cold.rate, "events/s", least=1500, note="every name is new")
@@ -110,7 +127,11 @@ def from_topic(parts: Parts) -> Drained:
 
 def drained(parts: Parts, name: str, topic: str, warm: int, total: int) -> Drained:
     """Take a whole topic into a new store, measured from the moment at which `warm` records are in."""
-    url = f"sqlite:///{parts.folder / 'bench.db'}" if name == "sqlite" else parts.server.fresh(f"bench_{name}")
+    url = (
+        f"sqlite:///{parts.folder / 'bench.db'}"
+        if name == "sqlite"
+        else parts.server.fresh(f"bench_{name}")
+    )
     migrated(url).dispose()
     before = stored_bytes(url)
     with ExitStack() as stack:
@@ -120,7 +141,11 @@ def drained(parts: Parts, name: str, topic: str, warm: int, total: int) -> Drain
         wait_for(lambda: taken() > warm)
         first, began, cpu, busy = taken(), time.monotonic(), cpu_micros(*roots), busy_micros()
         wait_for(lambda: taken() >= total)
-        seconds, spent, busy = time.monotonic() - began, cpu_micros(*roots) - cpu, busy_micros() - busy
+        seconds, spent, busy = (
+            time.monotonic() - began,
+            cpu_micros(*roots) - cpu,
+            busy_micros() - busy,
+        )
         peak = peak_mebibytes(running)
     if warm:
         note = f"of {_mean_size(parts):,.0f} received"
@@ -149,13 +174,20 @@ def shared(parts: Parts) -> Drained:
         roots = [*running, parts.server.pid]
         began, cpu, busy = time.monotonic(), cpu_micros(*roots), busy_micros()
         wait_for(lambda: taken() >= len(warm) + len(rest))
-        seconds, spent, busy = time.monotonic() - began, cpu_micros(*roots) - cpu, busy_micros() - busy
+        seconds, spent, busy = (
+            time.monotonic() - began,
+            cpu_micros(*roots) - cpu,
+            busy_micros() - busy,
+        )
         peak = max(peak_mebibytes(pid) for pid in running)
     return Drained(len(rest) / seconds, spent / len(rest), peak, busy / seconds / 1e6)
 
 
 def client_alone(parts: Parts, total: int) -> float:
-    """Return the processor time an event of the Kafka client alone: it takes the topic with the consumer's own arguments."""
+    """Return the processor time an event of the Kafka client alone.
+
+    It takes the topic with the consumer's own arguments.
+    """
     settings = Settings(kafka_bootstrap_servers=parts.bootstrap, kafka_group="alone")
     kafka, listener = KafkaConsumer(**consumer_arguments(settings)), NotingListener()
     kafka.subscribe([TOPIC], listener=listener)
@@ -179,7 +211,11 @@ def at_large(parts: Parts) -> None:
     """One event of 32 MiB among others, and what memory that takes."""
     small = list(events(20))
     head, tail = small[0].split(b'"facets": {', 1)
-    plan = b'"facets": {"spark.logicalPlan": {"plan": "' + b"x" * (LARGE - len(small[0]) - 60) + b'"}, '
+    plan = (
+        b'"facets": {"spark.logicalPlan": {"plan": "'
+        + b"x" * (LARGE - len(small[0]) - 60)
+        + b'"}, '
+    )
     _fill(parts, "large", [*small[1:10], head + plan + tail, *small[10:]], partitions=1)
     url = parts.server.fresh("bench_large")
     with consuming(parts, url, "large") as running, counting(url) as taken:
@@ -198,11 +234,20 @@ def visible(parts: Parts) -> None:
         ended = pool.submit(_paced, parts, sent)
         waits = sorted(_seen(port, sent, ended.done))
         ended.result()
-    parts.tell("visible.p99", waits[int(0.99 * len(waits))], "ms", most=1000, note="in REST, at 1,000 events/s")
+    parts.tell(
+        "visible.p99",
+        waits[int(0.99 * len(waits))],
+        "ms",
+        most=1000,
+        note="in REST, at 1,000 events/s",
+    )
 
 
 def _paced(parts: Parts, sent: dict[str, float]) -> None:
-    """Send 1,000 events a second; every 100th is waited for, or the questions would take the cores."""
+    """Send 1,000 events a second.
+
+    Every 100th is waited for, or the questions would take the cores.
+    """
     sending, began = _senders.producer(parts.bootstrap), time.monotonic()
     for number, (run_id, event) in enumerate(new_runs(parts.sizes.paced)):
         time.sleep(max(0.0, began + number / 1000 - time.monotonic()))
@@ -218,7 +263,10 @@ def _seen(port: int, sent: dict[str, float], all_sent: Callable[[], bool]) -> It
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
         while not (all_sent() and len(done) == len(sent)):
             waiting = next((run for run in list(sent) if run not in done), None)
-            if waiting and client.get("/api/v2/runs/detail", params={"runId": waiting}).status_code == 200:
+            if (
+                waiting
+                and client.get("/api/v2/runs/detail", params={"runId": waiting}).status_code == 200
+            ):
                 done.add(waiting)
                 yield 1000 * (time.monotonic() - sent[waiting])
             else:
@@ -240,17 +288,37 @@ def over_http(parts: Parts) -> None:
         groups_of_many = list(_arrays(islice(generated, count)))
         from_many = _senders.load(port, groups_of_many, connections=8, path="/api/v1/lineage/batch")
         refused = sum(len(one.refused) for one in (many, alone, batches, from_many))
-    parts.tell("http.single", many.per_second(), "events/s", least=2500, note=f"64 senders, {refused} refused")
-    parts.tell("http.single.p99", many.percentile(0.99), "ms", most=40, note="each answered after its commit")
+    parts.tell(
+        "http.single",
+        many.per_second(),
+        "events/s",
+        least=2500,
+        note=f"64 senders, {refused} refused",
+    )
+    parts.tell(
+        "http.single.p99",
+        many.percentile(0.99),
+        "ms",
+        most=40,
+        note="each answered after its commit",
+    )
     parts.tell("http.single.cpu", cpu / count, "us/event", note="server, writer and database")
     parts.tell("http.senders.cpu", many.cpu / count, "us/event", note="on the same cores")
     rate, micros = bare_load(list(events(count)), connections=64)
-    parts.tell("http.bare", rate, "events/s", note=f"a server that stores nothing: {micros:.0f} us/event")
+    parts.tell(
+        "http.bare", rate, "events/s", note=f"a server that stores nothing: {micros:.0f} us/event"
+    )
     parts.tell("http.one_sender", alone.per_second(), "events/s", note="one event after the other")
     rate = batches.per_second() * count / len(groups)
     parts.tell("http.batch", rate, "events/s", least=4000, note="one sender, arrays of 100 events")
     from_eight = from_many.per_second() * count / len(groups_of_many)
-    parts.tell("http.batch.senders", from_eight, "events/s", least=4000, note="eight senders, arrays of 100 events")
+    parts.tell(
+        "http.batch.senders",
+        from_eight,
+        "events/s",
+        least=4000,
+        note="eight senders, arrays of 100 events",
+    )
     parts.tell("http.batch_gain", rate / alone.per_second(), "x single", least=10)
 
 
@@ -258,7 +326,10 @@ def over_http(parts: Parts) -> None:
 def serving(parts: Parts) -> Iterator[tuple[int, int]]:
     """(port, process id) of `strandline serve` on PostgreSQL."""
     port = free_port()
-    environ = {"STRANDLINE_DATABASE_URL": parts.server.fresh("bench_http"), "STRANDLINE_PORT": str(port)}
+    environ = {
+        "STRANDLINE_DATABASE_URL": parts.server.fresh("bench_http"),
+        "STRANDLINE_PORT": str(port),
+    }
     with command("serve", environ) as running:
         wait_for(lambda: _ready(port))
         yield port, running.pid
@@ -288,7 +359,9 @@ def in_groups(parts: Parts, warm: list[bytes], staged: list[bytes]) -> None:
     with _opened(parts.server.fresh("bench_groups")) as engine:
         stages = _stages.by_stage(engine, parts.server.pid, warm, staged, GROUP)
     for stage, micros in sorted(stages.items()):
-        parts.tell(f"groups.postgres.{stage}", micros, "us/event", note=f"{GROUP} events a transaction")
+        parts.tell(
+            f"groups.postgres.{stage}", micros, "us/event", note=f"{GROUP} events a transaction"
+        )
     for size in (GROUP, _stages.BATCH):
         with _opened(parts.server.fresh(f"bench_bare_{size}")) as engine:
             bare = bare_rows(engine, parts.server.pid, staged, size)
@@ -298,15 +371,26 @@ def in_groups(parts: Parts, warm: list[bytes], staged: list[bytes]) -> None:
 
 
 def in_bytes(parts: Parts) -> None:
-    """What events cost beside processor time: statements, rows, bytes in tables with their indexes, write-ahead log."""
+    """What events cost beside processor time.
+
+    Statements, rows, bytes in tables with their indexes, write-ahead log.
+    """
     generated = events(parts.sizes.warm + parts.sizes.staged)
     warm, staged = list(islice(generated, parts.sizes.warm)), list(generated)
-    urls = {"postgres": parts.server.fresh("bench_written"), "sqlite": f"sqlite:///{parts.folder / 'written.db'}"}
+    urls = {
+        "postgres": parts.server.fresh("bench_written"),
+        "sqlite": f"sqlite:///{parts.folder / 'written.db'}",
+    }
     for name, url in urls.items():
         with _opened(url) as engine:
             found = _written.written(engine, warm, staged)
         note = f"of {_mean_size(parts):,.0f} received"
-        parts.tell(f"written.{name}.bytes", found.stored, "bytes/event", note=f"{note}; tables and indexes, warm")
+        parts.tell(
+            f"written.{name}.bytes",
+            found.stored,
+            "bytes/event",
+            note=f"{note}; tables and indexes, warm",
+        )
         parts.tell(
             f"written.{name}.bytes_of_run",
             found.per_run,
@@ -315,14 +399,21 @@ def in_bytes(parts: Parts) -> None:
         )
         parts.tell(f"written.{name}.wal", found.wal, "bytes/event", note="write-ahead log")
         parts.tell(f"written.{name}.rows", found.rows, "rows/event", note="inserted or changed")
-        parts.tell(f"written.{name}.statements", found.statements, "a batch", note=f"of {_written.BATCH} events")
+        parts.tell(
+            f"written.{name}.statements",
+            found.statements,
+            "a batch",
+            note=f"of {_written.BATCH} events",
+        )
 
 
 def grown(parts: Parts) -> None:
     """What an event costs in a store of so many runs."""
     sizes = parts.sizes.stores
     with _opened(parts.server.fresh("bench_grown")) as engine:
-        found = _stages.growth(engine, (event for _, event in new_runs(sizes[-1])), sizes, parts.sizes.window)
+        found = _stages.growth(
+            engine, (event for _, event in new_runs(sizes[-1])), sizes, parts.sizes.window
+        )
     for size, micros in zip(sizes, found, strict=True):
         parts.tell(f"runs.{size}", micros, "us/event", note="median of the batches")
     parts.tell("runs.growth", 100 * found[-1] / found[0] - 100, "% more", most=10)

@@ -1,7 +1,7 @@
 """Walks over lineage while events come in, on both databases, in process and over REST.
 
-From random tables, five jobs deep, and from a hub that every tenth job reads; the floor of each is one plain SELECT of as
-many rows as the answer has edges, in the same run.
+From random tables, five jobs deep, and from a hub that every tenth job reads; the floor of each is
+one plain SELECT of as many rows as the answer has edges, in the same run.
 """
 
 import http.client
@@ -66,7 +66,9 @@ def _node(number: int, size: int) -> str:
 def _in_process(engine: Engine, node: str, depth: int | None) -> Answer:
     with reading(engine).connect() as connection:
         now = View(micros_of(datetime.now(UTC)))
-        return lineage_of(connection, Question(node_called(connection, node), now, Direction.BOTH, depth, 50_000))
+        return lineage_of(
+            connection, Question(node_called(connection, node), now, Direction.BOTH, depth, 50_000)
+        )
 
 
 def _in_memory(engine: Engine, graph: LineageGraph, node: str, depth: int | None) -> bytes:
@@ -91,7 +93,11 @@ def _tell(name: str, engine: Engine, walks: Sequence[Callable[[], Answer | bytes
         began = time.perf_counter()
         answer = walk()
         taken.append((time.perf_counter() - began) * 1000)
-        edges += len(orjson.loads(answer)["edges"]) if isinstance(answer, bytes) else len(answer["edges"])  # type: ignore[arg-type]
+        edges += (
+            len(orjson.loads(answer)["edges"])
+            if isinstance(answer, bytes)
+            else len(answer["edges"])
+        )  # type: ignore[arg-type]
     rows = max(1, edges // len(walks))
     floor = quantile([plain_select(engine, rows) for _ in walks], 50)
     note = f"{rows} edges, {RATE} events/s come in, floor {floor:.2f} ms"

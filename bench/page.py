@@ -1,6 +1,9 @@
-"""The page in a real Chromium: how long until a graph is drawn once its data is here, and frames a second while it is moved.
+"""The page in a real Chromium.
 
-Skipped, and said so, where there is no Chromium. A machine without a graphics card draws by its processor.
+How long until a graph is drawn once its data is here, and frames a second while it is moved.
+
+Skipped, and said so, where there is no Chromium. A machine without a graphics card draws by its
+processor.
 """
 
 import shutil
@@ -20,7 +23,13 @@ from bench._serving import serving
 from bench.report import record
 from strandline.store.sql.engine import make_engine, migrate
 
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+)
 WATCH = """window.drawn = new Promise(done => { const look = () => { const n = document.querySelectorAll('svg.graph .node').length;
   if (n) requestAnimationFrame(() => done({at: performance.now(), boxes: n})); else setTimeout(look, 5); }; look(); });"""
 FRAMES = """async () => { const svg = document.querySelector('svg.graph'), box = svg.getBoundingClientRect(); let frames = 0, going = true;
@@ -42,16 +51,32 @@ def run(short: bool) -> None:
         with store(nodes) as url, serving(url) as port, tab(chromium) as page:
             seconds, boxes = _first_graph(page, port)
             note = f"{nodes} nodes in the store, {boxes} boxes drawn"
-            record(f"page.first_graph.{name}", seconds, "s after data", f"<= {bound}", seconds <= bound, note)
+            record(
+                f"page.first_graph.{name}",
+                seconds,
+                "s after data",
+                f"<= {bound}",
+                seconds <= bound,
+                note,
+            )
     with store(500) as url, serving(url) as port, tab(chromium) as page:
         groups = (
-            "~".join(f"lake.db{number}" for number in range(25)) + "~" + "~".join(f"jobs of app{n}" for n in range(25))
+            "~".join(f"lake.db{number}" for number in range(25))
+            + "~"
+            + "~".join(f"jobs of app{n}" for n in range(25))
         )
         page.goto(f"http://127.0.0.1:{port}/graph?open={quote(groups, safe='~')}")
         boxes = page.evaluate("window.drawn")["boxes"]
         page.wait_for_timeout(1000)
         frames = page.evaluate(FRAMES)
-        record("page.frames.500", frames, "frames/s", ">= 50", frames >= 50, f"{boxes} boxes, zoomed by the wheel")
+        record(
+            "page.frames.500",
+            frames,
+            "frames/s",
+            ">= 50",
+            frames >= 50,
+            f"{boxes} boxes, zoomed by the wheel",
+        )
 
 
 def _first_graph(page: Any, port: int) -> tuple[float, int]:
@@ -85,10 +110,15 @@ def store(nodes: int) -> Iterator[str]:
         engine = make_engine(url)
         migrate(engine)
         engine.dispose()
-        with serving(url) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
+        with (
+            serving(url) as port,
+            httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client,
+        ):
             events = [_event(number, nodes // 2) for number in range(nodes // 2)]
             for first in range(0, len(events), 100):
-                client.post("/api/v1/lineage/batch", json=events[first : first + 100]).raise_for_status()
+                client.post(
+                    "/api/v1/lineage/batch", json=events[first : first + 100]
+                ).raise_for_status()
         yield url
 
 
@@ -110,7 +140,11 @@ def _event(number: int, tables: int) -> dict[str, Any]:
 
 
 def _table(number: int) -> dict[str, Any]:
-    symlink = {"namespace": "file:/lake", "name": f"db{number % 25}.table_{number}", "type": "TABLE"}
+    symlink = {
+        "namespace": "file:/lake",
+        "name": f"db{number % 25}.table_{number}",
+        "type": "TABLE",
+    }
     common = {"_producer": "bench://page", "_schemaURL": "bench://page"}
     facets = {
         "symlinks": common | {"identifiers": [symlink]},

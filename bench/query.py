@@ -1,11 +1,14 @@
-"""Questions of a large graph: 100,000 jobs, 200,000 tables, a million edges, five million edges between columns.
+"""Questions of a large graph.
 
-Lineage by depth from random tables and from the hub, a column's way, impact, paths and search; on both databases, in process
-and over REST. Beside each stands its floor: one plain SELECT of as many rows as the answer has edges or items, in the same run.
-What memory answers is asked twice, as most of it is read from the database the first time; then for its nodes alone; and all of that once
-more of as many jobs in areas, as a company has them. Then all that the hub leads to, without edges; how many answers of 200 nodes a second
-a server gives; and how many bytes the graph in memory takes for an edge.
-`python -m bench query=20000` is of so many jobs.
+100,000 jobs, 200,000 tables, a million edges, five million edges between columns.
+
+Lineage by depth from random tables and from the hub, a column's way, impact, paths and search; on
+both databases, in process and over REST. Beside each stands its floor: one plain SELECT of as many
+rows as the answer has edges or items, in the same run. What memory answers is asked twice, as most
+of it is read from the database the first time; then for its nodes alone; and all of that once more
+of as many jobs in areas, as a company has them. Then all that the hub leads to, without edges; how
+many answers of 200 nodes a second a server gives; and how many bytes the graph in memory takes for
+an edge. `python -m bench query=20000` is of so many jobs.
 """
 
 import http.client
@@ -92,8 +95,13 @@ def _run_areas(jobs: int, times: int) -> None:
             _measure_in_memory(f"query.{name}.{jobs}.areas", engine, _questions(jobs, times))
 
 
-def _measure_in_memory(name: str, engine: Engine, questions: Mapping[str, tuple[str, list[Asked]]]) -> None:
-    """By depth, with edges and then nodes alone; each question again once all of its kind were asked."""
+def _measure_in_memory(
+    name: str, engine: Engine, questions: Mapping[str, tuple[str, list[Asked]]]
+) -> None:
+    """By depth, with edges and then nodes alone.
+
+    Each question again once all of its kind were asked.
+    """
     graph = LineageGraph(MEMORY)
     for how, answer in {"in_memory": graph.answer, "nodes_in_memory": graph.reach}.items():
         ask = _in_memory(engine, answer)
@@ -113,13 +121,27 @@ def _questions(jobs: int, times: int) -> dict[str, tuple[str, list[Asked]]]:
         limits = {"depth": depth, "limit": MOST}
         found[f"random.depth_{depth}"] = "/lineage", [{"node": table} | limits for table in tables]
         found[f"hub.depth_{depth}"] = "/lineage", [{"node": hub} | limits] * max(3, times // 20)
-    by_column = {"granularity": "column", "column": "column_07", "direction": "upstream", "limit": MOST}
+    by_column = {
+        "granularity": "column",
+        "column": "column_07",
+        "direction": "upstream",
+        "limit": MOST,
+    }
     found["column"] = "/lineage", [{"node": table} | by_column for table in tables]
-    found["impact"] = "/impact", [{"node": table, "column": "column_07", "depth": 3, "limit": MOST} for table in tables]
+    found["impact"] = (
+        "/impact",
+        [{"node": table, "column": "column_07", "depth": 3, "limit": MOST} for table in tables],
+    )
     ends = zip(tables, reversed(tables), strict=True)
-    found["paths"] = "/lineage/paths", [{"from": one, "to": other, "limit": MOST} for one, other in ends]
+    found["paths"] = (
+        "/lineage/paths",
+        [{"from": one, "to": other, "limit": MOST} for one, other in ends],
+    )
     words = [f"table_{chance.randrange(jobs):07d}"[:-1] for _ in range(times)]
-    found["search"] = "/search", [{"q": words[0], "limit": 50}]  # reads the pages of the index, once a process
+    found["search"] = (
+        "/search",
+        [{"q": words[0], "limit": 50}],
+    )  # reads the pages of the index, once a process
     found["search_again"] = "/search", [{"q": word, "limit": 50} for word in words]
     return found
 
@@ -135,11 +157,16 @@ def _in_process(engine: Engine) -> Ask:
 
 
 def _in_memory(engine: Engine, answer: Callable[[Connection, Question], bytes | None]) -> Ask:
-    """The same where lineage between tables comes from entries that are kept; what no entry answers is nobody's."""
+    """The same where lineage between tables comes from entries that are kept.
+
+    What no entry answers is nobody's.
+    """
 
     def ask(path: str, asked: Asked) -> Answer | bytes:
         with reading(engine).connect() as connection:
-            found = answer(connection, question_of(connection, asked, View(micros_of(datetime.now(UTC)))))
+            found = answer(
+                connection, question_of(connection, asked, View(micros_of(datetime.now(UTC))))
+            )
         assert found is not None, asked
         return found
 
@@ -170,7 +197,9 @@ def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Ask
     floor = quantile([plain_select(engine, rows) for _ in taken], 50)
     what = name.split(".", 3)[3].removeprefix("areas.")
     ways = ("in_process", "in_memory_again", "nodes_in_memory_again")
-    target = next((limit for of, limit in TARGETS.items() for way in ways if what == f"{of}.{way}"), None)
+    target = next(
+        (limit for of, limit in TARGETS.items() for way in ways if what == f"{of}.{way}"), None
+    )
     p99 = quantile(taken, 99)
     met = None if target is None else p99 <= target
     note = f"{len(taken)} questions of {rows} rows, floor {floor:.2f} ms"
@@ -180,10 +209,16 @@ def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Ask
 
 
 def _measure_rate(name: str, url: str, jobs: int, times: int) -> None:
-    """Record the answers a second of senders that each wait for the one before; each table was asked for before."""
+    """Record the answers a second of senders that each wait for the one before.
+
+    Each table was asked for before.
+    """
     chance = Random(13)
     tables = [lakehouse.node_of(chance.randrange(jobs * lakehouse.WRITES)) for _ in range(times)]
-    paths = [f"/api/v2/lineage?{urlencode({'node': table, 'depth': 3, 'limit': 200})}" for table in tables]
+    paths = [
+        f"/api/v2/lineage?{urlencode({'node': table, 'depth': 3, 'limit': 200})}"
+        for table in tables
+    ]
     with serving(url) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         nodes = sum(get(connection, path).count(b',"distance":') for path in paths)
@@ -215,7 +250,9 @@ def _measure_hub(name: str, engine: Engine, times: int) -> None:
     record(f"{name}.first", answers[0], "ms", note="read from the database and written")
     record(f"{name}.walk.p50", quantile(walks, 50), "ms", note=note)
     record(f"{name}.walk.p99", p99, "ms", f"<= {HUB_WALK:g}", p99 <= HUB_WALK, note)
-    record(f"{name}.written.p99", quantile(answers[1:], 99), "ms", note=f"{HUB_NODES} nodes at most")
+    record(
+        f"{name}.written.p99", quantile(answers[1:], 99), "ms", note=f"{HUB_NODES} nodes at most"
+    )
 
 
 def _walk(entries: LeadEntries, asked: Question) -> dict[int, int]:
@@ -225,16 +262,24 @@ def _walk(entries: LeadEntries, asked: Question) -> dict[int, int]:
 def _measure_memory(name: str, engine: Engine) -> None:
     """The bytes of a graph that has read everything, within a bound of as many as an edge may take."""
     with reading(engine).connect() as connection:
-        edges = select(job_relations.c.job_id, job_relations.c.direction, job_relations.c.dataset_id).distinct()
+        edges = select(
+            job_relations.c.job_id, job_relations.c.direction, job_relations.c.dataset_id
+        ).distinct()
         count = connection.scalar(select(func.count()).select_from(edges.subquery())) or 1
         tables = [
-            Node("dataset", id_, "", "") for id_ in connection.scalars(select(datasets.c.canonical_id).distinct())
+            Node("dataset", id_, "", "")
+            for id_ in connection.scalars(select(datasets.c.canonical_id).distinct())
         ]
         graph = LineageGraph(EDGE_BYTES * count)
         for start in range(0, len(tables), TOGETHER):
             node, *others = tables[start : start + TOGETHER]
             asked = Question(
-                node, View(micros_of(datetime.now(UTC))), Direction.UPSTREAM, 0, 1 << 30, others=(*others,)
+                node,
+                View(micros_of(datetime.now(UTC))),
+                Direction.UPSTREAM,
+                0,
+                1 << 30,
+                others=(*others,),
             )
             assert graph.answer(connection, asked) is not None
     entries = graph.counts.loaded - graph.counts.dropped

@@ -1,6 +1,9 @@
-"""What a benchmark measured: one row a figure in `bench/results.json`, replaced by name, and a line on stdout.
+"""What a benchmark measured.
 
-A row says the target beside the value and whether it was met; figures without a target are told for what they are.
+One row a figure in `bench/results.json`, replaced by name, and a line on stdout.
+
+A row says the target beside the value and whether it was met; figures without a target are told for
+what they are.
 """
 
 import json
@@ -14,9 +17,21 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results.json"
 
 
-def record(name: str, value: float, unit: str, target: str = "", met: bool | None = None, note: str = "") -> None:
-    """Write down one figure, e.g. `record("ingest.postgres", 8200, "events/s", ">= 8000", True)`."""
-    row = {"name": name, "value": round(value, 3), "unit": unit, "target": target, "met": met, "note": note}
+def record(
+    name: str, value: float, unit: str, target: str = "", met: bool | None = None, note: str = ""
+) -> None:
+    """Write down one figure, e.g.
+
+    `record("ingest.postgres", 8200, "events/s", ">= 8000", True)`.
+    """
+    row = {
+        "name": name,
+        "value": round(value, 3),
+        "unit": unit,
+        "target": target,
+        "met": met,
+        "note": note,
+    }
     document = read()
     rows = {row["name"]: row for row in document["rows"]} | {name: row}
     document |= {"machine": machine(), "at": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -42,9 +57,7 @@ def line(row: dict[str, Any]) -> str:
     """One row for people."""
     verdict = {True: "met", False: "MISSED", None: ""}[row["met"]]
     target = f"target {row['target']}" if row["target"] else ""
-    return (
-        f"{row['name']:<44} {row['value']:>12,.2f} {row['unit']:<14} {target:<22} {verdict:<7} {row['note']}".rstrip()
-    )
+    return f"{row['name']:<44} {row['value']:>12,.2f} {row['unit']:<14} {target:<22} {verdict:<7} {row['note']}".rstrip()
 
 
 def machine() -> str:

@@ -1,6 +1,8 @@
-"""Executed rollbacks on real Iceberg tables: a job multiplies by 7, `strandline rollback --execute` takes that back, half of the
-commands are killed in a step and typed again. After each, the tables are compared with a run that never diverged. STRANDLINE_ROLLBACKS and
-_ROLLBACK_SECONDS say when a full run ends.
+"""Executed rollbacks on real Iceberg tables.
+
+A job multiplies by 7, `strandline rollback --execute` takes that back, half of the
+commands are killed in a step and typed again. After each, the tables are compared with a run that
+never diverged. STRANDLINE_ROLLBACKS and _ROLLBACK_SECONDS say when a full run ends.
 """
 
 import os
@@ -20,8 +22,15 @@ SECONDS = 120
 
 
 def run(short: bool) -> None:
-    """Roll back again and again; record how often it was done, how often killed, and how often the end was wrong."""
-    chance, wanted, deadline = random.Random(SEED), 2 if short else ROLLBACKS, time.monotonic() + LONGEST
+    """Roll back again and again.
+
+    Record how often it was done, how often killed, and how often the end was wrong.
+    """
+    chance, wanted, deadline = (
+        random.Random(SEED),
+        2 if short else ROLLBACKS,
+        time.monotonic() + LONGEST,
+    )
     done, killed, barrier, wrong = 0, 0, 0, list[str]()
     with driven() as lake:
         while done < wanted and time.monotonic() < deadline:
@@ -36,7 +45,14 @@ def run(short: bool) -> None:
     if found["barrier"] != barrier:
         wrong.append(f"the last strong read is at barrier {found['barrier']}, not {barrier}")
     enough = None if short else done >= ROLLBACKS
-    record("rollbacks.executed", done, "rollbacks", "" if short else f">= {ROLLBACKS}", enough, f"seed {SEED}")
+    record(
+        "rollbacks.executed",
+        done,
+        "rollbacks",
+        "" if short else f">= {ROLLBACKS}",
+        enough,
+        f"seed {SEED}",
+    )
     record("rollbacks.killed", killed, "rollbacks", note="killed in a step, and typed again")
     record("rollbacks.wrong", len(wrong), "rollbacks", "0", not wrong, "; ".join(wrong[:2]))
     if wrong:
@@ -44,7 +60,9 @@ def run(short: bool) -> None:
 
 
 def roll_back(lake: Driven, barrier: int, step: int | None) -> bool:
-    """Roll credits back, once the jobs' ends are heard of; where a step is given, kill the command when it begins that one.
+    """Roll credits back, once the jobs' ends are heard of.
+
+    Where a step is given, kill the command when it begins that one.
 
     Whether it was killed, and typed again.
     """
@@ -61,9 +79,14 @@ def roll_back(lake: Driven, barrier: int, step: int | None) -> bool:
 
 
 def run_until(command: list[str], step: int | None) -> tuple[int | None, str]:
-    """Run a command, or kill it when it begins its so-many-th step: its exit code, None if it was killed, and its last line."""
+    """Run a command, or kill it when it begins its so-many-th step.
+
+    Its exit code, None if it was killed, and its last line.
+    """
     begun, line = 0, ""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             begun += line.rstrip("\n").endswith("...")
@@ -80,5 +103,10 @@ def faults_of(lake: Driven, number: int, barriers: int) -> list[str]:
     for account, amount in rows:
         totals[account] = totals.get(account, 0) + amount
     found = lake.tell("rows")
-    wanted = {"credits": rows, "balance": sorted([account, amount] for account, amount in totals.items())}
-    return [f"rollback {number}: {table} is wrong" for table in wanted if found[table] != wanted[table]]
+    wanted = {
+        "credits": rows,
+        "balance": sorted([account, amount] for account, amount in totals.items()),
+    }
+    return [
+        f"rollback {number}: {table} is wrong" for table in wanted if found[table] != wanted[table]
+    ]

@@ -15,7 +15,10 @@ from bench import report
 
 DAY = 86_400
 RATES = (1_000, 10_000, 100_000, 1_000_000)
-CONNECTIONS = {"consume": 15, "serve": 30}  # at most: a pool of 5 and 10 more; a server's writer has one of its own
+CONNECTIONS = {
+    "consume": 15,
+    "serve": 30,
+}  # at most: a pool of 5 and 10 more; a server's writer has one of its own
 # Figure of bench/results.json -> the benchmark that measures it.
 COSTS = {
     "ingest.topic.postgres.cpu": "ingest",
@@ -30,7 +33,10 @@ COSTS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """Assumptions, none of them measured: the hardware, and what share of the events commits a barrier."""
+    """Assumptions, none of them measured.
+
+    The hardware, and what share of the events commits a barrier.
+    """
 
     event_bytes: float = 17_000
     consumer_cores: int = 8
@@ -59,9 +65,15 @@ def shares(rate: float, costs: Mapping[str, float], plan: Plan) -> Iterator[Shar
     stages = ("apply", "raw", "background")
     database = min(whole, sum(costs[f"ingest.bytes.postgres.{stage}"] for stage in stages))
     micros = rate / 1e6
-    yield Share("consumers", micros * whole / plan.consumer_cores, "more consumers, up to the topic's partitions")
     yield Share(
-        "database cores", micros * database / plan.database_cores, "archive --from-topic: no raw event in the store"
+        "consumers",
+        micros * whole / plan.consumer_cores,
+        "more consumers, up to the topic's partitions",
+    )
+    yield Share(
+        "database cores",
+        micros * database / plan.database_cores,
+        "archive --from-topic: no raw event in the store",
     )
     stored = costs["ingest.stored.postgres"]
     yield Share(
@@ -70,12 +82,20 @@ def shares(rate: float, costs: Mapping[str, float], plan: Plan) -> Iterator[Shar
         "archive --from-topic",
     )
     kept = rate * stored * DAY * plan.retention_days
-    yield Share("database disk, size", kept / plan.disk_bytes, "strandline archive; a shorter retention")
+    yield Share(
+        "database disk, size", kept / plan.disk_bytes, "strandline archive; a shorter retention"
+    )
     follower = micros * plan.barrier_share * costs["versions.upkeep.1000_tables"]
-    yield Share("follower of a server", follower, "fewer barriers; a collector for some of the groups each")
+    yield Share(
+        "follower of a server", follower, "fewer barriers; a collector for some of the groups each"
+    )
     opened = plan.consumers * CONNECTIONS["consume"] + plan.servers * CONNECTIONS["serve"]
     yield Share("connections", opened / plan.max_connections, "a greater max_connections")
-    yield Share("network", rate * plan.event_bytes / plan.network_bytes, "compression in the producer; several brokers")
+    yield Share(
+        "network",
+        rate * plan.event_bytes / plan.network_bytes,
+        "compression in the producer; several brokers",
+    )
 
 
 def first_full(costs: Mapping[str, float], plan: Plan) -> tuple[str, float]:
@@ -92,7 +112,9 @@ def curve(costs: Mapping[str, float], plan: Plan) -> Iterator[str]:
     """A line a load: every share, and what is full first."""
     for rate in RATES:
         found = sorted(shares(rate, costs, plan), key=lambda one: -one.share)
-        yield f"{rate:>9,} events/s: " + ", ".join(f"{one.resource} {one.share:.2f}" for one in found)
+        yield f"{rate:>9,} events/s: " + ", ".join(
+            f"{one.resource} {one.share:.2f}" for one in found
+        )
         worst = found[0]
         if worst.share > 1:
             yield f"{'':>9} {worst.resource} {worst.share:.1f} times over: {worst.relief}"
@@ -119,7 +141,8 @@ def main() -> int:
     lines += ["assumed", *(f"  {name}: {value:g}" for name, value in vars(plan).items())]
     resource, rate = first_full(costs, plan)
     sys.stdout.write(
-        "\n".join([*lines, *curve(costs, plan), f"first full: {resource}, at {rate:,.0f} events/s"]) + "\n"
+        "\n".join([*lines, *curve(costs, plan), f"first full: {resource}, at {rate:,.0f} events/s"])
+        + "\n"
     )
     return 0
 

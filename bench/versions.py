@@ -1,6 +1,9 @@
-"""Consistent versions with 10,000 tables in 100 components: in process, and over REST while 1,000 events/s come in.
+"""Consistent versions with 10,000 tables in 100 components.
 
-In process: strong answers, upkeep per commit from 100 to 10,000 tables, expiry of a table with 100,000 snapshots.
+In process, and over REST while 1,000 events/s come in.
+
+In process: strong answers, upkeep per commit from 100 to 10,000 tables, expiry of a table with
+100,000 snapshots.
 """
 
 import gc
@@ -66,13 +69,18 @@ def _built(components: int) -> Model:
 
 
 def _beginning(components: int) -> Iterator[Fact]:
-    return chain(world.started(components), *(world.round_of(components, barrier) for barrier in (1, 2)))
+    return chain(
+        world.started(components), *(world.round_of(components, barrier) for barrier in (1, 2))
+    )
 
 
 def _upkeep(rounds: int) -> None:
-    """CPU microseconds a commit with so many tables, the sizes in turn: rounds of 10,000 commits for each of them.
+    """CPU microseconds a commit with so many tables, the sizes in turn.
 
-    A server's upkeep is to read what was committed from the log, to decode and to fold it; `fold` is the last alone.
+    Rounds of 10,000 commits for each of them.
+
+    A server's upkeep is to read what was committed from the log, to decode and to fold it; `fold`
+    is the last alone.
     """
     followed: dict[int, list[float]] = {components: [] for components in SIZES}
     folded: dict[int, list[float]] = {components: [] for components in SIZES}
@@ -93,10 +101,19 @@ def _upkeep(rounds: int) -> None:
     _tell_upkeep("versions.fold", folded, "fold it, CPU", None)
 
 
-def _tell_upkeep(name: str, found: Mapping[int, Sequence[float]], what: str, bound: float | None) -> None:
+def _tell_upkeep(
+    name: str, found: Mapping[int, Sequence[float]], what: str, bound: float | None
+) -> None:
     for components, micros in found.items():
-        record(f"{name}.{components * world.TABLES}_tables", statistics.median(micros), "us/commit", note=what)
-    growth = statistics.median(many / few for few, many in zip(found[SIZES[0]], found[SIZES[-1]], strict=True))
+        record(
+            f"{name}.{components * world.TABLES}_tables",
+            statistics.median(micros),
+            "us/commit",
+            note=what,
+        )
+    growth = statistics.median(
+        many / few for few, many in zip(found[SIZES[0]], found[SIZES[-1]], strict=True)
+    )
     met = growth <= bound if bound else None
     note = "10,000 tables against 100, round by round"
     record(f"{name}.growth", growth, "x", f"<= {bound}" if bound else "", met, note)
@@ -130,7 +147,9 @@ def _fold(model: Model, facts: Sequence[Fact]) -> int:
 
 def _commits(components: int, barrier: int) -> Iterator[Fact]:
     """10,000 commits."""
-    return chain.from_iterable(world.round_of(components, barrier + n) for n in range(SIZES[-1] // components))
+    return chain.from_iterable(
+        world.round_of(components, barrier + n) for n in range(SIZES[-1] // components)
+    )
 
 
 def _per_commit(take: Callable[[Sequence[Fact]], int], commits: Iterator[Fact]) -> float:
@@ -149,29 +168,54 @@ def _strong(turns: int) -> None:
     for turn in range(turns):
         apply(model, commits[turn % len(commits)])
         component = random_.randrange(SIZES[-1])
-        query = [world.table(component, number) for number in random_.sample(range(world.TABLES), 2)]
+        query = [
+            world.table(component, number) for number in random_.sample(range(world.TABLES), 2)
+        ]
         taken.append(_micros(lambda query=query: strong(model, query)))  # type: ignore[misc]
     p99 = percentile(taken, 99) / 1000
     record("versions.strong.p99", p99, "ms", "<= 2 ms", p99 <= 2, "10,000 tables, in process")
 
 
 def _expiry(turns: int) -> None:
-    """One table with 100,000 snapshots: the split alone, and with reading its history from SQLite."""
+    """One table with 100,000 snapshots.
+
+    The split alone, and with reading its history from SQLite.
+    """
     model, named = _built(1), world.table(0, 1)
     history = [str(number) for number in range(1, SNAPSHOTS + 1)]
-    alone = percentile([_micros(lambda: expiry(history, pins(model, named, 1))) for _ in range(turns)], 50) / 1000
-    record("versions.expiry.split", alone, "ms", "<= 100 ms", alone <= 100, "100,000 snapshots, in process")
+    alone = (
+        percentile(
+            [_micros(lambda: expiry(history, pins(model, named, 1))) for _ in range(turns)], 50
+        )
+        / 1000
+    )
+    record(
+        "versions.expiry.split",
+        alone,
+        "ms",
+        "<= 100 ms",
+        alone <= 100,
+        "100,000 snapshots, in process",
+    )
     with tempfile.TemporaryDirectory() as folder:
         engine = make_engine(f"sqlite:///{Path(folder) / 'bench.db'}")
         migrate(engine)
         _store_history(engine, named, history)
         with reading(engine).connect() as connection:
             taken = [
-                _micros(lambda: expiry_of(connection, named, pins(model, named, 1), world.START)) for _ in range(turns)
+                _micros(lambda: expiry_of(connection, named, pins(model, named, 1), world.START))
+                for _ in range(turns)
             ]
         engine.dispose()
     whole = percentile(taken, 50) / 1000
-    record("versions.expiry.sqlite", whole, "ms", "<= 100 ms", whole <= 100, "with the history from the store")
+    record(
+        "versions.expiry.sqlite",
+        whole,
+        "ms",
+        "<= 100 ms",
+        whole <= 100,
+        "with the history from the store",
+    )
 
 
 def _store_history(engine: Engine, named: tuple[str, str], history: Sequence[str]) -> None:
@@ -180,7 +224,10 @@ def _store_history(engine: Engine, named: tuple[str, str], history: Sequence[str
         named_so = {"id": key, "canonical_id": key, "namespace": named[0], "name": named[1]}
         connection.execute(insert(datasets), [_row(datasets, named_so)])
         rows = [
-            _row(snapshots, {"dataset_id": key, "snapshot_id": one, "parent_id": before, "at": int(one)})
+            _row(
+                snapshots,
+                {"dataset_id": key, "snapshot_id": one, "parent_id": before, "at": int(one)},
+            )
             for before, one in zip([None, *history], history, strict=False)
         ]
         connection.execute(insert(snapshots), rows)
@@ -188,7 +235,11 @@ def _store_history(engine: Engine, named: tuple[str, str], history: Sequence[str
 
 def _row(table: Table, known: dict[str, object]) -> dict[str, object]:
     """A row with something in every column."""
-    empty = {column.name: "" if isinstance(column.type, Text) else 0 for column in table.c if not column.nullable}
+    empty = {
+        column.name: "" if isinstance(column.type, Text) else 0
+        for column in table.c
+        if not column.nullable
+    }
     return empty | known
 
 

@@ -1,8 +1,9 @@
 """Jars from the package registry, without Maven: PySpark brings Ivy, and Ivy fetches.
 
-Each set of jars lies in a folder of its own below .cache/jars and is there completely or not at all. Every file is
-checked against jars.sha256 before it is used; a set that is there needs no network. Standard library only, because
-`make` runs this before anything else works: `python -m deploy.jars iceberg-4.1` prints the folder.
+Each set of jars lies in a folder of its own below .cache/jars and is there completely or not at
+all. Every file is checked against jars.sha256 before it is used; a set that is there needs no
+network. Standard library only, because `make` runs this before anything else works: `python -m
+deploy.jars iceberg-4.1` prints the folder.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def jar_set(*coordinates: str, transitive: bool = False) -> JarSet:
 
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"  # the JDBC catalog of the demo and of the tests
 
-# Everything but the broker is listed in full: Spark has the rest, and a second copy of a jar breaks it.
+# Everything but the broker is listed in full: Spark has the rest, and a second copy of a jar breaks
+# it.
 SETS: Mapping[str, JarSet] = {
     "kafka": jar_set("org.apache.kafka:kafka_2.13:4.3.1", transitive=True),
     "iceberg-3.5": jar_set("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.11.0", SQLITE),
@@ -101,7 +103,10 @@ SETS: Mapping[str, JarSet] = {
 
 
 def fetch(name: str) -> Path:
-    """Give the folder of a set, fetching it when it is not there; raise JarsError when it cannot be had."""
+    """Give the folder of a set, fetching it when it is not there.
+
+    Raise JarsError when it cannot be had.
+    """
     folder = cache() / "jars" / name
     pins = pins_of(name)
     with locked(cache() / f"{name}.lock"):
@@ -133,17 +138,23 @@ def check(folder: Path, pins: Mapping[str, str], name: str) -> None:
     found = digests(folder)
     wrong = sorted(file for file in found.keys() | pins.keys() if found.get(file) != pins.get(file))
     if wrong:
-        raise JarsError(f"jars {name}: what was fetched differs from {PINS.name}: {', '.join(wrong[:5])}")
+        raise JarsError(
+            f"jars {name}: what was fetched differs from {PINS.name}: {', '.join(wrong[:5])}"
+        )
 
 
 def digests(folder: Path) -> dict[str, str]:
     """Name and SHA-256 of each jar in a folder."""
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.glob("*.jar")}
+    return {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.glob("*.jar")
+    }
 
 
 def pins_of(name: str) -> dict[str, str]:
     """The pinned files of a set: lines of `sha256  set/file` as sha256sum writes them."""
-    rows = [line.split() for line in PINS.read_text().splitlines() if line and not line.startswith("#")]
+    rows = [
+        line.split() for line in PINS.read_text().splitlines() if line and not line.startswith("#")
+    ]
     return {file.split("/", 1)[1]: digest for digest, file in rows if file.startswith(name + "/")}
 
 
@@ -156,7 +167,17 @@ def retrieve(name: str) -> Path:
     wanted.write_text(ivy_xml(name, SETS[name]))
     pattern = arrived / "[artifact]-[revision](-[classifier]).[ext]"
     command = [java(), "-cp", str(ivy()), "org.apache.ivy.Main", "-cache", str(cache() / "ivy")]
-    command += ["-ivy", str(wanted), "-confs", "default", "-types", "jar", "bundle", "-retrieve", str(pattern)]
+    command += [
+        "-ivy",
+        str(wanted),
+        "-confs",
+        "default",
+        "-types",
+        "jar",
+        "bundle",
+        "-retrieve",
+        str(pattern),
+    ]
     result = run(command, name)
     wanted.unlink()
     if result.returncode:
@@ -169,7 +190,12 @@ def run(command: list[str], name: str) -> subprocess.CompletedProcess[str]:
     """Run Ivy, bounded in time, with its stderr among its stdout."""
     try:
         return subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=FETCH_SECONDS, check=False
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=FETCH_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise JarsError(f"jars {name}: not fetched within {FETCH_SECONDS} s") from error
@@ -190,7 +216,11 @@ def ivy_xml(name: str, wanted: JarSet) -> str:
 def reason_of(output: str) -> str:
     """The line of Ivy's report that tells most."""
     lines = [line.strip(" :\t") for line in output.splitlines()]
-    telling = [line for line in lines if re.search(r"not found|Exception|ERROR|FAILED|refused|timed out", line)]
+    telling = [
+        line
+        for line in lines
+        if re.search(r"not found|Exception|ERROR|FAILED|refused|timed out", line)
+    ]
     return (telling or lines or ["no output"])[0]
 
 
@@ -198,7 +228,9 @@ def ivy() -> Path:
     """The Ivy jar inside PySpark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise JarsError(f"PySpark is not installed for {sys.executable}, and its Ivy is what fetches; run `make .venv`")
+        raise JarsError(
+            f"PySpark is not installed for {sys.executable}, and its Ivy is what fetches; run `make .venv`"
+        )
     found = sorted((Path(spec.submodule_search_locations[0]) / "jars").glob("ivy-*.jar"))
     if not found:
         raise JarsError("PySpark holds no jars/ivy-*.jar, which is what fetches")
@@ -210,11 +242,17 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if found is None:
-        raise JarsError(f"no `java` {'in JAVA_HOME' if home else 'on PATH'}; install Java {OLDEST_JAVA} or newer")
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+        raise JarsError(
+            f"no `java` {'in JAVA_HOME' if home else 'on PATH'}; install Java {OLDEST_JAVA} or newer"
+        )
+    said = subprocess.run(
+        [found, "-version"], capture_output=True, text=True, timeout=60, check=False
+    ).stderr
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None or int(version[1]) < OLDEST_JAVA:
-        raise JarsError(f"{found} is Java {version[1] if version else '?'}; Java {OLDEST_JAVA} or newer is needed")
+        raise JarsError(
+            f"{found} is Java {version[1] if version else '?'}; Java {OLDEST_JAVA} or newer is needed"
+        )
     return found
 
 
@@ -237,11 +275,20 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def pin(name: str) -> None:
-    """Fetch a set without a check and write what came as its pins: for whoever changes a version."""
+    """Fetch a set without a check and write what came as its pins.
+
+    For whoever changes a version.
+    """
     arrived = retrieve(name)
-    kept = [line for line in PINS.read_text().splitlines() if f"  {name}/" not in line] if PINS.exists() else []
+    kept = (
+        [line for line in PINS.read_text().splitlines() if f"  {name}/" not in line]
+        if PINS.exists()
+        else []
+    )
     rows = [f"{digest}  {name}/{file}" for file, digest in digests(arrived).items()]
-    PINS.write_text("".join(f"{line}\n" for line in sorted(kept + rows, key=lambda row: row.split()[1])))
+    PINS.write_text(
+        "".join(f"{line}\n" for line in sorted(kept + rows, key=lambda row: row.split()[1]))
+    )
     shutil.rmtree(arrived)
 
 

@@ -1,8 +1,11 @@
-"""One real Kafka broker on this machine: KRaft, a single node, loopback only, for the demo and the tests.
+"""One real Kafka broker on this machine.
 
-`python -m deploy.kafka FOLDER` fetches the broker, prints its bootstrap address as the first line, and serves until
-its standard input closes or it gets SIGTERM or SIGINT: a broker never outlives whoever started it. A folder that was
-used before keeps its records. For any other purpose take a broker that somebody looks after.
+KRaft, a single node, loopback only, for the demo and the tests.
+
+`python -m deploy.kafka FOLDER` fetches the broker, prints its bootstrap address as the first line,
+and serves until its standard input closes or it gets SIGTERM or SIGINT: a broker never outlives
+whoever started it. A folder that was used before keeps its records. For any other purpose take a
+broker that somebody looks after.
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ from deploy import jars
 READY_SECONDS = 90
 STOP_SECONDS = 20
 LARGEST_MESSAGE = 33 * 1024 * 1024  # an event of 32 MiB and what the record adds to it
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # half the time to start; benchmarks give others
+QUICK = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+)  # half the time to start; benchmarks give others
 HOST = "127.0.0.1"
 
 
@@ -57,7 +63,10 @@ class Broker:
 
 
 def start(folder: Path, port: int = 0, jvm: tuple[str, ...] = QUICK) -> Broker:
-    """Start a broker with its data in `folder`, on `port` or a free one; raise BrokerError or jars.JarsError."""
+    """Start a broker with its data in `folder`, on `port` or a free one.
+
+    Raise BrokerError or jars.JarsError.
+    """
     class_path = jars.class_path(jars.fetch("kafka"))
     folder.mkdir(parents=True, exist_ok=True)
     attempts = 1 if port else 3  # another process may take a free port before the broker does
@@ -75,7 +84,15 @@ def start(folder: Path, port: int = 0, jvm: tuple[str, ...] = QUICK) -> Broker:
 
 def launch(folder: Path, class_path: str, port: int, jvm: tuple[str, ...]) -> Broker:
     """Start the JVM and wait until its port answers."""
-    command = [jars.java(), "-Xmx384m", *jvm, "-cp", class_path, "kafka.Kafka", str(folder / "server.properties")]
+    command = [
+        jars.java(),
+        "-Xmx384m",
+        *jvm,
+        "-cp",
+        class_path,
+        "kafka.Kafka",
+        str(folder / "server.properties"),
+    ]
     with (folder / "broker.log").open("ab") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     broker = Broker(f"{HOST}:{port}", process)
@@ -106,13 +123,20 @@ def format_storage(folder: Path, class_path: str) -> None:
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
     command = [jars.java(), *QUICK, "-cp", class_path, "kafka.tools.StorageTool", "format"]
     command += ["-t", cluster, "-c", str(folder / "server.properties")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=READY_SECONDS, check=False)
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=READY_SECONDS, check=False
+    )
     if result.returncode:
-        raise BrokerError(f"Kafka cannot format {folder / 'data'}: {(result.stderr or result.stdout).strip()[-500:]}")
+        raise BrokerError(
+            f"Kafka cannot format {folder / 'data'}: {(result.stderr or result.stdout).strip()[-500:]}"
+        )
 
 
 def write_properties(folder: Path, port: int) -> None:
-    """Write server.properties: the voter's address stays from the first start, because the data names it."""
+    """Write server.properties.
+
+    The voter's address stays from the first start, because the data names it.
+    """
     file = folder / "server.properties"
     controller = voter_port(file) or free_port()
     rows = (f"{key}={value}\n" for key, value in properties_of(folder, port, controller).items())
@@ -123,7 +147,11 @@ def voter_port(file: Path) -> int | None:
     """The controller's port in an existing file, while nobody else has taken it."""
     if not file.exists():
         return None
-    voters = [line for line in file.read_text().splitlines() if line.startswith("controller.quorum.voters=")]
+    voters = [
+        line
+        for line in file.read_text().splitlines()
+        if line.startswith("controller.quorum.voters=")
+    ]
     port = int(voters[0].rpartition(":")[2])
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -131,7 +159,10 @@ def voter_port(file: Path) -> int | None:
 
 
 def properties_of(folder: Path, port: int, controller: int) -> Mapping[str, str | int]:
-    """The broker's settings: one node, quick to start, the log's own clock, events of up to 32 MiB."""
+    """The broker's settings.
+
+    One node, quick to start, the log's own clock, events of up to 32 MiB.
+    """
     internal = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
     return {
         "process.roles": "broker,controller",

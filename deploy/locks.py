@@ -1,4 +1,6 @@
-"""`python -m deploy.locks`: check that the locks are complete, hashed, in step, and free of any registry's address.
+"""`python -m deploy.locks`.
+
+Check that the locks are complete, hashed, in step, and free of any registry's address.
 
 Prints each fault in a line of its own and exits with 1, or prints nothing.
 """
@@ -13,7 +15,8 @@ from pathlib import Path
 LOCKS = Path(__file__).resolve().parent.parent / "locks"
 PIN = re.compile(r"^([a-z0-9._-]+)(?:\[[a-z0-9,_-]+\])?==([^\s;]+)", re.MULTILINE)
 ADDRESS = re.compile(r"https?://\S+|--(?:extra-)?index-url|--find-links")
-# The first of two locks holds no pin that the second lacks: they are installed into one environment, one after the other.
+# The first of two locks holds no pin that the second lacks: they are installed into one
+# environment, one after the other.
 NESTED = (("build.txt", "demo.txt"), ("demo.txt", "dev.txt"))
 
 
@@ -32,7 +35,10 @@ def faults(folder: Path) -> Iterator[str]:
 
 
 def pins(lock: Path) -> set[tuple[str, str]]:
-    """Return (name, version) of each pin; a package may have several, for several Pythons or systems."""
+    """Return (name, version) of each pin.
+
+    A package may have several, for several Pythons or systems.
+    """
     return set(PIN.findall(lock.read_text()))
 
 

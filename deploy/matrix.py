@@ -1,8 +1,11 @@
-"""`python -m deploy.matrix [--short] [VERSION...]`: the emitter's tests on every Spark that it supports.
+"""`python -m deploy.matrix [--short] [VERSION...]`.
 
-Each version has an environment of its own below .cache/matrix, and every table format that has a runtime there. The
-environments differ in PySpark alone: `locks/matrix.txt` has the other packages, `locks/matrix-pyspark.txt` one pin for each
-version. What cannot be had fails with the reason: nothing is passed over in silence. `--lock` resolves both files anew.
+The emitter's tests on every Spark that it supports.
+
+Each version has an environment of its own below .cache/matrix, and every table format that has a
+runtime there. The environments differ in PySpark alone: `locks/matrix.txt` has the other packages,
+`locks/matrix-pyspark.txt` one pin for each version. What cannot be had fails with the reason:
+nothing is passed over in silence. `--lock` resolves both files anew.
 """
 
 from __future__ import annotations
@@ -31,7 +34,15 @@ SHORT_TESTS = ("tests/spark/formats/test_every_spark.py",)
 SHORT = "3.5"  # the Spark that is farthest from the suite's own
 INSTALL_SECONDS, TEST_SECONDS, SHORT_SECONDS = 1800, 3600, 900
 # What the tests need besides the emitter's own dependencies; versions are those of locks/dev.txt.
-NEEDED = ("pytest", "hypothesis", "jsonschema-rs", "pyarrow", "pandas<3", "pyiceberg[sql-sqlite]", "deltalake")
+NEEDED = (
+    "pytest",
+    "hypothesis",
+    "jsonschema-rs",
+    "pyarrow",
+    "pandas<3",
+    "pyiceberg[sql-sqlite]",
+    "deltalake",
+)
 
 
 class MatrixError(Exception):
@@ -40,7 +51,10 @@ class MatrixError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One minor version of Spark: the release that is tried, the formats with a runtime, and what it lacks."""
+    """One minor version of Spark.
+
+    The release that is tried, the formats with a runtime, and what it lacks.
+    """
 
     spark: str
     pyspark: str
@@ -53,7 +67,9 @@ class Version:
         for line in PYSPARKS.read_text().splitlines():
             if line.startswith(f"pyspark=={self.pyspark} "):
                 return line
-        raise MatrixError(f"{PYSPARKS.name} lacks PySpark {self.pyspark}; `python -m deploy.matrix --lock` adds it")
+        raise MatrixError(
+            f"{PYSPARKS.name} lacks PySpark {self.pyspark}; `python -m deploy.matrix --lock` adds it"
+        )
 
     @property
     def folder(self) -> Path:
@@ -125,7 +141,12 @@ def prepare(version: Version) -> None:
 def fingerprint(version: Version) -> str:
     """Changes when the environment has to be made anew."""
     files = (PACKAGES, LOCKS / "build.txt", ROOT / "spark_integration" / "pyproject.toml")
-    parts = [*(file.read_bytes() for file in files), version.pin.encode(), sys.version.encode(), bytes(ROOT)]
+    parts = [
+        *(file.read_bytes() for file in files),
+        version.pin.encode(),
+        sys.version.encode(),
+        bytes(ROOT),
+    ]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -135,7 +156,15 @@ def install(version: Version) -> None:
     run(version, [sys.executable, "-m", "venv", "--clear", str(version.folder)])
     pyspark = version.folder / "pyspark.txt"
     pyspark.write_text(version.pin)
-    pip = [str(version.python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-input"]
+    pip = [
+        str(version.python),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+        "--no-input",
+    ]
     tree = ["--no-build-isolation", "--use-pep517"]
     run(version, [*pip, "--require-hashes", "-r", str(LOCKS / "build.txt")])
     run(version, [*pip, *tree, "--require-hashes", "-r", str(PACKAGES), "-r", str(pyspark)])
@@ -145,26 +174,45 @@ def install(version: Version) -> None:
 def run(version: Version, command: list[str]) -> None:
     """Run one step of an installation; what it says counts only where it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired as error:
         step = " ".join(command[:4])
-        raise MatrixError(f"Spark {version.spark}: {step}: not done in {INSTALL_SECONDS} s") from error
+        raise MatrixError(
+            f"Spark {version.spark}: {step}: not done in {INSTALL_SECONDS} s"
+        ) from error
     if done.returncode:
         told = (done.stderr or done.stdout).strip().splitlines()
-        raise MatrixError(f"Spark {version.spark}: {' '.join(command[:5])}: {' | '.join(told[-3:]) or 'failed'}")
+        raise MatrixError(
+            f"Spark {version.spark}: {' '.join(command[:5])}: {' | '.join(told[-3:]) or 'failed'}"
+        )
 
 
 def run_tests(version: Version, tests: Sequence[str], seconds: int) -> Path:
     """Run pytest in the version's environment; its report is what counts."""
     report = version.folder / "report.xml"
     report.unlink(missing_ok=True)
-    command = [str(version.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={report}", *tests]
-    environ = {key: value for key, value in os.environ.items() if key not in {"SPARK_HOME", "PYTHONPATH"}}
+    command = [
+        str(version.python),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--junit-xml={report}",
+        *tests,
+    ]
+    environ = {
+        key: value for key, value in os.environ.items() if key not in {"SPARK_HOME", "PYTHONPATH"}
+    }
     environ["STRANDLINE_MATRIX"] = version.spark
     try:
         subprocess.run(command, cwd=ROOT, env=environ, timeout=seconds, check=False)
     except subprocess.TimeoutExpired as error:
-        raise MatrixError(f"Spark {version.spark}: the tests took longer than {seconds} s") from error
+        raise MatrixError(
+            f"Spark {version.spark}: the tests took longer than {seconds} s"
+        ) from error
     if not report.is_file():
         raise MatrixError(f"Spark {version.spark}: pytest left no report")
     return report
@@ -183,16 +231,23 @@ def counted(version: Version, report: Path, seconds: float) -> Outcome:
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """One line a version."""
-    lines = [f"\n{'Spark':<8}{'formats':<30}{'passed':>7}{'failed':>7}{'skipped':>8}{'seconds':>9}  not there"]
+    lines = [
+        f"\n{'Spark':<8}{'formats':<30}{'passed':>7}{'failed':>7}{'skipped':>8}{'seconds':>9}  not there"
+    ]
     for one in outcomes:
         formats = ", ".join((*one.version.formats, "files"))
         numbers = f"{one.passed:>7}{one.failed:>7}{one.skipped:>8}{one.seconds:>9.0f}"
-        lines.append(f"{one.version.pyspark:<8}{formats:<30}{numbers}  {one.error or one.version.lacks}")
+        lines.append(
+            f"{one.version.pyspark:<8}{formats:<30}{numbers}  {one.error or one.version.lacks}"
+        )
     return "\n".join(lines)
 
 
 def lock() -> None:
-    """Resolve the packages of all versions; raise MatrixError where a version needs others than the first one."""
+    """Resolve the packages of all versions.
+
+    Raise MatrixError where a version needs others than the first one.
+    """
     packages, pysparks = "", []
     for version in VERSIONS:
         others, pyspark = resolved(version)
@@ -207,7 +262,10 @@ def lock() -> None:
 
 
 def resolved(version: Version) -> tuple[str, str]:
-    """Resolve a version's packages, with the versions of locks/dev.txt where it has them: the lock, and PySpark's line."""
+    """Resolve a version's packages, with the versions of locks/dev.txt where it has them.
+
+    The lock, and PySpark's line.
+    """
     requirements = "\n".join([f"pyspark=={version.pyspark}", *NEEDED, ""])
     limits = jars.cache() / "matrix" / "constraints.txt"
     limits.parent.mkdir(parents=True, exist_ok=True)
@@ -232,17 +290,32 @@ def resolved(version: Version) -> tuple[str, str]:
 
 def pins() -> list[str]:
     """`name==version` of all that the suite has locked, but for Spark."""
-    lines = [line.removesuffix("\\").strip() for line in (LOCKS / "dev.txt").read_text().splitlines()]
-    return [line for line in lines if re.match(r"[a-z0-9].*==", line) and not line.startswith(("pyspark", "py4j"))]
+    lines = [
+        line.removesuffix("\\").strip() for line in (LOCKS / "dev.txt").read_text().splitlines()
+    ]
+    return [
+        line
+        for line in lines
+        if re.match(r"[a-z0-9].*==", line) and not line.startswith(("pyspark", "py4j"))
+    ]
 
 
 def main(argv: Sequence[str]) -> int:
     """Try what was asked for; 1 if anything did not pass."""
     known = {version.spark: version for version in VERSIONS}
     parser = argparse.ArgumentParser("matrix", description=__doc__)
-    parser.add_argument("--short", action="store_true", help=f"a small set on Spark {SHORT} only, for CI")
-    parser.add_argument("--lock", action="store_true", help="resolve the packages of all versions anew; needs uv")
-    parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"of {', '.join(known)}; all if none is named")
+    parser.add_argument(
+        "--short", action="store_true", help=f"a small set on Spark {SHORT} only, for CI"
+    )
+    parser.add_argument(
+        "--lock", action="store_true", help="resolve the packages of all versions anew; needs uv"
+    )
+    parser.add_argument(
+        "versions",
+        nargs="*",
+        metavar="VERSION",
+        help=f"of {', '.join(known)}; all if none is named",
+    )
     options = parser.parse_args(argv)
     if unknown := set(options.versions) - set(known):
         parser.error(f"no such version of Spark: {', '.join(sorted(unknown))}")

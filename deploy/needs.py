@@ -1,6 +1,7 @@
 """Says in one line what this machine lacks, and the way out, before anything is downloaded.
 
-Looks for the two things that `make` cannot fetch: Python's own venv and Java. Prints nothing when both are there.
+Looks for the two things that `make` cannot fetch: Python's own venv and Java. Prints nothing when
+both are there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ def faults(java: bool = True) -> list[str]:
     found = []
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        found.append(f"{sys.executable} cannot make environments; install python{version}-venv, or use make PYTHON=...")
+        found.append(
+            f"{sys.executable} cannot make environments; install python{version}-venv, or use make PYTHON=..."
+        )
     if java:
         try:
             jars.java()

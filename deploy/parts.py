@@ -1,8 +1,11 @@
-"""`python -m deploy.parts [--all]`: fetch into .cache the parts that the tests need and pip does not bring, each once.
+"""`python -m deploy.parts [--all]`.
 
-These are the jars of Spark's table formats, the Kafka broker and the stock OpenLineage listener; with `--all` also DataHub's
-own command, which checks what is exported to DataHub. Prints what cannot be had and why, and succeeds all the same: tests
-that need such a part are skipped with the reason.
+Fetch into .cache the parts that the tests need and pip does not bring, each once.
+
+These are the jars of Spark's table formats, the Kafka broker and the stock OpenLineage listener;
+with `--all` also DataHub's own command, which checks what is exported to DataHub. Prints what
+cannot be had and why, and succeeds all the same: tests that need such a part are skipped with the
+reason.
 """
 
 from __future__ import annotations
@@ -24,7 +27,10 @@ class PartError(Exception):
 
 
 def datahub_command() -> Path:
-    """Return the path of DataHub's command in an environment of its own: its dependencies are many, and none of them ours."""
+    """Return the path of DataHub's command in an environment of its own.
+
+    Its dependencies are many, and none of them ours.
+    """
     return _datahub_folder() / "bin" / "datahub"
 
 
@@ -39,7 +45,15 @@ def install_datahub() -> None:
         if has_datahub():
             return
         folder = _datahub_folder()
-        install = ["install", "--quiet", "--no-input", "--no-deps", "--require-hashes", "-r", str(DATAHUB_LOCK)]
+        install = [
+            "install",
+            "--quiet",
+            "--no-input",
+            "--no-deps",
+            "--require-hashes",
+            "-r",
+            str(DATAHUB_LOCK),
+        ]
         _run([sys.executable, "-m", "venv", "--clear", str(folder)])
         _run([str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *install])
         (folder / "installed").touch()
@@ -51,11 +65,15 @@ def _datahub_folder() -> Path:
 
 def _run(command: list[str]) -> None:
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise PartError(f"DataHub's command is not installed after {INSTALL_SECONDS} s") from error
     if result.returncode:
-        raise PartError(f"DataHub's command cannot be installed: {(result.stderr or result.stdout).strip()[-300:]}")
+        raise PartError(
+            f"DataHub's command cannot be installed: {(result.stderr or result.stdout).strip()[-300:]}"
+        )
 
 
 def main(arguments: list[str]) -> int:

@@ -1,8 +1,10 @@
-"""The emitter as one zip for `spark.submit.pyFiles`: for clusters where nothing can be installed on the driver.
+"""The emitter as one zip for `spark.submit.pyFiles`.
 
-`python -m deploy.pyfiles [FOLDER]` writes strandline-spark-VERSION-pyfiles.zip and prints its path. It holds the emitter,
-the pure-Python parts of what it needs as they are installed here, and a `sitecustomize` that switches it on. The same
-packages give the same bytes.
+For clusters where nothing can be installed on the driver.
+
+`python -m deploy.pyfiles [FOLDER]` writes strandline-spark-VERSION-pyfiles.zip and prints its path.
+It holds the emitter, the pure-Python parts of what it needs as they are installed here, and a
+`sitecustomize` that switches it on. The same packages give the same bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +21,17 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "spark_integration" / "strandline_spark"
 COMPILED = {"crc32c"}  # nothing but machine code, which no zip can hold: kafka-python does without
-LEFT_OUT = (".so", ".pyd", ".pyi", ".pyc", ".typed", "/RECORD", "/INSTALLER", "/REQUESTED", "/direct_url.json")
+LEFT_OUT = (
+    ".so",
+    ".pyd",
+    ".pyi",
+    ".pyc",
+    ".typed",
+    "/RECORD",
+    "/INSTALLER",
+    "/REQUESTED",
+    "/direct_url.json",
+)
 SITECUSTOMIZE = '''"""Switches the emitter on, then lets the environment's own sitecustomize have its turn."""
 
 import importlib.machinery
@@ -46,7 +58,9 @@ def build(folder: Path) -> Path:
         contents |= files_of(distribution)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(contents):
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), contents[name], zipfile.ZIP_DEFLATED)
+            archive.writestr(
+                zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), contents[name], zipfile.ZIP_DEFLATED
+            )
     return file
 
 
@@ -62,7 +76,10 @@ def own_files() -> dict[str, bytes]:
 
 
 def needed(name: str) -> list[str]:
-    """The distributions that one needs, and those that they need; without itself, and without those that are compiled."""
+    """The distributions that one needs, and those that they need.
+
+    Without itself, and without those that are compiled.
+    """
     found: list[str] = []
     waiting = [name]
     while waiting:
@@ -90,7 +107,12 @@ def files_of(name: str) -> dict[str, bytes]:
 
 def is_wanted(name: str) -> bool:
     """Whether a file of a distribution goes into the zip."""
-    return not (name.startswith("..") or "__pycache__" in name or "/licenses/" in name or name.endswith(LEFT_OUT))
+    return not (
+        name.startswith("..")
+        or "__pycache__" in name
+        or "/licenses/" in name
+        or name.endswith(LEFT_OUT)
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
-"""Makes the pictures of the page in docs/pictures from a running collector: `python docs/pictures.py URL [FOLDER]`.
+"""Makes the pictures of the page in docs/pictures from a running collector.
 
-The page of `strandline demo --replay` is meant. Twelve screens, each light and dark; needs Playwright and a Chromium.
+`python docs/pictures.py URL [FOLDER]`.
+
+The page of `strandline demo --replay` is meant. Twelve screens, each light and dark; needs
+Playwright and a Chromium.
 """
 
 import shutil
@@ -25,7 +28,9 @@ def screens(root: str) -> dict[str, str]:
         snapshot = client.get("/datasets/snapshots", params=one).json()["items"][-1]["snapshotId"]
         run = client.get("/runs", params={"limit": 1}).json()["items"][0]
     node = quote(balance["id"], safe="")
-    pair = quote("~".join(tables[f"aligned.{name}"]["id"] for name in ("credits", "debits")), safe="")
+    pair = quote(
+        "~".join(tables[f"aligned.{name}"]["id"] for name in ("credits", "debits")), safe=""
+    )
     return {
         "now": "/",
         "graph": "/graph",
@@ -47,7 +52,9 @@ def main(root: str, folder: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = driver.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
         for theme in ("light", "dark"):
             take(browser, root, theme, folder)
         browser.close()
@@ -56,7 +63,8 @@ def main(root: str, folder: Path) -> None:
 def take(browser: Browser, root: str, theme: str, folder: Path) -> None:
     """Take the pictures of one theme."""
     context = browser.new_context(
-        viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light" if theme == "light" else "dark"
+        viewport={"width": WIDTH, "height": HEIGHT},
+        color_scheme="light" if theme == "light" else "dark",
     )
     page = context.new_page()
     for name, path in screens(root).items():
@@ -69,4 +77,7 @@ def take(browser: Browser, root: str, theme: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1].rstrip("/"), Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "pictures")
+    main(
+        sys.argv[1].rstrip("/"),
+        Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "pictures",
+    )

@@ -1,4 +1,6 @@
-"""What the site does beyond mkdocs: links out of docs/ go to the repository, and a page that no menu names is listed under "More".
+"""What the site does beyond mkdocs.
+
+Links out of docs/ go to the repository, and a page that no menu names is listed under "More".
 
 `mkdocs build --strict` (make docs) fails on a link to a file of the repository that is not there.
 """

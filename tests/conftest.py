@@ -1,4 +1,6 @@
-"""Real parts for the tests: stores (fixtures/stores.py), a Kafka broker. Each starts once, at first use.
+"""Real parts for the tests: stores (fixtures/stores.py), a Kafka broker.
+
+Each starts once, at first use.
 
 A part that this machine cannot have skips its tests with the reason; it never fails them silently.
 """
@@ -37,11 +39,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The bootstrap address of a real broker; topics are made on first use, so name yours after your test."""
+    """The bootstrap address of a real broker.
+
+    Topics are made on first use, so name yours after your test.
+    """
     folder = tmp_path_factory.mktemp("kafka")
     command = [sys.executable, "-m", "deploy.kafka", str(folder)]
     with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

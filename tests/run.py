@@ -1,7 +1,10 @@
-"""Run the suite in two processes side by side: the collector's tests beside the emitter's, the page's and the rest.
+"""Run the suite in two processes side by side.
 
-`python tests/run.py MARKS [PYTEST_ARG...]`. Each process starts each part that it needs once. The second half is shown while
-it runs and the collector's when both are done; each ends with what was skipped and why.
+The collector's tests beside the emitter's, the page's and the rest.
+
+`python tests/run.py MARKS [PYTEST_ARG...]`. Each process starts each part that it needs once. The
+second half is shown while it runs and the collector's when both are done; each ends with what was
+skipped and why.
 """
 
 from __future__ import annotations
@@ -15,15 +18,27 @@ from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
 COLLECTOR = ("tests/rules", "tests/store", "tests/api", "tests/commands", "tests/transports")
-OTHERS = ("tests/emitter", "tests/spark", "tests/page", "tests/package", "tests/compatibility", "tests/slow")
+OTHERS = (
+    "tests/emitter",
+    "tests/spark",
+    "tests/page",
+    "tests/package",
+    "tests/compatibility",
+    "tests/slow",
+)
 
 
 def main(marks: str, arguments: list[str]) -> int:
     """Run both halves, and return the exit code of one that failed, or 0."""
     pytest = [sys.executable, "-m", "pytest", "-m", marks, *arguments]
     with tempfile.TemporaryFile("w+") as output:
-        print(f"Beside these tests run those of {', '.join(COLLECTOR)}; their output follows at the end.", flush=True)
-        collector = subprocess.Popen([*pytest, *COLLECTOR], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+        print(
+            f"Beside these tests run those of {', '.join(COLLECTOR)}; their output follows at the end.",
+            flush=True,
+        )
+        collector = subprocess.Popen(
+            [*pytest, *COLLECTOR], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+        )
         others = subprocess.Popen([*pytest, *OTHERS], cwd=ROOT)
 
         def interrupt(_: int, __: FrameType | None) -> None:
@@ -37,12 +52,17 @@ def main(marks: str, arguments: list[str]) -> int:
         print(f"\nThe output of {', '.join(COLLECTOR)}:\n", flush=True)
         for line in output:
             print(line, end="")
-    print("\nBoth halves passed." if not any(codes.values()) else f"\nExit codes of pytest: {codes}")
+    print(
+        "\nBoth halves passed." if not any(codes.values()) else f"\nExit codes of pytest: {codes}"
+    )
     return codes["others"] or codes["collector"]
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a half has ended. Ctrl-C reaches both halves from the terminal, and they stop the parts they started."""
+    """Wait until a half has ended.
+
+    Ctrl-C reaches both halves from the terminal, and they stop the parts they started.
+    """
     while True:
         try:
             return process.wait()

@@ -1,24 +1,23 @@
-"""Every error that Strandline raises on purpose, as one tree; a message names the thing, the reason and the place.
+"""Every error that Strandline raises on purpose, as one tree.
+
+A message names the thing, the reason and the place.
 
 StrandlineError
-├── SettingsError           several settings at once, each fault a line; start again with better ones
-├── InvalidEventError       not an OpenLineage event: a dead letter, never retried
-│   └── NotJsonError        no JSON at all
-├── BodyError               an HTTP body that cannot be read; the sender has to change it
-│   └── TooLargeError       ... because it is larger than a limit
-├── QuestionError           parameters of a question that contradict each other
-├── NotFoundError           asked for what is unknown
-│   └── AmbiguousError      ... under this name, because several are called so
-├── RefusedError            known, understood and declined; nothing changed
-├── UnauthorizedError       no key, or not one of ours
-├── ForbiddenError          a key that is not for this, or not for this namespace
-├── SchemaError             the database is of another version than this program
-├── DamagedError            what is stored is not what was written: a reference, a frame
-├── WaitedError             waited for something until the time was over
-├── OverloadError           too much waits already: the sender may retry later
-├── RateError               a key asked more often than it may; again after `retry_after` seconds
-├── FencedError             another consumer owns the partition now: drop it, never retry
-└── TooManyDeadLettersError the consumer stops, for a wrong topic looks exactly like this
+├── SettingsError           several settings at once, each fault a line; start again with better
+ones ├── InvalidEventError       not an OpenLineage event: a dead letter, never retried │   └──
+NotJsonError        no JSON at all ├── BodyError               an HTTP body that cannot be read; the
+sender has to change it │   └── TooLargeError       ... because it is larger than a limit ├──
+QuestionError           parameters of a question that contradict each other ├── NotFoundError
+asked for what is unknown │   └── AmbiguousError      ... under this name, because several are
+called so ├── RefusedError            known, understood and declined; nothing changed ├──
+UnauthorizedError       no key, or not one of ours ├── ForbiddenError          a key that is not for
+this, or not for this namespace ├── SchemaError             the database is of another version than
+this program ├── DamagedError            what is stored is not what was written: a reference, a
+frame ├── WaitedError             waited for something until the time was over ├── OverloadError
+too much waits already: the sender may retry later ├── RateError               a key asked more
+often than it may; again after `retry_after` seconds ├── FencedError             another consumer
+owns the partition now: drop it, never retry └── TooManyDeadLettersError the consumer stops, for a
+wrong topic looks exactly like this
 """
 
 from collections.abc import Sequence
@@ -41,13 +40,18 @@ class SettingsError(StrandlineError):
 
 
 class InvalidEventError(StrandlineError):
-    """Not an OpenLineage event. `path` leads to the fault inside the document ("" for the whole)."""
+    """Not an OpenLineage event.
+
+    `path` leads to the fault inside the document ("" for the whole).
+    """
 
     code = "invalid_event"
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(
-            f"not an OpenLineage event: {path}: {reason}" if path else f"not an OpenLineage event: {reason}"
+            f"not an OpenLineage event: {path}: {reason}"
+            if path
+            else f"not an OpenLineage event: {reason}"
         )
         self.reason = reason
         self.path = path
@@ -94,7 +98,10 @@ class AmbiguousError(NotFoundError):
 
 
 class RefusedError(StrandlineError):
-    """Declined with a reason and without any change; `code` says which kind (no_version, joining, lag, ...)."""
+    """Declined with a reason and without any change.
+
+    `code` says which kind (no_version, joining, lag, ...).
+    """
 
     def __init__(self, message: str, code: str = "refused") -> None:
         super().__init__(message)
@@ -126,7 +133,10 @@ class SchemaError(StrandlineError):
 
 
 class DamagedError(StrandlineError):
-    """What is stored is not what was written, or is not there: the message names it. The rest can be read."""
+    """What is stored is not what was written, or is not there: the message names it.
+
+    The rest can be read.
+    """
 
     code = "damaged"
 
@@ -148,7 +158,10 @@ class OverloadError(StrandlineError):
 
 
 class RateError(StrandlineError):
-    """A key asked more often than the settings allow; it may ask again after `retry_after` seconds."""
+    """A key asked more often than the settings allow.
+
+    It may ask again after `retry_after` seconds.
+    """
 
     code = "rate"
 
@@ -158,7 +171,10 @@ class RateError(StrandlineError):
 
 
 class FencedError(StrandlineError):
-    """Another consumer moved the offset of a partition: this one's claim is over, and its caches are stale."""
+    """Another consumer moved the offset of a partition.
+
+    This one's claim is over, and its caches are stale.
+    """
 
     code = "fenced"
 

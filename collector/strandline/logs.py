@@ -1,6 +1,7 @@
 """Structured logs on stderr, for people (console) or machines (json); nothing global is configured.
 
-Whoever starts a process makes one with `make_log` and hands it to its parts; libraries' own records are taken in too.
+Whoever starts a process makes one with `make_log` and hands it to its parts; libraries' own records
+are taken in too.
 """
 
 import logging
@@ -14,7 +15,9 @@ import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
 
-def make_log(log_format: str = "console", level: str = "info", stream: TextIO | None = None) -> FilteringBoundLogger:
+def make_log(
+    log_format: str = "console", level: str = "info", stream: TextIO | None = None
+) -> FilteringBoundLogger:
     """A logger that writes lines to `stream` (stderr unless given)."""
     stream = stream or sys.stderr
     logger = structlog.wrap_logger(
@@ -28,13 +31,23 @@ def make_log(log_format: str = "console", level: str = "info", stream: TextIO | 
 
 
 def adopt_library_logs(log_format: str, stream: TextIO | None = None) -> None:
-    """Let warnings of the libraries appear in the same form; called once by commands that run until stopped."""
+    """Let warnings of the libraries appear in the same form.
+
+    Called once by commands that run until stopped.
+    """
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
-    processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, _renderer(log_format, stream)]
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=_shared()))
+    processors = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        _renderer(log_format, stream),
+    ]
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=_shared())
+    )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what matters of it reaches us as an exception
+    logging.getLogger("kafka").setLevel(
+        logging.CRITICAL
+    )  # what matters of it reaches us as an exception
 
 
 def _shared() -> list[Processor]:
@@ -78,7 +91,10 @@ class Sparing:
     """
 
     def __init__(
-        self, write: Callable[[str], object], seconds: float = 60, clock: Callable[[], float] = time.monotonic
+        self,
+        write: Callable[[str], object],
+        seconds: float = 60,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
         self._seconds = seconds

@@ -1,6 +1,9 @@
-"""What Prometheus sees at /metrics: one object of counters, made by whoever starts a process and handed to its parts.
+"""What Prometheus sees at /metrics.
 
-Events are counted after their transaction, so that consumed = stored + duplicate + dead + unread holds at every scrape.
+One object of counters, made by whoever starts a process and handed to its parts.
+
+Events are counted after their transaction, so that consumed = stored + duplicate + dead + unread
+holds at every scrape.
 """
 
 import os
@@ -10,7 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -21,7 +31,10 @@ SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
 class Events(Collector):
-    """Events by source and outcome, taken together under one lock: a scrape never sees half a batch."""
+    """Events by source and outcome, taken together under one lock.
+
+    A scrape never sees half a batch.
+    """
 
     def __init__(self) -> None:
         self._counts: Count[tuple[str, str]] = Count()
@@ -43,12 +56,16 @@ class Events(Collector):
         """Two families of one moment."""
         with self._lock:
             counts = dict(self._counts)
-        consumed = CounterMetricFamily("strandline_consumed_events", "Events taken in", labels=["source"])
+        consumed = CounterMetricFamily(
+            "strandline_consumed_events", "Events taken in", labels=["source"]
+        )
         by_outcome = CounterMetricFamily(
             "strandline_events", "Events by what became of them", labels=["source", "outcome"]
         )
         for source in sorted({source for source, _ in counts} | {"http", "kafka"}):
-            consumed.add_metric([source], sum(number for (of, _), number in counts.items() if of == source))
+            consumed.add_metric(
+                [source], sum(number for (of, _), number in counts.items() if of == source)
+            )
             for outcome in OUTCOMES:
                 by_outcome.add_metric([source, outcome], counts.get((source, outcome), 0))
         yield consumed
@@ -60,13 +77,18 @@ class Memory(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """One family; without values where the kernel does not tell."""
-        family = GaugeMetricFamily("strandline_resident_bytes", "Memory by process", labels=["process"])
+        family = GaugeMetricFamily(
+            "strandline_resident_bytes", "Memory by process", labels=["process"]
+        )
         for process, size in self.resident_bytes().items():
             family.add_metric([process], size)
         yield family
 
     def resident_bytes(self) -> dict[str, int]:
-        """Bytes of this process (main) and of those that it started (writer); empty where the kernel does not tell."""
+        """Bytes of this process (main) and of those that it started (writer).
+
+        Empty where the kernel does not tell.
+        """
         tasks = Path("/proc/self/task").glob("*/children")
         started = " ".join(_read(children) for children in tasks).split()
         sizes = {"main": _resident("self"), "writer": sum(map(_resident, started))}
@@ -86,7 +108,10 @@ def _read(file: Path) -> str:
 
 
 class StoreGauges:
-    """What the store held when it was last looked at; nothing is asked of the database during a scrape."""
+    """What the store held when it was last looked at.
+
+    Nothing is asked of the database during a scrape.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def gauge(name: str, about: str, *labels: str) -> Gauge:
@@ -96,21 +121,39 @@ class StoreGauges:
         self.dead_letters = gauge("dead_letters", "Dead letters that are kept now")
         self.unread_events = gauge("unread_events", "Events kept because of a fault of our own")
         self.database_bytes = gauge("database_bytes", "Size of the database")
-        self.oldest_event = gauge("oldest_event_timestamp_seconds", "When the oldest event that is kept was received")
-        self.newest_event = gauge("newest_event_timestamp_seconds", "When the newest event was received")
-        self.retention_days = gauge("retention_days", "STRANDLINE_RETENTION_DAYS; 0: events are kept forever")
-        self.behind_facts = gauge("follower_behind_facts", "Facts about versions that this server has not followed")
+        self.oldest_event = gauge(
+            "oldest_event_timestamp_seconds", "When the oldest event that is kept was received"
+        )
+        self.newest_event = gauge(
+            "newest_event_timestamp_seconds", "When the newest event was received"
+        )
+        self.retention_days = gauge(
+            "retention_days", "STRANDLINE_RETENTION_DAYS; 0: events are kept forever"
+        )
+        self.behind_facts = gauge(
+            "follower_behind_facts", "Facts about versions that this server has not followed"
+        )
         self.delay_seconds = gauge("follower_delay_seconds", "Age of the oldest of them")
         self.news = gauge("follower_news", "Runs and base tables that wait to become facts")
-        self.barrier = gauge("group_barrier", "Barriers of a group: the newest, and the strong one", "group", "kind")
-        self.staleness = gauge("group_staleness_seconds", "Age of the first barrier a table of it lacks", "group")
-        self.export_behind = gauge("export_behind_changes", "Changes that a target has not got, at most", "target")
+        self.barrier = gauge(
+            "group_barrier", "Barriers of a group: the newest, and the strong one", "group", "kind"
+        )
+        self.staleness = gauge(
+            "group_staleness_seconds", "Age of the first barrier a table of it lacks", "group"
+        )
+        self.export_behind = gauge(
+            "export_behind_changes", "Changes that a target has not got, at most", "target"
+        )
         self.export_failures = gauge("export_failures", "Failures of a target in a row", "target")
-        self.looked_at = gauge("store_sample_timestamp_seconds", "When these gauges were last read from the database")
+        self.looked_at = gauge(
+            "store_sample_timestamp_seconds", "When these gauges were last read from the database"
+        )
 
 
 def _tell_version(registry: CollectorRegistry) -> None:
-    build = Gauge("strandline_build_info", "Version of this program; always 1", ["version"], registry=registry)
+    build = Gauge(
+        "strandline_build_info", "Version of this program; always 1", ["version"], registry=registry
+    )
     build.labels(__version__).set(1)
 
 
@@ -134,7 +177,9 @@ class KeptMetrics:
             registry=registry,
         )
         self.graph_bytes = Gauge(
-            "strandline_graph_bytes", "Memory of the lineage graph that this process keeps, about", registry=registry
+            "strandline_graph_bytes",
+            "Memory of the lineage graph that this process keeps, about",
+            registry=registry,
         )
         self.graph_answers = Counter(
             "strandline_graph_answers",
@@ -145,7 +190,10 @@ class KeptMetrics:
 
 
 class Answers(NamedTuple):
-    """What answers of one method, route and status are counted with: looking that up takes longer than counting."""
+    """What answers of one method, route and status are counted with.
+
+    Looking that up takes longer than counting.
+    """
 
     counter: Counter | None
     seconds: Histogram
@@ -171,29 +219,51 @@ class Metrics:
             registry=self.registry,
         )
         self.expired_rows = Counter(
-            "strandline_expired_rows", "Rows that retention dropped", ["table"], registry=self.registry
+            "strandline_expired_rows",
+            "Rows that retention dropped",
+            ["table"],
+            registry=self.registry,
         )
         self.returned_bytes = Counter(
-            "strandline_returned_bytes", "Bytes that retention gave back to the file system", registry=self.registry
+            "strandline_returned_bytes",
+            "Bytes that retention gave back to the file system",
+            registry=self.registry,
         )
         self.lag = Gauge(
-            "strandline_lag_records", "Records not yet taken", ["topic", "partition"], registry=self.registry
+            "strandline_lag_records",
+            "Records not yet taken",
+            ["topic", "partition"],
+            registry=self.registry,
         )
         self.lease_losses = Counter(
             "strandline_lease_losses", "Partitions lost to another consumer", registry=self.registry
         )
         self.retries = Counter(
-            "strandline_transaction_retries", "Transactions done again", ["source"], registry=self.registry
+            "strandline_transaction_retries",
+            "Transactions done again",
+            ["source"],
+            registry=self.registry,
         )
         self.waiting = Gauge(
-            "strandline_waiting_requests", "Requests that wait for their commit", registry=self.registry
+            "strandline_waiting_requests",
+            "Requests that wait for their commit",
+            registry=self.registry,
         )
-        self.waiting_bytes = Gauge("strandline_waiting_bytes", "Bytes of bodies in memory", registry=self.registry)
+        self.waiting_bytes = Gauge(
+            "strandline_waiting_bytes", "Bytes of bodies in memory", registry=self.registry
+        )
         self.requests = Counter(
-            "strandline_http_requests", "HTTP requests", ["method", "status"], registry=self.registry
+            "strandline_http_requests",
+            "HTTP requests",
+            ["method", "status"],
+            registry=self.registry,
         )
         self.http_seconds = Histogram(
-            "strandline_http_seconds", "Time to answer", ["method", "route"], buckets=SECONDS, registry=self.registry
+            "strandline_http_seconds",
+            "Time to answer",
+            ["method", "route"],
+            buckets=SECONDS,
+            registry=self.registry,
         )
         self._answers: dict[tuple[str, str, int], Answers] = {}
         self.over_rate = _over_rate(self.registry)
@@ -210,7 +280,9 @@ class Metrics:
         answers = self._answers.get((method, route, status))
         if answers is None:
             counter = self.requests.labels(method, str(status)) if status else None
-            answers = self._answers[method, route, status] = Answers(counter, self.http_seconds.labels(method, route))
+            answers = self._answers[method, route, status] = Answers(
+                counter, self.http_seconds.labels(method, route)
+            )
         if answers.counter is not None:
             answers.counter.inc()
         answers.seconds.observe(seconds)

@@ -1,5 +1,8 @@
-"""How the text of a setting is read: each function gives the value, or a ValueError with the end of the sentence
-"STRANDLINE_NAME=text ...": why not, and what is allowed. It repeats nothing of the text, which may hold a password.
+"""How the text of a setting is read.
+
+Each function gives the value, or a ValueError with the end of the sentence
+"STRANDLINE_NAME=text ...": why not, and what is allowed. It repeats nothing of the text, which may
+hold a password.
 """
 
 import ipaddress
@@ -11,12 +14,16 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 ADDRESSES = "sqlite:////data/strandline.db or postgresql://user:password@host/name"
-BROKER = re.compile(r"(?:\w+://)?(?:\[(?P<v6>[^\[\]]+)\]|[^\s:\[\]/@]+)(?::(?P<port>\d{1,5}))?", re.ASCII)
+BROKER = re.compile(
+    r"(?:\w+://)?(?:\[(?P<v6>[^\[\]]+)\]|[^\s:\[\]/@]+)(?::(?P<port>\d{1,5}))?", re.ASCII
+)
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 LAST_PORT = 65535
-# Signatures with a key pair. None is HMAC: whoever can check such a signature can forge it, and so can whoever reads a public
-# key where a library takes that for the shared one.
-SIGNATURES = frozenset(re.findall(r"\w+", "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA"))
+# Signatures with a key pair. None is HMAC: whoever can check such a signature can forge it, and so
+# can whoever reads a public key where a library takes that for the shared one.
+SIGNATURES = frozenset(
+    re.findall(r"\w+", "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA")
+)
 GRANT = re.compile(
     r"(?P<value>.+)=(?P<scopes>(?:read|ingest|admin)(?:\s*,\s*(?:read|ingest|admin))*)\s*@(?P<patterns>.+)"
 )
@@ -38,7 +45,7 @@ def text(value: str) -> str:
 
 
 def switch(value: str) -> bool:
-    """true or false, in the spellings that environments use."""
+    """True or false, in the spellings that environments use."""
     spellings = {
         "true": True,
         "1": True,
@@ -109,7 +116,7 @@ def web_address(value: str) -> str:
 
 
 def webhooks(value: str) -> str:
-    """http or https addresses with commas, each alone or as slack=address."""
+    """Http or https addresses with commas, each alone or as slack=address."""
     if not all(_has_host(web_address(one.removeprefix("slack="))) for one in patterns(value)):
         raise ValueError("has an address without a host, or with a port that is none")
     return text(value)
@@ -124,14 +131,19 @@ def _has_host(address: str) -> bool:
 
 
 def guarded_address(value: str) -> str:
-    """An https address, or an http one of this machine: what is read from it must not be changed on the way."""
+    """An https address, or an http one of this machine.
+
+    What is read from it must not be changed on the way.
+    """
     address = web_address(value)
     if not _has_host(address):
         raise ValueError("is no address with a host and a port")
     parts = urlsplit(address)
     host = parts.hostname or ""
     if parts.scheme == "http" and host != "localhost" and not _is_own(host):
-        raise ValueError("is not https: whoever is on the way could put other keys in place of these")
+        raise ValueError(
+            "is not https: whoever is on the way could put other keys in place of these"
+        )
     return address
 
 
@@ -146,7 +158,9 @@ def signatures(value: str) -> tuple[str, ...]:
     """Algorithms of signatures with commas, in the spelling of RFC 7518."""
     found = patterns(value)
     if not found or not SIGNATURES.issuperset(found):
-        raise ValueError(f"is not some of {', '.join(sorted(SIGNATURES))} (none and HS256 prove nothing)")
+        raise ValueError(
+            f"is not some of {', '.join(sorted(SIGNATURES))} (none and HS256 prove nothing)"
+        )
     return found
 
 
@@ -158,7 +172,9 @@ def token_grants(value: str) -> tuple[TokenGrant, ...]:
     """
     found = [GRANT.fullmatch(one.strip()) for one in value.split(";") if one.strip()]
     granted = [
-        TokenGrant(one["value"].strip(), patterns(one["scopes"]), patterns(one["patterns"])) for one in found if one
+        TokenGrant(one["value"].strip(), patterns(one["scopes"]), patterns(one["patterns"]))
+        for one in found
+        if one
     ]
     if not found or not all(found) or not all(one.patterns for one in granted):
         raise ValueError("is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin")
@@ -174,7 +190,9 @@ def event_address(value: str) -> str:
         return value.strip()
     servers, _, topic = rest.partition("/")
     if scheme != "kafka" or not topic:
-        raise ValueError("is none of http(s)://..., kafka://host:port,.../topic and file:///folder/file")
+        raise ValueError(
+            "is none of http(s)://..., kafka://host:port,.../topic and file:///folder/file"
+        )
     return f"kafka://{brokers(servers)}/{topic_name(topic)}"
 
 
@@ -211,7 +229,9 @@ def _is_broker(one: str) -> bool:
     parts = BROKER.fullmatch(one)
     if parts is None:
         return _is_ipv6(one)
-    return (parts["v6"] is None or _is_ipv6(parts["v6"])) and 1 <= int(parts["port"] or 9092) <= LAST_PORT
+    return (parts["v6"] is None or _is_ipv6(parts["v6"])) and 1 <= int(
+        parts["port"] or 9092
+    ) <= LAST_PORT
 
 
 def _is_ipv6(one: str) -> bool:
@@ -224,7 +244,9 @@ def _is_ipv6(one: str) -> bool:
 def topic_name(value: str) -> str:
     """A name that Kafka takes for a topic."""
     if not TOPIC.fullmatch(value.strip()) or value.strip() in (".", ".."):
-        raise ValueError("is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor ..")
+        raise ValueError(
+            "is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor .."
+        )
     return value.strip()
 
 
@@ -251,7 +273,10 @@ def database_address(value: str) -> str:
 
 
 def _why_unusable(address: str) -> str | None:
-    """What is wrong with an address, without any part of it; where a password is not escaped, all parts are others."""
+    """What is wrong with an address, without any part of it.
+
+    Where a password is not escaped, all parts are others.
+    """
     from sqlalchemy.engine import make_url  # a quarter of a second, which `--help` has no use for
     from sqlalchemy.exc import ArgumentError
 
@@ -262,7 +287,11 @@ def _why_unusable(address: str) -> str | None:
     except ValueError:
         url = None
     except ArgumentError:
-        return "a file's address begins with sqlite:///" if sqlite else "its parts cannot be told apart"
+        return (
+            "a file's address begins with sqlite:///"
+            if sqlite
+            else "its parts cannot be told apart"
+        )
     if url is None or (url.port is not None and not 1 <= url.port <= LAST_PORT):
         return f"its port is not a number from 1 to {LAST_PORT} (in a password, @ : / are written %40 %3A %2F)"
     return None

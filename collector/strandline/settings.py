@@ -42,16 +42,36 @@ PREFIX = "STRANDLINE_"
 KAFKA_SECURITY = (
     *("security_protocol", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"),
     *("sasl_kerberos_name", "sasl_kerberos_service_name", "sasl_kerberos_domain_name"),
-    *("ssl_check_hostname", "ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_crlfile", "ssl_ciphers"),
+    *(
+        "ssl_check_hostname",
+        "ssl_cafile",
+        "ssl_certfile",
+        "ssl_keyfile",
+        "ssl_password",
+        "ssl_crlfile",
+        "ssl_ciphers",
+    ),
 )
-KAFKA_MECHANISMS = ("PLAIN", "GSSAPI", "OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512", "AWS_MSK_IAM")
+KAFKA_MECHANISMS = (
+    "PLAIN",
+    "GSSAPI",
+    "OAUTHBEARER",
+    "SCRAM-SHA-256",
+    "SCRAM-SHA-512",
+    "AWS_MSK_IAM",
+)
 KAFKA_TEXTS: Mapping[str, Callable[[str], object]] = {
     "security_protocol": exactly_one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     "sasl_mechanism": exactly_one_of(*KAFKA_MECHANISMS),
     "ssl_check_hostname": switch,
 }
 KAFKA_FILES = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile")
-TARGETS = ("marquez", "datahub", "openmetadata", "openlineage")  # each with _URL, _TOKEN, _TOKEN_FILE and _NAMESPACES
+TARGETS = (
+    "marquez",
+    "datahub",
+    "openmetadata",
+    "openlineage",
+)  # each with _URL, _TOKEN, _TOKEN_FILE and _NAMESPACES
 RETENTION_DAYS = 36_500  # a date so many days ago is still one
 
 
@@ -60,7 +80,9 @@ def default_database() -> str:
     return f"sqlite:///{Path(platformdirs.user_data_dir('strandline')) / 'strandline.db'}"
 
 
-def setting(parse: Callable[[str], object], default: Any, about: str, *, secret: bool = False) -> Any:
+def setting(
+    parse: Callable[[str], object], default: Any, about: str, *, secret: bool = False
+) -> Any:
     """Declare a field: how its text is read, what it is when unset (a value, or a function), and what it is for."""
     about_it = {"parse": parse, "about": about, "secret": secret}
     if callable(default):
@@ -73,16 +95,29 @@ class Settings:
     """Everything that can be set. `Settings()` is the embedded collector on this machine."""
 
     database_url: str = setting(
-        database_address, default_database, "SQLite in your data folder, or postgresql://...", secret=True
+        database_address,
+        default_database,
+        "SQLite in your data folder, or postgresql://...",
+        secret=True,
     )
-    kafka_bootstrap_servers: str | None = setting(brokers, None, "host:port,...; unset: no consumer")
-    kafka_topic: str = setting(topic_name, "openlineage.events", "the topic with OpenLineage events")
-    kafka_group: str = setting(text, "strandline", "the consumer group that shares the topic's partitions")
-    kafka_session_seconds: int = setting(whole(1, 1800), 10, "silence after which the group gives partitions to others")
+    kafka_bootstrap_servers: str | None = setting(
+        brokers, None, "host:port,...; unset: no consumer"
+    )
+    kafka_topic: str = setting(
+        topic_name, "openlineage.events", "the topic with OpenLineage events"
+    )
+    kafka_group: str = setting(
+        text, "strandline", "the consumer group that shares the topic's partitions"
+    )
+    kafka_session_seconds: int = setting(
+        whole(1, 1800), 10, "silence after which the group gives partitions to others"
+    )
     kafka_security: Mapping[str, Any] = field(default_factory=dict, repr=False)
     host: str = setting(text, "127.0.0.1", "the address to listen on")
     port: int = setting(whole(0, 65535), 5000, "the port to listen on")
-    auth: str = setting(one_of("auto", "off", "required"), "auto", "API keys: auto is off on loopback only")
+    auth: str = setting(
+        one_of("auto", "off", "required"), "auto", "API keys: auto is off on loopback only"
+    )
     oidc_issuer: str | None = setting(
         text,
         None,
@@ -94,113 +129,185 @@ class Settings:
     oidc_algorithms: tuple[str, ...] = setting(
         signatures, lambda: ("RS256",), "signatures that are taken, with commas; unset: RS256"
     )
-    oidc_jwks_url: str | None = setting(guarded_address, None, "where the issuer publishes its keys (JWKS), over https")
-    oidc_jwks_file: str | None = setting(text, None, "a file with them instead, where the issuer cannot be asked")
-    oidc_skew_seconds: int = setting(whole(0, 300), 30, "how far the issuer's clock may be from this one")
-    oidc_claim: str = setting(text, "groups", "the claim that grants are made for; a.b is b within a")
+    oidc_jwks_url: str | None = setting(
+        guarded_address, None, "where the issuer publishes its keys (JWKS), over https"
+    )
+    oidc_jwks_file: str | None = setting(
+        text, None, "a file with them instead, where the issuer cannot be asked"
+    )
+    oidc_skew_seconds: int = setting(
+        whole(0, 300), 30, "how far the issuer's clock may be from this one"
+    )
+    oidc_claim: str = setting(
+        text, "groups", "the claim that grants are made for; a.b is b within a"
+    )
     oidc_grants: tuple[TokenGrant, ...] = setting(
-        token_grants, tuple, "what its values are granted: VALUE=SCOPE,...@PATTERN,... with semicolons between"
+        token_grants,
+        tuple,
+        "what its values are granted: VALUE=SCOPE,...@PATTERN,... with semicolons between",
     )
     allowed_hosts: tuple[str, ...] = setting(
-        patterns, tuple, "names that requests may be sent to; on loopback besides its own, elsewhere any if unset"
+        patterns,
+        tuple,
+        "names that requests may be sent to; on loopback besides its own, elsewhere any if unset",
     )
-    head_seconds: int = setting(whole(1, 3600), 10, "how long a request's line and headers may take to arrive")
-    max_connections_per_address: int = setting(whole(0), 1000, "open connections of one address; 0: any number")
+    head_seconds: int = setting(
+        whole(1, 3600), 10, "how long a request's line and headers may take to arrive"
+    )
+    max_connections_per_address: int = setting(
+        whole(0), 1000, "open connections of one address; 0: any number"
+    )
     max_reads_per_second: int = setting(
         whole(0), 0, "questions of one key, over ten seconds; more get 429; 0: any number"
     )
     max_ingests_per_second: int = setting(
-        whole(0), 0, "requests with events of one key, over ten seconds; more get 503; 0: any number"
+        whole(0),
+        0,
+        "requests with events of one key, over ten seconds; more get 503; 0: any number",
     )
     max_changes_per_second: int = setting(
-        whole(0), 0, "requests of one key that need admin, over ten seconds; more get 429; 0: any number"
+        whole(0),
+        0,
+        "requests of one key that need admin, over ten seconds; more get 429; 0: any number",
     )
-    max_body_bytes: int = setting(whole(1024), 32 * 1024 * 1024 + 65536, "largest request, after decompression too")
+    max_body_bytes: int = setting(
+        whole(1024), 32 * 1024 * 1024 + 65536, "largest request, after decompression too"
+    )
     body_seconds: int = setting(whole(1, 3600), 60, "how long a request's body may take to arrive")
     max_waiting: int = setting(whole(1), 2000, "requests that may wait for the writer before 503")
-    max_waiting_bytes: int = setting(whole(1024), 64 * 1024 * 1024, "bytes of events that may wait before 503")
+    max_waiting_bytes: int = setting(
+        whole(1024), 64 * 1024 * 1024, "bytes of events that may wait before 503"
+    )
     memory_bytes: int = setting(
-        whole(64 * 1024 * 1024), 512 * 1024 * 1024, "memory of which nine tenths turn readiness false"
+        whole(64 * 1024 * 1024),
+        512 * 1024 * 1024,
+        "memory of which nine tenths turn readiness false",
     )
     batch_records: int = setting(whole(1, 10_000), 2000, "records of one transaction")
     max_dead_in_row: int = setting(whole(1), 1000, "dead letters in a row that stop the consumer")
-    max_dead_share: float = setting(share, 0.5, "share of dead letters in the last 10,000 records that stops it")
-    lease_seconds: int = setting(whole(1), 300, "a reader's lease on a version, when it names no time")
+    max_dead_share: float = setting(
+        share, 0.5, "share of dead letters in the last 10,000 records that stops it"
+    )
+    lease_seconds: int = setting(
+        whole(1), 300, "a reader's lease on a version, when it names no time"
+    )
     silent_seconds: int = setting(
         whole(1), 86_400, "silence after which a run that announced no heartbeat timeout is LOST"
     )
     recent_runs: int = setting(
-        whole(0, 1000), 10, "runs of a job that count as recent, besides all of its latest application"
+        whole(0, 1000),
+        10,
+        "runs of a job that count as recent, besides all of its latest application",
     )
     graph_bytes: int = setting(
-        whole(0), 128 * 1024 * 1024, "memory of the lineage graph that a server keeps for its answers; 0: it keeps none"
+        whole(0),
+        128 * 1024 * 1024,
+        "memory of the lineage graph that a server keeps for its answers; 0: it keeps none",
     )
     resume_seconds: int = setting(whole(1), 86_400, "how long a stopped job stays a member")
-    barrier_seconds: int = setting(whole(1), 10, "interval of the barriers of groups with several base tables")
-    barrier_timeout_seconds: int | None = setting(
-        whole(1), None, "age at which a barrier that not all tables completed is overdue; unset: never"
+    barrier_seconds: int = setting(
+        whole(1), 10, "interval of the barriers of groups with several base tables"
     )
-    keep_barriers: int = setting(whole(1, 100), 10, "barriers of each table that are kept for rollback")
+    barrier_timeout_seconds: int | None = setting(
+        whole(1),
+        None,
+        "age at which a barrier that not all tables completed is overdue; unset: never",
+    )
+    keep_barriers: int = setting(
+        whole(1, 100), 10, "barriers of each table that are kept for rollback"
+    )
     alert_targets: str | None = setting(
         webhooks, None, "webhooks for alerts: addresses, or slack=address, with commas", secret=True
     )
-    alert_staleness_seconds: int | None = setting(whole(1), None, "age of the first missing barrier that is an alert")
+    alert_staleness_seconds: int | None = setting(
+        whole(1), None, "age of the first missing barrier that is an alert"
+    )
     alert_seconds: int = setting(whole(1), 10, "how often alerts are looked for")
     retention_days: int | None = setting(
         whole(1, RETENTION_DAYS), None, "age at which events and history go; unset: never"
     )
-    key: str | None = setting(text, None, "the API key of commands that ask a running collector", secret=True)
-    key_file: str | None = setting(text, None, "a file that holds this key, which no list of processes shows")
+    key: str | None = setting(
+        text, None, "the API key of commands that ask a running collector", secret=True
+    )
+    key_file: str | None = setting(
+        text, None, "a file that holds this key, which no list of processes shows"
+    )
     marquez_url: str | None = setting(web_address, None, "a Marquez to export to or import from")
     marquez_token: str | None = setting(text, None, "its API key", secret=True)
     marquez_token_file: str | None = setting(text, None, "a file that holds it")
     marquez_namespaces: tuple[str, ...] = setting(
-        patterns, tuple, "namespaces of jobs that it gets: patterns with commas, ! before those that it does not"
+        patterns,
+        tuple,
+        "namespaces of jobs that it gets: patterns with commas, ! before those that it does not",
     )
     marquez_on_end: str = setting(
-        one_of("keep", "clear", "delete"), "keep", "edges of a job that has ended: keep, clear, or delete the job"
+        one_of("keep", "clear", "delete"),
+        "keep",
+        "edges of a job that has ended: keep, clear, or delete the job",
     )
     datahub_url: str | None = setting(web_address, None, "a DataHub to export to")
     datahub_token: str | None = setting(text, None, "its access token", secret=True)
     datahub_token_file: str | None = setting(text, None, "a file that holds it")
-    datahub_namespaces: tuple[str, ...] = setting(patterns, tuple, "namespaces of jobs that it gets")
+    datahub_namespaces: tuple[str, ...] = setting(
+        patterns, tuple, "namespaces of jobs that it gets"
+    )
     datahub_on_end: str = setting(
-        one_of("keep", "clear_edges", "soft_delete"), "keep", "a job that has ended: keep, clear_edges or soft_delete"
+        one_of("keep", "clear_edges", "soft_delete"),
+        "keep",
+        "a job that has ended: keep, clear_edges or soft_delete",
     )
     datahub_env: str | None = setting(
         text, None, "the environment in its urns; unset: PROD, and flows in their namespace"
     )
     datahub_platform_instance: str | None = setting(text, None, "the platform instance in its urns")
     datahub_platforms: tuple[str, ...] = setting(
-        pairs, tuple, "platforms by other names, with commas: hive=glue; iceberg=iceberg for Iceberg tables alone"
+        pairs,
+        tuple,
+        "platforms by other names, with commas: hive=glue; iceberg=iceberg for Iceberg tables alone",
     )
-    datahub_orchestrator: str | None = setting(text, None, "the orchestrator in its urns; unset: what the events say")
+    datahub_orchestrator: str | None = setting(
+        text, None, "the orchestrator in its urns; unset: what the events say"
+    )
     datahub_schemas: bool = setting(switch, False, "whether it gets the columns of tables too")
     openmetadata_url: str | None = setting(
         event_address, None, "an OpenMetadata, or kafka://host:port/topic of its connector"
     )
     openmetadata_token: str | None = setting(text, None, "its token", secret=True)
     openmetadata_token_file: str | None = setting(text, None, "a file that holds it")
-    openmetadata_namespaces: tuple[str, ...] = setting(patterns, tuple, "namespaces of jobs that it gets")
+    openmetadata_namespaces: tuple[str, ...] = setting(
+        patterns, tuple, "namespaces of jobs that it gets"
+    )
     openlineage_url: str | None = setting(
-        event_address, None, "where events are sent on: http(s)://..., kafka://host:port/topic, or file:///..."
+        event_address,
+        None,
+        "where events are sent on: http(s)://..., kafka://host:port/topic, or file:///...",
     )
     openlineage_token: str | None = setting(text, None, "its token", secret=True)
     openlineage_token_file: str | None = setting(text, None, "a file that holds it")
-    openlineage_namespaces: tuple[str, ...] = setting(patterns, tuple, "namespaces of jobs that it gets")
-    openlineage_events: str = setting(
-        one_of("clean", "received"), "clean", "clean: one START and one end a run; received: as they came"
+    openlineage_namespaces: tuple[str, ...] = setting(
+        patterns, tuple, "namespaces of jobs that it gets"
     )
-    export_max_waiting: int = setting(whole(100), 200_000, "changes that wait for targets; beyond it they are folded")
+    openlineage_events: str = setting(
+        one_of("clean", "received"),
+        "clean",
+        "clean: one START and one end a run; received: as they came",
+    )
+    export_max_waiting: int = setting(
+        whole(100), 200_000, "changes that wait for targets; beyond it they are folded"
+    )
     export_networks: tuple[Any, ...] = setting(
         networks, tuple, "networks that targets may be in, with commas; unset: any"
     )
-    metrics_port: int | None = setting(whole(1, 65535), None, "a port for /metrics alone, without an API key")
+    metrics_port: int | None = setting(
+        whole(1, 65535), None, "a port for /metrics alone, without an API key"
+    )
     access_log: str = setting(
         one_of("off", "errors", "all"), "off", "requests in the log: off, errors (4xx, 5xx) or all"
     )
     log_format: str = setting(one_of("console", "json"), "console", "console or json")
-    log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "debug, info, warning or error")
+    log_level: str = setting(
+        one_of("debug", "info", "warning", "error"), "info", "debug, info, warning or error"
+    )
     unknown: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
 
@@ -229,7 +336,10 @@ def is_loopback(host: str) -> bool:
 
 
 def declared() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(name, how it was declared) of every setting that has one text, in order; `default` None: unset or computed."""
+    """(name, how it was declared) of every setting that has one text, in order; `default` None.
+
+    Unset or computed.
+    """
     for one in fields(Settings):
         if "parse" in one.metadata:
             default = None if one.default is MISSING else one.default
@@ -237,7 +347,10 @@ def declared() -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """Settings from a `.env` file: NAME=value lines, `export` and quotes allowed; a missing file has none."""
+    """Settings from a `.env` file: NAME=value lines, `export` and quotes allowed.
+
+    A missing file has none.
+    """
     if not path.is_file():
         return {}
     found = {}
@@ -255,16 +368,28 @@ def _unquoted(value: str) -> str:
 
 
 def read_settings(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Settings:
-    """The settings of `environ` and `flags` (by field name; they win), or a SettingsError with every fault."""
+    """The settings of `environ` and `flags` (by field name.
+
+    They win), or a SettingsError with every fault.
+    """
     settings = read_what_can_be_read(environ, flags)
     if settings.faults:
         raise SettingsError(settings.faults)
     return settings
 
 
-def read_what_can_be_read(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Settings:
-    """The same with its faults inside and defaults in their places: for whoever looks for more faults."""
-    given = {name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)}
+def read_what_can_be_read(
+    environ: Mapping[str, str], flags: Mapping[str, str] | None = None
+) -> Settings:
+    """The same with its faults inside and defaults in their places.
+
+    For whoever looks for more faults.
+    """
+    given = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in environ.items()
+        if name.startswith(PREFIX)
+    }
     given |= flags or {}
     faults: list[str] = []
     values: dict[str, Any] = {}
@@ -281,12 +406,22 @@ def faulty_files(settings: Settings) -> list[str]:
     faults: list[str] = []
     for name in KAFKA_FILES:
         if name in settings.kafka_security:
-            _parsed(f"kafka_{name}", settings.kafka_security[name], {"parse": file_to_read, "secret": False}, faults)
+            _parsed(
+                f"kafka_{name}",
+                settings.kafka_security[name],
+                {"parse": file_to_read, "secret": False},
+                faults,
+            )
     for target in TARGETS:
         if file := getattr(settings, f"{target}_token_file"):
             _parsed(f"{target}_token_file", file, {"parse": file_to_read, "secret": False}, faults)
     if settings.oidc_jwks_file:
-        _parsed("oidc_jwks_file", settings.oidc_jwks_file, {"parse": file_to_read, "secret": False}, faults)
+        _parsed(
+            "oidc_jwks_file",
+            settings.oidc_jwks_file,
+            {"parse": file_to_read, "secret": False},
+            faults,
+        )
     return faults
 
 
@@ -314,15 +449,25 @@ def _kafka_security(given: Mapping[str, str], faults: list[str]) -> dict[str, An
 def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
     found = []
     if settings.auth == "off" and not is_loopback(settings.host):
-        found.append(f"{PREFIX}AUTH=off is allowed on loopback only, and {PREFIX}HOST={settings.host} is not")
+        found.append(
+            f"{PREFIX}AUTH=off is allowed on loopback only, and {PREFIX}HOST={settings.host} is not"
+        )
     found += _faults_of_tokens(settings, given)
     if settings.max_waiting_bytes < settings.max_body_bytes:
-        found.append(f"{PREFIX}MAX_WAITING_BYTES is less than {PREFIX}MAX_BODY_BYTES: one request must fit")
-    protocol, mechanism = (given.get(f"kafka_{name}", "").strip() for name in ("security_protocol", "sasl_mechanism"))
+        found.append(
+            f"{PREFIX}MAX_WAITING_BYTES is less than {PREFIX}MAX_BODY_BYTES: one request must fit"
+        )
+    protocol, mechanism = (
+        given.get(f"kafka_{name}", "").strip() for name in ("security_protocol", "sasl_mechanism")
+    )
     if protocol.startswith("SASL") and not mechanism:
-        found.append(f"{PREFIX}KAFKA_SASL_MECHANISM is missing, and {PREFIX}KAFKA_SECURITY_PROTOCOL needs it")
+        found.append(
+            f"{PREFIX}KAFKA_SASL_MECHANISM is missing, and {PREFIX}KAFKA_SECURITY_PROTOCOL needs it"
+        )
     if mechanism and not protocol.startswith("SASL"):
-        found.append(f"{PREFIX}KAFKA_SASL_MECHANISM is set, but {PREFIX}KAFKA_SECURITY_PROTOCOL is not SASL_...")
+        found.append(
+            f"{PREFIX}KAFKA_SASL_MECHANISM is set, but {PREFIX}KAFKA_SECURITY_PROTOCOL is not SASL_..."
+        )
     return found
 
 
@@ -330,7 +475,10 @@ def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[
     """What is missing for tokens to be taken; nothing of it has a default that would be safe."""
     named = {name for name in given if name.startswith("oidc_") and given[name] != ""}
     if "oidc_issuer" not in named:
-        yield from (f"{PREFIX}{name.upper()} is set, but {PREFIX}OIDC_ISSUER is not" for name in sorted(named))
+        yield from (
+            f"{PREFIX}{name.upper()} is set, but {PREFIX}OIDC_ISSUER is not"
+            for name in sorted(named)
+        )
         return
     if settings.auth == "off":
         yield f"{PREFIX}AUTH=off takes no tokens, and {PREFIX}OIDC_ISSUER is set"
@@ -342,7 +490,10 @@ def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[
 
 
 def _unknown(given: Mapping[str, str]) -> Iterator[str]:
-    """Settings that nothing reads, with the likely meaning: a warning only, for another version may know them."""
+    """Settings that nothing reads, with the likely meaning.
+
+    A warning only, for another version may know them.
+    """
     names = [name for name, _ in declared()] + [f"kafka_{name}" for name in KAFKA_SECURITY]
     for name in sorted(set(given) - set(names)):
         near = difflib.get_close_matches(name, names, n=1)

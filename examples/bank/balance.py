@@ -1,4 +1,7 @@
-"""What each account holds: lake.bank.credits and lake.bank.debits -> lake.bank.balance, written anew each round."""
+"""What each account holds.
+
+Lake.bank.credits and lake.bank.debits -> lake.bank.balance, written anew each round.
+"""
 
 from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish, rounds_of
 from pyspark.sql import DataFrame, SparkSession
@@ -14,8 +17,14 @@ def balance(credits: DataFrame, debits: DataFrame) -> DataFrame:
 def start(spark: SparkSession) -> StreamingQuery:
     """Start the stream."""
     result = balance(rounds_of(spark, "lake.bank.credits"), rounds_of(spark, "lake.bank.debits"))
-    stream = result.writeStream.queryName("balance").trigger(processingTime=TRIGGER).outputMode("complete")
-    return stream.option("checkpointLocation", f"{CHECKPOINTS}/balance").toTable("lake.bank.balance")
+    stream = (
+        result.writeStream.queryName("balance")
+        .trigger(processingTime=TRIGGER)
+        .outputMode("complete")
+    )
+    return stream.option("checkpointLocation", f"{CHECKPOINTS}/balance").toTable(
+        "lake.bank.balance"
+    )
 
 
 def run(spark: SparkSession) -> None:

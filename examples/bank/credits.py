@@ -17,7 +17,9 @@ def start(spark: SparkSession) -> StreamingQuery:
         .writeStream.queryName("credits")
         .trigger(processingTime=TRIGGER)
     )
-    return stream.option("checkpointLocation", f"{CHECKPOINTS}/credits").toTable("lake.bank.credits")
+    return stream.option("checkpointLocation", f"{CHECKPOINTS}/credits").toTable(
+        "lake.bank.credits"
+    )
 
 
 def run(spark: SparkSession) -> None:

@@ -13,7 +13,9 @@ def debits(transfers: DataFrame) -> DataFrame:
 def start(spark: SparkSession) -> StreamingQuery:
     """Start the stream."""
     stream = (
-        debits(rounds_of(spark, "lake.bank.transfers")).writeStream.queryName("debits").trigger(processingTime=TRIGGER)
+        debits(rounds_of(spark, "lake.bank.transfers"))
+        .writeStream.queryName("debits")
+        .trigger(processingTime=TRIGGER)
     )
     return stream.option("checkpointLocation", f"{CHECKPOINTS}/debits").toTable("lake.bank.debits")
 

@@ -20,9 +20,16 @@ def transfers(ticks: DataFrame) -> DataFrame:
 
 def start(spark: SparkSession) -> StreamingQuery:
     """Start the stream."""
-    ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 1).load()
+    ticks = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", ROWS)
+        .option("numPartitions", 1)
+        .load()
+    )
     stream = transfers(ticks).writeStream.queryName("ingest").trigger(processingTime=TRIGGER)
-    return stream.option("checkpointLocation", f"{CHECKPOINTS}/ingest").toTable("lake.bank.transfers")
+    return stream.option("checkpointLocation", f"{CHECKPOINTS}/ingest").toTable(
+        "lake.bank.transfers"
+    )
 
 
 def run(spark: SparkSession) -> None:

@@ -1,4 +1,7 @@
-"""How long the bank's streams run: until their share of the transfers has gone through, then each stops by itself."""
+"""How long the bank's streams run.
+
+Until their share of the transfers has gone through, then each stops by itself.
+"""
 
 import os
 import time
@@ -10,13 +13,18 @@ from pyspark.sql.streaming import StreamingQuery
 ROUNDS = int(os.environ.get("BANK_ROUNDS", "10"))  # micro-batches of the ingest job
 ROWS = 80  # transfers in a round
 TRIGGER = os.environ.get("BANK_TRIGGER", "2 seconds")
-SECONDS = int(os.environ.get("BANK_SECONDS", "120"))  # a stream that gets nothing new for so long gives up
+SECONDS = int(
+    os.environ.get("BANK_SECONDS", "120")
+)  # a stream that gets nothing new for so long gives up
 CHECKPOINTS = os.environ.get("BANK_CHECKPOINTS", "checkpoints")
 STOP = Path(os.environ.get("BANK_STOP", "stop"))  # all streams end once this file is there
 
 
 def rounds_of(spark: SparkSession, table: str) -> DataFrame:
-    """The rounds of a table as a stream, one a micro-batch, from its first: waits until that is there."""
+    """The rounds of a table as a stream, one a micro-batch, from its first.
+
+    Waits until that is there.
+    """
     deadline = time.monotonic() + SECONDS
     while spark.table(f"{table}.snapshots").isEmpty() and not STOP.exists():
         if time.monotonic() > deadline:
@@ -37,7 +45,9 @@ def finish(query: StreamingQuery, rows: int) -> None:
                 taken[progress.batchId] = progress.numInputRows
                 news = time.monotonic()
         if time.monotonic() > news + SECONDS:
-            raise TimeoutError(f"stream {query.name}: nothing new for {SECONDS} s, {sum(taken.values())} rows so far")
+            raise TimeoutError(
+                f"stream {query.name}: nothing new for {SECONDS} s, {sum(taken.values())} rows so far"
+            )
     while query.status["isTriggerActive"]:
         time.sleep(0.02)
     query.stop()

@@ -1,4 +1,7 @@
-"""The bank's report, once, from whatever lake.bank.balance holds: CREATE TABLE lake.bank.report AS SELECT."""
+"""The bank's report, once, from whatever lake.bank.balance holds.
+
+CREATE TABLE lake.bank.report AS SELECT.
+"""
 
 from pyspark.sql import SparkSession
 

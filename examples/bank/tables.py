@@ -1,4 +1,6 @@
-"""Makes the bank's tables in the catalog `lake`, without a JVM: `python tables.py sqlite:////path/cat.db file:///path`.
+"""Makes the bank's tables in the catalog `lake`, without a JVM.
+
+`python tables.py sqlite:////path/cat.db file:///path`.
 
 Table `report` is not among them: the report job makes it.
 """
@@ -17,9 +19,15 @@ TABLES = {
         NestedField(4, "amount", LongType()),
         NestedField(5, "at", TimestamptzType()),
     ),
-    "bank.credits": Schema(NestedField(1, "account", LongType()), NestedField(2, "amount", LongType())),
-    "bank.debits": Schema(NestedField(1, "account", LongType()), NestedField(2, "amount", LongType())),
-    "bank.balance": Schema(NestedField(1, "account", LongType()), NestedField(2, "balance", LongType())),
+    "bank.credits": Schema(
+        NestedField(1, "account", LongType()), NestedField(2, "amount", LongType())
+    ),
+    "bank.debits": Schema(
+        NestedField(1, "account", LongType()), NestedField(2, "amount", LongType())
+    ),
+    "bank.balance": Schema(
+        NestedField(1, "account", LongType()), NestedField(2, "balance", LongType())
+    ),
 }
 
 

@@ -1,4 +1,7 @@
-"""What each account holds, barrier by barrier: lake.aligned.credits and lake.aligned.debits -> lake.aligned.balance."""
+"""What each account holds, barrier by barrier.
+
+Lake.aligned.credits and lake.aligned.debits -> lake.aligned.balance.
+"""
 
 from collections.abc import Mapping
 
@@ -11,7 +14,9 @@ from strandline_spark import aligned_stream
 
 def balance(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
     """The sum of what came in less what went out; over all accounts it is 0."""
-    movements = inputs["credits"].unionAll(inputs["debits"].selectExpr("account", "-amount AS amount"))
+    movements = inputs["credits"].unionAll(
+        inputs["debits"].selectExpr("account", "-amount AS amount")
+    )
     return movements.groupBy("account").agg({"amount": "sum"}).toDF("account", "balance")
 
 

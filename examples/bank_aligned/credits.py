@@ -1,4 +1,7 @@
-"""What each transfer adds to an account, barrier by barrier: lake.bank.transfers -> lake.aligned.credits."""
+"""What each transfer adds to an account, barrier by barrier.
+
+Lake.bank.transfers -> lake.aligned.credits.
+"""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,7 @@
-"""What each transfer takes from an account, barrier by barrier: lake.bank.transfers -> lake.aligned.debits."""
+"""What each transfer takes from an account, barrier by barrier.
+
+Lake.bank.transfers -> lake.aligned.debits.
+"""
 
 from collections.abc import Mapping
 

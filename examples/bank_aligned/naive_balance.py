@@ -1,4 +1,6 @@
-"""The balance as an ordinary stream of two sources makes it: lake.aligned.credits, .debits -> lake.aligned.naive_balance.
+"""The balance as an ordinary stream of two sources makes it.
+
+Lake.aligned.credits, .debits -> lake.aligned.naive_balance.
 
 Each micro-batch takes what is there. Where one input is ahead, the sum over all accounts is not 0.
 """
@@ -16,9 +18,17 @@ def balance(credits: DataFrame, debits: DataFrame) -> DataFrame:
 
 def start(spark: SparkSession) -> StreamingQuery:
     """Start the stream; it goes on until it is stopped."""
-    result = balance(*(spark.readStream.table(f"lake.aligned.{table}") for table in ("credits", "debits")))
-    stream = result.writeStream.queryName("naive_balance").trigger(processingTime=TRIGGER).outputMode("complete")
-    return stream.option("checkpointLocation", f"{CHECKPOINTS}/naive_balance").toTable("lake.aligned.naive_balance")
+    result = balance(
+        *(spark.readStream.table(f"lake.aligned.{table}") for table in ("credits", "debits"))
+    )
+    stream = (
+        result.writeStream.queryName("naive_balance")
+        .trigger(processingTime=TRIGGER)
+        .outputMode("complete")
+    )
+    return stream.option("checkpointLocation", f"{CHECKPOINTS}/naive_balance").toTable(
+        "lake.aligned.naive_balance"
+    )
 
 
 if __name__ == "__main__":

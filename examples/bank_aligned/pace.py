@@ -1,4 +1,7 @@
-"""How long the aligned streams of the bank run, and where they keep what they know: the bank's own settings."""
+"""How long the aligned streams of the bank run, and where they keep what they know.
+
+The bank's own settings.
+"""
 
 import os
 import time
@@ -6,24 +9,36 @@ from pathlib import Path
 
 from pyspark.sql.streaming import StreamingQuery
 
-ROUNDS = int(os.environ.get("BANK_ROUNDS", "10"))  # barriers of the group: micro-batches of the ingest job
+ROUNDS = int(
+    os.environ.get("BANK_ROUNDS", "10")
+)  # barriers of the group: micro-batches of the ingest job
 TRIGGER = os.environ.get("BANK_TRIGGER", "2 seconds")
-SLOW_TRIGGER = os.environ.get("BANK_SLOW_TRIGGER", TRIGGER)  # of debits: two jobs are seldom equally fast
+SLOW_TRIGGER = os.environ.get(
+    "BANK_SLOW_TRIGGER", TRIGGER
+)  # of debits: two jobs are seldom equally fast
 START = os.environ.get("BANK_START", "earliest")  # latest: a new job begins at the newest barrier
-SECONDS = float(os.environ.get("BANK_SECONDS", "120"))  # an input that gets nothing new for so long is an error
+SECONDS = float(
+    os.environ.get("BANK_SECONDS", "120")
+)  # an input that gets nothing new for so long is an error
 CHECKPOINTS = os.environ.get("BANK_CHECKPOINTS", "checkpoints")
 STOP = Path(os.environ.get("BANK_STOP", "stop"))  # all streams end once this file is there
 
 
 def finish(query: StreamingQuery) -> None:
-    """Wait until the stream ends by itself, or the stop file is there; then stop it between two micro-batches."""
+    """Wait until the stream ends by itself, or the stop file is there.
+
+    Then stop it between two micro-batches.
+    """
     while not query.awaitTermination(0.2):
         if STOP.exists():
             end(query)
 
 
 def end(query: StreamingQuery) -> None:
-    """Stop a stream between two micro-batches; one that waits for an input is stopped while it waits."""
+    """Stop a stream between two micro-batches.
+
+    One that waits for an input is stopped while it waits.
+    """
     patience = time.monotonic() + 5
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < patience:
         time.sleep(0.02)

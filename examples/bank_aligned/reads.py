@@ -21,7 +21,11 @@ from strandline_spark.consistency.collector import ConfigurationError, Consisten
 
 READS = int(os.environ.get("BANK_READS", "10"))
 PAUSE = float(os.environ.get("BANK_READ_SECONDS", "1"))
-CREDITS, DEBITS, BALANCE = TABLES = ("lake.aligned.credits", "lake.aligned.debits", "lake.aligned.balance")
+CREDITS, DEBITS, BALANCE = TABLES = (
+    "lake.aligned.credits",
+    "lake.aligned.debits",
+    "lake.aligned.balance",
+)
 SUMS = f"{'credits':>9} {'debits':>9} {'difference':>10}"
 HEAD = f"""|         | {"strong: one barrier":^30} | {"one catalog instant":^30} | {"latest: whatever is there":^30} |
 | barrier | {SUMS} | {SUMS} | {SUMS} |"""
@@ -65,7 +69,10 @@ def sums(tables: Mapping[str, DataFrame]) -> Sums:
 
 
 def at_one_instant(spark: SparkSession) -> dict[str, DataFrame]:
-    """Each table as it was at one moment, by the times of its commits: what a catalog can give that knows no more."""
+    """Each table as it was at one moment, by the times of its commits.
+
+    What a catalog can give that knows no more.
+    """
     now = datetime.now(UTC).isoformat(sep=" ", timespec="milliseconds")
     return {name: spark.read.option("timestampAsOf", now).table(name) for name in TABLES}
 
@@ -98,7 +105,8 @@ def read_all(spark: SparkSession, goes_on: Callable[[int], bool]) -> list[Reads]
 def verdict(seen: list[Reads]) -> str:
     """How many reads were wrong."""
     wrong = {
-        kind: sum(not getattr(one, kind).right for one in seen) or "none" for kind in ("strong", "instant", "latest")
+        kind: sum(not getattr(one, kind).right for one in seen) or "none"
+        for kind in ("strong", "instant", "latest")
     }
     return (
         f"{len(seen)} strong reads, {wrong['strong']} wrong; {len(seen)} at one catalog instant, {wrong['instant']} wrong; "

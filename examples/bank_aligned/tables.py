@@ -1,4 +1,7 @@
-"""Makes the aligned bank's tables in the catalog `lake`: `python tables.py sqlite:////path/cat.db file:///path`."""
+"""Makes the aligned bank's tables in the catalog `lake`.
+
+`python tables.py sqlite:////path/cat.db file:///path`.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""The aligned bank in one application, with somebody who reads it all the while: for a machine with little memory.
+"""The aligned bank in one application, with somebody who reads it all the while.
+
+For a machine with little memory.
 
 Its streams end after BANK_READS reads of each kind.
 """
@@ -22,7 +24,10 @@ def main(spark: SparkSession) -> list[Reads]:
     wait_for_the_first(spark, queries)
     queries.append(naive_balance.start(spark))
     seen = read_all(
-        spark, lambda reads: reads < READS and all(query.isActive for query in queries) and not STOP.exists()
+        spark,
+        lambda reads: (
+            reads < READS and all(query.isActive for query in queries) and not STOP.exists()
+        ),
     )
     for query in queries:
         end(query)

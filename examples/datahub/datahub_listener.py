@@ -1,4 +1,6 @@
-"""Keeps DataHub up to date with the jobs that run: their edges appear when a job begins and go when it ends.
+"""Keeps DataHub up to date with the jobs that run.
+
+Their edges appear when a job begins and go when it ends.
 
 Switched on by conf, with no change to the jobs (this file's folder is on PYTHONPATH):
 
@@ -6,8 +8,8 @@ spark.strandline.enabled    true
 spark.strandline.listeners  datahub_listener.DataHubListenerFactory
 spark.datahub.rest.url      http://datahub-gms:8080
 
-Both distributions are on the driver: names become urns as the collector's exporter makes them, and as DataHub's own OpenLineage
-converter does, so that what they tell of one table is one entity.
+Both distributions are on the driver: names become urns as the collector's exporter makes them, and
+as DataHub's own OpenLineage converter does, so that what they tell of one table is one entity.
 """
 
 from __future__ import annotations
@@ -35,11 +37,16 @@ class DataHubListenerFactory:
     """Makes the listener of one application."""
 
     def create_listener(self, context: Context) -> JobStatusChangedListener:
-        """`datahub.rest.url` says where DataHub is; with `spark.` before it, it can stand in spark-defaults.conf."""
+        """`datahub.rest.url` says where DataHub is.
+
+        With `spark.` before it, it can stand in spark-defaults.conf.
+        """
         conf = context.configuration
         url = conf.get("datahub.rest.url") or conf["spark.datahub.rest.url"]
         namespace = conf.get("spark.openlineage.namespace", "default")
-        return DataHubListener(url, conf.get("spark.datahub.token", ""), namespace, context.io_executor)
+        return DataHubListener(
+            url, conf.get("spark.datahub.token", ""), namespace, context.io_executor
+        )
 
 
 class DataHubListener:
@@ -55,12 +62,16 @@ class DataHubListener:
         """Decides on the new status: the old one of an end is never terminal."""
         if isinstance(event, JobCreatedEvent):
             graph = event.lineage_graph
-            self._io.submit(self._relate, event.job_name, urns_of(graph.sources), urns_of(graph.sinks))
+            self._io.submit(
+                self._relate, event.job_name, urns_of(graph.sources), urns_of(graph.sinks)
+            )
         elif event.new_status.is_terminal:
             self._io.submit(self._relate, event.job_name, [], [])
 
     def _relate(self, job: str, sources: list[str], sinks: list[str]) -> None:
-        self._post(proposal(self._namespace, job, {"inputDatasets": sources, "outputDatasets": sinks}))
+        self._post(
+            proposal(self._namespace, job, {"inputDatasets": sources, "outputDatasets": sinks})
+        )
 
     def _post(self, document: Mapping[str, Any]) -> None:
         headers = {"Content-Type": "application/json", "X-RestLi-Protocol-Version": "2.0.0"}
@@ -86,7 +97,9 @@ def proposal(namespace: str, job: str, aspect: Mapping[str, Any]) -> dict[str, A
 
 def urns_of(vertices: tuple[LineageVertex, ...]) -> list[str]:
     """The datasets of some vertices, each once."""
-    return list(dict.fromkeys(urn_of(dataset) for vertex in vertices for dataset in vertex.datasets))
+    return list(
+        dict.fromkeys(urn_of(dataset) for vertex in vertices for dataset in vertex.datasets)
+    )
 
 
 def urn_of(dataset: LineageDataset) -> str:

@@ -1,4 +1,6 @@
-"""A listener that reads a provider's own facets back from the vertices: how much each topic of vectors can hold.
+"""A listener that reads a provider's own facets back from the vertices.
+
+How much each topic of vectors can hold.
 
 spark.strandline.listeners  capacity_listener.CapacityListenerFactory
 spark.vectors.capacities    /tmp/capacities.txt
@@ -8,7 +10,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from strandline_spark import Context, JobCreatedEvent, JobExecutionStatusEvent, JobStatusChangedListener, LineageDataset
+from strandline_spark import (
+    Context,
+    JobCreatedEvent,
+    JobExecutionStatusEvent,
+    JobStatusChangedListener,
+    LineageDataset,
+)
 
 
 class CapacityListenerFactory:
@@ -31,11 +39,17 @@ class CapacityListener:
             return
         with self._file.open("a") as lines:
             for edge in event.lineage_graph.relations:
-                pairs = [(source, sink) for source in edge.source.datasets for sink in edge.sink.datasets]
+                pairs = [
+                    (source, sink) for source in edge.source.datasets for sink in edge.sink.datasets
+                ]
                 lines.writelines(f"{told(source)} -> {told(sink)}\n" for source, sink in pairs)
 
 
 def told(dataset: LineageDataset) -> str:
     """A topic with what it can hold."""
     vector = dataset.facets.get("vector")
-    return f"{dataset.name}({vector.capacity} x {vector.value_type})" if vector is not None else dataset.name
+    return (
+        f"{dataset.name}({vector.capacity} x {vector.value_type})"
+        if vector is not None
+        else dataset.name
+    )

@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import Row, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType
 
 from strandline_spark import (
@@ -41,7 +47,9 @@ class VectorFacet:
 
 def topic(number: int) -> LineageDataset:
     """One topic, with its own facet."""
-    return LineageDataset(f"topic_{number}", BROKER, {"vector": VectorFacet(capacity=8 * number, value_type="FLOAT")})
+    return LineageDataset(
+        f"topic_{number}", BROKER, {"vector": VectorFacet(capacity=8 * number, value_type="FLOAT")}
+    )
 
 
 def topics(names: str) -> tuple[LineageDataset, ...]:

@@ -1,14 +1,19 @@
-"""One of two jobs that copy a Kafka topic into a lake: `copied.py SPARK_TABLE SERVERS KIND WAREHOUSE`.
+"""One of two jobs that copy a Kafka topic into a lake.
 
-Each has a Spark table of its own over the same topic, and a catalog of the same name over a warehouse of its own. Their
-lineage shows one topic and two tables my_paimon_table.
+`copied.py SPARK_TABLE SERVERS KIND WAREHOUSE`.
+
+Each has a Spark table of its own over the same topic, and a catalog of the same name over a
+warehouse of its own. Their lineage shows one topic and two tables my_paimon_table.
 """
 
 import sys
 
 from pyspark.sql import SparkSession
 
-CATALOGS = {"iceberg": "org.apache.iceberg.spark.SparkCatalog", "paimon": "org.apache.paimon.spark.SparkCatalog"}
+CATALOGS = {
+    "iceberg": "org.apache.iceberg.spark.SparkCatalog",
+    "paimon": "org.apache.paimon.spark.SparkCatalog",
+}
 
 
 def main(over_topic: str, servers: str, kind: str, warehouse: str) -> None:

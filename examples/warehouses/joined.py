@@ -12,7 +12,9 @@ def main(kind: str, first: str, second: str, address: str) -> None:
         "SELECT a.id, a.amount + b.amount AS amount"
         " FROM first.shop.my_paimon_table AS a JOIN second.shop.my_paimon_table AS b ON a.id = b.id"
     )
-    both.write.format("jdbc").option("url", address).option("dbtable", "joined").mode("append").save()
+    both.write.format("jdbc").option("url", address).option("dbtable", "joined").mode(
+        "append"
+    ).save()
     spark.stop()
 
 

@@ -1,4 +1,7 @@
-"""Two jobs over one table, each on its own trigger: word_value -> word_count, and word_value -> word_sum."""
+"""Two jobs over one table, each on its own trigger.
+
+Word_value -> word_count, and word_value -> word_sum.
+"""
 
 from collections.abc import Mapping
 

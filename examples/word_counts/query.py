@@ -1,6 +1,9 @@
-"""The batch query over all three tables, at any time: strong in two ways, and latest. Prints what differs.
+"""The batch query over all three tables, at any time: strong in two ways, and latest.
 
-`spark.strandline.catalog.my_catalog.consistency strong` in the conf makes ordinary `spark.sql` read that catalog so.
+Prints what differs.
+
+`spark.strandline.catalog.my_catalog.consistency strong` in the conf makes ordinary `spark.sql` read
+that catalog so.
 """
 
 import os
@@ -62,7 +65,9 @@ def main(spark: SparkSession) -> int:
         if answers := ask(spark):
             runs += 1
             wrong += sum(answers[way][1] for way in ("consistent_sql", "strong"))
-            told = "  ".join(f"{way}: {differ} of {rows} words differ" for way, (rows, differ) in answers.items())
+            told = "  ".join(
+                f"{way}: {differ} of {rows} words differ" for way, (rows, differ) in answers.items()
+            )
             print(f"run {runs}: {told}", flush=True)
     for query in queries:
         words.end(query)

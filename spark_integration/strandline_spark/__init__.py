@@ -1,6 +1,9 @@
-"""Strandline's emitter for PySpark: OpenLineage events with snapshots and barriers, switched on by Spark conf.
+"""Strandline's emitter for PySpark.
 
-Every Python start of an environment with this wheel imports this file, so names are resolved when they are first used.
+OpenLineage events with snapshots and barriers, switched on by Spark conf.
+
+Every Python start of an environment with this wheel imports this file, so names are resolved when
+they are first used.
 """
 
 TYPE_CHECKING = False  # importing typing would cost every start 2 ms
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
     from strandline_spark.model.flip314 import JobExecutionStatusEvent as JobExecutionStatusEvent
     from strandline_spark.model.flip314 import JobStatus as JobStatus
     from strandline_spark.model.flip314 import JobStatusChangedListener as JobStatusChangedListener
-    from strandline_spark.model.flip314 import JobStatusChangedListenerFactory as JobStatusChangedListenerFactory
+    from strandline_spark.model.flip314 import (
+        JobStatusChangedListenerFactory as JobStatusChangedListenerFactory,
+    )
     from strandline_spark.model.flip314 import JobStatusHook as JobStatusHook
     from strandline_spark.model.flip314 import LineageDataset as LineageDataset
     from strandline_spark.model.flip314 import LineageEdge as LineageEdge

@@ -1,7 +1,10 @@
-"""What every Python start runs once the wheel is installed: waits for PySpark's SparkContext, and does nothing else.
+"""What every Python start runs once the wheel is installed.
+
+Waits for PySpark's SparkContext, and does nothing else.
 
 Imports `sys` only, because bare Python starts pay for it (0.2 ms). A new context whose conf has
-`spark.strandline.enabled=true` is handed to `activation`; executors' workers never make a context, so there it is inert.
+`spark.strandline.enabled=true` is handed to `activation`; executors' workers never make a context,
+so there it is inert.
 """
 
 import sys

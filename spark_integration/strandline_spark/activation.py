@@ -1,7 +1,8 @@
 """Switches the emitter on and off for a SparkContext, and ends it with the process.
 
-One emitter per context, also where several Python processes share its JVM: the others stand by. `activate` is what conf alone causes; `enable` and `disable` are for
-notebooks. All three are safe to call twice and never raise because of the emitter's own faults.
+One emitter per context, also where several Python processes share its JVM: the others stand by.
+`activate` is what conf alone causes; `enable` and `disable` are for notebooks. All three are safe
+to call twice and never raise because of the emitter's own faults.
 """
 
 from __future__ import annotations
@@ -36,16 +37,18 @@ _endings: list[threading.Thread] = []  # emitters of earlier contexts, sending t
 def enable(spark: Any) -> bool:
     """Switches the emitter on for the session's context, whatever `spark.strandline.enabled` says.
 
-    True if the context's events are reported now, by this process or by another one that shares its JVM: then this one
-    stands by. It stays off where the environment or the conf disables OpenLineage, and where the stock OpenLineage
-    listener is on.
+    True if the context's events are reported now, by this process or by another one that shares its
+    JVM: then this one stands by. It stays off where the environment or the conf disables
+    OpenLineage, and where the stock OpenLineage listener is on.
     """
     context = context_of(spark)
     return context is not None and activate(context, asked=True)
 
 
 def disable(spark: Any) -> None:
-    """Switches the emitter off: open runs are reported as aborted, and what waits is sent within 2 s.
+    """Switches the emitter off.
+
+    Open runs are reported as aborted, and what waits is sent within 2 s.
 
     `spark.sql` reads the latest again, whatever the conf says of consistency.
     """
@@ -67,7 +70,10 @@ def disable(spark: Any) -> None:
 
 
 def context_of(spark: Any) -> Any:
-    """The session's SparkContext; None, and a sentence in the log, where it is a client of a remote one."""
+    """The session's SparkContext.
+
+    None, and a sentence in the log, where it is a client of a remote one.
+    """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         _LOG.warning("strandline: %s", REMOTE)
         return None
@@ -84,7 +90,9 @@ def activate(context: Any, asked: bool = False) -> bool:
         if conf.disabled:
             return False
         if conf.stock_listener:
-            _LOG.warning("strandline: the OpenLineage listener is on in spark.extraListeners: Strandline stands back")
+            _LOG.warning(
+                "strandline: the OpenLineage listener is on in spark.extraListeners: Strandline stands back"
+            )
             return False
         with _switching:
             if context.applicationId not in _emitters and context.applicationId not in _standing_by:
@@ -98,7 +106,10 @@ def activate(context: Any, asked: bool = False) -> bool:
 
 
 def _follow_conf(context: Any) -> None:
-    """Let `spark.sql` follow the conf, where that asks for consistent reads; tell the collector of options of catalogs in it."""
+    """Let `spark.sql` follow the conf, where that asks for consistent reads.
+
+    Tell the collector of options of catalogs in it.
+    """
     conf = dict(context.getConf().getAll())
     keys = [key for key in conf if key.startswith("spark.strandline.")]
     if any(key.endswith(".consistency") for key in keys):
@@ -120,7 +131,9 @@ def _read_latest() -> None:
 def conf_of_context(context: Any) -> Conf:
     """The emitter's settings of a SparkContext."""
     return replace(
-        conf_of(dict(context.getConf().getAll())), app_id=context.applicationId, spark_version=context.version
+        conf_of(dict(context.getConf().getAll())),
+        app_id=context.applicationId,
+        spark_version=context.version,
     )
 
 
@@ -133,7 +146,9 @@ def _begin(context: Any, conf: Conf) -> None:
     if claim.take():
         _start(context, conf, claim)
         return
-    _LOG.info("strandline: another process of this JVM tells of this application: this one stands by")
+    _LOG.info(
+        "strandline: another process of this JVM tells of this application: this one stands by"
+    )
     claim.stand_by()
     ended = _standing_by[conf.app_id] = threading.Event()
     threading.Thread(
@@ -172,13 +187,18 @@ def _stand_by(context: Any, conf: Conf, claim: Claim, ended: threading.Event) ->
 
 
 def _retire_earlier() -> None:
-    """A notebook that stops a context and makes the next: the first one's emitter takes and sends its last events beside it."""
+    """A notebook that stops a context and makes the next.
+
+    The first one's emitter takes and sends its last events beside it.
+    """
     for waiting in _standing_by.values():
         waiting.set()
     _standing_by.clear()
     for app_id, emitter in list(_emitters.items()):
         _emitters.pop(app_id)
-        ending = threading.Thread(target=emitter.stop, args=(_EXIT_SECONDS,), name="strandline-ending", daemon=True)
+        ending = threading.Thread(
+            target=emitter.stop, args=(_EXIT_SECONDS,), name="strandline-ending", daemon=True
+        )
         ending.start()
         _endings[:] = [*(thread for thread in _endings if thread.is_alive()), ending]
 
@@ -199,7 +219,10 @@ def _at_exit() -> None:
 
 
 def _in_child() -> None:
-    """A forked child has the parent's emitters without their threads: it must neither send nor unlock anything."""
+    """A forked child has the parent's emitters without their threads.
+
+    It must neither send nor unlock anything.
+    """
     global _switching
     _switching = threading.RLock()  # another thread of the parent may have held it
     for emitter in _emitters.values():

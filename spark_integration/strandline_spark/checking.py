@@ -35,7 +35,8 @@ class CheckResult:
 def check(spark: Any) -> CheckResult:
     """Send a test event from the session's application, and say what came back.
 
-    The event is of type OTHER, of the job `APPLICATION.strandline_check`: it starts and ends nothing.
+    The event is of type OTHER, of the job `APPLICATION.strandline_check`: it starts and ends
+    nothing.
     """
     from strandline_spark import activation
 

@@ -1,7 +1,8 @@
 """The collector's API key: from Spark conf, from a file that it names, or from the environment.
 
-What stands in Spark conf is shown in the command line of spark-submit, in Spark's page and in its event log, so a file or the
-environment of the driver is the better place. The file is read once, when the application starts.
+What stands in Spark conf is shown in the command line of spark-submit, in Spark's page and in its
+event log, so a file or the environment of the driver is the better place. The file is read once,
+when the application starts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ KEY, KEY_FILE = "STRANDLINE_KEY", "STRANDLINE_KEY_FILE"  # as the collector's ow
 def collector_key(
     get: Callable[[str], str | None], environ: Mapping[str, str], faults: list[str] | None = None
 ) -> str | None:
-    """The first that is given of conf, the conf's file, environment and the environment's file; why a file cannot be
+    """The first that is given of conf, the conf's file, environment and the environment's file.
+
+    Why a file cannot be
     read is added to the faults.
 
     >>> collector_key({"spark.strandline.collector.token": "a"}.get, {"STRANDLINE_KEY": "b"})
@@ -37,7 +40,10 @@ def _in_file(name: str, file: str, faults: list[str] | None) -> str | None:
     try:
         found = Path(file).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        found, why = "", f"cannot be read ({getattr(error, 'strerror', None) or type(error).__name__})"
+        found, why = (
+            "",
+            f"cannot be read ({getattr(error, 'strerror', None) or type(error).__name__})",
+        )
     else:
         why = "is empty"
     if not found and faults is not None:

@@ -1,7 +1,8 @@
 """The emitter's settings, read once from Spark conf and environment into one frozen object.
 
-`spark.openlineage.*` keys keep the meaning that the OpenLineage Spark listener gives them; `spark.strandline.*` are ours.
-A value that cannot be used is replaced by its default and named in `faults`: a wrong setting never stops a job.
+`spark.openlineage.*` keys keep the meaning that the OpenLineage Spark listener gives them;
+`spark.strandline.*` are ours. A value that cannot be used is replaced by its default and named in
+`faults`: a wrong setting never stops a job.
 """
 
 from __future__ import annotations
@@ -58,9 +59,13 @@ class Conf:
     listeners: tuple[str, ...] = ()
     listener_conf: Mapping[str, str] = field(default_factory=dict)
     facets_off: frozenset[str] = frozenset()
-    captured: Mapping[str, str] = field(default_factory=dict)  # properties of Spark that events tell
+    captured: Mapping[str, str] = field(
+        default_factory=dict
+    )  # properties of Spark that events tell
     column_limit: int | None = None  # outputs with more columns are reported without column lineage
-    dataset_lineage: bool = True  # filters and joins once for the whole output, not with each of its columns
+    dataset_lineage: bool = (
+        True  # filters and joins once for the whole output, not with each of its columns
+    )
     remove_path: str | None = None
     stock_listener: bool = False
     faults: tuple[str, ...] = ()
@@ -79,7 +84,8 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
         app_name=entries.get(_OPENLINEAGE + "appName") or entries.get("spark.app.name") or "spark",
         app_id=entries.get("spark.app.id", ""),
         enabled=_is_on(entries.get(_STRANDLINE + "enabled")),
-        disabled=_is_on(environ.get("OPENLINEAGE_DISABLED")) or _is_on(entries.get(_OPENLINEAGE + "disabled")),
+        disabled=_is_on(environ.get("OPENLINEAGE_DISABLED"))
+        or _is_on(entries.get(_OPENLINEAGE + "disabled")),
         namespace=entries.get(_OPENLINEAGE + "namespace") or "default",
         parent=parent,
         root=_parent(entries, "rootParent", faults) or parent,
@@ -98,7 +104,9 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
         facets_off=_facets_off(entries),
         captured=_captured(entries),
         column_limit=_column_limit(entries, faults),
-        dataset_lineage=_is_on(entries.get(_OPENLINEAGE + "columnLineage.datasetLineageEnabled", "true")),
+        dataset_lineage=_is_on(
+            entries.get(_OPENLINEAGE + "columnLineage.datasetLineageEnabled", "true")
+        ),
         remove_path=_pattern(entries.get(_OPENLINEAGE + "dataset.removePath.pattern"), faults),
         stock_listener="io.openlineage.spark" in entries.get("spark.extraListeners", ""),
         faults=tuple(faults),
@@ -110,7 +118,9 @@ def _is_on(value: str | None) -> bool:
 
 
 def _names(value: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in value.strip("[]").replace(";", ",").split(",") if name.strip())
+    return tuple(
+        name.strip() for name in value.strip("[]").replace(";", ",").split(",") if name.strip()
+    )
 
 
 def _number(entries: Mapping[str, str], key: str, default: int, faults: list[str]) -> float:
@@ -137,7 +147,9 @@ def _column_limit(entries: Mapping[str, str], faults: list[str]) -> int | None:
     value = entries.get(_OPENLINEAGE + "columnLineage.schemaSizeLimit")
     if value is None or value.isdigit():
         return int(value) if value else None
-    faults.append(f"{_OPENLINEAGE}columnLineage.schemaSizeLimit: {value!r} is not a number: there is no limit")
+    faults.append(
+        f"{_OPENLINEAGE}columnLineage.schemaSizeLimit: {value!r} is not a number: there is no limit"
+    )
     return None
 
 
@@ -156,21 +168,33 @@ def _pattern(value: str | None, faults: list[str]) -> str | None:
 
 def _parent(entries: Mapping[str, str], prefix: str, faults: list[str]) -> Parent | None:
     namespace, name, run_id = (
-        entries.get(f"{_OPENLINEAGE}{prefix}{part}") for part in ("JobNamespace", "JobName", "RunId")
+        entries.get(f"{_OPENLINEAGE}{prefix}{part}")
+        for part in ("JobNamespace", "JobName", "RunId")
     )
     if not (name and run_id):
         return None
     if not re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", run_id):
-        faults.append(f"{_OPENLINEAGE}{prefix}RunId: {run_id!r} is not a UUID: the parent is not reported")
+        faults.append(
+            f"{_OPENLINEAGE}{prefix}RunId: {run_id!r} is not a UUID: the parent is not reported"
+        )
         return None
     return Parent(namespace or entries.get(_OPENLINEAGE + "namespace") or "default", name, run_id)
 
 
-def _transport(entries: Mapping[str, str], environ: Mapping[str, str], faults: list[str]) -> Mapping[str, str]:
-    found = {key[len(_TRANSPORT) :]: value for key, value in entries.items() if key.startswith(_TRANSPORT)}
+def _transport(
+    entries: Mapping[str, str], environ: Mapping[str, str], faults: list[str]
+) -> Mapping[str, str]:
+    found = {
+        key[len(_TRANSPORT) :]: value
+        for key, value in entries.items()
+        if key.startswith(_TRANSPORT)
+    }
     url = entries.get(_STRANDLINE + "collector.url")
     if found.get("type", "http") == "http" and url and found.get("url", url) == url:
-        named = {"auth.apiKey", "auth.api_key"} & found.keys()  # the collector's key where the transport has none
+        named = {
+            "auth.apiKey",
+            "auth.api_key",
+        } & found.keys()  # the collector's key where the transport has none
         key = None if named else collector_key(entries.get, environ, faults)
         found = {"url": url, **({"auth.apiKey": key} if key else {}), **found}
     return {"type": "http", **found} if "url" in found else found
@@ -192,5 +216,9 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 
 def _facets_off(entries: Mapping[str, str]) -> frozenset[str]:
-    single = {found[1] for key, value in entries.items() if (found := _FACET_OFF.fullmatch(key)) and _is_on(value)}
+    single = {
+        found[1]
+        for key, value in entries.items()
+        if (found := _FACET_OFF.fullmatch(key)) and _is_on(value)
+    }
     return frozenset(single | set(_names(entries.get(_OPENLINEAGE + "facets.disabled", ""))))

@@ -10,10 +10,13 @@ from strandline_spark.model.statement import Dataset, Statement
 
 @dataclass(frozen=True, slots=True)
 class ColumnLineage:
-    """One origin of one column. Tables are catalog.database.table; transform is None for a column taken as it is.
+    """One origin of one column.
 
-    `type` is DIRECT where the value comes from the origin, INDIRECT where that only decides which value there is (the
-    condition of a CASE, the order of a window). Two rows that differ in nothing else are equal.
+    Tables are catalog.database.table; transform is None for a column taken as it is.
+
+    `type` is DIRECT where the value comes from the origin, INDIRECT where that only decides which
+    value there is (the condition of a CASE, the order of a window). Two rows that differ in nothing
+    else are equal.
     """
 
     source_table: str
@@ -40,7 +43,10 @@ def column_lineage(spark: Any, sql: str) -> list[ColumnLineage]:
 
 
 def rows_of(statement: Statement) -> list[ColumnLineage]:
-    """The rows of a statement that was read: every origin of every column, however it takes part in the value."""
+    """The rows of a statement that was read.
+
+    Every origin of every column, however it takes part in the value.
+    """
     if statement.branches:
         return [row for branch in statement.branches for row in rows_of(branch)]
     rows = _every_origin(statement)
@@ -52,7 +58,9 @@ def _every_origin(statement: Statement) -> list[ColumnLineage]:
     sources = {(one.namespace, one.name): _table(one) for one in statement.inputs}
     target = _table(statement.outputs[0].dataset) if statement.outputs else ""
     return [
-        ColumnLineage(sources.get(o.dataset, o.dataset[1]), o.column, target, column.name, o.transform, o.type)
+        ColumnLineage(
+            sources.get(o.dataset, o.dataset[1]), o.column, target, column.name, o.transform, o.type
+        )
         for column in statement.columns
         for o in column.origins
     ]

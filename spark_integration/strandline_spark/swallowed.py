@@ -1,4 +1,7 @@
-"""Errors that the emitter goes on after: each kind is counted, and logged once with what is missing because of it."""
+"""Errors that the emitter goes on after.
+
+Each kind is counted, and logged once with what is missing because of it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ _MOST = 1000  # kinds
 
 
 def swallowed(missing: str, error: BaseException) -> str:
-    """Notes an error; `missing` says in constant words what is not reported because of it. The error in one line."""
+    """Notes an error; `missing` says in constant words what is not reported because of it.
+
+    The error in one line.
+    """
     kind = (missing, type(error).__name__)
     with _lock:
         first = kind not in _counts

@@ -1,4 +1,7 @@
-"""Collectors behind a client: one with the bank, which is filled once and only read, and empty ones."""
+"""Collectors behind a client.
+
+One with the bank, which is filled once and only read, and empty ones.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -28,7 +31,9 @@ def own_database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session", params=SQLITE_FIRST)
-def bank_client(request: pytest.FixtureRequest, new_store: Callable[[str], str]) -> Iterator[httpx.Client]:
+def bank_client(
+    request: pytest.FixtureRequest, new_store: Callable[[str], str]
+) -> Iterator[httpx.Client]:
     """Give a client of a collector that has heard of the whole bank, for tests that only read."""
     engine = make_engine(new_store(request.param))
     fill(engine, bank())

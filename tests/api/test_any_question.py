@@ -18,7 +18,12 @@ with warnings.catch_warnings():
         status_code_conformance,
     )
 
-CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
+CHECKS = [
+    not_a_server_error,
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
 READS = 22
 STREAM = "/api/v2/stream"  # stays open for a minute; asked in test_stream
 
@@ -26,7 +31,11 @@ STREAM = "/api/v2/stream"  # stays open for a minute; asked in test_stream
 @pytest.mark.parametrize("examples", [3, pytest.param(12, marks=pytest.mark.slow)])
 def test_answers_conform_to_the_openapi_document(bank_client: httpx.Client, examples: int) -> None:
     root = str(bank_client.base_url).removesuffix("/api/v2/")
-    schema = schemathesis.openapi.from_url(f"{root}/openapi.json").include(method="GET").exclude(path=STREAM)
+    schema = (
+        schemathesis.openapi.from_url(f"{root}/openapi.json")
+        .include(method="GET")
+        .exclude(path=STREAM)
+    )
     every: Iterable[Any] = schema.get_all_operations()
     operations = [found.ok() for found in every]
 

@@ -20,7 +20,10 @@ def test_audit_log_records_changes_with_their_author(engine: Engine) -> None:
     with engine.begin() as connection:
         admin = add_key(connection, "the boss", now, ("admin",), ("*",))
         reader = add_key(connection, "a reader", now, ("read",), ("*",))
-    with serving(engine, replace(SETTINGS, auth="required")) as address, client_of(address, "") as client:
+    with (
+        serving(engine, replace(SETTINGS, auth="required")) as address,
+        client_of(address, "") as client,
+    ):
 
         def ask(method: str, path: str, key: str, **how: object) -> int:
             headers = {"authorization": f"Bearer {key}"}
@@ -33,9 +36,12 @@ def test_audit_log_records_changes_with_their_author(engine: Engine) -> None:
             ask("GET", "/api/v2/jobs", admin),
         ]
         assert done == [204, 403, 404, 200]
-        page = client.get("/api/v2/audit?limit=2", headers={"authorization": f"Bearer {admin}"}).json()
+        page = client.get(
+            "/api/v2/audit?limit=2", headers={"authorization": f"Bearer {admin}"}
+        ).json()
         rest = client.get(
-            f"/api/v2/audit?cursor={page['nextCursor']}", headers={"authorization": f"Bearer {admin}"}
+            f"/api/v2/audit?cursor={page['nextCursor']}",
+            headers={"authorization": f"Bearer {admin}"},
         ).json()
         assert ask("GET", "/api/v2/audit", reader) == 403
 

@@ -16,7 +16,9 @@ HEAD = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n"
 
 @pytest.fixture
 def address(sqlite_engine: Engine) -> Iterator[str]:
-    with serving(sqlite_engine, replace(SETTINGS, head_seconds=1, max_connections_per_address=5)) as address:
+    with serving(
+        sqlite_engine, replace(SETTINGS, head_seconds=1, max_connections_per_address=5)
+    ) as address:
         yield address
 
 

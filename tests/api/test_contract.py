@@ -1,4 +1,7 @@
-"""The contract of every read: parameters, methods, errors, hostile names and the OpenAPI document."""
+"""The contract of every read.
+
+Parameters, methods, errors, hostile names and the OpenAPI document.
+"""
 
 import json
 from pathlib import Path
@@ -43,26 +46,43 @@ def problem(answer: httpx.Response) -> tuple[int, str, str]:
         ("/lineage?node=", "parameter node is empty"),
         ("/lineage?node=%00", "parameter node has a character that no name can have"),
         ("/lineage?node=t&depth=-1", "parameter depth is not a whole number from 0 to 1000000"),
-        ("/lineage?node=t&direction=up", "parameter direction is not one of upstream, downstream, both"),
+        (
+            "/lineage?node=t&direction=up",
+            "parameter direction is not one of upstream, downstream, both",
+        ),
         ("/lineage?node=t&asOf=monthly", "parameter asOf is not a time like 2026-11-20T12:00:00Z"),
-        ("/lineage?node=t&asof=2026-11-20", "parameter 'asof' is not known here; known: node, direction, depth, "),
+        (
+            "/lineage?node=t&asof=2026-11-20",
+            "parameter 'asof' is not known here; known: node, direction, depth, ",
+        ),
         ("/lineage?node=t&depth=1&depth=2", "parameter depth is given more than once"),
         ("/lineage?node=t&column=c", "parameter column needs granularity=column"),
         ("/lineage?node=t&dependency=direct", "parameter dependency needs granularity=column"),
         ("/lineage?node=t&facet=tags", "parameter facet is not KEY.FIELD=VALUE, such as "),
-        ("/lineage?node=t&format=xml", "parameter format is not one of json, csv, csv-nodes, graphml, dot, mermaid"),
+        (
+            "/lineage?node=t&format=xml",
+            "parameter format is not one of json, csv, csv-nodes, graphml, dot, mermaid",
+        ),
         ("/lineage/changes?since=monthly", "parameter since is not a time like "),
-        ("/lineage?node=t&granularity=column&collapse=root", "parameter collapse needs granularity=table"),
+        (
+            "/lineage?node=t&granularity=column&collapse=root",
+            "parameter collapse needs granularity=table",
+        ),
         ("/datasets?limit=0", "parameter limit is not a whole number from 1 to 1000"),
         ("/jobs?cursor=%00", "parameter cursor is no cursor of this list"),
         ("/runs?cursor=WyJhIiwiYiJd", "parameter cursor is no cursor of this list"),
         ("/datasets/snapshots?namespace=n", "parameter name is missing: "),
         ("/snapshots/lineage?namespace=n&name=t&snapshotId=", "parameter snapshotId is empty"),
-        ("/tables/source_job_lineage?state=recent", "parameter state is not one of running, history"),
+        (
+            "/tables/source_job_lineage?state=recent",
+            "parameter state is not one of running, history",
+        ),
         ("/tables/source_job_lineage?format=xml", "parameter format is not one of json, csv"),
     ],
 )
-def test_invalid_parameter_is_named_with_the_reason(bank_client: httpx.Client, path: str, detail: str) -> None:
+def test_invalid_parameter_is_named_with_the_reason(
+    bank_client: httpx.Client, path: str, detail: str
+) -> None:
     status, code, said = problem(bank_client.get(path))
 
     assert (status, code, said[: len(detail)]) == (400, "invalid_parameter", detail)
@@ -74,7 +94,11 @@ def test_unknown_resources_get_404(bank_client: httpx.Client) -> None:
     assert [bank_client.get(path, params=unknown).status_code for path in (
         "/datasets/detail", "/datasets/snapshots", "/jobs/detail", "/jobs/barriers", "/runs", "/snapshots/lineage"
     )] == [404] * 6  # fmt: skip
-    assert problem(bank_client.get("/runs/detail", params={"runId": "r"})) == (404, "not_found", "unknown run: 'r'")
+    assert problem(bank_client.get("/runs/detail", params={"runId": "r"})) == (
+        404,
+        "not_found",
+        "unknown run: 'r'",
+    )
     assert problem(bank_client.get("/nothing")) == (
         404,
         "not_found",
@@ -87,7 +111,10 @@ def test_options_lists_methods_and_head_omits_the_body(bank_client: httpx.Client
     whole, head = bank_client.get("/jobs"), bank_client.head("/jobs")
 
     assert (options.status_code, options.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
-    assert (problem(refused)[:2], refused.headers["allow"]) == ((405, "method_not_allowed"), "GET, HEAD, OPTIONS")
+    assert (problem(refused)[:2], refused.headers["allow"]) == (
+        (405, "method_not_allowed"),
+        "GET, HEAD, OPTIONS",
+    )
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-length"] == str(len(whole.content))
 
@@ -119,7 +146,10 @@ def walked(client: httpx.Client, path: str, limit: int) -> list[Any]:
     page = client.get(path, params=httpx.URL(path).params.set("limit", limit)).json()
     found = page["items"]
     while page["nextCursor"] is not None:
-        page = client.get(path, params=httpx.URL(path).params.merge({"limit": limit, "cursor": page["nextCursor"]}))
+        page = client.get(
+            path,
+            params=httpx.URL(path).params.merge({"limit": limit, "cursor": page["nextCursor"]}),
+        )
         page = page.json()
         found += page["items"]
     return list(found)
@@ -144,7 +174,12 @@ def test_names_may_contain_any_character(client: httpx.Client, engine: Engine, o
     assert client.get("/datasets/detail", params=named).json()["name"] == odd
     assert client.get("/datasets/snapshots", params=named).json()["items"][0]["snapshotId"] == "1"
     assert client.get("/snapshots/lineage", params=named).json()["nodes"][0]["name"] == odd
-    assert client.get("/runs", params={"namespace": "ns", "name": odd}).json()["items"][0]["job"]["name"] == odd
+    assert (
+        client.get("/runs", params={"namespace": "ns", "name": odd}).json()["items"][0]["job"][
+            "name"
+        ]
+        == odd
+    )
     assert client.get("/search", params={"q": odd}).json()["items"][0]["namespace"] == odd
     assert client.get("/tables/sink_job_lineage?state=history").json()[0]["job"] == odd
     assert client.get(f"/tables/{quote(odd, safe='')}").status_code == 404
@@ -153,7 +188,9 @@ def test_names_may_contain_any_character(client: httpx.Client, engine: Engine, o
 def test_the_document_has_every_path_of_the_contract(bank_client: httpx.Client) -> None:
     document = bank_client.get("../../openapi.json").json()
     described = {
-        f"{method.upper()} {path}": sorted(parameter["name"] for parameter in operation["parameters"])
+        f"{method.upper()} {path}": sorted(
+            parameter["name"] for parameter in operation["parameters"]
+        )
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     }
@@ -183,7 +220,12 @@ def test_required_parameters_have_valid_examples(bank_client: httpx.Client) -> N
         for path, methods in document["paths"].items()
         if path.startswith("/api/v2/") and "get" in methods
     ]
-    needed = [one for operation in reads for one in operation["parameters"] if one["required"] and one["in"] == "query"]
+    needed = [
+        one
+        for operation in reads
+        for one in operation["parameters"]
+        if one["required"] and one["in"] == "query"
+    ]
 
     assert [one["name"] for one in needed if "example" not in one] == []
     for operation in operations():

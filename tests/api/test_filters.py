@@ -34,11 +34,16 @@ def failed_an_hour_ago(engine: Engine) -> None:
         ({"namespace": "else*"}, []),
     ],
 )
-def test_lists_are_filtered(client: httpx.Client, engine: Engine, query: Query, jobs: list[str]) -> None:
+def test_lists_are_filtered(
+    client: httpx.Client, engine: Engine, query: Query, jobs: list[str]
+) -> None:
     failed_an_hour_ago(engine)
 
     assert [one["name"] for one in client.get("/jobs", params=query).json()["items"]] == jobs
-    assert sorted(one["job"]["name"] for one in client.get("/runs", params=query).json()["items"]) == jobs
+    assert (
+        sorted(one["job"]["name"] for one in client.get("/runs", params=query).json()["items"])
+        == jobs
+    )
     if "namespace" not in query:
         tables = client.get("/datasets", params=query).json()["items"]
         assert [one["latestWrite"]["job"]["name"] for one in tables] == jobs
@@ -53,16 +58,23 @@ def test_lists_are_filtered(client: httpx.Client, engine: Engine, query: Query, 
         {"job": "load", "namespace": "tests", "name": "load"},
     ],
 )
-def test_runs_and_events_accept_the_same_job_parameters(client: httpx.Client, engine: Engine, called: Query) -> None:
+def test_runs_and_events_accept_the_same_job_parameters(
+    client: httpx.Client, engine: Engine, called: Query
+) -> None:
     failed_an_hour_ago(engine)
 
     def jobs(path: str, query: Query) -> list[str]:
-        return [one.get("event", one)["job"]["name"] for one in client.get(path, params=query).json()["items"]]
+        return [
+            one.get("event", one)["job"]["name"]
+            for one in client.get(path, params=query).json()["items"]
+        ]
 
     assert jobs("/runs", called) == ["load"]
     assert "name" in called or jobs("/events", called) == ["load"]
     run = client.get("/runs", params=called).json()["items"][0]["runId"]
-    assert client.get("/runs/detail", params=called | {"runId": run}).json()["job"]["name"] == "load"
+    assert (
+        client.get("/runs/detail", params=called | {"runId": run}).json()["job"]["name"] == "load"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +106,10 @@ def test_runs_of_an_unknown_or_ambiguous_job_are_rejected(
             "is not one of START, RUNNING, COMPLETE, FAIL, ABORT, LOST, or several of them with commas",
         ),
         ({"state": ""}, "is not one of "),
-        ({"since": "soon"}, "is not a time like 2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday"),
+        (
+            {"since": "soon"},
+            "is not a time like 2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday",
+        ),
         ({"until": "99999999h"}, "is not a time like "),
     ],
 )
@@ -123,16 +138,22 @@ def test_lists_can_be_asked_as_of_a_moment(client: httpx.Client, engine: Engine)
         assert ") is after asOf (" in refused.json()["detail"]
 
 
-def test_past_and_current_lists_have_the_same_csv_columns(client: httpx.Client, engine: Engine) -> None:
+def test_past_and_current_lists_have_the_same_csv_columns(
+    client: httpx.Client, engine: Engine
+) -> None:
     failed_an_hour_ago(engine)
 
     for path in ("/jobs", "/datasets", "/runs"):
-        then, now = (client.get(path, params={"format": "csv"} | more).text for more in ({"asOf": "90m"}, {}))
+        then, now = (
+            client.get(path, params={"format": "csv"} | more).text for more in ({"asOf": "90m"}, {})
+        )
         assert then.splitlines()[0] == now.splitlines()[0]
         assert (len(then.splitlines()), len(now.splitlines())) == (2, 3)
 
 
-def test_times_before_the_first_date_are_clamped_to_it(client: httpx.Client, engine: Engine) -> None:
+def test_times_before_the_first_date_are_clamped_to_it(
+    client: httpx.Client, engine: Engine
+) -> None:
     failed_an_hour_ago(engine)
 
     assert len(client.get("/runs", params={"since": "999999w"}).json()["items"]) == 2
@@ -152,13 +173,21 @@ def test_events_are_filtered(client: httpx.Client, engine: Engine) -> None:
     assert client.get("/events", params={"job": "nobody"}).status_code == 404
 
 
-def test_ambiguous_and_unknown_names_give_different_errors(client: httpx.Client, engine: Engine) -> None:
+def test_ambiguous_and_unknown_names_give_different_errors(
+    client: httpx.Client, engine: Engine
+) -> None:
     failed_an_hour_ago(engine)
     store(engine, [event("COMPLETE", 7) | {"job": {"namespace": "elsewhere", "name": "load"}}])
 
-    ambiguous, unknown = (client.get("/lineage", params={"node": node}) for node in ("Load", "loads"))
+    ambiguous, unknown = (
+        client.get("/lineage", params={"node": node}) for node in ("Load", "loads")
+    )
 
     assert (ambiguous.status_code, ambiguous.json()["code"]) == (404, "ambiguous")
-    assert ambiguous.json()["candidates"] == ["dataset:hive://lake:bank.load", "job:elsewhere:load", "job:tests:load"]
+    assert ambiguous.json()["candidates"] == [
+        "dataset:hive://lake:bank.load",
+        "job:elsewhere:load",
+        "job:tests:load",
+    ]
     assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
     assert "job:tests:load" in unknown.json()["candidates"]

@@ -34,7 +34,9 @@ def client(sqlite_engine: Engine) -> Iterator[httpx.Client]:
         {"host": "127.0.0.1.evil.example:80"},
     ],
 )
-def test_requests_from_a_foreign_page_are_rejected(client: httpx.Client, headers: dict[str, str]) -> None:
+def test_requests_from_a_foreign_page_are_rejected(
+    client: httpx.Client, headers: dict[str, str]
+) -> None:
     written = client.post("/api/v1/lineage", content=BODY, headers=JSON | headers)
     read = client.get("/api/v2/jobs", headers=headers)
 
@@ -48,7 +50,11 @@ def test_requests_from_a_foreign_page_are_rejected(client: httpx.Client, headers
 def test_html_form_bodies_are_rejected(client: httpx.Client, media: str) -> None:
     answer = client.post("/api/v1/lineage", content=BODY, headers={"content-type": media})
 
-    assert problem(answer) == (415, "media_type", f"send application/json, not {media.partition(';')[0]!r}")
+    assert problem(answer) == (
+        415,
+        "media_type",
+        f"send application/json, not {media.partition(';')[0]!r}",
+    )
 
 
 def test_programs_and_its_own_page_are_not_affected(client: httpx.Client) -> None:
@@ -56,7 +62,10 @@ def test_programs_and_its_own_page_are_not_affected(client: httpx.Client) -> Non
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
 
     assert client.post("/api/v1/lineage", content=BODY).status_code == 201
-    assert client.post("/api/v1/lineage", content=BODY, headers=JSON | own).status_code in (200, 201)
+    assert client.post("/api/v1/lineage", content=BODY, headers=JSON | own).status_code in (
+        200,
+        201,
+    )
     assert client.get("/api/v2/jobs", headers=own).status_code == 200
     assert client.get("/graph", headers=link).status_code == 200
     assert client.get("/healthz", headers={"host": "localhost:1234"}).status_code == 200

@@ -1,4 +1,7 @@
-"""POST /api/v2/forget counts first, then forgets; it is for admins and keeps names out of the log."""
+"""POST /api/v2/forget counts first, then forgets.
+
+It is for admins and keeps names out of the log.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,11 +19,20 @@ NODE = "dataset:hive://lake:shop.zzsecretzz"
 
 
 def test_only_an_admin_can_forget_a_table(engine: Engine) -> None:
-    store(engine, [event("COMPLETE", inputs=[dataset("shop.zzsecretzz")], outputs=[dataset("shop.sums")])])
+    store(
+        engine,
+        [event("COMPLETE", inputs=[dataset("shop.zzsecretzz")], outputs=[dataset("shop.sums")])],
+    )
     with engine.begin() as connection:
         now = datetime(2026, 11, 20, tzinfo=UTC)
-        keys = {scope: add_key(connection, scope, now, (scope,), ("*",)) for scope in ("admin", "read", "ingest")}
-    with serving(engine, replace(SETTINGS, auth="required")) as address, client_of(address, "") as client:
+        keys = {
+            scope: add_key(connection, scope, now, (scope,), ("*",))
+            for scope in ("admin", "read", "ingest")
+        }
+    with (
+        serving(engine, replace(SETTINGS, auth="required")) as address,
+        client_of(address, "") as client,
+    ):
 
         def ask(body: Mapping[str, object], scope: str = "admin") -> httpx.Response:
             headers = {"authorization": f"Bearer {keys[scope]}"}
@@ -28,10 +40,15 @@ def test_only_an_admin_can_forget_a_table(engine: Engine) -> None:
 
         def found() -> int:
             headers = {"authorization": f"Bearer {keys['read']}"}
-            return client.get("/api/v2/lineage", params={"node": NODE}, headers=headers, timeout=60).status_code
+            return client.get(
+                "/api/v2/lineage", params={"node": NODE}, headers=headers, timeout=60
+            ).status_code
 
         refused = [ask(TABLE, scope).status_code for scope in ("read", "ingest")]
-        wrong = [ask(one).status_code for one in ({"kind": "table"}, {"kind": "job"}, {"kind": "event", "id": "x"})]
+        wrong = [
+            ask(one).status_code
+            for one in ({"kind": "table"}, {"kind": "job"}, {"kind": "event", "id": "x"})
+        ]
         counted = [ask(body).json() for body in (TABLE, {**TABLE, "dryRun": True})]
         there = found()
         done = ask({**TABLE, "dryRun": False}).json()

@@ -67,7 +67,10 @@ async def _as_coroutine(story: Awaitable[None]) -> None:
 
 
 async def two_senders(writer: Writer, commits: Commits) -> asyncio.Task[list[Outcome]]:
-    """One sends, and while that is committed another one does; gives the other, after the first was answered."""
+    """One sends, and while that is committed another one does.
+
+    Gives the other, after the first was answered.
+    """
     first = asyncio.create_task(writer.write([EVENT]))
     await commits.begun()
     second = asyncio.create_task(writer.write([EVENT]))
@@ -134,8 +137,17 @@ def test_waiting_takes_at_most_a_part_of_the_commit_time() -> None:
 
 
 def answers_of(commit: Callable[[Sequence[Record]], list[Outcome]], *bodies: bytes) -> list[str]:
-    """What senders are told whose events share a transaction: the kind of their outcome, or of their error."""
-    writer = Writer(commit, max_waiting=10, batch_records=1000, metrics=Metrics(), log=make_log(level="critical"))
+    """What senders are told whose events share a transaction.
+
+    The kind of their outcome, or of their error.
+    """
+    writer = Writer(
+        commit,
+        max_waiting=10,
+        batch_records=1000,
+        metrics=Metrics(),
+        log=make_log(level="critical"),
+    )
 
     async def send(body: bytes) -> str:
         try:
@@ -171,9 +183,15 @@ def test_record_rejected_by_the_database_fails_only_its_sender() -> None:
     """A retry would not help: its sender gets an error, and the rest is stored."""
     refused = DataError("INSERT", {}, ValueError("a value out of range"))
 
-    assert answers_of(refusing(refused), b"one", b"poison", b"two") == ["stored", "invalid_event", "stored"]
+    assert answers_of(refusing(refused), b"one", b"poison", b"two") == [
+        "stored",
+        "invalid_event",
+        "stored",
+    ]
 
 
-@pytest.mark.parametrize("error", [OperationalError("BEGIN", {}, ValueError("connection refused")), MemoryError()])
+@pytest.mark.parametrize(
+    "error", [OperationalError("BEGIN", {}, ValueError("connection refused")), MemoryError()]
+)
 def test_database_failure_asks_every_sender_to_retry(error: Exception) -> None:
     assert answers_of(refusing(error), b"one", b"poison") == ["overload", "overload"]

@@ -32,7 +32,9 @@ EVENT = as_bytes(run_event())
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[tuple[Engine, str]]:
+def shared(
+    tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
+) -> Iterator[tuple[Engine, str]]:
     """What is refused never comes near a database, and hurts no server: one of each is enough."""
     file = tmp_path_factory.mktemp("hostile") / "strandline.db"
     shutil.copy(sqlite_template, file)
@@ -58,7 +60,9 @@ def address(shared: tuple[Engine, str], engine: Engine) -> str:
 
 def around(facet: bytes) -> bytes:
     """An event with this as one of its facets."""
-    return as_bytes(run_event(run={"runId": "1", "facets": {"odd": 0}})).replace(b'"odd": 0', b'"odd": ' + facet)
+    return as_bytes(run_event(run={"runId": "1", "facets": {"odd": 0}})).replace(
+        b'"odd": 0', b'"odd": ' + facet
+    )
 
 
 UNREADABLE = {
@@ -92,14 +96,20 @@ def is_json(body: bytes) -> bool:
 
 
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
-def test_invalid_body_is_rejected_and_the_next_event_is_stored(address: str, engine: Engine, body: bytes) -> None:
+def test_invalid_body_is_rejected_and_the_next_event_is_stored(
+    address: str, engine: Engine, body: bytes
+) -> None:
     refused = post(f"{address}/api/v1/lineage", content=body)
     in_batch = post(f"{address}/api/v1/lineage/batch", content=b"[" + EVENT + b"," + body + b"]")
     good = post(f"{address}/api/v1/lineage", content=EVENT)
 
     assert refused.status_code == (422 if is_json(body) else 400)
     assert refused.json()["detail"].startswith("not an OpenLineage event: ")
-    assert in_batch.status_code in (200, 204, 400)  # 400: where the array itself cannot be read, or is two elements
+    assert in_batch.status_code in (
+        200,
+        204,
+        400,
+    )  # 400: where the array itself cannot be read, or is two elements
     assert good.status_code == 201
     assert counted(engine) == (1, 0)
 
@@ -119,7 +129,9 @@ PACKED = {
 
 @pytest.mark.parametrize("body", PACKED.values(), ids=PACKED)
 @pytest.mark.parametrize("said", [True, False])
-def test_compressed_bodies_cannot_exhaust_the_server(address: str, engine: Engine, body: bytes, said: bool) -> None:
+def test_compressed_bodies_cannot_exhaust_the_server(
+    address: str, engine: Engine, body: bytes, said: bool
+) -> None:
     headers = {"Content-Encoding": "gzip"} if said else {}
 
     answer = post(f"{address}/api/v1/lineage", content=body, headers=headers)
@@ -141,22 +153,42 @@ def endless_chunks(connection: socket.socket) -> None:
 
 
 LIES = {
-    "less than announced": (lambda one: one.sendall(HEAD + b"Content-Length: 5000\r\n\r\n" + EVENT), 400),
-    "more than announced": (
-        lambda one: one.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(EVENT) + EVENT + b"rubbish"),
+    "less than announced": (
+        lambda one: one.sendall(HEAD + b"Content-Length: 5000\r\n\r\n" + EVENT),
         400,
     ),
-    "nothing of what was announced": (lambda one: one.sendall(HEAD + b"Content-Length: 5000\r\n\r\n"), 400),
-    "more than is allowed, announced": (lambda one: one.sendall(HEAD + b"Content-Length: 99999999999\r\n\r\n"), 413),
+    "more than announced": (
+        lambda one: one.sendall(
+            HEAD + b"Content-Length: %d\r\n\r\n" % len(EVENT) + EVENT + b"rubbish"
+        ),
+        400,
+    ),
+    "nothing of what was announced": (
+        lambda one: one.sendall(HEAD + b"Content-Length: 5000\r\n\r\n"),
+        400,
+    ),
+    "more than is allowed, announced": (
+        lambda one: one.sendall(HEAD + b"Content-Length: 99999999999\r\n\r\n"),
+        413,
+    ),
     "no number": (lambda one: one.sendall(HEAD + b"Content-Length: many\r\n\r\n" + EVENT), 400),
-    "a negative length": (lambda one: one.sendall(HEAD + b"Content-Length: -1\r\n\r\n" + EVENT), 400),
+    "a negative length": (
+        lambda one: one.sendall(HEAD + b"Content-Length: -1\r\n\r\n" + EVENT),
+        400,
+    ),
     "two lengths": (
         lambda one: one.sendall(HEAD + b"Content-Length: 5\r\nContent-Length: 9\r\n\r\n" + EVENT),
         400,
     ),
     "chunks without end": (endless_chunks, 413),
-    "a chunk of no size": (lambda one: one.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"), 400),
-    "chunks that never come": (lambda one: one.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n"), 400),
+    "a chunk of no size": (
+        lambda one: one.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        400,
+    ),
+    "chunks that never come": (
+        lambda one: one.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n"),
+        400,
+    ),
 }
 
 
@@ -214,12 +246,16 @@ def served(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> I
     engine.dispose()
 
 
-FEW = settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+FEW = settings(
+    max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 
 
 @API.parametrize()
 @FEW
-def test_every_request_gets_a_documented_answer(case: "schemathesis.Case[Any]", served: str) -> None:
+def test_every_request_gets_a_documented_answer(
+    case: "schemathesis.Case[Any]", served: str
+) -> None:
     check_answer(case, served)
 
 
@@ -239,7 +275,10 @@ def check_answer(case: "schemathesis.Case[Any]", served: str) -> None:
         case.body["timeoutSeconds"] = min(asked, 1)  # it may ask to wait for days
     answer = case.call(base_url=served)
 
-    # A wait for a barrier that nobody commits ends with 504, as the document says; nothing else may answer 5xx.
+    # A wait for a barrier that nobody commits ends with 504, as the document says; nothing else may
+    # answer 5xx.
     checks = [status_code_conformance, content_type_conformance]
     waited_in_vain = answer.status_code == 504 and answer.json()["code"] == "waited"
-    case.validate_response(answer, checks=checks if waited_in_vain else [not_a_server_error, *checks])
+    case.validate_response(
+        answer, checks=checks if waited_in_vain else [not_a_server_error, *checks]
+    )

@@ -42,13 +42,17 @@ def test_event_is_stored_before_the_answer_is_sent(client: httpx.Client, engine:
 
 
 def test_repeated_event_succeeds_and_changes_nothing(client: httpx.Client, engine: Engine) -> None:
-    answers = [client.post("/api/v1/lineage", content=as_bytes(run_event())).status_code for _ in range(3)]
+    answers = [
+        client.post("/api/v1/lineage", content=as_bytes(run_event())).status_code for _ in range(3)
+    ]
 
     assert answers == [201, 201, 201]
     assert stored(engine) == 1
 
 
-def test_invalid_event_is_rejected_with_the_path_of_the_fault(client: httpx.Client, engine: Engine) -> None:
+def test_invalid_event_is_rejected_with_the_path_of_the_fault(
+    client: httpx.Client, engine: Engine
+) -> None:
     answer = client.post("/api/v1/lineage", json=run_event(outputs=[{"namespace": "db"}]))
 
     assert problem(answer) == (
@@ -72,7 +76,9 @@ ODD = {
 
 
 @pytest.mark.parametrize("event", ODD.values(), ids=ODD)
-def test_odd_events_are_stored(client: httpx.Client, engine: Engine, event: dict[str, object]) -> None:
+def test_odd_events_are_stored(
+    client: httpx.Client, engine: Engine, event: dict[str, object]
+) -> None:
     answer = client.post("/api/v1/lineage", content=as_bytes(event))
 
     assert answer.status_code == 201
@@ -83,7 +89,9 @@ def test_odd_events_are_stored(client: httpx.Client, engine: Engine, event: dict
 def test_gzip_is_read_with_and_without_its_header(
     client: httpx.Client, engine: Engine, headers: dict[str, str]
 ) -> None:
-    answer = client.post("/api/v1/lineage", content=gzip.compress(as_bytes(run_event())), headers=headers)
+    answer = client.post(
+        "/api/v1/lineage", content=gzip.compress(as_bytes(run_event())), headers=headers
+    )
 
     assert answer.status_code == 201
     assert stored(engine) == 1
@@ -107,14 +115,18 @@ def test_an_event_of_32_mebibytes_is_stored(client: httpx.Client, engine: Engine
 
 
 def test_a_good_batch_gets_204(client: httpx.Client, engine: Engine) -> None:
-    answer = client.post("/api/v1/lineage/batch", json=[run_event(str(number)) for number in range(50)])
+    answer = client.post(
+        "/api/v1/lineage/batch", json=[run_event(str(number)) for number in range(50)]
+    )
 
     assert (answer.status_code, answer.content) == (204, b"")
     assert stored(engine) == 50
 
 
 def test_partly_valid_batch_reports_each_event(client: httpx.Client, engine: Engine) -> None:
-    answer = client.post("/api/v1/lineage/batch", json=[run_event("1"), {"job": 7}, run_event("2"), 42])
+    answer = client.post(
+        "/api/v1/lineage/batch", json=[run_event("1"), {"job": 7}, run_event("2"), 42]
+    )
 
     document = answer.json()
     assert answer.status_code == 200
@@ -125,15 +137,26 @@ def test_partly_valid_batch_reports_each_event(client: httpx.Client, engine: Eng
         "retriable": 0,
         "non_retriable": 2,
     }
-    assert [(one["index"], one["status"]) for one in document["results"]] == [(0, 201), (1, 422), (2, 201), (3, 422)]
+    assert [(one["index"], one["status"]) for one in document["results"]] == [
+        (0, 201),
+        (1, 422),
+        (2, 201),
+        (3, 422),
+    ]
     assert stored(engine) == 2
 
 
 DEEP = b"[" * 1_100 + b"]" * 1_100
 ODD_ELEMENTS = {
     "half a surrogate": (as_bytes(run_event(job="\ud800")), 201),
-    "not a number": (as_bytes(run_event("3")).replace(b'"inputs"', b'"x": [NaN, -Infinity], "inputs"'), 201),
-    "nested too deeply": (as_bytes(run_event("3")).replace(b'"inputs"', b'"x": ' + DEEP + b', "inputs"'), 422),
+    "not a number": (
+        as_bytes(run_event("3")).replace(b'"inputs"', b'"x": [NaN, -Infinity], "inputs"'),
+        201,
+    ),
+    "nested too deeply": (
+        as_bytes(run_event("3")).replace(b'"inputs"', b'"x": ' + DEEP + b', "inputs"'),
+        422,
+    ),
     "a control character": (as_bytes(run_event("3")).replace(b"load", b"lo\nad"), 400),
     "a bad escape": (as_bytes(run_event("3")).replace(b"load", b"lo\\xad"), 400),
     "a comma too many": (b'{"job": {},}', 400),
@@ -159,9 +182,15 @@ def test_odd_batch_element_does_not_affect_the_others(
 
 
 def test_malformed_json_gets_400_with_the_byte_position(client: httpx.Client) -> None:
-    cut, wrong = (client.post("/api/v1/lineage", content=body) for body in (b'{"job": {', b'{"job": x}'))
+    cut, wrong = (
+        client.post("/api/v1/lineage", content=body) for body in (b'{"job": {', b'{"job": x}')
+    )
 
-    assert problem(cut) == (400, "invalid_body", "not an OpenLineage event: Input data was truncated (byte 9)")
+    assert problem(cut) == (
+        400,
+        "invalid_body",
+        "not an OpenLineage event: Input data was truncated (byte 9)",
+    )
     assert problem(wrong)[:2] == (400, "invalid_body")
     assert "(byte 8)" in wrong.json()["detail"]
 
@@ -169,7 +198,9 @@ def test_malformed_json_gets_400_with_the_byte_position(client: httpx.Client) ->
 def test_a_large_batch_is_stored_like_a_small_one(client: httpx.Client, engine: Engine) -> None:
     large = {"x": {"text": "x" * 2_000_000}}
 
-    answer = client.post("/api/v1/lineage/batch", json=[run_event(run={"runId": "1", "facets": large}), 42])
+    answer = client.post(
+        "/api/v1/lineage/batch", json=[run_event(run={"runId": "1", "facets": large}), 42]
+    )
 
     assert [one["status"] for one in answer.json()["results"]] == [201, 422]
     assert stored(engine) == 1
@@ -177,7 +208,9 @@ def test_a_large_batch_is_stored_like_a_small_one(client: httpx.Client, engine: 
 
 def test_many_senders_share_a_commit(engine: Engine) -> None:
     with serving(engine) as address, ThreadPoolExecutor(16) as senders:
-        answers = list(senders.map(lambda number: posted(address, run_event(str(number))), range(200)))
+        answers = list(
+            senders.map(lambda number: posted(address, run_event(str(number))), range(200))
+        )
         metrics = httpx.get(f"{address}/metrics").text
 
     assert answers == [201] * 200
@@ -204,7 +237,9 @@ def test_consumed_metric_counts_events_by_outcome(client: httpx.Client, engine: 
     client.post("/api/v1/lineage", json={})
 
     lines = [
-        line for line in client.get("/metrics").text.splitlines() if 'source="http"' in line and "_events_" in line
+        line
+        for line in client.get("/metrics").text.splitlines()
+        if 'source="http"' in line and "_events_" in line
     ]
     assert lines == [
         'strandline_consumed_events_total{source="http"} 4.0',
@@ -224,7 +259,13 @@ def test_events_are_listed_newest_first_page_by_page(client: httpx.Client) -> No
     first = client.get("/api/v2/events", params={"limit": 3}).json()
     second = client.get("/api/v2/events", params={"limit": 3, "cursor": first["nextCursor"]}).json()
 
-    assert [item["event"]["run"]["runId"] for item in first["items"] + second["items"]] == ["4", "3", "2", "1", "0"]
+    assert [item["event"]["run"]["runId"] for item in first["items"] + second["items"]] == [
+        "4",
+        "3",
+        "2",
+        "1",
+        "0",
+    ]
     assert second["nextCursor"] is None
 
 
@@ -235,7 +276,9 @@ def test_secret_is_not_returned(client: httpx.Client) -> None:
     assert "hunter2" not in json.dumps(client.get("/api/v2/events").json())
 
 
-def test_event_is_decoded_once_by_the_writer(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
+def test_event_is_decoded_once_by_the_writer(
+    monkeypatch: pytest.MonkeyPatch, engine: Engine
+) -> None:
     """The event loop does not decode events, except for the namespace check of a narrow key."""
     threads: list[str] = []
 
@@ -248,7 +291,9 @@ def test_event_is_decoded_once_by_the_writer(monkeypatch: pytest.MonkeyPatch, en
     with serving(engine) as address:
         one = post(f"{address}/api/v1/lineage", json=run_event("1")).status_code
         bad = post(f"{address}/api/v1/lineage", json={}).status_code
-        many = post(f"{address}/api/v1/lineage/batch", json=[run_event("2"), {}, run_event("3")]).status_code
+        many = post(
+            f"{address}/api/v1/lineage/batch", json=[run_event("2"), {}, run_event("3")]
+        ).status_code
 
     assert (one, bad, many) == (201, 422, 200)
     assert threads == ["writer"] * 5

@@ -35,12 +35,31 @@ def test_answers_are_the_same_with_and_without_the_graph_in_memory(engine: Engin
     for kept_bytes, from_memory in ((SETTINGS.graph_bytes, "12.0"), (0, None)):
         settings = replace(SETTINGS, graph_bytes=kept_bytes)
         with serving(engine, settings) as address, client_of(address, "") as client:
-            named = [one["id"] for one in client.get("/api/v2/graph").json()["nodes"] if one["type"] == "dataset"]
-            asked = [client.get("/api/v2/lineage", params={"node": named[0]} | more) for more in QUESTIONS * 2]
-            asked += [client.get("/api/v2/lineage/nodes", params={"node": named[0]} | more) for more in OF_NODES * 2]
-            found.append([(one.status_code, one.headers["content-type"], timeless(one.content)) for one in asked])
+            named = [
+                one["id"]
+                for one in client.get("/api/v2/graph").json()["nodes"]
+                if one["type"] == "dataset"
+            ]
+            asked = [
+                client.get("/api/v2/lineage", params={"node": named[0]} | more)
+                for more in QUESTIONS * 2
+            ]
+            asked += [
+                client.get("/api/v2/lineage/nodes", params={"node": named[0]} | more)
+                for more in OF_NODES * 2
+            ]
+            found.append(
+                [
+                    (one.status_code, one.headers["content-type"], timeless(one.content))
+                    for one in asked
+                ]
+            )
             metrics = client.get("/metrics").text
-        lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if line.startswith("strandline_graph"))
+        lines = dict(
+            line.rsplit(" ", 1)
+            for line in metrics.splitlines()
+            if line.startswith("strandline_graph")
+        )
         assert lines.get('strandline_graph_answers_total{source="memory"}') == from_memory
         assert (float(lines["strandline_graph_bytes"]) > 0) == bool(kept_bytes)
 
@@ -68,6 +87,8 @@ def test_stored_event_is_in_the_next_answer(engine: Engine) -> None:
                 "outputs": [{"namespace": "db", "name": f"made_{number}"}],
             }
             assert client.post("/api/v1/lineage", json=more).status_code < 300
-            found = client.get("/api/v2/lineage", params={"node": "dataset:db:first", "direction": "downstream"}).json()
+            found = client.get(
+                "/api/v2/lineage", params={"node": "dataset:db:first", "direction": "downstream"}
+            ).json()
             assert f"dataset:db:made_{number}" in {one["id"] for one in found["nodes"]}
         assert 'strandline_graph_answers_total{source="memory"} 5.0' in client.get("/metrics").text

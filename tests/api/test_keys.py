@@ -24,8 +24,24 @@ from worlds.sample_events import run_event
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 PATHS = (
-    *("/", "/docs", "/openapi.json", "/metrics", "/api/v1/lineage", "/api/v1/lineage/batch", "/api/v1/namespaces"),
-    *("/api/v2/events", "/api/v2/groups", "/version/weak/a/b/c", "/nowhere", "/healthz/", "//healthz", "/readyz/x"),
+    *(
+        "/",
+        "/docs",
+        "/openapi.json",
+        "/metrics",
+        "/api/v1/lineage",
+        "/api/v1/lineage/batch",
+        "/api/v1/namespaces",
+    ),
+    *(
+        "/api/v2/events",
+        "/api/v2/groups",
+        "/version/weak/a/b/c",
+        "/nowhere",
+        "/healthz/",
+        "//healthz",
+        "/readyz/x",
+    ),
 )
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -57,7 +73,9 @@ def test_every_method_and_path_requires_a_key(client: httpx.Client, engine: Engi
     page = {
         (method, path) for method in ("GET", "HEAD") for path in ("/", "//healthz")
     }  # no data; httpx asks both for "/"
-    assert {asked: status for asked, status in answers.items() if status != 401 and asked not in page} == {}
+    assert {
+        asked: status for asked, status in answers.items() if status != 401 and asked not in page
+    } == {}
     with engine.connect() as connection:
         assert connection.execute(event_keys.select()).all() == []
 
@@ -80,14 +98,18 @@ def test_valid_key_is_accepted(client: httpx.Client, key: str, method: str) -> N
     assert client.post("/api/v1/lineage", json=run_event(), headers=bearer(key)).status_code == 201
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Basic {}", "{}", "Bearer {}x", "Bearer x{}", "Bearer {} {}"])
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Basic {}", "{}", "Bearer {}x", "Bearer x{}", "Bearer {} {}"]
+)
 def test_malformed_keys_are_rejected(client: httpx.Client, key: str, header: str) -> None:
     asked = {"Authorization": header.replace("{}", key)}
 
     assert client.get("/api/v2/events", headers=asked).status_code == 401
 
 
-def test_revoked_key_is_rejected_at_first_use(client: httpx.Client, engine: Engine, key: str) -> None:
+def test_revoked_key_is_rejected_at_first_use(
+    client: httpx.Client, engine: Engine, key: str
+) -> None:
     with engine.begin() as connection:
         revoke_key(connection, "job", NOW)
 
@@ -95,7 +117,9 @@ def test_revoked_key_is_rejected_at_first_use(client: httpx.Client, engine: Engi
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_key_may_call_only_the_operations_of_its_scope(client: httpx.Client, engine: Engine, scope: str) -> None:
+def test_key_may_call_only_the_operations_of_its_scope(
+    client: httpx.Client, engine: Engine, scope: str
+) -> None:
     with engine.begin() as connection:
         key = add_key(connection, scope, NOW, [scope], ["*"])
 
@@ -103,24 +127,38 @@ def test_key_may_call_only_the_operations_of_its_scope(client: httpx.Client, eng
         (one.method, one.path)
         for one in operations()
         if one.path != "/api/v2/stream"
-        and client.request(one.method, one.path.replace("{", "").replace("}", ""), headers=bearer(key)).status_code
+        and client.request(
+            one.method, one.path.replace("{", "").replace("}", ""), headers=bearer(key)
+        ).status_code
         == 403
     }
 
     granted = {"open", "read", "ingest", "admin"} if scope == "admin" else {"open", scope}
     streams = {("GET", "/api/v2/stream")}
-    assert refused == {(one.method, one.path) for one in operations() if one.scope not in granted} - streams
+    assert (
+        refused
+        == {(one.method, one.path) for one in operations() if one.scope not in granted} - streams
+    )
 
 
-def test_rejection_names_the_missing_scope_or_namespace(client: httpx.Client, engine: Engine) -> None:
+def test_rejection_names_the_missing_scope_or_namespace(
+    client: httpx.Client, engine: Engine
+) -> None:
     with engine.begin() as connection:
-        ingest, here = add_key(connection, "i", NOW, ["ingest"], ["*"]), add_key(connection, "h", NOW, ["read"], ["a*"])
+        ingest, here = (
+            add_key(connection, "i", NOW, ["ingest"], ["*"]),
+            add_key(connection, "h", NOW, ["read"], ["a*"]),
+        )
 
     assert problem(client.get("/api/v2/jobs", headers=bearer(ingest))) == (
         *(403, "forbidden", "this needs a key with scope read, and this one has ingest"),
     )
     assert problem(client.get("/metrics", headers=bearer(here))) == (
-        *(403, "forbidden", "this is about no namespace, so it needs a key for all of them: --namespace '*'"),
+        *(
+            403,
+            "forbidden",
+            "this is about no namespace, so it needs a key for all of them: --namespace '*'",
+        ),
     )
 
 
@@ -165,9 +203,13 @@ def test_last_use_of_a_key_is_recorded(client: httpx.Client, engine: Engine, key
     assert key.split("_", 2)[2] not in str(kept)
 
 
-def test_migrated_key_keeps_admin_permissions(client: httpx.Client, engine: Engine, key: str) -> None:
+def test_migrated_key_keeps_admin_permissions(
+    client: httpx.Client, engine: Engine, key: str
+) -> None:
     with engine.begin() as connection:
-        connection.execute(api_keys.update().values(scopes="admin", namespaces="*"))  # as migration 0018 leaves it
+        connection.execute(
+            api_keys.update().values(scopes="admin", namespaces="*")
+        )  # as migration 0018 leaves it
 
     assert client.post("/api/v2/groups", json={}, headers=bearer(key)).status_code == 400
 
@@ -246,7 +288,9 @@ def test_wrong_session_keys_are_slowed_down_too() -> None:
 
     page = {"X-Strandline-Page": "1"}
     with TestClient(RequireKey(Starlette(routes=routes(grant)), grant, sleep)) as client:
-        answers = [client.post("/ui/session", content="bad", headers=page).status_code for _ in range(8)]
+        answers = [
+            client.post("/ui/session", content="bad", headers=page).status_code for _ in range(8)
+        ]
         posted = len(slept)
         opened = client.post("/ui/session", content="good", headers=page).status_code
         client.cookies.clear()
@@ -255,14 +299,21 @@ def test_wrong_session_keys_are_slowed_down_too() -> None:
         client.cookies.set(COOKIE, "bad")
         asked = client.get("/ui/session").json()
 
-    assert (set(answers), opened, nothing, asked) == ({401}, 204, {"keyNeeded": True}, {"keyNeeded": True})
+    assert (set(answers), opened, nothing, asked) == (
+        {401},
+        204,
+        {"keyNeeded": True},
+        {"keyNeeded": True},
+    )
     assert (posted, without, len(slept)) == (3, 3, 4)
 
 
 def test_long_session_request_is_rejected_before_its_body_ends(client: httpx.Client) -> None:
     """The client has shown no key yet, so the server buffers nothing."""
     head = "POST /ui/session HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Strandline-Page: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=60) as connection:
+    with socket.create_connection(
+        (client.base_url.host, client.base_url.port or 80), timeout=60
+    ) as connection:
         connection.sendall(head.encode() + b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
         answer = connection.recv(1000)
 

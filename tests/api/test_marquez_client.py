@@ -38,7 +38,12 @@ def client(engine: Engine, root: str) -> MarquezClient:
         "sourceCodeLocation": {"type": "git", "url": "https://git/sum.py"},
         "sql": {"query": "SELECT 1"},
     }
-    nominal = {"nominalTime": {"nominalStartTime": "2026-01-01T00:00:00Z", "nominalEndTime": "2026-01-02T00:00:00Z"}}
+    nominal = {
+        "nominalTime": {
+            "nominalStartTime": "2026-01-01T00:00:00Z",
+            "nominalEndTime": "2026-01-02T00:00:00Z",
+        }
+    }
     ends: dict[str, Any] = {"inputs": [orders], "outputs": [totals], "job_facets": facets}
     store(
         engine,
@@ -62,7 +67,10 @@ def client(engine: Engine, root: str) -> MarquezClient:
 
 def test_stated_lineage_is_found(client: MarquezClient) -> None:
     namespace, source = client.get_namespace(LAKE), client.get_source(LAKE)
-    orders, clicks = client.get_dataset(LAKE, "s3://lake/orders"), client.get_dataset(LAKE, "clicks")
+    orders, clicks = (
+        client.get_dataset(LAKE, "s3://lake/orders"),
+        client.get_dataset(LAKE, "clicks"),
+    )
     job = client.get_job("tests", "sum")
 
     assert {key: namespace[key] for key in ("name", "ownerName", "description", "isHidden")} == {
@@ -72,13 +80,21 @@ def test_stated_lineage_is_found(client: MarquezClient) -> None:
         "isHidden": False,
     }
     assert (source["type"], source["connectionUrl"]) == ("HIVE", LAKE)
-    assert (orders["physicalName"], orders["sourceName"], orders["tags"]) == ("s3://lake/orders", LAKE, [])
+    assert (orders["physicalName"], orders["sourceName"], orders["tags"]) == (
+        "s3://lake/orders",
+        LAKE,
+        [],
+    )
     assert orders["fields"] == [
         {"name": "id", "type": "INT", "tags": [], "description": "the key"},
         {"name": "amount", "type": "DOUBLE", "tags": [], "description": None},
     ]
     assert clicks["type"] == "STREAM"
-    assert (job["type"], job["location"], job["description"]) == ("BATCH", "https://git/sum.py", "adds up")
+    assert (job["type"], job["location"], job["description"]) == (
+        "BATCH",
+        "https://git/sum.py",
+        "adds up",
+    )
     assert job["context"] == {"sql": "SELECT 1"}
     assert job["inputs"] == [{"namespace": LAKE, "name": "s3://lake/orders"}]
     assert job["outputs"] == [{"namespace": LAKE, "name": "totals"}]
@@ -100,7 +116,9 @@ def test_runs_have_their_states_and_versions(client: MarquezClient) -> None:
     assert client.get_job("tests", "sum")["latestRun"]["id"] == run_id(3)
     assert version["createdByRun"]["id"] == run_id(1)
     assert client.get_dataset_version(LAKE, "totals", version["version"]) == version
-    assert completed["outputVersions"] == [{"namespace": LAKE, "name": "totals", "version": version["version"]}]
+    assert completed["outputVersions"] == [
+        {"namespace": LAKE, "name": "totals", "version": version["version"]}
+    ]
 
 
 def test_client_reads_lists_tags_and_graphs(client: MarquezClient) -> None:
@@ -113,18 +131,30 @@ def test_client_reads_lists_tags_and_graphs(client: MarquezClient) -> None:
     assert field["fields"][1]["tags"] == ["MONEY"]
     assert client.list_tags()["tags"][2] == {"name": "PII", "description": "of people"}
     assert [tag["name"] for tag in client.list_tags(limit=1, offset=1)["tags"]] == ["MONEY"]
-    assert [namespace["name"] for namespace in client.list_namespaces()["namespaces"]] == [LAKE, "tests"]
+    assert [namespace["name"] for namespace in client.list_namespaces()["namespaces"]] == [
+        LAKE,
+        "tests",
+    ]
     assert [source["name"] for source in client.list_sources()["sources"]] == [LAKE]
     assert [job["name"] for job in client.list_jobs("tests")["jobs"]] == ["sum"]
     datasets = client.list_datasets(LAKE, limit=2, offset=1)
     assert [dataset["name"] for dataset in datasets["datasets"]] == ["s3://lake/orders", "totals"]
     assert datasets["totalCount"] == 3
     events = client.list_events()["events"]
-    assert sorted(event["run"]["runId"] for event in events) == [run_id(1), run_id(1), run_id(2), run_id(3)]
+    assert sorted(event["run"]["runId"] for event in events) == [
+        run_id(1),
+        run_id(1),
+        run_id(2),
+        run_id(3),
+    ]
     assert client.list_events("elsewhere")["events"] == []
     for at_version in (None, version):
-        by_dataset = client.get_column_lineage_by_dataset(LAKE, "totals", with_downstream=True, version=at_version)
-        by_field = client.get_column_lineage_by_dataset_field(LAKE, "totals", "id", version=at_version)
+        by_dataset = client.get_column_lineage_by_dataset(
+            LAKE, "totals", with_downstream=True, version=at_version
+        )
+        by_field = client.get_column_lineage_by_dataset_field(
+            LAKE, "totals", "id", version=at_version
+        )
         assert [node["data"]["field"] for node in by_dataset["graph"]] == ["amount", "id"]
         assert [node["id"] for node in by_field["graph"]] == [f"datasetField:{LAKE}:totals:id"]
     assert client.get_column_lineage_by_job("tests", "sum")["graph"] == []
@@ -157,7 +187,11 @@ def test_writing_methods_are_errors_of_the_client(client: MarquezClient) -> None
 
 def test_every_method_of_the_client_is_called_here() -> None:
     """A later client with another method fails here."""
-    methods = {name for name, _ in inspect.getmembers(MarquezClient, inspect.isfunction) if not name.startswith("_")}
+    methods = {
+        name
+        for name, _ in inspect.getmembers(MarquezClient, inspect.isfunction)
+        if not name.startswith("_")
+    }
     source = Path(__file__).read_text()
 
     assert {name for name in methods - WRITING if f"client.{name}(" not in source} == set()

@@ -22,7 +22,11 @@ def columns(source: str, **more: Any) -> dict[str, Any]:
     made = {"namespace": LAKE, "name": source, "field": "amount"} | more
     return {
         "fields": {
-            "total": {"inputFields": [made | {"transformations": [{"type": "DIRECT", "subtype": "AGGREGATION"}]}]}
+            "total": {
+                "inputFields": [
+                    made | {"transformations": [{"type": "DIRECT", "subtype": "AGGREGATION"}]}
+                ]
+            }
         }
     }
 
@@ -127,15 +131,29 @@ ASKED = {
 def test_every_field_that_the_page_reads_is_present(page: httpx.Client) -> None:
     found = {asked: page.get(asked) for asked in ASKED}
 
-    assert {asked: answer.status_code for asked, answer in found.items()} == dict.fromkeys(ASKED, 200)
-    assert {asked: gone for asked, answer in found.items() if (gone := missing(answer.json(), *ASKED[asked]))} == {}
+    assert {asked: answer.status_code for asked, answer in found.items()} == dict.fromkeys(
+        ASKED, 200
+    )
+    assert {
+        asked: gone
+        for asked, answer in found.items()
+        if (gone := missing(answer.json(), *ASKED[asked]))
+    } == {}
 
 
 def test_control_missing_fields_are_detected() -> None:
-    jobs = [{"id": {"name": "n"}, "latestRuns": [{"id": 1}]}, {"id": {"name": None}, "latestRuns": None}]
+    jobs = [
+        {"id": {"name": "n"}, "latestRuns": [{"id": 1}]},
+        {"id": {"name": None}, "latestRuns": None},
+    ]
     answer = {"jobs": jobs}
 
-    paths = ("jobs[].id.name", "jobs[].?latestRuns[].state", "jobs[].?latestRuns[].id", "totalCount")
+    paths = (
+        "jobs[].id.name",
+        "jobs[].?latestRuns[].state",
+        "jobs[].?latestRuns[].id",
+        "totalCount",
+    )
     assert missing(answer, *paths) == ["jobs[].id.name", "jobs[].?latestRuns[].state", "totalCount"]
 
 
@@ -180,23 +198,36 @@ def test_graph_lists_each_edge_at_both_ends(page: httpx.Client) -> None:
         (f"dataset:{LAKE}:last", "job:tests:bad"),
         (f"dataset:{LAKE}:last", "job:tests:designed"),
     }
-    assert {(one["origin"], one["destination"]) for node in graph for one in node["inEdges"]} == edges
+    assert {
+        (one["origin"], one["destination"]) for node in graph for one in node["inEdges"]
+    } == edges
 
 
 def test_trap_1_start_node_keeps_the_requested_name(engine: Engine, marquez: httpx.Client) -> None:
     both = dataset("/warehouse/sums", PATH, symlinks=symlink("db.sums"), schema=schema("a"))
     store(
-        engine, [event("COMPLETE", 1, "one", 0, [], [both]), event("COMPLETE", 2, "two", 1, [dataset("db.sums")], [])]
+        engine,
+        [
+            event("COMPLETE", 1, "one", 0, [], [both]),
+            event("COMPLETE", 2, "two", 1, [dataset("db.sums")], []),
+        ],
     )
 
     for namespace, name in ((PATH, "/warehouse/sums"), (LAKE, "db.sums")):
         node = f"dataset:{namespace}:{name}"
-        graph = {one["id"]: one for one in marquez.get("/lineage", params={"nodeId": node}).json()["graph"]}
+        graph = {
+            one["id"]: one
+            for one in marquez.get("/lineage", params={"nodeId": node}).json()["graph"]
+        }
         fields = marquez.get("/column-lineage", params={"nodeId": node}).json()["graph"]
-        own = marquez.get(f"/namespaces/{quote(namespace, safe='')}/datasets/{quote(name, safe='')}").json()
+        own = marquez.get(
+            f"/namespaces/{quote(namespace, safe='')}/datasets/{quote(name, safe='')}"
+        ).json()
 
         assert sorted(graph) == sorted(["job:tests:one", "job:tests:two", node])
-        assert graph["job:tests:one"]["outEdges"] == [{"origin": "job:tests:one", "destination": node}]
+        assert graph["job:tests:one"]["outEdges"] == [
+            {"origin": "job:tests:one", "destination": node}
+        ]
         assert (graph[node]["data"]["namespace"], graph[node]["data"]["name"]) == (namespace, name)
         assert [one["id"] for one in fields] == [f"datasetField:{namespace}:{name}:a"]
         assert (own["id"], own["name"]) == ({"namespace": namespace, "name": name}, name)
@@ -218,52 +249,82 @@ def test_trap_2_column_edges_stay_within_the_answer(page: httpx.Client, depth: i
     assert len(graph) == (1 if depth == 0 else 3)
     if depth:
         start = graph[f"datasetField:{LAKE}:sums:total"]
-        assert [one["destination"] for one in start["inEdges"]] == [f"datasetField:{LAKE}:orders:amount"]
-        assert [one["destination"] for one in start["outEdges"]] == [f"datasetField:{LAKE}:last:total"]
+        assert [one["destination"] for one in start["inEdges"]] == [
+            f"datasetField:{LAKE}:orders:amount"
+        ]
+        assert [one["destination"] for one in start["outEdges"]] == [
+            f"datasetField:{LAKE}:last:total"
+        ]
 
 
 @pytest.mark.parametrize(
-    ("typed", "name"), [("a&b", "a&b"), ("50%", "50%"), ("a+b", "a+b"), ("50%25", "50%"), ("%", "50%")]
+    ("typed", "name"),
+    [("a&b", "a&b"), ("50%", "50%"), ("a+b", "a+b"), ("50%25", "50%"), ("%", "50%")],
 )
-def test_trap_3_search_text_arrives_unencoded(engine: Engine, root: str, typed: str, name: str) -> None:
+def test_trap_3_search_text_arrives_unencoded(
+    engine: Engine, root: str, typed: str, name: str
+) -> None:
     store(engine, [event("START", 1, "a&b"), event("START", 2, "50%"), event("START", 3, "a+b")])
 
-    found = httpx.get(httpx.URL(f"{root}/api/v1/search", query=f"q={typed}&sort=NAME&limit=100".encode()), timeout=60)
+    found = httpx.get(
+        httpx.URL(f"{root}/api/v1/search", query=f"q={typed}&sort=NAME&limit=100".encode()),
+        timeout=60,
+    )
 
     assert name in [one["name"] for one in found.json()["results"]]
 
 
 @pytest.mark.parametrize(
-    ("path", "tag"), [("a b", "a b"), ("50%", "50%"), ("a%26b", "a&b"), ("a/b", "a/b"), ("a%2Fb", "a/b")]
+    ("path", "tag"),
+    [("a b", "a b"), ("50%", "50%"), ("a%26b", "a&b"), ("a/b", "a/b"), ("a%2Fb", "a/b")],
 )
 def test_trap_3_tag_arrives_unencoded(root: str, path: str, tag: str) -> None:
     url = httpx.URL(root).copy_with(raw_path=f"/api/v1/tags/{path.replace(' ', '%20')}".encode())
 
-    assert httpx.put(url, json={"description": None}, timeout=60).json() == {"name": tag, "description": None}
-    assert httpx.get(f"{root}/api/v1/tags", timeout=60).json()["tags"] == [{"name": tag, "description": None}]
+    assert httpx.put(url, json={"description": None}, timeout=60).json() == {
+        "name": tag,
+        "description": None,
+    }
+    assert httpx.get(f"{root}/api/v1/tags", timeout=60).json()["tags"] == [
+        {"name": tag, "description": None}
+    ]
 
 
 def test_trap_3_time_zone_arrives_unencoded(page: httpx.Client) -> None:
     found = {
-        zone: page.get(f"/stats/jobs?period=WEEK&timezone={zone}") for zone in ("Etc/GMT+1", "Etc/GMT-1", "Mars/One")
+        zone: page.get(f"/stats/jobs?period=WEEK&timezone={zone}")
+        for zone in ("Etc/GMT+1", "Etc/GMT-1", "Mars/One")
     }
 
     assert [answer.status_code for answer in found.values()] == [200, 200, 400]
     hours = {
-        zone: answer.json()[0]["startInterval"][11:13] for zone, answer in found.items() if answer.status_code == 200
+        zone: answer.json()[0]["startInterval"][11:13]
+        for zone, answer in found.items()
+        if answer.status_code == 200
     }
     assert hours == {"Etc/GMT+1": "01", "Etc/GMT-1": "23"}
 
 
-def test_trap_4_datasets_known_only_by_reference_have_times(engine: Engine, marquez: httpx.Client) -> None:
+def test_trap_4_datasets_known_only_by_reference_have_times(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     made = dataset("made", columnLineage=columns("mentioned"))
     parent = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "dag"}}}
     store(engine, [event("COMPLETE", 1, "one", 0, [], [made], facets=parent)], received_at=NOON)
 
-    mentioned, dag = marquez.get(f"{NS}/datasets/mentioned").json(), marquez.get("/namespaces/tests/jobs/dag").json()
+    mentioned, dag = (
+        marquez.get(f"{NS}/datasets/mentioned").json(),
+        marquez.get("/namespaces/tests/jobs/dag").json(),
+    )
 
-    assert (mentioned["createdAt"], mentioned["updatedAt"]) == ("2026-11-20T12:00:00.000Z", "2026-11-20T12:00:00.000Z")
-    assert (dag["createdAt"], dag["updatedAt"]) == ("2026-11-20T12:00:00.000Z", "2026-11-20T12:00:00.000Z")
+    assert (mentioned["createdAt"], mentioned["updatedAt"]) == (
+        "2026-11-20T12:00:00.000Z",
+        "2026-11-20T12:00:00.000Z",
+    )
+    assert (dag["createdAt"], dag["updatedAt"]) == (
+        "2026-11-20T12:00:00.000Z",
+        "2026-11-20T12:00:00.000Z",
+    )
 
 
 def test_trap_5_every_successful_answer_is_json(engine: Engine, marquez: httpx.Client) -> None:
@@ -275,7 +336,10 @@ def test_trap_5_every_successful_answer_is_json(engine: Engine, marquez: httpx.C
         ("DELETE", f"{job}/tags/GOLD"), ("DELETE", table), ("DELETE", job),
     ]  # fmt: skip
 
-    answers = [marquez.request(method, path, json={} if method == "PUT" else None) for method, path in asked]
+    answers = [
+        marquez.request(method, path, json={} if method == "PUT" else None)
+        for method, path in asked
+    ]
 
     assert [answer.status_code for answer in answers] == [200] * len(asked)
     assert all(isinstance(answer.json(), dict) for answer in answers)
@@ -289,16 +353,22 @@ def test_trap_6_node_ids_keep_commas(engine: Engine, marquez: httpx.Client) -> N
     assert [one["id"] for one in graph] == [f"dataset:{LAKE}:x,y", "job:tests:a,b"]
 
 
-def test_trap_7_local_day_ahead_of_utc_hides_no_event(engine: Engine, marquez: httpx.Client) -> None:
+def test_trap_7_local_day_ahead_of_utc_hides_no_event(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     """The page sends local midnight as UTC, which is in the future east of Greenwich."""
     now = datetime.now(UTC)
     fresh = event("START", 1, "one") | {"eventTime": (now - timedelta(seconds=5)).isoformat()}
     store(engine, [fresh, event("START", 2, "old")])
     local = {"after": f"{now + timedelta(hours=8):%Y-%m-%dT%H:%M:%S}.000Z"}
 
-    found = marquez.get("/events/lineage", params=local | {"before": "2036-01-01T00:00:00.000Z"}).json()
+    found = marquez.get(
+        "/events/lineage", params=local | {"before": "2036-01-01T00:00:00.000Z"}
+    ).json()
 
-    assert [(one["job"]["name"], one["eventTime"]) for one in found["events"]] == [("one", fresh["eventTime"])]
+    assert [(one["job"]["name"], one["eventTime"]) for one in found["events"]] == [
+        ("one", fresh["eventTime"])
+    ]
 
 
 def test_run_events_are_listed_page_by_page_within_a_time_range(page: httpx.Client) -> None:
@@ -308,7 +378,9 @@ def test_run_events_are_listed_page_by_page_within_a_time_range(page: httpx.Clie
         for place in range(3)
     ]
     oldest = page.get("/events/lineage", params=DAY | {"sortDirection": "asc"}).json()["events"]
-    some = page.get("/events/lineage", params={"after": at(6)[:19] + "Z", "before": at(9)[:19] + "Z"}).json()["events"]
+    some = page.get(
+        "/events/lineage", params={"after": at(6)[:19] + "Z", "before": at(9)[:19] + "Z"}
+    ).json()["events"]
 
     assert len(whole) == 8
     assert [one for each in pages for one in each] == whole
@@ -319,7 +391,10 @@ def test_run_events_are_listed_page_by_page_within_a_time_range(page: httpx.Clie
 
 
 def test_a_week_has_seven_days_and_a_day_24_hours(page: httpx.Client) -> None:
-    counts = {what: page.get(f"/stats/{what}?period=WEEK&timezone=UTC").json() for what in ("lineage-events", "jobs")}
+    counts = {
+        what: page.get(f"/stats/{what}?period=WEEK&timezone=UTC").json()
+        for what in ("lineage-events", "jobs")
+    }
     hours = page.get("/stats/datasets?period=DAY&timezone=UTC").json()
 
     assert [len(one) for one in counts.values()] == [7, 7]

@@ -25,10 +25,16 @@ def life(run: int, ended: str = "COMPLETE") -> list[dict[str, Any]]:
     return [event("START", run, "sum", 10 * run), event(ended, run, "sum", 10 * run + 5, **ends)]
 
 
-def test_states_and_times_do_not_depend_on_event_order(engine: Engine, marquez: httpx.Client) -> None:
+def test_states_and_times_do_not_depend_on_event_order(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     kinds = (("START", 0), ("RUNNING", 1), ("COMPLETE", 2))
     for place, order in enumerate(permutations(kinds)):
-        store(engine, [event(kind, f"run-{place}", f"job{place}", seconds) for kind, seconds in order], size=1)
+        store(
+            engine,
+            [event(kind, f"run-{place}", f"job{place}", seconds) for kind, seconds in order],
+            size=1,
+        )
 
     jobs = marquez.get("/jobs").json()["jobs"]
 
@@ -46,13 +52,26 @@ def test_a_new_start_hides_no_lineage(engine: Engine, marquez: httpx.Client) -> 
     job = marquez.get("/namespaces/tests/jobs/sum").json()
     graph = marquez.get("/lineage", params={"nodeId": "job:tests:sum"}).json()["graph"]
 
-    assert (job["latestRun"]["state"], job["inputs"], job["outputs"]) == ("RUNNING", [ORDERS], [SUMS])
-    assert [node["id"] for node in graph] == ["dataset:hive://lake:orders", "dataset:hive://lake:sums", "job:tests:sum"]
+    assert (job["latestRun"]["state"], job["inputs"], job["outputs"]) == (
+        "RUNNING",
+        [ORDERS],
+        [SUMS],
+    )
+    assert [node["id"] for node in graph] == [
+        "dataset:hive://lake:orders",
+        "dataset:hive://lake:sums",
+        "job:tests:sum",
+    ]
     assert (graph[2]["data"]["inputs"], graph[2]["data"]["outputs"]) == ([ORDERS], [SUMS])
 
 
 def test_repeated_events_change_nothing(engine: Engine, marquez: httpx.Client) -> None:
-    asked = ("/jobs", "/namespaces/tests/jobs/sum/runs", "/namespaces/hive%3A%2F%2Flake/datasets", "/events/lineage")
+    asked = (
+        "/jobs",
+        "/namespaces/tests/jobs/sum/runs",
+        "/namespaces/hive%3A%2F%2Flake/datasets",
+        "/events/lineage",
+    )
     store(engine, life(1))
     before = [marquez.get(path).json() for path in asked]
     for one in life(1):
@@ -80,7 +99,9 @@ def test_an_empty_store_has_empty_lists(shared_marquez: httpx.Client) -> None:
     answers = [shared_marquez.get(path) for path in asked]
 
     assert [answer.status_code for answer in answers] == [200] * len(asked)
-    assert [value for answer in answers for value in answer.json().values() if value not in (0, [])] == []
+    assert [
+        value for answer in answers for value in answer.json().values() if value not in (0, [])
+    ] == []
     assert shared_marquez.get("/namespaces/default").json()["isHidden"] is False
     assert shared_marquez.get("/namespaces/other/jobs").status_code == 404
 
@@ -108,23 +129,40 @@ def test_unexpected_json_gets_400_with_the_reason(shared_marquez: httpx.Client, 
         ("s3://b/datasets/trailing/", "trailing/"),
     ],
 )
-def test_names_with_slashes_are_found_encoded_or_not(engine: Engine, root: str, path: str, name: str) -> None:
-    store(engine, [event("COMPLETE", 1, "one", 0, [], [dataset(name, "s3://b"), dataset("other", "s3://b")])])
+def test_names_with_slashes_are_found_encoded_or_not(
+    engine: Engine, root: str, path: str, name: str
+) -> None:
+    store(
+        engine,
+        [event("COMPLETE", 1, "one", 0, [], [dataset(name, "s3://b"), dataset("other", "s3://b")])],
+    )
     url = httpx.URL(root)
 
     for more in ("", "/versions?limit=5&offset=0"):
-        answer = httpx.get(url.copy_with(raw_path=f"/api/v1/namespaces/{path}{more}".encode()), timeout=60)
+        answer = httpx.get(
+            url.copy_with(raw_path=f"/api/v1/namespaces/{path}{more}".encode()), timeout=60
+        )
         assert answer.status_code == 200
-        assert name in (answer.json().get("name"), *(one["name"] for one in answer.json().get("versions", ())))
-    tagged = httpx.post(url.copy_with(raw_path=f"/api/v1/namespaces/{path}/tags/T".encode()), timeout=60)
+        assert name in (
+            answer.json().get("name"),
+            *(one["name"] for one in answer.json().get("versions", ())),
+        )
+    tagged = httpx.post(
+        url.copy_with(raw_path=f"/api/v1/namespaces/{path}/tags/T".encode()), timeout=60
+    )
     assert (tagged.json()["name"], tagged.json()["tags"]) == (name, ["T"])
 
 
-def test_dataset_versions_are_snapshots_or_runs_without_a_snapshot(engine: Engine, marquez: httpx.Client) -> None:
-    stream = [batch(one, 1, outputs=[dataset("made", own=snapshot(str(100 + one)))]) for one in (1, 2, 3)]
+def test_dataset_versions_are_snapshots_or_runs_without_a_snapshot(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    stream = [
+        batch(one, 1, outputs=[dataset("made", own=snapshot(str(100 + one)))]) for one in (1, 2, 3)
+    ]
     schemas = [{"fields": [{"name": name, "type": "int"}]} for name in ("old", "new")]
     runs = [
-        event("COMPLETE", 8 + n, "load", 50 + n, [], [dataset("plain", schema=one)]) for n, one in enumerate(schemas)
+        event("COMPLETE", 8 + n, "load", 50 + n, [], [dataset("plain", schema=one)])
+        for n, one in enumerate(schemas)
     ]
     store(engine, [*stream, *runs, event("FAIL", 7, "load", 60, [], [dataset("plain")])], size=1)
     lake = "/namespaces/hive%3A%2F%2Flake/datasets"
@@ -134,23 +172,35 @@ def test_dataset_versions_are_snapshots_or_runs_without_a_snapshot(engine: Engin
 
     assert [one["snapshotId"] for one in made["versions"]] == ["103", "102", "101"]
     assert len({one["createdAt"] for one in made["versions"]}) == made["totalCount"] == 3
-    assert (of_snapshot["version"], of_snapshot["id"]) == (made["versions"][1]["version"], made["versions"][1]["id"])
+    assert (of_snapshot["version"], of_snapshot["id"]) == (
+        made["versions"][1]["version"],
+        made["versions"][1]["id"],
+    )
     assert [one["createdByRun"]["state"] for one in plain["versions"]] == ["COMPLETED", "COMPLETED"]
-    assert [[field["name"] for field in one["fields"]] for one in plain["versions"]] == [["new"], ["old"]]
+    assert [[field["name"] for field in one["fields"]] for one in plain["versions"]] == [
+        ["new"],
+        ["old"],
+    ]
     assert marquez.get(f"{lake}/made/versions/999").status_code == 404
 
 
-def test_versions_made_at_the_same_time_get_distinct_times(engine: Engine, marquez: httpx.Client) -> None:
+def test_versions_made_at_the_same_time_get_distinct_times(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     times = ["12:00:08", "12:00:08", "12:00:08", "12:00:07.999999", "12:00:07"]
     runs = [
-        event("COMPLETE", n, "load", 8, [], [dataset("plain")]) | {"eventTime": f"2026-11-20T{one}Z"}
+        event("COMPLETE", n, "load", 8, [], [dataset("plain")])
+        | {"eventTime": f"2026-11-20T{one}Z"}
         for n, one in enumerate(times)
     ]
     store(engine, runs, size=1)
     versions = "/namespaces/hive%3A%2F%2Flake/datasets/plain/versions"
 
     listed = {one["version"]: one["createdAt"] for one in marquez.get(versions).json()["versions"]}
-    pages = [marquez.get(versions, params={"limit": 1, "offset": n}).json()["versions"][0] for n in range(5)]
+    pages = [
+        marquez.get(versions, params={"limit": 1, "offset": n}).json()["versions"][0]
+        for n in range(5)
+    ]
     alone = [marquez.get(f"{versions}/{one}").json() for one in listed]
 
     assert [one[16:] for one in listed.values()] == [
@@ -164,14 +214,22 @@ def test_versions_made_at_the_same_time_get_distinct_times(engine: Engine, marqu
     assert {one["version"]: one["createdAt"] for one in alone} == listed
 
 
-def test_nested_command_is_listed_but_not_in_the_graph(engine: Engine, marquez: httpx.Client) -> None:
+def test_nested_command_is_listed_but_not_in_the_graph(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     store(engine, recordings.events_of("nested_ctas"))
 
     both = {"wide.atomic_create_table_as_select.bank_wide", "wide.append_data.lake_bank_wide"}
     listed = marquez.get("/jobs", params={"limit": 100}).json()
-    writers = {one["name"] for one in listed["jobs"] if "/data/lake/bank/wide" in str(one["outputs"])}
-    counted = marquez.get("/stats/jobs", params={"period": "WEEK", "timezone": "UTC"}).json()[-1]["count"]
-    graph = marquez.get("/lineage", params={"nodeId": "dataset:file:/data/lake/bank/wide", "depth": 1}).json()["graph"]
+    writers = {
+        one["name"] for one in listed["jobs"] if "/data/lake/bank/wide" in str(one["outputs"])
+    }
+    counted = marquez.get("/stats/jobs", params={"period": "WEEK", "timezone": "UTC"}).json()[-1][
+        "count"
+    ]
+    graph = marquez.get(
+        "/lineage", params={"nodeId": "dataset:file:/data/lake/bank/wide", "depth": 1}
+    ).json()["graph"]
 
     assert writers == both
     assert len(listed["jobs"]) == listed["totalCount"] == counted == 11
@@ -181,10 +239,16 @@ def test_nested_command_is_listed_but_not_in_the_graph(engine: Engine, marquez: 
 
 
 def test_version_selects_the_lineage_of_its_time(engine: Engine, marquez: httpx.Client) -> None:
-    store(engine, [*life(1), event("COMPLETE", 2, "late", 99, [dataset("sums")], [dataset("more")])])
-    (first,) = marquez.get("/namespaces/hive%3A%2F%2Flake/datasets/sums/versions").json()["versions"]
+    store(
+        engine, [*life(1), event("COMPLETE", 2, "late", 99, [dataset("sums")], [dataset("more")])]
+    )
+    (first,) = marquez.get("/namespaces/hive%3A%2F%2Flake/datasets/sums/versions").json()[
+        "versions"
+    ]
 
-    then = marquez.get("/lineage", params={"nodeId": f"dataset:hive://lake:sums#{first['version']}"}).json()
+    then = marquez.get(
+        "/lineage", params={"nodeId": f"dataset:hive://lake:sums#{first['version']}"}
+    ).json()
     now = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:sums"}).json()
 
     assert {node["id"] for node in now["graph"]} - {node["id"] for node in then["graph"]} == {
@@ -193,9 +257,13 @@ def test_version_selects_the_lineage_of_its_time(engine: Engine, marquez: httpx.
     }
 
 
-def test_annotations_outlive_later_events_and_are_logged(engine: Engine, marquez: httpx.Client) -> None:
+def test_annotations_outlive_later_events_and_are_logged(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     documented = dataset(
-        "sums", documentation={"description": "by the job"}, tags={"tags": [{"key": "tier", "value": "1"}]}
+        "sums",
+        documentation={"description": "by the job"},
+        tags={"tags": [{"key": "tier", "value": "1"}]},
     )
     name = "/namespaces/hive%3A%2F%2Flake/datasets/sums"
     store(engine, [event("COMPLETE", 1, "sum", 0, [], [documented])])
@@ -206,45 +274,71 @@ def test_annotations_outlive_later_events_and_are_logged(engine: Engine, marquez
     noted, job = marquez.get(name).json(), marquez.get("/namespaces/tests/jobs/sum").json()
     log = rows(engine, "SELECT action, entity, field, name, value FROM annotation_log")
 
-    assert (noted["description"], noted["tags"], job["tags"]) == ("by the job", ["GOLD", "tier:1"], ["JOB"])
+    assert (noted["description"], noted["tags"], job["tags"]) == (
+        "by the job",
+        ["GOLD", "tier:1"],
+        ["JOB"],
+    )
     assert log == [
         ("tag", "dataset:hive://lake:sums", "", "GOLD", ""),
         ("tag", "job:tests:sum", "", "JOB", ""),
     ]
 
 
-def test_deleted_jobs_and_datasets_stay_hidden_whatever_events_come(engine: Engine, marquez: httpx.Client) -> None:
+def test_deleted_jobs_and_datasets_stay_hidden_whatever_events_come(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     name, job = "/namespaces/hive%3A%2F%2Flake/datasets/sums", "/namespaces/tests/jobs/sum"
     store(engine, life(1))
     deleted = [marquez.delete(one).status_code for one in (name, job)]
     store(engine, life(2))
     gone = [marquez.get(one).status_code for one in (name, job)]
-    lists = [marquez.get("/jobs").json(), marquez.get("/namespaces/hive%3A%2F%2Flake/datasets").json()]
+    lists = [
+        marquez.get("/jobs").json(),
+        marquez.get("/namespaces/hive%3A%2F%2Flake/datasets").json(),
+    ]
     graph = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:orders"}).json()["graph"]
     found = marquez.get("/search?q=sum&sort=NAME&limit=10").json()["results"]
 
     assert (deleted, gone) == ([200, 200], [404, 404])
     assert (lists[0]["jobs"], lists[0]["totalCount"]) == ([], 0)
     assert [one["name"] for one in lists[1]["datasets"]] == ["orders"]
-    assert [(node["id"], node["outEdges"]) for node in graph] == [("dataset:hive://lake:orders", [])]
+    assert [(node["id"], node["outEdges"]) for node in graph] == [
+        ("dataset:hive://lake:orders", [])
+    ]
     assert found == []
-    assert [row[0] for row in rows(engine, "SELECT action FROM annotation_log")] == ["delete", "delete"]
+    assert [row[0] for row in rows(engine, "SELECT action FROM annotation_log")] == [
+        "delete",
+        "delete",
+    ]
 
 
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        *(("PUT", path) for path in ("namespaces/a", "sources/a", "namespaces/a/datasets/b", "namespaces/a/jobs/b")),
+        *(
+            ("PUT", path)
+            for path in (
+                "namespaces/a",
+                "sources/a",
+                "namespaces/a/datasets/b",
+                "namespaces/a/jobs/b",
+            )
+        ),
         *(("POST", f"jobs/runs/r/{word}") for word in ("start", "complete", "fail", "abort")),
         ("POST", "namespaces/a/jobs/b/runs"),
         ("DELETE", "namespaces/a"),
     ],
 )
-def test_methods_that_events_replace_are_not_allowed(shared_marquez: httpx.Client, method: str, path: str) -> None:
+def test_methods_that_events_replace_are_not_allowed(
+    shared_marquez: httpx.Client, method: str, path: str
+) -> None:
     assert shared_marquez.request(method, f"/{path}", json={}).status_code == 405
 
 
-def test_upstream_runs_are_those_that_wrote_its_inputs(engine: Engine, marquez: httpx.Client) -> None:
+def test_upstream_runs_are_those_that_wrote_its_inputs(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     made = [event("COMPLETE", run, "load", 10 * run, [], [dataset("raw")]) for run in (1, 2)]
     late = event("COMPLETE", 9, "load", 90, [], [dataset("raw")])
     failed = event("FAIL", 8, "load", 24, [], [dataset("raw")])
@@ -256,7 +350,10 @@ def test_upstream_runs_are_those_that_wrote_its_inputs(engine: Engine, marquez: 
     def above(depth: int) -> list[tuple[str, list[tuple[str, str]]]]:
         asked: dict[str, str | int] = {"runId": run_id(5), "depth": depth}
         found = marquez.get("/runlineage/upstream", params=asked).json()["runs"]
-        return [(one["job"]["name"], [(i["name"], i["producedByRunId"]) for i in one["inputs"]]) for one in found]
+        return [
+            (one["job"]["name"], [(i["name"], i["producedByRunId"]) for i in one["inputs"]])
+            for one in found
+        ]
 
     assert above(9) == [
         ("last", [("mid", run_id(3))]),
@@ -284,12 +381,17 @@ def test_audit_log_names_the_key_that_wrote_an_annotation(engine: Engine) -> Non
     assert what == ["tag", "job:tests:sum", "GOLD"]
 
 
-def test_unknown_search_options_are_rejected_and_valid_ones_apply(engine: Engine, marquez: httpx.Client) -> None:
+def test_unknown_search_options_are_rejected_and_valid_ones_apply(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     newer = event("COMPLETE", 9, "a sum", 900, [], [dataset("a sum of all sums")])
     store(engine, [*life(1), newer])
 
     def names(**asked: str) -> list[str]:
-        return [one["name"] for one in marquez.get("/search", params={"q": "sum", **asked}).json()["results"]]
+        return [
+            one["name"]
+            for one in marquez.get("/search", params={"q": "sum", **asked}).json()["results"]
+        ]
 
     assert names() == ["sum", "sums", "a sum", "a sum of all sums"]
     assert names(sort="name") == ["a sum", "a sum of all sums", "sum", "sums"]

@@ -8,7 +8,9 @@ from sqlalchemy import Engine
 from worlds.builders import event, store
 
 
-def test_run_counts_once_in_the_hour_of_its_start_and_of_its_end(engine: Engine, marquez: httpx.Client) -> None:
+def test_run_counts_once_in_the_hour_of_its_start_and_of_its_end(
+    engine: Engine, marquez: httpx.Client
+) -> None:
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     moments = [
         ("START", 1, 3),

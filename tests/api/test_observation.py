@@ -35,7 +35,9 @@ HEX = re.compile(r"[0-9a-f]{16}")
 def values(text: str, name: str) -> list[tuple[Labels, float]]:
     """Every sample of one name."""
     families = text_string_to_metric_families(text)
-    return [(one.labels, one.value) for family in families for one in family.samples if one.name == name]
+    return [
+        (one.labels, one.value) for family in families for one in family.samples if one.name == name
+    ]
 
 
 def sampled(engine: Engine, follower: Follower | None = None) -> str:
@@ -54,7 +56,9 @@ def test_answers_are_timed_by_their_declared_route(engine: Engine) -> None:
         server.client.get("/nothing/here")
         text = server.client.get("/metrics").text
 
-    counts = {labels["route"]: number for labels, number in values(text, "strandline_http_seconds_count")}
+    counts = {
+        labels["route"]: number for labels, number in values(text, "strandline_http_seconds_count")
+    }
     assert counts["/api/v1/lineage"] == 1
     assert counts["/api/v2/runs"] == 1
     assert counts["none"] >= 1
@@ -65,11 +69,21 @@ def test_metric_shows_the_memory_used_by_search_pages(engine: Engine) -> None:
     names = [f"orders_of_{'customer' * 10}_{number}" for number in range(300)]
     with running(engine) as server:
         (before,) = (
-            number for _, number in values(server.client.get("/metrics").text, "strandline_search_pages_bytes")
+            number
+            for _, number in values(
+                server.client.get("/metrics").text, "strandline_search_pages_bytes"
+            )
         )
-        server.post(run_event() | {"outputs": [{"namespace": "db", "name": name} for name in names]})
+        server.post(
+            run_event() | {"outputs": [{"namespace": "db", "name": name} for name in names]}
+        )
         server.client.get("/api/v2/search?q=orders_of")
-        (after,) = (number for _, number in values(server.client.get("/metrics").text, "strandline_search_pages_bytes"))
+        (after,) = (
+            number
+            for _, number in values(
+                server.client.get("/metrics").text, "strandline_search_pages_bytes"
+            )
+        )
 
     text = sum(map(len, names))
     assert text < after - before < 20 * text
@@ -82,7 +96,10 @@ def test_rejected_events_are_counted_by_reason(engine: Engine) -> None:
         server.client.post("/api/v1/lineage/batch", json=[{}, run_event(), {}])
         text = server.client.get("/metrics").text
 
-    refused = {labels["reason"]: number for labels, number in values(text, "strandline_rejected_events_total")}
+    refused = {
+        labels["reason"]: number
+        for labels, number in values(text, "strandline_rejected_events_total")
+    }
     assert sum(refused.values()) == 4
     assert refused["invalid_event"] >= 3
 
@@ -103,9 +120,17 @@ def test_answers_carry_the_senders_request_id_or_a_new_one(engine: Engine) -> No
 def logged(engine: Engine, access_log: str) -> list[tuple[str, int]]:
     """Path and status of each line of the access log of the same five requests."""
     lines = StringIO()
-    app = create_app(engine, replace(SETTINGS, access_log=access_log), log=make_log("json", stream=lines))
+    app = create_app(
+        engine, replace(SETTINGS, access_log=access_log), log=make_log("json", stream=lines)
+    )
     with TestClient(app, base_url="http://127.0.0.1") as client:
-        for path in ("/healthz", "/api/v2/runs?namespace=secret", "/api/v2/runs?odd=1", "/metrics", "/none%1B"):
+        for path in (
+            "/healthz",
+            "/api/v2/runs?namespace=secret",
+            "/api/v2/runs?odd=1",
+            "/metrics",
+            "/none%1B",
+        ):
             client.get(path)
     told = [json.loads(line) for line in lines.getvalue().splitlines()]
     assert "secret" not in lines.getvalue()  # what is asked for is nobody's business
@@ -122,7 +147,14 @@ def test_access_log_follows_its_setting(sqlite_engine: Engine) -> None:
 
 def test_metrics_show_the_size_of_the_store(engine: Engine) -> None:
     now = time.time()
-    store(engine, [event("START", 1), event("START", 2, job="done"), event("COMPLETE", 2, job="done", seconds=1)])
+    store(
+        engine,
+        [
+            event("START", 1),
+            event("START", 2, job="done"),
+            event("COMPLETE", 2, job="done", seconds=1),
+        ],
+    )
     with engine.begin() as connection:
         bury(connection, Record(b"no event", datetime.now(UTC)), "for the test")
 
@@ -164,7 +196,10 @@ def test_metrics_show_the_barriers_of_each_group(engine: Engine) -> None:
             server.post(committed("credits", 10 * barrier, barrier, read, made, domain="bank"))
         text = sampled(engine)
 
-    barriers = {(one["group"], one["kind"]): number for one, number in values(text, "strandline_group_barrier")}
+    barriers = {
+        (one["group"], one["kind"]): number
+        for one, number in values(text, "strandline_group_barrier")
+    }
     assert barriers["bank", "strong"] == 2
     assert barriers["bank", "newest"] >= 2
 
@@ -172,7 +207,9 @@ def test_metrics_show_the_barriers_of_each_group(engine: Engine) -> None:
 def test_metrics_show_how_far_each_export_target_is_behind(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.exec_driver_sql("UPDATE export_head SET seq = 9")
-        connection.exec_driver_sql("INSERT INTO export_targets (name, cursor, failures) VALUES ('marquez', 4, 7)")
+        connection.exec_driver_sql(
+            "INSERT INTO export_targets (name, cursor, failures) VALUES ('marquez', 4, 7)"
+        )
 
     text = sampled(engine)
 

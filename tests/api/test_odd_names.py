@@ -11,7 +11,17 @@ from strandline.core.openlineage.names import LONGEST_NAME
 from worlds.builders import dataset, encode, event, rows, store
 
 LONG = "x" * 200_000
-NAMES = ["", " ", "a\nb", "..", "a/b c%2F?#:&", "d" * LONGEST_NAME, "e" * (LONGEST_NAME + 1), "日" * 10_000, LONG]
+NAMES = [
+    "",
+    " ",
+    "a\nb",
+    "..",
+    "a/b c%2F?#:&",
+    "d" * LONGEST_NAME,
+    "e" * (LONGEST_NAME + 1),
+    "日" * 10_000,
+    LONG,
+]
 BODY = encode(event("COMPLETE", 7, outputs=[dataset("t")]))
 
 
@@ -24,7 +34,10 @@ def ask(client: httpx.Client, path: str, **given: Any) -> dict[str, Any]:
 
 
 def seen_as(client: httpx.Client, row: dict[str, Any], kind: str) -> dict[str, Any]:
-    """What everything that takes a name answers to a name as a list shows it: ids, and how many runs."""
+    """What everything that takes a name answers to a name as a list shows it.
+
+    Ids, and how many runs.
+    """
     names = {"namespace": row["namespace"], "name": row["name"]}
     lineage = ask(client, "/lineage", node=row["id"])
     return {
@@ -35,9 +48,16 @@ def seen_as(client: httpx.Client, row: dict[str, Any], kind: str) -> dict[str, A
 
 
 @pytest.mark.parametrize("namespace", ["hive://lake", "", LONG], ids=["usual", "none", "200 KB"])
-def test_odd_names_are_listed_and_found(client: httpx.Client, engine: Engine, namespace: str) -> None:
+def test_odd_names_are_listed_and_found(
+    client: httpx.Client, engine: Engine, namespace: str
+) -> None:
     for number, name in enumerate(NAMES):
-        one = event("COMPLETE", number, inputs=[dataset(name, namespace)], outputs=[dataset(f"made {number}", "other")])
+        one = event(
+            "COMPLETE",
+            number,
+            inputs=[dataset(name, namespace)],
+            outputs=[dataset(f"made {number}", "other")],
+        )
         store(engine, [one | {"job": {"namespace": namespace, "name": name, "facets": {}}}])
 
     for kind in ("dataset", "job"):
@@ -45,20 +65,27 @@ def test_odd_names_are_listed_and_found(client: httpx.Client, engine: Engine, na
         listed = [row for row in items if row["namespace"] != "other"]
         found = {row["id"]: seen_as(client, row, kind) for row in listed}
         assert len(found) == len(NAMES)
-        assert found == {row["id"]: {"detail": row["id"], "lineage": 2, "runs": 1} for row in listed}
+        assert found == {
+            row["id"]: {"detail": row["id"], "lineage": 2, "runs": 1} for row in listed
+        }
 
 
 def test_long_name_is_found_in_full_and_as_shortened(engine: Engine) -> None:
     store(engine, [event("COMPLETE", 1, inputs=[dataset(LONG)], outputs=[dataset("t")])])
     (shown,) = [name for (name,) in rows(engine, "SELECT name FROM datasets") if name != "t"]
-    store(engine, [event("COMPLETE", 2, inputs=[dataset(shown), dataset(LONG[1:])], outputs=[dataset("t")])])
+    store(
+        engine,
+        [event("COMPLETE", 2, inputs=[dataset(shown), dataset(LONG[1:])], outputs=[dataset("t")])],
+    )
 
     names = [name for (name,) in rows(engine, "SELECT name FROM datasets")]
     assert sorted(map(len, names)) == [1, 817, 817]
     assert shown in names
 
 
-@pytest.mark.parametrize("around", [(b"", b"\n"), (BOM_UTF8, b""), (b" ", b"\r\n"), (BOM_UTF8, b"\n")])
+@pytest.mark.parametrize(
+    "around", [(b"", b"\n"), (BOM_UTF8, b""), (b" ", b"\r\n"), (BOM_UTF8, b"\n")]
+)
 def test_white_space_and_a_byte_order_mark_do_not_make_a_new_event(
     client: httpx.Client, around: tuple[bytes, bytes]
 ) -> None:

@@ -11,11 +11,16 @@ from worlds.scenarios.taking import fill
 
 
 def test_unknown_column_is_rejected_with_suggestions(client: httpx.Client, engine: Engine) -> None:
-    made = lake("bank.b", schema={"fields": [{"name": "amount"}, {"name": "place", "fields": [{"name": "city"}]}]})
+    made = lake(
+        "bank.b",
+        schema={"fields": [{"name": "amount"}, {"name": "place", "fields": [{"name": "city"}]}]},
+    )
     store(engine, [event("COMPLETE", 1, outputs=[made])])
 
     def ask(column: str) -> httpx.Response:
-        return client.get("/lineage", params={"node": "bank.b", "granularity": "column", "column": column})
+        return client.get(
+            "/lineage", params={"node": "bank.b", "granularity": "column", "column": column}
+        )
 
     assert [ask(column).status_code for column in ("amount", "place.city")] == [200, 200]
     assert (ask("amuont").status_code, ask("amuont").json()["candidates"]) == (404, ["amount"])
@@ -48,7 +53,10 @@ def test_search_finds_a_long_name_by_its_whole_text(client: httpx.Client, engine
     ("path", "body"),
     [
         ("/versions", {"tables": [{"namespace": "x", "name": "a\0b"}]}),
-        ("/versions", {"tables": [{"namespace": "file", "name": "t"}], "lease": {"holder": "a\0b"}}),
+        (
+            "/versions",
+            {"tables": [{"namespace": "file", "name": "t"}], "lease": {"holder": "a\0b"}},
+        ),
         ("/rollbacks", {"a\0b": 1}),
     ],
 )

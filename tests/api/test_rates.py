@@ -23,7 +23,9 @@ class Asking:
 
     def __init__(self) -> None:
         self.now, self.refused = 0.0, list[str]()
-        self.rates = Rates({"read": 2, "ingest": 1, "admin": 0}, self.refused.append, lambda: self.now)
+        self.rates = Rates(
+            {"read": 2, "ingest": 1, "admin": 0}, self.refused.append, lambda: self.now
+        )
 
     def times(self, who: str, scope: str = "read") -> int:
         """How often it is let through now."""
@@ -47,7 +49,12 @@ def test_a_bucket_holds_ten_seconds_and_fills_at_its_rate() -> None:
 def test_each_key_and_scope_has_its_own_bucket_if_it_has_a_rate() -> None:
     asking = Asking()
 
-    assert [asking.times("a"), asking.times("b"), asking.times("a", "ingest"), asking.times("a", "admin")] == [
+    assert [
+        asking.times("a"),
+        asking.times("b"),
+        asking.times("a", "ingest"),
+        asking.times("a", "admin"),
+    ] == [
         20,
         20,
         10,
@@ -56,8 +63,12 @@ def test_each_key_and_scope_has_its_own_bucket_if_it_has_a_rate() -> None:
     assert asking.refused == ["read", "read", "ingest"]
 
 
-@pytest.mark.parametrize(("scope", "error", "seconds"), [("read", RateError, 1), ("ingest", OverloadError, 1)])
-def test_rate_limit_error_says_when_to_retry(scope: str, error: type[RateError | OverloadError], seconds: int) -> None:
+@pytest.mark.parametrize(
+    ("scope", "error", "seconds"), [("read", RateError, 1), ("ingest", OverloadError, 1)]
+)
+def test_rate_limit_error_says_when_to_retry(
+    scope: str, error: type[RateError | OverloadError], seconds: int
+) -> None:
     asking = Asking()
     asking.times("a", scope)
 
@@ -83,17 +94,24 @@ def test_number_of_buckets_is_bounded_and_limits_still_hold() -> None:
 
 def test_server_answers_429_to_excess_reads_and_503_to_excess_events(sqlite_engine: Engine) -> None:
     with sqlite_engine.begin() as connection:
-        job, other = (add_key(connection, name, NOW, ["ingest", "read"], ["*"]) for name in ("job", "other"))
+        job, other = (
+            add_key(connection, name, NOW, ["ingest", "read"], ["*"]) for name in ("job", "other")
+        )
     settings = replace(SETTINGS, auth="required", max_reads_per_second=1, max_ingests_per_second=1)
     app = create_app(sqlite_engine, settings, log=make_log(level="error"))
     app.state.rates.clock = lambda: 0.0  # the bucket does not fill, however long the test takes
 
-    async def ask() -> tuple[list[httpx.Response], list[httpx.Response], httpx.Response, httpx.Response]:
+    async def ask() -> tuple[
+        list[httpx.Response], list[httpx.Response], httpx.Response, httpx.Response
+    ]:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             own = {"Authorization": f"Bearer {job}"}
             asked = [await client.get("/docs", headers=own) for _ in range(BURST_SECONDS + 1)]
-            sent = [await client.delete("/unregister/none", headers=own) for _ in range(BURST_SECONDS + 1)]
+            sent = [
+                await client.delete("/unregister/none", headers=own)
+                for _ in range(BURST_SECONDS + 1)
+            ]
             metrics = await client.get("/metrics", headers={"Authorization": f"Bearer {other}"})
             return asked, sent, metrics, await client.get("/healthz")
 
@@ -103,7 +121,11 @@ def test_server_answers_429_to_excess_reads_and_503_to_excess_events(sqlite_engi
     assert [one.status_code for one in sent] == [404] * BURST_SECONDS + [503]
     assert [problem(one[-1])[1] for one in (asked, sent)] == ["rate", "overload"]
     assert asked[-1].headers["retry-after"] == sent[-1].headers["retry-after"] == "1"
-    counted = [line for line in metrics.text.splitlines() if line.startswith("strandline_over_rate_requests_total")]
+    counted = [
+        line
+        for line in metrics.text.splitlines()
+        if line.startswith("strandline_over_rate_requests_total")
+    ]
     assert counted == [
         'strandline_over_rate_requests_total{scope="read"} 1.0',
         'strandline_over_rate_requests_total{scope="ingest"} 1.0',

@@ -12,7 +12,10 @@ from strandline.store.sql.engine import make_engine
 from worlds.sample_events import run_event
 
 MAKE = "CREATE TABLE somebody_elses (number INTEGER)"
-HOLD = {"sqlite": "INSERT INTO somebody_elses VALUES (1)", "postgresql": "LOCK TABLE runs IN SHARE MODE"}
+HOLD = {
+    "sqlite": "INSERT INTO somebody_elses VALUES (1)",
+    "postgresql": "LOCK TABLE runs IN SHARE MODE",
+}
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""What was rejected over HTTP leaves a trace: how often, by producer and reason, and the newest of each."""
+"""What was rejected over HTTP leaves a trace.
+
+How often, by producer and reason, and the newest of each.
+"""
 
 import gzip
 import json
@@ -33,12 +36,17 @@ def counts(client: httpx.Client) -> list[tuple[str | None, str, int]]:
 
 
 def faulty(**more: Any) -> bytes:
-    return encode({name: value for name, value in event("START").items() if name != "eventTime"} | more)
+    return encode(
+        {name: value for name, value in event("START").items() if name != "eventTime"} | more
+    )
 
 
 def test_rejected_event_is_counted_by_producer_and_reason(client: httpx.Client) -> None:
     other = faulty(producer="https://example.com/other")
-    statuses = [post(client, body) for body in (faulty(), faulty(), other, b"no JSON", encode(event("START")))]
+    statuses = [
+        post(client, body)
+        for body in (faulty(), faulty(), other, b"no JSON", encode(event("START")))
+    ]
 
     assert statuses == [422, 422, 422, 400, 201]
     found = counts(client)
@@ -60,7 +68,9 @@ def test_newest_rejection_of_each_kind_is_shown_redacted(client: httpx.Client) -
 
 
 def test_truncated_bodies_count_as_one_kind_wherever_they_end(client: httpx.Client) -> None:
-    assert [post(client, body) for body in (b'{"job"', b'{"job": {"name"', b"{", b'{"a": \xff}')] == [400] * 4
+    assert [
+        post(client, body) for body in (b'{"job"', b'{"job": {"name"', b"{", b'{"a": \xff}')
+    ] == [400] * 4
 
     assert [(reason, count) for _, reason, count in counts(client)] == [
         ("not an OpenLineage event: Input data was truncated", 3),
@@ -72,14 +82,18 @@ def test_rejected_array_elements_count_without_their_index(client: httpx.Client)
     good, bad = json.dumps(event("START")).encode(), faulty(inputs=[])
 
     assert post(client, b"[" + b",".join([bad, good, bad]) + b"]", "/batch") == 200
-    assert counts(client) == [("https://example.com/tests", "not an OpenLineage event: eventTime: Field required", 2)]
+    assert counts(client) == [
+        ("https://example.com/tests", "not an OpenLineage event: eventTime: Field required", 2)
+    ]
 
 
 @pytest.mark.parametrize(
     ("body", "path", "status"),
     [(b"{", "/batch", 400), (gzip.compress(faulty())[:-9], "", 400), (b"x" * 40_000_000, "", 413)],
 )
-def test_unreadable_body_is_counted_too(client: httpx.Client, body: bytes, path: str, status: int) -> None:
+def test_unreadable_body_is_counted_too(
+    client: httpx.Client, body: bytes, path: str, status: int
+) -> None:
     assert post(client, body, path) == status
 
     ((producer, _, count),) = counts(client)
@@ -91,10 +105,14 @@ def test_counts_outlive_the_server(engine: Engine) -> None:
         with serving(engine) as address, client_of(address, "/api/v2/") as client:
             post(client, faulty())
 
-    assert rows(engine, "SELECT producer, count FROM refused_events") == [("https://example.com/tests", 2)]
+    assert rows(engine, "SELECT producer, count FROM refused_events") == [
+        ("https://example.com/tests", 2)
+    ]
 
 
-def test_reader_waits_until_pending_counts_are_written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_waits_until_pending_counts_are_written(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun, goes_on = threading.Event(), threading.Event()
 
     def slowly(connection: Connection, found: Sequence[Refused]) -> None:
@@ -119,7 +137,9 @@ def test_reader_waits_until_pending_counts_are_written(engine: Engine, monkeypat
     assert rows(engine, "SELECT producer, count FROM refused_events") == [("agent", 1)]
 
 
-def test_failed_write_does_not_replace_newer_rejections(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_does_not_replace_newer_rejections(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refusals = Refusals(engine, lambda why: None)
 
     def fails(*_: object) -> None:
@@ -140,7 +160,9 @@ def test_failed_write_does_not_replace_newer_rejections(engine: Engine, monkeypa
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_processes_may_store_their_counts_in_any_order(engine: Engine, order: tuple[int, int]) -> None:
+def test_processes_may_store_their_counts_in_any_order(
+    engine: Engine, order: tuple[int, int]
+) -> None:
     counted = (Refused("p", "bad", 2, 10, 30, b"earlier"), Refused("p", "bad", 1, 20, 40, b"later"))
     for place in order:
         with engine.begin() as connection:
@@ -187,5 +209,7 @@ def test_command_lists_rejected_events(
 
     assert capsys.readouterr().out.splitlines() == told
     assert told[0].split() == ["REJECTED", "NEWEST", "PRODUCER", "REASON"]
-    assert told[1].startswith(f"1 times  {newest[:10]} {newest[11:19]}  https://example.com/tests  not an OpenLineage")
+    assert told[1].startswith(
+        f"1 times  {newest[:10]} {newest[11:19]}  https://example.com/tests  not an OpenLineage"
+    )
     assert len(told) == 2

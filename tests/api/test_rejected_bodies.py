@@ -14,7 +14,9 @@ from worlds.sample_events import as_bytes, run_event
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[httpx.Client]:
+def client(
+    tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
+) -> Iterator[httpx.Client]:
     """One server for all: nothing of this is stored."""
     file = tmp_path_factory.mktemp("refused") / "strandline.db"
     shutil.copy(sqlite_template, file)
@@ -77,12 +79,16 @@ def test_compressed_bodies_have_limits(
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_that_is_too_large_gets_413(client: httpx.Client, chunked: bool) -> None:
     body = b" " * (SETTINGS.max_body_bytes + 1)
-    content = (body[start : start + 2**20] for start in range(0, len(body), 2**20)) if chunked else body
+    content = (
+        (body[start : start + 2**20] for start in range(0, len(body), 2**20)) if chunked else body
+    )
 
     assert problem(client.post("/api/v1/lineage", content=content))[:2] == (413, "too_large")
 
 
-@pytest.mark.parametrize("body", [b"{}", b"", b"[1,", b"[" * 1_000_000], ids=["object", "empty", "cut off", "deep"])
+@pytest.mark.parametrize(
+    "body", [b"{}", b"", b"[1,", b"[" * 1_000_000], ids=["object", "empty", "cut off", "deep"]
+)
 def test_non_array_batch_gets_400(client: httpx.Client, body: bytes) -> None:
     assert problem(client.post("/api/v1/lineage/batch", content=body))[:2] == (400, "invalid_body")
 

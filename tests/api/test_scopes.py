@@ -20,7 +20,9 @@ def test_every_operation_has_a_scope() -> None:
 
 @pytest.mark.parametrize("scope", ["", "write", None])
 def test_unknown_scope_is_rejected(scope: Any) -> None:
-    with pytest.raises(TypeError, match="GET /api/v2/new has no scope; it is one of read, ingest, admin, open"):
+    with pytest.raises(
+        TypeError, match="GET /api/v2/new has no scope; it is one of read, ingest, admin, open"
+    ):
         Operation("GET", "/api/v2/new", "Something new", nothing, scope=scope)
 
 

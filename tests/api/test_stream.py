@@ -18,10 +18,15 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 @contextmanager
 def changes(root: str, key: str | None = None) -> Iterator[Iterator[str]]:
-    """What the stream tells of each change: a word that is another one for each state of the store."""
+    """What the stream tells of each change.
+
+    A word that is another one for each state of the store.
+    """
     with httpx.stream("GET", f"{root}{STREAM}", headers=bearer(key), timeout=60) as answer:
         assert answer.headers["content-type"].partition(";")[0] == "text/event-stream"
-        yield (line.removeprefix("data: ") for line in answer.iter_lines() if line.startswith("data: "))
+        yield (
+            line.removeprefix("data: ") for line in answer.iter_lines() if line.startswith("data: ")
+        )
 
 
 def bearer(key: str | None) -> dict[str, str]:
@@ -42,11 +47,17 @@ def test_stream_announces_each_change_once(root: str) -> None:
 
 def test_stream_announces_only_changes_that_the_key_may_see(engine: Engine) -> None:
     with engine.begin() as connection:
-        own, other = (add_key(connection, name, NOW, ["ingest", "read"], [f"{name}*"]) for name in ("own", "other"))
+        own, other = (
+            add_key(connection, name, NOW, ["ingest", "read"], [f"{name}*"])
+            for name in ("own", "other")
+        )
         sender = add_key(connection, "sender", NOW, ["ingest"], ["*"])
 
     with serving(engine, replace(SETTINGS, auth="required")) as root:
-        assert problem(httpx.get(f"{root}{STREAM}", headers=bearer(sender)))[:2] == (403, "forbidden")
+        assert problem(httpx.get(f"{root}{STREAM}", headers=bearer(sender)))[:2] == (
+            403,
+            "forbidden",
+        )
         with changes(root, own) as told:
             before = next(told)
             send(root, sender, "own")
@@ -59,6 +70,10 @@ def test_stream_announces_only_changes_that_the_key_may_see(engine: Engine) -> N
 
 def send(root: str, key: str, namespace: str) -> None:
     """An event of a job in a namespace."""
-    event = run_event(namespace, job=f"{namespace}.job") | {"job": {"namespace": namespace, "name": "job"}}
-    answer = post(f"{root}/api/v1/lineage", json=event | {"inputs": [], "outputs": []}, headers=bearer(key))
+    event = run_event(namespace, job=f"{namespace}.job") | {
+        "job": {"namespace": namespace, "name": "job"}
+    }
+    answer = post(
+        f"{root}/api/v1/lineage", json=event | {"inputs": [], "outputs": []}, headers=bearer(key)
+    )
     assert answer.status_code == 201

@@ -18,7 +18,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import Engine
 
 from fixtures.servers import SETTINGS, client_of, problem, serving
-from strandline.api.http.key_sets import ASK_EVERY, FRESH_SECONDS, STALE_SECONDS, KeySet, KeySetError, keys_in
+from strandline.api.http.key_sets import (
+    ASK_EVERY,
+    FRESH_SECONDS,
+    STALE_SECONDS,
+    KeySet,
+    KeySetError,
+    keys_in,
+)
 from strandline.cli import main
 from strandline.core.access.granted import Access
 from strandline.errors import OverloadError, SettingsError, UnauthorizedError
@@ -51,7 +58,12 @@ def address(provider: Provider) -> Iterator[str]:
 def settings_of(**more: Any) -> Settings:
     return replace(
         SETTINGS,
-        **{"oidc_issuer": ISSUER, "oidc_audience": (AUDIENCE,), "oidc_grants": (ETL, READERS, BOSSES), **more},
+        **{
+            "oidc_issuer": ISSUER,
+            "oidc_audience": (AUDIENCE,),
+            "oidc_grants": (ETL, READERS, BOSSES),
+            **more,
+        },
     )
 
 
@@ -81,9 +93,17 @@ def by_hand(header: Any, claims: Any, sign: Callable[[bytes], bytes] = lambda _:
 
 def with_public_key(provider: Provider) -> str:
     """Signed as with a shared secret, which is the public key that everybody can read."""
-    public = provider.keys["first"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    public = (
+        provider.keys["first"]
+        .public_key()
+        .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
     claims = jwt.decode(provider.token(groups=["bosses"]), options={"verify_signature": False})
-    return by_hand({"alg": "HS256", "kid": "first"}, claims, lambda text: hmac.digest(public, text, hashlib.sha256))
+    return by_hand(
+        {"alg": "HS256", "kid": "first"},
+        claims,
+        lambda text: hmac.digest(public, text, hashlib.sha256),
+    )
 
 
 def bad_tokens(provider: Provider) -> dict[str, tuple[str, str]]:
@@ -142,7 +162,9 @@ def _rsa(key: Any, text: bytes) -> bytes:
     return jwt.algorithms.RSAAlgorithm(jwt.algorithms.RSAAlgorithm.SHA256).sign(text, key)
 
 
-def test_every_bad_token_is_rejected_with_its_reason(client: httpx.Client, provider: Provider) -> None:
+def test_every_bad_token_is_rejected_with_its_reason(
+    client: httpx.Client, provider: Provider
+) -> None:
     good = bearer(provider.token(groups=["readers"]))
     found = dict[str, tuple[int, str, str]]()
     for name, (token, _) in bad_tokens(provider).items():
@@ -154,7 +176,9 @@ def test_every_bad_token_is_rejected_with_its_reason(client: httpx.Client, provi
     assert {name: status for name, (status, _, _) in found.items() if status != 401} == {}
     reasons = {name: reason for name, (_, reason) in bad_tokens(provider).items()}
     assert {
-        name: told for name, (_, _, told) in found.items() if f"the token is refused: {reasons[name]}" not in told
+        name: told
+        for name, (_, _, told) in found.items()
+        if f"the token is refused: {reasons[name]}" not in told
     } == {}
 
 
@@ -180,11 +204,15 @@ def test_token_has_the_scopes_of_its_groups(client: httpx.Client, provider: Prov
     assert client.get("/api/v2/jobs").status_code == 401
 
 
-def test_clock_skew_and_several_audiences_are_accepted(engine: Engine, address: str, provider: Provider) -> None:
+def test_clock_skew_and_several_audiences_are_accepted(
+    engine: Engine, address: str, provider: Provider
+) -> None:
     settings = settings_of(oidc_jwks_url=address, oidc_skew_seconds=300, oidc_audience=("a", "b"))
     with serving(engine, settings) as where, client_of(where, "") as client:
         asked = [
-            client.get("/api/v2/jobs", headers=bearer(provider.token(groups=["readers"], **claims))).status_code
+            client.get(
+                "/api/v2/jobs", headers=bearer(provider.token(groups=["readers"], **claims))
+            ).status_code
             for claims in (
                 {"aud": "b", "exp": now() - 60},
                 {"aud": ["x", "a"]},
@@ -201,37 +229,57 @@ def test_the_audit_log_names_the_subject(client: httpx.Client, provider: Provide
     option = {"catalog": "lake", "key": "x", "value": "y"}
 
     assert client.put("/api/v2/catalog-options", json=option, headers=boss).status_code == 204
-    assert client.put("/api/v2/catalog-options", json=option, headers=bearer(provider.token())).status_code == 403
+    assert (
+        client.put(
+            "/api/v2/catalog-options", json=option, headers=bearer(provider.token())
+        ).status_code
+        == 403
+    )
     noted = client.get("/api/v2/audit", headers=boss).json()["items"]
-    assert [(one["who"], one["status"]) for one in noted] == [("subject ada", 403), ("subject ada@lake", 204)]
+    assert [(one["who"], one["status"]) for one in noted] == [
+        ("subject ada", 403),
+        ("subject ada@lake", 204),
+    ]
 
 
 def test_page_session_accepts_a_token(client: httpx.Client, provider: Provider) -> None:
     page = {"X-Strandline-Page": "1"}
     token = provider.token(groups=["readers"])
 
-    assert client.post("/ui/session", content=provider.token(exp=now() - 60), headers=page).status_code == 401
+    assert (
+        client.post("/ui/session", content=provider.token(exp=now() - 60), headers=page).status_code
+        == 401
+    )
     assert client.post("/ui/session", content=token, headers=page).status_code == 204
     assert client.get("/api/v2/jobs").status_code == 200
     client.cookies.set("strandline_key", provider.token(exp=now() - 60))
     assert client.get("/ui/session", headers={}).json() == {"keyNeeded": True}
 
 
-def test_public_keys_can_be_read_from_a_file(sqlite_engine: Engine, tmp_path: Path, provider: Provider) -> None:
+def test_public_keys_can_be_read_from_a_file(
+    sqlite_engine: Engine, tmp_path: Path, provider: Provider
+) -> None:
     file = tmp_path / "keys.json"
     file.write_bytes(provider.document)
     with serving(sqlite_engine, settings_of(oidc_jwks_file=str(file))) as where:
         asked = [
             httpx.get(f"{where}/api/v2/jobs", headers=bearer(token)).status_code
-            for token in (provider.token(groups=["readers"]), provider.token(groups=["readers"], kid="second"))
+            for token in (
+                provider.token(groups=["readers"]),
+                provider.token(groups=["readers"], kid="second"),
+            )
         ]
 
     assert asked == [200, 401]
 
 
-def test_unreadable_public_keys_ask_the_sender_to_retry(sqlite_engine: Engine, provider: Provider) -> None:
+def test_unreadable_public_keys_ask_the_sender_to_retry(
+    sqlite_engine: Engine, provider: Provider
+) -> None:
     with serving(sqlite_engine, settings_of(oidc_jwks_url="http://127.0.0.1:1/keys")) as where:
-        answer = httpx.get(f"{where}/api/v2/jobs", headers=bearer(provider.token(groups=["readers"])))
+        answer = httpx.get(
+            f"{where}/api/v2/jobs", headers=bearer(provider.token(groups=["readers"]))
+        )
 
     assert problem(answer)[:2] == (503, "overload")
     assert answer.headers["retry-after"] == str(ASK_EVERY)
@@ -248,7 +296,9 @@ class Source:
         self.asked += 1
         if not self.ids:
             raise OSError("away")
-        return json.dumps({"keys": [{"kid": one, "kty": "RSA", "n": "", "e": ""} for one in self.ids]}).encode()
+        return json.dumps(
+            {"keys": [{"kid": one, "kty": "RSA", "n": "", "e": ""} for one in self.ids]}
+        ).encode()
 
     def finds(self, id_: str, now: float) -> bool:
         """Whether a token with this key's id would have a key at this time."""
@@ -265,7 +315,11 @@ def test_unknown_key_id_reloads_keys_at_most_twice_a_minute() -> None:
     source.ids.append("second")
 
     assert (any(found), source.asked) == (False, 1)
-    assert (source.finds("first", ASK_EVERY - 1), source.finds("second", ASK_EVERY - 1), source.asked) == (
+    assert (
+        source.finds("first", ASK_EVERY - 1),
+        source.finds("second", ASK_EVERY - 1),
+        source.asked,
+    ) == (
         True,
         False,
         1,
@@ -334,15 +388,39 @@ def test_tokens_are_required_on_loopback_too() -> None:
     [
         ({"OIDC_ALGORITHMS": "RS256,none"}, "STRANDLINE_OIDC_ALGORITHMS=RS256,none is not some of"),
         ({"OIDC_ALGORITHMS": "HS256"}, "(none and HS256 prove nothing)"),
-        ({"OIDC_JWKS_URL": "http://id.example.com/keys"}, "is not https: whoever is on the way could put other keys"),
-        ({"OIDC_JWKS_FILE": "keys.json"}, "needs one of STRANDLINE_OIDC_JWKS_URL and STRANDLINE_OIDC_JWKS_FILE"),
-        ({"OIDC_JWKS_URL": ""}, "needs one of STRANDLINE_OIDC_JWKS_URL and STRANDLINE_OIDC_JWKS_FILE"),
-        ({"OIDC_AUDIENCE": ""}, "STRANDLINE_OIDC_AUDIENCE is missing, and STRANDLINE_OIDC_ISSUER needs it"),
-        ({"OIDC_GRANTS": ""}, "STRANDLINE_OIDC_GRANTS is missing, and STRANDLINE_OIDC_ISSUER needs it"),
-        ({"OIDC_GRANTS": "etl=write@*"}, "is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin"),
-        ({"OIDC_GRANTS": "etl=read@,"}, "is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin"),
+        (
+            {"OIDC_JWKS_URL": "http://id.example.com/keys"},
+            "is not https: whoever is on the way could put other keys",
+        ),
+        (
+            {"OIDC_JWKS_FILE": "keys.json"},
+            "needs one of STRANDLINE_OIDC_JWKS_URL and STRANDLINE_OIDC_JWKS_FILE",
+        ),
+        (
+            {"OIDC_JWKS_URL": ""},
+            "needs one of STRANDLINE_OIDC_JWKS_URL and STRANDLINE_OIDC_JWKS_FILE",
+        ),
+        (
+            {"OIDC_AUDIENCE": ""},
+            "STRANDLINE_OIDC_AUDIENCE is missing, and STRANDLINE_OIDC_ISSUER needs it",
+        ),
+        (
+            {"OIDC_GRANTS": ""},
+            "STRANDLINE_OIDC_GRANTS is missing, and STRANDLINE_OIDC_ISSUER needs it",
+        ),
+        (
+            {"OIDC_GRANTS": "etl=write@*"},
+            "is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin",
+        ),
+        (
+            {"OIDC_GRANTS": "etl=read@,"},
+            "is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin",
+        ),
         ({"OIDC_ISSUER": ""}, "STRANDLINE_OIDC_AUDIENCE is set, but STRANDLINE_OIDC_ISSUER is not"),
-        ({"OIDC_SKEW_SECONDS": "3600"}, "STRANDLINE_OIDC_SKEW_SECONDS=3600 is not a whole number from 0 to 300"),
+        (
+            {"OIDC_SKEW_SECONDS": "3600"},
+            "STRANDLINE_OIDC_SKEW_SECONDS=3600 is not a whole number from 0 to 300",
+        ),
         ({"AUTH": "off"}, "STRANDLINE_AUTH=off takes no tokens, and STRANDLINE_OIDC_ISSUER is set"),
     ],
 )
@@ -371,10 +449,15 @@ def test_check_reads_the_public_keys(
 
     found = []
     for more in asked:
-        code = main(["check"], environ | {f"STRANDLINE_OIDC_{name}": value for name, value in more.items()})
+        code = main(
+            ["check"], environ | {f"STRANDLINE_OIDC_{name}": value for name, value in more.items()}
+        )
         found.append((code, capsys.readouterr()))
     provider.status, provider.headers = 302, {"Location": address}
-    redirected = main(["check"], environ | {"STRANDLINE_OIDC_JWKS_URL": address}), capsys.readouterr()
+    redirected = (
+        main(["check"], environ | {"STRANDLINE_OIDC_JWKS_URL": address}),
+        capsys.readouterr(),
+    )
     provider.status, provider.headers = 200, {}
 
     assert [code for code, _ in found] == [0, 1, 1, 1, 1]
@@ -383,7 +466,10 @@ def test_check_reads_the_public_keys(
         "strandline: STRANDLINE_OIDC_JWKS_URL: none of its keys is for ES256 (STRANDLINE_OIDC_ALGORITHMS)\n"
     )
     assert "ConnectionRefusedError" in found[2][1].err
-    assert found[3][1].err == "strandline: STRANDLINE_OIDC_JWKS_FILE: the document is no JSON object with `keys`\n"
+    assert (
+        found[3][1].err
+        == "strandline: STRANDLINE_OIDC_JWKS_FILE: the document is no JSON object with `keys`\n"
+    )
     assert f"STRANDLINE_OIDC_JWKS_FILE={tmp_path / 'missing.json'} is not there" in found[4][1].err
     assert redirected[0] == 1
     assert "redirects are not followed" in redirected[1].err

@@ -1,6 +1,7 @@
 """Two tenants in one collector: no operation reveals names of the other tenant.
 
-The operations are those of `operations()`: a new one is asked as well, and needs a body here if it takes one.
+The operations are those of `operations()`: a new one is asked as well, and needs a body here if it
+takes one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,7 +54,9 @@ class Tenant:
     def run(self, job: str) -> str:
         return f"run-{self.word}-{job}"
 
-    def dataset(self, name: str, direction: str, snapshot: JSON | None = None, **facets: JSON) -> JSON:
+    def dataset(
+        self, name: str, direction: str, snapshot: JSON | None = None, **facets: JSON
+    ) -> JSON:
         own = {"strandline_snapshot": FACET | snapshot} if snapshot else {}
         column = {"name": f"{self.word}_{name}_id", "type": "long"}
         known = {
@@ -70,7 +73,12 @@ class Tenant:
             },
             "catalog": FACET | {"framework": "iceberg", "type": "hive", "name": self.catalog},
         }
-        return {"namespace": self.lake, "name": self.table(name), "facets": known | facets, f"{direction}Facets": own}
+        return {
+            "namespace": self.lake,
+            "name": self.table(name),
+            "facets": known | facets,
+            f"{direction}Facets": own,
+        }
 
 
 A, B = Tenant("amsel"), Tenant(CANARY)
@@ -96,7 +104,8 @@ def event(tenant: Tenant, kind: str, job: str, seconds: float, **more: Any) -> J
             "name": f"{tenant.word}.{job}",
             "facets": {
                 "sql": FACET | {"query": f"SELECT {tenant.word}_t_id FROM {tenant.table('t')}"},
-                "jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK", "jobType": "QUERY"},
+                "jobType": FACET
+                | {"processingType": "STREAMING", "integration": "SPARK", "jobType": "QUERY"},
             },
         },
         "inputs": more.pop("inputs", []),
@@ -120,9 +129,16 @@ def barrier(tenant: Tenant, number: int, seconds: float) -> JSON:
 
 
 def story(own: Tenant, other: Tenant) -> Iterator[JSON]:
-    """A chain of two jobs with barriers; the second also reads the other's table, says so in every way, and fails."""
+    """A chain of two jobs with barriers.
+
+    The second also reads the other's table, says so in every way, and fails.
+    """
     for number in (1, 2):
-        made = {"snapshotId": f"{own.word}-s{number}", "barrierId": number, "committedAt": at(number)}
+        made = {
+            "snapshotId": f"{own.word}-s{number}",
+            "barrierId": number,
+            "committedAt": at(number),
+        }
         read = made | {"format": "iceberg"}
         yield event(own, "RUNNING", "first", number, facets=barrier(own, number, number),
                     inputs=[own.dataset("t", "input", {"snapshotId": f"{own.word}-t{number}"})],
@@ -131,8 +147,16 @@ def story(own: Tenant, other: Tenant) -> Iterator[JSON]:
             "fields": {
                 f"{own.word}_v_id": {
                     "inputFields": [
-                        {"namespace": other.lake, "name": other.table("u"), "field": f"{other.word}_u_id"},
-                        {"namespace": own.lake, "name": own.table("u"), "field": f"{own.word}_u_id"},
+                        {
+                            "namespace": other.lake,
+                            "name": other.table("u"),
+                            "field": f"{other.word}_u_id",
+                        },
+                        {
+                            "namespace": own.lake,
+                            "name": own.table("u"),
+                            "field": f"{own.word}_u_id",
+                        },
                     ]
                 }
             }
@@ -152,8 +176,17 @@ def story(own: Tenant, other: Tenant) -> Iterator[JSON]:
                                          columnLineage=FACET | lineage)])  # fmt: skip
     yield event(own, "RUNNING", "first", 9, facets=barrier(own, 3, 9), inputs=[own.dataset("t", "input")],
                 outputs=[own.dataset("u", "output", {"snapshotId": f"{own.word}-s3", "barrierId": 3})])  # fmt: skip
-    failed = {"errorMessage": FACET | {"message": f"{own.word} broke", "programmingLanguage": "JVM"}}
-    yield event(own, "START", "third", 20, inputs=[own.dataset("v", "input")], outputs=[own.dataset("w", "output")])
+    failed = {
+        "errorMessage": FACET | {"message": f"{own.word} broke", "programmingLanguage": "JVM"}
+    }
+    yield event(
+        own,
+        "START",
+        "third",
+        20,
+        inputs=[own.dataset("v", "input")],
+        outputs=[own.dataset("w", "output")],
+    )
     yield event(own, "FAIL", "third", 21, facets=failed, inputs=[own.dataset("v", "input")])
 
 
@@ -180,7 +213,12 @@ def questions(tenant: Tenant) -> Iterator[dict[str, str]]:
         yield common | {"namespace": tenant.lake, "name": name, "node": f"dataset:{tenant.lake}:{name}", "table": table,
                         "snapshotId": f"{tenant.word}-{'s' if table == 'u' else 'v'}2"}  # fmt: skip
     name = f"{tenant.word}.second"
-    yield common | {"namespace": tenant.jobs, "name": name, "node": f"job:{tenant.jobs}:{name}", "table": "t"}
+    yield common | {
+        "namespace": tenant.jobs,
+        "name": name,
+        "node": f"job:{tenant.jobs}:{name}",
+        "table": "t",
+    }
     yield {}
 
 
@@ -201,7 +239,10 @@ def as_marquez(tenant: Tenant) -> dict[str, str]:
 
 def bodies(tenant: Tenant) -> Mapping[str, JSON | list[JSON]]:
     """A body for each path that takes one, about the tenant."""
-    job = {"namespace": tenant.jobs, "name": f"{tenant.word}.first"}  # the second one reads what is another's
+    job = {
+        "namespace": tenant.jobs,
+        "name": f"{tenant.word}.first",
+    }  # the second one reads what is another's
     tables = [{"namespace": tenant.lake, "name": tenant.table(name)} for name in "uv"]
     option = {"catalog": tenant.catalog, "key": "x", "value": tenant.word}
     posted = event(tenant, "COMPLETE", "posted", 40, outputs=[tenant.dataset("posted", "output")])
@@ -276,17 +317,26 @@ def requests(operation: Operation, tenant: Tenant) -> Iterator[Asked]:
 
 def _choices(operation: Operation) -> Iterator[dict[str, str]]:
     """Each word of each choice, alone; of a table's name every table."""
-    kinds = {one.name: one.kind.words for one in operation.parameters if isinstance(one.kind, Choice)}
-    kinds |= {"format": kinds["format"][:2]} if "format" in kinds else {}  # all are made of the same answer
+    kinds = {
+        one.name: one.kind.words for one in operation.parameters if isinstance(one.kind, Choice)
+    }
+    kinds |= (
+        {"format": kinds["format"][:2]} if "format" in kinds else {}
+    )  # all are made of the same answer
     if operation.path == "/api/v2/tables/{table}":
         kinds["table"] = TABLES
         yield from (dict(zip(kinds, one, strict=True)) for one in product(*kinds.values()))
         return
     required = {
-        one.name: one.kind.words[0] for one in operation.parameters if isinstance(one.kind, Choice) and one.required
+        one.name: one.kind.words[0]
+        for one in operation.parameters
+        if isinstance(one.kind, Choice) and one.required
     }
     kinds |= {one.name: (at(15),) for one in operation.parameters if one.name == "asOf"}
-    yield from (required, *(required | {name: word} for name, words in kinds.items() for word in words))
+    yield from (
+        required,
+        *(required | {name: word} for name, words in kinds.items() for word in words),
+    )
 
 
 def _reads_first(operation: Operation) -> int:
@@ -313,9 +363,14 @@ def world(engine: Engine, keys: dict[str, str]) -> Iterator[httpx.Client]:
         for own, other in ((A, B), (B, A)):
             for one in story(own, other):
                 client.post("/api/v1/lineage", json=one).raise_for_status()
-            client.put("/api/v2/catalog-options", json=bodies(own)["/api/v2/catalog-options"]).raise_for_status()
+            client.put(
+                "/api/v2/catalog-options", json=bodies(own)["/api/v2/catalog-options"]
+            ).raise_for_status()
             client.put(f"/register/source/{own.word}.registered/{own.catalog}/{own.word}db/nowhere")
-        client.post("/api/v1/lineage", json={"job": {"namespace": B.jobs, "name": CANARY}, "producer": CANARY})
+        client.post(
+            "/api/v1/lineage",
+            json={"job": {"namespace": B.jobs, "name": CANARY}, "producer": CANARY},
+        )
         yield client
 
 
@@ -336,11 +391,14 @@ def test_no_operation_reveals_the_other_tenant(world: httpx.Client, keys: dict[s
                     if (
                         operation.path not in seen_by_all
                         and operation.method == "GET"
-                        and CANARY in asked.without_echo(world.request(asked.method, asked.path, **sent).text)
+                        and CANARY
+                        in asked.without_echo(world.request(asked.method, asked.path, **sent).text)
                     ):
                         seen_by_all.add(operation.path)
                     answer = client.request(asked.method, asked.path, **sent)
-                    statuses.setdefault(f"{operation.method} {operation.path}", set()).add(answer.status_code)
+                    statuses.setdefault(f"{operation.method} {operation.path}", set()).add(
+                        answer.status_code
+                    )
                     left = asked.without_echo(f"{answer.headers} {answer.text}")
                     if CANARY in left.lower():
                         told.append((asked, left))
@@ -348,12 +406,26 @@ def test_no_operation_reveals_the_other_tenant(world: httpx.Client, keys: dict[s
         ended = client.delete(f"/api/v2/leases/{lease}")
 
     near = [left[max(0, (at := left.lower().index(CANARY)) - 150) : at + 60] for _, left in told]
-    assert [f"{one.method} {one.path} {one.query}: {text}" for (one, _), text in zip(told, near, strict=True)] == []
+    assert [
+        f"{one.method} {one.path} {one.query}: {text}"
+        for (one, _), text in zip(told, near, strict=True)
+    ] == []
     assert {path: found for path, found in statuses.items() if max(found) >= 500} == {}
-    never_right = {asked for asked, found in statuses.items() if min(found) >= 300 and "/api/v1/" not in asked}
-    never_read = {asked for asked, found in statuses.items() if min(found) >= 300 and asked.startswith("GET /api/v1/")}
+    never_right = {
+        asked for asked, found in statuses.items() if min(found) >= 300 and "/api/v1/" not in asked
+    }
+    never_read = {
+        asked
+        for asked, found in statuses.items()
+        if min(found) >= 300 and asked.startswith("GET /api/v1/")
+    }
     assert never_right == {
-        *("PUT /api/v2/catalog-options", "DELETE /api/v2/catalog-options", "GET /metrics", "GET /api/v2/dead-letters"),
+        *(
+            "PUT /api/v2/catalog-options",
+            "DELETE /api/v2/catalog-options",
+            "GET /metrics",
+            "GET /api/v2/dead-letters",
+        ),
         *("GET /api/v2/unread-events", "GET /api/v2/audit", "POST /api/v2/forget"),
         "POST /unregister/{jobID}",  # DELETE has done it; no namespace owns the others
         *("GET /api/v2/rejected-events", "PUT /api/v2/leases/{id}", "DELETE /api/v2/leases/{id}"),
@@ -375,7 +447,15 @@ def test_unclassified_table_is_hidden() -> None:
 
     assert metadata.tables.keys() >= BY_ID | BY_NAMESPACE.keys()
     assert hidden >= {
-        *("event_keys", "raw_events", "dead_letters", "unread_events", "refused_events", "offsets", "crash_marks"),
+        *(
+            "event_keys",
+            "raw_events",
+            "dead_letters",
+            "unread_events",
+            "refused_events",
+            "offsets",
+            "crash_marks",
+        ),
         *(
             "api_keys",
             "audit_log",

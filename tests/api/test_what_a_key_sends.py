@@ -1,7 +1,7 @@
 """Events of an ingest key about foreign names do not change the other tenant's answers.
 
-The oracle are all questions that the other tenant can ask, asked before and after; the questions are those of
-`test_two_tenants`, so a new operation is asked here as well.
+The oracle are all questions that the other tenant can ask, asked before and after; the questions
+are those of `test_two_tenants`, so a new operation is asked here as well.
 """
 
 import re
@@ -33,7 +33,8 @@ QUERY = "018f0f3e-0000-4000-8000-0000000000c0"
 APPLICATION = "018f0f3e-0000-4000-8000-0000000000a0"
 # What goes on with the clock, or counts what others do with one's tables.
 MOVES = re.compile(
-    r"seconds|duration|age|since|until|asof|now|hidden|complete|truncatedby|stal|etag|lag", re.IGNORECASE
+    r"seconds|duration|age|since|until|asof|now|hidden|complete|truncatedby|stal|etag|lag",
+    re.IGNORECASE,
 )
 UNDATED = re.compile(
     "createdAt|updatedAt|" + MOVES.pattern, re.IGNORECASE
@@ -45,8 +46,13 @@ NOT_ASKED = {"/api/v2/stream", "/metrics", "/docs", "/openapi.json", "/healthz",
 
 def micro_batch(tenant: Tenant, run: str, application: str) -> JSON:
     """What the stock listener sends of a micro-batch of a streaming query."""
-    parent = {"run": {"runId": application}, "job": {"namespace": tenant.jobs, "name": f"{tenant.word}.app"}}
-    details = {"jobDescription": f"{tenant.word} query<br/>id = {QUERY}<br/>runId = x<br/>batch = 3"}
+    parent = {
+        "run": {"runId": application},
+        "job": {"namespace": tenant.jobs, "name": f"{tenant.word}.app"},
+    }
+    details = {
+        "jobDescription": f"{tenant.word} query<br/>id = {QUERY}<br/>runId = x<br/>batch = 3"
+    }
     one = event(tenant, "COMPLETE", "batch", 60, facets={"parent": FACET | parent, "spark_jobDetails": FACET | details},
                 outputs=[tenant.dataset("streamed", "output")])  # fmt: skip
     one["run"]["runId"] = run
@@ -57,7 +63,12 @@ def own_story(own: Tenant, other: Tenant) -> Iterator[JSON]:
     """What a tenant sends with its own key: the story, a run with a UUID, and a streaming query."""
     yield from story(own, other)
     steady = event(
-        own, "RUNNING", "steady", 30, inputs=[own.dataset("t", "input")], outputs=[own.dataset("x", "output")]
+        own,
+        "RUNNING",
+        "steady",
+        30,
+        inputs=[own.dataset("t", "input")],
+        outputs=[own.dataset("x", "output")],
     )
     steady["run"]["runId"] = RUN if own is B else RUN.replace("b", "a")
     yield steady
@@ -89,7 +100,8 @@ STOLEN: JSON = {
     "ownership": FACET | {"owners": [{"name": "amsel"}]},
     "documentation": FACET | {"description": "stolen"},
     "version": FACET | {"datasetVersion": "666"},
-    "symlinks": FACET | {"identifiers": [{"namespace": A.lake, "name": A.table("v"), "type": "TABLE"}]},
+    "symlinks": FACET
+    | {"identifiers": [{"namespace": A.lake, "name": A.table("v"), "type": "TABLE"}]},
     "lifecycleStateChange": FACET | {"lifecycleStateChange": "DROP"},
     "columnLineage": FACET
     | {"fields": {"stolen": {"inputFields": [{"namespace": A.lake, "name": "x", "field": "y"}]}}},
@@ -183,7 +195,9 @@ def keys(engine: Engine) -> dict[str, str]:
     """A key each, for what is theirs, and one for everything."""
     with engine.begin() as connection:
         return {"whole": add_key(connection, "whole", NOW, SCOPES, ["*"])} | {
-            own.word: add_key(connection, own.word, NOW, SCOPES, [own.jobs, own.lake, f"hive://{own.word}*"])
+            own.word: add_key(
+                connection, own.word, NOW, SCOPES, [own.jobs, own.lake, f"hive://{own.word}*"]
+            )
             for own in (A, B)
         }
 
@@ -212,13 +226,23 @@ def answers(client: httpx.Client, tenant: Tenant) -> dict[str, Any]:
     """All that a tenant is answered about itself, without what moves by itself."""
     found = {}
     for operation in operations():
-        if operation.path in NOT_ASKED or (operation.method != "GET" and operation.path != "/api/v2/versions"):
+        if operation.path in NOT_ASKED or (
+            operation.method != "GET" and operation.path != "/api/v2/versions"
+        ):
             continue
-        optional = {one.name for one in operation.parameters if isinstance(one.kind, Choice) and not one.required}
+        optional = {
+            one.name
+            for one in operation.parameters
+            if isinstance(one.kind, Choice) and not one.required
+        }
         for asked in requests(operation, tenant):
             if optional & asked.query.keys() and operation.path != "/api/v2/tables/{table}":
                 continue  # another view of the same
-            body = {key: one for key, one in asked.body.items() if key != "leaseSeconds"} if asked.body else None
+            body = (
+                {key: one for key, one in asked.body.items() if key != "leaseSeconds"}
+                if asked.body
+                else None
+            )
             answer = client.request(asked.method, asked.path, params=asked.query, json=body)
             is_json = "json" in answer.headers.get("content-type", "")
             moves = UNDATED if operation.path in UNDATED_IN else MOVES
@@ -241,34 +265,53 @@ def differences(place: str, before: Any, after: Any) -> Iterator[str]:
     if isinstance(before, dict) and isinstance(after, dict):
         for key in {**before, **after}:
             yield from differences(f"{place} {key}", before.get(key), after.get(key))
-    elif isinstance(before, list | tuple) and isinstance(after, list | tuple) and len(before) == len(after):
+    elif (
+        isinstance(before, list | tuple)
+        and isinstance(after, list | tuple)
+        and len(before) == len(after)
+    ):
         for index, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from differences(f"{place} {index}", one, other)
     elif before != after:
         yield f"{place}: {str(before)[:200]} -> {str(after)[:200]}"
 
 
-def test_another_tenants_answers_do_not_change(address: str, keys: dict[str, str], engine: Engine) -> None:
+def test_another_tenants_answers_do_not_change(
+    address: str, keys: dict[str, str], engine: Engine
+) -> None:
     with client_with(address, keys[B.word]) as owner, client_with(address, keys[A.word]) as thief:
         before = answers(owner, B)
-        heard = {name: thief.post("/api/v1/lineage", json=one.make()) for name, one in ATTACKS.items()}
-        batch = thief.post("/api/v1/lineage/batch", json=[one.make() for one in ATTACKS.values()]).json()
+        heard = {
+            name: thief.post("/api/v1/lineage", json=one.make()) for name, one in ATTACKS.items()
+        }
+        batch = thief.post(
+            "/api/v1/lineage/batch", json=[one.make() for one in ATTACKS.values()]
+        ).json()
         place = f"/register/sink/{A.word}.new/{A.catalog}/{A.word}db/w"
         joined = thief.put(place, params={"namespace": A.jobs, "group": f"{B.word}-domain"})
         after = answers(owner, B)
 
     assert {
-        name: (one.status_code, one.text) for name, one in heard.items() if one.status_code != ATTACKS[name].status
+        name: (one.status_code, one.text)
+        for name, one in heard.items()
+        if one.status_code != ATTACKS[name].status
     } == {}
     assert [one["status"] for one in batch["results"]] == [
         422 if one.status == 403 else 201 for one in ATTACKS.values()
     ]
     assert joined.status_code == 403
     assert len(before) > 80
-    changed = [one for asked, told in before.items() for one in differences(asked, told, after[asked])]
+    changed = [
+        one for asked, told in before.items() for one in differences(asked, told, after[asked])
+    ]
     assert "\n".join(changed) == ""
     with engine.connect() as connection:
-        assert connection.scalars(select(snapshots.c.snapshot_id).where(snapshots.c.snapshot_id == "666")).all() == []
+        assert (
+            connection.scalars(
+                select(snapshots.c.snapshot_id).where(snapshots.c.snapshot_id == "666")
+            ).all()
+            == []
+        )
         assert 2 in connection.scalars(select(relations.c.creates)).all()
 
 
@@ -283,23 +326,34 @@ def test_only_the_name_of_a_foreign_table_that_is_read_is_stored(
         assert client.post("/api/v1/lineage", json=sent).status_code == 201
         listed = owner.get("/api/v2/datasets", params={"namespace": B.lake}).json()["items"]
     with client_with(address, keys["whole"]) as client:
-        own = client.get("/api/v2/events", params={"job": f"job:{A.jobs}:{A.word}.r"}).json()["items"]
+        own = client.get("/api/v2/events", params={"job": f"job:{A.jobs}:{A.word}.r"}).json()[
+            "items"
+        ]
 
     assert [(one["name"], one["updatedAt"]) for one in listed if one["name"] == B.table("u2")] == [
         (B.table("u2"), None)
     ]
-    assert own[0]["event"]["job"]["facets"]["strandline_sender"]["namespaces"] == [A.jobs, A.lake, f"hive://{A.word}*"]
+    assert own[0]["event"]["job"]["facets"]["strandline_sender"]["namespaces"] == [
+        A.jobs,
+        A.lake,
+        f"hive://{A.word}*",
+    ]
     found = changes_of(decode(encode(own[0]["event"])), Stamp(1, 1, 1), Memo()).changes
     elsewhere = id_of("dataset", B.lake, B.table("u2"))
     (outline,) = [one.outline for one in found if isinstance(one, OutlineSeen)]
     (link,) = [one for one in outline.links if one.dataset.id == elsewhere]
     assert (link.elsewhere, link.group.rows, link.group.aliases) == (True, (), None)
     assert [one.snapshot_id for one in found if isinstance(one, SnapshotSeen)] == ["amsel-r1"]
-    assert [one.snapshot_id for one in found if isinstance(one, SnapshotUsed) and one.dataset_id == elsewhere] == [
-        "666"
-    ]
+    assert [
+        one.snapshot_id
+        for one in found
+        if isinstance(one, SnapshotUsed) and one.dataset_id == elsewhere
+    ] == ["666"]
     with engine.connect() as connection:
-        assert connection.scalars(select(facets.c.key).where(facets.c.entity_id == elsewhere)).all() == []
+        assert (
+            connection.scalars(select(facets.c.key).where(facets.c.entity_id == elsewhere)).all()
+            == []
+        )
 
 
 def first_of_stream(client: httpx.Client) -> str:

@@ -1,4 +1,7 @@
-"""The writing process reports whether a commit brought facts; only then the server reads the log."""
+"""The writing process reports whether a commit brought facts.
+
+Only then the server reads the log.
+"""
 
 from datetime import UTC, datetime
 
@@ -19,7 +22,9 @@ EVENTS = (
 )
 
 
-def test_the_log_is_read_after_each_commit_that_brought_facts(sqlite_url: str, sqlite_engine: Engine) -> None:
+def test_the_log_is_read_after_each_commit_that_brought_facts(
+    sqlite_url: str, sqlite_engine: Engine
+) -> None:
     follower, heads = Follower(sqlite_engine), list[int]()
 
     def follow() -> None:

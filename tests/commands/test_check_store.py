@@ -39,7 +39,9 @@ class Checked:
 
     def take(self, bodies: Sequence[bytes], at: datetime, topic: str = "") -> None:
         """Store what was received at a moment."""
-        records = [Record(body, at, topic, 0 if topic else -1, place) for place, body in enumerate(bodies)]
+        records = [
+            Record(body, at, topic, 0 if topic else -1, place) for place, body in enumerate(bodies)
+        ]
         with self.engine.begin() as connection:
             take(connection, records, Caches())
 
@@ -66,7 +68,9 @@ def test_check_waits_for_no_writer(checked: Checked) -> None:
     checked.take([encode(event("START"))], datetime.now(UTC))
 
     with checked.engine.begin() as connection:
-        connection.execute(insert(export_targets).values(name="marquez", kinds="runs", failures=9, problem="503"))
+        connection.execute(
+            insert(export_targets).values(name="marquez", kinds="runs", failures=9, problem="503")
+        )
         found = checked.faults()
 
     assert found == []  # it is not committed yet
@@ -88,17 +92,26 @@ def test_check_finds_dead_letters_of_the_last_hour(checked: Checked) -> None:
 
     checked.take([b"no event either", b"nor this"], datetime.now(UTC), "topic")
 
-    assert checked.faults() == ["database: 2 dead letters in the last hour: strandline replay --help"]
+    assert checked.faults() == [
+        "database: 2 dead letters in the last hour: strandline replay --help"
+    ]
 
 
 def test_lost_runs_are_named_and_many_are_counted(checked: Checked) -> None:
-    lease, at = {"strandline_heartbeat": {"timeoutSeconds": 60}}, datetime.now(UTC) - timedelta(hours=3)
-    starts = [event("START", run=number, job=f"job{number}", facets=lease) for number in range(1, 6)]
+    lease, at = (
+        {"strandline_heartbeat": {"timeoutSeconds": 60}},
+        datetime.now(UTC) - timedelta(hours=3),
+    )
+    starts = [
+        event("START", run=number, job=f"job{number}", facets=lease) for number in range(1, 6)
+    ]
     checked.take([encode(one | {"eventTime": at.isoformat()}) for one in starts], at)
 
     faults = checked.faults()
 
-    assert [fault.partition(" is lost")[0].rstrip("0123456789") for fault in faults[:3]] == ["database: job job"] * 3
+    assert [fault.partition(" is lost")[0].rstrip("0123456789") for fault in faults[:3]] == [
+        "database: job job"
+    ] * 3
     assert faults[3:] == ["database: 2 more like that"]
 
 
@@ -115,22 +128,30 @@ def test_check_finds_a_database_clock_that_is_off(postgres_checked: Checked) -> 
     name = postgres_checked.engine.url.database
     with postgres_checked.engine.begin() as connection:
         slow = "SELECT pg_catalog.clock_timestamp() - interval '1 hour'"
-        connection.exec_driver_sql(f"CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $${slow}$$")
+        connection.exec_driver_sql(
+            f"CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $${slow}$$"
+        )
         assert postgres_checked.faults() == []
         connection.exec_driver_sql(f"ALTER DATABASE {name} SET search_path = public, pg_catalog")
 
-    assert postgres_checked.faults() == ["database: PostgreSQL's clock is 3600 s behind this machine's"]
+    assert postgres_checked.faults() == [
+        "database: PostgreSQL's clock is 3600 s behind this machine's"
+    ]
 
 
 @pytest.mark.postgres
 def test_check_finds_exhausted_postgresql_connections(postgres_checked: Checked) -> None:
-    url = postgres_checked.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    url = postgres_checked.engine.url.set(drivername="postgresql").render_as_string(
+        hide_password=False
+    )
     opened: list[psycopg.Connection[Any]] = []
     try:
         with postgres_checked.engine.connect() as connection:
             free = connection.exec_driver_sql(FREE).scalar_one()
         opened += [psycopg.connect(url) for _ in range(free - 3)]
-        wait_until(lambda: any("connections are in use" in fault for fault in postgres_checked.faults()))
+        wait_until(
+            lambda: any("connections are in use" in fault for fault in postgres_checked.faults())
+        )
     finally:
         for one in opened:
             one.close()
@@ -142,7 +163,10 @@ FREE = """SELECT current_setting('max_connections')::int - current_setting('supe
 
 
 def test_check_finds_a_nearly_full_disk(
-    own_sqlite_engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_sqlite_engine: Engine,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     checked = Checked(own_sqlite_engine, capsys)
     assert checked.faults() == []
@@ -155,7 +179,9 @@ def test_check_finds_a_nearly_full_disk(
 
 def test_check_finds_failing_exports(checked: Checked) -> None:
     with checked.engine.begin() as connection:
-        connection.execute(insert(export_targets).values(name="marquez", kinds="runs", failures=5, problem="503"))
+        connection.execute(
+            insert(export_targets).values(name="marquez", kinds="runs", failures=5, problem="503")
+        )
     assert checked.faults() == []
 
     with checked.engine.begin() as connection:
@@ -165,10 +191,19 @@ def test_check_finds_failing_exports(checked: Checked) -> None:
 
 
 def test_check_finds_parked_exports(checked: Checked) -> None:
-    letter = {"about": "run r", "reason": "no", "change_kind": 0, "change_id": 1, "group_id": 0, "change_at": 0}
+    letter = {
+        "about": "run r",
+        "reason": "no",
+        "change_kind": 0,
+        "change_id": 1,
+        "group_id": 0,
+        "change_at": 0,
+    }
     with checked.engine.begin() as connection:
         connection.execute(
-            insert(export_parked).values(target="datahub", kind=0, entity_id=1, at=0, attempts=1, **letter)
+            insert(export_parked).values(
+                target="datahub", kind=0, entity_id=1, at=0, attempts=1, **letter
+            )
         )
 
     (fault,) = checked.faults()
@@ -179,7 +214,14 @@ def test_check_finds_parked_exports(checked: Checked) -> None:
 def test_check_finds_waiting_and_expired_records(checked: Checked, kafka: str) -> None:
     topic = f"checked-{uuid4().hex[:8]}"
     make_topic(kafka, topic, partitions=2)
-    flags = ("--kafka-bootstrap-servers", kafka, "--kafka-topic", topic, "--kafka-group", f"group-{topic}")
+    flags = (
+        "--kafka-bootstrap-servers",
+        kafka,
+        "--kafka-topic",
+        topic,
+        "--kafka-group",
+        f"group-{topic}",
+    )
     where = f"topic {topic} at {kafka}"
     assert others(checked.faults(*flags)) == []
     send(kafka, topic, values(10), partitions=2)
@@ -193,15 +235,24 @@ def test_check_finds_waiting_and_expired_records(checked: Checked, kafka: str) -
     send(kafka, topic, values(6, start=10), partitions=2)
     delete_before(kafka, TopicPartition(topic, 1), 7)
     with checked.engine.begin() as connection:
-        connection.execute(update(offsets).where(offsets.c.partition_id == 0).values(next_offset=50))
+        connection.execute(
+            update(offsets).where(offsets.c.partition_id == 0).values(next_offset=50)
+        )
 
     found = others(checked.faults(*flags))
-    assert found[0] == f"{where}: partition 0 ends at 8, and was taken up to 50: it is another topic"
-    assert found[1].startswith(f"{where}: 2 records of partition 1 were deleted before they were taken")
+    assert (
+        found[0] == f"{where}: partition 0 ends at 8, and was taken up to 50: it is another topic"
+    )
+    assert found[1].startswith(
+        f"{where}: 2 records of partition 1 were deleted before they were taken"
+    )
 
 
 def others(faults: list[str]) -> list[str]:
-    """Without what every topic of the suite has: its broker takes no events of 32 MiB by default."""
+    """Without what every topic of the suite has.
+
+    Its broker takes no events of 32 MiB by default.
+    """
     return [fault for fault in faults if "max.message.bytes" not in fault]
 
 

@@ -44,7 +44,9 @@ def webhook(status: int, context: ssl.SSLContext | None = None) -> Iterator[tupl
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     if context is not None:
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -71,7 +73,9 @@ def signed_by_itself(folder: Path) -> ssl.SSLContext:
     return context
 
 
-def test_check_lists_unreachable_webhooks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_lists_unreachable_webhooks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     environ = {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}
     main(["migrate"], environ)
     capsys.readouterr()
@@ -100,7 +104,10 @@ def test_check_lists_unreachable_webhooks(tmp_path: Path, capsys: pytest.Capture
     assert SECRET not in said.out + said.err
     begin = "strandline: STRANDLINE_ALERT_TARGETS: "
     redirect, tls, refused = said.err.splitlines()
-    assert redirect == f"{begin}http://{moved} answers 307, and no redirect is followed: name the address itself"
+    assert (
+        redirect
+        == f"{begin}http://{moved} answers 307, and no redirect is followed: name the address itself"
+    )
     assert tls.startswith(f"{begin}https://{own}: SSLCertVerificationError: ")
     assert refused.startswith(f"{begin}http://{away}: ConnectionRefusedError: ")
 
@@ -108,7 +115,9 @@ def test_check_lists_unreachable_webhooks(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     "target", [f"ftp://a/{SECRET}", f"slack={SECRET}", f"https:///{SECRET}", f"http://a:{SECRET}/x"]
 )
-def test_check_rejects_an_invalid_webhook_address(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_rejects_an_invalid_webhook_address(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     code = main(["check", "--alert-targets", f"https://fine.example,{target}"], {})
 
     said = capsys.readouterr()

@@ -21,7 +21,16 @@ from strandline.cli.index import COMMANDS
 from strandline.store.sql.engine import MIGRATIONS, make_engine, revisions
 from worlds.builders import dataset, event, store
 
-HEAVY = ("alembic", "kafka", "psycopg", "starlette", "structlog", "uvicorn", "prometheus_client", "rich")
+HEAVY = (
+    "alembic",
+    "kafka",
+    "psycopg",
+    "starlette",
+    "structlog",
+    "uvicorn",
+    "prometheus_client",
+    "rich",
+)
 
 READER = ("--scope", "read", "--namespace", "*")
 
@@ -52,11 +61,15 @@ def imported_by(*argv: str, environ: dict[str, str]) -> set[str]:
 def test_help_imports_no_database(argv: list[str]) -> None:
     imported = imported_by(*argv, environ={})
 
-    assert imported & {*HEAVY, *(("sqlalchemy", "orjson", "msgspec") if argv[0] != "lineage" else ())} == set()
+    assert (
+        imported & {*HEAVY, *(("sqlalchemy", "orjson", "msgspec") if argv[0] != "lineage" else ())}
+        == set()
+    )
 
 
 @pytest.mark.parametrize(
-    "argv", [["lineage", "bank.a"], ["versions", "bank.a", "--weak"], ["names"], ["expire", "bank.a"]]
+    "argv",
+    [["lineage", "bank.a"], ["versions", "bank.a", "--weak"], ["names"], ["expire", "bank.a"]],
 )
 def test_an_answer_imports_only_what_it_needs(argv: list[str], sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
@@ -93,7 +106,9 @@ def test_every_answer_is_available_as_json(name: str, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("argv", [[], ["frob"], ["--frob", "lineage"], ["--", "lineage", "x"]])
-def test_unknown_command_is_reported_in_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_command_is_reported_in_one_line(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(argv, {}) == 2
 
     err = capsys.readouterr().err
@@ -108,13 +123,18 @@ def test_the_newest_revision_is_read_from_the_names_of_the_files() -> None:
     assert revisions() == chain[::-1]
 
 
-def test_a_table_without_snapshots_has_nothing_to_expire(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_without_snapshots_has_nothing_to_expire(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     engine = make_engine(sqlite_url)
     store(engine, [event("COMPLETE", outputs=[dataset("bank.a")])])
     engine.dispose()
 
     assert main(["expire", "bank.a"], {"STRANDLINE_DATABASE_URL": sqlite_url}) == 0
-    assert capsys.readouterr().out == "bank.a: no snapshot of it is known, so there is nothing to expire\n"
+    assert (
+        capsys.readouterr().out
+        == "bank.a: no snapshot of it is known, so there is nothing to expire\n"
+    )
     assert main(["expire", "bank.a", "--json"], {"STRANDLINE_DATABASE_URL": sqlite_url}) == 0
     assert json.loads(capsys.readouterr().out) == {"table": "bank.a", "expirable": [], "kept": []}
 
@@ -129,10 +149,15 @@ def empty_postgres(postgres_server: Callable[[str], str]) -> Iterator[str]:
 
 
 @pytest.mark.postgres
-def test_an_empty_postgresql_gets_its_tables(empty_postgres: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_postgresql_gets_its_tables(
+    empty_postgres: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     environ = {"STRANDLINE_DATABASE_URL": empty_postgres}
     assert main(["names"], environ) == 1
-    assert " is empty: nothing was collected there yet (strandline serve makes its tables)" in capsys.readouterr().err
+    assert (
+        " is empty: nothing was collected there yet (strandline serve makes its tables)"
+        in capsys.readouterr().err
+    )
 
     assert main(["keys", "add", "somebody", *READER], environ) == 0
 
@@ -147,7 +172,9 @@ def test_database_with_foreign_tables_is_not_migrated_unasked(
     sql(empty_postgres, "CREATE TABLE orders (id integer)")
 
     assert main(["keys", "add", "somebody", *READER], environ) == 1
-    assert capsys.readouterr().err.endswith(" has tables, and none of Strandline's: strandline migrate adds them\n")
+    assert capsys.readouterr().err.endswith(
+        " has tables, and none of Strandline's: strandline migrate adds them\n"
+    )
 
     assert main(["migrate"], environ) == 0
     assert main(["keys", "add", "somebody", *READER], environ) == 0

@@ -1,4 +1,7 @@
-"""The demo's processes end with it: in good order, on an error, on a signal, and when the demo itself is killed."""
+"""The demo's processes end with it.
+
+In good order, on an error, on a signal, and when the demo itself is killed.
+"""
 
 import contextlib
 import os
@@ -12,12 +15,8 @@ import pytest
 from fixtures.waiting import wait_until
 from strandline.demo.processes import DemoError, processes
 
-SLEEPER = (
-    "import subprocess, sys; child = subprocess.Popen(['sleep', '600']); print(child.pid, flush=True); child.wait()"
-)
-STUBBORN = (
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
-)
+SLEEPER = "import subprocess, sys; child = subprocess.Popen(['sleep', '600']); print(child.pid, flush=True); child.wait()"
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 # A suite that a shell started in the background ignores SIGINT, and so would its children.
 DEMO = f"""
 import os, pathlib, signal, sys, time
@@ -32,7 +31,11 @@ with processes(folder) as started:
 
 def first_line(log: Path) -> str:
     """What a process wrote first, once it has."""
-    return str(wait_until(lambda: log.exists() and "\n" in log.read_text() and log.read_text().splitlines()[0]))
+    return str(
+        wait_until(
+            lambda: log.exists() and "\n" in log.read_text() and log.read_text().splitlines()[0]
+        )
+    )
 
 
 def lives(pid: int) -> bool:
@@ -68,7 +71,10 @@ def test_failed_process_is_reported_with_its_last_lines(tmp_path: Path) -> None:
         with pytest.raises(DemoError) as told:
             started.check()
 
-    assert str(told.value) == f"credits ended with code 3; {tmp_path / 'credits.log'}:\n    no such table"
+    assert (
+        str(told.value)
+        == f"credits ended with code 3; {tmp_path / 'credits.log'}:\n    no such table"
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -82,7 +88,9 @@ def test_a_signal_to_the_demo_ends_its_processes(tmp_path: Path, number: signal.
     wait_until(lambda: not lives(grandchild))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent was killed")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells a process that its parent was killed"
+)
 def test_killed_demo_ends_its_processes(tmp_path: Path) -> None:
     demo = subprocess.Popen([sys.executable, "-c", DEMO, str(tmp_path)])
     first_line(tmp_path / "child.log")

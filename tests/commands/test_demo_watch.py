@@ -1,4 +1,7 @@
-"""Kills while the demo runs: a collector restarts, a driver does not, and only faults end the demo."""
+"""Kills while the demo runs.
+
+A collector restarts, a driver does not, and only faults end the demo.
+"""
 
 import os
 import sys
@@ -38,17 +41,25 @@ def test_a_killed_collector_is_started_again_once(started: Processes) -> None:
     watch.look()
     watch.look()
 
-    assert [(part.name, part.running) for part in started.parts] == [("collector", False), ("collector", True)]
+    assert [(part.name, part.running) for part in started.parts] == [
+        ("collector", False),
+        ("collector", True),
+    ]
 
 
-def test_killed_driver_does_not_end_a_kept_demo(started: Processes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_killed_driver_does_not_end_a_kept_demo(
+    started: Processes, capsys: pytest.CaptureFixture[str]
+) -> None:
     watch = Watch(started, lambda: sleeper(started, "collector"), 60)
     kill(sleeper(started, "debits"))
 
     watch.look()
     watch.look()
 
-    assert capsys.readouterr().err == "demo: debits was killed: LOST in 60 s, when its heartbeat timeout is over\n"
+    assert (
+        capsys.readouterr().err
+        == "demo: debits was killed: LOST in 60 s, when its heartbeat timeout is over\n"
+    )
     assert len(started.parts) == 1
 
 
@@ -62,7 +73,9 @@ def test_a_killed_driver_ends_a_demo_that_waits_for_it(started: Processes) -> No
 
 def test_failing_part_ends_the_demo(started: Processes) -> None:
     watch = Watch(started, lambda: sleeper(started, "collector"), 60)
-    part = started.start("collector", [sys.executable, "-c", "raise SystemExit(3)"], Path.cwd(), os.environ)
+    part = started.start(
+        "collector", [sys.executable, "-c", "raise SystemExit(3)"], Path.cwd(), os.environ
+    )
     part.process.wait(30)
 
     with pytest.raises(DemoError, match="collector ended with code 3"):

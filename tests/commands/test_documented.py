@@ -49,7 +49,9 @@ def code_of(text: str) -> Iterator[str]:
     """What stands in backticks, and each line of a block without its comment."""
     yield from re.findall(r"`([^`\n]+)`", text)
     for block in re.findall(r"^```\w*\n((?s:.*?))^```", text, re.MULTILINE):
-        yield from (line.partition("#")[0].strip().removeprefix("$ ") for line in block.splitlines())
+        yield from (
+            line.partition("#")[0].strip().removeprefix("$ ") for line in block.splitlines()
+        )
 
 
 def options_of(parser: argparse.ArgumentParser) -> set[str]:
@@ -62,12 +64,18 @@ def options_of(parser: argparse.ArgumentParser) -> set[str]:
 def unknown_commands(text: str) -> Iterator[str]:
     """Commands and options that nobody knows."""
     for code in code_of(text):
-        for command, rest in re.findall(r"(?:^|[;|&(] *|exec |run )strandline ([a-z-]+)([^|`]*)", code):
+        for command, rest in re.findall(
+            r"(?:^|[;|&(] *|exec |run )strandline ([a-z-]+)([^|`]*)", code
+        ):
             if command not in COMMANDS:
                 yield code
                 continue
             options = options_of(_parser(command_called(command)))
-            yield from (f"{code}: {one}" for one in re.findall(r"(?<![\w-])--[a-z][a-z-]+", rest) if one not in options)
+            yield from (
+                f"{code}: {one}"
+                for one in re.findall(r"(?<![\w-])--[a-z][a-z-]+", rest)
+                if one not in options
+            )
 
 
 def unknown_settings(text: str) -> Iterator[str]:
@@ -83,17 +91,29 @@ def unknown_paths(text: str) -> Iterator[str]:
     """Paths, methods and parameters that the API does not have."""
     for method, path, query in re.findall(r"(GET|POST|PUT|DELETE) (/[\w/.{}-]+)(\?[^`\s]*)?", text):
         plain = re.sub(r"\{\w+\}|\b[A-Z]+\b", "{}", path)
-        same = [one for one in operations() if re.fullmatch(re.sub(r"\{\w+\}", r"[^/]+", one.path), plain)]
-        taken = {one.name for found in same if found.method == method for one in found.parameters} | {"format"}
+        same = [
+            one
+            for one in operations()
+            if re.fullmatch(re.sub(r"\{\w+\}", r"[^/]+", one.path), plain)
+        ]
+        taken = {
+            one.name for found in same if found.method == method for one in found.parameters
+        } | {"format"}
         if method not in {one.method for one in same}:
             yield f"{method} {path}"
-        yield from (f"{path}?{name}" for name, _ in parse_qsl(query[1:], keep_blank_values=True) if name not in taken)
+        yield from (
+            f"{path}?{name}"
+            for name, _ in parse_qsl(query[1:], keep_blank_values=True)
+            if name not in taken
+        )
 
 
 def broken_links(page: Path) -> Iterator[str]:
     """Links to files and headings that are not there."""
     text = page.read_text()
-    for link in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|srcset|href)="([^"]+)"', text):
+    for link in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(
+        r'(?:src|srcset|href)="([^"]+)"', text
+    ):
         target, _, heading = link.partition("#")
         file = page.parent / target if target else page
         if "://" in link:
@@ -132,5 +152,7 @@ def test_links_of_the_pages_work() -> None:
         (unknown_paths, "`GET /api/v2/lineage?nodes=a`"),
     ],
 )
-def test_unknown_names_in_pages_are_found(unknown: Callable[[str], Iterator[str]], text: str) -> None:
+def test_unknown_names_in_pages_are_found(
+    unknown: Callable[[str], Iterator[str]], text: str
+) -> None:
     assert len([*unknown(text)]) == 1

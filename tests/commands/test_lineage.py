@@ -50,7 +50,10 @@ lake.bank.balance @ 410  barrier 10  by bank_balance
 
 @pytest.fixture
 def lineage(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sqlite_url: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> Run:
     """Runs the command on a database with the bank."""
     monkeypatch.chdir(tmp_path)  # no .env of this folder
@@ -80,7 +83,11 @@ def test_edges_missing_from_the_latest_run_are_marked(lineage: Run, sqlite_url: 
     """One INSERT from each of two tables, under one name."""
     engine = make_engine(sqlite_url)
     fill(
-        engine, [run("COMPLETE", 1, "etl", ["eu"], ["daily"]), run("COMPLETE", 2, "etl", ["us"], ["daily"], run_id="2")]
+        engine,
+        [
+            run("COMPLETE", 1, "etl", ["eu"], ["daily"]),
+            run("COMPLETE", 2, "etl", ["us"], ["daily"], run_id="2"),
+        ],
     )
     engine.dispose()
 
@@ -101,9 +108,15 @@ def test_edges_missing_from_the_latest_run_are_marked(lineage: Run, sqlite_url: 
 
 def test_failure_is_shown_with_its_reason_and_its_parent(lineage: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
-    error = {"errorMessage": {"message": "disk full\n\tat Disk.java", "programmingLanguage": "JAVA"}}
+    error = {
+        "errorMessage": {"message": "disk full\n\tat Disk.java", "programmingLanguage": "JAVA"}
+    }
     fill(
-        engine, [run("COMPLETE", 3, "app"), run("FAIL", 2, "app.load", ["eu"], ["daily"], of_run=parent("app") | error)]
+        engine,
+        [
+            run("COMPLETE", 3, "app"),
+            run("FAIL", 2, "app.load", ["eu"], ["daily"], of_run=parent("app") | error),
+        ],
     )
     engine.dispose()
 
@@ -146,15 +159,21 @@ def test_empty_half_of_the_answer_is_omitted(lineage: Run) -> None:
     _, out, _ = lineage("bank.report", "--depth", "1")
     _, columns, _ = lineage("bank.report", "--granularity", "column", "--depth", "1")
 
-    assert [line for line in out.splitlines() if line.startswith("What")] == ["What lake.bank.report is made from:"]
-    assert [line for line in columns.splitlines() if line.startswith("What")] == ["What the columns are made from:"]
+    assert [line for line in out.splitlines() if line.startswith("What")] == [
+        "What lake.bank.report is made from:"
+    ]
+    assert [line for line in columns.splitlines() if line.startswith("What")] == [
+        "What the columns are made from:"
+    ]
 
 
 def test_unknown_snapshot_is_rejected(lineage: Run) -> None:
     code, _, err = lineage("bank.balance", "--snapshot", "9")
 
     assert code == 1
-    assert err.startswith("strandline: unknown snapshot of dataset:file:/lake/bank/balance: 9; did you mean 410, ")
+    assert err.startswith(
+        "strandline: unknown snapshot of dataset:file:/lake/bank/balance: 9; did you mean 410, "
+    )
 
 
 def test_columns_show_their_expressions(lineage: Run) -> None:
@@ -187,13 +206,22 @@ def test_step_without_columns_is_marked_as_not_followable(lineage: Run) -> None:
     }
 
 
-def test_unfollowable_steps_are_named_as_the_producer_names_them(lineage: Run, sqlite_url: str) -> None:
+def test_unfollowable_steps_are_named_as_the_producer_names_them(
+    lineage: Run, sqlite_url: str
+) -> None:
     """They come from each recent run, but not from a job whose columns are stated."""
     engine = make_engine(sqlite_url)
     for number, task in enumerate(("MapInPandas", "LogicalRDD")):
-        errors = [{"errorMessage": f"{task}: what its rows are made of is not known", "task": task}, {"task": 7}, None]
+        errors = [
+            {"errorMessage": f"{task}: what its rows are made of is not known", "task": task},
+            {"task": 7},
+            None,
+        ]
         facet = {"extractionError": FACET | {"totalTasks": 3, "failedTasks": 3, "errors": errors}}
-        fill(engine, [run("COMPLETE", number, "score", ["a"], ["b"], run_id=str(number), of_run=facet)])
+        fill(
+            engine,
+            [run("COMPLETE", number, "score", ["a"], ["b"], run_id=str(number), of_run=facet)],
+        )
     engine.dispose()
     argv = ("b", "--granularity", "column", "--direction", "upstream")
 
@@ -204,17 +232,30 @@ def test_unfollowable_steps_are_named_as_the_producer_names_them(lineage: Run, s
     assert edge["opaqueSteps"] == ["LogicalRDD", "MapInPandas"]
 
 
-def test_cyclic_columns_are_expanded_once_each(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cyclic_columns_are_expanded_once_each(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Ten columns derive from all ten in two ways: the output has one line per edge."""
     names = [f"c{number}" for number in range(10)]
     kinds = [{"type": kind} for kind in ("DIRECT", "INDIRECT")]
-    origins = [{"namespace": "db", "name": "t", "field": name, "transformations": kinds} for name in names]
+    origins = [
+        {"namespace": "db", "name": "t", "field": name, "transformations": kinds} for name in names
+    ]
     facet = FACET | {"fields": {name: {"inputFields": origins} for name in names}}
     engine = make_engine(sqlite_url)
     fill(engine, [run("COMPLETE", 1, "mix", ["t"], [dataset("t", columnLineage=facet)])])
     engine.dispose()
 
-    argv = ["lineage", "t", "--granularity", "column", "--direction", "upstream", "--database-url", sqlite_url]
+    argv = [
+        "lineage",
+        "t",
+        "--granularity",
+        "column",
+        "--direction",
+        "upstream",
+        "--database-url",
+        sqlite_url,
+    ]
     assert main(argv, {}) == 0
 
     assert len(capsys.readouterr().out.splitlines()) <= 2 + len(names) + 2 * len(names) ** 2
@@ -223,7 +264,10 @@ def test_cyclic_columns_are_expanded_once_each(sqlite_url: str, capsys: pytest.C
 def test_depth_limit_says_that_there_is_more(lineage: Run) -> None:
     _, out, _ = lineage("bank.balance", "--depth", "1", "--direction", "upstream")
 
-    assert out.splitlines()[-1] == "(there is more behind, at least 3 nodes: a greater --depth shows it)"
+    assert (
+        out.splitlines()[-1]
+        == "(there is more behind, at least 3 nodes: a greater --depth shows it)"
+    )
 
 
 @pytest.mark.parametrize("granularity", ["table", "column"])
@@ -232,13 +276,18 @@ def test_depth_of_zero_does_not_claim_an_empty_answer(lineage: Run, granularity:
 
     assert "nothing that is known" not in out
     assert out.splitlines()[0].startswith("lake.bank.balance")
-    assert out.splitlines()[-1] == "(there is more behind, at least 5 nodes: a greater --depth shows it)"
+    assert (
+        out.splitlines()[-1]
+        == "(there is more behind, at least 5 nodes: a greater --depth shows it)"
+    )
 
 
 def test_table_without_readers_shows_nothing_known(lineage: Run) -> None:
     _, out, _ = lineage("bank.report", "--direction", "downstream")
 
-    assert out == "What is made from lake.bank.report:\nlake.bank.report\n└─ nothing that is known\n"
+    assert (
+        out == "What is made from lake.bank.report:\nlake.bank.report\n└─ nothing that is known\n"
+    )
 
 
 def test_json_output_equals_the_api_answer(lineage: Run) -> None:
@@ -258,7 +307,9 @@ def test_running_collector_gives_the_same_answer(lineage: Run, sqlite_url: str) 
 
     assert asked == (0, f"{BOTH}\n{SNAPSHOTS}", "")
     assert unknown[0] == 1
-    assert unknown[2].endswith("did you mean job:bank:bank_balance, dataset:file:/lake/bank/balance?\n")
+    assert unknown[2].endswith(
+        "did you mean job:bank:bank_balance, dataset:file:/lake/bank/balance?\n"
+    )
 
 
 def test_unreachable_collector_is_reported_in_one_line(lineage: Run) -> None:
@@ -276,7 +327,9 @@ def test_other_commands_can_print_the_same_report(engine: Engine) -> None:
 
 
 def test_column_option_shows_one_column(lineage: Run) -> None:
-    _, out, _ = lineage("bank.debits", "--granularity", "column", "--column", "amount", "--direction", "upstream")
+    _, out, _ = lineage(
+        "bank.debits", "--granularity", "column", "--column", "amount", "--direction", "upstream"
+    )
 
     assert out.splitlines()[1:] == [
         "lake.bank.debits.amount",
@@ -285,14 +338,29 @@ def test_column_option_shows_one_column(lineage: Run) -> None:
 
 
 def test_as_of_shows_past_lineage(lineage: Run) -> None:
-    _, out, _ = lineage("bank.balance", "--direction", "downstream", "--as-of", "2026-11-20T12:00:21.5Z")
+    _, out, _ = lineage(
+        "bank.balance", "--direction", "downstream", "--as-of", "2026-11-20T12:00:21.5Z"
+    )
 
-    assert out == "What is made from lake.bank.balance:\nlake.bank.balance\n└─ nothing that is known\n"
-    assert lineage("bank.balance", "--direction", "downstream", "--as-of", "9000d") == (0, out, "")  # before all events
+    assert (
+        out == "What is made from lake.bank.balance:\nlake.bank.balance\n└─ nothing that is known\n"
+    )
+    assert lineage("bank.balance", "--direction", "downstream", "--as-of", "9000d") == (
+        0,
+        out,
+        "",
+    )  # before all events
 
 
 def test_as_of_starts_from_the_newest_snapshot_of_that_moment(lineage: Run) -> None:
-    _, out, _ = lineage("bank.credits", "--direction", "upstream", "--snapshots", "--as-of", "2026-11-20T12:00:08.5Z")
+    _, out, _ = lineage(
+        "bank.credits",
+        "--direction",
+        "upstream",
+        "--snapshots",
+        "--as-of",
+        "2026-11-20T12:00:08.5Z",
+    )
 
     assert out.splitlines()[-2:] == [
         "lake.bank.credits @ 204  barrier 4  by bank_credits",
@@ -300,7 +368,9 @@ def test_as_of_starts_from_the_newest_snapshot_of_that_moment(lineage: Run) -> N
     ]
 
 
-def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(lineage: Run, sqlite_url: str) -> None:
+def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(
+    lineage: Run, sqlite_url: str
+) -> None:
     engine = make_engine(sqlite_url)
     compacted = {"snapshotId": "411", "parentSnapshotId": "410", "operation": "replace"}
     read = {
@@ -321,7 +391,10 @@ def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(lineage: Run, sq
         "└─ lake.bank.balance @ 410  barrier 10  by bank_balance",
         "   ├─ lake.bank.credits @ 210  barrier 10  by bank_credits",
     ]
-    assert down.splitlines()[1:] == ["lake.bank.balance @ 411  the rows of 410", "└─ late @ 7  by late"]
+    assert down.splitlines()[1:] == [
+        "lake.bank.balance @ 411  the rows of 410",
+        "└─ late @ 7  by late",
+    ]
 
 
 def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Run) -> None:
@@ -336,7 +409,10 @@ def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Run) -> Non
         ],
     )
     assert lineage(f"run:{run_id('credits')}", "--format", "mermaid")[1].startswith("flowchart LR")
-    assert json.loads(lineage(f"run:{run_id('credits')}", "--depth", "0", "--json")[1])["truncatedBy"] == "depth"
+    assert (
+        json.loads(lineage(f"run:{run_id('credits')}", "--depth", "0", "--json")[1])["truncatedBy"]
+        == "depth"
+    )
 
 
 @pytest.mark.parametrize(
@@ -350,11 +426,15 @@ def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Run) -> Non
         ),
     ],
 )
-def test_conflicting_arguments_are_rejected(lineage: Run, arguments: tuple[str, ...], fault: str) -> None:
+def test_conflicting_arguments_are_rejected(
+    lineage: Run, arguments: tuple[str, ...], fault: str
+) -> None:
     assert lineage("bank.debits", *arguments) == (2, "", fault)
 
 
-@pytest.mark.parametrize("arguments", [("--depth", "-1"), ("--limit", "many"), ("--as-of", "monthly")])
+@pytest.mark.parametrize(
+    "arguments", [("--depth", "-1"), ("--limit", "many"), ("--as-of", "monthly")]
+)
 def test_malformed_argument_is_a_usage_error(lineage: Run, arguments: tuple[str, ...]) -> None:
     code, out, err = lineage("bank.debits", *arguments)
 

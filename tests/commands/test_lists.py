@@ -1,4 +1,7 @@
-"""`strandline jobs`, `datasets`, `runs` and `search`: the same rows as text, on a terminal, as JSON and from a collector."""
+"""`strandline jobs`, `datasets`, `runs` and `search`.
+
+The same rows as text, on a terminal, as JSON and from a collector.
+"""
 
 import csv
 import io
@@ -17,7 +20,9 @@ from strandline.store.sql.engine import make_engine
 from worlds.builders import NOON, Json, dataset, event, run_id, store
 
 Run = Callable[..., tuple[int, str, str]]
-ERROR = {"errorMessage": {"message": "Division by zero\n  at line 3", "programmingLanguage": "JAVA"}}
+ERROR = {
+    "errorMessage": {"message": "Division by zero\n  at line 3", "programmingLanguage": "JAVA"}
+}
 
 
 def events() -> list[Json]:
@@ -86,7 +91,10 @@ def test_complete_application_mentions_a_failed_child_run(cli: Run, sqlite_url: 
     engine.dispose()
 
     (line,) = [line for line in cli("jobs")[1].splitlines() if " app " in line]
-    assert (line.split()[0], line.rpartition("tests")[2].strip()) == ("COMPLETE", "1 below it failed")
+    assert (line.split()[0], line.rpartition("tests")[2].strip()) == (
+        "COMPLETE",
+        "1 below it failed",
+    )
 
 
 def test_lists_say_when_they_are_cut(cli: Run) -> None:
@@ -103,7 +111,10 @@ def test_lists_say_when_they_are_cut(cli: Run) -> None:
     [
         (["--failed"], ["load"]),
         (["--state", "fail,complete"], ["daily", "load"]),
-        (["--failed", "--since", "2026-11-20T12:01:00Z", "--until", "2026-11-20T12:01:01Z"], ["load"]),
+        (
+            ["--failed", "--since", "2026-11-20T12:01:00Z", "--until", "2026-11-20T12:01:01Z"],
+            ["load"],
+        ),
         (["--failed", "--until", "2026-11-20"], []),
         (["--namespace", "elsewhere"], []),
         (["--as-of", "2026-11-20T12:00:10Z"], ["load"]),
@@ -112,7 +123,9 @@ def test_lists_say_when_they_are_cut(cli: Run) -> None:
         (["--as-of", "2026-11-20T11:00:00Z"], []),
     ],
 )
-def test_lists_accept_the_filters_of_the_api(cli: Run, sqlite_url: str, argv: list[str], jobs: list[str]) -> None:
+def test_lists_accept_the_filters_of_the_api(
+    cli: Run, sqlite_url: str, argv: list[str], jobs: list[str]
+) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as address:
         served = json.loads(cli("jobs", "--json", "--url", address, *argv)[1])
@@ -120,13 +133,21 @@ def test_lists_accept_the_filters_of_the_api(cli: Run, sqlite_url: str, argv: li
 
     assert [one["name"] for one in json.loads(cli("jobs", "--json", *argv)[1])["items"]] == jobs
     assert [one["name"] for one in served["items"]] == jobs
-    assert [one["job"]["name"] for one in json.loads(cli("runs", "--json", *argv)[1])["items"]] == sorted(jobs)[::-1]
+    assert [
+        one["job"]["name"] for one in json.loads(cli("runs", "--json", *argv)[1])["items"]
+    ] == sorted(jobs)[::-1]
 
 
 def test_collector_gives_the_same_list(cli: Run, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as address:
-        for argv in (["jobs"], ["datasets", "--failed"], ["runs", "load"], ["search", "a"], ["search", "a", "--json"]):
+        for argv in (
+            ["jobs"],
+            ["datasets", "--failed"],
+            ["runs", "load"],
+            ["search", "a"],
+            ["search", "a", "--json"],
+        ):
             assert cli(*argv, "--url", address) == cli(*argv)
     engine.dispose()
 
@@ -144,11 +165,17 @@ def test_invalid_filter_is_reported_in_one_line(cli: Run) -> None:
         "strandline jobs: argument --state: broken is not one of START, RUNNING, COMPLETE, FAIL, ABORT, LOST, "
         "or several of them with commas (strandline jobs --help)\n"
     )
-    assert cli("runs", "dail") == (1, "", "strandline: unknown job: 'dail'; did you mean job:tests:daily?\n")
+    assert cli("runs", "dail") == (
+        1,
+        "",
+        "strandline: unknown job: 'dail'; did you mean job:tests:daily?\n",
+    )
 
 
 def test_colours_are_used_on_a_terminal_only(cli: Run, sqlite_url: str) -> None:
-    piped = subprocess.run(JOBS, capture_output=True, env=environ_of(sqlite_url, 200), check=True).stdout
+    piped = subprocess.run(
+        JOBS, capture_output=True, env=environ_of(sqlite_url, 200), check=True
+    ).stdout
 
     assert "\x1b[1;31mFAIL\x1b[0m" in on_a_terminal(sqlite_url, 200)
     assert b"\x1b" not in piped
@@ -164,7 +191,11 @@ JOBS = [sys.executable, "-m", "strandline", "jobs"]
 
 def environ_of(url: str, columns: int) -> dict[str, str]:
     known = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    return known | {"STRANDLINE_DATABASE_URL": url, "TERM": "xterm-256color", "COLUMNS": str(columns)}
+    return known | {
+        "STRANDLINE_DATABASE_URL": url,
+        "TERM": "xterm-256color",
+        "COLUMNS": str(columns),
+    }
 
 
 def on_a_terminal(url: str, columns: int) -> str:
@@ -209,7 +240,9 @@ def lines_of(text: str) -> list[dict[str, str]]:
         (["exports"], "name", []),
     ],
 )
-def test_every_list_is_available_as_csv(cli: Run, argv: list[str], column: str, values: list[str]) -> None:
+def test_every_list_is_available_as_csv(
+    cli: Run, argv: list[str], column: str, values: list[str]
+) -> None:
     cli("keys", "add", "reader", "--scope", "read", "--namespace", "*")
 
     code, text, errors = cli(*argv, "--csv")
@@ -237,7 +270,13 @@ def test_csv_is_the_same_from_a_collector(cli: Run, sqlite_url: str) -> None:
 
 @pytest.mark.parametrize(
     "argv",
-    [("search", ""), ("runs", ""), ("events", "--job", ""), ("events", "--run", ""), ("events", "--dataset", "")],
+    [
+        ("search", ""),
+        ("runs", ""),
+        ("events", "--job", ""),
+        ("events", "--run", ""),
+        ("events", "--dataset", ""),
+    ],
 )
 def test_empty_name_does_not_match_everything(cli: Run, argv: tuple[str, ...]) -> None:
     code, text, errors = cli(*argv)

@@ -17,7 +17,11 @@ def test_repeated_log_line_is_written_once_a_minute_with_its_count() -> None:
         say("refused")
     say("too many clients")
 
-    assert written == ["refused", "refused (3 times more since it was written last)", "too many clients"]
+    assert written == [
+        "refused",
+        "refused (3 times more since it was written last)",
+        "too many clients",
+    ]
 
 
 @pytest.mark.parametrize("at_once", [True, False])

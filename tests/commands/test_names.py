@@ -21,7 +21,9 @@ def of_day(run: int, day: str) -> dict[str, object]:
     return event("START", run, f"job{run}", inputs=[dataset(f"/lake/t/{day}", "s3a://lake")])
 
 
-def test_pattern_is_stripped_from_stored_and_new_names(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pattern_is_stripped_from_stored_and_new_names(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
     store(engine, [of_day(1, "2026-11-20")])
 
     assert names(engine, "strip", DATES) == 0
@@ -34,7 +36,9 @@ def test_pattern_is_stripped_from_stored_and_new_names(engine: Engine, capsys: p
     assert names(engine, "strip", "--apply", "--json", DATES) == 0
     assert json.loads(capsys.readouterr().out) == {
         "applied": True,
-        "datasets": [{"namespace": "s3a://lake", "name": "/lake/t/2026-11-20", "becomes": "/lake/t"}],
+        "datasets": [
+            {"namespace": "s3a://lake", "name": "/lake/t/2026-11-20", "becomes": "/lake/t"}
+        ],
     }
     assert names(engine, "strip", DATES) == 0
     assert capsys.readouterr().out.splitlines() == ["no dataset changes its name"]
@@ -63,8 +67,13 @@ def test_invalid_pattern_is_rejected(sqlite_url: str, capsys: pytest.CaptureFixt
     engine.dispose()
 
 
-def test_names_without_arguments_lists_joined_names(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
-    store(engine, [of_day(1, "2026-11-20"), event("START", 3, "job3", outputs=[dataset("/copy", "file")])])
+def test_names_without_arguments_lists_joined_names(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(
+        engine,
+        [of_day(1, "2026-11-20"), event("START", 3, "job3", outputs=[dataset("/copy", "file")])],
+    )
     assert names(engine) == 0
     assert capsys.readouterr().out.startswith("every dataset has one name; ")
 

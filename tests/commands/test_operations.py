@@ -31,15 +31,23 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}
 
 
-def test_check_reports_every_fault_at_once(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_every_fault_at_once(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["migrate"], environ)
     capsys.readouterr()
 
-    code = main(["check"], environ | {"STRANDLINE_PORT": "70000", "STRANDLINE_HOSTS": "x", "STRANDLINE_AUTH": "maybe"})
+    code = main(
+        ["check"],
+        environ | {"STRANDLINE_PORT": "70000", "STRANDLINE_HOSTS": "x", "STRANDLINE_AUTH": "maybe"},
+    )
 
     told = capsys.readouterr()
     assert code == 1
-    assert told.out.splitlines() == ["database: ok", "topic: none is set, so events come over HTTP only"]
+    assert told.out.splitlines() == [
+        "database: ok",
+        "topic: none is set, so events come over HTTP only",
+    ]
     assert told.err.splitlines() == [
         "strandline: STRANDLINE_PORT=70000 is not a whole number from 0 to 65535",
         "strandline: STRANDLINE_AUTH=maybe is not one of auto, off, required",
@@ -47,7 +55,9 @@ def test_check_reports_every_fault_at_once(environ: dict[str, str], capsys: pyte
     ]
 
 
-def test_check_reports_the_same_as_json(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_the_same_as_json(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code = main(["check", "--json"], environ)
 
     told = capsys.readouterr()
@@ -57,16 +67,27 @@ def test_check_reports_the_same_as_json(environ: dict[str, str], capsys: pytest.
     assert told.err.splitlines() == [f"strandline: {fault}"]
 
 
-def test_check_creates_no_database(environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["check"], environ | {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/data/strandline.db"})
+def test_check_creates_no_database(
+    environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(
+        ["check"], environ | {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/data/strandline.db"}
+    )
 
     assert code == 1
-    assert capsys.readouterr().err == "strandline: database: there is none yet (strandline serve makes it)\n"
+    assert (
+        capsys.readouterr().err
+        == "strandline: database: there is none yet (strandline serve makes it)\n"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
-def test_check_continues_after_an_invalid_database_address(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["check", "--database-url", "postgresql://u:hunter2@h:abc/db", "--retention-days", "0"], {})
+def test_check_continues_after_an_invalid_database_address(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = main(
+        ["check", "--database-url", "postgresql://u:hunter2@h:abc/db", "--retention-days", "0"], {}
+    )
 
     told = capsys.readouterr()
     assert code == 1
@@ -77,11 +98,16 @@ def test_check_continues_after_an_invalid_database_address(capsys: pytest.Captur
     assert days == "strandline: STRANDLINE_RETENTION_DAYS=0 is not a whole number from 1 to 36500"
 
 
-def test_check_does_not_contact_an_invalid_topic(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_does_not_contact_an_invalid_topic(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["migrate"], environ)
     capsys.readouterr()
 
-    code = main(["check", "--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-topic", "bad topic!"], environ)
+    code = main(
+        ["check", "--kafka-bootstrap-servers", "127.0.0.1:1", "--kafka-topic", "bad topic!"],
+        environ,
+    )
 
     told = capsys.readouterr()
     assert (code, told.out) == (1, "database: ok\n")
@@ -90,7 +116,9 @@ def test_check_does_not_contact_an_invalid_topic(environ: dict[str, str], capsys
 
 
 @pytest.mark.postgres
-def test_check_finds_a_read_only_postgresql(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_finds_a_read_only_postgresql(
+    postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     address = f"{postgres_url}&options=-c%20default_transaction_read_only%3Don"
 
     codes = [main(["check", "--database-url", url], {}) for url in (postgres_url, address)]
@@ -112,7 +140,10 @@ def test_check_finds_a_postgresql_with_too_few_connections(
     too_few = main(["check", "--database-url", postgres_url], {})
 
     assert (enough, too_few) == (0, 1)
-    assert "in: strandline serve opens up to 130, strandline consume up to 65;" in capsys.readouterr().err
+    assert (
+        "in: strandline serve opens up to 130, strandline consume up to 65;"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
@@ -131,7 +162,9 @@ def test_check_finds_an_unwritable_file(
     )
 
 
-def test_check_reports_a_missing_api_key(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_a_missing_api_key(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["keys", "add", "airflow", *READER], environ)
     main(["keys", "revoke", "airflow"], environ)
     capsys.readouterr()
@@ -145,9 +178,12 @@ def test_check_reports_a_missing_api_key(environ: dict[str, str], capsys: pytest
     )
 
 
-def test_key_is_created_once_and_can_be_revoked(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_key_is_created_once_and_can_be_revoked(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     codes = [
-        main(["keys", *action], environ) for action in (["add", "a", *READER], ["add", "a", *READER], ["revoke", "a"])
+        main(["keys", *action], environ)
+        for action in (["add", "a", *READER], ["add", "a", *READER], ["revoke", "a"])
     ]
     told = capsys.readouterr()
     main(["keys", "list", "--json"], environ)
@@ -161,9 +197,12 @@ def test_key_is_created_once_and_can_be_revoked(environ: dict[str, str], capsys:
 
 
 @pytest.mark.parametrize(
-    "argv", [["versions", "t"], ["lineage", "t"], ["late", "t"], ["names", "strip", "x"], ["keys", "list"]]
+    "argv",
+    [["versions", "t"], ["lineage", "t"], ["late", "t"], ["names", "strip", "x"], ["keys", "list"]],
 )
-def test_read_commands_create_no_database(tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_read_commands_create_no_database(
+    tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code = main(argv, {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/typo/strandline.db"})
 
     assert code == 1
@@ -178,7 +217,9 @@ def test_replay_reports_invalid_lines(
     environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "events.jsonl"
-    file.write_bytes(b"\n".join([as_bytes(run_event("1")), b"no event", b"", as_bytes(run_event("1"))]))
+    file.write_bytes(
+        b"\n".join([as_bytes(run_event("1")), b"no event", b"", as_bytes(run_event("1"))])
+    )
 
     code = main(["replay", str(file)], environ)
     told = capsys.readouterr()
@@ -202,7 +243,9 @@ def test_truncated_file_is_reported_in_one_line(
 
     assert main(["replay", str(file)], environ) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"strandline: {file}: Compressed file ended before the end-of-stream marker")
+    assert line.startswith(
+        f"strandline: {file}: Compressed file ended before the end-of-stream marker"
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,28 +253,74 @@ def test_truncated_file_is_reported_in_one_line(
     [
         (["replay"], 2, "replay: name files, or say --dead-letters"),
         (["replay", "nothing.jsonl"], 1, "no such file: nothing.jsonl"),
-        (["keys", "add", " ", *READER], 2, "keys add: the name is empty, or not one line: say who will use the key"),
-        (["keys", "add", "a\nb", *READER], 2, "keys add: the name is empty, or not one line: say who will use the key"),
-        (["keys", "add", "a", "--namespace", "*"], 2, "keys add: a key needs a scope: read, ingest, admin"),
-        (["keys", "add", "a", "--scope", "read"], 2, "keys add: a key needs a namespace, or a pattern of namespaces"),
-        (["keys", "add", "a", *READER, "--days", "0"], 2, "keys add: --days is not a whole number from 1 to 36500"),
-        (["consume", "--kafka-bootstrap-servers", "h:x"], 2, "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS=h:x is not host:port"),
+        (
+            ["keys", "add", " ", *READER],
+            2,
+            "keys add: the name is empty, or not one line: say who will use the key",
+        ),
+        (
+            ["keys", "add", "a\nb", *READER],
+            2,
+            "keys add: the name is empty, or not one line: say who will use the key",
+        ),
+        (
+            ["keys", "add", "a", "--namespace", "*"],
+            2,
+            "keys add: a key needs a scope: read, ingest, admin",
+        ),
+        (
+            ["keys", "add", "a", "--scope", "read"],
+            2,
+            "keys add: a key needs a namespace, or a pattern of namespaces",
+        ),
+        (
+            ["keys", "add", "a", *READER, "--days", "0"],
+            2,
+            "keys add: --days is not a whole number from 1 to 36500",
+        ),
+        (
+            ["consume", "--kafka-bootstrap-servers", "h:x"],
+            2,
+            "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS=h:x is not host:port",
+        ),
         (["consume"], 2, "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"),
-        (["migrate", "--database-url", "mysql://x/y"], 2, "STRANDLINE_DATABASE_URL is not an address like "),
-        (["migrate", "--database-url", "sqlite:////proc/none/x.db"], 1, "No such file or directory: /proc/none"),
-        (["serve", "--port", "any"], 2, "STRANDLINE_PORT=any is not a whole number from 0 to 65535"),
-        (["serve", "--host", "0.0.0.0", "--auth", "off"], 2, "STRANDLINE_AUTH=off is allowed on loopback only"),
+        (
+            ["migrate", "--database-url", "mysql://x/y"],
+            2,
+            "STRANDLINE_DATABASE_URL is not an address like ",
+        ),
+        (
+            ["migrate", "--database-url", "sqlite:////proc/none/x.db"],
+            1,
+            "No such file or directory: /proc/none",
+        ),
+        (
+            ["serve", "--port", "any"],
+            2,
+            "STRANDLINE_PORT=any is not a whole number from 0 to 65535",
+        ),
+        (
+            ["serve", "--host", "0.0.0.0", "--auth", "off"],
+            2,
+            "STRANDLINE_AUTH=off is allowed on loopback only",
+        ),
     ],
 )
 def test_problem_is_reported_in_one_line_with_its_remedy(
-    environ: dict[str, str], argv: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]
+    environ: dict[str, str],
+    argv: list[str],
+    code: int,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(argv, environ) == code
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"strandline: {told}")
 
 
-def test_public_address_requires_an_api_key(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_public_address_requires_an_api_key(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code = main(["serve", "--host", "0.0.0.0", "--port", "0"], environ)
 
     assert code == 1
@@ -241,8 +330,13 @@ def test_public_address_requires_an_api_key(environ: dict[str, str], capsys: pyt
     )
 
 
-def test_ingest_key_is_printed_with_its_spark_conf(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    main(["keys", "add", "spark", "--scope", "ingest", "--namespace", "bank*", "--days", "30"], environ)
+def test_ingest_key_is_printed_with_its_spark_conf(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(
+        ["keys", "add", "spark", "--scope", "ingest", "--namespace", "bank*", "--days", "30"],
+        environ,
+    )
     key, _, _, *lines = capsys.readouterr().out.splitlines()
     main(["keys", "list"], environ)
 
@@ -252,7 +346,11 @@ def test_ingest_key_is_printed_with_its_spark_conf(environ: dict[str, str], caps
         "spark.strandline.collector.url": "http://127.0.0.1:5000",
         "spark.strandline.collector.token": key,
     }
-    assert ("spark.strandline.collector.token.file" in hint, "STRANDLINE_KEY_FILE" in hint, key in hint) == (
+    assert (
+        "spark.strandline.collector.token.file" in hint,
+        "STRANDLINE_KEY_FILE" in hint,
+        key in hint,
+    ) == (
         True,
         True,
         False,
@@ -260,7 +358,9 @@ def test_ingest_key_is_printed_with_its_spark_conf(environ: dict[str, str], caps
     assert {"ingest", "bank*", "never"} <= set(capsys.readouterr().out.split())
 
 
-def test_busy_port_is_reported_with_the_remedy(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_busy_port_is_reported_with_the_remedy(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         code = main(["serve", "--port", str(port)], environ)
@@ -291,7 +391,10 @@ def test_busy_metrics_port_is_reported_with_the_remedy(
 def test_missing_kafka_file_is_reported(
     environ: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
 ) -> None:
-    kafka = {"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "STRANDLINE_KAFKA_SSL_CAFILE": f"{tmp_path}/ca.pem"}
+    kafka = {
+        "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "STRANDLINE_KAFKA_SSL_CAFILE": f"{tmp_path}/ca.pem",
+    }
 
     assert main([command], environ | kafka) != 0
 
@@ -301,7 +404,9 @@ def test_missing_kafka_file_is_reported(
 def test_serve_creates_its_database_and_stops_cleanly(environ: dict[str, str]) -> None:
     with served(environ) as (running, port):
         wait_until(lambda: is_ready(port))
-        stored = httpx.post(f"http://127.0.0.1:{port}/api/v1/lineage", content=as_bytes(run_event()), timeout=20)
+        stored = httpx.post(
+            f"http://127.0.0.1:{port}/api/v1/lineage", content=as_bytes(run_event()), timeout=20
+        )
         told = ended(running)
 
     assert stored.status_code == 201
@@ -339,17 +444,22 @@ def test_serve_stops_without_errors_while_kafka_is_unreachable(environ: dict[str
     ]
 
 
-IMPATIENT = "import kafka; kafka.KafkaConsumer.DEFAULT_CONFIG['bootstrap_timeout_ms'] = 500"  # else half a minute
+# else half a minute
+IMPATIENT = "import kafka; kafka.KafkaConsumer.DEFAULT_CONFIG['bootstrap_timeout_ms'] = 500"
 
 
 @contextmanager
-def served(environ: dict[str, str], code: str = "") -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def served(
+    environ: dict[str, str], code: str = ""
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """`strandline serve` as a process, after some `code` in it, and its port."""
     port = free_port()
     path = os.pathsep.join(str(ROOT / part) for part in ("collector", "."))
     start = f"{code}\nimport strandline.__main__"
     command = [sys.executable, "-c", start, "serve", "--port", str(port), "--log-format", "json"]
-    running = subprocess.Popen(command, env=os.environ | environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE)
+    running = subprocess.Popen(
+        command, env=os.environ | environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE
+    )
     try:
         yield running, port
     finally:

@@ -20,20 +20,34 @@ pytest.importorskip("pyiceberg")
 
 EVENTS = [
     started("ETL 1", 0, ["db.t2", "db.t3"], ["db.t5"], domain="lake"),
-    committed("ETL 1", 1, 1, {"db.t2": "13", "db.t3": "12"}, {"db.t5": "9007199254740993"}, domain="lake"),
+    committed(
+        "ETL 1", 1, 1, {"db.t2": "13", "db.t3": "12"}, {"db.t5": "9007199254740993"}, domain="lake"
+    ),
     started("ended", 5, ["db.t5"], ["db.t6"], domain="lake"),
-    committed("ended", 6, 1, {"db.t5": "9007199254740993"}, {"db.t6": "none of 64 bits"}, domain="lake"),
+    committed(
+        "ended", 6, 1, {"db.t5": "9007199254740993"}, {"db.t6": "none of 64 bits"}, domain="lake"
+    ),
     ended("ended", 10),
 ]
-EVERY = {name: (name, False) for name in TABLES} | {named: (name, True) for name, named in WITH_HISTORY.items()}
+EVERY = {name: (name, False) for name in TABLES} | {
+    named: (name, True) for name, named in WITH_HISTORY.items()
+}
 Publish = Callable[..., str]
 
 
 @pytest.fixture
 def properties(tmp_path: Path) -> list[str]:
     """A catalog `lake` of pyiceberg, on SQLite."""
-    given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
-    return [word for key, value in given.items() for word in ("--catalog-property", f"lake.{key}={value}")]
+    given = {
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+        "warehouse": f"file://{tmp_path}/lake",
+    }
+    return [
+        word
+        for key, value in given.items()
+        for word in ("--catalog-property", f"lake.{key}={value}")
+    ]
 
 
 @pytest.fixture
@@ -41,18 +55,31 @@ def lake(properties: list[str]) -> Any:
     """The catalog itself."""
     from pyiceberg.catalog import load_catalog
 
-    return load_catalog("lake", **dict(one.removeprefix("lake.").split("=", 1) for one in properties[1::2]))
+    return load_catalog(
+        "lake", **dict(one.removeprefix("lake.").split("=", 1) for one in properties[1::2])
+    )
 
 
 @pytest.fixture
-def publish(database_url: str, properties: list[str], capsys: pytest.CaptureFixture[str]) -> Iterator[Publish]:
+def publish(
+    database_url: str, properties: list[str], capsys: pytest.CaptureFixture[str]
+) -> Iterator[Publish]:
     """Runs the command on a store in which two jobs have been; what it prints."""
     engine = make_engine(database_url)
     with running(engine) as server:
         server.post(*EVENTS)
 
     def run(*more: str, catalog: str = "lake", code: int = 0) -> str:
-        command = ["tables", "publish", "--catalog", catalog, *properties, "--database-url", database_url, *more]
+        command = [
+            "tables",
+            "publish",
+            "--catalog",
+            catalog,
+            *properties,
+            "--database-url",
+            database_url,
+            *more,
+        ]
         assert main(command, {}) == code
         said = capsys.readouterr()
         return said.out or said.err
@@ -64,7 +91,9 @@ def publish(database_url: str, properties: list[str], capsys: pytest.CaptureFixt
 def there(lake: Any, name: str) -> list[dict[str, Any]]:
     """The rows of a published table, ids and times as the store's rows have them."""
     rows = lake.load_table(f"strandline.{name}").scan().to_arrow().to_pylist()
-    return sorted((dict(zip(row, map(as_text, row.values()), strict=True)) for row in rows), key=repr)
+    return sorted(
+        (dict(zip(row, map(as_text, row.values()), strict=True)) for row in rows), key=repr
+    )
 
 
 def as_text(value: Any) -> str | None:
@@ -91,16 +120,25 @@ def instant(key: str, value: Any) -> Any:
     return datetime.fromisoformat(value) if key.startswith("valid_") and value else value
 
 
-def test_published_tables_hold_the_rows_of_the_store(publish: Publish, lake: Any, database_url: str) -> None:
+def test_published_tables_hold_the_rows_of_the_store(
+    publish: Publish, lake: Any, database_url: str
+) -> None:
     told = json.loads(publish("--json"))
 
-    wanted = {name: stored(database_url, table, history) for name, (table, history) in EVERY.items()}
+    wanted = {
+        name: stored(database_url, table, history) for name, (table, history) in EVERY.items()
+    }
     assert {name: there(lake, name) for name in EVERY} == wanted
     assert {one["table"]: one["rows"] for one in told} == {
         f"lake.strandline.{name}": len(rows) for name, rows in wanted.items()
     }
     assert sum(map(len, wanted.values())) > 10
-    (made,) = lake.load_table("strandline.sink_snapshot_lineage").scan("job = 'ETL 1'").to_arrow().to_pylist()
+    (made,) = (
+        lake.load_table("strandline.sink_snapshot_lineage")
+        .scan("job = 'ETL 1'")
+        .to_arrow()
+        .to_pylist()
+    )
     assert (made["snapshot_id"], made["barrier_id"]) == (9007199254740993, 1)
 
 
@@ -123,7 +161,9 @@ def test_publishing_again_replaces_the_rows(
 
 def test_column_of_a_later_version_is_added(publish: Publish, lake: Any) -> None:
     publish()
-    with lake.load_table("strandline.sink_job_lineage").update_schema(allow_incompatible_changes=True) as before:
+    with lake.load_table("strandline.sink_job_lineage").update_schema(
+        allow_incompatible_changes=True
+    ) as before:
         before.delete_column("consistency_group")
     publish()
 
@@ -141,13 +181,18 @@ def test_foreign_table_is_not_replaced(publish: Publish, lake: Any) -> None:
         "strandline: lake.strandline.catalog_options: is there, and was not published by Strandline "
         f"({PUBLISHED} is not true)\n"
     )
-    assert lake.load_table("strandline.catalog_options").scan().to_arrow().to_pylist() == [{"key": "precious"}]
+    assert lake.load_table("strandline.catalog_options").scan().to_arrow().to_pylist() == [
+        {"key": "precious"}
+    ]
 
 
 @pytest.mark.parametrize(
     ("catalog", "reason"),
     [
-        ("nowhere", "nowhere.strandline.catalog_options: catalog nowhere does not take the table: "),
+        (
+            "nowhere",
+            "nowhere.strandline.catalog_options: catalog nowhere does not take the table: ",
+        ),
         ("lake.db", "lake.db: is the name of a catalog and of something in it"),
     ],
 )

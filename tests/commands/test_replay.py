@@ -37,14 +37,18 @@ def test_standard_input_may_be_compressed(environ: dict[str, str], content: byte
     command = [sys.executable, "-m", "strandline", "replay", "-", "--json"]
     environ = os.environ | environ | {"PYTHONPATH": str(ROOT / "collector")}
 
-    done = subprocess.run(command, env=environ, input=content, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=environ, input=content, capture_output=True, timeout=60, check=False
+    )
 
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads(done.stdout) == STORED
 
 
 @pytest.mark.parametrize("content", [EVENTS, gzip.compress(EVENTS)])
-def test_a_file_may_be_a_pipe(environ: dict[str, str], content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_may_be_a_pipe(
+    environ: dict[str, str], content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The shell's <(zcat events.gz) is a pipe."""
     reading, writing = os.pipe()
     os.write(writing, content)
@@ -65,7 +69,10 @@ def test_byte_order_mark_is_not_part_of_an_event(
 
     code = main(["replay", str(file), "--json"], environ)
 
-    assert (code, json.loads(capsys.readouterr().out)) == (0, {"stored": 3, "duplicate": 0, "dead": 0, "unread": 0})
+    assert (code, json.loads(capsys.readouterr().out)) == (
+        0,
+        {"stored": 3, "duplicate": 0, "dead": 0, "unread": 0},
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\x1f"])

@@ -43,10 +43,14 @@ def test_all_faults_are_reported_together() -> None:
     )
 
 
-ADDRESS = "is not an address like sqlite:////data/strandline.db or postgresql://user:password@host/name"
+ADDRESS = (
+    "is not an address like sqlite:////data/strandline.db or postgresql://user:password@host/name"
+)
 NO_PORT = "its port is not a number from 1 to 65535 (in a password, @ : / are written %40 %3A %2F)"
 NO_BROKERS = "is not host:port,... with ports from 1 to 65535"
-NO_TOPIC = "is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor .."
+NO_TOPIC = (
+    "is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor .."
+)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +67,12 @@ NO_TOPIC = "is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', 
         ("RETENTION_DAYS", "99999999999", "is not a whole number from 1 to 36500"),
     ],
 )
-def test_values_outside_kafka_or_calendar_limits_are_faults(name: str, value: str, why: str) -> None:
-    assert read_what_can_be_read({f"STRANDLINE_{name}": value}).faults == (f"STRANDLINE_{name}={value} {why}",)
+def test_values_outside_kafka_or_calendar_limits_are_faults(
+    name: str, value: str, why: str
+) -> None:
+    assert read_what_can_be_read({f"STRANDLINE_{name}": value}).faults == (
+        f"STRANDLINE_{name}={value} {why}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,7 +85,9 @@ def test_values_outside_kafka_or_calendar_limits_are_faults(name: str, value: st
         ("sqlite://data/hunter2.db", "a file's address begins with sqlite:///"),
     ],
 )
-def test_invalid_database_address_is_reported_without_its_password(url: str, why: str | None) -> None:
+def test_invalid_database_address_is_reported_without_its_password(
+    url: str, why: str | None
+) -> None:
     faults = read_what_can_be_read({"STRANDLINE_DATABASE_URL": url}).faults
 
     assert faults == (() if why is None else (f"STRANDLINE_DATABASE_URL {ADDRESS}: {why}",))
@@ -92,8 +102,13 @@ def test_invalid_database_address_is_reported_without_its_password(url: str, why
         ("SASL_SSL://a:9092", "SASL_SSL://a:9092"),
     ],
 )
-def test_broker_addresses_are_passed_on_as_kafka_python_accepts_them(given: str, taken: str) -> None:
-    assert read_settings({"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": given}).kafka_bootstrap_servers == taken
+def test_broker_addresses_are_passed_on_as_kafka_python_accepts_them(
+    given: str, taken: str
+) -> None:
+    assert (
+        read_settings({"STRANDLINE_KAFKA_BOOTSTRAP_SERVERS": given}).kafka_bootstrap_servers
+        == taken
+    )
 
 
 def test_invalid_kafka_security_settings_are_faults(tmp_path: Path) -> None:
@@ -106,7 +121,9 @@ def test_invalid_kafka_security_settings_are_faults(tmp_path: Path) -> None:
         }
     )
 
-    assert settings.faults == (f"STRANDLINE_KAFKA_SASL_MECHANISM=FOO is not one of {', '.join(KAFKA_MECHANISMS)}",)
+    assert settings.faults == (
+        f"STRANDLINE_KAFKA_SASL_MECHANISM=FOO is not one of {', '.join(KAFKA_MECHANISMS)}",
+    )
     assert faulty_files(settings) == [
         f"STRANDLINE_KAFKA_SSL_CAFILE={tmp_path}/ca.pem is not there: name a file that is",
         f"STRANDLINE_KAFKA_SSL_KEYFILE={tmp_path} is not there: name a file that is",
@@ -114,7 +131,9 @@ def test_invalid_kafka_security_settings_are_faults(tmp_path: Path) -> None:
 
 
 def test_flags_win_over_the_environment() -> None:
-    settings = read_settings({"STRANDLINE_PORT": "6000", "STRANDLINE_HOST": "::1"}, {"port": "7000"})
+    settings = read_settings(
+        {"STRANDLINE_PORT": "6000", "STRANDLINE_HOST": "::1"}, {"port": "7000"}
+    )
 
     assert (settings.port, settings.host) == (7000, "::1")
 
@@ -125,7 +144,10 @@ def test_an_empty_variable_is_unset() -> None:
 
 def test_secrets_appear_in_no_message_or_repr() -> None:
     settings = read_settings(
-        {"STRANDLINE_DATABASE_URL": "postgresql://me:hunter2@db/x", "STRANDLINE_DATAHUB_TOKEN": "hunter2"}
+        {
+            "STRANDLINE_DATABASE_URL": "postgresql://me:hunter2@db/x",
+            "STRANDLINE_DATAHUB_TOKEN": "hunter2",
+        }
     )
 
     assert "hunter2" not in repr(settings)
@@ -180,7 +202,9 @@ def test_keys_are_required_on_reachable_addresses(host: str, auth: str, required
 def test_unknown_setting_logs_a_warning_with_a_suggestion() -> None:
     settings = read_settings({"STRANDLINE_KAFKA_TOPICS": "x"})
 
-    assert settings.unknown == ("STRANDLINE_KAFKA_TOPICS is not a setting; is STRANDLINE_KAFKA_TOPIC meant?",)
+    assert settings.unknown == (
+        "STRANDLINE_KAFKA_TOPICS is not a setting; is STRANDLINE_KAFKA_TOPIC meant?",
+    )
 
 
 def test_lenient_reading_replaces_invalid_settings_with_defaults() -> None:
@@ -192,7 +216,9 @@ def test_lenient_reading_replaces_invalid_settings_with_defaults() -> None:
 
 def test_a_dotenv_file_may_have_comments_quotes_and_export(tmp_path: Path) -> None:
     file = tmp_path / ".env"
-    file.write_text("# a comment\nexport STRANDLINE_PORT='6000'\n\nSTRANDLINE_HOST = \"::1\"\nnonsense\n")
+    file.write_text(
+        "# a comment\nexport STRANDLINE_PORT='6000'\n\nSTRANDLINE_HOST = \"::1\"\nnonsense\n"
+    )
     with file.open("a") as added:
         added.write("STRANDLINE_PUBLIC_URL='it\"\nSTRANDLINE_OIDC_AUDIENCE=secret'\n")
 
@@ -208,7 +234,10 @@ def test_a_dotenv_file_may_have_comments_quotes_and_export(tmp_path: Path) -> No
 def test_settings_page_is_up_to_date() -> None:
     rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{PREFIX}")]
 
-    assert rows == [f"| `{PREFIX}{name.upper()}` | {default(how)} | {how['about']} |" for name, how in declared()]
+    assert rows == [
+        f"| `{PREFIX}{name.upper()}` | {default(how)} | {how['about']} |"
+        for name, how in declared()
+    ]
 
 
 def default(how: object) -> str:

@@ -18,7 +18,10 @@ CATALOG = {"name": "lake", "framework": "iceberg", "type": "hadoop"}
 
 @pytest.fixture
 def strandline(database_url: str, capsys: pytest.CaptureFixture[str]) -> Strandline:
-    """Runs a command on the bank, where debits stopped at barrier 2; the lines that it prints, spans of time as N."""
+    """Runs a command on the bank, where debits stopped at barrier 2.
+
+    The lines that it prints, spans of time as N.
+    """
     engine = make_engine(database_url)
     with running(engine) as server:
         server.post(
@@ -32,10 +35,22 @@ def strandline(database_url: str, capsys: pytest.CaptureFixture[str]) -> Strandl
             made = {"bank.transfers": f"t{b}"}
             server.post(
                 committed("transfers", 10 * b, b, {}, made, domain="bank", parents=before),
-                committed("credits", 10 * b + 2, b, made, {"bank.credits": f"c{b}"}, domain="bank", parents=before),
+                committed(
+                    "credits",
+                    10 * b + 2,
+                    b,
+                    made,
+                    {"bank.credits": f"c{b}"},
+                    domain="bank",
+                    parents=before,
+                ),
             )
             if b < 3:
-                server.post(committed("debits", 10 * b + 4, b, made, {"bank.debits": f"d{b}"}, domain="bank"))
+                server.post(
+                    committed(
+                        "debits", 10 * b + 4, b, made, {"bank.debits": f"d{b}"}, domain="bank"
+                    )
+                )
         server.post(ended("debits", 25, "FAIL"))
     engine.dispose()
 
@@ -67,14 +82,18 @@ def test_versions_shows_weak_versions_of_the_given_tables(strandline: Strandline
     )
 
 
-def test_job_that_blocks_two_tables_is_named_once(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_job_that_blocks_two_tables_is_named_once(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     engine = make_engine(database_url)
     with running(engine) as server:
         server.post(
             started("in", 0, [], ["db.raw"], domain="d"),
             started("split", 0, ["db.raw"], ["db.left", "db.right"], domain="d"),
             *(committed("in", 10 * b, b, {}, {"db.raw": f"r{b}"}, domain="d") for b in (1, 2)),
-            committed("split", 12, 1, {"db.raw": "r1"}, {"db.left": "l1", "db.right": "r1"}, domain="d"),
+            committed(
+                "split", 12, 1, {"db.raw": "r1"}, {"db.left": "l1", "db.right": "r1"}, domain="d"
+            ),
         )
     engine.dispose()
 
@@ -133,7 +152,10 @@ def test_rollback_prints_a_plan_until_it_is_confirmed(strandline: Strandline) ->
         "by hand, where the plan raises the generation, run",
         "  strandline rollback bank.credits 2 --done",
     ]
-    assert "snapshot c2  barrier 2 of group bank, N behind" in strandline("versions", "bank.credits")[1]
+    assert (
+        "snapshot c2  barrier 2 of group bank, N behind"
+        in strandline("versions", "bank.credits")[1]
+    )
     assert strandline("rollback", "bank.credits", "2", "--done") == [
         "generation 2 of group bank has begun: its versions go on from barrier 2",
         "  credits still runs from its old state: stop it, and restart it as planned",
@@ -154,7 +176,9 @@ def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:
     )
 
 
-def test_tables_are_shown_by_their_catalog_names(database_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_shown_by_their_catalog_names(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     engine = make_engine(database_url)
     with running(engine) as server:
         facets = {"symlinks": facet({"identifiers": [TRANSFERS]}), "catalog": facet(CATALOG)}
@@ -176,12 +200,16 @@ def test_tables_are_shown_by_their_catalog_names(database_url: str, capsys: pyte
 def test_versions_commands_print_json(strandline: Strandline) -> None:
     answer = json.loads("\n".join(strandline("versions", "bank.credits", "--json")))
 
-    assert [(one["name"], one["snapshotId"], one["barrier"]) for one in answer["tables"]] == [("bank.credits", "c2", 2)]
+    assert [(one["name"], one["snapshotId"], one["barrier"]) for one in answer["tables"]] == [
+        ("bank.credits", "c2", 2)
+    ]
     assert [one["state"] for one in answer["blockedBy"]] == ["STOPPED"]
 
 
 def test_catalog_options_can_be_set_listed_and_reset(strandline: Strandline) -> None:
-    assert strandline("catalog-options") == ["no catalog has an option: table-lineage and data-lineage are on"]
+    assert strandline("catalog-options") == [
+        "no catalog has an option: table-lineage and data-lineage are on"
+    ]
     assert strandline("catalog-options", "lake", "table-lineage=false", "owner=bank") == [
         "lake  owner=bank",
         "lake  table-lineage=false",

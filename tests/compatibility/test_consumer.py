@@ -23,18 +23,31 @@ SHARED = {
 }
 
 
-def test_every_scenario_succeeds_and_is_reported_in_the_required_format(engine: Engine, tmp_path: Path) -> None:
+def test_every_scenario_succeeds_and_is_reported_in_the_required_format(
+    engine: Engine, tmp_path: Path
+) -> None:
     target = tmp_path / "report.json"
     with serving(engine) as address:
         code = main(["--url", address, "--target", str(target)])
     (report,) = json.loads(target.read_text())
 
-    failed = [one for scenario in report["scenarios"] for test in scenario["tests"] for one in test["details"]]
+    failed = [
+        one
+        for scenario in report["scenarios"]
+        for test in scenario["tests"]
+        for one in test["details"]
+    ]
     assert (code, failed) == (0, [])
-    assert {scenario["name"]: scenario["status"] for scenario in report["scenarios"]} == dict.fromkeys(
-        SHARED | {"streaming"}, "SUCCESS"
-    )
-    assert set(report) == {"name", "component_type", "component_version", "openlineage_version", "scenarios"}
+    assert {
+        scenario["name"]: scenario["status"] for scenario in report["scenarios"]
+    } == dict.fromkeys(SHARED | {"streaming"}, "SUCCESS")
+    assert set(report) == {
+        "name",
+        "component_type",
+        "component_version",
+        "openlineage_version",
+        "scenarios",
+    }
     tests = [test for scenario in report["scenarios"] for test in scenario["tests"]]
     assert {frozenset(test) for test in tests} == {
         frozenset({"name", "status", "validation_type", "entity_type", "details", "tags"})
@@ -51,7 +64,16 @@ def test_validator_detects_wrong_answers(engine: Engine, tmp_path: Path) -> None
 
     with serving(engine) as address:
         code = main(
-            ["--url", address, "--scenarios", str(shared), "--own", str(own), "--target", str(tmp_path / "report")]
+            [
+                "--url",
+                address,
+                "--scenarios",
+                str(shared),
+                "--own",
+                str(own),
+                "--target",
+                str(tmp_path / "report"),
+            ]
         )
     tests = json.loads((tmp_path / "report").read_text())[0]["scenarios"][0]["tests"]
 
@@ -73,12 +95,17 @@ def test_validator_detects_wrong_answers(engine: Engine, tmp_path: Path) -> None
         ([{"a": 1}, {"a": 9}], [{"a": 1}], 1),
     ],
 )
-def test_answer_may_contain_more_but_not_less_than_expected(expected: Any, found: Any, different: int) -> None:
+def test_answer_may_contain_more_but_not_less_than_expected(
+    expected: Any, found: Any, different: int
+) -> None:
     assert len(list(differences(expected, found))) == different
 
 
 def test_every_event_of_the_scenarios_follows_openlineage_s_schema() -> None:
-    events = {str(file.relative_to(HERE)): json.loads(file.read_text()) for file in HERE.rglob("events/*.json")}
+    events = {
+        str(file.relative_to(HERE)): json.loads(file.read_text())
+        for file in HERE.rglob("events/*.json")
+    }
 
     assert len(events) == 22
     assert {name: faults for name, event in events.items() if (faults := faults_of(event))} == {}
@@ -87,7 +114,16 @@ def test_every_event_of_the_scenarios_follows_openlineage_s_schema() -> None:
 def test_every_facet_of_the_scenarios_is_mapped() -> None:
     mapping = json.loads((OWN.parent / "mapping.json").read_text())
     events = [json.loads(file.read_text()) for file in HERE.rglob("events/*.json")]
-    holders = [part for event in events for part in (event["run"], event["job"], *event["inputs"], *event["outputs"])]
-    facets = {key for holder in holders for kind in ("facets", "outputFacets") for key in holder.get(kind, {})}
+    holders = [
+        part
+        for event in events
+        for part in (event["run"], event["job"], *event["inputs"], *event["outputs"])
+    ]
+    facets = {
+        key
+        for holder in holders
+        for kind in ("facets", "outputFacets")
+        for key in holder.get(kind, {})
+    }
 
     assert facets - mapping["mapped"].keys() - mapping["knownUnmapped"].keys() == set()

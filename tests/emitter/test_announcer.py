@@ -34,7 +34,11 @@ def test_heartbeat_is_sent_every_third_of_the_heartbeat_timeout() -> None:
     assert [event["eventType"] for event in sent.events] == ["START", "RUNNING"]
     heartbeat = sent.events[1]
     assert heartbeat["run"]["facets"]["strandline_heartbeat"]["timeoutSeconds"] == 12
-    assert (heartbeat["job"].get("facets", {}), sent.messages[1].heartbeat, sent.messages[1].vital) == ({}, True, False)
+    assert (
+        heartbeat["job"].get("facets", {}),
+        sent.messages[1].heartbeat,
+        sent.messages[1].vital,
+    ) == ({}, True, False)
 
 
 def test_ended_run_sends_no_heartbeat() -> None:
@@ -80,7 +84,9 @@ def test_losses_are_not_reported_with_a_heartbeat_that_may_be_dropped() -> None:
     told.beat(time.monotonic() + 1000)
     told.say("COMPLETE", RUN, 1)
 
-    _, heartbeat, complete = (event["run"]["facets"].get("strandline_emitter") for event in sent.events)
+    _, heartbeat, complete = (
+        event["run"]["facets"].get("strandline_emitter") for event in sent.events
+    )
     assert (heartbeat, complete["droppedEvents"]) == (None, 2)
 
 
@@ -136,7 +142,9 @@ def test_heartbeats_are_not_spooled(tmp_path: Path) -> None:
     outbox.close(1)
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking beside threads is what is tested
+@pytest.mark.filterwarnings(
+    "ignore:This process:DeprecationWarning"
+)  # forking beside threads is what is tested
 def test_forked_child_does_not_touch_the_spool(tmp_path: Path) -> None:
     spool = Spool(tmp_path, 1_000_000)
     assert spool.append([message("before", vital=True)]) == 1
@@ -151,7 +159,10 @@ def test_forked_child_does_not_touch_the_spool(tmp_path: Path) -> None:
     spool.close()
     found = Spool(tmp_path, 1_000_000).oldest()
     assert found is not None
-    assert [one.key for one in found.messages() if one] == ["run:default/before", "run:default/after"]
+    assert [one.key for one in found.messages() if one] == [
+        "run:default/before",
+        "run:default/after",
+    ]
     found.release()
 
 
@@ -159,7 +170,12 @@ def test_an_event_over_its_budget_loses_its_least_important_parts_and_no_other_e
     sent = Sent()
     credits = insert(table("bank.credits", snapshot("12")), table("bank.transfers"))
     described = replace(
-        credits, columns=(Column("id", (replace(credits.columns[0].origins[0], transform=f"upper({'x' * 3000})"),)),)
+        credits,
+        columns=(
+            Column(
+                "id", (replace(credits.columns[0].origins[0], transform=f"upper({'x' * 3000})"),)
+            ),
+        ),
     )
     whole, small = announcer(sent), announcer(sent, conf(event_bytes="6500"))
 
@@ -168,23 +184,34 @@ def test_an_event_over_its_budget_loses_its_least_important_parts_and_no_other_e
 
     cut, kept = (event["outputs"][0] for event in sent.events)
     steps = [
-        one["facets"]["columnLineage"]["fields"]["id"]["inputFields"][0]["transformations"][0] for one in (cut, kept)
+        one["facets"]["columnLineage"]["fields"]["id"]["inputFields"][0]["transformations"][0]
+        for one in (cut, kept)
     ]
     assert ["description" in one for one in steps] == [False, True]
     assert cut["outputFacets"]["strandline_snapshot"]["snapshotId"] == "12"
-    assert "columnLineage.descriptions" in sent.events[0]["run"]["facets"]["strandline_emitter"]["trimmedFacets"]
+    assert (
+        "columnLineage.descriptions"
+        in sent.events[0]["run"]["facets"]["strandline_emitter"]["trimmedFacets"]
+    )
     assert len(sent.messages[0].body) <= 6500 < len(sent.messages[1].body)
 
 
 @pytest.mark.parametrize(
     ("size", "inputs", "trimmed"),
-    [(900_000, (5001, 5001), "inputs.facets"), (100_000, (500, 2000), "inputs"), (4200, (1, 10), "inputs")],
+    [
+        (900_000, (5001, 5001), "inputs.facets"),
+        (100_000, (500, 2000), "inputs"),
+        (4200, (1, 10), "inputs"),
+    ],
 )
 def test_event_with_too_many_inputs_drops_those_without_snapshots_first(
     size: int, inputs: tuple[int, int], trimmed: str
 ) -> None:
     sent = Sent()
-    read = [*(table(f"bank.part_{number:05}") for number in range(5000)), table("bank.known", snapshot("7"))]
+    read = [
+        *(table(f"bank.part_{number:05}") for number in range(5000)),
+        table("bank.known", snapshot("7")),
+    ]
     told = EventContent([insert(table("bank.credits", snapshot("12")), *read)])
 
     announcer(sent, conf(event_bytes=str(size))).say("COMPLETE", RUN, 0, told)
@@ -198,8 +225,13 @@ def test_event_with_too_many_inputs_drops_those_without_snapshots_first(
 
 def test_oversized_barrier_drops_long_offsets() -> None:
     sent = Sent()
-    sources = [SourceOffsets("KafkaV2[Subscribe[a]]", '{"a":0}', "x" * 9000), SourceOffsets("files", "x" * 9000)]
-    barrier = StrandlineBarrierRunFacet(barrierId=3, queryId="q", batchId=3, phase="committed", sources=sources)
+    sources = [
+        SourceOffsets("KafkaV2[Subscribe[a]]", '{"a":0}', "x" * 9000),
+        SourceOffsets("files", "x" * 9000),
+    ]
+    barrier = StrandlineBarrierRunFacet(
+        barrierId=3, queryId="q", batchId=3, phase="committed", sources=sources
+    )
 
     announcer(sent, conf(event_bytes="4000")).say("RUNNING", RUN, 0, EventContent(barrier=barrier))
 

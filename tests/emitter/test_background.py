@@ -30,9 +30,13 @@ def test_background_thread_lowers_only_its_own_priority() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "waits"), [(1_000_000, 0.02), (0, 0), (2_000_000, 0.03)], ids=["now", "long ago", "later"]
+    ("at", "waits"),
+    [(1_000_000, 0.02), (0, 0), (2_000_000, 0.03)],
+    ids=["now", "long ago", "later"],
 )
-def test_a_statement_that_has_just_ended_goes_first(monkeypatch: pytest.MonkeyPatch, at: float, waits: float) -> None:
+def test_a_statement_that_has_just_ended_goes_first(
+    monkeypatch: pytest.MonkeyPatch, at: float, waits: float
+) -> None:
     naps: list[float] = []
     monkeypatch.setattr(time, "sleep", naps.append)
     monkeypatch.setattr(time, "time", lambda: 1000.01)

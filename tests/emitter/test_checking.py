@@ -45,10 +45,15 @@ def answering(status: int) -> Iterator[tuple[str, list[bytes]]]:
 
 def session(**entries: str) -> Any:
     """A session of an application named bank; `a__b` in a key stands for a.b."""
-    told = {key.replace("__", "."): value for key, value in {"spark__app__name": "bank", **entries}.items()}
+    told = {
+        key.replace("__", "."): value
+        for key, value in {"spark__app__name": "bank", **entries}.items()
+    }
     settings = SimpleNamespace(getAll=lambda: list(told.items()))
     return SimpleNamespace(
-        sparkContext=SimpleNamespace(applicationId="local-1", version="4.1.4", getConf=lambda: settings)
+        sparkContext=SimpleNamespace(
+            applicationId="local-1", version="4.1.4", getConf=lambda: settings
+        )
     )
 
 
@@ -92,7 +97,9 @@ def test_check_reports_an_unusable_conf() -> None:
     assert "transport.url: the http transport needs an http or https address" in found.findings[-1]
 
 
-def test_first_log_line_names_the_destination_and_the_job_names(caplog: pytest.LogCaptureFixture) -> None:
+def test_first_log_line_names_the_destination_and_the_job_names(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level("INFO", "strandline")
 
     say_where(conf(collector_url="http://user:hunter2@collector:5000"))
@@ -106,7 +113,10 @@ def test_first_log_line_names_the_destination_and_the_job_names(caplog: pytest.L
     ("transport", "place"),
     [
         ({"type": "http", "url": "http://c:5000/in"}, "http://c:5000/in"),
-        ({"type": "http", "url": "http://c:5000", "endpoint": "api/lineage"}, "http://c:5000/api/lineage"),
+        (
+            {"type": "http", "url": "http://c:5000", "endpoint": "api/lineage"},
+            "http://c:5000/api/lineage",
+        ),
         ({"type": "file", "location": "/tmp/events"}, "the file /tmp/events"),
         ({}, "standard output, because no transport is configured"),
         (
@@ -120,5 +130,7 @@ def test_first_log_line_names_the_destination_and_the_job_names(caplog: pytest.L
         ),
     ],
 )
-def test_a_destination_is_named_as_events_are_sent_there(transport: dict[str, str], place: str) -> None:
+def test_a_destination_is_named_as_events_are_sent_there(
+    transport: dict[str, str], place: str
+) -> None:
     assert destination_of(transport) == place

@@ -21,13 +21,20 @@ RUN_ID = "22222222-2222-4222-8222-222222222222"
 
 def given(**entries: str) -> Conf:
     """The conf of these `spark.openlineage.*` keys; `a__b` stands for a.b."""
-    return conf_of({f"spark.openlineage.{key.replace('__', '.')}": value for key, value in entries.items()}, {})
+    return conf_of(
+        {f"spark.openlineage.{key.replace('__', '.')}": value for key, value in entries.items()}, {}
+    )
 
 
 def test_empty_conf_leaves_the_emitter_off_with_defaults() -> None:
     conf = conf_of({"spark.app.name": "bank"}, {"HOME": "/home/ann"})
 
-    assert (conf.enabled, conf.app_name, conf.namespace, conf.heartbeat_seconds) == (False, "bank", "default", 60.0)
+    assert (conf.enabled, conf.app_name, conf.namespace, conf.heartbeat_seconds) == (
+        False,
+        "bank",
+        "default",
+        60.0,
+    )
     assert conf.spool_dir == Path("/home/ann/.local/state/strandline/spool")
 
 
@@ -42,7 +49,9 @@ def test_empty_conf_leaves_the_emitter_off_with_defaults() -> None:
         ),
     ],
 )
-def test_listener_keys_define_the_transport(entries: dict[str, str], transport: dict[str, str]) -> None:
+def test_listener_keys_define_the_transport(
+    entries: dict[str, str], transport: dict[str, str]
+) -> None:
     assert given(**entries).transport == transport
 
 
@@ -55,10 +64,19 @@ def test_collector_address_alone_is_enough() -> None:
 @pytest.mark.parametrize(
     ("entries", "transport"),
     [
-        ({"transport__auth__apiKey": "k3y"}, {"type": "http", "url": "http://c", "auth.apiKey": "k3y"}),
-        ({"transport__auth__api_key": "k3y"}, {"type": "http", "url": "http://c", "auth.api_key": "k3y"}),
+        (
+            {"transport__auth__apiKey": "k3y"},
+            {"type": "http", "url": "http://c", "auth.apiKey": "k3y"},
+        ),
+        (
+            {"transport__auth__api_key": "k3y"},
+            {"type": "http", "url": "http://c", "auth.api_key": "k3y"},
+        ),
         ({"transport__type": "http"}, {"type": "http", "url": "http://c", "auth.apiKey": "t0ken"}),
-        ({"transport__url": "http://c"}, {"type": "http", "url": "http://c", "auth.apiKey": "t0ken"}),
+        (
+            {"transport__url": "http://c"},
+            {"type": "http", "url": "http://c", "auth.apiKey": "t0ken"},
+        ),
         ({"transport__url": "http://other"}, {"type": "http", "url": "http://other"}),
         ({"transport__type": "console"}, {"type": "console"}),
     ],
@@ -66,20 +84,35 @@ def test_collector_address_alone_is_enough() -> None:
 def test_transport_without_address_uses_that_of_the_collector(
     entries: dict[str, str], transport: dict[str, str]
 ) -> None:
-    theirs = {f"spark.openlineage.{key.replace('__', '.')}": value for key, value in entries.items()}
-    ours = {"spark.strandline.collector.url": "http://c", "spark.strandline.collector.token": "t0ken"}
+    theirs = {
+        f"spark.openlineage.{key.replace('__', '.')}": value for key, value in entries.items()
+    }
+    ours = {
+        "spark.strandline.collector.url": "http://c",
+        "spark.strandline.collector.token": "t0ken",
+    }
 
     assert conf_of(theirs | ours, {}).transport == transport
 
 
-def key_of(tmp_path: Path, more: dict[str, str], environ: dict[str, str]) -> tuple[str | None, tuple[str, ...]]:
-    """The key that events are sent with, and what is at fault; FOLDER stands for a folder with files."""
+def key_of(
+    tmp_path: Path, more: dict[str, str], environ: dict[str, str]
+) -> tuple[str | None, tuple[str, ...]]:
+    """The key that events are sent with, and what is at fault.
+
+    FOLDER stands for a folder with files.
+    """
     (tmp_path / "key").write_text("of a file\n")
     (tmp_path / "empty").write_text("\n")
     own = {"spark.strandline.collector.url": "http://c", **more}
-    given = [{key: value.replace("FOLDER", str(tmp_path)) for key, value in one.items()} for one in (own, environ)]
+    given = [
+        {key: value.replace("FOLDER", str(tmp_path)) for key, value in one.items()}
+        for one in (own, environ)
+    ]
     conf = conf_of(*given)
-    return conf.transport.get("auth.apiKey"), tuple(one.replace(str(tmp_path), "FOLDER") for one in conf.faults)
+    return conf.transport.get("auth.apiKey"), tuple(
+        one.replace(str(tmp_path), "FOLDER") for one in conf.faults
+    )
 
 
 CONF, FILE = "spark.strandline.collector.token", "spark.strandline.collector.token.file"
@@ -92,13 +125,20 @@ CONF, FILE = "spark.strandline.collector.token", "spark.strandline.collector.tok
         ({FILE: "FOLDER/key"}, {}, "of a file", ()),
         ({CONF: "of conf", FILE: "FOLDER/key"}, {"STRANDLINE_KEY": "of environ"}, "of conf", ()),
         ({FILE: "FOLDER/key"}, {"STRANDLINE_KEY": "of environ"}, "of a file", ()),
-        ({}, {"STRANDLINE_KEY": "of environ", "STRANDLINE_KEY_FILE": "FOLDER/key"}, "of environ", ()),
+        (
+            {},
+            {"STRANDLINE_KEY": "of environ", "STRANDLINE_KEY_FILE": "FOLDER/key"},
+            "of environ",
+            (),
+        ),
         ({}, {"STRANDLINE_KEY_FILE": "FOLDER/key"}, "of a file", ()),
         (
             {FILE: "FOLDER/none"},
             {"STRANDLINE_KEY": "of environ"},
             "of environ",
-            (f"{FILE}: FOLDER/none cannot be read (No such file or directory): no key is taken from it",),
+            (
+                f"{FILE}: FOLDER/none cannot be read (No such file or directory): no key is taken from it",
+            ),
         ),
         (
             {},
@@ -106,12 +146,26 @@ CONF, FILE = "spark.strandline.collector.token", "spark.strandline.collector.tok
             None,
             ("STRANDLINE_KEY_FILE: FOLDER/empty is empty: no key is taken from it",),
         ),
-        ({"spark.openlineage.transport.auth.apiKey": "theirs"}, {"STRANDLINE_KEY": "of environ"}, "theirs", ()),
-        ({"spark.openlineage.transport.url": "http://other"}, {"STRANDLINE_KEY": "of environ"}, None, ()),
+        (
+            {"spark.openlineage.transport.auth.apiKey": "theirs"},
+            {"STRANDLINE_KEY": "of environ"},
+            "theirs",
+            (),
+        ),
+        (
+            {"spark.openlineage.transport.url": "http://other"},
+            {"STRANDLINE_KEY": "of environ"},
+            None,
+            (),
+        ),
     ],
 )
 def test_collector_key_can_come_from_a_file_or_the_environment(
-    tmp_path: Path, more: dict[str, str], environ: dict[str, str], key: str | None, faults: tuple[str, ...]
+    tmp_path: Path,
+    more: dict[str, str],
+    environ: dict[str, str],
+    key: str | None,
+    faults: tuple[str, ...],
 ) -> None:
     """Neither shows the key on Spark's page or command line; only the collector gets it."""
     assert key_of(tmp_path, more, environ) == (key, faults)
@@ -127,7 +181,9 @@ def test_readers_use_the_same_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert collector._headers()["Authorization"] == "Bearer of a file"
 
 
-def test_spool_falls_back_to_the_temporary_directory_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spool_falls_back_to_the_temporary_directory_without_a_home(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def unknown(uid: int) -> None:
         raise KeyError(f"getpwuid(): uid not found: {uid}")
 
@@ -138,7 +194,9 @@ def test_spool_falls_back_to_the_temporary_directory_without_a_home(monkeypatch:
     assert conf_of({}, {}).spool_dir == state / "strandline" / "spool"
 
 
-@pytest.mark.parametrize("environ", [{"OPENLINEAGE_DISABLED": "true"}, {"OPENLINEAGE_DISABLED": " TRUE "}])
+@pytest.mark.parametrize(
+    "environ", [{"OPENLINEAGE_DISABLED": "true"}, {"OPENLINEAGE_DISABLED": " TRUE "}]
+)
 def test_environment_variable_disables_the_emitter(environ: dict[str, str]) -> None:
     assert conf_of({"spark.strandline.enabled": "true"}, environ).disabled
 
@@ -169,7 +227,11 @@ def test_scheduler_run_becomes_parent_and_its_parent_becomes_root() -> None:
             "soon",
             "spark.strandline.heartbeat.seconds: 'soon' is not a number: 60 is used",
         ),
-        ("spark.strandline.queue.size", "0", "spark.strandline.queue.size: 0 is not above 0: 1000 is used"),
+        (
+            "spark.strandline.queue.size",
+            "0",
+            "spark.strandline.queue.size: 0 is not above 0: 1000 is used",
+        ),
         (
             "spark.openlineage.dataset.removePath.pattern",
             "(",
@@ -194,12 +256,16 @@ def test_invalid_parent_run_is_reported_and_omitted() -> None:
 
     assert (conf.parent, conf.faults) == (
         None,
-        ("spark.openlineage.parentRunId: 'manual__2026' is not a UUID: the parent is not reported",),
+        (
+            "spark.openlineage.parentRunId: 'manual__2026' is not a UUID: the parent is not reported",
+        ),
     )
 
 
 def test_facets_can_be_switched_off_one_by_one() -> None:
-    conf = given(facets__processing_engine__disabled="true", facets__spark_properties__disabled="true")
+    conf = given(
+        facets__processing_engine__disabled="true", facets__spark_properties__disabled="true"
+    )
     sent = Sent()
     announcer(sent, conf).say("START", RunOf(RUN_ID, "bank", "BATCH"), 0)
 

@@ -40,7 +40,9 @@ def test_commit_summary_decides_inputs_over_observed_scans(aligned: str) -> None
 
     def told(plan: Plan, part: Statement) -> Any:
         driver = (
-            StreamScript(Handle(name=aligned), told=3).start(aligned).batch(4, plan, parts=[part], commits=[commit])
+            StreamScript(Handle(name=aligned), told=3)
+            .start(aligned)
+            .batch(4, plan, parts=[part], commits=[commit])
         )
         (source,) = driver.sent.events[-1]["inputs"]
         facet = source["inputFacets"]["strandline_snapshot"]
@@ -64,24 +66,37 @@ def test_a_stream_from_a_table_states_no_barrier_but_its_position_in_each_source
 
     event = driver.sent.events[-1]
     facet = event["run"]["facets"]["strandline_barrier"]
-    read = {one["name"]: one["inputFacets"]["strandline_snapshot"]["snapshotId"] for one in event["inputs"]}
+    read = {
+        one["name"]: one["inputFacets"]["strandline_snapshot"]["snapshotId"]
+        for one in event["inputs"]
+    }
     assert "barrierId" not in facet
     assert facet["batchId"] == 0
     assert facet["lookups"] == [{"namespace": "file", "name": "/warehouse/bank/rates"}]
-    assert read == {"/warehouse/bank/credits": "7", "/warehouse/bank/rates": "3", "/warehouse/bank/debits": "9"}
+    assert read == {
+        "/warehouse/bank/credits": "7",
+        "/warehouse/bank/rates": "3",
+        "/warehouse/bank/debits": "9",
+    }
 
 
 def test_a_table_read_at_two_snapshots_in_one_micro_batch_is_certain_at_neither() -> None:
-    streamed = insert(table("bank.sums"), replace(table("bank.credits", snapshot("7")), streamed=True))
+    streamed = insert(
+        table("bank.sums"), replace(table("bank.credits", snapshot("7")), streamed=True)
+    )
     scanned = insert(table("bank.sums"), table("bank.credits", snapshot("8")))
 
-    assert all(s.observed for one in certain([streamed, scanned]) for d in one.inputs for s in d.snapshots)
+    assert all(
+        s.observed for one in certain([streamed, scanned]) for d in one.inputs for s in d.snapshots
+    )
     assert certain([streamed, streamed]) == [streamed, streamed]
 
 
 def test_batch_run_joins_the_group_if_it_derives_a_table() -> None:
     made, read = table("bank.sums"), table("bank.credits", snapshot("7"))
-    deleted = replace(insert(made, read), outputs=(replace(insert(made).outputs[0], operation="delete"),))
+    deleted = replace(
+        insert(made, read), outputs=(replace(insert(made).outputs[0], operation="delete"),)
+    )
 
     facet = of_group("bank", [insert(made, read)])
     assert facet is not None

@@ -19,9 +19,21 @@ from strandline_spark.model.names import of_jdbc, of_path, of_topic
         ),
         ("jdbc:mysql://db:3307/shop", "orders", spec.MySQL("db", "3307", "shop", "orders")),
         ("jdbc:mariadb://db/shop", "orders", spec.MySQL("db", "3306", "shop", "orders")),
-        ("jdbc:oracle:thin:u/p@db:1521:orcl", "shop.orders", spec.Oracle("db", "1521", "orcl", "shop", "orders")),
-        ("jdbc:oracle:thin:@//db:1522/svc", "shop.orders", spec.Oracle("db", "1522", "svc", "shop", "orders")),
-        ("jdbc:db2://db:50000/SHOP:user=u;password=p;", "s.orders", spec.DB2("db", "50000", "SHOP", "s", "orders")),
+        (
+            "jdbc:oracle:thin:u/p@db:1521:orcl",
+            "shop.orders",
+            spec.Oracle("db", "1521", "orcl", "shop", "orders"),
+        ),
+        (
+            "jdbc:oracle:thin:@//db:1522/svc",
+            "shop.orders",
+            spec.Oracle("db", "1522", "svc", "shop", "orders"),
+        ),
+        (
+            "jdbc:db2://db:50000/SHOP:user=u;password=p;",
+            "s.orders",
+            spec.DB2("db", "50000", "SHOP", "s", "orders"),
+        ),
         (
             "jdbc:redshift://c.x1.eu-west-1.redshift.amazonaws.com/dev",
             "s.t",
@@ -32,13 +44,21 @@ from strandline_spark.model.names import of_jdbc, of_path, of_topic
             "T",
             spec.Snowflake("org", "acc", "D", "S", "T"),
         ),
-        ("jdbc:trino://t:8443/hive/web?password=p", "clicks", spec.Trino("t", "8443", "hive", "web", "clicks")),
+        (
+            "jdbc:trino://t:8443/hive/web?password=p",
+            "clicks",
+            spec.Trino("t", "8443", "hive", "web", "clicks"),
+        ),
         (
             "jdbc:teradata://td/DATABASE=shop,DBS_PORT=1025,USER=u",
             "orders",
             spec.Teradata("td", "1025", "shop", "orders"),
         ),
-        ("jdbc:crate://c:5432/crate", "doc.orders", spec.CrateDB("c", "5432", "crate", "doc", "orders")),
+        (
+            "jdbc:crate://c:5432/crate",
+            "doc.orders",
+            spec.CrateDB("c", "5432", "crate", "doc", "orders"),
+        ),
         ("jdbc:oceanbase://o/shop", "orders", spec.OceanBase("o", "2881", "shop", "orders")),
         (
             "jdbc:sqlserver://s;databaseName=shop;password=p",
@@ -58,10 +78,22 @@ def test_jdbc_tables_get_openlineages_names(url: str, table: str, named: Dataset
     [
         ("jdbc:derby:/data/shop;user=ann;create=true", ("derby", "/data/shop.ORDERS")),
         ("jdbc:h2:mem:shop;USER=ann;TRACE_LEVEL_FILE=4", ("h2", "mem:shop.ORDERS")),
-        ("jdbc:sqlserver://s:1444;user=ann;trustStore=/etc/keys.jks", ("sqlserver://s:1444", "ORDERS")),
-        ("jdbc:sqlserver://s;user=ann;databaseName=shop;trustStore=/k", ("sqlserver://s:1433", "shop.ORDERS")),
-        ("jdbc:hive2://h:10001/web;user=ann;sslTrustStore=/k?a=b#c", ("hive://h:10001", "web.ORDERS")),
-        ("jdbc:db2://h:50001/SHOP:user=ann;sslTrustStoreLocation=/k;", ("db2://h:50001", "SHOP.ORDERS")),
+        (
+            "jdbc:sqlserver://s:1444;user=ann;trustStore=/etc/keys.jks",
+            ("sqlserver://s:1444", "ORDERS"),
+        ),
+        (
+            "jdbc:sqlserver://s;user=ann;databaseName=shop;trustStore=/k",
+            ("sqlserver://s:1433", "shop.ORDERS"),
+        ),
+        (
+            "jdbc:hive2://h:10001/web;user=ann;sslTrustStore=/k?a=b#c",
+            ("hive://h:10001", "web.ORDERS"),
+        ),
+        (
+            "jdbc:db2://h:50001/SHOP:user=ann;sslTrustStoreLocation=/k;",
+            ("db2://h:50001", "SHOP.ORDERS"),
+        ),
     ],
 )
 def test_options_after_a_semicolon_are_not_part_of_a_name(url: str, named: tuple[str, str]) -> None:
@@ -85,4 +117,7 @@ def test_files_and_folders_get_openlineages_names(location: str, named: DatasetN
 def test_topics_get_openlineages_names() -> None:
     named = spec.Kafka("b", "9092", "orders")
 
-    assert of_topic("SASL_SSL://b:9092,c:9092", "orders") == (named.get_namespace(), named.get_name())
+    assert of_topic("SASL_SSL://b:9092,c:9092", "orders") == (
+        named.get_namespace(),
+        named.get_name(),
+    )

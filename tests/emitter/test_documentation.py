@@ -17,8 +17,12 @@ PAGE = (PACKAGE.parents[1] / "docs" / "spark.md").read_text()
 def test_every_conf_key_is_documented() -> None:
     source = (PACKAGE / "conf.py").read_text()
     ours = {f"spark.strandline.{key}" for key in re.findall(r'_STRANDLINE \+ "([\w.]+)"', source)}
-    ours |= {f"spark.strandline.{key}" for key in re.findall(r'_number\(entries, "([\w.]+)"', source)}
-    theirs = {f"spark.openlineage.{key}" for key in re.findall(r'_OPENLINEAGE \+ "([\w.]+)"', source)}
+    ours |= {
+        f"spark.strandline.{key}" for key in re.findall(r'_number\(entries, "([\w.]+)"', source)
+    }
+    theirs = {
+        f"spark.openlineage.{key}" for key in re.findall(r'_OPENLINEAGE \+ "([\w.]+)"', source)
+    }
 
     assert len(ours) > 10
     named = {
@@ -46,5 +50,13 @@ def test_every_public_name_exists_and_is_typed() -> None:
 
 def test_no_module_hides_a_name_of_the_package() -> None:
     """An imported submodule would hide a package attribute of the same name."""
-    assert [name for name in strandline_spark.__all__ if find_spec(f"strandline_spark.{name}") is not None] == []
-    assert [name for name in strandline_spark.__all__ if isinstance(getattr(strandline_spark, name), ModuleType)] == []
+    assert [
+        name
+        for name in strandline_spark.__all__
+        if find_spec(f"strandline_spark.{name}") is not None
+    ] == []
+    assert [
+        name
+        for name in strandline_spark.__all__
+        if isinstance(getattr(strandline_spark, name), ModuleType)
+    ] == []

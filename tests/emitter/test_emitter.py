@@ -32,10 +32,15 @@ def gone(milliseconds: int) -> Any:
 
 @pytest.mark.parametrize(
     ("ended_at", "final"),
-    [(None, ("FAIL", "the JVM is gone: An error occurred while calling o12.poll")), (7.0, ("COMPLETE", None))],
+    [
+        (None, ("FAIL", "the JVM is gone: An error occurred while calling o12.poll")),
+        (7.0, ("COMPLETE", None)),
+    ],
     ids=["before the application's end", "after it"],
 )
-def test_lost_jvm_fails_the_application(ended_at: float | None, final: tuple[str, str | None]) -> None:
+def test_lost_jvm_fails_the_application(
+    ended_at: float | None, final: tuple[str, str | None]
+) -> None:
     told: list[tuple[str, str | None]] = []
     parts: Any = SimpleNamespace(
         watch=SimpleNamespace(ended_at=ended_at),
@@ -50,7 +55,8 @@ def test_lost_jvm_fails_the_application(ended_at: float | None, final: tuple[str
 def test_program_end_is_reported_with_its_reason() -> None:
     told: list[tuple[str, str | None]] = []
     parts: Any = SimpleNamespace(
-        watch=SimpleNamespace(ended_at=7.0), finish=lambda state, error, lives_on=False: told.append((state, error))
+        watch=SimpleNamespace(ended_at=7.0),
+        finish=lambda state, error, lives_on=False: told.append((state, error)),
     )
     ended = emitter(gone)  # as the JVM is once its application has ended
 
@@ -82,17 +88,24 @@ def test_occasional_jvm_failures_do_not_end_the_application(
 
 
 def failing(left: list[bool], milliseconds: int) -> Any:
-    """What Py4J makes of an error inside the JVM, as often as there are any left; then one event."""
+    """What Py4J makes of an error inside the JVM, as often as there are any left.
+
+    Then one event.
+    """
     if left:
         left.pop()
         jvm = SimpleNamespace(send_command=lambda command: "ysjava.lang.OutOfMemoryError")
-        raise Py4JJavaError("An error occurred", SimpleNamespace(_target_id="o1", _gateway_client=jvm))
+        raise Py4JJavaError(
+            "An error occurred", SimpleNamespace(_target_id="o1", _gateway_client=jvm)
+        )
     if milliseconds == 200:
         return None
     return object()
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking beside threads is what is tested
+@pytest.mark.filterwarnings(
+    "ignore:This process:DeprecationWarning"
+)  # forking beside threads is what is tested
 def test_forked_child_does_not_wait_for_locks_of_parent_threads() -> None:
     ours = emitter()
     with ours._over._cond:  # type: ignore[attr-defined]
@@ -116,7 +129,9 @@ def test_emitter_stops_even_if_it_cannot_leave_the_bus() -> None:
     running._over.set()
     activation._emitters["app-1"] = running
 
-    activation.disable(SimpleNamespace(sparkContext=SimpleNamespace(applicationId="app-1", _jsc=object())))
+    activation.disable(
+        SimpleNamespace(sparkContext=SimpleNamespace(applicationId="app-1", _jsc=object()))
+    )
 
     assert running._stopping
     assert "app-1" not in activation._emitters
@@ -180,7 +195,9 @@ def ending(queue: Busy, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.3) -
 
 
 def test_late_emitter_sends_every_event_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = ending(Busy(8, 0.3), monkeypatch, 2)  # an event may take seven times as long on a busy machine
+    late = ending(
+        Busy(8, 0.3), monkeypatch, 2
+    )  # an event may take seven times as long on a busy machine
     done = [one for one in late if one not in ("long", "short")]
 
     assert done == ["taken"] * 8 + ["COMPLETE", "closed"]

@@ -52,12 +52,24 @@ def test_write_reports_its_plan_at_start_and_its_snapshot_at_the_end() -> None:
         ("org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 3 cancelled by user", "ABORT"),
         ("java.lang.InterruptedException", "ABORT"),
         ("java.lang.InterruptedException: sleep interrupted\n\tat java.lang.Thread.sleep", "ABORT"),
-        ("[SPARK_JOB_CANCELLED] Job 2 cancelled part of cancelled job group g1 SQLSTATE: XXKDA", "ABORT"),
-        ("org.apache.spark.SparkException: Job 6 cancelled because SparkContext was shut down", "ABORT"),
+        (
+            "[SPARK_JOB_CANCELLED] Job 2 cancelled part of cancelled job group g1 SQLSTATE: XXKDA",
+            "ABORT",
+        ),
+        (
+            "org.apache.spark.SparkException: Job 6 cancelled because SparkContext was shut down",
+            "ABORT",
+        ),
         ("java.lang.IllegalStateException: SparkContext has been shutdown\n\tat x", "ABORT"),
-        ("org.apache.spark.SparkException: Job aborted.\n\tat x\nCaused by: java.lang.InterruptedException", "ABORT"),
+        (
+            "org.apache.spark.SparkException: Job aborted.\n\tat x\nCaused by: java.lang.InterruptedException",
+            "ABORT",
+        ),
         ("[USER_RAISED_EXCEPTION] java.lang.InterruptedException in text SQLSTATE: P0001", "FAIL"),
-        ("org.apache.spark.SparkException: Job aborted due to stage failure: ValueError: Job 3 cancelled", "FAIL"),
+        (
+            "org.apache.spark.SparkException: Job aborted due to stage failure: ValueError: Job 3 cancelled",
+            "FAIL",
+        ),
         ("Traceback\n  File 'x'\nValueError: [SPARK_JOB_CANCELLED] Job 3 cancelled", "FAIL"),
         ("[DUPLICATE_KEY] Found duplicate key 'InterruptedException'", "FAIL"),
     ],
@@ -80,11 +92,18 @@ def test_read_only_plan_is_reported_only_if_configured() -> None:
 def test_plan_unreadable_at_start_is_reported_at_the_end() -> None:
     plan = Plan(ValueError("analysis failed"), insert(MADE))
 
-    assert run(plan) == ["START bank.bank.credits [] -> [credits@12]", "COMPLETE bank.bank.credits [] -> [credits@12]"]
+    assert run(plan) == [
+        "START bank.bank.credits [] -> [credits@12]",
+        "COMPLETE bank.bank.credits [] -> [credits@12]",
+    ]
 
 
 def test_write_with_an_unreadable_output_is_reported_with_the_reason() -> None:
-    part = Statement("MergeIntoTable", inputs=(TRANSFERS,), unread=("an output of MergeIntoTable: LookupError: gone",))
+    part = Statement(
+        "MergeIntoTable",
+        inputs=(TRANSFERS,),
+        unread=("an output of MergeIntoTable: LookupError: gone",),
+    )
     made, sent = actions()
     execution = Execution(started(1, plan := Plan(part)), 0)
     made.begin(execution)
@@ -113,14 +132,19 @@ def test_plan_unreadable_at_the_end_is_reported_as_at_start_with_the_reason() ->
 
 def test_opaque_step_is_named_in_the_event() -> None:
     made, sent = actions()
-    execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), opaque=("MapInPandas",)))), 0)
+    execution = Execution(
+        started(1, Plan(replace(insert(CREDITS, TRANSFERS), opaque=("MapInPandas",)))), 0
+    )
 
     made.begin(execution)
 
     facet = sent.events[-1]["run"]["facets"]["extractionError"]
     assert (facet["totalTasks"], facet["failedTasks"]) == (3, 1)
     assert facet["errors"] == [
-        {"errorMessage": "MapInPandas: what its rows are made of is not known", "task": "MapInPandas"}
+        {
+            "errorMessage": "MapInPandas: what its rows are made of is not known",
+            "task": "MapInPandas",
+        }
     ]
 
 
@@ -138,7 +162,9 @@ def test_statement_text_is_sent_without_literals() -> None:
 
 def test_unreadable_part_of_a_plan_is_named_in_the_event() -> None:
     made, sent = actions()
-    statement = replace(insert(CREDITS, TRANSFERS), unread=("LogicalRelation: AttributeError: no such method",))
+    statement = replace(
+        insert(CREDITS, TRANSFERS), unread=("LogicalRelation: AttributeError: no such method",)
+    )
     made.begin(Execution(started(1, Plan(statement)), 0))
 
     assert sent.lines() == ["START bank.bank.credits [transfers] -> [credits]"]
@@ -157,9 +183,10 @@ def test_columns_that_decide_the_deleted_rows_are_reported() -> None:
 
     facet = sent.events[-1]["outputs"][0]["facets"]["columnLineage"]
     assert facet["fields"] == {}
-    assert [(one["name"], one["field"], one["transformations"][0]["subtype"]) for one in facet["dataset"]] == [
-        (TRANSFERS.name, "id", "FILTER")
-    ]
+    assert [
+        (one["name"], one["field"], one["transformations"][0]["subtype"])
+        for one in facet["dataset"]
+    ] == [(TRANSFERS.name, "id", "FILTER")]
 
 
 def test_row_filter_does_not_remove_column_lineage() -> None:
@@ -209,8 +236,14 @@ def test_ctas_takes_its_snapshot_from_the_nested_append_only() -> None:
 def test_nested_write_unreadable_at_the_end_is_reported_as_at_start() -> None:
     made, sent = actions()
     root = Execution(started(1, Plan(Statement("Command"))), 0)
-    made.part(root, ended(2, Plan(insert(CREDITS, TRANSFERS), RuntimeError("the catalog is busy"))), [])
-    made.part(root, ended(3, Plan(Statement("Collect", inputs=(TRANSFERS,)), RuntimeError("the log is gone"))), [])
+    made.part(
+        root, ended(2, Plan(insert(CREDITS, TRANSFERS), RuntimeError("the catalog is busy"))), []
+    )
+    made.part(
+        root,
+        ended(3, Plan(Statement("Collect", inputs=(TRANSFERS,)), RuntimeError("the log is gone"))),
+        [],
+    )
     made.end(root, ended(1, root.started.qe), [])
 
     assert sent.lines()[-1] == "COMPLETE bank.bank.credits [transfers] -> [credits]"
@@ -224,7 +257,8 @@ def test_creating_an_empty_table_is_another_job_than_filling_it() -> None:
 
 def test_conf_can_set_the_job_name() -> None:
     assert (
-        run(Plan(insert(CREDITS)), settings=conf(job_name="nightly-{output}"))[0].split()[1] == "nightly-bank.credits"
+        run(Plan(insert(CREDITS)), settings=conf(job_name="nightly-{output}"))[0].split()[1]
+        == "nightly-bank.credits"
     )
 
 
@@ -292,8 +326,12 @@ def test_commit_seen_before_its_execution_is_matched_by_time() -> None:
 def test_user_edges_replace_detected_edges() -> None:
     made, sent = actions()
     other = LineageDataset("topic 3", "kafka://broker")
-    edge = LineageEdge(LineageVertex((other,)), LineageVertex((LineageDataset(CREDITS.name, CREDITS.namespace),)))
-    execution = Execution(started(1, Plan(insert(CREDITS, TRANSFERS), insert(MADE, TRANSFERS))), 0, edges=(edge,))
+    edge = LineageEdge(
+        LineageVertex((other,)), LineageVertex((LineageDataset(CREDITS.name, CREDITS.namespace),))
+    )
+    execution = Execution(
+        started(1, Plan(insert(CREDITS, TRANSFERS), insert(MADE, TRANSFERS))), 0, edges=(edge,)
+    )
 
     made.end(execution, ended(1, execution.started.qe), [])
 
@@ -312,7 +350,10 @@ def test_table_created_by_a_query_is_reported_as_created() -> None:
 
 def test_merge_target_snapshot_is_reported_only_if_all_parts_agree() -> None:
     merge = insert(CREDITS, table("bank.credits"))
-    reading = [Statement("Collect", inputs=(table("bank.credits", snapshot(one)),)) for one in ("7", "7", "8")]
+    reading = [
+        Statement("Collect", inputs=(table("bank.credits", snapshot(one)),))
+        for one in ("7", "7", "8")
+    ]
 
     (agreed,), (doubtful,) = informed([*reading[:2], merge]), informed([*reading, merge])
 

@@ -38,9 +38,15 @@ note_exits()
         ),
     ],
 )
-def test_exit_code_tells_how_a_program_ended(ending: str, code: int, seen: str, tmp_path: object) -> None:
+def test_exit_code_tells_how_a_program_ended(
+    ending: str, code: int, seen: str, tmp_path: object
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(ending)], cwd=str(tmp_path), capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM.format(ending)],
+        cwd=str(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert (done.returncode, done.stdout.strip()) == (code, seen)

@@ -36,17 +36,24 @@ def test_the_same_conf_switches_it_on_at_the_start_of_a_context_and_later(
 
     _boot._announce(context)
 
-    assert (begun == [context], conf_of({"spark.strandline.enabled": value}, {}).enabled) == (on, on)
+    assert (begun == [context], conf_of({"spark.strandline.enabled": value}, {}).enabled) == (
+        on,
+        on,
+    )
 
 
-def test_connect_client_is_directed_to_the_servers_process(caplog: pytest.LogCaptureFixture) -> None:
+def test_connect_client_is_directed_to_the_servers_process(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
 
     assert enable(remote) is False
     assert "Switch the emitter on in the server's process" in caplog.text
 
 
-def test_kafka_transport_without_its_extra_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kafka_transport_without_its_extra_names_the_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "kafka", None)
 
     with pytest.raises(TransportConfError, match=r"pip install 'strandline-spark\[kafka\]'"):
@@ -69,7 +76,9 @@ def test_application_kafka_clients_keep_their_log_level(
     ours.start()
     ours.join()
 
-    assert [record.getMessage() for record in caplog.records if record.name == log.name] == ["of the application"]
+    assert [record.getMessage() for record in caplog.records if record.name == log.name] == [
+        "of the application"
+    ]
     assert [logging.getLogger(name).level for name in names] == [logging.WARNING] * 3
 
 
@@ -81,7 +90,9 @@ class Renewals(Collector):
         self.renewed: list[str] = []
         self.away = False
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> dict[str, Any]:
+    def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0
+    ) -> dict[str, Any]:
         """One question."""
         if self.away:
             raise CollectorAwayError("nobody answers")

@@ -27,9 +27,18 @@ class Clock:
 @pytest.mark.parametrize(
     ("done", "reason"),
     [
-        (BARE, "after barrier 1: none of the snapshots of lake.a.c states a barrier (no job with barriers writes it)"),
-        (BEHIND, "after barrier 1: lake.a.c is late (lake.a.b has barrier 2 as its newest, lake.a.c has barrier 1 as"),
-        (APART, "after barrier 1: no barrier is common to all tables (lake.a.b has barrier 2 as its newest, lake.a.c"),
+        (
+            BARE,
+            "after barrier 1: none of the snapshots of lake.a.c states a barrier (no job with barriers writes it)",
+        ),
+        (
+            BEHIND,
+            "after barrier 1: lake.a.c is late (lake.a.b has barrier 2 as its newest, lake.a.c has barrier 1 as",
+        ),
+        (
+            APART,
+            "after barrier 1: no barrier is common to all tables (lake.a.b has barrier 2 as its newest, lake.a.c",
+        ),
     ],
 )
 def test_waiting_stream_warns_once_and_then_fails(

@@ -9,9 +9,21 @@ import orjson
 import pytest
 
 from strandline.api.http.problems import problem_of
-from strandline.errors import ForbiddenError, NotFoundError, RateError, RefusedError, StrandlineError, UnauthorizedError
+from strandline.errors import (
+    ForbiddenError,
+    NotFoundError,
+    RateError,
+    RefusedError,
+    StrandlineError,
+    UnauthorizedError,
+)
 from strandline_spark.consistency import leases
-from strandline_spark.consistency.collector import Collector, ConsistencyError, LeaseLostError, refusal_of
+from strandline_spark.consistency.collector import (
+    Collector,
+    ConsistencyError,
+    LeaseLostError,
+    refusal_of,
+)
 from strandline_spark.consistency.leases import Lease
 
 OVER = RefusedError("lease x is over: its snapshots may be gone", "expired")
@@ -30,7 +42,9 @@ class Told(Collector):
         answer = problem_of(error)
         self.status, self.body = answer.status_code, bytes(answer.body)
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> dict[str, Any]:
+    def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0
+    ) -> dict[str, Any]:
         """One question."""
         if self.status >= 400:
             raise refusal_of(self.status, self.body, f"{method} {path}")
@@ -83,8 +97,12 @@ def test_other_errors_do_not_end_a_lease(clock: Hours, status: int) -> None:
     assert lease.held
 
 
-@pytest.mark.parametrize("error", [OVER, NotFoundError("unknown lease: x")], ids=["over", "unknown"])
-def test_lease_that_the_collector_ended_is_lost_at_once(clock: Hours, error: StrandlineError) -> None:
+@pytest.mark.parametrize(
+    "error", [OVER, NotFoundError("unknown lease: x")], ids=["over", "unknown"]
+)
+def test_lease_that_the_collector_ended_is_lost_at_once(
+    clock: Hours, error: StrandlineError
+) -> None:
     collector = Told()
     lease = Lease(collector, "x", 60)
     collector.refuse(error)
@@ -96,7 +114,9 @@ def test_lease_that_the_collector_ended_is_lost_at_once(clock: Hours, error: Str
 
 
 @pytest.mark.parametrize(
-    "error", [RATE, UnauthorizedError("no such key"), ForbiddenError("it may not read")], ids=["429", "401", "403"]
+    "error",
+    [RATE, UnauthorizedError("no such key"), ForbiddenError("it may not read")],
+    ids=["429", "401", "403"],
 )
 def test_expired_lease_says_why_it_was_not_renewed(clock: Hours, error: StrandlineError) -> None:
     collector = Told()

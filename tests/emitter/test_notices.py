@@ -65,7 +65,11 @@ def test_a_job_is_created_with_its_graph_and_then_runs_and_ends() -> None:
 
     created, *changes = listener.events
     assert isinstance(created, JobCreatedEvent)
-    assert (created.job_id, created.job_name, created.execution_mode) == ("1", "bank.credits", ExecutionMode.STREAMING)
+    assert (created.job_id, created.job_name, created.execution_mode) == (
+        "1",
+        "bank.credits",
+        ExecutionMode.STREAMING,
+    )
     assert changes == [
         JobExecutionStatusEvent(JobStatus.CREATED, JobStatus.RUNNING, None, "1", "bank.credits"),
         JobExecutionStatusEvent(JobStatus.RUNNING, JobStatus.FINISHED, None, "1", "bank.credits"),
@@ -86,12 +90,18 @@ def test_lineage_graph_has_boundedness_modification_edges_and_columns() -> None:
     assert isinstance(source, TableSourceLineageVertex)
     assert isinstance(sink, TableSinkLineageVertex)
     assert isinstance(edge, TableLineageEdge)
-    assert (source.boundedness, sink.modify_type) == (Boundedness.CONTINUOUS_UNBOUNDED, ModifyType.INSERT)
+    assert (source.boundedness, sink.modify_type) == (
+        Boundedness.CONTINUOUS_UNBOUNDED,
+        ModifyType.INSERT,
+    )
     assert (edge.source, edge.sink) == (source, sink)
     assert [(c.source.name, c.source_columns, c.sink_column) for c in edge.column_edges] == [
         ("/warehouse/bank/transfers", ("id",), "id")
     ]
-    assert source.datasets[0].facets["schema"].fields == {"id": "bigint", "who": "struct<name:string>"}
+    assert source.datasets[0].facets["schema"].fields == {
+        "id": "bigint",
+        "who": "struct<name:string>",
+    }
 
 
 @pytest.mark.parametrize(
@@ -114,7 +124,12 @@ def test_each_end_state_calls_its_hook(
 
 
 def test_application_itself_is_not_announced_as_a_job() -> None:
-    assert told(("START", APPLICATION, EventContent()), ("COMPLETE", APPLICATION, EventContent())).events == []
+    assert (
+        told(
+            ("START", APPLICATION, EventContent()), ("COMPLETE", APPLICATION, EventContent())
+        ).events
+        == []
+    )
 
 
 def test_commits_are_sent_to_listeners_that_want_them() -> None:
@@ -156,11 +171,15 @@ def test_slow_factory_blocks_nobody_and_its_listener_gets_missed_events() -> Non
     SlowFactory.go.set()
     notices.close(30)
 
-    assert [type(event) for event in factories.made[0].events] == [JobCreatedEvent] + [JobExecutionStatusEvent] * 2
+    assert [type(event) for event in factories.made[0].events] == [JobCreatedEvent] + [
+        JobExecutionStatusEvent
+    ] * 2
     assert factories.made[0].hooked == [("created", "2"), ("finished", "2")]
 
 
-def test_failing_factory_is_logged_and_the_others_are_notified(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_factory_is_logged_and_the_others_are_notified(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     listener = told(("START", BATCH, EventContent()), among=("nowhere.Factory", NOTING))
 
     assert listener.hooked == [("created", "2")]
@@ -175,11 +194,20 @@ def test_listener_with_a_full_queue_still_ends() -> None:
     notices.close(0)
     HangingFactory.over.set()
 
-    wait_until(lambda: f"strandline-listener-{name}" not in [thread.name for thread in threading.enumerate()])
+    wait_until(
+        lambda: (
+            f"strandline-listener-{name}" not in [thread.name for thread in threading.enumerate()]
+        )
+    )
 
 
 def test_io_queue_is_bounded_and_accepted_tasks_are_done(caplog: pytest.LogCaptureFixture) -> None:
-    executor, begun, go, done = IoExecutor(threads=1), threading.Event(), threading.Event(), list[int]()
+    executor, begun, go, done = (
+        IoExecutor(threads=1),
+        threading.Event(),
+        threading.Event(),
+        list[int](),
+    )
 
     def hang() -> None:
         begun.set()

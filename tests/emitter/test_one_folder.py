@@ -21,12 +21,20 @@ def texts(*folders: str) -> Iterator[tuple[str, str]]:
         tree = ast.parse(path.read_text())
         said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in said
+            ):
                 yield path.relative_to(PACKAGE).as_posix(), node.value
 
 
 def test_a_format_s_commands_are_named_in_its_folder_only() -> None:
-    own = {name for one in formats() for name in (*one.writes, *one.commands, *one.plans_in, *one.without_columns)}
+    own = {
+        name
+        for one in formats()
+        for name in (*one.writes, *one.commands, *one.plans_in, *one.without_columns)
+    }
 
     assert len(own) > 15
     elsewhere = texts("columns", "extraction", "jvm", "openlineage", "plans", "runs")
@@ -40,6 +48,10 @@ def test_commands_are_read_as_their_format_says() -> None:
 
 
 def test_spark_class_names_are_in_one_file() -> None:
-    named = [(file, text) for file, text in texts("") if text.startswith(OWN) and not file.startswith("formats/")]
+    named = [
+        (file, text)
+        for file, text in texts("")
+        if text.startswith(OWN) and not file.startswith("formats/")
+    ]
 
     assert {file for file, _ in named} == {"jvm/class_names.py"}

@@ -112,11 +112,18 @@ def test_oldest_nonvital_events_are_dropped_first(tmp_path: Path) -> None:
     for number in range(5):
         outbox.put(message(f"start{number}"))
 
-    assert [one.key for one in outbox.waiting()] == [f"run:default/start{number}" for number in (2, 3, 4)]
+    assert [one.key for one in outbox.waiting()] == [
+        f"run:default/start{number}" for number in (2, 3, 4)
+    ]
     backend.hang.set()
     assert backend.wait_for("start4")
     outbox.close(5)
-    assert backend.got == ["run:default/first", "run:default/start2", "run:default/start3", "run:default/start4"]
+    assert backend.got == [
+        "run:default/first",
+        "run:default/start2",
+        "run:default/start3",
+        "run:default/start4",
+    ]
 
 
 class Hanging(Spool):
@@ -172,7 +179,9 @@ def test_outbox_closes_despite_a_hanging_disk(tmp_path: Path) -> None:
 def test_queued_bytes_are_bounded(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang = threading.Event()
-    outbox = Outbox(lambda: backend, Spool(tmp_path, LIMIT), capacity_bytes=10_000, first_pause=0.01)
+    outbox = Outbox(
+        lambda: backend, Spool(tmp_path, LIMIT), capacity_bytes=10_000, first_pause=0.01
+    )
     outbox.put(message("first"))
     assert backend.entered.wait(30)
 
@@ -291,7 +300,9 @@ def test_micro_batches_after_a_gap_do_not_count_as_delivered(tmp_path: Path) -> 
     backend = Backend()
     safe: list[Message] = []
     backend.hang = threading.Event()
-    outbox = Outbox(lambda: backend, Spool(folder, LIMIT), capacity=2, safe=safe.append, first_pause=0.01)
+    outbox = Outbox(
+        lambda: backend, Spool(folder, LIMIT), capacity=2, safe=safe.append, first_pause=0.01
+    )
     outbox.put(message("first"))
     assert backend.entered.wait(30)
     for number in range(4):  # the first two find no room

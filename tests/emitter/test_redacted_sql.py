@@ -50,4 +50,6 @@ def test_names_and_keywords_stay() -> None:
         WHEN MATCHED THEN UPDATE SET name = upper(s.name), at = date_format(s.at, 'yyyy-MM'), n = n + 3
         WHEN NOT MATCHED AND s.at > current_date() - INTERVAL '7' DAY THEN INSERT *"""
 
-    assert clean_sql(statement) == statement.replace("'gold'", "'***'").replace("/* only these */", " ")
+    assert clean_sql(statement) == statement.replace("'gold'", "'***'").replace(
+        "/* only these */", " "
+    )

@@ -12,7 +12,13 @@ from fixtures.emitter.builders import Sent, announcer, conf, insert, table
 from strandline_spark.model.statement import Catalog, Column, Origin
 from strandline_spark.openlineage.events import EventContent, RunOf
 from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
-from strandline_spark.openlineage.redaction import clean_address, clean_expression, clean_message, clean_text, redacted
+from strandline_spark.openlineage.redaction import (
+    clean_address,
+    clean_expression,
+    clean_message,
+    clean_text,
+    redacted,
+)
 
 SECRETS = [
     "hunter2",
@@ -80,7 +86,12 @@ MESSAGES = [
     "the token is {}",
 ]
 PLACES = {"address": ADDRESSES, "text": TEXTS, "expression": EXPRESSIONS, "message": MESSAGES}
-CLEAN = {"address": clean_address, "text": clean_text, "expression": clean_expression, "message": clean_message}
+CLEAN = {
+    "address": clean_address,
+    "text": clean_text,
+    "expression": clean_expression,
+    "message": clean_message,
+}
 
 
 @pytest.mark.parametrize("kind", CLEAN)
@@ -98,15 +109,33 @@ def everywhere(secret: str) -> list[dict[str, Any]]:
     """Events of a job whose every text holds the secret."""
     sent = Sent()
     settings = replace(
-        conf(), namespace="bank", captured={"spark.hadoop.fs.s3a.secret.key": secret, "spark.x": f"password={secret}"}
+        conf(),
+        namespace="bank",
+        captured={"spark.hadoop.fs.s3a.secret.key": secret, "spark.x": f"password={secret}"},
     )
     dataset = replace(
         table("bank.credits"),
         namespace=f"s3a://KEY:{secret}@bucket",
-        catalog=Catalog("lake", "jdbc", "iceberg", f"s3a://K:{secret}@b/wh", f"jdbc:mysql://u:{secret}@db/x"),
-        facets={"options": {"password": secret, "url": f"jdbc:mysql://u:{secret}@db/x?password={secret}"}},
+        catalog=Catalog(
+            "lake", "jdbc", "iceberg", f"s3a://K:{secret}@b/wh", f"jdbc:mysql://u:{secret}@db/x"
+        ),
+        facets={
+            "options": {
+                "password": secret,
+                "url": f"jdbc:mysql://u:{secret}@db/x?password={secret}",
+            }
+        },
     )
-    columns = (Column("id", (Origin(("ns", "t"), "id", "DIRECT", "TRANSFORMATION", f"AES_ENCRYPT(id, '{secret}')"),)),)
+    columns = (
+        Column(
+            "id",
+            (
+                Origin(
+                    ("ns", "t"), "id", "DIRECT", "TRANSFORMATION", f"AES_ENCRYPT(id, '{secret}')"
+                ),
+            ),
+        ),
+    )
     barrier = StrandlineBarrierRunFacet(
         barrierId=1,
         queryId="q",
@@ -130,12 +159,22 @@ def test_quoted_words_that_look_like_types_or_numbers_are_hidden_too(word: str) 
 
 
 def test_secret_keys_hide_their_values_but_columns_and_facets_stay() -> None:
-    own = {"credentials": {"value": "hunter2", "on": True}, "secret": 739201, "tokens": [{"at": 1.5}]}
-    columns = {"fields": {"password": {"inputFields": [{"name": "bank.people", "field": "password"}]}}}
+    own = {
+        "credentials": {"value": "hunter2", "on": True},
+        "secret": 739201,
+        "tokens": [{"at": 1.5}],
+    }
+    columns = {
+        "fields": {"password": {"inputFields": [{"name": "bank.people", "field": "password"}]}}
+    }
 
     assert redacted({"facets": {"auth": own, "columnLineage": columns}}) == {
         "facets": {
-            "auth": {"credentials": {"value": "***", "on": True}, "secret": "***", "tokens": [{"at": "***"}]},
+            "auth": {
+                "credentials": {"value": "***", "on": True},
+                "secret": "***",
+                "tokens": [{"at": "***"}],
+            },
             "columnLineage": columns,
         }
     }
@@ -189,14 +228,19 @@ def test_an_expression_without_values_stays_as_it_is(expression: str) -> None:
 @pytest.mark.parametrize(
     ("address", "kept"),
     [
-        ("jdbc:sqlserver://s:1433;databaseName=shop;user=ann;trustStore=/etc/keys.jks", "jdbc:sqlserver://s:1433"),
+        (
+            "jdbc:sqlserver://s:1433;databaseName=shop;user=ann;trustStore=/etc/keys.jks",
+            "jdbc:sqlserver://s:1433",
+        ),
         ("jdbc:sqlserver://s:1433/shop;user=ann", "jdbc:sqlserver://s:1433/shop"),
         ("jdbc:derby:/data/shop;user=ann;create=true", "jdbc:derby:/data/shop"),
         ("jdbc:h2:mem:shop;USER=ann", "jdbc:h2:mem:shop"),
         ("jdbc:hive2://h:10000/web;sslTrustStore=/etc/keys.jks?a=b", "jdbc:hive2://h:10000/web"),
     ],
 )
-def test_options_after_a_semicolon_are_removed_from_database_addresses(address: str, kept: str) -> None:
+def test_options_after_a_semicolon_are_removed_from_database_addresses(
+    address: str, kept: str
+) -> None:
     assert clean_address(address) == kept
     assert clean_text(f"it reads {address} and ends") == f"it reads {kept} and ends"
 
@@ -258,6 +302,8 @@ def test_message_keeps_its_error_class(message: str) -> None:
     assert clean_message(message) == message
 
 
-@pytest.mark.parametrize("token", ["x7Kp9vQ2mN4LError", "X7Kp9vQ2/mN4LError", "X7Kp9vQ2mN4LErrors", "X7Kp9vQ2mN4L"])
+@pytest.mark.parametrize(
+    "token", ["x7Kp9vQ2mN4LError", "X7Kp9vQ2/mN4LError", "X7Kp9vQ2mN4LErrors", "X7Kp9vQ2mN4L"]
+)
 def test_a_secret_that_looks_like_the_class_of_an_error_is_hidden(token: str) -> None:
     assert token not in clean_message(f"refused {token}: no such login")

@@ -99,7 +99,9 @@ def test_unanswered_event_does_not_block_the_others_forever(tmp_path: Path) -> N
         """Answers nothing more once it has seen a certain event, as over one connection."""
 
         def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
-            at = next((n for n, m in enumerate(messages) if m.key == "run:default/large"), len(messages))
+            at = next(
+                (n for n, m in enumerate(messages) if m.key == "run:default/large"), len(messages)
+            )
             super().send(messages[:at], seconds)
             return Delivery(unsent=tuple(messages[at:]), reason="out of time")
 
@@ -140,7 +142,9 @@ def test_reachable_composite_part_gets_the_whole_spool(tmp_path: Path) -> None:
     outbox.close(5)
 
 
-def test_spool_file_with_a_read_error_is_not_treated_as_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spool_file_with_a_read_error_is_not_treated_as_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left(tmp_path, "batch0", "batch1")
     reading, failed = SpoolFile.messages, threading.Event()
 

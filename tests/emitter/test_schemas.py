@@ -48,8 +48,20 @@ def told() -> list[dict[str, Any]]:
     """One event of every kind that the emitter makes."""
     sent = Sent()
     say = announcer(sent, conf(group="bank")).say
-    read = snapshot("9007199254740993", from_snapshot_id="1", committed_at="2026-11-21T12:00:00+00:00", observed=True)
-    made = snapshot("12", parent_snapshot_id="11", barrier_id=8, operation="append", number_of_rows=3, branch="dev")
+    read = snapshot(
+        "9007199254740993",
+        from_snapshot_id="1",
+        committed_at="2026-11-21T12:00:00+00:00",
+        observed=True,
+    )
+    made = snapshot(
+        "12",
+        parent_snapshot_id="11",
+        barrier_id=8,
+        operation="append",
+        number_of_rows=3,
+        branch="dev",
+    )
     statement = insert(table("bank.credits", snapshot("10"), made), table("bank.transfers", read))
     say("START", APPLICATION, 0)
     say("START", RUN, 1, EventContent([statement]))
@@ -78,7 +90,10 @@ def test_each_schema_is_valid_and_has_a_unique_id(path: str) -> None:
 
     assert jsonschema_rs.meta.is_valid(document)
     assert [other for other, its in documents().items() if its["$id"] == document["$id"]] == [path]
-    assert document["$id"].rsplit("/", 2)[1:] == path.rsplit("/", 1) or path == "openlineage/2-0-2.json"
+    assert (
+        document["$id"].rsplit("/", 2)[1:] == path.rsplit("/", 1)
+        or path == "openlineage/2-0-2.json"
+    )
 
 
 @pytest.mark.parametrize("key", sorted(CLASSES))
@@ -93,7 +108,14 @@ def test_a_facet_class_has_the_properties_of_its_schema(key: str) -> None:
 def test_every_kind_of_event_follows_the_schemas() -> None:
     events = told()
 
-    assert [event["eventType"] for event in events] == ["START", "START", "RUNNING", "RUNNING", "FAIL", "COMPLETE"]
+    assert [event["eventType"] for event in events] == [
+        "START",
+        "START",
+        "RUNNING",
+        "RUNNING",
+        "FAIL",
+        "COMPLETE",
+    ]
     assert [faults_of(event) for event in events] == [[]] * 6
 
 

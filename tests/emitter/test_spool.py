@@ -27,7 +27,9 @@ def test_spool_of_a_running_driver_is_left_alone(tmp_path: Path) -> None:
     assert other.oldest() is not None
 
 
-def test_file_system_without_locks_is_left_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_system_without_locks_is_left_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_locks(descriptor: int, how: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -43,7 +45,9 @@ def test_file_system_without_locks_is_left_unchanged(tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_spool_is_locked_before_it_becomes_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spool_is_locked_before_it_becomes_visible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen, lock = [], fcntl.flock
 
     def looked_at(descriptor: int, how: int) -> None:
@@ -96,13 +100,19 @@ def test_all_files_of_a_driver_count_towards_its_limit(tmp_path: Path) -> None:
 
 
 def test_message_survives_a_round_trip_to_disk(tmp_path: Path) -> None:
-    sent = [Message("run:a/b\n\tc", b'{"x":"\xc3\xa9"}', True, ("33333333-3333-4333-8333-333333333333", 7))]
+    sent = [
+        Message(
+            "run:a/b\n\tc", b'{"x":"\xc3\xa9"}', True, ("33333333-3333-4333-8333-333333333333", 7)
+        )
+    ]
     Spool(tmp_path, LIMIT).append(sent)
 
     assert kept(tmp_path) == sent
 
 
-def test_unconfirmed_write_does_not_count_as_spooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unconfirmed_write_does_not_count_as_spooled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spool = Spool(tmp_path, LIMIT)
     assert spool.append([message("before", vital=True)]) == 1
 

@@ -11,7 +11,12 @@ import pytest
 from fixtures.emitter.builders import conf, insert, snapshot, table
 from fixtures.emitter.plans import QUERY, RUN, Answers, Handle, Plan
 from fixtures.emitter.streams import CREDITS, TRANSFERS, StreamScript, written
-from strandline_spark.extraction.aligned_outputs import AlignedOutput, note_finished, note_running, starting
+from strandline_spark.extraction.aligned_outputs import (
+    AlignedOutput,
+    note_finished,
+    note_running,
+    starting,
+)
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.model.statement import Statement
 from strandline_spark.runs import streaming_queries as streaming
@@ -59,7 +64,13 @@ def test_named_query_keeps_its_name() -> None:
 def test_barrier_of_a_snapshot_is_that_of_its_micro_batch() -> None:
     made = insert(table("bank.credits", snapshot("100", barrier_id=17)), TRANSFERS)
 
-    assert StreamScript().start().batch(0, Plan(insert(CREDITS), made)).sent.lines()[-1].endswith(" b17")
+    assert (
+        StreamScript()
+        .start()
+        .batch(0, Plan(insert(CREDITS), made))
+        .sent.lines()[-1]
+        .endswith(" b17")
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +81,12 @@ def test_barrier_of_a_snapshot_is_that_of_its_micro_batch() -> None:
         (True, "[SPARK_JOB_CANCELLED] Job 3 cancelled part of cancelled job group", None, "ABORT"),
         (False, None, None, "ABORT"),
         (False, "boom", "boom", "FAIL"),
-        (False, "boom", "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down", "ABORT"),
+        (
+            False,
+            "boom",
+            "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down",
+            "ABORT",
+        ),
         (True, "ValueError: InterruptedException", "ValueError: InterruptedException", "FAIL"),
     ],
     ids=[
@@ -121,7 +137,10 @@ def test_micro_batch_stopped_after_its_commit_is_reported() -> None:
 def test_a_commit_of_unknown_origin_does_not_make_a_failed_micro_batch_a_committed_one() -> None:
     other = Commit("lake.bank.credits", "append", "100", summary={"operation": "append"})
 
-    assert [line.split()[0] for line in StreamScript().start().batch(0, error="boom", commits=[other]).end("boom")] == [
+    assert [
+        line.split()[0]
+        for line in StreamScript().start().batch(0, error="boom", commits=[other]).end("boom")
+    ] == [
         "START",
         "FAIL",
     ]
@@ -138,7 +157,13 @@ def test_killed_drivers_checkpoint_is_reported_by_the_replayed_micro_batch(align
     made = insert(table("bank.credits", snapshot("104", barrier_id=17)), TRANSFERS)
     nothing = Plan(Statement("Tick"), checkpoints={4: made})
 
-    lines = StreamScript(Handle(name=aligned), told=3).start(aligned).batch(4, nothing).batch(5, nothing).sent.lines()
+    lines = (
+        StreamScript(Handle(name=aligned), told=3)
+        .start(aligned)
+        .batch(4, nothing)
+        .batch(5, nothing)
+        .sent.lines()
+    )
 
     assert lines[-2:] == [
         "START bank.aligned_credits [] -> []",
@@ -147,7 +172,10 @@ def test_killed_drivers_checkpoint_is_reported_by_the_replayed_micro_batch(align
 
 
 def test_unreported_checkpoints_are_reported_first(aligned: str) -> None:
-    made = {n: insert(table("bank.credits", snapshot(str(100 + n), barrier_id=n + 10)), TRANSFERS) for n in (2, 3)}
+    made = {
+        n: insert(table("bank.credits", snapshot(str(100 + n), barrier_id=n + 10)), TRANSFERS)
+        for n in (2, 3)
+    }
     plan = Plan(Statement("Tick"), earlier={n: Statement("Tick") for n in made}, checkpoints=made)
 
     lines = StreamScript(Handle(name=aligned), told=1).start(aligned).batch(4, plan).sent.lines()
@@ -167,9 +195,9 @@ def test_a_commit_for_a_micro_batch_that_this_run_never_reached_is_reported_at_i
 
     lines = StreamScript(handle, told=3).start("credits").end()
 
-    assert [line for line in lines if "credits@104" in line] == ["RUNNING bank.credits [] -> [credits@104] b5"][
-        : begun - 3
-    ]
+    assert [line for line in lines if "credits@104" in line] == [
+        "RUNNING bank.credits [] -> [credits@104] b5"
+    ][: begun - 3]
 
 
 @pytest.mark.parametrize(("recovered", "told"), [(0, []), (1, ["102"]), (10, ["101", "102"])])
@@ -188,7 +216,10 @@ def test_recovery_without_a_record_repeats_the_configured_checkpoints(
 def test_checkpoints_that_a_busy_catalog_hides_are_reported_with_a_later_micro_batch(
     aligned: str, failures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Plan(Statement("Tick"), checkpoints={4: insert(table("bank.credits", snapshot("104", barrier_id=17)))})
+    plan = Plan(
+        Statement("Tick"),
+        checkpoints={4: insert(table("bank.credits", snapshot("104", barrier_id=17)))},
+    )
     monkeypatch.setattr(Answers, "checkpoints", failing(failures, Answers.checkpoints))
     driver = StreamScript(told=3).start(aligned)
 
@@ -233,7 +264,9 @@ def test_new_run_reports_a_replayed_micro_batch() -> None:
 
 
 def test_unreported_micro_batches_of_a_killed_driver_come_first() -> None:
-    earlier = {n: insert(table("bank.credits", snapshot(str(100 + n), barrier_id=n + 1))) for n in (2, 3)}
+    earlier = {
+        n: insert(table("bank.credits", snapshot(str(100 + n), barrier_id=n + 1))) for n in (2, 3)
+    }
 
     assert StreamScript(told=1).start().batch(4, written(4, earlier)).sent.lines() == [
         "START bank.bank.credits [transfers] -> [credits]",
@@ -253,7 +286,12 @@ def test_newest_micro_batches_are_repeated_once_after_a_rollback() -> None:
 
 def test_newest_micro_batches_are_repeated_without_a_delivery_record() -> None:
     earlier = {n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in range(20)}
-    lines = StreamScript(settings=conf(recover_batches="2")).start().batch(20, written(20, earlier)).sent.lines()
+    lines = (
+        StreamScript(settings=conf(recover_batches="2"))
+        .start()
+        .batch(20, written(20, earlier))
+        .sent.lines()
+    )
 
     assert [line.rsplit(" ", 1)[1] for line in lines[1:]] == ["b19", "b20", "b21"]
 
@@ -268,7 +306,8 @@ def test_next_micro_batch_reports_a_dropped_one() -> None:
 def test_idle_query_is_reported_from_its_plan_with_earlier_commits() -> None:
     handle = Handle(committed=1)
     handle.plan = Plan(
-        insert(CREDITS, TRANSFERS), earlier={n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in (0, 1)}
+        insert(CREDITS, TRANSFERS),
+        earlier={n: insert(table("bank.credits", snapshot(str(100 + n)))) for n in (0, 1)},
     )
     driver = StreamScript(handle).start()
 
@@ -301,7 +340,9 @@ def test_a_query_s_own_micro_batch_is_reported_at_its_end_though_the_log_has_it(
 
 
 def test_writes_of_a_dropped_micro_batch_are_reported_by_the_next() -> None:
-    rows = Statement("SerializeFromObject", inputs=(TRANSFERS,))  # says nothing of what a function does with them
+    rows = Statement(
+        "SerializeFromObject", inputs=(TRANSFERS,)
+    )  # says nothing of what a function does with them
     outer = Plan(rows, earlier={1: rows})
     driver = StreamScript(told=0).start()
     driver.begin(1, outer, parts=[insert(table("bank.audit", snapshot("8")), TRANSFERS)])
@@ -322,7 +363,9 @@ def test_foreach_batch_writes_are_query_outputs_with_their_own_inputs() -> None:
     driver = StreamScript().start().batch(0, outer, parts=parts)
 
     assert driver.sent.lines() == [
-        "START bank.bank.credits [transfers] -> [credits@1,audit@2]".replace(" [transfers]", " [transfers,people]"),
+        "START bank.bank.credits [transfers] -> [credits@1,audit@2]".replace(
+            " [transfers]", " [transfers,people]"
+        ),
         "RUNNING bank.bank.credits [transfers,people] -> [credits@1,audit@2] b1",
     ]
     outputs = driver.sent.events[-1]["outputs"]

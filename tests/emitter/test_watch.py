@@ -43,23 +43,36 @@ class Bus:
         self.announcer = sayer = announcer(self.sent, conf())
         actions = Actions(conf(), APPLICATION, Answers(), sayer)
         handle: Any = Handle()
-        streams = Streams(conf(), Answers(), sayer, lambda qe, query_id: handle, lambda query_id: None)
+        streams = Streams(
+            conf(), Answers(), sayer, lambda qe, query_id: handle, lambda query_id: None
+        )
         execution = SimpleNamespace(getQueryExecution=self._plans.get)
         sql = SimpleNamespace(execution=SimpleNamespace(SQLExecution=execution))
         spark = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(sql=sql)))
         self.dull: list[object] = []
         self.forgotten: list[object] = []
-        queue: Any = SimpleNamespace(gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)), is_dull=self.dull.append)
-        self.watch = Watch(queue, APPLICATION, actions, streams, sayer, forget=self.forgotten.append)
+        queue: Any = SimpleNamespace(
+            gateway=SimpleNamespace(jvm=SimpleNamespace(org=spark)), is_dull=self.dull.append
+        )
+        self.watch = Watch(
+            queue, APPLICATION, actions, streams, sayer, forget=self.forgotten.append
+        )
         streams.query_started(QUERY, RUN, None, 500)
 
-    def start(self, number: int, plan: Query | None, root: int | None = None, batch: int | None = 0) -> None:
-        """An execution under the description of a micro-batch begins; no plan: it is over already."""
+    def start(
+        self, number: int, plan: Query | None, root: int | None = None, batch: int | None = 0
+    ) -> None:
+        """An execution under the description of a micro-batch begins; no plan.
+
+        It is over already.
+        """
         self._plans[number] = plan
         told = started(number, plan, root, batch)
         event = SimpleNamespace(
             executionId=lambda: number,
-            rootExecutionId=lambda: SimpleNamespace(isDefined=lambda: True, get=lambda: told.root_id),
+            rootExecutionId=lambda: SimpleNamespace(
+                isDefined=lambda: True, get=lambda: told.root_id
+            ),
             time=lambda: told.at,
             description=lambda: told.description,
         )

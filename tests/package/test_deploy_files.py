@@ -1,6 +1,7 @@
 """The files of deploy/ pass their linters and match the program.
 
-There is no container engine in the suite: images and charts are looked at, not run. `make check` lints the Dockerfile.
+There is no container engine in the suite: images and charts are looked at, not run. `make check`
+lints the Dockerfile.
 """
 
 import json
@@ -22,7 +23,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import Engine
 
 from fixtures.versions_server.server import running
-from strandline.settings import KAFKA_SECURITY, Settings, declared, read_dotenv, read_what_can_be_read
+from strandline.settings import (
+    KAFKA_SECURITY,
+    Settings,
+    declared,
+    read_dotenv,
+    read_what_can_be_read,
+)
 from strandline.store.sql.engine import make_engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,11 +66,25 @@ def metrics_named(expression: str) -> set[str]:
 
 
 def render(*arguments: str) -> list[Json]:
-    """Return the manifests that the chart renders with more arguments; skip where helm is not there."""
+    """Return the manifests that the chart renders with more arguments.
+
+    Skip where helm is not there.
+    """
     if shutil.which("helm") is None:
         pytest.skip("no helm here: templates of the chart are not rendered")
-    command = ["helm", "template", "strandline", str(CHART), "--namespace", "lineage", "--kube-version", "1.33.0"]
-    rendered = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True).stdout
+    command = [
+        "helm",
+        "template",
+        "strandline",
+        str(CHART),
+        "--namespace",
+        "lineage",
+        "--kube-version",
+        "1.33.0",
+    ]
+    rendered = subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, check=True
+    ).stdout
     return [manifest for manifest in yaml.safe_load_all(rendered) if manifest]
 
 
@@ -91,7 +112,9 @@ def containers(manifests: list[Json]) -> Iterator[tuple[Json, Json]]:
 
 
 def test_image_copies_existing_files_that_are_not_ignored() -> None:
-    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (DEPLOY / "docker/Dockerfile").read_text(), re.MULTILINE)
+    copied = re.findall(
+        r"^COPY (?!--from)(.+) \S+$", (DEPLOY / "docker/Dockerfile").read_text(), re.MULTILINE
+    )
     ignored = (DEPLOY / "docker/Dockerfile.dockerignore").read_text().splitlines()
 
     for name in " ".join(copied).split():
@@ -100,9 +123,17 @@ def test_image_copies_existing_files_that_are_not_ignored() -> None:
 
 
 def test_image_has_runtime_dependencies_and_no_build_tools() -> None:
-    pins = {re.split(r"[=\[]", line)[0] for line in (ROOT / "locks/image.txt").read_text().splitlines() if "==" in line}
-    project = (ROOT / "pyproject.toml").read_text().partition("dependencies = [")[2].partition("\n]")[0]
-    needed = {re.split(r"[>=\[;]", name)[0] for name in re.findall(r'^  "([^"]+)"', project, re.MULTILINE)}
+    pins = {
+        re.split(r"[=\[]", line)[0]
+        for line in (ROOT / "locks/image.txt").read_text().splitlines()
+        if "==" in line
+    }
+    project = (
+        (ROOT / "pyproject.toml").read_text().partition("dependencies = [")[2].partition("\n]")[0]
+    )
+    needed = {
+        re.split(r"[>=\[;]", name)[0] for name in re.findall(r'^  "([^"]+)"', project, re.MULTILINE)
+    }
 
     assert needed <= pins
     assert pins & {"hatchling", "setuptools", "pytest", "pyspark"} == set()
@@ -112,7 +143,9 @@ def test_compose_file_is_valid() -> None:
     text = (DEPLOY / "docker/compose.yaml").read_text()
     compose = yaml.safe_load(text)
 
-    merged = re.sub(r"\$\{\w+:-(\w+)\}", r"\1", json.dumps(compose))  # as compose sees it: merged, with the defaults
+    merged = re.sub(
+        r"\$\{\w+:-(\w+)\}", r"\1", json.dumps(compose)
+    )  # as compose sees it: merged, with the defaults
     PyCompose.from_yaml(merged).validate()
     with pytest.raises(ValueError, match="portz"):
         PyCompose.from_yaml(merged.replace('"ports"', '"portz"')).validate()
@@ -123,15 +156,20 @@ def test_compose_file_is_valid() -> None:
             assert port.startswith("127.0.0.1:"), name
         for volume in service.get("volumes", ()):
             source = volume.partition(":")[0]
-            assert source in compose["volumes"] or (DEPLOY / "docker" / source).resolve().exists(), volume
-        unknown = {key for key in service.get("environment", ()) if key.startswith("STRANDLINE_")} - settings_known()
+            assert (
+                source in compose["volumes"] or (DEPLOY / "docker" / source).resolve().exists()
+            ), volume
+        unknown = {
+            key for key in service.get("environment", ()) if key.startswith("STRANDLINE_")
+        } - settings_known()
         assert unknown == set(), name
 
 
 def tokens_of_compose() -> Json:
     """The settings of the server, where the file with an identity provider is laid over the other one."""
     compose, more = (
-        yaml.safe_load((DEPLOY / "docker" / name).read_text()) for name in ("compose.yaml", "compose.oidc.yaml")
+        yaml.safe_load((DEPLOY / "docker" / name).read_text())
+        for name in ("compose.yaml", "compose.oidc.yaml")
     )
     assert set(more) == {"services"}
     for name, service in more["services"].items():
@@ -145,7 +183,8 @@ def tokens_of_compose() -> Json:
 def tokens_of_chart() -> Json:
     """The settings of the chart's pods with these values; the chart's schema takes them."""
     values, more = (
-        yaml.safe_load((path).read_text()) for path in (CHART / "values.yaml", CHART.parent / "values-oidc.yaml")
+        yaml.safe_load((path).read_text())
+        for path in (CHART / "values.yaml", CHART.parent / "values-oidc.yaml")
     )
     merged = values | more | {"settings": values["settings"] | more["settings"]}
     schema = json.loads((CHART / "values.schema.json").read_text())
@@ -163,7 +202,9 @@ def test_identity_provider_examples_are_complete(tokens: Callable[[], Json]) -> 
     assert given.keys() <= settings_known()
     assert read_what_can_be_read(given).faults == ()
     without = {name: value for name, value in given.items() if name != "STRANDLINE_OIDC_AUDIENCE"}
-    assert any("STRANDLINE_OIDC_AUDIENCE" in str(fault) for fault in read_what_can_be_read(without).faults)
+    assert any(
+        "STRANDLINE_OIDC_AUDIENCE" in str(fault) for fault in read_what_can_be_read(without).faults
+    )
 
 
 def test_servers_get_the_settings_of_the_identity_provider() -> None:
@@ -179,7 +220,9 @@ def test_every_image_names_its_version() -> None:
 
     images = {service["image"] for service in services if "build" not in service}
     assert len(images) == 4
-    assert [image for image in images if not re.fullmatch(r"[\w./-]+:v?\d+\.\d+[\w.-]*", image)] == []
+    assert [
+        image for image in images if not re.fullmatch(r"[\w./-]+:v?\d+\.\d+[\w.-]*", image)
+    ] == []
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
@@ -218,7 +261,11 @@ def test_pods_get_settings_that_exist_and_secrets_by_reference(manifests: list[J
 
 
 def test_every_selector_finds_its_pods(manifests: list[Json]) -> None:
-    pods = [one["spec"]["template"]["metadata"]["labels"] for one in manifests if one["kind"] == "Deployment"]
+    pods = [
+        one["spec"]["template"]["metadata"]["labels"]
+        for one in manifests
+        if one["kind"] == "Deployment"
+    ]
 
     for one in manifests:
         spec = one.get("spec", {})
@@ -283,9 +330,11 @@ def test_alerts_and_dashboard_use_existing_metrics(sqlite_url: str) -> None:
         text = server.client.get("/metrics").text
     families = {family.name: family for family in text_string_to_metric_families(text)}
     typed = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
-    there = {f"{name}{suffix}" for name, family in families.items() for suffix in typed.get(family.type, ("",))} | {
-        "up"
-    }
+    there = {
+        f"{name}{suffix}"
+        for name, family in families.items()
+        for suffix in typed.get(family.type, ("",))
+    } | {"up"}
 
     named = {(where, metric) for where, one in expressions() for metric in metrics_named(one)}
     assert len({metric for _, metric in named}) > 15
@@ -294,7 +343,9 @@ def test_alerts_and_dashboard_use_existing_metrics(sqlite_url: str) -> None:
 
 def test_runbook_covers_exactly_the_alerts() -> None:
     pages = (ROOT / "docs/operations.md").read_text()
-    rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+    rules = [
+        rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]
+    ]
 
     for rule in rules:
         assert rule["annotations"]["runbook"] == f"docs/operations.md#{rule['alert'].lower()}"
@@ -302,7 +353,10 @@ def test_runbook_covers_exactly_the_alerts() -> None:
     assert len(rules) == len({rule["alert"] for rule in rules}) == pages.count("\n### Strandline")
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool here: expressions are only compared by names")
+@pytest.mark.skipif(
+    shutil.which("promtool") is None,
+    reason="no promtool here: expressions are only compared by names",
+)
 def test_alerts_fire_when_they_should() -> None:
     for command in (
         ["check", "rules", "alerts.yml"],
@@ -310,7 +364,11 @@ def test_alerts_fire_when_they_should() -> None:
         ["test", "rules", "alerts_test.yml"],
     ):
         told = subprocess.run(
-            ["promtool", *command], cwd=DEPLOY / "prometheus", capture_output=True, text=True, check=False
+            ["promtool", *command],
+            cwd=DEPLOY / "prometheus",
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert told.returncode == 0, told.stdout + told.stderr
 
@@ -318,12 +376,18 @@ def test_alerts_fire_when_they_should() -> None:
 def test_release_signs_the_tested_wheels() -> None:
     jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
 
-    assert {name: job.get("needs") for name, job in jobs.items()} == {"build": None, "test": "build", "sign": "test"}
+    assert {name: job.get("needs") for name, job in jobs.items()} == {
+        "build": None,
+        "test": "build",
+        "sign": "test",
+    }
     built = [name for name, job in jobs.items() if "make wheels" in json.dumps(job)]
     may_write = [name for name, job in jobs.items() if "write" in job["permissions"].values()]
     assert (built, may_write) == (["build"], ["sign"])
     (suite,) = [step for step in jobs["test"]["steps"] if step.get("run") == "bash .ci/run"]
-    assert suite["env"] == {"STRANDLINE_WHEELS": "${{ github.workspace }}/dist"}  # read by tests/package/test_wheels.py
+    assert suite["env"] == {
+        "STRANDLINE_WHEELS": "${{ github.workspace }}/dist"
+    }  # read by tests/package/test_wheels.py
 
 
 def test_site_menu_links_to_existing_pages() -> None:

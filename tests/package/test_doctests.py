@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = [path for package in ("collector", "spark_integration") for path in (ROOT / package).rglob("*.py")]
+SOURCES = [
+    path
+    for package in ("collector", "spark_integration")
+    for path in (ROOT / package).rglob("*.py")
+]
 WITH_EXAMPLES = sorted(path for path in SOURCES if ">>> " in path.read_text(encoding="utf-8"))
 
 

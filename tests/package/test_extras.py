@@ -35,11 +35,27 @@ sys.exit(main(["datasets", "--json"], {"STRANDLINE_DATABASE_URL": sys.argv[1]}))
 def test_a_server_and_the_commands_need_no_extra(tmp_path: Path) -> None:
     locked = re.findall(r"^([\w.-]+)==", (ROOT / "locks/run.txt").read_text(), re.MULTILINE)
     everybody = {plain(name) for name in (*locked, "strandline")}
-    extras = [module for module, owners in packages_distributions().items() if everybody.isdisjoint(map(plain, owners))]
-    needed_by_the_test = {"httpx", "httpx2", "httpcore", "httpcore2", "certifi"}  # starlette's test client
+    extras = [
+        module
+        for module, owners in packages_distributions().items()
+        if everybody.isdisjoint(map(plain, owners))
+    ]
+    needed_by_the_test = {
+        "httpx",
+        "httpx2",
+        "httpcore",
+        "httpcore2",
+        "certifi",
+    }  # starlette's test client
 
     answered = subprocess.run(
-        [sys.executable, "-c", SERVING, f"sqlite:///{tmp_path}/strandline.db", *set(extras) - needed_by_the_test],
+        [
+            sys.executable,
+            "-c",
+            SERVING,
+            f"sqlite:///{tmp_path}/strandline.db",
+            *set(extras) - needed_by_the_test,
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -20,7 +20,10 @@ def test_jar_that_differs_from_its_pin_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(jars.JarsError) as told:
         jars.check(tmp_path, pins, "some-set")
 
-    assert str(told.value) == "jars some-set: what was fetched differs from jars.sha256: absent.jar, other.jar"
+    assert (
+        str(told.value)
+        == "jars some-set: what was fetched differs from jars.sha256: absent.jar, other.jar"
+    )
 
 
 def test_every_set_is_pinned() -> None:
@@ -58,5 +61,11 @@ def run(name: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """`python -m deploy.jars NAME` with more environment."""
     command = [sys.executable, "-m", "deploy.jars", name]
     return subprocess.run(
-        command, cwd=jars.ROOT, env=os.environ | environ, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=jars.ROOT,
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )

@@ -48,7 +48,9 @@ def test_event_of_32_mib_is_accepted_with_the_brokers_timestamp(kafka: str) -> N
 @pytest.mark.slow
 def test_broker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.kafka", str(tmp_path)]
-    with subprocess.Popen(command, cwd=jars.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=jars.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout
         assert process.stdin
         bootstrap = process.stdout.readline().strip()

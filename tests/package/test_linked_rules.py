@@ -1,4 +1,7 @@
-"""The rules of redaction: one folder in the tree, and real files in everything that is built from it."""
+"""The rules of redaction.
+
+One folder in the tree, and real files in everything that is built from it.
+"""
 
 import shutil
 import stat
@@ -23,7 +26,9 @@ COLLECTOR, EMITTER = "strandline.core.redaction.rules", "strandline_spark.openli
 def build(project: Path, kind: str, folder: Path) -> Path:
     """Build the wheel or the sdist of a project, and return the folder with its contents."""
     built = folder / "built"
-    subprocess.run([HATCHLING, "build", "-t", kind, "-d", built], cwd=project, check=True, capture_output=True)
+    subprocess.run(
+        [HATCHLING, "build", "-t", kind, "-d", built], cwd=project, check=True, capture_output=True
+    )
     (archive,) = built.iterdir()
     unpacked = folder / "unpacked"
     if kind == "wheel":
@@ -38,7 +43,11 @@ def build(project: Path, kind: str, folder: Path) -> Path:
 def unzip(archive: Path, folder: Path) -> Path:
     """Unpack a zip file that holds no links."""
     with zipfile.ZipFile(archive) as contents:
-        assert [entry.filename for entry in contents.infolist() if stat.S_ISLNK(entry.external_attr >> 16)] == []
+        assert [
+            entry.filename
+            for entry in contents.infolist()
+            if stat.S_ISLNK(entry.external_attr >> 16)
+        ] == []
         contents.extractall(folder)
     return folder
 
@@ -67,7 +76,9 @@ def redact(python: str, path: Path, module: str) -> str:
     """Redact a text with the rules below a path, under a Python that sees no installed packages."""
     program = f"import sys; sys.path.insert(0, {str(path)!r})\n"
     program += f"from {module} import hide; print(hide('password=hunter2 on db', '***'))"
-    result = subprocess.run([python, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [python, "-I", "-S", "-c", program], capture_output=True, text=True, check=False
+    )
     return (result.stdout + result.stderr).strip()
 
 
@@ -87,7 +98,9 @@ def test_the_emitter_links_to_the_rules_of_the_collector() -> None:
         (zip_of_emitter, EMITTER),
     ],
 )
-def test_the_rules_are_real_files_in_what_is_built(built: Callable[[Path], Path], module: str, tmp_path: Path) -> None:
+def test_the_rules_are_real_files_in_what_is_built(
+    built: Callable[[Path], Path], module: str, tmp_path: Path
+) -> None:
     path = built(tmp_path)
     folder = path.joinpath(*module.split("."))
 
@@ -99,7 +112,10 @@ def test_the_rules_are_real_files_in_what_is_built(built: Callable[[Path], Path]
 
 def test_the_rules_run_on_python_3_10() -> None:
     python = shutil.which("python3.10")
-    if python is None or subprocess.run([python, "--version"], capture_output=True, check=False).returncode:
+    if (
+        python is None
+        or subprocess.run([python, "--version"], capture_output=True, check=False).returncode
+    ):
         pytest.skip("no Python 3.10 here")
 
     assert redact(python, LINK.parents[2], EMITTER) == "password=*** on db"

@@ -58,7 +58,9 @@ def test_the_tables_agree_at_the_last_barrier_of_the_stopped_job(follower: Follo
     assert (barriers, holders) == ({62}, [("bank_debits.debits", "STOPPED")])
 
 
-def test_each_question_that_it_suggests_has_an_answer(demo: Bank, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_question_that_it_suggests_has_an_answer(
+    demo: Bank, capsys: pytest.CaptureFixture[str]
+) -> None:
     suggested = [shlex.split(line)[1:] for line in report.questions(demo).splitlines()]
     told = {}
     for words in suggested:

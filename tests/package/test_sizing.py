@@ -5,7 +5,8 @@ import pytest
 from bench import report, simulate
 from bench.simulate import COSTS, Plan, first_full, shares
 
-# An event takes 500 us in all, 100 us of them in the database, and leaves 2,000 bytes and 1,000 in the log; a commit takes 40 us to follow.
+# An event takes 500 us in all, 100 us of them in the database, and leaves 2,000 bytes and 1,000 in
+# the log; a commit takes 40 us to follow.
 WORLD = {
     "ingest.topic.postgres.cpu": 500.0,
     "ingest.bytes.postgres.apply": 60.0,
@@ -40,10 +41,15 @@ def test_shares_of_a_load_match_a_manual_sum() -> None:
     [
         ({}, ("database disk, size", 5_787)),
         ({"disk_bytes": 1e15}, ("consumers", 8_000)),
-        ({"disk_bytes": 1e15, "consumer_cores": 64, "database_bytes": 1e9}, ("follower of a server", 50_000)),
+        (
+            {"disk_bytes": 1e15, "consumer_cores": 64, "database_bytes": 1e9},
+            ("follower of a server", 50_000),
+        ),
     ],
 )
-def test_first_saturated_resource_is_named_with_its_load(changed: dict[str, float], first: tuple[str, int]) -> None:
+def test_first_saturated_resource_is_named_with_its_load(
+    changed: dict[str, float], first: tuple[str, int]
+) -> None:
     resource, rate = first_full(WORLD, Plan(**(vars(PLAN) | changed)))
 
     assert (resource, round(rate)) == first
@@ -53,7 +59,9 @@ def test_costs_that_were_not_measured_are_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["simulate"])
-    monkeypatch.setattr(report, "read", lambda: {"rows": [{"name": "versions.upkeep.1000_tables", "value": 40.0}]})
+    monkeypatch.setattr(
+        report, "read", lambda: {"rows": [{"name": "versions.upkeep.1000_tables", "value": 40.0}]}
+    )
 
     assert simulate.main() == 1
     assert capsys.readouterr().err == "measure first: python -m bench ingest\n"

@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = ("check", "docs", "bench SHORT=1", "test", "test-slow", "test-matrix MATRIX_ARGS=--short")
-# The benchmarks end only when another step has begun beside them, or after half a minute of vain waiting.
+# The benchmarks end only when another step has begun beside them, or after half a minute of vain
+# waiting.
 MAKE = """#!/bin/sh
 echo "$*" >> asked
 if [ "$1" = bench ]; then
@@ -31,7 +32,9 @@ def submitted(folder: Path, fails: str = "") -> tuple[subprocess.CompletedProces
         (tools / name).write_text(MAKE)
         (tools / name).chmod(0o755)
     environ = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "FAILS": fails}
-    ran = subprocess.run(["bash", ".ci/run"], cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        ["bash", ".ci/run"], cwd=folder, env=environ, capture_output=True, text=True, check=False
+    )
     return ran, (folder / "asked").read_text().splitlines()
 
 

@@ -1,6 +1,7 @@
 """Both wheels, built from the tree and installed into a fresh environment.
 
-STRANDLINE_WHEELS names a folder with wheels that were built already: a release tests the very files that it signs.
+STRANDLINE_WHEELS names a folder with wheels that were built already: a release tests the very files
+that it signs.
 """
 
 import os
@@ -23,7 +24,9 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = Path(built) if built else tmp_path_factory.mktemp("wheels")
     if not built:
         command = [*PIP, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder)]
-        subprocess.run([*command, str(ROOT), str(ROOT / "spark_integration")], check=True, timeout=300)
+        subprocess.run(
+            [*command, str(ROOT), str(ROOT / "spark_integration")], check=True, timeout=300
+        )
     return {file.name.split("-")[0]: file for file in folder.glob("*.whl")}
 
 
@@ -46,13 +49,18 @@ def names(wheel: Path) -> set[str]:
 def said(python: Path, program: str) -> str:
     """What a program prints under a Python that sees nothing of the checkout."""
     command = [str(python), "-c", program]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=python.parent, check=True)
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, cwd=python.parent, check=True
+    )
     return result.stdout.strip()
 
 
-def test_collector_wheel_contains_schemas_types_demo_and_migrations(wheels: dict[str, Path]) -> None:
+def test_collector_wheel_contains_schemas_types_demo_and_migrations(
+    wheels: dict[str, Path],
+) -> None:
     schemas = {
-        f"strandline/schemas/{file.relative_to(ROOT / 'schemas')}" for file in (ROOT / "schemas").rglob("*.json")
+        f"strandline/schemas/{file.relative_to(ROOT / 'schemas')}"
+        for file in (ROOT / "schemas").rglob("*.json")
     }
 
     found = names(wheels["strandline"])
@@ -60,8 +68,15 @@ def test_collector_wheel_contains_schemas_types_demo_and_migrations(wheels: dict
     assert schemas
     assert schemas <= found
     assert "strandline/py.typed" in found
-    assert {"strandline/demo_files/examples/bank/ingest.py", "strandline/demo_files/deploy/kafka.py"} <= found
-    assert [name for name in found if name.startswith("strandline/store/migrations/versions/") and name.endswith(".py")]
+    assert {
+        "strandline/demo_files/examples/bank/ingest.py",
+        "strandline/demo_files/deploy/kafka.py",
+    } <= found
+    assert [
+        name
+        for name in found
+        if name.startswith("strandline/store/migrations/versions/") and name.endswith(".py")
+    ]
     assert {name.split("/")[0] for name in found} == {"strandline", "strandline-0.1.0.dist-info"}
 
 
@@ -80,7 +95,9 @@ def test_emitter_wheel_contains_its_hook_and_no_server(wheels: dict[str, Path]) 
 
 
 def test_bare_python_loads_only_the_hook(fresh: Path) -> None:
-    program = "import sys; print(sorted(name for name in sys.modules if name.startswith('strandline')))"
+    program = (
+        "import sys; print(sorted(name for name in sys.modules if name.startswith('strandline')))"
+    )
 
     assert said(fresh, program) == "['strandline_spark', 'strandline_spark._boot']"
 

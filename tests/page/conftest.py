@@ -23,7 +23,10 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium, as the machine has it. Its driver runs an event loop in this thread, which no later module shall meet."""
+    """Chromium, as the machine has it.
+
+    Its driver runs an event loop in this thread, which no later module shall meet.
+    """
     found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
@@ -42,7 +45,9 @@ def address(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     engine = make_engine(f"sqlite:///{file}")
     with serving(engine) as root:
         with client_of(root, "") as client:
-            for event in World(datetime.now(UTC)).events():  # one by one: the model sees them as they happened
+            for event in World(
+                datetime.now(UTC)
+            ).events():  # one by one: the model sees them as they happened
                 client.post("/api/v1/lineage", json=event).raise_for_status()
         yield root
     engine.dispose()
@@ -93,7 +98,10 @@ def tab_of(browser: Any, root: str, **options: Any) -> Iterator[Tab]:
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
     context.set_default_timeout(60_000)
     tab = Tab(context.new_page(), root)
-    tab.page.on("console", lambda said: tab.faults.append(said.text) if said.type in ("error", "warning") else None)
+    tab.page.on(
+        "console",
+        lambda said: tab.faults.append(said.text) if said.type in ("error", "warning") else None,
+    )
     tab.page.on("pageerror", lambda error: tab.faults.append(str(error)))
     tab.page.on("request", lambda asked: None if asked.url.startswith(root) or asked.url.startswith(("data:", "blob:"))
                 else tab.faults.append(f"asked {asked.url}"))  # fmt: skip

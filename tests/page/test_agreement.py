@@ -3,7 +3,15 @@
 from typing import Any
 
 from fixtures.servers import client_of
-from fixtures.versions_server.events import appended, barrier_facet, committed, dataset, event, moment, started
+from fixtures.versions_server.events import (
+    appended,
+    barrier_facet,
+    committed,
+    dataset,
+    event,
+    moment,
+    started,
+)
 from page.conftest import Tab, tab_of
 from worlds.company import snapshot_id
 
@@ -15,8 +23,14 @@ def plain_stream(address: str) -> None:
     made = {"snapshotId": "c1", "committedAt": moment(31), "numberOfRows": 1}
     copied = event("RUNNING", "copy", 31, run_facets=barrier_facet("plain", None, 30, 31, batchId=0),
                    inputs=[dataset(RAW, "input", {"snapshotId": "r2"})], outputs=[dataset(COPY, "output", made)])  # fmt: skip
-    roots = (committed("ingest", 10 * one, one, {}, {RAW: f"r{one}"}, domain="plain") for one in (1, 2, 3))
-    starts = started("ingest", 0, [], [RAW], domain="plain"), started("copy", 1, [RAW], [COPY], domain="plain")
+    roots = (
+        committed("ingest", 10 * one, one, {}, {RAW: f"r{one}"}, domain="plain")
+        for one in (1, 2, 3)
+    )
+    starts = (
+        started("ingest", 0, [], [RAW], domain="plain"),
+        started("copy", 1, [RAW], [COPY], domain="plain"),
+    )
     with client_of(address, "") as client:
         for one in (*starts, *roots, copied, appended("batch", 40, LOOKUP, "l1")):
             client.post("/api/v1/lineage", json=one).raise_for_status()
@@ -38,7 +52,9 @@ def test_derived_barriers_have_a_delay_too(browser: Any, empty_address: str) -> 
 
 
 def test_a_cut_by_data_lineage_is_shown_with_its_sql(tab: Tab) -> None:
-    page = tab.open("/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/daily_totals")
+    page = tab.open(
+        "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/daily_totals"
+    )
 
     page.click("button:text-is('cut')")
 
@@ -48,7 +64,9 @@ def test_a_cut_by_data_lineage_is_shown_with_its_sql(tab: Tab) -> None:
         f"SELECT * FROM lake.shop.balance VERSION AS OF {balance};\n"
         f"SELECT * FROM lake.shop.daily_totals VERSION AS OF {totals};"
     )
-    shown = page.eval_on_selector_all("td:nth-child(6) .id", "all => all.map(one => one.title.split(':')[0])")
+    shown = page.eval_on_selector_all(
+        "td:nth-child(6) .id", "all => all.map(one => one.title.split(':')[0])"
+    )
     assert shown == [balance, totals]
     assert tab.faults == []
 
@@ -79,7 +97,9 @@ def test_board_counts_the_barriers_that_it_hides(tab: Tab) -> None:
 
     page.click("a:text-is('← earlier')")
 
-    page.wait_for_function("() => document.querySelector('thead th.name').innerText.includes('newer')")
+    page.wait_for_function(
+        "() => document.querySelector('thead th.name').innerText.includes('newer')"
+    )
     assert page.inner_text("thead th.name") == "19 older, 1 between, 1 newer hidden"
     assert page.locator("thead th[scope=col]").all_inner_texts() == ["20", "22"]
     assert tab.faults == []

@@ -17,7 +17,9 @@ VENDOR = ASSETS / "vendor"
 def test_bundled_libraries_equal_their_packages() -> None:
     listed = json.loads((VENDOR / "vendored.json").read_text())["files"]
     found = {
-        one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in VENDOR.iterdir() if one.name.endswith(".mjs")
+        one.name: hashlib.sha256(one.read_bytes()).hexdigest()
+        for one in VENDOR.iterdir()
+        if one.name.endswith(".mjs")
     }
 
     assert {one["file"]: one["sha256"] for one in listed} == found
@@ -26,18 +28,28 @@ def test_bundled_libraries_equal_their_packages() -> None:
 
 def test_the_page_weighs_less_than_300_kilobytes_compressed() -> None:
     def weight(folder: Traversable) -> int:
-        return sum(len(gzip.compress(one.read_bytes())) if one.is_file() else weight(one) for one in folder.iterdir())
+        return sum(
+            len(gzip.compress(one.read_bytes())) if one.is_file() else weight(one)
+            for one in folder.iterdir()
+        )
 
     assert weight(ASSETS) < 300_000
 
 
 def test_no_file_evaluates_text_or_writes_markup() -> None:
-    own = [one for folder in ("js", "js/pages", "js/graph") for one in (ASSETS / folder).iterdir() if one.is_file()]
+    own = [
+        one
+        for folder in ("js", "js/pages", "js/graph")
+        for one in (ASSETS / folder).iterdir()
+        if one.is_file()
+    ]
 
     wrong = [
         one.name
         for one in own
-        if re.search(r"\beval\(|new Function|innerHTML|insertAdjacentHTML|document\.write", one.read_text())
+        if re.search(
+            r"\beval\(|new Function|innerHTML|insertAdjacentHTML|document\.write", one.read_text()
+        )
     ]
 
     assert wrong == []
@@ -52,7 +64,9 @@ def test_every_address_of_the_page_has_a_strict_policy(address: str, path: str) 
     assert "http" not in policy
 
 
-@pytest.mark.parametrize("path", ["../pages.py", "..%2fpages.py", "vendor", "", "js/", "vendor//htm.mjs", "%00"])
+@pytest.mark.parametrize(
+    "path", ["../pages.py", "..%2fpages.py", "vendor", "", "js/", "vendor//htm.mjs", "%00"]
+)
 def test_only_page_files_are_served(address: str, path: str) -> None:
     assert httpx.get(f"{address}/ui/{path}").status_code in (400, 404)
 

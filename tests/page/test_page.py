@@ -26,13 +26,21 @@ MORE_SCREENS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", [*SCREENS, *(pytest.param(path, marks=pytest.mark.slow) for path in MORE_SCREENS)])
-def test_screens_have_no_errors_foreign_requests_or_serious_axe_findings(tab: Tab, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", [*SCREENS, *(pytest.param(path, marks=pytest.mark.slow) for path in MORE_SCREENS)]
+)
+def test_screens_have_no_errors_foreign_requests_or_serious_axe_findings(
+    tab: Tab, path: str
+) -> None:
     page = tab.open(path)
 
     found = Axe().run(page)
 
-    serious = [one["id"] for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+    serious = [
+        one["id"]
+        for one in found.response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
     assert (tab.faults, serious) == ([], [])
 
 
@@ -41,7 +49,11 @@ def test_dark_theme_has_enough_contrast(browser: Any, address: str, path: str) -
     for tab in tab_of(browser, address, color_scheme="dark"):
         found = Axe().run(tab.open(path))
 
-        assert [one["id"] for one in found.response["violations"] if one["impact"] in ("serious", "critical")] == []
+        assert [
+            one["id"]
+            for one in found.response["violations"]
+            if one["impact"] in ("serious", "critical")
+        ] == []
 
 
 @pytest.mark.parametrize("path", ["/", "/graph", "/group?name=shop", "/runs"])
@@ -53,13 +65,16 @@ def test_a_narrow_screen_is_never_scrolled_sideways(browser: Any, address: str, 
 
 
 @pytest.mark.parametrize("path", ["/", "/tables", "/jobs", "/events"])
-def test_narrow_screen_does_not_break_names_letter_by_letter(browser: Any, address: str, path: str) -> None:
+def test_narrow_screen_does_not_break_names_letter_by_letter(
+    browser: Any, address: str, path: str
+) -> None:
     for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
         page = tab.open(path)
         page.wait_for_selector("td > a")
 
         widths = page.eval_on_selector_all(
-            "td:has(> a):not(:has(.chip))", "all => all.map(one => one.getBoundingClientRect().width)"
+            "td:has(> a):not(:has(.chip))",
+            "all => all.map(one => one.getBoundingClientRect().width)",
         )
 
         assert min(widths) >= 100  # of names of 6 to 20 letters
@@ -94,7 +109,8 @@ def test_board_frames_the_strong_version_and_names_the_blocker(tab: Tab) -> None
 
     assert page.inner_text("thead th.strong") == "20"
     assert re.match(
-        r"All tables agree at barrier 20 .* Blocked by shop_jobs.refunds: job stopped", page.inner_text(".sentence")
+        r"All tables agree at barrier 20 .* Blocked by shop_jobs.refunds: job stopped",
+        page.inner_text(".sentence"),
     )
     assert page.locator("td.aborted").count() == 2  # of refunds and balance, barrier 16
     assert page.locator("td.missing").count() == 6
@@ -114,7 +130,10 @@ def test_board_shows_the_blocker_without_scrolling(browser: Any, address: str, w
 def test_delay_says_when_the_inputs_lack_the_barrier(tab: Tab) -> None:
     page = tab.open(f"/table?{BALANCE}&tab=delay")
 
-    assert re.search(r"Barrier 21 has been missing for .*; its inputs are not ready yet\.", page.inner_text("main"))
+    assert re.search(
+        r"Barrier 21 has been missing for .*; its inputs are not ready yet\.",
+        page.inner_text("main"),
+    )
 
 
 def test_failed_delay_request_is_not_shown_as_an_unknown_delay(tab: Tab) -> None:
@@ -147,7 +166,10 @@ def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
 
     rows = page.locator("td:has(> a) + td").all_inner_texts()
 
-    assert [row.count("barrier") for row in rows] == [5, 5]  # the newest five of what it read, and of what it wrote
+    assert [row.count("barrier") for row in rows] == [
+        5,
+        5,
+    ]  # the newest five of what it read, and of what it wrote
     assert "lake.shop.refunds" in page.inner_text("main")
 
 
@@ -172,7 +194,9 @@ def test_graph_draws_all_nodes_and_follows_arrow_keys(tab: Tab) -> None:
     page.keyboard.press("ArrowRight")
     first = page.wait_for_selector(".node.selected").get_attribute("data-id")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("first => document.querySelector('.node.selected')?.dataset.id !== first", arg=first)
+    page.wait_for_function(
+        "first => document.querySelector('.node.selected')?.dataset.id !== first", arg=first
+    )
     assert "selected=" in page.url
 
 
@@ -180,7 +204,9 @@ def test_selected_column_highlights_only_its_path(tab: Tab) -> None:
     page = tab.open(f"/graph?node={REPORT}&column=country&of={REPORT}")
     page.wait_for_selector(".node .col")
 
-    lit = page.eval_on_selector_all(".node:not(.off)", "all => all.map(one => one.dataset.id).sort()")
+    lit = page.eval_on_selector_all(
+        ".node:not(.off)", "all => all.map(one => one.dataset.id).sort()"
+    )
 
     assert lit == [  # not margins: its only run failed, so nothing was made from this column
         "dataset:file:/lake/shop/customers",
@@ -194,7 +220,9 @@ def test_selected_column_highlights_only_its_path(tab: Tab) -> None:
 def test_changing_the_time_does_not_move_boxes(tab: Tab) -> None:
     page = tab.open("/graph")
     page.wait_for_selector(".node")
-    places = "all => Object.fromEntries(all.map(one => [one.dataset.id, one.getAttribute('transform')]))"
+    places = (
+        "all => Object.fromEntries(all.map(one => [one.dataset.id, one.getAttribute('transform')]))"
+    )
     before = page.eval_on_selector_all(".node", places)
 
     page.evaluate("""() => { const slider = document.getElementById('moment'); slider.value = Number(slider.min) + 60e3;
@@ -204,7 +232,8 @@ def test_changing_the_time_does_not_move_boxes(tab: Tab) -> None:
     assert page.eval_on_selector_all(".node", places) == before
     assert "asOf=" in page.url
     counts = [
-        page.locator(one).count() for one in (".node:not(.ghost)", ".edge:not(.ghost)", ".node.ghost", ".edge.ghost")
+        page.locator(one).count()
+        for one in (".node:not(.ghost)", ".edge:not(.ghost)", ".node.ghost", ".edge.ghost")
     ]
     assert min(counts) > 0
     assert page.inner_text(".hidden-note") == (
@@ -213,7 +242,9 @@ def test_changing_the_time_does_not_move_boxes(tab: Tab) -> None:
 
 
 def test_inconsistent_tables_are_explained_with_consistent_sql(tab: Tab) -> None:
-    page = tab.open("/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/daily_totals")
+    page = tab.open(
+        "/compare?tables=dataset:file:/lake/shop/balance~dataset:file:/lake/shop/daily_totals"
+    )
 
     assert page.inner_text(".sentence") == (
         "Their newest snapshots disagree: barriers 20 to 23. lake.shop.balance lacks what the others show."
@@ -224,23 +255,42 @@ def test_inconsistent_tables_are_explained_with_consistent_sql(tab: Tab) -> None
     )
 
 
-def test_barriers_of_two_groups_are_never_shown_as_consistent(browser: Any, empty_address: str) -> None:
+def test_barriers_of_two_groups_are_never_shown_as_consistent(
+    browser: Any, empty_address: str
+) -> None:
     for tab in tab_of(browser, empty_address):
         for domain in ("one", "two"):
-            tab.page.request.post(f"{empty_address}/api/v1/lineage", data=World(datetime.now(UTC)).root_of(domain))
+            tab.page.request.post(
+                f"{empty_address}/api/v1/lineage", data=World(datetime.now(UTC)).root_of(domain)
+            )
 
         page = tab.open("/compare?tables=dataset:file:/lake/shop/one~dataset:file:/lake/shop/two")
 
-        assert "tables of 2 groups (one, two), whose barriers are not comparable" in page.inner_text(".sentence")
+        assert (
+            "tables of 2 groups (one, two), whose barriers are not comparable"
+            in page.inner_text(".sentence")
+        )
 
 
-def test_impact_marks_columns_missing_from_the_newest_schema(browser: Any, empty_address: str) -> None:
+def test_impact_marks_columns_missing_from_the_newest_schema(
+    browser: Any, empty_address: str
+) -> None:
     orders = {"namespace": "file", "name": "/lake/shop/orders"}
-    sums = [table("sums", one, {name: [(orders, "id", "IDENTITY")] for name in one}) for one in (["old", "id"], ["id"])]
+    sums = [
+        table("sums", one, {name: [(orders, "id", "IDENTITY")] for name in one})
+        for one in (["old", "id"], ["id"])
+    ]
     world = World(datetime.now(UTC))
     for tab in tab_of(browser, empty_address):
         for number, one in enumerate(sums):
-            event = world.event("COMPLETE", 60 - number, "sum", [table("orders", ["id"])], [one], run=f"sum {number}")
+            event = world.event(
+                "COMPLETE",
+                60 - number,
+                "sum",
+                [table("orders", ["id"])],
+                [one],
+                run=f"sum {number}",
+            )
             tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
 
         page = tab.open("/impact?namespace=file&name=/lake/shop/orders&column=id")
@@ -265,7 +315,9 @@ def cells_of(page: Any) -> list[list[str]]:
 def test_impact_of_a_table_shows_job_states(tab: Tab) -> None:
     page = tab.open("/impact?namespace=file&name=/lake/shop/report")
 
-    assert page.inner_text(".sentence") == "0 tables and 1 job depend on it."  # a run that failed has made nothing
+    assert (
+        page.inner_text(".sentence") == "0 tables and 1 job depend on it."
+    )  # a run that failed has made nothing
     assert [row[:3] for row in cells_of(page)] == [["nightly.margins", "job", "1"]]
     assert page.inner_text("tbody .chip") == "✕ failed"
 
@@ -275,15 +327,22 @@ def test_snapshot_tree_reaches_the_base_tables(tab: Tab) -> None:
 
     tree = page.locator(".tree").first.inner_text()
 
-    assert [tree.count(name) for name in ("lake.shop.refunds", "lake.shop.daily_totals", "lake.shop.orders")] == [
+    assert [
+        tree.count(name)
+        for name in ("lake.shop.refunds", "lake.shop.daily_totals", "lake.shop.orders")
+    ] == [
         1,
         1,
         2,
     ]
 
 
-def test_snapshot_tree_names_sources_with_unknown_snapshots(browser: Any, empty_address: str) -> None:
-    made = {"strandline_snapshot": {"_producer": "test://", "_schemaURL": "test://", "snapshotId": "7"}}
+def test_snapshot_tree_names_sources_with_unknown_snapshots(
+    browser: Any, empty_address: str
+) -> None:
+    made = {
+        "strandline_snapshot": {"_producer": "test://", "_schemaURL": "test://", "snapshotId": "7"}
+    }
     sums = table("sums", ["id"]) | {"outputFacets": made}
     event = World(datetime.now(UTC)).event("COMPLETE", 60, "sum", [table("orders", ["id"])], [sums])
     for tab in tab_of(browser, empty_address):
@@ -296,14 +355,29 @@ def test_snapshot_tree_names_sources_with_unknown_snapshots(browser: Any, empty_
         assert tab.faults == []
 
 
-def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(browser: Any, empty_address: str) -> None:
+def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(
+    browser: Any, empty_address: str
+) -> None:
     def at(name: str, id_: str, **more: str) -> dict[str, Any]:
-        facet = {"strandline_snapshot": {"_producer": "test://", "_schemaURL": "test://", "snapshotId": id_} | more}
+        facet = {
+            "strandline_snapshot": {
+                "_producer": "test://",
+                "_schemaURL": "test://",
+                "snapshotId": id_,
+            }
+            | more
+        }
         return table(name, ["id"]) | {"inputFacets": facet, "outputFacets": facet}
 
-    world, compacted = World(datetime.now(UTC)), at("sums", "8", parentSnapshotId="7", operation="replace")
+    world, compacted = (
+        World(datetime.now(UTC)),
+        at("sums", "8", parentSnapshotId="7", operation="replace"),
+    )
     for tab in tab_of(browser, empty_address):
-        for job, read, made in (("sum", at("orders", "3"), at("sums", "7")), ("copy", compacted, at("copied", "1"))):
+        for job, read, made in (
+            ("sum", at("orders", "3"), at("sums", "7")),
+            ("copy", compacted, at("copied", "1")),
+        ):
             event = world.event("COMPLETE", 60, job, [read], [made], run=job)
             tab.page.request.post(f"{empty_address}/api/v1/lineage", data=event)
 
@@ -311,7 +385,12 @@ def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(browser: Any, em
 
         panels = [one.split("\n") for one in page.locator(".panel:has(.tree)").all_inner_texts()]
         assert [[line.strip() for line in one if line.strip()] for one in panels] == [
-            ["lake.shop.sums 8", "It shows the rows of", "lake.shop.sums 7", "lake.shop.orders 3 by shop:sum"],
+            [
+                "lake.shop.sums 8",
+                "It shows the rows of",
+                "lake.shop.sums 7",
+                "lake.shop.orders 3 by shop:sum",
+            ],
             ["lake.shop.sums 8", "lake.shop.copied 1 by shop:copy"],
         ]
         assert tab.faults == []
@@ -321,10 +400,14 @@ def test_micro_batch_job_shows_the_lineage_of_its_query(browser: Any, empty_addr
     for tab in tab_of(browser, empty_address):
         for event in recordings.events_of("fan_out"):
             tab.page.request.post(
-                f"{empty_address}/api/v1/lineage", data=event, headers={"Content-Type": "application/json"}
+                f"{empty_address}/api/v1/lineage",
+                data=event,
+                headers={"Content-Type": "application/json"},
             )
 
-        page = tab.open("/job?namespace=lakehouse&name=pricing.append_data.lake_bank_large&tab=lineage")
+        page = tab.open(
+            "/job?namespace=lakehouse&name=pricing.append_data.lake_bank_large&tab=lineage"
+        )
 
         assert [row[0] for row in cells_of(page)] == ["lake.bank.priced", "lake.bank.large"]
         assert tab.faults == []
@@ -363,7 +446,9 @@ def test_slash_key_opens_the_search(tab: Tab) -> None:
     assert "q=report" in page.url
 
 
-def test_empty_store_explains_how_to_begin_and_shows_the_first_event(browser: Any, empty_address: str) -> None:
+def test_empty_store_explains_how_to_begin_and_shows_the_first_event(
+    browser: Any, empty_address: str
+) -> None:
     for tab in tab_of(browser, empty_address):
         page = tab.open("/")
         assert "Nothing has been heard yet" in page.inner_text("main")

@@ -35,18 +35,25 @@ def test_the_page_asks_for_a_key_and_opens_with_it(browser: Any, guarded: str, k
 
 
 def test_a_wrong_key_opens_nothing(guarded: str) -> None:
-    answer = httpx.post(f"{guarded}/ui/session", content="wrong", headers={"X-Strandline-Page": "1"})
+    answer = httpx.post(
+        f"{guarded}/ui/session", content="wrong", headers={"X-Strandline-Page": "1"}
+    )
 
     assert (answer.status_code, answer.headers.get("set-cookie")) == (401, None)
 
 
 def test_cookie_alone_allows_reads_only(guarded: str, key: str) -> None:
     with client_of(guarded, "") as client:
-        client.post("/ui/session", content=key, headers={"X-Strandline-Page": "1"}).raise_for_status()
+        client.post(
+            "/ui/session", content=key, headers={"X-Strandline-Page": "1"}
+        ).raise_for_status()
 
         assert client.get("/api/v2/jobs").status_code == 200
         assert client.post("/api/v2/groups", json={}).status_code == 401
-        assert client.post("/api/v2/groups", json={}, headers={"X-Strandline-Page": "1"}).status_code == 400
+        assert (
+            client.post("/api/v2/groups", json={}, headers={"X-Strandline-Page": "1"}).status_code
+            == 400
+        )
 
 
 def test_a_foreign_page_cannot_begin_a_session(guarded: str, key: str) -> None:

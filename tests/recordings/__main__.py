@@ -1,4 +1,7 @@
-"""Make recordings anew: `PYTHONPATH=tests:. python -m recordings [NAME...]`; see README.md beside this file."""
+"""Make recordings anew: `PYTHONPATH=tests:. python -m recordings [NAME...]`.
+
+See README.md beside this file.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +42,28 @@ def make(name: str, recording: Recording, folder: Path) -> None:
     for number, application in enumerate(recording.applications):
         write_conf(folder, number, recording.format)
         run(name, number, application, folder)
-    events = [(folder / f"{number}.events").read_text() for number in range(len(recording.applications))]
+    events = [
+        (folder / f"{number}.events").read_text() for number in range(len(recording.applications))
+    ]
     scrubbed = scrub("".join(events), folder)
     with gzip.GzipFile(FILES / f"{name}.jsonl.gz", "wb", 9, mtime=0) as file:
         file.write(scrubbed.encode())
     (FILES / f"{name}.json").write_text(json.dumps(truth_of(recording, folder), indent=1) + "\n")
-    print(name, scrubbed.count("\n"), "events", (FILES / f"{name}.jsonl.gz").stat().st_size, "bytes", flush=True)
+    print(
+        name,
+        scrubbed.count("\n"),
+        "events",
+        (FILES / f"{name}.jsonl.gz").stat().st_size,
+        "bytes",
+        flush=True,
+    )
 
 
 def write_conf(folder: Path, number: int, kind: str) -> None:
-    """The spark-defaults.conf of an ordinary user: a Hadoop catalog with its cache, and the listener into a file."""
+    """The spark-defaults.conf of an ordinary user.
+
+    A Hadoop catalog with its cache, and the listener into a file.
+    """
     sets = [f"{kind}-4.1", "openlineage-2.13"]
     conf = {
         **settings(folder, [kind]),
@@ -62,9 +77,14 @@ def write_conf(folder: Path, number: int, kind: str) -> None:
     }
     if kind == "iceberg":
         del conf["spark.sql.catalog.lake.uri"], conf["spark.sql.catalog.lake.jdbc.schema-version"]
-        conf |= {"spark.sql.catalog.lake.type": "hadoop", "spark.sql.catalog.lake.cache-enabled": "true"}
+        conf |= {
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.cache-enabled": "true",
+        }
     (folder / "conf").mkdir(exist_ok=True)
-    (folder / "conf" / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in conf.items()))
+    (folder / "conf" / "spark-defaults.conf").write_text(
+        "".join(f"{key} {value}\n" for key, value in conf.items())
+    )
 
 
 def run(name: str, number: int, application: Application, folder: Path) -> None:
@@ -78,14 +98,23 @@ def run(name: str, number: int, application: Application, folder: Path) -> None:
     }
     command = [sys.executable, "-m", "recordings.application", name, str(number), str(folder)]
     done = subprocess.run(
-        command, env=environ, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+        command,
+        env=environ,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
     if (done.returncode == 0) != application.ends_well:
         raise SystemExit(f"{name} {number} ended with {done.returncode}: {done.stderr[-4000:]}")
 
 
 def scrub(events: str, folder: Path) -> str:
-    """Take this machine out of the events: its folders, also where they are in the names of jobs, and its name."""
+    """Take this machine out of the events.
+
+    Its folders, also where they are in the names of jobs, and its name.
+    """
     in_names = re.sub(r"\W+", "_", str(folder)).strip("_")
     places = {str(folder): "/data", in_names: "data", str(ROOT): "/opt/strandline"}
     places |= {f'"{socket.gethostname()}"': '"driver"'}
@@ -97,10 +126,14 @@ def scrub(events: str, folder: Path) -> str:
 def truth_of(recording: Recording, folder: Path) -> Mapping[str, Any]:
     """What is true of the lake after the applications, as JSON."""
     noted = folder / "queries.jsonl"
-    queries = [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
+    queries = (
+        [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
+    )
     return {
         "does": [application.program.__doc__ for application in recording.applications],
-        "applications": [{"name": one.name, "endsWell": one.ends_well} for one in recording.applications],
+        "applications": [
+            {"name": one.name, "endsWell": one.ends_well} for one in recording.applications
+        ],
         "sources": recording.sources,
         "newest": {**recording.sources, **recording.newest},
         "unreported": recording.unreported,
@@ -114,7 +147,10 @@ def truth_of(recording: Recording, folder: Path) -> Mapping[str, Any]:
 
 
 def _query(noted: dict[str, Any], recording: Recording) -> dict[str, Any]:
-    """What the program noted of a query, with what it reads and writes; the unnamed one is told by its sink."""
+    """What the program noted of a query, with what it reads and writes.
+
+    The unnamed one is told by its sink.
+    """
     named = [name for name in recording.queries if name == noted["name"]]
     unnamed = [name for name in recording.queries if "." in name]
     return {**noted, **recording.queries[(named or unnamed)[0]]}

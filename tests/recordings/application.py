@@ -1,4 +1,7 @@
-"""One application of a recording, as `python -m recordings.application NAME NUMBER FOLDER`: plain PySpark."""
+"""One application of a recording, as `python -m recordings.application NAME NUMBER FOLDER`.
+
+Plain PySpark.
+"""
 
 from __future__ import annotations
 

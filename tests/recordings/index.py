@@ -8,7 +8,11 @@ from recordings.programs import batch, delta, past, shapes, streams
 from recordings.recording import Application, Recording, one
 from recordings.ways_index import WAYS
 
-ORDERS = {"id": ("bank.orders.id",), "amount": ("bank.orders.amount",), "region": ("bank.orders.region",)}
+ORDERS = {
+    "id": ("bank.orders.id",),
+    "amount": ("bank.orders.amount",),
+    "region": ("bank.orders.region",),
+}
 
 RECORDINGS: Mapping[str, Recording] = {
     "insert_select": one(
@@ -43,8 +47,15 @@ RECORDINGS: Mapping[str, Recording] = {
         newest={"bank.all_orders": ("bank.orders_us",)},
     ),
     "failing": Recording(
-        (Application("risky", batch.failing), Application("doomed", batch.failing_at_the_end, ends_well=False)),
-        {"bank.good": ("bank.orders",), "bank.later": ("bank.customers",), "bank.before": ("bank.orders",)},
+        (
+            Application("risky", batch.failing),
+            Application("doomed", batch.failing_at_the_end, ends_well=False),
+        ),
+        {
+            "bank.good": ("bank.orders",),
+            "bank.later": ("bank.customers",),
+            "bank.before": ("bank.orders",),
+        },
         failed=("bank.bad", "bank.good"),
     ),
     "nested_ctas": one(
@@ -103,7 +114,12 @@ RECORDINGS: Mapping[str, Recording] = {
             Application("mirror", streams.restarted_stream),
         ),
         {"bank.mirrored": ("bank.orders",), "bank.audited": ("bank.orders",)},
-        queries={"mirror_orders": {"sources": ("bank.orders",), "sinks": ("bank.audited", "bank.mirrored")}},
+        queries={
+            "mirror_orders": {
+                "sources": ("bank.orders",),
+                "sinks": ("bank.audited", "bank.mirrored"),
+            }
+        },
     ),
     "ledger": Recording(
         (
@@ -147,7 +163,9 @@ RECORDINGS: Mapping[str, Recording] = {
     "time_travel": one(
         "traveller",
         past.time_travel,
-        dict.fromkeys(("bank.first_day", "bank.tagged", "bank.branched", "bank.compared"), ("bank.orders",)),
+        dict.fromkeys(
+            ("bank.first_day", "bank.tagged", "bank.branched", "bank.compared"), ("bank.orders",)
+        ),
         made={
             "bank.first_day": (("bank.orders@0",),),
             "bank.tagged": (("bank.orders@0",),),
@@ -174,7 +192,12 @@ RECORDINGS: Mapping[str, Recording] = {
         {"bank.totals": ("bank.orders",), "bank.published": ("bank.totals",)},
         gone={"bank.totals": ("bank.refunds",)},
         made={
-            "bank.totals": (("bank.orders@0",), ("bank.refunds@0",), ("bank.orders@0",), ("bank.totals@2",)),
+            "bank.totals": (
+                ("bank.orders@0",),
+                ("bank.refunds@0",),
+                ("bank.orders@0",),
+                ("bank.totals@2",),
+            ),
             "bank.published": (("bank.totals@0",),),
         },
     ),
@@ -209,7 +232,10 @@ RECORDINGS: Mapping[str, Recording] = {
         },
     ),
     "partitions": Recording(
-        (Application("load_eu", shapes.partitions_eu), Application("load_us", shapes.partitions_us)),
+        (
+            Application("load_eu", shapes.partitions_eu),
+            Application("load_us", shapes.partitions_us),
+        ),
         {"bank.sales": ("bank.orders_eu", "bank.orders_us")},
         newest={"bank.sales": ("bank.orders_us",)},
         made={"bank.sales": (("bank.orders_eu@0",), ("bank.orders_us@0",))},
@@ -226,7 +252,9 @@ RECORDINGS: Mapping[str, Recording] = {
         made={
             "bank.from_view": (("bank.customers@0", "bank.orders@0"),),
             "bank.nested": (("bank.customers@0", "bank.orders@0"),),
-            "bank.from_cache": (("bank.refunds@1",),),  # an INSERT of the same session fills the cache anew
+            "bank.from_cache": (
+                ("bank.refunds@1",),
+            ),  # an INSERT of the same session fills the cache anew
             "bank.pairs": (("bank.orders@0", "bank.refunds@1"),),
         },
     ),
@@ -261,7 +289,10 @@ RECORDINGS: Mapping[str, Recording] = {
     "delta_batch": one(
         "merchant",
         delta.delta_batch,
-        {"shop.daily": ("shop.orders", "shop.rates", "shop.refunds"), "shop.opening": ("shop.orders",)},
+        {
+            "shop.daily": ("shop.orders", "shop.rates", "shop.refunds"),
+            "shop.opening": ("shop.orders",),
+        },
         format="delta",
         made={
             "shop.daily": (

@@ -24,11 +24,12 @@ class Application:
 class Recording:
     """Applications that run one after the other over one lake, and what is true of it then.
 
-    sources: of each written table the tables and folders that all of its rows come from or were chosen by.
-    newest: the same of the last statement that wrote it, where that differs. unreported: sources that no event mentions.
-    failed: the tables whose writing failed, at least once. gone: of a table the sources that statements are reported to have
-    read for it, though none of its rows is from there any more, or ever was: nobody can know that from these events.
-    made: of each snapshot of a table, the oldest first, what it was really made from, as table@number of its snapshot.
+    sources: of each written table the tables and folders that all of its rows come from or were
+    chosen by. newest: the same of the last statement that wrote it, where that differs. unreported:
+    sources that no event mentions. failed: the tables whose writing failed, at least once. gone: of
+    a table the sources that statements are reported to have read for it, though none of its rows is
+    from there any more, or ever was: nobody can know that from these events. made: of each snapshot
+    of a table, the oldest first, what it was really made from, as table@number of its snapshot.
     queries: of each streaming query (by name, or the table that it writes) its sources and sinks.
     """
 

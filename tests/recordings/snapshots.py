@@ -13,10 +13,13 @@ Snapshot = dict[str, Any]
 def snapshots_in(folder: Path) -> dict[str, list[Snapshot]]:
     """The snapshots of every table below a folder, by database.table, the oldest first."""
     iceberg = {
-        name_of(file.parent.parent): iceberg_snapshots(file.parent) for file in folder.rglob("version-hint.text")
+        name_of(file.parent.parent): iceberg_snapshots(file.parent)
+        for file in folder.rglob("version-hint.text")
     }
     logs = [log for log in folder.rglob("_delta_log") if log.is_dir()]
-    return dict(sorted((iceberg | {name_of(log.parent): delta_versions(log) for log in logs}).items()))
+    return dict(
+        sorted((iceberg | {name_of(log.parent): delta_versions(log) for log in logs}).items())
+    )
 
 
 def name_of(table: Path) -> str:

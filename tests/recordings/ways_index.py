@@ -11,7 +11,9 @@ WAYS: Mapping[str, Recording] = {
     "reading_options": one(
         "optional",
         ways.reading_options,
-        dict.fromkeys(("bank.old", "bank.increment", "bank.audit", "bank.changes"), ("bank.orders",)),
+        dict.fromkeys(
+            ("bank.old", "bank.increment", "bank.audit", "bank.changes"), ("bank.orders",)
+        ),
         made={
             "bank.old": (("bank.orders@0",),),
             "bank.audit": (("bank.orders@2",),),
@@ -51,7 +53,11 @@ WAYS: Mapping[str, Recording] = {
         gone={"bank.weekly": ("bank.daily", "bank.orders")},
         made={
             "bank.daily": (("bank.orders@0",), ("bank.refunds@0",), ("bank.rates@0",)),
-            "bank.weekly": (("bank.daily@2",), ("bank.orders@0",), ("bank.rates@0", "bank.refunds@0")),
+            "bank.weekly": (
+                ("bank.daily@2",),
+                ("bank.orders@0",),
+                ("bank.rates@0", "bank.refunds@0"),
+            ),
         },
     ),
     "reading_its_target": one(
@@ -72,10 +78,16 @@ WAYS: Mapping[str, Recording] = {
     "joined_streams": one(
         "matcher",
         ways.joined_streams,
-        {"bank.matched": ("bank.orders", "landing/payments"), "bank.together": ("bank.customers", "bank.orders")},
+        {
+            "bank.matched": ("bank.orders", "landing/payments"),
+            "bank.together": ("bank.customers", "bank.orders"),
+        },
         unreported={"bank.matched": ("bank.orders", "landing/payments")},
         queries={
-            "match_payments": {"sources": ("bank.orders", "landing/payments"), "sinks": ("bank.matched",)},
+            "match_payments": {
+                "sources": ("bank.orders", "landing/payments"),
+                "sinks": ("bank.matched",),
+            },
             "unite": {"sources": ("bank.customers", "bank.orders"), "sinks": ("bank.together",)},
         },
     ),
@@ -90,7 +102,13 @@ WAYS: Mapping[str, Recording] = {
         newest={"shop.whole": ("shop.refunds",), "shop.fed": ("shop.refunds",)},
         format="delta",
         made={
-            "shop.fed": ((), ("shop.orders@1",), ("shop.fed@1",), ("shop.refunds@1",), ("shop.fed@3",)),
+            "shop.fed": (
+                (),
+                ("shop.orders@1",),
+                ("shop.fed@1",),
+                ("shop.refunds@1",),
+                ("shop.fed@3",),
+            ),
             "shop.changes": (("shop.fed@2",),),
         },
     ),

@@ -28,12 +28,19 @@ def told(*facts: Fact) -> Model:
 
 def cut(barrier: int, at: float, transfers: str, rates: str = "r1") -> RootsCut:
     """A cut through both base tables; rates seldom have anything new."""
-    return RootsCut(DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, transfers), WrittenSnapshot(RATES, rates)), at)
+    return RootsCut(
+        DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, transfers), WrittenSnapshot(RATES, rates)), at
+    )
 
 
-def balanced(barrier: int, at: float, snapshot: str, read: str, parent: str | None = None) -> BarrierCommitted:
+def balanced(
+    barrier: int, at: float, snapshot: str, read: str, parent: str | None = None
+) -> BarrierCommitted:
     """A micro-batch that took two seconds."""
-    made, used = (WrittenSnapshot(BALANCE, snapshot, parent),), (Used(TRANSFERS, read), Used(RATES, "r1"))
+    made, used = (
+        (WrittenSnapshot(BALANCE, snapshot, parent),),
+        (Used(TRANSFERS, read), Used(RATES, "r1")),
+    )
     return BarrierCommitted(job("balances"), "run1", DOMAIN, barrier, at - 2, at, made, used)
 
 
@@ -72,7 +79,9 @@ def test_overwritten_barrier_keeps_its_birth_and_stays_rolled_back() -> None:
 
 
 def test_unchanged_base_table_is_cut_again_after_its_rollback() -> None:
-    model = told(cut(1, 10.0, "t1"), cut(2, 20.0, "t1", "r2"), RolledBack(DOMAIN, (TRANSFERS,), 1, 30.0))
+    model = told(
+        cut(1, 10.0, "t1"), cut(2, 20.0, "t1", "r2"), RolledBack(DOMAIN, (TRANSFERS,), 1, 30.0)
+    )
 
     apply(model, cut(3, 40.0, "t1", "r3"))
 

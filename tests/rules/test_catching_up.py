@@ -36,7 +36,10 @@ def test_job_far_behind_takes_the_newest_common_barrier() -> None:
 
 
 def words(latency: float, barriers: int = 40) -> Model:
-    """A value each second, counted at once; the sums begin later and take so many seconds a checkpoint."""
+    """A value each second, counted at once.
+
+    The sums begin later and take so many seconds a checkpoint.
+    """
     model, log = Model(), list[tuple[float, facts.Fact]]()
     for name, reads, writes in (("value", (), VALUE), ("count", (VALUE,), COUNT)):
         log.append((0.0, facts.RunStarted(job(name), f"{name}/1", 0.0, DOMAIN, reads, (writes,))))

@@ -12,7 +12,8 @@ from worlds.barriers.sizes import each_size
 def some_lines(random: Random) -> list[Line]:
     """One or two base tables, and one to three tables whose snapshots read what was there, further and further."""
     lines = [
-        Line(table(f"r{n}"), [f"r{n}@{i}" for i in range(random.randint(1, 4))]) for n in range(random.randint(1, 2))
+        Line(table(f"r{n}"), [f"r{n}@{i}" for i in range(random.randint(1, 4))])
+        for n in range(random.randint(1, 2))
     ]
     for root in lines:
         root.read = [{} for _ in root.snapshots]
@@ -26,7 +27,9 @@ def some_lines(random: Random) -> list[Line]:
                 if random.random() < 0.1:
                     taken[source.table] = "~4.358e+18"
                 elif random.random() < 0.8:
-                    at[source.table] = random.randint(max(0, at[source.table]), len(source.snapshots) - 1)
+                    at[source.table] = random.randint(
+                        max(0, at[source.table]), len(source.snapshots) - 1
+                    )
                     taken[source.table] = source.snapshots[at[source.table]]
             read.append(taken)
         lines.append(Line(table(f"t{n}"), made, list(read)))
@@ -43,11 +46,16 @@ def brute_force(lines: list[Line]) -> dict[Table, str] | None:
     ]
     if not consistent:
         return None
-    return {line.table: line.snapshots[max(cut[line.table] for cut in consistent)] for line in lines}
+    return {
+        line.table: line.snapshots[max(cut[line.table] for cut in consistent)] for line in lines
+    }
 
 
 def how_far(line: Line, lines: list[Line]) -> list[dict[Table, int]]:
-    """Per snapshot, up to which snapshot each source was read so far; -2 where the last read was of none that is known."""
+    """Per snapshot, up to which snapshot each source was read so far.
+
+    -2 where the last read was of none that is known.
+    """
     snapshots = {one.table: one.snapshots for one in lines}
     found = []
     for i in range(len(line.snapshots)):
@@ -57,13 +65,17 @@ def how_far(line: Line, lines: list[Line]) -> list[dict[Table, int]]:
             if snapshot in snapshots[source]:
                 far[source] = max(far[source], snapshots[source].index(snapshot))
         last = dict(reads)
-        found.append({s: at if last.get(s, "") in ["", *snapshots[s]] else -2 for s, at in far.items()})
+        found.append(
+            {s: at if last.get(s, "") in ["", *snapshots[s]] else -2 for s, at in far.items()}
+        )
     return found
 
 
 def fits(cut: dict[Table, int], seen: dict[Table, list[dict[Table, int]]]) -> bool:
     """Every table shows exactly what the cut shows of its inputs."""
-    return all(cut[source] == read for one, at in cut.items() for source, read in seen[one][at].items())
+    return all(
+        cut[source] == read for one, at in cut.items() for source, read in seen[one][at].items()
+    )
 
 
 @each_size
@@ -84,5 +96,7 @@ def test_control_latest_snapshots_are_often_inconsistent(seeds: range) -> None:
     for seed in seeds:
         lines = some_lines(Random(seed))
         wanted = brute_force(lines)
-        latest_differs += wanted is not None and wanted != {line.table: line.snapshots[-1] for line in lines}
+        latest_differs += wanted is not None and wanted != {
+            line.table: line.snapshots[-1] for line in lines
+        }
     assert latest_differs > len(seeds) * 0.05

@@ -15,7 +15,10 @@ def done(barriers: set[int], name: str) -> Completions:
 
 
 def by_definition(sources: dict[str, set[int]], position: int, given_up: set[int]) -> Decision:
-    """N = min { b > c : b in done(s) for all s, not given up }; before it every b that some source has is aborted."""
+    """N = min { b > c : b in done(s) for all s, not given up }.
+
+    Before it every b that some source has is aborted.
+    """
     common = {b for b in set.intersection(*sources.values()) if b > position}
     left = common - given_up
     wanted = min(left) if left and len(left) <= FEW else max(common, default=None)
@@ -30,9 +33,17 @@ def by_definition(sources: dict[str, set[int]], position: int, given_up: set[int
 def test_decisions_match_the_definition(seeds: range) -> None:
     for seed in seeds:
         random = Random(seed)
-        sources = {f"s{n}": set(random.sample(range(1, 12), random.randint(1, 9))) for n in range(random.randint(1, 3))}
-        position, given_up = random.randint(0, 8), set(random.sample(range(1, 12), random.choice((0, 2, 9))))
-        told = decide({table(name): done(found, name) for name, found in sources.items()}, position, given_up)
+        sources = {
+            f"s{n}": set(random.sample(range(1, 12), random.randint(1, 9)))
+            for n in range(random.randint(1, 3))
+        }
+        position, given_up = (
+            random.randint(0, 8),
+            set(random.sample(range(1, 12), random.choice((0, 2, 9)))),
+        )
+        told = decide(
+            {table(name): done(found, name) for name, found in sources.items()}, position, given_up
+        )
 
         assert told == by_definition(sources, position, given_up), f"history {seed}"
 

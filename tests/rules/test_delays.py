@@ -17,10 +17,14 @@ def test_parts_sum_to_the_delay_and_no_table_is_ahead_of_its_inputs(seeds: range
         for one, done in model.done.items():
             for barrier in done.of if model.is_managed(one) else ():
                 found = delay(model, one, barrier)
-                assert abs(sum(part.seconds for part in found.parts) - found.seconds) < 1e-6, f"history {seed}: {one}"
+                assert abs(sum(part.seconds for part in found.parts) - found.seconds) < 1e-6, (
+                    f"history {seed}: {one}"
+                )
                 assert all(part.seconds >= 0 for part in found.parts), f"history {seed}: {one}"
                 inputs = [source for source in model.sources(one) if barrier in model.done[source]]
-                assert all(delay(model, source, barrier).seconds <= found.seconds for source in inputs)
+                assert all(
+                    delay(model, source, barrier).seconds <= found.seconds for source in inputs
+                )
 
 
 @each_size
@@ -44,7 +48,9 @@ def test_staleness_grows_only_while_a_barrier_is_missing(seeds: range) -> None:
                 ages = [staleness(model, one, now) for now in (100.0, 200.0, 300.0)]
                 assert all(age.seconds >= 0 for age in ages)
                 assert all(before.seconds <= after.seconds for before, after in pairwise(ages))
-                assert all(age.local_seconds <= age.seconds for age in ages), f"history {seed}: {one}"
+                assert all(age.local_seconds <= age.seconds for age in ages), (
+                    f"history {seed}: {one}"
+                )
                 assert (ages[-1].barrier is None) == (newest(model, one) == model.done[one].last)
 
 

@@ -33,7 +33,9 @@ def test_plain_jobs_answers_match_the_base_tables(seeds: range) -> None:
             apply(model, fact)
             for one in sorted(world.lines):
                 for reading in readings(model, [one], "strong"):
-                    assert reading.barrier >= answered.get(one, 0), f"history {seed}: {one} went back"
+                    assert reading.barrier >= answered.get(one, 0), (
+                        f"history {seed}: {one} went back"
+                    )
                     answered[one] = reading.barrier
                     assert is_true(world, reading), f"history {seed}: {reading}"
             query = world.random.sample(sorted(world.lines), min(3, len(world.lines)))
@@ -52,7 +54,9 @@ def folded(history: list[Fact]) -> dict[Table, dict[int, str]]:
     model = Model()
     for fact in history:
         apply(model, fact)
-    return {table: {b: one.snapshot for b, one in done.of.items()} for table, done in model.done.items()}
+    return {
+        table: {b: one.snapshot for b, one in done.of.items()} for table, done in model.done.items()
+    }
 
 
 @each_size
@@ -78,7 +82,9 @@ def contents(rule: Rule, histories: int = 150) -> tuple[int, int]:
         for name in {one.writes for one in world.jobs}:
             for barrier, snapshot in done[name].items():
                 found += 1
-                wrong += barrier not in world.cuts or world.content[snapshot] != recomputed(world, name, barrier)
+                wrong += barrier not in world.cuts or world.content[snapshot] != recomputed(
+                    world, name, barrier
+                )
     return found, wrong
 
 
@@ -105,7 +111,9 @@ def test_control_micro_batch_numbers_give_wrong_barriers() -> None:
 ROOT, COPY = table("root"), table("copy")
 
 
-def micro_batch(query: str, number: int, read: str, made: facts.WrittenSnapshot, at: float) -> facts.BarrierCommitted:
+def micro_batch(
+    query: str, number: int, read: str, made: facts.WrittenSnapshot, at: float
+) -> facts.BarrierCommitted:
     """A micro-batch of a plain stream from the base table."""
     return facts.BarrierCommitted(
         job("copy"), f"run of {query}", "bank", number + 1, at - 1, at, (made,), (facts.Used(ROOT, read),),
@@ -118,15 +126,38 @@ def test_new_checkpoint_on_a_filled_table_completes_nothing_until_rollback() -> 
     model = Model()
     apply(model, DomainDeclared("bank", (ROOT,), 0.0))
     for barrier in (1, 2):
-        apply(model, facts.RootsCut("bank", barrier, (facts.WrittenSnapshot(ROOT, f"r{barrier}"),), float(barrier)))
+        apply(
+            model,
+            facts.RootsCut(
+                "bank", barrier, (facts.WrittenSnapshot(ROOT, f"r{barrier}"),), float(barrier)
+            ),
+        )
     apply(model, RunStarted(job("copy"), "run of q1", 3.0, "bank", (ROOT,), (COPY,)))
-    apply(model, micro_batch("q1", 0, "r1", facts.WrittenSnapshot(COPY, "c1", operation="append"), 5.0))
-    apply(model, micro_batch("q2", 0, "r2", facts.WrittenSnapshot(COPY, "c2", "c1", operation="append"), 8.0))
+    apply(
+        model,
+        micro_batch("q1", 0, "r1", facts.WrittenSnapshot(COPY, "c1", operation="append"), 5.0),
+    )
+    apply(
+        model,
+        micro_batch(
+            "q2", 0, "r2", facts.WrittenSnapshot(COPY, "c2", "c1", operation="append"), 8.0
+        ),
+    )
     twice = dict(model.done[COPY].of)
-    apply(model, micro_batch("q2", 0, "r2", facts.WrittenSnapshot(COPY, "c3", "c2", operation="overwrite"), 9.0))
+    apply(
+        model,
+        micro_batch(
+            "q2", 0, "r2", facts.WrittenSnapshot(COPY, "c3", "c2", operation="overwrite"), 9.0
+        ),
+    )
     anew = {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()}
     apply(model, facts.RolledBack("bank", (COPY,), 0, 10.0))
-    apply(model, micro_batch("q3", 0, "r2", facts.WrittenSnapshot(COPY, "c4", "c3", operation="append"), 12.0))
+    apply(
+        model,
+        micro_batch(
+            "q3", 0, "r2", facts.WrittenSnapshot(COPY, "c4", "c3", operation="append"), 12.0
+        ),
+    )
 
     assert twice.keys() == {1}
     assert anew == {1: "c1", 2: "c3"}
@@ -140,10 +171,20 @@ def test_worlds_cover_every_promised_case() -> None:
         world = plain_world(seed)
         for _ in plain_history(world, STEPS):
             pass
-        seen |= {one.kind for one in world.jobs} | {"new folder" for one in world.jobs if one.query > 1}
+        seen |= {one.kind for one in world.jobs} | {
+            "new folder" for one in world.jobs if one.query > 1
+        }
         seen |= {"shared" for parts in world.parts.values() if len(parts) > 1}
         seen |= {"join" for one in world.jobs if len(one.reads) > 1}
-        seen |= {"chain" for one in world.jobs if any(source in {w.writes for w in world.jobs} for source in one.reads)}
-        seen |= {"no news" for b, cut in world.cuts.items() if cut.items() & world.cuts.get(b + 1, {}).items()}
+        seen |= {
+            "chain"
+            for one in world.jobs
+            if any(source in {w.writes for w in world.jobs} for source in one.reads)
+        }
+        seen |= {
+            "no news"
+            for b, cut in world.cuts.items()
+            if cut.items() & world.cuts.get(b + 1, {}).items()
+        }
 
     assert seen == {"stream", "batch", "new folder", "shared", "join", "chain", "no news"}

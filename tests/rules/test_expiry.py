@@ -24,7 +24,10 @@ def pinned(model: Model, one: Table) -> Sequence[Pin]:
 
 
 def missing_reads(seed: int, keep: Keep) -> int:
-    """Expire all that may go after each fact; how many reads by leases, by strong answers and by jobs fail then."""
+    """Expire all that may go after each fact.
+
+    How many reads by leases, by strong answers and by jobs fail then.
+    """
     gone: dict[Table, set[str]] = {}
     leases: list[dict[Table, str]] = []
     too_late: dict[Job, set[str]] = {}
@@ -33,7 +36,9 @@ def missing_reads(seed: int, keep: Keep) -> int:
 
     def expire(world: World, model: Model, _: Oracle) -> None:
         nonlocal found
-        if world.rollbacks:  # goes back behind what is kept, and is planned with what still exists: test_rollback.py
+        if (
+            world.rollbacks
+        ):  # goes back behind what is kept, and is planned with what still exists: test_rollback.py
             return
         for one in world.truth:
             claimed = [Pin(lease[one], "lease") for lease in leases if one in lease]
@@ -47,11 +52,16 @@ def missing_reads(seed: int, keep: Keep) -> int:
         found += sum(snapshot in gone[one] for one, snapshot in wanted)
         for worker in world.workers:
             place = model.places.get(worker.job)
-            if place is None or place.position is None:  # what went before the collector knew of a job, went
+            if (
+                place is None or place.position is None
+            ):  # what went before the collector knew of a job, went
                 too_late[worker.job] = set().union(*gone.values())
             else:
                 before = too_late.setdefault(worker.job, set())
-                found += sum(snapshot in gone[one] - before for one, snapshot in next_reads(world, model, worker))
+                found += sum(
+                    snapshot in gone[one] - before
+                    for one, snapshot in next_reads(world, model, worker)
+                )
 
     play(seed, expire)
     return found
@@ -74,7 +84,12 @@ def next_reads(world: World, model: Model, worker: Worker) -> list[tuple[Table, 
     if barrier is None or worker.state == "retired":
         return []
     sources = [source for source in worker.reads if model.is_managed(source)]
-    return [(source, world.truth[source][b]) for source in sources for b in world.truth[source] if b >= barrier]
+    return [
+        (source, world.truth[source][b])
+        for source in sources
+        for b in world.truth[source]
+        if b >= barrier
+    ]
 
 
 @each_size
@@ -114,7 +129,12 @@ def test_joining_table_keeps_the_snapshots_that_it_will_need() -> None:
 def cut(model: Model, root: Table, *barriers: int) -> None:
     """Cut barriers through the one base table of the group."""
     for barrier in barriers:
-        apply(model, facts.RootsCut("bank", barrier, (facts.WrittenSnapshot(root, f"r{barrier}"),), float(barrier)))
+        apply(
+            model,
+            facts.RootsCut(
+                "bank", barrier, (facts.WrittenSnapshot(root, f"r{barrier}"),), float(barrier)
+            ),
+        )
 
 
 def commit(model: Model, name: str, made: Table, *barriers: int) -> None:
@@ -122,12 +142,19 @@ def commit(model: Model, name: str, made: Table, *barriers: int) -> None:
     for barrier in barriers:
         at, used = barrier + 0.5, (facts.Used(table("root"), f"r{barrier}"),)
         snapshot = (facts.WrittenSnapshot(made, f"{name}{barrier}"),)
-        apply(model, facts.BarrierCommitted(job(name), f"run {name}", "bank", barrier, at, at, snapshot, used))
+        apply(
+            model,
+            facts.BarrierCommitted(
+                job(name), f"run {name}", "bank", barrier, at, at, snapshot, used
+            ),
+        )
 
 
 def test_every_kept_snapshot_has_a_reason() -> None:
     found = expiry(
-        ["s1", "s2", "s3", "s4"], [Pin("s2", "lease 7 of report"), Pin("s3", "job a runs at barrier 3")], ["x"]
+        ["s1", "s2", "s3", "s4"],
+        [Pin("s2", "lease 7 of report"), Pin("s3", "job a runs at barrier 3")],
+        ["x"],
     )
 
     assert found.expirable == ["s1"]

@@ -21,11 +21,17 @@ JOB = job("balances")
 
 
 def rolled_back_at_50(*, ended: str | None = "FAIL") -> Model:
-    """Barriers 1 to 3, of which run 1 told the first; it ended at 45, and the balance went back to barrier 1 at 50."""
+    """Barriers 1 to 3, of which run 1 told the first.
+
+    It ended at 45, and the balance went back to barrier 1 at 50.
+    """
     model = Model()
     apply(model, DomainDeclared(DOMAIN, (TRANSFERS,), 0.0))
     for barrier in (1, 2, 3):
-        apply(model, RootsCut(DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, f"t{barrier}"),), 10.0 * barrier))
+        apply(
+            model,
+            RootsCut(DOMAIN, barrier, (WrittenSnapshot(TRANSFERS, f"t{barrier}"),), 10.0 * barrier),
+        )
     apply(model, started("run1", 5.0))
     apply(model, balanced("run1", 1, "b1", 12.0))
     if ended is not None:
@@ -41,7 +47,9 @@ def started(run: str, at: float) -> RunStarted:
 
 def balanced(run: str, barrier: int, snapshot: str, at: float) -> BarrierCommitted:
     """A micro-batch, on the clock of its driver."""
-    return BarrierCommitted(JOB, run, DOMAIN, barrier, at - 1, at, (WrittenSnapshot(BALANCE, snapshot, "b1"),))
+    return BarrierCommitted(
+        JOB, run, DOMAIN, barrier, at - 1, at, (WrittenSnapshot(BALANCE, snapshot, "b1"),)
+    )
 
 
 def balances(model: Model) -> dict[int, str]:

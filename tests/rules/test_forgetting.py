@@ -15,7 +15,11 @@ from worlds.barriers.running import strong_of, weak_of
 from worlds.barriers.sizes import each_size
 
 SOURCE, MIDDLE, END = table("source"), table("middle"), table("end")
-JOBS = {job("ingest"): ((), SOURCE), job("middle"): ((SOURCE,), MIDDLE), job("end"): ((MIDDLE,), END)}
+JOBS = {
+    job("ingest"): ((), SOURCE),
+    job("middle"): ((SOURCE,), MIDDLE),
+    job("end"): ((MIDDLE,), END),
+}
 
 
 def stream(barriers: range, jobs: Iterable[Job] = tuple(JOBS)) -> Iterator[Fact]:
@@ -25,7 +29,9 @@ def stream(barriers: range, jobs: Iterable[Job] = tuple(JOBS)) -> Iterator[Fact]
             reads, writes = JOBS[one]
             used = tuple(facts.Used(source, f"{source[1]}{barrier}") for source in reads)
             made = (facts.WrittenSnapshot(writes, f"{writes[1]}{barrier}"),)
-            yield facts.BarrierCommitted(one, f"run of {one[1]}", DOMAIN, barrier, barrier, barrier + 0.5, made, used)
+            yield facts.BarrierCommitted(
+                one, f"run of {one[1]}", DOMAIN, barrier, barrier, barrier + 0.5, made, used
+            )
 
 
 def played(model: Model, told: Iterator[Fact]) -> Model:
@@ -44,7 +50,9 @@ def test_running_stream_uses_bounded_memory() -> None:
     model = played(Model(keeps=10), stream(range(1, 5_000)))
 
     assert all(10 <= held < 31 and oldest > 4_950 for held, oldest in kept(model).values())
-    assert {len(done.of) for done in model.done.values()} == {held for held, _ in kept(model).values()}
+    assert {len(done.of) for done in model.done.values()} == {
+        held for held, _ in kept(model).values()
+    }
     assert 10 <= len(model.domain(DOMAIN).births) < 32
     assert strong_of(model, END) == 4_999
 
@@ -58,7 +66,11 @@ def test_stopped_jobs_barriers_are_kept_until_it_continues() -> None:
     held = kept(model)
     played(model, stream(range(101, 1_101)))
 
-    assert (next_one.kind, next_one.barrier, next_one.abort[:1]) == ("ABORT", 1_000, (101,))  # it catches up
+    assert (next_one.kind, next_one.barrier, next_one.abort[:1]) == (
+        "ABORT",
+        1_000,
+        (101,),
+    )  # it catches up
     assert held[MIDDLE][0] > 900
     assert held[MIDDLE][1] <= 91
     assert all(count < 31 for count, _ in kept(model).values())
@@ -78,7 +90,9 @@ def test_forgotten_barrier_does_not_return_alone() -> None:
     model = played(Model(), stream(range(1, 51), [job("ingest"), job("middle")]))
     apply(model, facts.JobRetired(job("middle"), 51.0, "unregistered"))
     played(model, stream(range(51, 2_000), [job("ingest")]))
-    apply(model, facts.RunStarted(job("middle"), "another run", 2_001.0, DOMAIN, (SOURCE,), (MIDDLE,)))
+    apply(
+        model, facts.RunStarted(job("middle"), "another run", 2_001.0, DOMAIN, (SOURCE,), (MIDDLE,))
+    )
     before = weak_of(model, [SOURCE, MIDDLE])
 
     played(model, stream(range(6, 7), [job("ingest")]))
@@ -112,14 +126,21 @@ def test_random_histories_match_a_model_that_forgets_nothing(seeds: range) -> No
 def heard_of_late(model: Model) -> bool:
     """Whether a job is at a barrier that is forgotten already."""
     forgotten = model.domain(DOMAIN).forgotten
-    return any(place.position is not None and place.position < forgotten for place in model.places.values())
+    return any(
+        place.position is not None and place.position < forgotten for place in model.places.values()
+    )
 
 
 def weakly_alike(some: Model, all_of_it: Model, pair: list[Table]) -> bool:
-    """Whether both say the same, or what all had in common last is forgotten: of a job that came back after it was retired."""
+    """Whether both say the same, or what all had in common last is forgotten.
+
+    Of a job that came back after it was retired.
+    """
     one, other = weak_of(some, pair), weak_of(all_of_it, pair)
     forgotten = some.domain(DOMAIN).forgotten
-    return one == other or (one == "no_version" and isinstance(other, dict) and max(other.values()) < forgotten)
+    return one == other or (
+        one == "no_version" and isinstance(other, dict) and max(other.values()) < forgotten
+    )
 
 
 def held(model: Model) -> int:
@@ -134,7 +155,12 @@ def strongs(model: Model, tables: list[Table]) -> list[object]:
 
 def answers(model: Model, tables: list[Table]) -> tuple[object, ...]:
     """Every decision, every pin."""
-    pinned = [(pin.snapshot, pin.reason) for name in tables if name in model.done for pin in pins(model, name, 1)]
+    pinned = [
+        (pin.snapshot, pin.reason)
+        for name in tables
+        if name in model.done
+        for pin in pins(model, name, 1)
+    ]
     return decided(model), pinned
 
 
@@ -143,6 +169,9 @@ def decided(model: Model) -> dict[Job, object]:
     found: dict[Job, object] = {}
     for name, place in model.places.items():
         if place.position is not None:
-            sources = {source: model.done[source] for source in model.links(place) & place.reads - place.writes}
+            sources = {
+                source: model.done[source]
+                for source in model.links(place) & place.reads - place.writes
+            }
             found[name] = decide(sources, place.position)
     return found

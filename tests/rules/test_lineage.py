@@ -26,7 +26,11 @@ class Steps:
 
     def steps(self, nodes: Sequence[str], way: Direction, limit: int) -> Sequence[WalkStep[str]]:
         self.asked.append(tuple(nodes))
-        leave = [step for step in self.all if step.via in nodes or (step.target if way is UP else step.source) in nodes]
+        leave = [
+            step
+            for step in self.all
+            if step.via in nodes or (step.target if way is UP else step.source) in nodes
+        ]
         return leave[:limit]
 
 
@@ -51,7 +55,17 @@ def test_downstream_of_a_table_includes_jobs_that_only_read_it() -> None:
 def test_both_directions_exclude_other_outputs_of_the_sources() -> None:
     found = walk(Steps(*BANK), ["credits"], BOTH)
 
-    assert set(found.nodes) == {"credits", "credit", "transfers", "ingest", "add", "balance", "ctas", "report", "audit"}
+    assert set(found.nodes) == {
+        "credits",
+        "credit",
+        "transfers",
+        "ingest",
+        "add",
+        "balance",
+        "ctas",
+        "report",
+        "audit",
+    }
     assert found.complete
 
 
@@ -117,7 +131,9 @@ def test_hub_is_cut_at_the_node_limit() -> None:
 
 
 def test_dense_graph_is_cut_at_the_step_limit() -> None:
-    dense = Steps(*(WalkStep(f"from{one}", "job", f"to{two}") for one in range(150) for two in range(150)))
+    dense = Steps(
+        *(WalkStep(f"from{one}", "job", f"to{two}") for one in range(150) for two in range(150))
+    )
 
     found = walk(dense, ["job"], BOTH, most=1000)
 

@@ -16,7 +16,10 @@ MEBIBYTE = 1 << 20
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> int:
-    """A memory of a twentieth, for events of a twentieth: what is done to 480 MB of names takes a minute."""
+    """A memory of a twentieth, for events of a twentieth.
+
+    What is done to 480 MB of names takes a minute.
+    """
     for name in ("FACET_BYTES", "RECURRING_BYTES", "DERIVED_BYTES", "LARGE", "NAMES"):
         monkeypatch.setattr(memo, name, getattr(memo, name) // 20)
     return 20
@@ -27,7 +30,9 @@ def test_long_names_use_no_more_memory_than_short_ones(small: int) -> None:
     tracemalloc.start()
     for number in range(300):
         name = f"{number}" + "n" * (400_000 // small)
-        one = event(run=f"run {name}", job=f"job {name}", inputs=[dataset(f"bank.{name}", f"hive://{name}")])
+        one = event(
+            run=f"run {name}", job=f"job {name}", inputs=[dataset(f"bank.{name}", f"hive://{name}")]
+        )
         changes_of(decode(encode(one)), Stamp(0, number, 0), kept_by)
 
     kept, _ = tracemalloc.get_traced_memory()

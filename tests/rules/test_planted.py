@@ -32,28 +32,40 @@ def model_of(*facts: Fact) -> Model:
     return model
 
 
-def started(name: str, at: float, reads: Table, writes: Table, run: str = "1", seen: float = 0) -> RunStarted:
+def started(
+    name: str, at: float, reads: Table, writes: Table, run: str = "1", seen: float = 0
+) -> RunStarted:
     """A run of a job."""
     return RunStarted(job(name), run, at, DOMAIN, (reads,), (writes,), seen)
 
 
 def cut(root: Table, barrier: int) -> RootsCut:
     """A barrier of one base table."""
-    return RootsCut(DOMAIN, barrier, (WrittenSnapshot(root, f"{root[1]}{barrier}"),), 10.0 * barrier)
+    return RootsCut(
+        DOMAIN, barrier, (WrittenSnapshot(root, f"{root[1]}{barrier}"),), 10.0 * barrier
+    )
 
 
-def committed(name: str, barrier: int, reads: Table, writes: Table, run: str = "1") -> BarrierCommitted:
+def committed(
+    name: str, barrier: int, reads: Table, writes: Table, run: str = "1"
+) -> BarrierCommitted:
     """A micro-batch."""
     at, used = 10.0 * barrier + 1, Used(reads, f"{reads[1]}{barrier}")
     made = WrittenSnapshot(writes, f"{writes[1]}{barrier}")
-    return BarrierCommitted(job(name), run, DOMAIN, barrier, at, at + 1, (made,), (used,), barrier - 1, f"/{name}")
+    return BarrierCommitted(
+        job(name), run, DOMAIN, barrier, at, at + 1, (made,), (used,), barrier - 1, f"/{name}"
+    )
 
 
 def chain() -> Model:
-    """a -> to_b -> b -> to_c -> c, all at barriers 1 to 3."""
+    """A -> to_b -> b -> to_c -> c, all at barriers 1 to 3."""
     jobs = (started("to_b", 1, A, B), started("to_c", 2, B, C))
-    commits = [(cut(A, n), committed("to_b", n, A, B), committed("to_c", n, B, C)) for n in (1, 2, 3)]
-    return model_of(DomainDeclared(DOMAIN, (A, X), 0), *jobs, *(one for three in commits for one in three))
+    commits = [
+        (cut(A, n), committed("to_b", n, A, B), committed("to_c", n, B, C)) for n in (1, 2, 3)
+    ]
+    return model_of(
+        DomainDeclared(DOMAIN, (A, X), 0), *jobs, *(one for three in commits for one in three)
+    )
 
 
 @pytest.mark.parametrize("how", ["COMPLETE", "FAIL", "ABORT"])
@@ -78,12 +90,16 @@ def test_later_event_revives_a_silent_run() -> None:
 
 
 @pytest.mark.parametrize("lost", [{}, {job("to_c"): 4}], ids=["incremental", "full"])
-def test_a_rollback_stops_downstream_first_and_restarts_upstream_first(lost: dict[tuple[str, str], int]) -> None:
+def test_a_rollback_stops_downstream_first_and_restarts_upstream_first(
+    lost: dict[tuple[str, str], int],
+) -> None:
     """A running downstream job would read rows that the rollback of its upstream job removes."""
     found = plan(chain(), B, 2, retained=lost)
     b, c, to_b, to_c = "lake:b", "lake:c", "jobs:to_b", "jobs:to_c"
 
-    table_step, job_step = ("clear table", "clear checkpoint") if lost else ("roll back table", "cut checkpoint")
+    table_step, job_step = (
+        ("clear table", "clear checkpoint") if lost else ("roll back table", "cut checkpoint")
+    )
     assert [(step.action, step.target) for step in found.steps] == [
         ("stop job", to_c),
         ("stop job", to_b),
@@ -98,7 +114,10 @@ def test_a_rollback_stops_downstream_first_and_restarts_upstream_first(lost: dic
 
 
 def test_returning_table_is_not_answered_with_an_older_barrier() -> None:
-    """b was answered at barrier 3; its next writer reads a base table that has but two barriers: b waits for the third."""
+    """B was answered at barrier 3; its next writer reads a base table that has but two barriers.
+
+    B waits for the third.
+    """
     model = chain()
     assert strong(model, [B])[0].barrier == 3
     for name in ("to_c", "to_b"):

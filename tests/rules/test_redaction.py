@@ -8,15 +8,45 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strandline.core.openlineage.events import decode, unread
-from strandline.core.redaction.json import STRINGS, has_secret, is_suspicious, redact_bytes, redact_json
+from strandline.core.redaction.json import (
+    STRINGS,
+    has_secret,
+    is_suspicious,
+    redact_bytes,
+    redact_json,
+)
 from worlds.builders import Json, dataset, encode, event, job_event
 
 WORDS = [
-    *(b"jdbc:", b"passw", b"pwd", b"secret", b"token", b"credential", b"key", b"auth", b"signature", b"jaas", b"sas"),
-    *(b"identified", b"options", b"properties", b"environment", b"with(", b"with (", b"with\\n\\t (", b"\\/", b"\\u00"),
+    *(
+        b"jdbc:",
+        b"passw",
+        b"pwd",
+        b"secret",
+        b"token",
+        b"credential",
+        b"key",
+        b"auth",
+        b"signature",
+        b"jaas",
+        b"sas",
+    ),
+    *(
+        b"identified",
+        b"options",
+        b"properties",
+        b"environment",
+        b"with(",
+        b"with (",
+        b"with\\n\\t (",
+        b"\\/",
+        b"\\u00",
+    ),
     *(b"cookie", b"curl", b"passphrase", b"passcode", b"pass_", b"encryption = (", b"with\\f("),
 ]
-ADDRESS = re.compile(rb"://[^\"/\s]*@|://[^\"\s]*[?;]|://[^\"\s]*#[^/]|://[^\"/\s]*:\d*[^\"/\s\d][^\"\s]*@")
+ADDRESS = re.compile(
+    rb"://[^\"/\s]*@|://[^\"\s]*[?;]|://[^\"\s]*#[^/]|://[^\"/\s]*:\d*[^\"/\s\d][^\"\s]*@"
+)
 PASS = re.compile(rb"pass[^a-z]")
 TOKENS = re.compile(
     rb"a(?:kia|sia)[a-z0-9]{12}|gh[pousr]_[a-z0-9]{20}|github_pat_|glpat-|xox[abeoprs]-|eyj[a-z0-9_-]{6}|slk_|"
@@ -34,9 +64,28 @@ cased = st.builds(
 )
 cut = st.builds(lambda word, length: word[:length], cased, st.integers(1, 11))
 pieces = st.one_of(
-    *(cased, cut, st.binary(max_size=20), st.text(max_size=10).map(str.encode), st.sampled_from(SPACES)),
+    *(
+        cased,
+        cut,
+        st.binary(max_size=20),
+        st.text(max_size=10).map(str.encode),
+        st.sampled_from(SPACES),
+    ),
     st.sampled_from(
-        (b"://", b"@", b"?", b";", b"#", b"#/", b"/", b'"', b"\\", b"\\u0070", b"\xc5\xbf", b"\xe2\x84\xaa")
+        (
+            b"://",
+            b"@",
+            b"?",
+            b";",
+            b"#",
+            b"#/",
+            b"/",
+            b'"',
+            b"\\",
+            b"\\u0070",
+            b"\xc5\xbf",
+            b"\xe2\x84\xaa",
+        )
     ),
 )
 bodies = st.lists(pieces, max_size=30).map(b"".join)
@@ -49,7 +98,11 @@ bodies = st.lists(pieces, max_size=30).map(b"".join)
 @example("{'a': '\u017fecret to\u212aen'}".encode())
 def test_facet_is_suspicious_exactly_if_it_has_a_secret_word_or_address(body: bytes) -> None:
     address = ADDRESS.search(body) is not None
-    word = any(word in body.lower() for word in WORDS) or PASS.search(body.lower()) or LISTED.search(body.lower())
+    word = (
+        any(word in body.lower() for word in WORDS)
+        or PASS.search(body.lower())
+        or LISTED.search(body.lower())
+    )
     word = word or TOKENS.search(body.lower())
 
     assert is_suspicious("custom", body) is (address or bool(word))
@@ -57,9 +110,7 @@ def test_facet_is_suspicious_exactly_if_it_has_a_secret_word_or_address(body: by
 
 
 def test_table_and_column_names_are_not_suspicious() -> None:
-    body = (
-        b'{"_schemaURL": "https://o.io/1-0-1/S.json#/$defs/S", "fields": [{"name": "amount", "type": "decimal(18,2)"}]}'
-    )
+    body = b'{"_schemaURL": "https://o.io/1-0-1/S.json#/$defs/S", "fields": [{"name": "amount", "type": "decimal(18,2)"}]}'
 
     assert not is_suspicious("schema", body)
 
@@ -87,7 +138,9 @@ def test_secret_words_are_found_in_any_case_and_escaped() -> None:
     ],
 )
 def test_redaction_removes_the_secret_and_nothing_else(facet: bytes) -> None:
-    assert redact_json("custom", facet) == facet.replace(b"hunter2", b"[redacted]").replace(b"27182", b'"[redacted]"')
+    assert redact_json("custom", facet) == facet.replace(b"hunter2", b"[redacted]").replace(
+        b"27182", b'"[redacted]"'
+    )
 
 
 def test_only_harmless_properties_stay() -> None:
@@ -97,14 +150,20 @@ def test_only_harmless_properties_stay() -> None:
         b'{"properties": {"spark.master": "yarn", "spark.x": ["[redacted]"], "spark.y": "[redacted]", '
         b'"spark.y": "", "z": {"a": "[redacted]"}}}'
     )
-    assert redact_json("", b'{"spark_properties": %s}' % facet) == b'{"spark_properties": %s}' % redact_json(
-        "spark_properties", facet
-    )
+    assert redact_json(
+        "", b'{"spark_properties": %s}' % facet
+    ) == b'{"spark_properties": %s}' % redact_json("spark_properties", facet)
 
 
 def test_columns_and_facets_may_be_named_like_secrets() -> None:
-    origin = {"inputFields": [{"namespace": "n", "name": "t", "field": "pwd"}], "transformationType": "MASKED"}
-    facets = {"columnLineage": {"fields": {"password": origin}}, "auth_statistics": {"by": "x", "columnMetrics": {}}}
+    origin = {
+        "inputFields": [{"namespace": "n", "name": "t", "field": "pwd"}],
+        "transformationType": "MASKED",
+    }
+    facets = {
+        "columnLineage": {"fields": {"password": origin}},
+        "auth_statistics": {"by": "x", "columnMetrics": {}},
+    }
     body = encode({"outputs": [{"facets": facets}]})
 
     assert redact_json("", body) is body
@@ -112,7 +171,12 @@ def test_columns_and_facets_may_be_named_like_secrets() -> None:
 
 @given(
     st.one_of(
-        bodies, st.builds(lambda body, end: encode({"query": body.decode("latin-1")})[:end], bodies, st.integers(5, 99))
+        bodies,
+        st.builds(
+            lambda body, end: encode({"query": body.decode("latin-1")})[:end],
+            bodies,
+            st.integers(5, 99),
+        ),
     )
 )
 @example(b"CREDENTIALS=(s3a:'x'\"\"&")
@@ -184,7 +248,20 @@ fragments = st.sampled_from(
             "@",
             "option(",
             "--conf ",
-            *('["', "--token", '", "', "DB_TOKEN", "<password>", "</", '"]', "name='", "value='", '"""', "[[", "("),
+            *(
+                '["',
+                "--token",
+                '", "',
+                "DB_TOKEN",
+                "<password>",
+                "</",
+                '"]',
+                "name='",
+                "value='",
+                '"""',
+                "[[",
+                "(",
+            ),
             *(
                 "\n-----BEGIN PRIVATE KEY-----",
                 "-----END PRIVATE KEY-----",
@@ -220,7 +297,9 @@ fragments = st.sampled_from(
 @given(st.lists(fragments, max_size=14).map("".join), st.booleans())
 @example("OPTIONS dbPassSET '", False)
 @example("WITH\xa0(a 'b')", False)
-def test_redacted_text_was_suspicious_and_does_not_change_again(text: str, ascii_only: bool) -> None:
+def test_redacted_text_was_suspicious_and_does_not_change_again(
+    text: str, ascii_only: bool
+) -> None:
     body = json.dumps({"x": text}, ensure_ascii=ascii_only).encode()
     kept = redact_json("custom", body)
 
@@ -228,7 +307,12 @@ def test_redacted_text_was_suspicious_and_does_not_change_again(text: str, ascii
     assert kept == body or (is_suspicious("custom", body) and has_secret(body))
 
 
-FACETS: Json = {"spark_properties": {"properties": {"spark.master": "key"}}, "x": {}, "y": {"token_count": 1}, "z": 5}
+FACETS: Json = {
+    "spark_properties": {"properties": {"spark.master": "key"}},
+    "x": {},
+    "y": {"token_count": 1},
+    "z": 5,
+}
 READ, MADE = (
     {**dataset(name, **FACETS), "inputFacets": one, "outputFacets": other}
     for name, one, other in (("a", FACETS, {}), ("public_keys", {}, FACETS))
@@ -237,7 +321,12 @@ DELTA_LOG = dataset("/t/_delta_log/1.json", "file", own={"x": {"password": "p"}}
 WHOLE = [
     event(facets=FACETS, job_facets=FACETS, inputs=[READ], outputs=[MADE]),
     job_event(job_facets=FACETS, inputs=None, outputs=[MADE]),
-    {**event(), "run": {"runId": "1", "facets": None}, "inputs": None, "job": {"namespace": "n", "name": "j"}},
+    {
+        **event(),
+        "run": {"runId": "1", "facets": None},
+        "inputs": None,
+        "job": {"namespace": "n", "name": "j"},
+    },
 ]
 
 
@@ -309,7 +398,13 @@ def test_secret_is_recognized_by_its_neighbouring_name(facet: bytes, key: str) -
     [
         {"fields": [{"name": "password", "type": "string", "description": "x"}]},
         {"tags": [{"key": "password", "value": "masked", "source": "x"}]},
-        {"prompt_tokens": 5, "maxTokens": 6, "token_count": 7, "tokenizer": "bert", "total_tokens": "8"},
+        {
+            "prompt_tokens": 5,
+            "maxTokens": 6,
+            "token_count": 7,
+            "tokenizer": "bert",
+            "total_tokens": "8",
+        },
         {"author": "Ann", "authority": "x", "authenticationType": "kerberos"},
         {"parameters": [{"key": "day", "value": "2026-11-22"}], "passenger": "x", "passed": "y"},
         {
@@ -317,7 +412,11 @@ def test_secret_is_recognized_by_its_neighbouring_name(facet: bytes, key: str) -
             "args": ["--password", "--verbose"],
             "columns": [["password", "email"], ["A_TOKEN", "id"]],
         },
-        {"list": ["password", "email"], "three": ["DB_PASSWORD", "x", "y"], "names": ["x", "DB_PASSWORD"]},
+        {
+            "list": ["password", "email"],
+            "three": ["DB_PASSWORD", "x", "y"],
+            "names": ["x", "DB_PASSWORD"],
+        },
         {"fields": [{"name": "password_hash", "type": "string"}, {"name": "key", "val": 5}]},
     ],
 )
@@ -340,7 +439,11 @@ def test_nested_json_text_stays_valid_json() -> None:
 def test_text_beyond_the_secret_limit_is_hidden_without_inspection() -> None:
     """Inspecting each text takes 30 µs, seconds for a body of 2 MB; harmless texts stay."""
     texts = [f"pwd=x{number} and y" for number in range(STRINGS + 10)]
-    kept = json.loads(redact_json("custom", json.dumps({"list": [*texts, "harmless"], "x": {"password": 1}}).encode()))
+    kept = json.loads(
+        redact_json(
+            "custom", json.dumps({"list": [*texts, "harmless"], "x": {"password": 1}}).encode()
+        )
+    )
 
     assert set(kept["list"][:STRINGS]) == {"pwd=[redacted] and y"}
     assert set(kept["list"][-8:]) == {"[redacted]", "harmless"}

@@ -24,8 +24,12 @@ from worlds.ordinary_sql import ordinary
 GONE = "[redacted]"
 
 
-@pytest.mark.parametrize(("hides", "keeps"), [pytest.param(form.hides, form.keeps, id=form.name) for form in ALL_FORMS])
-def test_each_form_hides_and_keeps_its_examples(hides: tuple[str, ...], keeps: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("hides", "keeps"), [pytest.param(form.hides, form.keeps, id=form.name) for form in ALL_FORMS]
+)
+def test_each_form_hides_and_keeps_its_examples(
+    hides: tuple[str, ...], keeps: tuple[str, ...]
+) -> None:
     hidden = [hide_mentioned(text, GONE) for text in hides]
 
     assert [text for text in hidden if "hunter2" in text or "271828" in text] == []
@@ -49,10 +53,16 @@ def is_left(text: str, forms: tuple[Form, ...]) -> bool:
     return "hunter2" in shown or "271828" in shown
 
 
-@pytest.mark.parametrize(("hides", "keeps"), [pytest.param(one.hides, one.keeps, id=one.name) for one in TOKENS])
-def test_each_token_kind_is_recognized_by_its_form(hides: tuple[str, ...], keeps: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("hides", "keeps"), [pytest.param(one.hides, one.keeps, id=one.name) for one in TOKENS]
+)
+def test_each_token_kind_is_recognized_by_its_form(
+    hides: tuple[str, ...], keeps: tuple[str, ...]
+) -> None:
     assert [hide_tokens(f"x {token}, y", "*") for token in hides] == ["x *, y"] * len(hides)
-    assert [hide_tokens(f"x {text}, y", "*") for text in keeps] == [f"x {text}, y" for text in keeps]
+    assert [hide_tokens(f"x {text}, y", "*") for text in keeps] == [
+        f"x {text}, y" for text in keeps
+    ]
 
 
 CLEAN: dict[str, Callable[[str], str]] = {"collector": redact_text, "emitter": clean_text}
@@ -75,7 +85,9 @@ def test_no_canary_is_left_in_a_long_text() -> None:
 
 
 def test_hidden_text_is_not_hidden_again() -> None:
-    assert [text for text in (redact_text(one.text) for one in canaries()) if redact_text(text) != text] == []
+    assert [
+        text for text in (redact_text(one.text) for one in canaries()) if redact_text(text) != text
+    ] == []
 
 
 @pytest.mark.parametrize("clean", CLEAN.values(), ids=CLEAN)
@@ -93,7 +105,9 @@ def test_sql_parses_without_its_secrets_and_keeps_its_columns() -> None:
 
     assert len(understood) > 500
     assert [
-        (text, redact_text(text)) for text, names in understood.items() if columns(redact_text(text)) != names
+        (text, redact_text(text))
+        for text, names in understood.items()
+        if columns(redact_text(text)) != names
     ] == []
 
 
@@ -151,19 +165,28 @@ def test_work_is_linear_in_length_and_bounded(unit: str) -> None:
 def test_plain_addresses_cost_no_extra_work() -> None:
     assert work("SELECT 'https://host:8080/path' " * 20_000) < 2_000
     assert (
-        hide_in_addresses("a://h:80/b?x=y c://webhook.io/t d://u:p@h/b", GONE) == "a://h:80/b c://webhook.io/t d://h/b"
+        hide_in_addresses("a://h:80/b?x=y c://webhook.io/t d://u:p@h/b", GONE)
+        == "a://h:80/b c://webhook.io/t d://h/b"
     )
 
 
 # What took time with the square of its length, or twice as long with each word more.
 SLOW = (
-    *(("curl -u ", "\r", 300_000, ""), ("WITH", " ", 300_000, "x"), ("PASSWORD FOR ", " ", 300_000, "")),
+    *(
+        ("curl -u ", "\r", 300_000, ""),
+        ("WITH", " ", 300_000, "x"),
+        ("PASSWORD FOR ", " ", 300_000, ""),
+    ),
     *(
         ("OPTIONS('", "a_", 90, "zz' 'x')"),
         ("OPTIONS(x ", "a ARRAY[ ", 30_000, ""),
         ("jdbc:a:", "password", 40_000, ""),
     ),
-    *(("", ":token", 50_000, ""), ("", "password:x]", 30_000, ""), ("https://", "webhook", 40_000, "+/x#y")),
+    *(
+        ("", ":token", 50_000, ""),
+        ("", "password:x]", 30_000, ""),
+        ("https://", "webhook", 40_000, "+/x#y"),
+    ),
 )
 PROGRAM = """
 import json, resource, sys
@@ -177,7 +200,11 @@ for first, unit, times, last in json.load(sys.stdin):
 def test_no_text_takes_superlinear_time() -> None:
     """Backtracking shows only in processor time: the texts take two seconds, the limit is 120."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], input=json.dumps(SLOW), capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(SLOW),
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,7 @@
-"""At most one writer of a table and no cycle, whatever is registered; a refused registration changes nothing."""
+"""At most one writer of a table and no cycle, whatever is registered.
+
+A refused registration changes nothing.
+"""
 
 from random import Random
 
@@ -14,13 +17,21 @@ Known = dict[Job, tuple[set[Table], set[Table]]]
 
 
 def wrong(known: Known, wanted: JobRegistered) -> str | None:
-    """What is wrong by definition with what would be: two writers of a table, or a way from a table back to it."""
+    """What is wrong by definition with what would be.
+
+    Two writers of a table, or a way from a table back to it.
+    """
     reads, writes = known.get(wanted.job, (set(), set()))
     after = {**known, wanted.job: (reads | set(wanted.reads), writes | set(wanted.writes))}
     written = [one for _, sinks in after.values() for one in sinks]
     if len(written) != len(set(written)):
         return "writer"
-    steps = {(source, sink) for sources, sinks in after.values() for source in sources - sinks for sink in sinks}
+    steps = {
+        (source, sink)
+        for sources, sinks in after.values()
+        for source in sources - sinks
+        for sink in sinks
+    }
     reached = set(steps)
     while more := {(a, d) for a, b in reached for c, d in steps if b == c} - reached:
         reached |= more
@@ -49,7 +60,10 @@ def test_registration_rejects_exactly_what_the_definition_forbids(seeds: range) 
                 reads.update(wanted.reads)
                 writes.update(wanted.writes)
                 if random.random() < 0.3:
-                    apply(model, RunStarted(wanted.job, f"{wanted.job[1]}/1", float(turn), "d", (), ()))
+                    apply(
+                        model,
+                        RunStarted(wanted.job, f"{wanted.job[1]}/1", float(turn), "d", (), ()),
+                    )
     assert refused["writer"] > len(seeds)
     assert refused["cycle"] > len(seeds) / 4
 

@@ -1,4 +1,7 @@
-"""After a rollback plan and a replay of the base tables all is as if it had never gone wrong; incremental and full alike."""
+"""After a rollback plan and a replay of the base tables all is as if it had never gone wrong.
+
+Incremental and full alike.
+"""
 
 from collections.abc import Collection
 from random import Random
@@ -19,7 +22,10 @@ from worlds.barriers.sizes import each_size
 
 
 def went_wrong(seed: int) -> tuple[World, Model, Worker, int] | None:
-    """A history in which one job computes nonsense from some barrier on; None where it committed nothing."""
+    """A history in which one job computes nonsense from some barrier on.
+
+    None where it committed nothing.
+    """
     world, model, oracle = small_world(Random(seed)), Model(), Oracle()
     for fact in told_of(world, 25):
         deliver(fact, model, oracle)
@@ -50,7 +56,9 @@ def compute_anew(world: World, worker: Worker) -> None:
     for barrier, snapshot in world.truth[worker.writes].items():
         inputs = [world.truth[source].get(barrier) for source in worker.reads]
         if None not in inputs:
-            world.content[snapshot] = derived(worker, [world.content[one] for one in inputs if one is not None])
+            world.content[snapshot] = derived(
+                worker, [world.content[one] for one in inputs if one is not None]
+            )
 
 
 def carry_out(world: World, wanted: Plan, tables: Collection[Table]) -> None:
@@ -59,7 +67,9 @@ def carry_out(world: World, wanted: Plan, tables: Collection[Table]) -> None:
     world.rollbacks += 1
     for worker in world.workers:
         if worker.writes in tables:
-            world.truth[worker.writes] = {b: s for b, s in world.truth[worker.writes].items() if b <= back}
+            world.truth[worker.writes] = {
+                b: s for b, s in world.truth[worker.writes].items() if b <= back
+            }
             worker.position, worker.head = back, world.truth[worker.writes].get(back)
     for worker in world.workers:
         before = -1
@@ -74,7 +84,8 @@ def nonsense(world: World) -> list[tuple[Table, int]]:
         (one, barrier)
         for one, truth in world.truth.items()
         for barrier, snapshot in truth.items()
-        if complete_above(world, one, barrier) and world.content[snapshot] != recomputed(world, one, barrier)
+        if complete_above(world, one, barrier)
+        and world.content[snapshot] != recomputed(world, one, barrier)
     ]
 
 
@@ -128,7 +139,9 @@ def test_plan_targets_existing_snapshots_and_retained_state() -> None:
                 continue
             gone = {(other, model.done[other].of[free.barrier].snapshot) for other in free.tables}
             without = plan(model, one, newest, exists=lambda t, s, gone=gone: (t, s) not in gone)  # type: ignore[misc]
-            state_lost = plan(model, one, newest, retained=dict.fromkeys(free.jobs, free.barrier + 1))
+            state_lost = plan(
+                model, one, newest, retained=dict.fromkeys(free.jobs, free.barrier + 1)
+            )
 
             assert without.barrier is None or without.barrier < free.barrier
             assert state_lost.kind == "full" or not free.jobs
@@ -151,7 +164,11 @@ def test_replaying_the_whole_log_gives_the_same_answers() -> None:
 def answers(world: World, model: Model) -> dict[Table, tuple[Outcome, object, object]]:
     """What is said of each table."""
     return {
-        one: (strong_of(model, one), model.done[one].order if one in model.done else None, model.writer(one))
+        one: (
+            strong_of(model, one),
+            model.done[one].order if one in model.done else None,
+            model.writer(one),
+        )
         for one in world.truth
     }
 
@@ -163,9 +180,13 @@ def test_ids_and_names_cannot_inject_statements_into_a_plan() -> None:
     found: dict[str, set[str | None]] = {}
     for snapshot in ("17", "17); DROP TABLE lake.bank.t; --"):
         for done in model.done.values():
-            done.of = {barrier: structs.replace(one, snapshot=snapshot) for barrier, one in done.of.items()}
+            done.of = {
+                barrier: structs.replace(one, snapshot=snapshot) for barrier, one in done.of.items()
+            }
         steps = plan(model, ("lake", "root0"), model.done["lake", "root0"].order[-1]).steps
-        found[snapshot] = {dict(step.details).get("sql") for step in steps if step.action == "roll back table"}
+        found[snapshot] = {
+            dict(step.details).get("sql") for step in steps if step.action == "roll back table"
+        }
 
     safe, hostile = found.values()
     assert hostile == {None}
@@ -175,6 +196,7 @@ def test_ids_and_names_cannot_inject_statements_into_a_plan() -> None:
 
 def test_untracked_table_cannot_be_rolled_back() -> None:
     with pytest.raises(
-        RefusedError, match="no job that carries barriers writes it, and it is not a base table of a group"
+        RefusedError,
+        match="no job that carries barriers writes it, and it is not a base table of a group",
     ):
         plan(Model(), table("nobody"), 1)

@@ -1,4 +1,7 @@
-"""Strong and weak versions: invariants over random histories against the definitions, and controls that must fire."""
+"""Strong and weak versions.
+
+Invariants over random histories against the definitions, and controls that must fire.
+"""
 
 from collections.abc import Callable
 from random import Random
@@ -49,18 +52,27 @@ def checking(seed: int) -> Callable[[World, Model, Oracle], None]:
 
 
 def check_order(model: Model, query: list[Table], weak: dict[Table, int] | str, seed: int) -> None:
-    """strong <= weak <= latest, table by table, of one query; a weak answer shows one barrier, with tables that join too."""
+    """Strong <= weak <= latest, table by table, of one query.
+
+    A weak answer shows one barrier, with tables that join too.
+    """
     if isinstance(weak, dict):
         outcomes = (
-            {strong_of(model, one) for one in query} if len({id(model.components[one]) for one in weak}) == 1 else set()
+            {strong_of(model, one) for one in query}
+            if len({id(model.components[one]) for one in weak}) == 1
+            else set()
         )
         assert len(set(weak.values())) <= 1, f"history {seed}: {query}"
         for one, barrier in weak.items():
-            assert all(outcome <= barrier for outcome in outcomes if isinstance(outcome, int)), f"history {seed}: {one}"
+            assert all(outcome <= barrier for outcome in outcomes if isinstance(outcome, int)), (
+                f"history {seed}: {one}"
+            )
             assert barrier <= max(model.done[one].order), f"history {seed}: {one}"
 
 
-def violations(make: Callable[[], Oracle], wrong: Callable[[Oracle, Table], Outcome], histories: int = 150) -> int:
+def violations(
+    make: Callable[[], Oracle], wrong: Callable[[Oracle, Table], Outcome], histories: int = 150
+) -> int:
     """How often a wrong system's answer goes back, or names a barrier that a table of the component lacks."""
     found = 0
     for seed in range(histories):

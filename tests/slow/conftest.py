@@ -1,4 +1,7 @@
-"""Databases of a test's own: these tests kill what writes to them, fill their disks and cut their connections."""
+"""Databases of a test's own.
+
+These tests kill what writes to them, fill their disks and cut their connections.
+"""
 
 import pytest
 from sqlalchemy import Engine

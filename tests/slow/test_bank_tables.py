@@ -11,17 +11,32 @@ LAST = 20
 EACH = range(1, LAST + 1)
 
 
-def bank(credits: Iterable[int] = EACH, debits: Iterable[int] = EACH, balance: Iterable[int] = EACH) -> AlignedTables:
-    """A bank in which one transfer is made at each barrier; its derived tables hold these barriers, and are right."""
-    transfers = [Added(one, f"transfers {one}", {}, [{"payee": 1, "payer": 2, "amount": one}]) for one in EACH]
+def bank(
+    credits: Iterable[int] = EACH, debits: Iterable[int] = EACH, balance: Iterable[int] = EACH
+) -> AlignedTables:
+    """A bank in which one transfer is made at each barrier.
+
+    Its derived tables hold these barriers, and are right.
+    """
+    transfers = [
+        Added(one, f"transfers {one}", {}, [{"payee": 1, "payer": 2, "amount": one}])
+        for one in EACH
+    ]
     found = AlignedTables({"bank.transfers": transfers})
     for name, barriers in (("credits", credits), ("debits", debits), ("balance", balance)):
         found.snapshots[f"aligned.{name}"] = [
-            Added(one, f"{name} {one}", {f"lake.{table}": f"{table.split('.')[1]} {one}" for table in INPUTS[name]}, [])
+            Added(
+                one,
+                f"{name} {one}",
+                {f"lake.{table}": f"{table.split('.')[1]} {one}" for table in INPUTS[name]},
+                [],
+            )
             for one in barriers
         ]
     expected = expected_of(found)
-    found.sums = {name: {one: Counter(sums) for one, sums in expected[name].items()} for name in INPUTS}
+    found.sums = {
+        name: {one: Counter(sums) for one, sums in expected[name].items()} for name in INPUTS
+    }
     return found
 
 

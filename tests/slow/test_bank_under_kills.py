@@ -1,6 +1,7 @@
 """The bank under kills every few seconds, for a long time: `make soak`.
 
-STRANDLINE_SOAK_MINUTES says how long (10), STRANDLINE_SOAK_SEED repeats a run. Printed at the end: what was killed.
+STRANDLINE_SOAK_MINUTES says how long (10), STRANDLINE_SOAK_SEED repeats a run. Printed at the end:
+what was killed.
 """
 
 import os
@@ -25,13 +26,17 @@ MINUTES = float(os.environ.get("STRANDLINE_SOAK_MINUTES", "10"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
 
 
-def test_kills_of_collector_and_drivers_do_not_change_the_result(tmp_path: Path, iceberg_jars: str) -> None:
+def test_kills_of_collector_and_drivers_do_not_change_the_result(
+    tmp_path: Path, iceberg_jars: str
+) -> None:
     bank = Bank(ROOT, tmp_path / "bank", demo_bank.FOREVER, demo_bank.port_or_another(0))
     demo_bank.empty_folder(bank.folder)
     with processes(bank.folder / "logs") as started:
         bootstrap = demo.start_broker(bank, started)
         assert bootstrap is not None
-        demo_bank.write_conf(bank, iceberg_jars, demo_bank.kafka_transport(bootstrap), cores=1, lease_seconds=15)
+        demo_bank.write_conf(
+            bank, iceberg_jars, demo_bank.kafka_transport(bootstrap), cores=1, lease_seconds=15
+        )
         demo_lake.make_tables(bank)
         parts = {"collector": demo.start_collector(bank, bootstrap, started)}
         parts |= {part.name: part for part in demo.start_streams(bank, True, False, started)}
@@ -39,7 +44,10 @@ def test_kills_of_collector_and_drivers_do_not_change_the_result(tmp_path: Path,
         killed = kill_now_and_then(bank, bootstrap, parts, started)
         end_in_order(bank, parts)
 
-        found, told = contents(bank), {row["snapshot_id"] for row in rows_of(bank.url, "sink_snapshot_lineage")}
+        found, told = (
+            contents(bank),
+            {row["snapshot_id"] for row in rows_of(bank.url, "sink_snapshot_lineage")},
+        )
         started.stop([parts["collector"]])
         again = Bank(ROOT, tmp_path / "again", 0, demo_bank.port_or_another(0))
         again.folder.mkdir()
@@ -47,10 +55,14 @@ def test_kills_of_collector_and_drivers_do_not_change_the_result(tmp_path: Path,
         wait_for_bank(lambda: contents(again) == found)
     print(f"killed in {MINUTES:g} minutes (seed {SEED}): {dict(killed)}")
     real = metadata_of(bank.folder)
-    assert {table: len(snapshots - told) for table, snapshots in real.items()} == dict.fromkeys(real, 0)
+    assert {table: len(snapshots - told) for table, snapshots in real.items()} == dict.fromkeys(
+        real, 0
+    )
 
 
-def kill_now_and_then(bank: Bank, bootstrap: str, parts: dict[str, DemoProcess], started: Processes) -> Counter[str]:
+def kill_now_and_then(
+    bank: Bank, bootstrap: str, parts: dict[str, DemoProcess], started: Processes
+) -> Counter[str]:
     """Kill a random part every few seconds, and start it again a little later."""
     chance, killed = random.Random(SEED), Counter[str]()
     end = time.monotonic() + MINUTES * 60

@@ -1,8 +1,9 @@
 """Killed backends and full disks lose no acknowledged event, and work resumes.
 
-Files that may not grow are a full disk of a real process, a bound on the pages of a file is SQLite's own. PostgreSQL's disk is full
-where its own error for that (53100) comes out of a trigger: its files are those of the whole suite.
-`make soak` ends more backends: STRANDLINE_SOAK_BACKENDS (2,000), STRANDLINE_SOAK_SEED.
+Files that may not grow are a full disk of a real process, a bound on the pages of a file is
+SQLite's own. PostgreSQL's disk is full where its own error for that (53100) comes out of a trigger:
+its files are those of the whole suite. `make soak` ends more backends: STRANDLINE_SOAK_BACKENDS
+(2,000), STRANDLINE_SOAK_SEED.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ BACKENDS = int(os.environ.get("STRANDLINE_SOAK_BACKENDS", "2000"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
 ROOM = 100_000  # bytes that a file may still grow by
 NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-REFUSED = ("5", "the database does not take events")  # the log has the reason, which is no sender's business
+REFUSED = (
+    "5",
+    "the database does not take events",
+)  # the log has the reason, which is no sender's business
 OTHERS = """SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name <> 'tests'
 AND backend_type = 'client backend' ORDER BY pid"""
 FULL = """
@@ -75,7 +79,9 @@ def ending_backends(seed: int, count: int, reader_engine: Engine) -> Iterator[No
     """End one backend after the other, at random moments, until so many have ended or the block is over."""
     over, ended = threading.Event(), list[int]()
     thread = threading.Thread(
-        target=_end_backends, args=(random.Random(seed), count, reader_engine, over, ended), daemon=True
+        target=_end_backends,
+        args=(random.Random(seed), count, reader_engine, over, ended),
+        daemon=True,
     )
     thread.start()
     try:
@@ -88,7 +94,11 @@ def ending_backends(seed: int, count: int, reader_engine: Engine) -> Iterator[No
 
 
 def _end_backends(
-    chance: random.Random, count: int, reader_engine: Engine, over: threading.Event, ended: list[int]
+    chance: random.Random,
+    count: int,
+    reader_engine: Engine,
+    over: threading.Event,
+    ended: list[int],
 ) -> None:
     with reader_engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
         while len(ended) < count and not over.wait(chance.uniform(0, 0.2)):
@@ -114,7 +124,9 @@ def test_server_answers_correctly_while_its_backends_are_killed(
 def test_soak_server_answers_correctly_while_its_backends_are_killed(
     postgres_url: str, reader_engine: Engine, sqlite_url: str, tmp_path: Path
 ) -> None:
-    heard, bodies = post_while_backends_end(SEED, BACKENDS, BACKENDS // 5, postgres_url, reader_engine, tmp_path)
+    heard, bodies = post_while_backends_end(
+        SEED, BACKENDS, BACKENDS // 5, postgres_url, reader_engine, tmp_path
+    )
     print(f"{len(bodies)} events: {dict(heard.statuses)}")
 
     assert heard.statuses.keys() <= {201, 503}
@@ -125,7 +137,11 @@ def test_soak_server_answers_correctly_while_its_backends_are_killed(
 def test_server_rejects_events_while_its_file_is_full_and_recovers(
     sqlite_url: str, tmp_path: Path, sqlite_template: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine, reader_engine, bodies = make_engine(sqlite_url), reading(make_engine(sqlite_url)), arrivals(1, 2)
+    engine, reader_engine, bodies = (
+        make_engine(sqlite_url),
+        reading(make_engine(sqlite_url)),
+        arrivals(1, 2),
+    )
     pages = [2**30]
     event.listen(engine, "begin", lambda connection: bound_pages(connection, pages[0]))
     with serving(engine) as address, httpx.Client(base_url=address, timeout=60) as client:
@@ -207,10 +223,10 @@ def test_consumer_waits_while_its_files_cannot_grow_and_recovers(
     )
     make_topic(kafka, topic)
     send(kafka, topic, bodies)
-    bounded = (
-        f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({room(sqlite_url)}, resource.RLIM_INFINITY))"
-    )
-    with process(environ_of(reader_engine, kafka, topic, batch_records="5"), bounded, log) as running:
+    bounded = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({room(sqlite_url)}, resource.RLIM_INFINITY))"
+    with process(
+        environ_of(reader_engine, kafka, topic, batch_records="5"), bounded, log
+    ) as running:
         wait_until(lambda: "does not answer" in log.read_text(), PATIENCE)
         assert 0 < taken(reader_engine) < len(bodies)
         resource.prlimit(running.pid, resource.RLIMIT_FSIZE, NO_LIMIT)

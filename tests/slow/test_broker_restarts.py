@@ -1,6 +1,7 @@
 """A broker killed or stopped repeatedly: each event is stored once.
 
-`make soak` does so for longer: STRANDLINE_SOAK_EVENTS (300,000), STRANDLINE_SOAK_RESTARTS (60), STRANDLINE_SOAK_SEED.
+`make soak` does so for longer: STRANDLINE_SOAK_EVENTS (300,000), STRANDLINE_SOAK_RESTARTS (60),
+STRANDLINE_SOAK_SEED.
 """
 
 import os
@@ -31,9 +32,14 @@ PATIENCE = 180.0  # seconds without any progress
 
 
 class Sending(threading.Thread):
-    """Sends all events, a part at a time, each until the broker has it; those whose answer was lost may be in the topic twice."""
+    """Sends all events, a part at a time, each until the broker has it.
 
-    def __init__(self, bootstrap: str, bodies: Sequence[bytes], part: int, taken: Callable[[], int]) -> None:
+    Those whose answer was lost may be in the topic twice.
+    """
+
+    def __init__(
+        self, bootstrap: str, bodies: Sequence[bytes], part: int, taken: Callable[[], int]
+    ) -> None:
         super().__init__(daemon=True)
         self._bodies, self._part, self._taken = bodies, part, taken
         self.error: BaseException | None = None
@@ -53,7 +59,10 @@ class Sending(threading.Thread):
             for start in range(0, len(self._bodies), self._part):
                 wait_for(self._taken, start - self._part // 2)
                 part = self._bodies[start : start + self._part]
-                sent = [self._producer.send(TOPIC, body, partition=n % PARTITIONS) for n, body in enumerate(part)]
+                sent = [
+                    self._producer.send(TOPIC, body, partition=n % PARTITIONS)
+                    for n, body in enumerate(part)
+                ]
                 for one in sent:
                     one.get(PATIENCE)
         except BaseException as error:  # noqa: BLE001 - it is raised below, in the test's own thread
@@ -77,12 +86,17 @@ def wait_for(progress: Callable[[], int], wanted: int) -> None:
 def with_archive(folder: Path) -> tuple[str, ...]:
     """Options of brokers that take their classes from an archive, which one broker leaves at its end: each starts in half the time."""
     archive, quiet = folder / "classes.jsa", "-Xlog:disable"
-    brokers.start(folder / "first", jvm=(*brokers.QUICK, f"-XX:ArchiveClassesAtExit={archive}", quiet)).stop()
+    brokers.start(
+        folder / "first", jvm=(*brokers.QUICK, f"-XX:ArchiveClassesAtExit={archive}", quiet)
+    ).stop()
     return (*brokers.QUICK, f"-XX:SharedArchiveFile={archive}", quiet)
 
 
 def check(engine: Engine, folder: Path, events: int, restarts: int, seed: int) -> None:
-    """Produce and consume while the broker goes and comes; then every event has to be there once, with its run."""
+    """Produce and consume while the broker goes and comes.
+
+    Then every event has to be there once, with its run.
+    """
     bodies, chance, part = values(events), random.Random(seed), events // (restarts + 1)
     jvm = with_archive(folder)
     broker = brokers.start(folder / "broker", jvm=jvm)
@@ -127,7 +141,9 @@ def test_broker_restarts_lose_and_duplicate_no_event(reader_engine: Engine, tmp_
 
 
 @pytest.mark.soak
-def test_soak_broker_restarts_lose_and_duplicate_no_event(reader_engine: Engine, tmp_path: Path) -> None:
+def test_soak_broker_restarts_lose_and_duplicate_no_event(
+    reader_engine: Engine, tmp_path: Path
+) -> None:
     print(f"seed {SEED}: {SOAK_EVENTS} events, {SOAK_RESTARTS} restarts")
 
     check(reader_engine, tmp_path, SOAK_EVENTS, SOAK_RESTARTS, SEED)

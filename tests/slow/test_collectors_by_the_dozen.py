@@ -74,7 +74,9 @@ def post(server: Served, bodies: Sequence[bytes]) -> None:
             continue
 
 
-def disturb(number: int, chance: random.Random, consumers: Consumers, servers: Sequence[Served]) -> None:
+def disturb(
+    number: int, chance: random.Random, consumers: Consumers, servers: Sequence[Served]
+) -> None:
     """Something breaks: each kind in turn, so that none is left out."""
     match number % 4:
         case 0:
@@ -90,7 +92,10 @@ def disturb(number: int, chance: random.Random, consumers: Consumers, servers: S
 
 
 def play(seed: int, slices: int, engine: Engine, kafka: str, folder: Path) -> list[bytes]:
-    """Send a slice, break something, and so on; then wait until all is taken. Gives what was sent, each once."""
+    """Send a slice, break something, and so on; then wait until all is taken.
+
+    Gives what was sent, each once.
+    """
     chance, topic, sent = random.Random(seed), f"dozen-{seed}-{os.getpid()}", 0
     make_topic(kafka, topic, PARTITIONS)
     bodies = arrivals(seed, slices)

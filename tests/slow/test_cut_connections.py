@@ -1,7 +1,8 @@
 """Cut, half-closed, delayed and throttled connections to the broker, PostgreSQL and the server.
 
-Nothing is lost and nothing counts twice. A proxy (tests/fixtures/tcp_proxy.py) breaks them by a seed, after a number of bytes.
-`make soak` runs longer stories: STRANDLINE_SOAK_SLICES (60), STRANDLINE_SOAK_SEED (the first one).
+Nothing is lost and nothing counts twice. A proxy (tests/fixtures/tcp_proxy.py) breaks them by a
+seed, after a number of bytes. `make soak` runs longer stories: STRANDLINE_SOAK_SLICES (60),
+STRANDLINE_SOAK_SEED (the first one).
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ pytestmark = pytest.mark.postgres
 SLICES = int(os.environ.get("STRANDLINE_SOAK_SLICES", "60"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1"))
 PARTITIONS = 2
-DATABASE_BYTES, BROKER_BYTES, CLIENT_BYTES = 25_000, 10_000, 8_000  # that a connection passes on before its fault
+DATABASE_BYTES, BROKER_BYTES, CLIENT_BYTES = (
+    25_000,
+    10_000,
+    8_000,
+)  # that a connection passes on before its fault
 
 # A broker names its own address to whoever reaches it: in this process that address is the proxy's.
 THROUGH_PROXY = """
@@ -50,7 +55,10 @@ def through(database: Proxy, engine: Engine) -> Iterator[Engine]:
 
 
 def consume(seed: int, slices: int, engine: Engine, kafka: str) -> tuple[list[bytes], Counter[str]]:
-    """Consumers behind two proxies take all that is sent, each record; what was sent, and what struck them."""
+    """Consumers behind two proxies take all that is sent, each record.
+
+    What was sent, and what struck them.
+    """
     topic, bodies, sent = f"cut-{seed}-{os.getpid()}", arrivals(seed, slices), 0
     make_topic(kafka, topic, PARTITIONS)
     host, _, port = kafka.rpartition(":")
@@ -80,9 +88,15 @@ def post_through_proxies(
 ) -> tuple[list[bytes], Heard, Counter[str]]:
     """Clients send to a server; what they sent and heard, and what struck."""
     bodies = arrivals(seed, slices)
-    with proxy(postgres_target(engine.url), seed, DATABASE_BYTES) as database, through(database, engine) as broken:
+    with (
+        proxy(postgres_target(engine.url), seed, DATABASE_BYTES) as database,
+        through(database, engine) as broken,
+    ):
         url = broken.url.render_as_string(hide_password=False)
-        with served(url, folder) as (server,), proxy(("127.0.0.1", server.port), seed + 1, CLIENT_BYTES) as front:
+        with (
+            served(url, folder) as (server,),
+            proxy(("127.0.0.1", server.port), seed + 1, CLIENT_BYTES) as front,
+        ):
             heard = post_all(f"http://127.0.0.1:{front.port}", bodies, engine)
             database.heal()
             return bodies, heard, database.struck + front.struck

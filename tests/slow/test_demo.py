@@ -1,6 +1,9 @@
-"""The demo on real parts, as a user runs it: Spark, Iceberg, Kafka, the collector; then the same under kill -9.
+"""The demo on real parts, as a user runs it: Spark, Iceberg, Kafka, the collector.
 
-Tables are looked up in Iceberg's own metadata through pyiceberg, never in what the demo says of itself.
+Then the same under kill -9.
+
+Tables are looked up in Iceberg's own metadata through pyiceberg, never in what the demo says of
+itself.
 """
 
 import re
@@ -20,7 +23,16 @@ from strandline.demo import bank as demo_bank
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import Bank
 from strandline.demo.processes import DemoProcess, Processes, processes
-from worlds.bank import JOB_TABLES, SECONDS, Rows, contents, kill, metadata_of, rows_of, wait_for_bank
+from worlds.bank import (
+    JOB_TABLES,
+    SECONDS,
+    Rows,
+    contents,
+    kill,
+    metadata_of,
+    rows_of,
+    wait_for_bank,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -69,13 +81,28 @@ class FinishedDemo:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: str) -> Iterator[FinishedDemo]:
+def finished(
+    tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: str
+) -> Iterator[FinishedDemo]:
     """`strandline demo`, run once for all tests that look at what it leaves."""
     folder = tmp_path_factory.mktemp("demo") / "bank"
     port = demo_bank.port_or_another(0)
-    command = [sys.executable, "-m", "strandline", "demo", "--rounds", str(ROUNDS), "--dir", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "strandline",
+        "demo",
+        "--rounds",
+        str(ROUNDS),
+        "--dir",
+        str(folder),
+    ]
     running = subprocess.Popen(
-        [*command, "--port", str(port)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--port", str(port)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     seen = watch(running, f"http://127.0.0.1:{port}")
     output, errors = running.communicate(timeout=SECONDS)
@@ -100,7 +127,9 @@ def watch(running: subprocess.Popen[str], url: str) -> set[tuple[str, str]]:
 
 def test_demo_prints_its_report_and_leaves_nothing_running(finished: FinishedDemo) -> None:
     processes_left = [
-        command for command in Path("/proc").glob("[0-9]*/cmdline") if str(finished.folder).encode() in read(command)
+        command
+        for command in Path("/proc").glob("[0-9]*/cmdline")
+        if str(finished.folder).encode() in read(command)
     ]
 
     assert "Lineage of lake.bank.balance" in finished.result.stdout
@@ -119,7 +148,9 @@ def read(path: Path) -> bytes:
 
 def test_running_tables_listed_the_jobs_and_are_empty_afterwards(finished: FinishedDemo) -> None:
     assert finished.seen_live >= STREAMS | ALIGNED
-    assert {table: finished.rows(table) for table in JOB_TABLES} == {table: [] for table in JOB_TABLES}
+    assert {table: finished.rows(table) for table in JOB_TABLES} == {
+        table: [] for table in JOB_TABLES
+    }
 
 
 def test_history_contains_all_past_edges(finished: FinishedDemo) -> None:
@@ -130,7 +161,9 @@ def test_history_contains_all_past_edges(finished: FinishedDemo) -> None:
     assert sources == READS | ALIGNED_READS | {("bank_report.bank.report", "balance")}
 
 
-def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadata(finished: FinishedDemo) -> None:
+def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadata(
+    finished: FinishedDemo,
+) -> None:
     real = metadata_of(finished.folder)
     rows = [row for row in finished.rows("sink_snapshot_lineage") if row["table"] != "report"]
     keys = [(row["job"], row["table"], row["barrier_id"]) for row in rows]
@@ -138,12 +171,17 @@ def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadat
 
     assert len(keys) == len(set(keys))
     assert told | {"bank.report": real["bank.report"]} == real
-    assert [len(real[f"bank.{table}"]) for table in ("credits", "debits", "balance", "report")] == [*[ROUNDS] * 3, 1]
+    assert [len(real[f"bank.{table}"]) for table in ("credits", "debits", "balance", "report")] == [
+        *[ROUNDS] * 3,
+        1,
+    ]
 
 
 def test_lineage_rebuilt_from_table_metadata_matches_the_collector(finished: FinishedDemo) -> None:
     made = tables_in(finished.folder).snapshots
-    sinks = {(name, str(one.barrier), one.snapshot) for name, points in made.items() for one in points}
+    sinks = {
+        (name, str(one.barrier), one.snapshot) for name, points in made.items() for one in points
+    }
     sources = {
         (name, str(one.barrier), source.removeprefix("lake."), snapshot)
         for name, points in made.items()
@@ -187,7 +225,8 @@ def test_a_micro_batch_reads_the_snapshot_of_its_own_round(finished: FinishedDem
     reads = {
         (row["job"], row["table"], row["barrier_id"]): row["snapshot_id"]
         for row in finished.rows("source_snapshot_lineage")
-        if (row["job"], row["table"]) in {("bank_credits.credits", "transfers"), ("bank_debits.debits", "transfers")}
+        if (row["job"], row["table"])
+        in {("bank_credits.credits", "transfers"), ("bank_debits.debits", "transfers")}
     }
 
     assert reads == {(job, table, barrier): made[table, barrier] for job, table, barrier in reads}
@@ -198,7 +237,9 @@ def test_a_micro_batch_reads_the_snapshot_of_its_own_round(finished: FinishedDem
 
 
 def test_strong_reads_and_aligned_tables_match_the_transfers(finished: FinishedDemo) -> None:
-    reads = [line.split() for line in finished.result.stdout.splitlines() if re.match(r"  \| +\d", line)]
+    reads = [
+        line.split() for line in finished.result.stdout.splitlines() if re.match(r"  \| +\d", line)
+    ]
     found = tables_in(finished.folder)
 
     assert len(reads) == ROUNDS
@@ -211,7 +252,10 @@ def test_strong_reads_and_aligned_tables_match_the_transfers(finished: FinishedD
 
 @dataclass
 class DemoUnderKills:
-    """An aligned bank that was read all the while; its collector was killed in the middle, and then the debits job."""
+    """An aligned bank that was read all the while.
+
+    Its collector was killed in the middle, and then the debits job.
+    """
 
     bank: Bank
     bootstrap: str
@@ -222,11 +266,15 @@ class DemoUnderKills:
     def start(self, name: str) -> DemoProcess:
         """Start one of the aligned jobs."""
         environ = self.bank.environ(keep=True)
-        return self.started.start(name, self.bank.job(name, "bank_aligned"), self.bank.folder, environ)
+        return self.started.start(
+            name, self.bank.job(name, "bank_aligned"), self.bank.folder, environ
+        )
 
 
 @pytest.fixture(scope="module")
-def under_kills(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: str) -> Iterator[DemoUnderKills]:
+def under_kills(
+    tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kafka: str
+) -> Iterator[DemoUnderKills]:
     """The aligned bank under kill -9: first the collector, then the driver of debits."""
     bank = Bank(ROOT, tmp_path_factory.mktemp("under_kills"), 100, demo_bank.port_or_another(0))
     demo_bank.empty_folder(bank.folder)
@@ -234,7 +282,9 @@ def under_kills(tmp_path_factory: pytest.TempPathFactory, iceberg_jars: str, kaf
         bootstrap = demo.start_broker(bank, started)
         assert bootstrap is not None
         collector = demo.start_collector(bank, bootstrap, started)
-        demo_bank.write_conf(bank, iceberg_jars, demo_bank.kafka_transport(bootstrap), cores=1, lease_seconds=15)
+        demo_bank.write_conf(
+            bank, iceberg_jars, demo_bank.kafka_transport(bootstrap), cores=1, lease_seconds=15
+        )
         demo_lake.make_tables(bank)
         demo_lake.make_tables(bank, "bank_aligned")
         started.start("ingest", bank.job("ingest"), bank.folder, bank.environ(keep=True))
@@ -252,7 +302,10 @@ def start_aligned(bank: Bank, started: Processes) -> dict[str, DemoProcess]:
     """Start the aligned jobs, each by itself, and a reader who goes on until all stop."""
     environ = bank.environ(keep=True) | {"BANK_READS": "1000000"}
     names = ("credits", "debits", "balance", "reads")
-    return {name: started.start(name, bank.job(name, "bank_aligned"), bank.folder, environ) for name in names}
+    return {
+        name: started.start(name, bank.job(name, "bank_aligned"), bank.folder, environ)
+        for name in names
+    }
 
 
 def made(bank: Bank, table: str = "balance") -> int:
@@ -271,17 +324,29 @@ def test_killed_driver_is_lost_after_its_heartbeat_timeout(under_kills: DemoUnde
     others = {job for job, table in STREAMS if table != "debits"}
     wait_for_bank(lambda: {row["job"] for row in rows_of(url, "sink_job_lineage")} == others)
 
-    lost = [row for row in rows_of(url, "sink_job_lineage", "history") if row["job"] == "bank_debits.debits"]
+    lost = [
+        row
+        for row in rows_of(url, "sink_job_lineage", "history")
+        if row["job"] == "bank_debits.debits"
+    ]
     assert [(row["table"], row["state"]) for row in lost] == [("debits", "LOST")]
 
 
 def test_kills_do_not_change_the_result(under_kills: DemoUnderKills) -> None:
     under_kills.start("debits")
     before, reads = made(under_kills.bank, "debits"), shown(under_kills.reader)
-    wait_for_bank(lambda: made(under_kills.bank, "debits") >= before + 2 and shown(under_kills.reader) > reads)
+    wait_for_bank(
+        lambda: made(under_kills.bank, "debits") >= before + 2 and shown(under_kills.reader) > reads
+    )
     under_kills.bank.stop_file.touch()
     wait_for_bank(
-        lambda: not any(part.running for part in under_kills.started.parts if part.name not in ("collector", "kafka"))
+        lambda: (
+            not any(
+                part.running
+                for part in under_kills.started.parts
+                if part.name not in ("collector", "kafka")
+            )
+        )
     )
     wait_for_bank(lambda: rows_of(under_kills.bank.url, "sink_job_lineage") == [])
     wait_for_bank(lambda: untold(under_kills.bank) == set())
@@ -292,7 +357,9 @@ def test_kills_do_not_change_the_result(under_kills: DemoUnderKills) -> None:
 
     demo.start_collector(fresh, under_kills.bootstrap, under_kills.started)
 
-    assert under_kills.reader.process.returncode == 0, under_kills.reader.last_lines()  # 1 if a strong read was wrong
+    assert under_kills.reader.process.returncode == 0, (
+        under_kills.reader.last_lines()
+    )  # 1 if a strong read was wrong
     assert faults_of(tables_in(under_kills.bank.folder), rejoined={"debits"}) == []
     wait_for_bank(lambda: contents(fresh) == found)
 

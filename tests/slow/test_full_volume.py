@@ -1,8 +1,9 @@
 """PostgreSQL on a volume that is really full: a mounted file system of fixed size.
 
-Mounting needs root; elsewhere these tests are skipped, and test_broken_stores.py has PostgreSQL's own error out of a trigger. The
-log of transactions (pg_wal) is on another volume: where that is full PostgreSQL stops, which is a database that is away.
-PostgreSQL may open no new connection on a full volume, so who looks at the store has one already.
+Mounting needs root; elsewhere these tests are skipped, and test_broken_stores.py has PostgreSQL's
+own error out of a trigger. The log of transactions (pg_wal) is on another volume: where that is
+full PostgreSQL stops, which is a database that is away. PostgreSQL may open no new connection on a
+full volume, so who looks at the store has one already.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Volume:
         subprocess.run(["umount", self.folder], check=True)
 
     def _mount(self, options: str, *more: str) -> None:
-        subprocess.run(["mount", "-o", options, *more, self.folder], check=True, capture_output=True)
+        subprocess.run(
+            ["mount", "-o", options, *more, self.folder], check=True, capture_output=True
+        )
 
 
 @contextmanager
@@ -72,7 +75,9 @@ def mounted() -> Iterator[Volume]:
 
 
 @pytest.fixture
-def volume(postgres_server: Callable[[str], str], postgres_template: str) -> Iterator[tuple[Volume, Engine]]:
+def volume(
+    postgres_server: Callable[[str], str], postgres_template: str
+) -> Iterator[tuple[Volume, Engine]]:
     """A volume, and a migrated database of which every table is on it."""
     with mounted() as volume, administration(postgres_server("postgres")) as admin:
         where, name = volume.folder / "tables", f"full_{os.getpid()}"

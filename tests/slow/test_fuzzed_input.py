@@ -1,7 +1,7 @@
 """More bent events than tests/store/test_fuzzed_input.py sends, into both databases.
 
-`make soak` bends more: STRANDLINE_SOAK_INPUTS (10,000,000) for the decoder, STRANDLINE_SOAK_RECORDS (200,000) for a topic, by
-STRANDLINE_SOAK_SEED.
+`make soak` bends more: STRANDLINE_SOAK_INPUTS (10,000,000) for the decoder, STRANDLINE_SOAK_RECORDS
+(200,000) for a topic, by STRANDLINE_SOAK_SEED.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Spark jobs under twelve network faults end with the same results and deliver every event.
 
-One of them is in `make test-all`, where the network heals while the job runs. The others are `make soak`: the job ends under
-the fault, and what it could not send goes out of its folder as a next driver sends it.
+One of them is in `make test-all`, where the network heals while the job runs. The others are `make
+soak`: the job ends under the fault, and what it could not send goes out of its folder as a next
+driver sends it.
 """
 
 from __future__ import annotations

@@ -28,10 +28,15 @@ EVENTS = [body for body in a_day() if b'"eventTime"' in body and b'"producer"' i
 
 
 def folded(engine: Engine) -> dict[str, list[Any]]:
-    """Every table that is a fold over the events, but for the times of receipt; of facets those that count."""
+    """Every table that is a fold over the events, but for the times of receipt.
+
+    Of facets those that count.
+    """
     found = {}
     for table in (*TABLES, "event_keys"):
-        columns = [one["name"] for one in inspect(engine).get_columns(table) if one["name"] not in RECEIPT]
+        columns = [
+            one["name"] for one in inspect(engine).get_columns(table) if one["name"] not in RECEIPT
+        ]
         found[table] = rows(engine, f"SELECT {', '.join(columns)} FROM {table}")
     with engine.connect() as connection:
         return found | {"facets": newest_facets(connection)}
@@ -73,10 +78,15 @@ def test_repeated_kills_lose_and_duplicate_no_event(
             sending.join()
 
     (tmp_path / "undisturbed.db").write_bytes(sqlite_template.read_bytes())
-    disturbed, undisturbed = make_engine(own_database_url), make_engine(f"sqlite:///{tmp_path}/undisturbed.db")
+    disturbed, undisturbed = (
+        make_engine(own_database_url),
+        make_engine(f"sqlite:///{tmp_path}/undisturbed.db"),
+    )
     store(undisturbed, EVENTS)
     assert folded(disturbed) == folded(undisturbed)
-    assert len(folded(disturbed)["event_keys"]) == len({json.dumps(json.loads(body)) for body in EVENTS})
+    assert len(folded(disturbed)["event_keys"]) == len(
+        {json.dumps(json.loads(body)) for body in EVENTS}
+    )
     for engine in (disturbed, undisturbed):
         engine.dispose()
 
@@ -103,7 +113,9 @@ def is_running(process: int) -> bool:
         return False
 
 
-def test_sender_is_asked_to_retry_when_the_writing_process_dies(own_sqlite_url: str, tmp_path: Path) -> None:
+def test_sender_is_asked_to_retry_when_the_writing_process_dies(
+    own_sqlite_url: str, tmp_path: Path
+) -> None:
     event = EVENTS[0]
 
     with served(own_sqlite_url, tmp_path) as (server,):
@@ -117,7 +129,9 @@ def test_sender_is_asked_to_retry_when_the_writing_process_dies(own_sqlite_url: 
     assert again.status_code == 201
 
 
-def test_invalid_event_is_rejected_even_when_the_writing_process_dies(own_sqlite_url: str, tmp_path: Path) -> None:
+def test_invalid_event_is_rejected_even_when_the_writing_process_dies(
+    own_sqlite_url: str, tmp_path: Path
+) -> None:
     with served(own_sqlite_url, tmp_path) as (server,):
         answers = []
         for path, body in (("", b"{}"), ("/batch", b"[{}]"), ("/batch", b"[{}, %b]" % EVENTS[0])):
@@ -139,7 +153,9 @@ def test_database_failure_is_not_reported_as_an_invalid_event(
     with served(own_postgres_url, tmp_path) as (server,), serving(own_postgres_engine) as address:
         assert "database" not in httpx.get(f"{address}/readyz").json()["faults"]
         with own_postgres_engine.begin() as connection:
-            connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+            connection.exec_driver_sql(
+                f"ALTER DATABASE {name} SET default_transaction_read_only = on"
+            )
             others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
             connection.exec_driver_sql(f"{others} AND pid <> pg_backend_pid()")
         own_postgres_engine.dispose()

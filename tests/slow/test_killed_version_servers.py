@@ -6,11 +6,20 @@ from random import Random
 
 import pytest
 
-from fixtures.versions_server.live_world import Telling, live_world, strong_over_rest, tell_all, weak_over_rest
+from fixtures.versions_server.live_world import (
+    Telling,
+    live_world,
+    strong_over_rest,
+    tell_all,
+    weak_over_rest,
+)
 from fixtures.versions_server.process import served
 from worlds.barriers.running import strong_by_definition, weak_by_definition
 
-SEEDS = [pytest.param(seed, id=f"history {seed}", marks=() if seed == 1 else pytest.mark.soak) for seed in range(30)]
+SEEDS = [
+    pytest.param(seed, id=f"history {seed}", marks=() if seed == 1 else pytest.mark.soak)
+    for seed in range(30)
+]
 
 
 def checking(telling: Telling) -> Callable[[], None]:
@@ -18,7 +27,11 @@ def checking(telling: Telling) -> Callable[[], None]:
 
     def check() -> None:
         tables = sorted(telling.world.truth)
-        query = [one for one in telling.random.sample(tables, min(2, len(tables))) if telling.oracle.managed(one)]
+        query = [
+            one
+            for one in telling.random.sample(tables, min(2, len(tables)))
+            if telling.oracle.managed(one)
+        ]
         wanted = {one: strong_by_definition(telling.oracle, one) for one in tables}
         for server in telling.servers:
             assert {one: strong_over_rest(server, one) for one in tables} == wanted
@@ -29,7 +42,9 @@ def checking(telling: Telling) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_killed_sqlite_server_answers_as_the_oracle(seed: int, sqlite_url: str, tmp_path: Path) -> None:
+def test_killed_sqlite_server_answers_as_the_oracle(
+    seed: int, sqlite_url: str, tmp_path: Path
+) -> None:
     with served(sqlite_url, tmp_path) as servers:
         telling = Telling(live_world(seed), servers, Random(seed), kills=2)
         tell_all(telling, 30, checking(telling))
@@ -39,7 +54,9 @@ def test_killed_sqlite_server_answers_as_the_oracle(seed: int, sqlite_url: str, 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_killed_postgresql_servers_answer_as_the_oracle(seed: int, postgres_url: str, tmp_path: Path) -> None:
+def test_two_killed_postgresql_servers_answer_as_the_oracle(
+    seed: int, postgres_url: str, tmp_path: Path
+) -> None:
     with served(postgres_url, tmp_path, 2) as servers:
         telling = Telling(live_world(seed), servers, Random(seed), kills=2)
         tell_all(telling, 30, checking(telling))

@@ -1,7 +1,7 @@
 """A collector killed at any write or sync, half of the times by a power cut.
 
-`make soak` kills more, in a process for each core: STRANDLINE_SOAK_KILLS (50,000), or as many as fit into STRANDLINE_SOAK_MINUTES (60);
-STRANDLINE_SOAK_SEED is the first story.
+`make soak` kills more, in a process for each core: STRANDLINE_SOAK_KILLS (50,000), or as many as
+fit into STRANDLINE_SOAK_MINUTES (60); STRANDLINE_SOAK_SEED is the first story.
 """
 
 import os
@@ -24,7 +24,9 @@ KINDS = {"write", "sync", "truncate"}
 def tracing() -> None:
     """Skip where children may not be traced."""
     if not may_trace():
-        pytest.skip("this machine lets no process trace its child, or its system calls are not known")
+        pytest.skip(
+            "this machine lets no process trace its child, or its system calls are not known"
+        )
 
 
 def test_thousand_kills_lose_nothing() -> None:
@@ -43,7 +45,10 @@ def test_kills_catch_every_planted_bug() -> None:
     result = run("worlds.simulation.kills", "100", "300", "--plant", "all")
 
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.splitlines()[-1] == f"{len(KILLS_BUGS)} of {len(KILLS_BUGS)} bugs caught; survived: none"
+    assert (
+        result.stdout.splitlines()[-1]
+        == f"{len(KILLS_BUGS)} of {len(KILLS_BUGS)} bugs caught; survived: none"
+    )
 
 
 @pytest.mark.soak

@@ -27,9 +27,7 @@ WAITING = 20  # requests that may wait at the server
 CLIENTS = 10 * WAITING
 MOST_BYTES = 512 << 20  # of all processes of the server at any time
 FLAGS = ("--max-waiting", str(WAITING))
-HEAD = (
-    "POST /api/v1/lineage HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
-)
+HEAD = "POST /api/v1/lineage HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
 LENGTH = re.compile(rb"(?i)content-length: (\d+)")
 
 
@@ -73,7 +71,9 @@ async def status_of(reader: asyncio.StreamReader) -> int:
     return int(head.split(b" ", 2)[1])
 
 
-async def overload(port: int, is_over: Callable[[Counter[int]], bool]) -> tuple[Counter[int], list[bytes]]:
+async def overload(
+    port: int, is_over: Callable[[Counter[int]], bool]
+) -> tuple[Counter[int], list[bytes]]:
     """What all clients heard, and the hashes of what was answered with 201."""
     statuses, events = Counter[int](), (values(1, start)[0] for start in count())
     clients = [Client(events, statuses) for _ in range(CLIENTS)]
@@ -84,7 +84,9 @@ async def overload(port: int, is_over: Callable[[Counter[int]], bool]) -> tuple[
 def most_bytes(server: Served) -> int:
     """The most memory that each of its processes has had, together."""
     found = (Path(f"/proc/{pid}/status").read_text() for pid in server.processes())
-    return sum(int(peak[1]) << 10 for status in found if (peak := re.search(r"VmHWM:\s+(\d+) kB", status)))
+    return sum(
+        int(peak[1]) << 10 for status in found if (peak := re.search(r"VmHWM:\s+(\d+) kB", status))
+    )
 
 
 def check(url: str, folder: Path, is_over: Callable[[Counter[int]], bool]) -> None:
@@ -94,7 +96,9 @@ def check(url: str, folder: Path, is_over: Callable[[Counter[int]], bool]) -> No
         peak = most_bytes(server)
     with reading(make_engine(url)).connect() as connection:
         stored = set(connection.scalars(select(event_keys.c.hash)))
-    print(f"{dict(statuses)}, {statuses.total() / statuses[201]:.1f} requests for each event, {peak >> 20} MiB")
+    print(
+        f"{dict(statuses)}, {statuses.total() / statuses[201]:.1f} requests for each event, {peak >> 20} MiB"
+    )
 
     assert len(answered) == statuses[201]
     assert stored == set(answered)
@@ -107,6 +111,8 @@ def test_overload_loses_nothing_and_uses_bounded_memory(sqlite_url: str, tmp_pat
 
 
 @pytest.mark.soak
-def test_soak_overload_loses_nothing_and_uses_bounded_memory(sqlite_url: str, tmp_path: Path) -> None:
+def test_soak_overload_loses_nothing_and_uses_bounded_memory(
+    sqlite_url: str, tmp_path: Path
+) -> None:
     until = time.monotonic() + MINUTES * 60
     check(sqlite_url, tmp_path, lambda _: time.monotonic() > until)

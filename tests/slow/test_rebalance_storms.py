@@ -1,9 +1,9 @@
 """Consumers are stopped past their session, resume as zombies and are killed: events count once.
 
-In each round some are stopped with records in their hands; the others are given their partitions and take all that comes. Then one
-of these is killed, and those that were stopped go on, believing that the partitions are still theirs.
-A single zombie is in tests/transports/test_kafka_faults.py, so this is `make soak` alone: STRANDLINE_SOAK_ROUNDS (30),
-STRANDLINE_SOAK_SEED.
+In each round some are stopped with records in their hands; the others are given their partitions
+and take all that comes. Then one of these is killed, and those that were stopped go on, believing
+that the partitions are still theirs. A single zombie is in tests/transports/test_kafka_faults.py,
+so this is `make soak` alone: STRANDLINE_SOAK_ROUNDS (30), STRANDLINE_SOAK_SEED.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ class Group:
 
 
 def storm(seed: int, rounds: int, engine: Engine, kafka: str, folder: Path) -> list[bytes]:
-    """Send, stop, take over, kill, go on; what was sent. Each zombie has to notice that it is one, and to live."""
+    """Send, stop, take over, kill, go on; what was sent.
+
+    Each zombie has to notice that it is one, and to live.
+    """
     chance, topic, sent, before = random.Random(seed), f"storm-{seed}-{os.getpid()}", 0, 0
     make_topic(kafka, topic, PARTITIONS)
     bodies = arrivals(seed, rounds)
@@ -97,7 +100,10 @@ def wake(stopped: list[tuple[subprocess.Popen[bytes], Path]]) -> None:
     before = [noticed(log) for _, log in stopped]
     for one, _ in stopped:
         one.send_signal(signal.SIGCONT)
-    wait_until(lambda: all(noticed(log) > count for (_, log), count in zip(stopped, before, strict=True)), PATIENCE)
+    wait_until(
+        lambda: all(noticed(log) > count for (_, log), count in zip(stopped, before, strict=True)),
+        PATIENCE,
+    )
 
 
 def noticed(log: Path) -> int:

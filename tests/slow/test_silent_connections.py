@@ -1,6 +1,7 @@
 """PostgreSQL connections that stay open but pass nothing: nobody waits for ever.
 
-The kernel sees nothing wrong with them: the proxy (tests/fixtures/tcp_proxy.py) takes each byte. Who waits asks over another connection.
+The kernel sees nothing wrong with them: the proxy (tests/fixtures/tcp_proxy.py) takes each byte.
+Who waits asks over another connection.
 """
 
 from __future__ import annotations
@@ -40,10 +41,15 @@ def through_proxy(engine: Engine, **more: str) -> Iterator[tuple[Proxy, Engine]]
 
 
 @pytest.mark.kafka
-def test_consumer_replaces_silent_connections(postgres_engine: Engine, kafka: str, sqlite_url: str) -> None:
+def test_consumer_replaces_silent_connections(
+    postgres_engine: Engine, kafka: str, sqlite_url: str
+) -> None:
     topic, bodies = f"silent-{os.getpid()}", arrivals(5, 1)
     make_topic(kafka, topic)
-    with through_proxy(postgres_engine) as (between, engine), process(environ_of(engine, kafka, topic)):
+    with (
+        through_proxy(postgres_engine) as (between, engine),
+        process(environ_of(engine, kafka, topic)),
+    ):
         send(kafka, topic, bodies[:5])
         wait_until(lambda: taken(postgres_engine) == 5, PATIENCE)
         between.stall()
@@ -53,7 +59,9 @@ def test_consumer_replaces_silent_connections(postgres_engine: Engine, kafka: st
     check(postgres_engine, bodies, sqlite_url)
 
 
-def test_server_answers_despite_silent_connections(postgres_engine: Engine, sqlite_url: str, tmp_path: Path) -> None:
+def test_server_answers_despite_silent_connections(
+    postgres_engine: Engine, sqlite_url: str, tmp_path: Path
+) -> None:
     bodies = arrivals(6, 1)
     with (
         through_proxy(postgres_engine) as (between, engine),
@@ -76,7 +84,10 @@ def test_server_answers_despite_silent_connections(postgres_engine: Engine, sqli
 
 
 def test_long_statement_is_not_interrupted(postgres_engine: Engine) -> None:
-    with through_proxy(postgres_engine, tcp_user_timeout="50") as (_, engine), engine.connect() as connection:
+    with (
+        through_proxy(postgres_engine, tcp_user_timeout="50") as (_, engine),
+        engine.connect() as connection,
+    ):
         assert connection.exec_driver_sql("SELECT 7 FROM pg_sleep(1)").scalar() == 7
 
 
@@ -103,5 +114,9 @@ def test_options_of_the_address_are_kept(postgres_engine: Engine) -> None:
         assert held is not None
         found = held.info.get_parameters()
 
-    assert (found["tcp_user_timeout"], found["keepalives_idle"], found["keepalives_count"]) == ("0", "77", "3")
+    assert (found["tcp_user_timeout"], found["keepalives_idle"], found["keepalives_count"]) == (
+        "0",
+        "77",
+        "3",
+    )
     assert held.seconds == 0

@@ -29,7 +29,10 @@ def test_the_seeds_of_the_short_run_catch_all_bugs_but_those_with_a_test_of_thei
 
     caught = len(BUGS) - len(FOUND_DIRECTLY)
     survived = ", ".join(FOUND_DIRECTLY)
-    assert result.stdout.splitlines()[-1] == f"{caught} of {len(BUGS)} bugs caught; survived: {survived}", result.stderr
+    assert (
+        result.stdout.splitlines()[-1]
+        == f"{caught} of {len(BUGS)} bugs caught; survived: {survived}"
+    ), result.stderr
 
 
 @pytest.mark.parametrize("bug", FOUND_DIRECTLY)

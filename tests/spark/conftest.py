@@ -1,4 +1,7 @@
-"""One Spark session for the tests that read plans in this process, and one JVM for the programs: each starts once."""
+"""One Spark session for the tests that read plans in this process, and one JVM for the programs.
+
+Each starts once.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,9 @@ from strandline_spark.plans.tree_source import number_of
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 PATIENCE = 20_000  # milliseconds
 
@@ -59,7 +61,9 @@ def test_start_event_is_unchanged_in_one_round_trip(lake: Any, queue: EventQueue
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
-def test_statement_keeps_the_job_name_it_started_with(lake: Any, queue: EventQueue, at_once: bool) -> None:
+def test_statement_keeps_the_job_name_it_started_with(
+    lake: Any, queue: EventQueue, at_once: bool
+) -> None:
     session = lake.newSession()
     session.conf.set(JOB_NAME, "first")
     session.range(3).collect()
@@ -89,8 +93,12 @@ def test_secret_looking_job_name_is_read_from_the_session(lake: Any, queue: Even
     assert job_name_of(told, frame._jdf.queryExecution()) == "token of {output}"
 
 
-def test_end_of_a_write_after_a_shuffle_has_its_statistics(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
-    lake.range(9).selectExpr("id % 2 AS p").groupBy("p").count().write.parquet(str(tmp_path / "two"))
+def test_end_of_a_write_after_a_shuffle_has_its_statistics(
+    lake: Any, queue: EventQueue, tmp_path: Path
+) -> None:
+    lake.range(9).selectExpr("id % 2 AS p").groupBy("p").count().write.parquet(
+        str(tmp_path / "two")
+    )
     event = of_kind(queue, "SQLExecutionEnd")
 
     told = answered(lake, event)
@@ -171,7 +179,12 @@ def test_wake_up_marker_is_passed_through(lake: Any) -> None:
 
 
 def test_empty_queue_yields_nothing(lake: Any) -> None:
-    assert Answers(Jvm(lake._jvm), lake._jvm.java.util.concurrent.LinkedBlockingQueue(), after=0).next(WAIT) is None
+    assert (
+        Answers(Jvm(lake._jvm), lake._jvm.java.util.concurrent.LinkedBlockingQueue(), after=0).next(
+            WAIT
+        )
+        is None
+    )
 
 
 def test_released_event_is_not_mistaken_for_the_next(lake: Any) -> None:

@@ -22,7 +22,9 @@ from strandline_spark.swallowed import counted
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 
 
@@ -32,15 +34,23 @@ def test_locked_versions_have_every_internal(lake: Any) -> None:
 
 
 def test_missing_field_is_named_in_the_log(lake: Any, caplog: pytest.LogCaptureFixture) -> None:
-    gone = Internal("org.apache.iceberg.spark.source.SparkWrite", "renamed", "which commit a write made")
-    elsewhere = Internal("org.apache.iceberg.NoSuchClass", "renamed", "nothing, for there is no such class")
+    gone = Internal(
+        "org.apache.iceberg.spark.source.SparkWrite", "renamed", "which commit a write made"
+    )
+    elsewhere = Internal(
+        "org.apache.iceberg.NoSuchClass", "renamed", "nothing, for there is no such class"
+    )
 
     assert unavailable(Jvm(lake._jvm), (gone, elsewhere)) == ("which commit a write made",)
     assert "not available with these versions: which commit a write made" in caplog.text
 
 
-def test_class_names_take_two_calls_without_commons_lang3(lake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strandline_spark.jvm.client.CLASS_UTILS", "org.apache.commons.lang4.ClassUtils")
+def test_class_names_take_two_calls_without_commons_lang3(
+    lake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "strandline_spark.jvm.client.CLASS_UTILS", "org.apache.commons.lang4.ClassUtils"
+    )
     client = lake._jvm._gateway_client
     for cached in (class_names_hold, _class_names):
         cached.cache_clear()
@@ -59,14 +69,28 @@ def test_unexpected_text_is_logged_and_its_objects_are_queried(
     def answers() -> list[Any]:
         lake.range(3).write.mode("overwrite").parquet(str(tmp_path / "out"))
         lake.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(60_000)
-        option, identifier = jvm.static("scala.Option", "apply"), lake._jvm.org.apache.spark.sql.connector.catalog
+        option, identifier = (
+            jvm.static("scala.Option", "apply"),
+            lake._jvm.org.apache.spark.sql.connector.catalog,
+        )
         name = identifier.Identifier.of(jvm.array("java.lang.String", "a", "b"), "c")
-        ended = [event for event in iter(queue.poll, None) if event.getClass().getSimpleName().endswith("ExecutionEnd")]
+        ended = [
+            event
+            for event in iter(queue.poll, None)
+            if event.getClass().getSimpleName().endswith("ExecutionEnd")
+        ]
         counts = statistics_of(ended[-1].qe())
-        return [dotted(name), optional_text(option("x")), optional_text(option(None)), counts["rowCount"]]
+        return [
+            dotted(name),
+            optional_text(option("x")),
+            optional_text(option(None)),
+            counts["rowCount"],
+        ]
 
     jvm, queue = Jvm(lake._jvm), lake._jvm.java.util.concurrent.LinkedBlockingQueue()
-    listener = lake._jvm.java.beans.EventHandler.create(jvm.class_named(LISTENER), queue, "offer", "", "onOtherEvent")
+    listener = lake._jvm.java.beans.EventHandler.create(
+        jvm.class_named(LISTENER), queue, "offer", "", "onOtherEvent"
+    )
     lake.sparkContext._jsc.sc().addSparkListener(listener)
     try:
         as_seen = answers()
@@ -86,10 +110,16 @@ def test_trial_detects_a_different_text() -> None:
     other: Any = SimpleNamespace(
         static=lambda owner, name: lambda *given: SimpleNamespace(toString=lambda: "Just(a(b))"),
         array=lambda *given: None,
-        new=lambda *given: SimpleNamespace(toString=lambda: "{rows: 0}", **{"metadata_$eq": lambda one: None}),
+        new=lambda *given: SimpleNamespace(
+            toString=lambda: "{rows: 0}", **{"metadata_$eq": lambda one: None}
+        ),
     )
 
-    assert [internals._holds(other, text) for text in (OPTION, IDENTIFIER, METRICS)] == [False, False, False]
+    assert [internals._holds(other, text) for text in (OPTION, IDENTIFIER, METRICS)] == [
+        False,
+        False,
+        False,
+    ]
 
 
 def test_unexpected_micro_batch_description_is_counted() -> None:
@@ -98,7 +128,9 @@ def test_unexpected_micro_batch_description_is_counted() -> None:
 
 
 def test_unexpected_phase_text_is_queried_instead() -> None:
-    shown: Any = SimpleNamespace(toString=lambda: "Map(parsing -> x, analysis -> PhaseSummary(17, 18))")
+    shown: Any = SimpleNamespace(
+        toString=lambda: "Map(parsing -> x, analysis -> PhaseSummary(17, 18))"
+    )
     otherwise: Any = SimpleNamespace(
         toString=lambda: "Map(analysis -> [17 ms ... 18 ms])",
         apply=lambda phase: SimpleNamespace(startTimeMs=lambda: 17),

@@ -11,7 +11,9 @@ from strandline_spark.jvm.event_queue import EventQueue
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 
 
@@ -89,7 +91,12 @@ def test_iceberg_of_another_class_loader_is_registered_when_seen(lake: Any, gate
     jvm = gateway.jvm
     here = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     name = "org.apache.iceberg.events.Listeners"
-    place = jvm.java.lang.Class.forName(name, False, here).getProtectionDomain().getCodeSource().getLocation()
+    place = (
+        jvm.java.lang.Class.forName(name, False, here)
+        .getProtectionDomain()
+        .getCodeSource()
+        .getLocation()
+    )
     urls = gateway.new_array(jvm.java.net.URL, 1)
     urls[0] = place
     other = jvm.java.net.URLClassLoader(urls, jvm.java.lang.ClassLoader.getPlatformClassLoader())

@@ -91,7 +91,9 @@ def test_the_columns_are_those_of_the_collector(world: Any) -> None:
             for state in ("running", "history")
         }
     here = {
-        (table, state): [column.split(" ")[0].strip("`") for column in columns_here(table, state).split(", ")]
+        (table, state): [
+            column.split(" ")[0].strip("`") for column in columns_here(table, state).split(", ")
+        ]
         for table in COLUMNS
         for state in ("running", "history")
     }
@@ -135,7 +137,9 @@ def test_pip_5_query_finds_what_was_made_from_a_snapshot(tables: Any) -> None:
 def test_pip_5_query_over_two_catalogs_runs_on_published_tables(lake: Any, world: Any) -> None:
     properties = {
         "type": "sql",
-        "uri": lake.conf.get("spark.sql.catalog.lake.uri").removeprefix("jdbc:").replace("sqlite:", "sqlite:///"),
+        "uri": lake.conf.get("spark.sql.catalog.lake.uri")
+        .removeprefix("jdbc:")
+        .replace("sqlite:", "sqlite:///"),
         "warehouse": lake.conf.get("spark.sql.catalog.lake.warehouse"),
     }
     with world[2].connect() as connection:
@@ -146,7 +150,9 @@ def test_pip_5_query_over_two_catalogs_runs_on_published_tables(lake: Any, world
          WHERE s.job = 'ETL 1' AND s.snapshot_id = 12"""
 
     assert [tuple(row) for row in lake.sql(query).collect()] == [(9,)]
-    assert {one.name: one.rows for one in published} == {one.name: lake.table(one.name).count() for one in published}
+    assert {one.name: one.rows for one in published} == {
+        one.name: lake.table(one.name).count() for one in published
+    }
 
 
 @pytest.mark.spark
@@ -185,11 +191,15 @@ def test_each_query_reads_the_collector_again(tables: Any, world: Any) -> None:
     before = tables.table("sink_job_lineage").count()
     frame = tables.table("sink_job_lineage")
     new = started("new", 20, [], ["db.new"], domain=None)
-    httpx.post(f"{url}/api/v1/lineage", json=new, headers={"Authorization": f"Bearer {key}"}).raise_for_status()
+    httpx.post(
+        f"{url}/api/v1/lineage", json=new, headers={"Authorization": f"Bearer {key}"}
+    ).raise_for_status()
 
     assert (frame.count(), tables.table("sink_job_lineage").count()) == (before + 1, before + 1)
     over = ended("new", 21)
-    httpx.post(f"{url}/api/v1/lineage", json=over, headers={"Authorization": f"Bearer {key}"}).raise_for_status()
+    httpx.post(
+        f"{url}/api/v1/lineage", json=over, headers={"Authorization": f"Bearer {key}"}
+    ).raise_for_status()
     assert frame.count() == before
 
 
@@ -215,7 +225,9 @@ def test_configured_key_is_sent_to_the_configured_address_only(tables: Any) -> N
     with recording_server() as server, pytest.raises(PySparkException) as error:
         source.option("url", server.url).load().collect()
 
-    assert "is no collector: GET /api/v2/tables/catalog_options?state=running gives no rows" in str(error.value)
+    assert "is no collector: GET /api/v2/tables/catalog_options?state=running gives no rows" in str(
+        error.value
+    )
 
     ((path, headers, _),) = server.requests
     assert path == "/api/v2/tables/catalog_options?state=running"
@@ -228,7 +240,10 @@ def test_configured_key_is_sent_to_the_configured_address_only(tables: Any) -> N
     [
         ({}, "which table? Give the option table"),
         ({"table": "sinks"}, "table: 'sinks' is none of catalog_options, source_job_lineage"),
-        ({"table": "catalog_options", "state": "past"}, "state: 'past' is neither 'running' nor 'history'"),
+        (
+            {"table": "catalog_options", "state": "past"},
+            "state: 'past' is neither 'running' nor 'history'",
+        ),
         ({"table": "catalog_options", "url": "ftp://x"}, "'ftp://x' is no http or https address"),
         (
             {"table": "catalog_options", "url": "http://127.0.0.1:1"},

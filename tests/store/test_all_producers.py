@@ -19,11 +19,18 @@ from worlds.producers import a_day
 
 OTHERS = {"event_keys", "dead_letters", *(table.name for table in TEMPLATES)}
 FOLDED = sorted({fold.table for fold in FOLDS.values()} - RUN_VIEWS.keys() | OTHERS)
-RECORDS = [Record(body, LONG_AGO + timedelta(minutes=number)) for number, body in enumerate(a_day())]
+RECORDS = [
+    Record(body, LONG_AGO + timedelta(minutes=number)) for number, body in enumerate(a_day())
+]
 
 
-def taken(engine: Engine, records: Sequence[Record], cuts: Sequence[int] = ()) -> dict[str, list[Any]]:
-    """Take the records into empty tables, cut into batches; every row of every table and view, and the events."""
+def taken(
+    engine: Engine, records: Sequence[Record], cuts: Sequence[int] = ()
+) -> dict[str, list[Any]]:
+    """Take the records into empty tables, cut into batches.
+
+    Every row of every table and view, and the events.
+    """
     caches = Caches()
     with engine.begin() as connection:
         for table in (*FOLDED, "raw_events", "dictionaries"):
@@ -84,7 +91,9 @@ def test_views_show_the_day_as_it_happened(engine: Engine) -> None:
         (query, "payments", "COMPLETE"),
         (query, "payments", "LOST"),  # the batch that was killed, and nobody ended its application
     ]
-    assert rows(engine, 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage') == [
+    assert rows(
+        engine, 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage'
+    ) == [
         ("balances", 1, "balances", "301"),
         ("balances", 2, "balances", "202"),
         ("balances", 4, "balances", "2040"),

@@ -45,7 +45,8 @@ def take_all(engine: Engine, arrivals: Sequence[Arrival], cuts: Sequence[int] = 
         caches.commit()
 
 
-# `job_relations` only leads to runs: what a micro-batch's replaced edges named may lead its query's answers to it, or not.
+# `job_relations` only leads to runs: what a micro-batch's replaced edges named may lead its query's
+# answers to it, or not.
 LEADING = """SELECT * FROM job_relations WHERE EXISTS (
   SELECT 1 FROM run_relations touched WHERE touched.run_id = job_relations.run_id
      AND touched.direction = job_relations.direction AND touched.dataset_id = job_relations.dataset_id) OR direction = 0 AND EXISTS (
@@ -54,10 +55,15 @@ LEADING = """SELECT * FROM job_relations WHERE EXISTS (
 
 
 def folded(engine: Engine) -> dict[str, list[Any]]:
-    """Every row of every table that is a fold over the events, facets as they are read; and how runs are split into templates."""
+    """Every row of every table that is a fold over the events, facets as they are read.
+
+    And how runs are split into templates.
+    """
     others = {"job_relations": LEADING, "run_templates": "SELECT * FROM run_templates"}
     with engine.connect() as connection:
-        return folded_rows(connection) | {name: rows(connection, query) for name, query in others.items()}
+        return folded_rows(connection) | {
+            name: rows(connection, query) for name, query in others.items()
+        }
 
 
 def shown(engine: Engine) -> dict[str, list[Any]]:
@@ -75,8 +81,13 @@ def tables_shown(connection: Connection) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for side, view in (("inputs", "source"), ("outputs", "sink")):
         found[f"live {side}"] = rows(connection, f'SELECT job, "table" FROM {view}_job_lineage')
-        ended = rows(connection, f'SELECT job, "table", state, valid_from, valid_to FROM {view}_job_lineage_history')
-        found[f"history {side}"] = sorted({(*one[:3], one[3] // 1000, one[4] // 1000) for one in ended})
+        ended = rows(
+            connection,
+            f'SELECT job, "table", state, valid_from, valid_to FROM {view}_job_lineage_history',
+        )
+        found[f"history {side}"] = sorted(
+            {(*one[:3], one[3] // 1000, one[4] // 1000) for one in ended}
+        )
         query = f'SELECT job, barrier_id, "table", snapshot_id FROM {view}_snapshot_lineage'
         found[f"snapshots {side}"] = sorted(rows(connection, query))
     return found
@@ -88,11 +99,16 @@ def steps(connection: Connection) -> list[Any]:
     names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
     graph = TableGraph(connection, View(micros_of(NOW), live=True))
     found = graph.steps(list(datasets), Direction.UPSTREAM, 10_000)
-    return sorted(((names[one.source], names[one.via], names[one.target]) for one in found), key=str)
+    return sorted(
+        ((names[one.source], names[one.via], names[one.target]) for one in found), key=str
+    )
 
 
 def known(connection: Connection) -> list[Any]:
-    """What makes what in each job's last runs, by names: when it was last seen, in how many of them, and in the newest."""
+    """What makes what in each job's last runs, by names.
+
+    When it was last seen, in how many of them, and in the newest.
+    """
     datasets = dict(rows(connection, "SELECT id, name FROM datasets"))
     names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
     graph = TableGraph(connection, View(micros_of(NOW), runs=RUNS))
@@ -100,7 +116,9 @@ def known(connection: Connection) -> list[Any]:
     for one in graph.steps(list(datasets), Direction.UPSTREAM, 10_000):
         seen = graph.reasons[one].seen
         of = (len(seen.owners), len(seen.among), bool(seen.newest & seen.owners))
-        found.append((names[one.source], names[one.via], names[one.target], moment_of(seen.at), *of))
+        found.append(
+            (names[one.source], names[one.via], names[one.target], moment_of(seen.at), *of)
+        )
     return sorted(found, key=str)
 
 
@@ -111,7 +129,8 @@ def stated(connection: Connection) -> list[Any]:
     touched = [Related(0, SINK, 0, 0, run, run, 0) for run in runs]
     found = stated_sources(connection, touched).items()
     return sorted(
-        (runs[run], names[sink], said.rule, sorted(names[one] for one in said.sources)) for (run, sink), said in found
+        (runs[run], names[sink], said.rule, sorted(names[one] for one in said.sources))
+        for (run, sink), said in found
     )
 
 
@@ -119,7 +138,9 @@ def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
     """The same, by the oracle."""
     oracle = Oracle(arrivals, NOW)
     return tables_wanted(oracle) | {
-        "stated": sorted((*sink, rule, sorted(sources)) for sink, (rule, sources) in oracle.stated().items()),
+        "stated": sorted(
+            (*sink, rule, sorted(sources)) for sink, (rule, sources) in oracle.stated().items()
+        ),
         "steps": sorted(oracle.steps(), key=str),
         "known": oracle.known(RUNS),
     }
@@ -127,14 +148,30 @@ def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
 
 def tables_wanted(oracle: Oracle) -> dict[str, list[Any]]:
     """What the public tables alone have to show."""
-    questions = {"live": oracle.job_lineage, "history": oracle.history, "snapshots": oracle.snapshot_lineage}
-    return {f"{what} {side}": ask(side) for what, ask in questions.items() for side in ("inputs", "outputs")}
+    questions = {
+        "live": oracle.job_lineage,
+        "history": oracle.history,
+        "snapshots": oracle.snapshot_lineage,
+    }
+    return {
+        f"{what} {side}": ask(side)
+        for what, ask in questions.items()
+        for side in ("inputs", "outputs")
+    }
 
 
 NAMES = st.sampled_from(["/a", "/b", "/c", "/d"])
-ORIGINS = NAMES.map(lambda name: {"namespace": "file", "name": name, "type": "DATASET", "field": "c"})
+ORIGINS = NAMES.map(
+    lambda name: {"namespace": "file", "name": name, "type": "DATASET", "field": "c"}
+)
 GONE = {"_deleted": True}
-_PLACES: list[Json] = [{}, {"observed": True}, {"branch": "main"}, {"branch": "dev"}, {"staged": True}]
+_PLACES: list[Json] = [
+    {},
+    {"observed": True},
+    {"branch": "main"},
+    {"branch": "dev"},
+    {"staged": True},
+]
 PLACES = st.sampled_from(_PLACES)
 
 
@@ -162,7 +199,9 @@ def job_facets(draw: st.DrawFn) -> Json:
     if draw(st.booleans()):
         facets["jobType"] = {"processingType": "STREAMING", "integration": "SPARK"}
     if draw(st.integers(0, 2)) == 0:
-        facets["lineage"] = {"entries": draw(st.lists(entries(), max_size=2))} if draw(st.integers(0, 3)) else GONE
+        facets["lineage"] = (
+            {"entries": draw(st.lists(entries(), max_size=2))} if draw(st.integers(0, 3)) else GONE
+        )
     return facets
 
 
@@ -170,14 +209,22 @@ def job_facets(draw: st.DrawFn) -> Json:
 def datasets(draw: st.DrawFn) -> Json:
     facets: Json = {}
     if draw(st.integers(0, 4)) == 0:
-        link = {"namespace": "file", "name": draw(NAMES), "type": draw(st.sampled_from(["TABLE", "LOCATION"]))}
+        link = {
+            "namespace": "file",
+            "name": draw(NAMES),
+            "type": draw(st.sampled_from(["TABLE", "LOCATION"])),
+        }
         facets["symlinks"] = {"identifiers": [link]}
     if draw(st.integers(0, 4)) == 0:
         facets["lifecycleStateChange"] = {"lifecycleStateChange": "CREATE"}
     if draw(st.integers(0, 3)) == 0:
-        facets["columnLineage"] = draw(st.sampled_from([GONE, {"fields": {}}, {"fields": {"n": {"inputFields": []}}}]))
+        facets["columnLineage"] = draw(
+            st.sampled_from([GONE, {"fields": {}}, {"fields": {"n": {"inputFields": []}}}])
+        )
     elif draw(st.integers(0, 3)) == 0:
-        facets["columnLineage"] = {"fields": {"c": {"inputFields": draw(st.lists(ORIGINS, max_size=2))}}}
+        facets["columnLineage"] = {
+            "fields": {"c": {"inputFields": draw(st.lists(ORIGINS, max_size=2))}}
+        }
     if draw(st.integers(0, 5)) == 0:
         facets["lineage"] = draw(st.one_of(st.just(GONE), lineages()))
     own = {}
@@ -198,9 +245,14 @@ def run_facets(draw: st.DrawFn, run: int, query: str) -> Json:
         facets["strandline_heartbeat"] = {"timeoutSeconds": 36_000}
     if draw(st.integers(0, 2)) == 0:
         said = {"barrierId": draw(st.integers(1, 2)), "queryId": query}
-        facets["strandline_barrier"] = {**said, "phase": draw(st.sampled_from(["committed", "skipped"]))}
+        facets["strandline_barrier"] = {
+            **said,
+            "phase": draw(st.sampled_from(["committed", "skipped"])),
+        }
     if draw(st.integers(0, 3)) == 0:
-        facets["spark_jobDetails"] = {"jobDescription": f"q<br/>id = {query}<br/>batch = {draw(st.integers(0, 1))}"}
+        facets["spark_jobDetails"] = {
+            "jobDescription": f"q<br/>id = {query}<br/>batch = {draw(st.integers(0, 1))}"
+        }
     return facets
 
 
@@ -208,7 +260,9 @@ def run_facets(draw: st.DrawFn, run: int, query: str) -> Json:
 def histories(draw: st.DrawFn) -> list[Arrival]:
     found = []
     for index in range(draw(st.integers(1, 9))):
-        kind = draw(st.sampled_from(["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER", None]))
+        kind = draw(
+            st.sampled_from(["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER", None])
+        )
         run = draw(st.sampled_from([1, 2, 3, 7, 8]))
         one = event(
             kind,
@@ -238,7 +292,10 @@ def fault(engine: Engine, history: list[Arrival], seed: int, cuts: list[int]) ->
 
 
 def check(engine: Engine, history: list[Arrival], seed: int, cuts: list[int]) -> None:
-    """Fail with one line and as few events as still bring it about: found here, for hypothesis takes minutes to shrink them."""
+    """Fail with one line and as few events as still bring it about.
+
+    Found here, for hypothesis takes minutes to shrink them.
+    """
     found = fault(engine, history, seed, cuts)
     if not found:
         return
@@ -249,7 +306,8 @@ def check(engine: Engine, history: list[Arrival], seed: int, cuts: list[int]) ->
             left, found = fewer, still
     events = "\n".join(f"{json.dumps(event)} received {received}" for event, received in left)
     pytest.fail(
-        f"{found}\nwith {len(left)} of {len(history)} events, seed {seed}, cuts {cuts}:\n{events}", pytrace=False
+        f"{found}\nwith {len(left)} of {len(history)} events, seed {seed}, cuts {cuts}:\n{events}",
+        pytrace=False,
     )
 
 
@@ -261,17 +319,25 @@ def first_difference(before: dict[str, list[Any]], after: dict[str, list[Any]]) 
             if old.get(key) != new.get(key):
                 return f"{table} {key}: {old.get(key, 'no row')} became {new.get(key, 'no row')}"
         if found != after[table]:
-            return f"{table}: {len(found)} rows became {len(after[table])}, or came in another order"
+            return (
+                f"{table}: {len(found)} rows became {len(after[table])}, or came in another order"
+            )
     return ""
 
 
 def by_key(table: str, found: list[Any]) -> dict[Any, Any]:
-    """The rows by the key that they are folded by; those of other tables and views are their own."""
+    """The rows by the key that they are folded by.
+
+    Those of other tables and views are their own.
+    """
     if table not in KEYS:
         return {str(row): row for row in found}
     columns = table_or_view(table).columns
     keys = [place for place, column in enumerate(columns) if column.name in KEYS[table]]
-    return {tuple(row[place] for place in keys): dict(zip(columns.keys(), row, strict=True)) for row in found}
+    return {
+        tuple(row[place] for place in keys): dict(zip(columns.keys(), row, strict=True))
+        for row in found
+    }
 
 
 fixture = settings(
@@ -331,11 +397,19 @@ def test_100_histories_in_any_order_give_the_oracles_tables_on_postgresql(
 
 
 def test_difference_is_reported_by_table_and_key() -> None:
-    found: dict[str, list[Any]] = {"job_domains": [(1, "a", 5, 6), (2, "b", 5, 6)], "live inputs": [("etl", "a")]}
-    other: dict[str, list[Any]] = {"job_domains": [(1, "a", 5, 6), (2, "c", 7, 8)], "live inputs": [("etl", "a")]}
+    found: dict[str, list[Any]] = {
+        "job_domains": [(1, "a", 5, 6), (2, "b", 5, 6)],
+        "live inputs": [("etl", "a")],
+    }
+    other: dict[str, list[Any]] = {
+        "job_domains": [(1, "a", 5, 6), (2, "c", 7, 8)],
+        "live inputs": [("etl", "a")],
+    }
 
     assert first_difference(found, found) == ""
-    assert first_difference(found, other).startswith("job_domains (2,): {'job_id': 2, 'domain': 'b'")
+    assert first_difference(found, other).startswith(
+        "job_domains (2,): {'job_id': 2, 'domain': 'b'"
+    )
     assert first_difference(found, found | {"live inputs": []}) == (
         "live inputs ('etl', 'a'): ('etl', 'a') became no row"
     )
@@ -358,7 +432,10 @@ AT_ONCE = [
 
 @pytest.mark.parametrize("size", [1, 5])
 def test_arrival_order_does_not_decide_between_equal_times(engine: Engine, size: int) -> None:
-    """Whatever two events say otherwise at one moment: facets, jobs of a run, leases, parents, groups, edges, snapshots."""
+    """Whatever two events say otherwise at one moment.
+
+    Facets, jobs of a run, leases, parents, groups, edges, snapshots.
+    """
     history = [(one, NOW) for one in AT_ONCE]
     take_all(engine, history)
     first = folded(engine)
@@ -368,7 +445,10 @@ def test_arrival_order_does_not_decide_between_equal_times(engine: Engine, size:
         wrong[order] = first_difference(first, folded(engine))
 
     assert {order: one for order, one in wrong.items() if one} == {}
-    assert sorted(table for table, found in first.items() if not found) == ["dataset_aliases", "run_queries"]
+    assert sorted(table for table, found in first.items() if not found) == [
+        "dataset_aliases",
+        "run_queries",
+    ]
 
 
 def test_corpus_in_any_order_leaves_the_same_tables(engine: Engine) -> None:
@@ -387,13 +467,17 @@ def test_corpus_in_any_order_leaves_the_same_tables(engine: Engine) -> None:
 def test_edge_sets_that_differ_only_in_deltas_log_are_equal(engine: Engine) -> None:
     """The log is not lineage, so both sets are stored as one in either order."""
     sources = [("/a", "/x/_delta_log/1.json"), ("/a",)]
-    history = [(event(run=run, outputs=[made_of(*names)]), NOW) for run, names in enumerate(sources, 1)]
+    history = [
+        (event(run=run, outputs=[made_of(*names)]), NOW) for run, names in enumerate(sources, 1)
+    ]
     take_all(engine, history, cuts=[1])
     first = folded(engine)
     take_all(engine, history[::-1], cuts=[1])
 
     assert folded(engine) == first
-    assert [name for name in ("/a", "/x/_delta_log/1.json") if name in str(first["datasets"])] == ["/a"]
+    assert [name for name in ("/a", "/x/_delta_log/1.json") if name in str(first["datasets"])] == [
+        "/a"
+    ]
 
 
 def made_of(*names: str) -> Json:

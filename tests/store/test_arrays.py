@@ -24,7 +24,9 @@ pytestmark = pytest.mark.postgres
         ("BYTEA", [b"", b"\x00\xff", b"NULL"]),
     ],
 )
-def test_packed_arrays_survive_a_round_trip(postgres_engine: Engine, type_: str, values: list[Any]) -> None:
+def test_packed_arrays_survive_a_round_trip(
+    postgres_engine: Engine, type_: str, values: list[Any]
+) -> None:
     assert read(postgres_engine, type_, values) == values
     assert read(postgres_engine, type_, [None, *values, None]) == [None, *values, None]
     assert read(postgres_engine, type_, [None]) == [None]
@@ -37,5 +39,7 @@ def test_number_out_of_range_is_rejected_before_sending() -> None:
 
 def read(engine: Engine, type_: str, values: list[Any]) -> list[Any]:
     with engine.connect() as connection:
-        rows = connection.exec_driver_sql(f"SELECT * FROM unnest(%b::{type_}[])", (pack(type_, values),))
+        rows = connection.exec_driver_sql(
+            f"SELECT * FROM unnest(%b::{type_}[])", (pack(type_, values),)
+        )
         return [bytes(row[0]) if isinstance(row[0], memoryview) else row[0] for row in rows]

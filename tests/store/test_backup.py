@@ -56,12 +56,19 @@ def empty_url(engine: Engine, tmp_path: Path, request: pytest.FixtureRequest) ->
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[list[bytes]]:
-    """A writer that stores one event after the other; gives those that are committed, in their order."""
+    """A writer that stores one event after the other.
+
+    Gives those that are committed, in their order.
+    """
     done, stopping, started = [], threading.Event(), threading.Event()
 
     def write() -> None:
         for number in range(100_000):
-            body = encode(event("COMPLETE", run=number, seconds=number, outputs=[dataset(f"bank.t{number % 7}")]))
+            body = encode(
+                event(
+                    "COMPLETE", run=number, seconds=number, outputs=[dataset(f"bank.t{number % 7}")]
+                )
+            )
             store(engine, [body])
             done.append(body)
             if number >= AT_LEAST:
@@ -83,7 +90,9 @@ def events(engine: Engine) -> list[tuple[object, ...]]:
     return rows(engine, "SELECT event_time FROM raw_events ORDER BY event_time")
 
 
-def test_copy_made_under_load_restores_a_prefix_of_the_events(engine: Engine, empty_url: str, tmp_path: Path) -> None:
+def test_copy_made_under_load_restores_a_prefix_of_the_events(
+    engine: Engine, empty_url: str, tmp_path: Path
+) -> None:
     file = tmp_path / "copies" / "strandline.copy"
     with writing(engine) as done:
         before = len(done)
@@ -98,13 +107,18 @@ def test_copy_made_under_load_restores_a_prefix_of_the_events(engine: Engine, em
     assert kept == events(engine)[: len(kept)]
     assert rows(again, "SELECT count(*) FROM runs") == [(len(kept),)]
     check(again)
-    assert [one.kind for one in store(again, [done[0], encode(event(run=200_000))])] == ["duplicate", "stored"]
+    assert [one.kind for one in store(again, [done[0], encode(event(run=200_000))])] == [
+        "duplicate",
+        "stored",
+    ]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     again.dispose()
 
 
-def test_events_stored_during_a_copy_are_in_neither_count_nor_copy(engine: Engine, tmp_path: Path) -> None:
+def test_events_stored_during_a_copy_are_in_neither_count_nor_copy(
+    engine: Engine, tmp_path: Path
+) -> None:
     if engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL counts as it copies, in one statement's snapshot")
     store(engine, [event(run=1)])
@@ -124,7 +138,9 @@ def test_events_stored_during_a_copy_are_in_neither_count_nor_copy(engine: Engin
     copying.dispose()
 
 
-def test_backup_overwrites_nothing_and_restore_rejects_damage(engine: Engine, empty_url: str, tmp_path: Path) -> None:
+def test_backup_overwrites_nothing_and_restore_rejects_damage(
+    engine: Engine, empty_url: str, tmp_path: Path
+) -> None:
     store(engine, [event(run=number) for number in range(50)])
     file, damaged = tmp_path / "copy", tmp_path / "damaged"
     back_up(engine, file)
@@ -146,7 +162,9 @@ def test_backup_overwrites_nothing_and_restore_rejects_damage(engine: Engine, em
     empty.dispose()
 
 
-def test_commands_report_what_they_did(sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_report_what_they_did(
+    sqlite_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, target = tmp_path / "copy", tmp_path / "new" / "strandline.db"
 
     assert main(["backup", str(file), "--database-url", sqlite_url], {}) == 0
@@ -167,16 +185,32 @@ def test_database_and_folder_are_private_to_their_user(tmp_path: Path) -> None:
     engine.dispose()
 
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert modes == dict.fromkeys(("strandline.db", "strandline.db-wal", "strandline.db-shm"), 0o600)
+    assert modes == dict.fromkeys(
+        ("strandline.db", "strandline.db-wal", "strandline.db-shm"), 0o600
+    )
 
 
 @pytest.mark.slow
 def test_second_server_on_one_sqlite_file_is_rejected(own_sqlite_url: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "strandline", "serve", "--port", "0", "--database-url", own_sqlite_url]
+    command = [
+        sys.executable,
+        "-m",
+        "strandline",
+        "serve",
+        "--port",
+        "0",
+        "--database-url",
+        own_sqlite_url,
+    ]
     paths = os.pathsep.join(path for path in sys.path if path)
     with served(own_sqlite_url, tmp_path) as (first,):
         second = subprocess.run(
-            command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, timeout=120, check=False
+            command,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": paths},
+            timeout=120,
+            check=False,
         )
         first.kill()
         first.start()  # the lock ended with the process
@@ -193,6 +227,9 @@ def test_plain_file_copy_misses_events_in_the_log(sqlite_engine: Engine, tmp_pat
     file, plain = tmp_path / "copy", tmp_path / "plain.db"
     plain.write_bytes(Path(str(sqlite_engine.url.database)).read_bytes())
     back_up(sqlite_engine, file)
-    counts = [sqlite3.connect(one).execute("SELECT count(*) FROM raw_events").fetchone()[0] for one in (plain, file)]
+    counts = [
+        sqlite3.connect(one).execute("SELECT count(*) FROM raw_events").fetchone()[0]
+        for one in (plain, file)
+    ]
 
     assert counts == [0, 5]

@@ -27,9 +27,21 @@ SETS = {
     for first in HASHES
     for second in HASHES
     for one in (
-        set_of(DATASET, [FacetRow("catalog", first, b"{}", 0, ""), FacetRow("schema", second, b"{}", 0, "")]),
-        set_of(DATASET, [FacetRow("schema", first, b"{}", 0, ""), FacetRow("ownership", second, b"{}", 0, "")]),
-        set_of(DATASET, [FacetRow("ownership", first, b"{}", 0, ""), FacetRow("documentation", second, b"{}", 0, "")]),
+        set_of(
+            DATASET,
+            [FacetRow("catalog", first, b"{}", 0, ""), FacetRow("schema", second, b"{}", 0, "")],
+        ),
+        set_of(
+            DATASET,
+            [FacetRow("schema", first, b"{}", 0, ""), FacetRow("ownership", second, b"{}", 0, "")],
+        ),
+        set_of(
+            DATASET,
+            [
+                FacetRow("ownership", first, b"{}", 0, ""),
+                FacetRow("documentation", second, b"{}", 0, ""),
+            ],
+        ),
     )
 }
 
@@ -39,7 +51,11 @@ def test_exactly_the_changed_facets_are_found(engine: Engine, seed: int) -> None
     chance = random.Random(seed)
     stored, given = some(chance), some(chance)
     with engine.begin() as connection:
-        upsert(connection, SetFacet, sorted(row for one in SETS.values() for row in rows_of_set(one)[0]))
+        upsert(
+            connection,
+            SetFacet,
+            sorted(row for one in SETS.values() for row in rows_of_set(one)[0]),
+        )
         own, used = stored
         upsert(connection, FacetSeen, own)
         upsert(connection, FacetSetUsed, used)
@@ -78,7 +94,10 @@ def batch(given: Batch) -> Rows:
 
 
 def newest(facets: Batch) -> Newest:
-    """The watched facets that count: of each place the newest, of two at one moment that of the greater hash."""
+    """The watched facets that count.
+
+    Of each place the newest, of two at one moment that of the greater hash.
+    """
     own, used = facets
     found: Newest = {}
     for row in own:

@@ -18,13 +18,21 @@ from worlds.scenarios.plain import creates, parent, run
 from worlds.scenarios.taking import arrows, fill, ids, reader, view
 
 NOW = view("2026-11-20T13:00:00Z")
-ERROR = {"errorMessage": FACET | {"message": "no such column: x\n  at line 7", "programmingLanguage": "SQL"}}
-STREAM = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK", "jobType": "QUERY"}}
+ERROR = {
+    "errorMessage": FACET
+    | {"message": "no such column: x\n  at line 7", "programmingLanguage": "SQL"}
+}
+STREAM = {
+    "jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK", "jobType": "QUERY"}
+}
 RDD = {"jobType": FACET | {"processingType": "BATCH", "integration": "SPARK", "jobType": "RDD_JOB"}}
 
 
 def dag(engine: Engine) -> None:
-    """A DAG with a task with an application with two statements: one fails, the rest is COMPLETE."""
+    """A DAG with a task with an application with two statements.
+
+    One fails, the rest is COMPLETE.
+    """
     fill(
         engine,
         [
@@ -41,7 +49,9 @@ def dag(engine: Engine) -> None:
 
 
 PYTHON = "***: An error occurred while calling o602.sql."
-JAVA = ": org.apache.iceberg.exceptions.NoSuchNamespaceException: Namespace does not exist: lake.shop"
+JAVA = (
+    ": org.apache.iceberg.exceptions.NoSuchNamespaceException: Namespace does not exist: lake.shop"
+)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +70,9 @@ def test_shown_error_line_gives_the_cause(message: str, shown: str) -> None:
 
 
 def test_lists_show_the_java_cause_of_a_failed_python_job(engine: Engine) -> None:
-    error = {"errorMessage": FACET | {"message": f"{PYTHON}\n{JAVA}", "programmingLanguage": "PYTHON"}}
+    error = {
+        "errorMessage": FACET | {"message": f"{PYTHON}\n{JAVA}", "programmingLanguage": "PYTHON"}
+    }
     fill(engine, [run("FAIL", 0, "app", [], ["c"], of_run=error)])
 
     with reader(engine) as connection:
@@ -112,7 +124,9 @@ def test_past_graph_shows_no_later_failure(engine: Engine) -> None:
     def app(moment: str) -> tuple[str, int, str | None]:
         with reader(engine) as connection:
             table = node_called(connection, "dataset:db:a")
-            nodes = lineage_of(connection, Question(table, view(moment, past=True), depth=1))["nodes"]
+            nodes = lineage_of(connection, Question(table, view(moment, past=True), depth=1))[
+                "nodes"
+            ]
         (job,) = (one for one in nodes if one["type"] == "job")
         return job["state"], job["failedChildren"], job["error"]
 
@@ -162,7 +176,13 @@ def lineage(engine: Engine, node: str, **how: Any) -> dict[str, Any]:
 def test_job_without_own_edges_stands_for_its_children(engine: Engine) -> None:
     dag(engine)
 
-    for name, collapse in (("dag", "none"), ("app", "none"), ("app", "parent"), ("dag", "parent"), ("dag", "root")):
+    for name, collapse in (
+        ("dag", "none"),
+        ("app", "none"),
+        ("app", "parent"),
+        ("dag", "parent"),
+        ("dag", "root"),
+    ):
         answer = lineage(engine, name, collapse=collapse)
         assert ids(answer)[0] == f"job:ns:{name}"
         assert arrows(answer) == [
@@ -177,7 +197,9 @@ def test_job_without_own_edges_stands_for_its_children(engine: Engine) -> None:
 def test_an_application_stands_for_its_streaming_query(engine: Engine) -> None:
     """The edges are stored for the application too, although the query owns them."""
     lease = {"strandline_heartbeat": FACET | {"timeoutSeconds": 10**6}}
-    query = run("RUNNING", 2, "app.copied", ["a"], ["b"], of_run=parent("app") | lease, of_job=STREAM)
+    query = run(
+        "RUNNING", 2, "app.copied", ["a"], ["b"], of_run=parent("app") | lease, of_job=STREAM
+    )
     fill(engine, [run("START", 1, "app"), query])
 
     for collapse in ("none", "parent"):
@@ -190,7 +212,20 @@ def test_edges_of_an_applications_recent_runs_are_shown(engine: Engine) -> None:
     for day in ("1", "2"):
         fill(engine, [run("START", int(day) * 10, "app", run_id=day)])
         of_app = parent("app", day)
-        fill(engine, [run("COMPLETE", int(day) * 10, f"app.{day}", [f"a{day}"], ["t"], run_id=day, of_run=of_app)])
+        fill(
+            engine,
+            [
+                run(
+                    "COMPLETE",
+                    int(day) * 10,
+                    f"app.{day}",
+                    [f"a{day}"],
+                    ["t"],
+                    run_id=day,
+                    of_run=of_app,
+                )
+            ],
+        )
 
     assert arrows(lineage(engine, "app")) == [
         "job:ns:app -> dataset:db:t",
@@ -200,15 +235,23 @@ def test_edges_of_an_applications_recent_runs_are_shown(engine: Engine) -> None:
 
 
 def test_rdd_job_is_listed_only_if_it_has_edges(engine: Engine) -> None:
-    fill(engine, [run("START", 1, "app"), run("START", 2, "app.37", of_run=parent("app"), of_job=RDD)])
+    fill(
+        engine,
+        [run("START", 1, "app"), run("START", 2, "app.37", of_run=parent("app"), of_job=RDD)],
+    )
     fill(engine, [run("COMPLETE", 3, "app.38", ["a"], of_run=parent("app"), of_job=RDD)])
 
     with reader(engine) as connection:
-        assert [one["name"] for one in jobs_page(connection, Filter(), NOW.at, 10, None)["items"]] == ["app", "app.38"]
+        assert [
+            one["name"] for one in jobs_page(connection, Filter(), NOW.at, 10, None)["items"]
+        ] == ["app", "app.38"]
 
 
 def test_cyclic_parents_are_counted_once(engine: Engine) -> None:
-    circle = [run("COMPLETE", 1, "one", of_run=parent("two")), run("COMPLETE", 1, "two", ["a"], of_run=parent("one"))]
+    circle = [
+        run("COMPLETE", 1, "one", of_run=parent("two")),
+        run("COMPLETE", 1, "two", ["a"], of_run=parent("one")),
+    ]
     fill(engine, circle)
 
     with reader(engine) as connection:
@@ -232,8 +275,15 @@ def test_query_of_an_ended_application_is_neither_running_nor_lost(engine: Engin
 
     with reader(engine) as connection:
         counted = run_counts(connection, NOW.at)
-        lost = [(one.about, one.run) for one in store_troubles(connection, [], NOW.at / 1e6) if one.rule == "lost"]
-        listed = [one["state"] for one in runs_page(connection, None, Filter(), NOW.at, 100, None)["items"]]
+        lost = [
+            (one.about, one.run)
+            for one in store_troubles(connection, [], NOW.at / 1e6)
+            if one.rule == "lost"
+        ]
+        listed = [
+            one["state"]
+            for one in runs_page(connection, None, Filter(), NOW.at, 100, None)["items"]
+        ]
 
     assert (counted.running, counted.lost, lost) == (1, 1, [("ns:other", "other-1")])
     assert sorted(listed) == ["COMPLETE", "COMPLETE", "COMPLETE", "LOST", "RUNNING"]

@@ -77,7 +77,9 @@ def test_command_shows_dropped_tables(engine: Engine, capsys: pytest.CaptureFixt
     assert "\nt.gone  (dropped 2026-11-20 12:00:11)\n" in capsys.readouterr().out
     assert main(["datasets"], url) == 0
     states = {
-        line.split()[0]: line.split()[2] for line in capsys.readouterr().out.splitlines() if line.startswith("t.")
+        line.split()[0]: line.split()[2]
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("t.")
     }
 
     del states["t.under_way"]  # lost by now

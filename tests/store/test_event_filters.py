@@ -19,7 +19,11 @@ Events = list[tuple[str, str | None]]
 
 def told() -> list[Json]:
     """Two jobs and an event about a dataset alone."""
-    about = {"eventTime": "2026-11-20T12:00:09Z", "producer": "tests", "dataset": dataset("bank.other")}
+    about = {
+        "eventTime": "2026-11-20T12:00:09Z",
+        "producer": "tests",
+        "dataset": dataset("bank.other"),
+    }
     return [
         event("START", 1, "load", 0, inputs=[dataset("bank.raw")]),
         event("COMPLETE", 1, "load", 5, outputs=[dataset("bank.t", symlinks=symlink("t", "pg"))]),
@@ -55,10 +59,18 @@ def test_events_can_be_filtered_by_job_run_or_dataset(engine: Engine, limit: int
     for number, one in enumerate(told()):
         store(engine, [one], NOON + timedelta(seconds=number))
 
-    assert listed(engine, limit, job="load") == [("load", "COMPLETE"), ("load", "START"), ("load", "START")]
+    assert listed(engine, limit, job="load") == [
+        ("load", "COMPLETE"),
+        ("load", "START"),
+        ("load", "START"),
+    ]
     assert listed(engine, limit, run_id=run_id(1)) == [("load", "COMPLETE"), ("load", "START")]
     assert listed(engine, limit, job="load", run_id=run_id(3)) == []
-    assert listed(engine, limit, dataset="bank.t") == [("daily", "COMPLETE"), ("load", "COMPLETE"), ("load", "START")]
+    assert listed(engine, limit, dataset="bank.t") == [
+        ("daily", "COMPLETE"),
+        ("load", "COMPLETE"),
+        ("load", "START"),
+    ]
     assert listed(engine, limit, dataset="bank.other") == [("", None)]
     assert listed(engine, limit, dataset="bank.t", run_id=run_id(2)) == [("load", "START")]
 
@@ -68,7 +80,10 @@ def test_events_can_be_filtered_by_receipt_time(engine: Engine) -> None:
         store(engine, [one], NOON + timedelta(seconds=number))
     second = micros_of(NOON + timedelta(seconds=1))
 
-    assert listed(engine, since=second, until=second + 2_000_000) == [("load", "COMPLETE"), ("load", "START")]
+    assert listed(engine, since=second, until=second + 2_000_000) == [
+        ("load", "COMPLETE"),
+        ("load", "START"),
+    ]
     assert listed(engine, job="daily", until=second) == []
     assert len(listed(engine)) == 5
 
@@ -76,7 +91,9 @@ def test_events_can_be_filtered_by_receipt_time(engine: Engine) -> None:
 def test_micro_batch_events_belong_to_their_query(engine: Engine) -> None:
     """The stock listener names micro-batches after the application; the query is a separate job."""
     details = {"jobDescription": f"orders<br/>id = {QUERY}<br/>runId = x<br/>batch = 7"}
-    streaming = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
+    streaming = {
+        "jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}
+    }
     above = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "app"}}}
     facets = {"spark_jobDetails": details} | above
     store(engine, [event("COMPLETE", 1, "app.batch", facets=facets, job_facets=streaming)])
@@ -90,7 +107,9 @@ def test_micro_batch_events_belong_to_their_query(engine: Engine) -> None:
 
 def test_unknown_or_ambiguous_names_are_rejected(engine: Engine) -> None:
     store(engine, told())
-    store(engine, [event("COMPLETE", 4, "load") | {"job": {"namespace": "elsewhere", "name": "load"}}])
+    store(
+        engine, [event("COMPLETE", 4, "load") | {"job": {"namespace": "elsewhere", "name": "load"}}]
+    )
 
     with engine.connect() as connection:
         with pytest.raises(AmbiguousError, match="several are called 'load'") as ambiguous:

@@ -49,7 +49,8 @@ BANK = dataset("bank.a", schema={"fields": []}, documentation={"description": "a
 def runs(count: int, **more: Any) -> list[Json]:
     """Runs of a job that have the same facets."""
     return [
-        event("COMPLETE", run, seconds=run, facets=ENGINE | PROPERTIES | LONG, **more) for run in range(1, count + 1)
+        event("COMPLETE", run, seconds=run, facets=ENGINE | PROPERTIES | LONG, **more)
+        for run in range(1, count + 1)
     ]
 
 
@@ -76,7 +77,9 @@ def test_facets_shared_by_runs_are_stored_once(engine: Engine, plain_engine: Eng
         with each.connect() as connection:
             groups = {id_: id_ for id_ in ids}
             answers = facets_of(connection, RUN, ids), all_facets(connection, RUN, groups)
-            found.append([orjson.loads(orjson.dumps(one, option=orjson.OPT_NON_STR_KEYS)) for one in answers])
+            found.append(
+                [orjson.loads(orjson.dumps(one, option=orjson.OPT_NON_STR_KEYS)) for one in answers]
+            )
             assert value_of(connection, RUN, ids[5:6], "processing_engine").version == "4.1.4"
     assert found[0] == found[1]
     assert found[0][0][str(ids[-1])] == ENGINE | PROPERTIES | LONG
@@ -104,7 +107,9 @@ def history(chance: Random) -> list[Json]:
     """Events of a few runs with facets of a few contents, several of them at one moment."""
     found = []
     for number in range(50):
-        own: Json = {key: chance.choice(some) for key, some in POOL.items() if chance.random() < 0.8}
+        own: Json = {
+            key: chance.choice(some) for key, some in POOL.items() if chance.random() < 0.8
+        }
         if chance.random() < 0.3:
             own["counter"] = {"value": number}
         kind = chance.choice(("START", "RUNNING", "COMPLETE"))
@@ -113,14 +118,19 @@ def history(chance: Random) -> list[Json]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_order_and_repetition_leave_what_single_rows_leave(engine: Engine, plain_engine: Engine, seed: int) -> None:
+def test_order_and_repetition_leave_what_single_rows_leave(
+    engine: Engine, plain_engine: Engine, seed: int
+) -> None:
     chance = Random(seed)
     events = history(chance)
     store_plainly(plain_engine, events, received_at=NOON)
     store(engine, events, received_at=NOON, size=chance.choice((1, 3, 11)))
     with engine.connect() as connection, plain_engine.connect() as plain:
         assert newest_facets(connection) == newest_facets(plain)
-        assert {row[7] == "" for row in newest_facets(connection)} == {True, False}  # some are quarantined
+        assert {row[7] == "" for row in newest_facets(connection)} == {
+            True,
+            False,
+        }  # some are quarantined
     assert counts(engine, "facet_uses")["facet_uses"] > 0
 
     caches = Caches()
@@ -133,7 +143,9 @@ def test_order_and_repetition_leave_what_single_rows_leave(engine: Engine, plain
             connection.exec_driver_sql(f"DELETE FROM {table}")
     for start in range(0, len(again), 9):
         with engine.begin() as connection:
-            take(connection, [Record(encode(one), NOON) for one in again[start : start + 9]], caches)
+            take(
+                connection, [Record(encode(one), NOON) for one in again[start : start + 9]], caches
+            )
         caches.commit()
     assert differences(engine, plain_engine) == {}
 
@@ -142,7 +154,9 @@ def test_facets_that_always_differ_are_in_no_set() -> None:
     shared, memo = SharedFacets(Caches().is_new), Memo()
 
     def split(entity: int, **own: str) -> tuple[list[str], list[str]]:
-        rows_ = [memo.facet(RUN, key, b'{"v":"%s"}' % value.encode())[1] for key, value in own.items()]
+        rows_ = [
+            memo.facet(RUN, key, b'{"v":"%s"}' % value.encode())[1] for key, value in own.items()
+        ]
         found, others = shared.split(entity, RUN, rows_)
         return [one.key for one in found.facets] if found else [], [one.key for one in others]
 
@@ -150,7 +164,10 @@ def test_facets_that_always_differ_are_in_no_set() -> None:
         assert split(entity, a="1", b="2", own=str(entity))[0] == []
     for entity in range(2, 6):
         assert split(entity, a="1", b="2", own=str(entity)) == (["a", "b"], ["own"])
-        assert split(entity, own=str(entity), a="1", b="2", nominalTime="9") == (["a", "b"], ["own", "nominalTime"])
+        assert split(entity, own=str(entity), a="1", b="2", nominalTime="9") == (
+            ["a", "b"],
+            ["own", "nominalTime"],
+        )
     for number in range(9):
         assert split(77, x="1", y="2", z=str(number))[0] == []  # one run alone
 
@@ -181,11 +198,16 @@ def test_failure_reason_may_be_in_a_set(engine: Engine) -> None:
     store(engine, [event("FAIL", run, facets=ENGINE | why) for run in range(1, 5)])
 
     with engine.connect() as connection:
-        assert failures(connection, [of_run(4), of_run(1)]) == dict.fromkeys((of_run(4), of_run(1)), "no space left")
+        assert failures(connection, [of_run(4), of_run(1)]) == dict.fromkeys(
+            (of_run(4), of_run(1)), "no space left"
+        )
 
 
 def test_retention_removes_unused_sets(engine: Engine) -> None:
-    old, new = runs(4), [event("COMPLETE", run, "other", facets=ENGINE | PROPERTIES) for run in range(11, 15)]
+    old, new = (
+        runs(4),
+        [event("COMPLETE", run, "other", facets=ENGINE | PROPERTIES) for run in range(11, 15)],
+    )
     store(engine, old, received_at=LONG_AGO)
     store(engine, new)
     for one in old:
@@ -194,7 +216,9 @@ def test_retention_removes_unused_sets(engine: Engine) -> None:
     before = counts(engine, "facet_sets", "facet_uses", "facet_bodies")
 
     with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE runs SET newest_at = 0 WHERE received_at < 1700000000000000")
+        connection.exec_driver_sql(
+            "UPDATE runs SET newest_at = 0 WHERE received_at < 1700000000000000"
+        )
         expire(connection, datetime.now(UTC) - timedelta(days=1))
 
     assert before == {"facet_sets": 5, "facet_uses": 4, "facet_bodies": 1}
@@ -234,27 +258,36 @@ def test_writer_stores_a_set_again_after_retention_removed_it(engine: Engine) ->
     }
     with engine.connect() as connection:
         assert (
-            orjson.loads(orjson.dumps(facets_of(connection, RUN, [of_run(8, "job8")])[of_run(8, "job8")]))
+            orjson.loads(
+                orjson.dumps(facets_of(connection, RUN, [of_run(8, "job8")])[of_run(8, "job8")])
+            )
             == ENGINE | LONG
         )
 
 
 @pytest.mark.parametrize(
     "subject",
-    [Subject("run", id=run_id(7)), Subject("job", "tests", "etl"), Subject("dataset", "hive://lake", "bank.a")],
+    [
+        Subject("run", id=run_id(7)),
+        Subject("job", "tests", "etl"),
+        Subject("dataset", "hive://lake", "bank.a"),
+    ],
     ids=["run", "job", "dataset"],
 )
 def test_forgetting_removes_a_subjects_facets_and_keeps_shared_ones(
     engine: Engine, plain_engine: Engine, subject: Subject
 ) -> None:
     others = [
-        event("COMPLETE", run, "other", inputs=[BANK], facets=ENGINE | PROPERTIES | LONG) for run in range(21, 25)
+        event("COMPLETE", run, "other", inputs=[BANK], facets=ENGINE | PROPERTIES | LONG)
+        for run in range(21, 25)
     ]
     events = [*runs(8, outputs=[BANK]), *others]
     store(engine, events, received_at=NOON, size=5)
     store_plainly(plain_engine, events, received_at=NOON, size=5)
 
-    done = [forget(each, subject, Asked(NOON, "tests"), execute=True) for each in (engine, plain_engine)]
+    done = [
+        forget(each, subject, Asked(NOON, "tests"), execute=True) for each in (engine, plain_engine)
+    ]
 
     assert done[0].gone == done[1].gone
     assert done[0].changed == done[1].changed

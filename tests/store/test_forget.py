@@ -55,10 +55,25 @@ ASKED = Asked(NOW, "tests")
 GONE = "[forgotten]"
 SECRET = "shop.zzsecretzz"  # what no table may have afterwards
 LAKE = "hive://lake"
-# Which event came, not what it said: it does not come again. What was asked, and how far the logs are.
-OWN = {"event_keys", "dictionaries", "store_settings", "audit_log", "alembic_version", "version_head", "version_news"}
+# Which event came, not what it said: it does not come again. What was asked, and how far the logs
+# are.
+OWN = {
+    "event_keys",
+    "dictionaries",
+    "store_settings",
+    "audit_log",
+    "alembic_version",
+    "version_head",
+    "version_news",
+}
 OWN |= {"graph_news"}
-APART = {"raw_events", "search_pages", "sqlite_sequence", "facets", *WAYS_OF_FACETS}  # are read in ways of their own
+APART = {
+    "raw_events",
+    "search_pages",
+    "sqlite_sequence",
+    "facets",
+    *WAYS_OF_FACETS,
+}  # are read in ways of their own
 Without = set[str]
 HOLDING = {
     SECRET: ("run_edges", "datasets", "version_facts"),
@@ -72,7 +87,8 @@ def parent(job: str, run: int, root: str | None = None) -> Json:
     """A parent facet."""
     named = {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}
     return {
-        "parent": named | {"root": {"run": {"runId": run_id(900)}, "job": {"namespace": "tests", "name": root}}}
+        "parent": named
+        | {"root": {"run": {"runId": run_id(900)}, "job": {"namespace": "tests", "name": root}}}
         if root
         else named
     }
@@ -88,21 +104,40 @@ def world(without: Without = frozenset()) -> Iterator[Json | None]:  # type: ign
     """Some forty events of jobs, streams and people, with a table, a job, a run and a namespace to forget; None: not sent."""
     table = SECRET not in without
     kept = [SECRET] if table else []
-    sql = f"INSERT INTO lake.shop.sums SELECT * FROM lake.{SECRET if table else GONE} JOIN shop.items"
+    sql = (
+        f"INSERT INTO lake.shop.sums SELECT * FROM lake.{SECRET if table else GONE} JOIN shop.items"
+    )
     for run in range(1, 6):
-        inputs = [dataset(name, schema={"fields": [{"name": "amount"}]}) for name in (*kept, "shop.items")]
-        sums = dataset("shop.sums", **columns(*kept, "shop.items"), symlinks=symlink("lake.sums", "s3://lake"))
+        inputs = [
+            dataset(name, schema={"fields": [{"name": "amount"}]}) for name in (*kept, "shop.items")
+        ]
+        sums = dataset(
+            "shop.sums", **columns(*kept, "shop.items"), symlinks=symlink("lake.sums", "s3://lake")
+        )
         for place, kind in enumerate(("START", "COMPLETE")):
-            facets = parent("dag", 50 + run, "root") | {"custom": {"note": f"reads {SECRET if table else GONE}"}}
-            one = event(kind, run, "sums", run * 10 + place, inputs, [sums], facets, {"sql": {"query": sql}})
+            facets = parent("dag", 50 + run, "root") | {
+                "custom": {"note": f"reads {SECRET if table else GONE}"}
+            }
+            one = event(
+                kind, run, "sums", run * 10 + place, inputs, [sums], facets, {"sql": {"query": sql}}
+            )
             yield None if "sums" in without else one
     for run in range(51, 56):
-        yield event("START", run, "dag", run, facets={"plan": {"text": f"runs {SECRET if table else GONE}"}})
-    made = dataset(SECRET, symlinks=symlink("/lake/zzsecretzz", "file"), own=snapshot("7", barrierId="1"))
+        yield event(
+            "START", run, "dag", run, facets={"plan": {"text": f"runs {SECRET if table else GONE}"}}
+        )
+    made = dataset(
+        SECRET, symlinks=symlink("/lake/zzsecretzz", "file"), own=snapshot("7", barrierId="1")
+    )
     yield event("COMPLETE", 10, "load", 5, [dataset("shop.raw")], [made] if table else [])
-    yield event("COMPLETE", 11, "load", 6, [dataset("shop.raw")], [dataset("shop.items", own=snapshot("9"))])
+    yield event(
+        "COMPLETE", 11, "load", 6, [dataset("shop.raw")], [dataset("shop.items", own=snapshot("9"))]
+    )
     yield job_event(
-        "design", 7, inputs=[dataset(name) for name in (*kept, "shop.raw")], outputs=[dataset("shop.plans")]
+        "design",
+        7,
+        inputs=[dataset(name) for name in (*kept, "shop.raw")],
+        outputs=[dataset("shop.plans")],
     )
     for barrier in range(1, 4):
         read = [dataset(name, own=snapshot(str(barrier))) for name in (*kept, "shop.clicks")]
@@ -126,12 +161,22 @@ def world(without: Without = frozenset()) -> Iterator[Json | None]:  # type: ign
         clicks = [dataset(name) for name in (*kept, "shop.clicks")]
         totals = [dataset("shop.totals")]
         above = details | parent("app", 39)
-        one = event("COMPLETE", 30 + number, "app.batch", 40 + number, clicks, totals, above, stream)
+        one = event(
+            "COMPLETE", 30 + number, "app.batch", 40 + number, clicks, totals, above, stream
+        )
         yield None if "totals" in without else one
     foreign = [dataset(SECRET, "hive://other"), dataset("shop.items", "hive://other")]
     told = {"sql": {"query": f"SELECT * FROM {SECRET}"}}
     for run in (40, 41):
-        one = event("COMPLETE", run, "theirs", run, foreign, [dataset("shop.out", "hive://other")], job_facets=told)
+        one = event(
+            "COMPLETE",
+            run,
+            "theirs",
+            run,
+            foreign,
+            [dataset("shop.out", "hive://other")],
+            job_facets=told,
+        )
         yield one | {"job": one["job"] | {"namespace": "others"}}
 
 
@@ -140,7 +185,11 @@ def received(without: Without = frozenset()) -> list[Record]:  # type: ignore[as
     whole = [encode(one) for one in world() if one is not None]
     said = [None if one is None else encode(one) for one in world(without)]
     pairs = zip(whole, said, strict=True)
-    return [Record(body, NOW, hash=content_hash(trimmed(own))) for own, body in pairs if body is not None]
+    return [
+        Record(body, NOW, hash=content_hash(trimmed(own)))
+        for own, body in pairs
+        if body is not None
+    ]
 
 
 def write(engine: Engine, records: list[Record], caches: Caches | None = None) -> None:
@@ -155,7 +204,10 @@ def write(engine: Engine, records: list[Record], caches: Caches | None = None) -
 
 
 def shown(engine: Engine) -> dict[str, list[str]]:
-    """Every row of every table but what is a store's own, unpacked; without content that nobody refers to."""
+    """Every row of every table but what is a store's own, unpacked.
+
+    Without content that nobody refers to.
+    """
     with engine.begin() as connection:
         for where in UNUSED:
             connection.execute(text(f"DELETE FROM {where}"))
@@ -166,12 +218,18 @@ def shown(engine: Engine) -> dict[str, list[str]]:
             if table.startswith("raw_events_"):
                 continue  # partitions: their events are read below
             for row in connection.execute(text(f"SELECT * FROM {table}")).mappings():
-                values = {key: _plain(value) for key, value in row.items() if (table, key) != ("version_facts", "seq")}
+                values = {
+                    key: _plain(value)
+                    for key, value in row.items()
+                    if (table, key) != ("version_facts", "seq")
+                }
                 values.pop("at", None) if table == "version_facts" else None
                 found[table].append(repr(values))
         found["search_pages"] = sorted(map(repr, sought(connection)))
         found["facets"] = [repr(row) for row in newest_facets(connection)]
-        found["raw_events"] = [repr((one.hash, json.loads(one.body))) for one in events_of(connection)]
+        found["raw_events"] = [
+            repr((one.hash, json.loads(one.body))) for one in events_of(connection)
+        ]
     return {table: sorted(held) for table, held in found.items()}
 
 
@@ -215,7 +273,13 @@ def test_store_after_forgetting_equals_one_that_never_had_the_subject(
     assert untouched == whole
     assert taken == counted
     changed = {table for table, held in whole.items() if held != shown(engine).get(table)}
-    assert changed >= {"raw_events", "run_relations", "job_relations", "facets", *HOLDING[min(without)]}
+    assert changed >= {
+        "raw_events",
+        "run_relations",
+        "job_relations",
+        "facets",
+        *HOLDING[min(without)],
+    }
     assert shown(engine) == shown(other_engine)
     assert forget(engine, subject, ASKED, execute=True) == Forgotten({}, {})
 
@@ -225,7 +289,10 @@ def test_runs_events_and_namespaces_can_be_forgotten(engine: Engine, other_engin
     run, one = run_id(3), whole[-1]
     theirs = [record for record in whole if b'"namespace": "others"' in record.value]
     write(engine, whole)
-    write(other_engine, [record for record in whole if run.encode() not in record.value and record not in theirs])
+    write(
+        other_engine,
+        [record for record in whole if run.encode() not in record.value and record not in theirs],
+    )
     assert one.hash is not None
     counted = forget(engine, Subject("run", id=run.upper()), ASKED, execute=True)
     forget(engine, Subject("event", id=one.hash.hex()), ASKED, execute=True)
@@ -248,7 +315,11 @@ def planted(number: int) -> Json:
         run=number,
         job="sums",
         seconds=number,
-        inputs=[dataset(SECRET, schema={"fields": [{"name": "a", "description": f"of {SECRET.upper()}"}]})],
+        inputs=[
+            dataset(
+                SECRET, schema={"fields": [{"name": "a", "description": f"of {SECRET.upper()}"}]}
+            )
+        ],
         outputs=[dataset("shop.sums", **columns(SECRET))],
         facets={
             "custom": {"inner": inner, SECRET: number},
@@ -265,13 +336,22 @@ def holding(engine: Engine) -> set[str]:
 
 def test_forgotten_name_is_in_no_column_and_no_file(own_engine: Engine) -> None:
     caches = Caches()
-    write(own_engine, [Record(encode(planted(number)), NOW) for number in range(SAMPLES + 20)], caches)
-    broken = [encode(planted(1))[:-1], encode({"eventType": "START", "inputs": [{"namespace": LAKE, "name": SECRET}]})]
+    write(
+        own_engine, [Record(encode(planted(number)), NOW) for number in range(SAMPLES + 20)], caches
+    )
+    broken = [
+        encode(planted(1))[:-1],
+        encode({"eventType": "START", "inputs": [{"namespace": LAKE, "name": SECRET}]}),
+    ]
     write(own_engine, [Record(body, NOW) for body in broken], caches)
     entity = id_of("dataset", LAKE, SECRET), f"dataset:{LAKE}:{SECRET}"
     with own_engine.begin() as connection:
         annotate(connection, Note(*entity, TAG, name="pii"), Author(1))
-        annotate(connection, Note(*entity, TAG, field=f"{SECRET}_id", name=f"{SECRET} of {LAKE}"), Author(1))
+        annotate(
+            connection,
+            Note(*entity, TAG, field=f"{SECRET}_id", name=f"{SECRET} of {LAKE}"),
+            Author(1),
+        )
         path = f"DELETE /api/v1/namespaces/{quote(LAKE, safe='')}/datasets/{SECRET}"
         note(connection, Entry(NOW, "ann", path, "", 204, ""))
         lease = {"id": "l", "created_at": 1, "expires_at": 2, "holder": ""}
@@ -281,17 +361,34 @@ def test_forgotten_name_is_in_no_column_and_no_file(own_engine: Engine) -> None:
         connection.execute(alerts.insert().values(key=f"late {LAKE} {SECRET}", since=1, body=about))
     before = holding(own_engine)
     forget(own_engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)
-    write(own_engine, [Record(encode(event(run=number, seconds=number)), NOW) for number in range(1000, 1020)], caches)
+    write(
+        own_engine,
+        [Record(encode(event(run=number, seconds=number)), NOW) for number in range(1000, 1020)],
+        caches,
+    )
 
-    assert before >= {"raw_events", "datasets", "facets", "facet_bodies", "dictionaries", "dead_letters"}
+    assert before >= {
+        "raw_events",
+        "datasets",
+        "facets",
+        "facet_bodies",
+        "dictionaries",
+        "dead_letters",
+    }
     assert before >= {"annotations", "annotation_log", "audit_log", "reader_leases", "alerts"}
     assert holding(own_engine) == set()
-    assert rows(own_engine, "SELECT what FROM audit_log ORDER BY id")[0][0].startswith("DELETE /api/v1/namespaces/")
+    assert rows(own_engine, "SELECT what FROM audit_log ORDER BY id")[0][0].startswith(
+        "DELETE /api/v1/namespaces/"
+    )
     with own_engine.connect() as connection:
         assert len([json.loads(one.body) for one in events_of(connection)]) == SAMPLES + 40
     if own_engine.dialect.name == "sqlite":
         file = Path(str(own_engine.url.database))
-        assert not [one.name for one in file.parent.glob("strandline.db*") if b"zzsecretzz" in one.read_bytes()]
+        assert not [
+            one.name
+            for one in file.parent.glob("strandline.db*")
+            if b"zzsecretzz" in one.read_bytes()
+        ]
 
 
 def test_running_server_refolds_the_log_after_forgetting(engine: Engine) -> None:
@@ -307,7 +404,10 @@ def test_running_server_refolds_the_log_after_forgetting(engine: Engine) -> None
 
 
 def killed_at(url: str, step: int) -> int:
-    """Forget in a process that is killed at a step: a statement, or the beginning of a transaction. How many it came to."""
+    """Forget in a process that is killed at a step: a statement, or the beginning of a transaction.
+
+    How many it came to.
+    """
     command = [sys.executable, "-c", FORGETTING, url, str(step)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
@@ -334,7 +434,9 @@ print(steps)
 """
 
 
-def test_killed_forget_is_atomic_and_the_next_one_completes_it(own_engine: Engine, other_engine: Engine) -> None:
+def test_killed_forget_is_atomic_and_the_next_one_completes_it(
+    own_engine: Engine, other_engine: Engine
+) -> None:
     write(own_engine, received())
     write(other_engine, received({SECRET}))
     whole, wanted = shown(own_engine), shown(other_engine)
@@ -351,7 +453,9 @@ def test_killed_forget_is_atomic_and_the_next_one_completes_it(own_engine: Engin
     assert shown(own_engine) == wanted
 
 
-def test_next_forget_releases_space_owed_by_a_killed_one(own_sqlite_engine: Engine, other_engine: Engine) -> None:
+def test_next_forget_releases_space_owed_by_a_killed_one(
+    own_sqlite_engine: Engine, other_engine: Engine
+) -> None:
     for engine in (own_sqlite_engine, other_engine):
         write(engine, [Record(encode(planted(number)), NOW) for number in range(10)])
     steps = killed_at(str(other_engine.url), 10**9)
@@ -361,12 +465,18 @@ def test_next_forget_releases_space_owed_by_a_killed_one(own_sqlite_engine: Engi
 
     assert "raw_events" in owed[0][0]
     assert again == Forgotten({}, {})
-    assert rows(own_sqlite_engine, "SELECT value FROM store_settings WHERE key = 'space_owed'") == [("",)]
+    assert rows(own_sqlite_engine, "SELECT value FROM store_settings WHERE key = 'space_owed'") == [
+        ("",)
+    ]
     file = Path(str(own_sqlite_engine.url.database))
-    assert not [one.name for one in file.parent.glob("strandline.db*") if b"zzsecretzz" in one.read_bytes()]
+    assert not [
+        one.name for one in file.parent.glob("strandline.db*") if b"zzsecretzz" in one.read_bytes()
+    ]
 
 
-def test_command_counts_before_it_forgets(sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_counts_before_it_forgets(
+    sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(sqlite_engine, received())
     command = ["forget", "--dataset", LAKE, SECRET, "--database-url", str(sqlite_engine.url)]
 
@@ -388,11 +498,19 @@ def test_command_counts_before_it_forgets(sqlite_engine: Engine, capsys: pytest.
 
 
 def test_invalid_hash_and_ambiguous_run_are_rejected(sqlite_engine: Engine) -> None:
-    write(sqlite_engine, [Record(encode(event(run="nightly", job=job)), NOW) for job in ("etl", "other")])
+    write(
+        sqlite_engine,
+        [Record(encode(event(run="nightly", job=job)), NOW) for job in ("etl", "other")],
+    )
 
     with pytest.raises(RefusedError, match="no hash"):
         forget(sqlite_engine, Subject("event", id="x"), ASKED, execute=True)
     with pytest.raises(RefusedError, match="2 jobs have a run nightly"):
         forget(sqlite_engine, Subject("run", id="nightly"), ASKED, execute=True)
-    assert forget(sqlite_engine, Subject("run", "tests", "etl", "nightly"), ASKED, execute=True).gone["runs"] == 1
+    assert (
+        forget(sqlite_engine, Subject("run", "tests", "etl", "nightly"), ASKED, execute=True).gone[
+            "runs"
+        ]
+        == 1
+    )
     assert rows(sqlite_engine, "SELECT name FROM jobs") == [("other",)]

@@ -28,7 +28,9 @@ def test_other_annotations_stay_and_move_to_a_rebuilt_store(
     with engine.begin() as connection:
         for name in ("shop.a", "shop.b"):
             annotate(connection, noted(name), Author(1, "ann"))
-    gone = forget(engine, Subject("dataset", LAKE, "shop.a"), Asked(datetime.now(UTC), "tests"), execute=True).gone
+    gone = forget(
+        engine, Subject("dataset", LAKE, "shop.a"), Asked(datetime.now(UTC), "tests"), execute=True
+    ).gone
     shutil.copy(sqlite_template, tmp_path / "rebuilt.db")
     rebuilt = make_engine(f"sqlite:///{tmp_path / 'rebuilt.db'}")
     with reading(engine).connect() as source, rebuilt.begin() as target:

@@ -34,7 +34,9 @@ def planted(number: int) -> Json:
             "errorMessage": {"message": WORD, "programmingLanguage": "PYTHON"},
         },
         job_facets={"sql": {"query": f"SELECT '{WORD}' -- {LONG}"}},
-        outputs=[dataset(f"bank.{WORD}" if number < 3 else "bank.a", documentation={"description": WORD})],
+        outputs=[
+            dataset(f"bank.{WORD}" if number < 3 else "bank.a", documentation={"description": WORD})
+        ],
     )
 
 
@@ -55,17 +57,33 @@ def test_secret_is_removed_everywhere_beside_a_running_writer(engine: Engine) ->
     caches = Caches()
     write(engine, caches, [encode(planted(number)) for number in range(SAMPLES + 20)])
     write(
-        engine, caches, [b'{"eventType": "Mellon", "no": "event"}'.replace(b"Mellon", json.dumps(WORD)[1:-1].encode())]
+        engine,
+        caches,
+        [
+            b'{"eventType": "Mellon", "no": "event"}'.replace(
+                b"Mellon", json.dumps(WORD)[1:-1].encode()
+            )
+        ],
     )
     before = holding(engine)
     counted = forget_secret(engine, WORD, execute=False)
     untouched = holding(engine)
     taken = forget_secret(engine, WORD, execute=True)
-    write(engine, caches, [encode(event(run=number, seconds=number)) for number in range(1000, 1050)])
+    write(
+        engine, caches, [encode(event(run=number, seconds=number)) for number in range(1000, 1050)]
+    )
     with engine.connect() as connection:
         bodies = [json.loads(one.body) for one in events_of(connection)]
 
-    assert before >= {"raw_events", "facets", "facet_bodies", "jobs", "datasets", "dictionaries", "dead_letters"}
+    assert before >= {
+        "raw_events",
+        "facets",
+        "facet_bodies",
+        "jobs",
+        "datasets",
+        "dictionaries",
+        "dead_letters",
+    }
     assert untouched == before
     assert counted == taken
     assert holding(engine) == set()
@@ -73,7 +91,9 @@ def test_secret_is_removed_everywhere_beside_a_running_writer(engine: Engine) ->
     assert forget_secret(engine, WORD, execute=True) == {}
     if engine.dialect.name == "sqlite":
         file = Path(str(engine.url.database))
-        assert not [one.name for one in file.parent.glob("strandline.db*") if b"Mellon" in one.read_bytes()]
+        assert not [
+            one.name for one in file.parent.glob("strandline.db*") if b"Mellon" in one.read_bytes()
+        ]
 
 
 def test_short_word_is_rejected(engine: Engine) -> None:

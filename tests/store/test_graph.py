@@ -24,7 +24,15 @@ from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import raise_epoch
 from worlds.builders import encode
 from worlds.scenarios.bank import bank
-from worlds.scenarios.kept_graph import MOMENT, PLENTY, different, follow, nodes, random_event, story
+from worlds.scenarios.kept_graph import (
+    MOMENT,
+    PLENTY,
+    different,
+    follow,
+    nodes,
+    random_event,
+    story,
+)
 from worlds.scenarios.plain import parent, run
 from worlds.scenarios.taking import fill
 
@@ -43,25 +51,36 @@ def check(engine: Engine, history: Sequence[Arrival], cuts: Sequence[int]) -> No
     follow(engine)
     graph, caches = LineageGraph(PLENTY), Caches()
     records = [Record(encode(one), received) for one, received in history]
-    for start, end in pairwise(sorted({0, len(records), *(cut % (len(records) + 1) for cut in cuts)})):
+    for start, end in pairwise(
+        sorted({0, len(records), *(cut % (len(records) + 1) for cut in cuts)})
+    ):
         with engine.begin() as connection:
             take(connection, records[start:end], caches)
         caches.commit()
         if found := different(engine, graph):
-            events = "\n".join(f"{orjson.dumps(event).decode()} received {at}" for event, at in history[:end])
-            pytest.fail(f"{found}\nafter {end} of {len(history)} events, cuts {cuts}:\n{events}", pytrace=False)
+            events = "\n".join(
+                f"{orjson.dumps(event).decode()} received {at}" for event, at in history[:end]
+            )
+            pytest.fail(
+                f"{found}\nafter {end} of {len(history)} events, cuts {cuts}:\n{events}",
+                pytrace=False,
+            )
 
 
 @settings(fixture, max_examples=15)
 @given(history=histories(), cuts=CUTS)
-def test_memory_matches_sqlite_for_any_history(sqlite_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
+def test_memory_matches_sqlite_for_any_history(
+    sqlite_engine: Engine, history: list[Arrival], cuts: list[int]
+) -> None:
     check(sqlite_engine, history, cuts)
 
 
 @pytest.mark.slow
 @settings(fixture, max_examples=60)
 @given(history=histories(), cuts=CUTS)
-def test_60_histories_on_sqlite(sqlite_engine: Engine, history: list[Arrival], cuts: list[int]) -> None:
+def test_60_histories_on_sqlite(
+    sqlite_engine: Engine, history: list[Arrival], cuts: list[int]
+) -> None:
     check(sqlite_engine, history, cuts)
 
 
@@ -76,7 +95,9 @@ def test_memory_matches_postgresql_for_any_history(
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_memory_matches_the_database_after_any_operation(followed: Engine, graph: LineageGraph, seed: int) -> None:
+def test_memory_matches_the_database_after_any_operation(
+    followed: Engine, graph: LineageGraph, seed: int
+) -> None:
     done = []
     for what in story(followed, random.Random(seed)):
         done.append(what)
@@ -85,7 +106,9 @@ def test_memory_matches_the_database_after_any_operation(followed: Engine, graph
     assert graph.counts.answered > 5 * graph.counts.left
 
 
-def test_repeated_query_is_read_from_the_database_once(followed: Engine, graph: LineageGraph) -> None:
+def test_repeated_query_is_read_from_the_database_once(
+    followed: Engine, graph: LineageGraph
+) -> None:
     fill(followed, bank())
     assert different(followed, graph) == ""
     loaded = graph.counts.loaded
@@ -101,7 +124,9 @@ def nothing(*_: Any) -> None:
 
 def without_parents(connection: Connection, found: Sequence[news.GraphNews]) -> news.Changed:
     """What news change, without what stands above their runs."""
-    return news.Changed(*({id_ for one in found for id_ in one} for found in zip(*map(parts, found), strict=True)))
+    return news.Changed(
+        *({id_ for one in found for id_ in one} for found in zip(*map(parts, found), strict=True))
+    )
 
 
 def parts(one: news.GraphNews) -> tuple[list[Any], ...]:
@@ -110,7 +135,10 @@ def parts(one: news.GraphNews) -> tuple[list[Any], ...]:
 
 def a_child_fails(engine: Engine) -> Iterator[str]:
     """Its last event does not say whose child it is."""
-    fill(engine, [run("START", 1, "app", ["a"], ["b"]), run("START", 2, "app.one", of_run=parent("app"))])
+    fill(
+        engine,
+        [run("START", 1, "app", ["a"], ["b"]), run("START", 2, "app.one", of_run=parent("app"))],
+    )
     yield "start"
     fill(engine, [run("FAIL", 3, "app.one")])
     yield "end"
@@ -118,7 +146,10 @@ def a_child_fails(engine: Engine) -> Iterator[str]:
 
 def an_application_ends(engine: Engine) -> Iterator[str]:
     """What ran below it ends with it."""
-    fill(engine, [run("START", 1, "app"), run("START", 2, "app.one", ["a"], ["b"], of_run=parent("app"))])
+    fill(
+        engine,
+        [run("START", 1, "app"), run("START", 2, "app.one", ["a"], ["b"], of_run=parent("app"))],
+    )
     yield "start"
     fill(engine, [run("COMPLETE", 3, "app")])
     yield "end"

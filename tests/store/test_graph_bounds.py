@@ -36,9 +36,14 @@ def writer(engine: Engine, records: Sequence[Record]) -> Caches:
 
 
 @pytest.mark.postgres
-def test_transaction_committed_out_of_order_is_not_missed(postgres_engine: Engine, graph: LineageGraph) -> None:
+def test_transaction_committed_out_of_order_is_not_missed(
+    postgres_engine: Engine, graph: LineageGraph
+) -> None:
     follow(postgres_engine)
-    before = [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "clean", ["d"], ["e", "c"])]
+    before = [
+        run("COMPLETE", 1, "load", ["a"], ["b"]),
+        run("COMPLETE", 1, "clean", ["d"], ["e", "c"]),
+    ]
     one, other = (writer(postgres_engine, before) for _ in range(2))
     assert different(postgres_engine, graph) == ""
 
@@ -70,14 +75,23 @@ def test_entry_read_before_a_change_is_not_kept(
     followed: Engine, graph: LineageGraph, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An event arrives while one query reads; another sees it before the first caches."""
-    fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "odd", ["x"], ["y"])])
+    fill(
+        followed,
+        [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "odd", ["x"], ["y"])],
+    )
     answered(followed, graph, "x")
     load = getattr(lineage_graph, what)
 
     def overtaken(*given: Any) -> Any:
         found = load(*given)
         monkeypatch.setattr(lineage_graph, what, load)
-        fill(followed, [run("COMPLETE", 2, "load", ["a"], ["b", "c"]), run("COMPLETE", 2, "other", ["a"], ["d"])])
+        fill(
+            followed,
+            [
+                run("COMPLETE", 2, "load", ["a"], ["b", "c"]),
+                run("COMPLETE", 2, "other", ["a"], ["d"]),
+            ],
+        )
         answered(followed, graph, "x")
         return found
 
@@ -100,7 +114,9 @@ def test_resolved_name_read_before_a_change_is_not_kept(
     followed: Engine, graph: LineageGraph, event: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An event arrives while one query resolves a table, and another query sees it."""
-    fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "write", [], ["z"])])
+    fill(
+        followed, [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "write", [], ["z"])]
+    )
     with followed.begin() as connection:
         apply_alias(connection, ("db", "z"), ("db", "a"))
     find = getattr(lineage_graph, FIND)
@@ -121,7 +137,9 @@ def test_resolved_name_read_before_a_change_is_not_kept(
     assert different(followed, graph) == ""
 
 
-def test_silence_makes_runs_lost_without_a_change_event(followed: Engine, graph: LineageGraph) -> None:
+def test_silence_makes_runs_lost_without_a_change_event(
+    followed: Engine, graph: LineageGraph
+) -> None:
     fill(followed, [run("START", 1, "load", ["a"], ["b"])])
     soon = view("2026-11-20T12:00:10Z").at
 
@@ -145,7 +163,9 @@ def test_memory_stays_within_its_bound(followed: Engine) -> None:
     assert different(followed, graph) == ""
 
 
-def test_reader_that_missed_pruned_changes_starts_empty(followed: Engine, graph: LineageGraph) -> None:
+def test_reader_that_missed_pruned_changes_starts_empty(
+    followed: Engine, graph: LineageGraph
+) -> None:
     fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"])])
     assert different(followed, graph) == ""
     fill(followed, [run("COMPLETE", 2, "load", ["a"], ["c"], run_id="2")])
@@ -169,14 +189,23 @@ def test_changes_are_recorded_only_for_a_following_reader(engine: Engine) -> Non
     follow(engine)
     with reading(engine).connect() as connection:
         asked = Question(nodes(connection)[0], View(MOMENT))
-        assert LineageGraph(0).answer(connection, asked) is LineageGraph(0).reach(connection, asked) is None
+        assert (
+            LineageGraph(0).answer(connection, asked)
+            is LineageGraph(0).reach(connection, asked)
+            is None
+        )
         assert LineageGraph(PLENTY).answer(connection, asked) is not None
 
 
-def test_past_running_and_narrowed_queries_go_to_the_database(followed: Engine, graph: LineageGraph) -> None:
+def test_past_running_and_narrowed_queries_go_to_the_database(
+    followed: Engine, graph: LineageGraph
+) -> None:
     fill(followed, bank())
     some = Access("key", frozenset({"read"}), ("file",))
-    with reading(followed).connect() as connection, reading(narrowed(followed, some)).connect() as of_key:
+    with (
+        reading(followed).connect() as connection,
+        reading(narrowed(followed, some)).connect() as of_key,
+    ):
         node = nodes(connection)[0]
         views = [View(MOMENT, live=True), View(MOMENT, past=True), View(MOMENT, newest=True)]
 

@@ -27,7 +27,9 @@ def pack(graph: LineageGraph) -> None:
 
 
 @pytest.mark.parametrize("seed", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_packed_entries_answer_the_same_after_any_operation(followed: Engine, graph: LineageGraph, seed: int) -> None:
+def test_packed_entries_answer_the_same_after_any_operation(
+    followed: Engine, graph: LineageGraph, seed: int
+) -> None:
     done = []
     for what in story(followed, random.Random(seed)):
         done.append(what)
@@ -42,7 +44,10 @@ def test_packed_entries_answer_the_same_after_any_operation(followed: Engine, gr
 
 
 def test_changes_reach_packed_entries(followed: Engine, graph: LineageGraph) -> None:
-    fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "odd", ["x"], ["y"])])
+    fill(
+        followed,
+        [run("COMPLETE", 1, "load", ["a"], ["b"]), run("COMPLETE", 1, "odd", ["x"], ["y"])],
+    )
     answered(followed, graph, "a")
     pack(graph)
     fill(followed, [run("COMPLETE", 2, "clean", ["a"], ["c"])])
@@ -94,7 +99,10 @@ def traced() -> int:
 
 
 def test_size_estimates_the_memory_of_the_entries(followed: Engine) -> None:
-    fill(followed, [run("COMPLETE", 1, f"job{n}", [f"t{n}", f"t{n + 1}"], [f"u{n}"]) for n in range(300)])
+    fill(
+        followed,
+        [run("COMPLETE", 1, f"job{n}", [f"t{n}", f"t{n + 1}"], [f"u{n}"]) for n in range(300)],
+    )
     for _ in ask_all(followed, LineageGraph(PLENTY)):
         pass  # what is made once and stays is there now
     tracemalloc.start()

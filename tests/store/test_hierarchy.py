@@ -16,7 +16,9 @@ NOW = view("2026-11-20T13:00:00Z")
 
 def shown(engine: Engine, node: str, collapse: str) -> dict[str, Any]:
     with reader(engine) as connection:
-        question = Question(node_called(connection, node), NOW, Direction.UPSTREAM, collapse=collapse)
+        question = Question(
+            node_called(connection, node), NOW, Direction.UPSTREAM, collapse=collapse
+        )
         return lineage_of(connection, question)
 
 
@@ -55,7 +57,13 @@ def test_everything_collapses_into_the_top_dag(engine: Engine) -> None:
 
     answer = shown(engine, "d", "root")
 
-    assert ids(answer) == ["dataset:db:d", "dataset:db:c", "job:ns:dag", "dataset:db:b", "dataset:db:a"]
+    assert ids(answer) == [
+        "dataset:db:d",
+        "dataset:db:c",
+        "job:ns:dag",
+        "dataset:db:b",
+        "dataset:db:a",
+    ]
     assert "job:ns:dag -> dataset:db:d" in arrows(answer)
 
 

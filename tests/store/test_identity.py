@@ -8,7 +8,12 @@ import pytest
 from sqlalchemy import Engine
 
 from strandline.store.ingest.labels import relabel
-from strandline.store.ingest.name_patterns import apply_alias, apply_patterns, planned_alias, planned_patterns
+from strandline.store.ingest.name_patterns import (
+    apply_alias,
+    apply_patterns,
+    planned_alias,
+    planned_patterns,
+)
 from strandline.store.ingest.replay import replay
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.lookup import dataset_of, node_of
@@ -18,13 +23,24 @@ from worlds.builders import NOON, dataset, encode, event, live, rows, store, sym
 PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
 BY_PATH = dataset(*PATH, symlinks=symlink(*TABLE))
 BY_TABLE = dataset(*TABLE, symlinks=symlink(*PATH, type_="LOCATION"))
-CHANGES = ("id", "_change_type", "_change_ordinal", "_commit_snapshot_id")  # of an Iceberg table, as a view has them
+CHANGES = (
+    "id",
+    "_change_type",
+    "_change_ordinal",
+    "_commit_snapshot_id",
+)  # of an Iceberg table, as a view has them
 FEED = ("_change_type", "_commit_version", "_commit_timestamp")  # of Delta
 ONE = "SELECT count(DISTINCT canonical_id) FROM datasets"
 
 
 def test_a_path_with_a_table_symlink_and_the_reverse_are_one_dataset(engine: Engine) -> None:
-    store(engine, [event("START", 1, "reader", inputs=[BY_PATH]), event("START", 2, "writer", outputs=[BY_TABLE])])
+    store(
+        engine,
+        [
+            event("START", 1, "reader", inputs=[BY_PATH]),
+            event("START", 2, "writer", outputs=[BY_TABLE]),
+        ],
+    )
 
     assert rows(engine, ONE) == [(1,)]
     assert live(engine) == {"reader": ["< bank.a"], "writer": ["> bank.a"]}
@@ -33,7 +49,10 @@ def test_a_path_with_a_table_symlink_and_the_reverse_are_one_dataset(engine: Eng
 def test_symlink_may_arrive_after_both_names(engine: Engine) -> None:
     store(
         engine,
-        [event("START", 1, "reader", inputs=[dataset(*PATH)]), event("START", 2, "writer", outputs=[dataset(*TABLE)])],
+        [
+            event("START", 1, "reader", inputs=[dataset(*PATH)]),
+            event("START", 2, "writer", outputs=[dataset(*TABLE)]),
+        ],
     )
 
     assert rows(engine, ONE) == [(2,)]
@@ -48,7 +67,10 @@ def test_two_tables_over_one_topic_are_one_dataset(engine: Engine) -> None:
     topic = ("payments", "kafka://broker:9092")
     first = dataset("bank.first", "hive://m", symlinks=symlink(*topic, type_="LOCATION"))
     second = dataset(*topic, symlinks=symlink("bank.second", "hive://m"))
-    store(engine, [event("START", 1, "one", outputs=[first]), event("START", 2, "two", inputs=[second])])
+    store(
+        engine,
+        [event("START", 1, "one", outputs=[first]), event("START", 2, "two", inputs=[second])],
+    )
 
     assert rows(engine, ONE) == [(1,)]
     query = "SELECT DISTINCT c.name FROM datasets d JOIN datasets c ON c.id = d.canonical_id"
@@ -66,8 +88,13 @@ def test_same_named_tables_in_two_warehouses_are_distinct(engine: Engine) -> Non
 
 def test_equal_session_names_do_not_merge_two_topics(engine: Engine) -> None:
     kafka, called = "kafka://broker:9092", "default_catalog.default_database.orders"
-    topics = [dataset(name, kafka, symlinks=symlink(called, kafka)) for name in ("orders_eu", "orders_us")]
-    store(engine, [event("START", run, f"job_{run}", inputs=[topic]) for run, topic in enumerate(topics)])
+    topics = [
+        dataset(name, kafka, symlinks=symlink(called, kafka)) for name in ("orders_eu", "orders_us")
+    ]
+    store(
+        engine,
+        [event("START", run, f"job_{run}", inputs=[topic]) for run, topic in enumerate(topics)],
+    )
 
     assert rows(engine, "SELECT name FROM datasets") == [("orders_eu",), ("orders_us",)]
     assert live(engine) == {"job_0": ["< orders_eu"], "job_1": ["< orders_us"]}
@@ -76,7 +103,10 @@ def test_equal_session_names_do_not_merge_two_topics(engine: Engine) -> None:
 def test_table_named_like_a_metadata_table_is_a_table(engine: Engine) -> None:
     catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
     names = ("lake.sales.files", "lake.sales.history", "lake.sales.orders.history")
-    store(engine, [event("START", inputs=[dataset(name, "iceberg://x", catalog=catalog) for name in names])])
+    store(
+        engine,
+        [event("START", inputs=[dataset(name, "iceberg://x", catalog=catalog) for name in names])],
+    )
 
     assert live(engine) == {"etl": ["< sales.files", "< sales.history", "< sales.orders"]}
 
@@ -90,7 +120,13 @@ def test_table_named_like_a_metadata_table_is_a_table(engine: Engine) -> None:
         ("/lake/bank/orders", "bank.orders.files", ("content", "file_path"), "orders"),
         ("/lake/bank/orders/files", "bank.orders.files", ("id",), "files"),
     ],
-    ids=["changes", "a table called changes", "one in a namespace", "files", "a table called files"],
+    ids=[
+        "changes",
+        "a table called changes",
+        "one in a namespace",
+        "files",
+        "a table called files",
+    ],
 )
 def test_a_part_of_a_table_is_read_as_the_table(
     engine: Engine, path: str, called: str, columns: tuple[str, ...], table: str
@@ -98,7 +134,10 @@ def test_a_part_of_a_table_is_read_as_the_table(
     schema = {"fields": [{"name": name, "type": "long"} for name in columns]}
     catalog = {"name": "lake", "framework": "iceberg", "type": "hadoop"}
     links = symlink(called, "file:/lake")
-    store(engine, [event(inputs=[dataset(path, "file", symlinks=links, catalog=catalog, schema=schema)])])
+    store(
+        engine,
+        [event(inputs=[dataset(path, "file", symlinks=links, catalog=catalog, schema=schema)])],
+    )
 
     assert rows(engine, 'SELECT "table" FROM source_job_lineage') == [(table,)]
 
@@ -109,16 +148,29 @@ def test_table_with_change_feed_columns_keeps_them(engine: Engine) -> None:
     kept = dataset("/shop/kept", "file", schema=schema)
     store(engine, [event(outputs=[kept]), event(run=2, job="reader", seconds=5, inputs=[kept])])
 
-    held = "SELECT count(*) FROM facets WHERE key = 'schema'", "SELECT count(*) FROM facet_sets WHERE key = 'schema'"
+    held = (
+        "SELECT count(*) FROM facets WHERE key = 'schema'",
+        "SELECT count(*) FROM facet_sets WHERE key = 'schema'",
+    )
     assert sum(rows(engine, one)[0][0] for one in held) == 1
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
 def test_glue_table_is_in_its_database(engine: Engine, partition: str) -> None:
     glue = symlink("table/sales/orders", f"arn:{partition}:glue:eu-west-1:123456789012")
-    store(engine, [event("START", inputs=[dataset("wh/orders", "s3://w", symlinks=glue, catalog={"name": "lake"})])])
+    store(
+        engine,
+        [
+            event(
+                "START",
+                inputs=[dataset("wh/orders", "s3://w", symlinks=glue, catalog={"name": "lake"})],
+            )
+        ],
+    )
 
-    assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [("lake", "sales", "orders")]
+    assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [
+        ("lake", "sales", "orders")
+    ]
 
 
 def test_place_is_the_catalog_name_and_the_last_parts_of_the_table(engine: Engine) -> None:
@@ -149,9 +201,25 @@ def test_place_is_the_catalog_name_and_the_last_parts_of_the_table(engine: Engin
 
 def test_catalog_with_long_properties_is_accepted(engine: Engine) -> None:
     properties = {f"property-{number}": "x" * 100 for number in range(50)}
-    catalog = {"name": "lake", "framework": "iceberg", "type": "hive", "catalogProperties": properties}
+    catalog = {
+        "name": "lake",
+        "framework": "iceberg",
+        "type": "hive",
+        "catalogProperties": properties,
+    }
     store(engine, [event("START", inputs=[dataset(*TABLE, catalog=catalog)])])
-    store(engine, [event("OTHER", 2, "other", seconds=1, inputs=[dataset(*TABLE, catalog=catalog | {"name": "sea"})])])
+    store(
+        engine,
+        [
+            event(
+                "OTHER",
+                2,
+                "other",
+                seconds=1,
+                inputs=[dataset(*TABLE, catalog=catalog | {"name": "sea"})],
+            )
+        ],
+    )
 
     assert rows(engine, "SELECT catalog FROM source_job_lineage") == [("sea",)]
 
@@ -165,7 +233,10 @@ def test_catalog_may_be_reported_later_and_by_the_other_name(engine: Engine) -> 
 
 
 def test_repeated_catalog_counts_again_for_any_writer(engine: Engine) -> None:
-    said = [dataset(*TABLE, catalog={"name": name, "framework": "iceberg", "type": "hive"}) for name in ("one", "two")]
+    said = [
+        dataset(*TABLE, catalog={"name": name, "framework": "iceberg", "type": "hive"})
+        for name in ("one", "two")
+    ]
     writers = [Caches(), Caches()]
 
     def write(writer: int, which: int, seconds: int) -> None:
@@ -199,21 +270,25 @@ def test_deleted_symlinks_separate_names_until_restated(engine: Engine) -> None:
 
 
 def test_manual_joins_outlive_deleted_symlinks(engine: Engine) -> None:
-    store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
+    store(
+        engine,
+        [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])],
+    )
     with engine.begin() as connection:
         apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
 
     gone = dataset(*PATH, symlinks={"_producer": "p", "_schemaURL": "s", "_deleted": True})
     store(engine, [event("RUNNING", seconds=3, inputs=[gone])])
 
-    groups = (
-        "SELECT name FROM datasets WHERE canonical_id = (SELECT id FROM datasets WHERE name = '/copy') ORDER BY name"
-    )
+    groups = "SELECT name FROM datasets WHERE canonical_id = (SELECT id FROM datasets WHERE name = '/copy') ORDER BY name"
     assert rows(engine, groups) == [("/copy",), ("/lake/bank.db/a",)]
 
 
 def test_replay_keeps_manual_joins(engine: Engine, tmp_path: Path) -> None:
-    store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
+    store(
+        engine,
+        [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])],
+    )
     with engine.begin() as connection:
         apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
     other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
@@ -232,7 +307,15 @@ def test_replay_keeps_name_patterns(engine: Engine, tmp_path: Path) -> None:
     with engine.begin() as connection:
         apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-19"), ("file", "/copy"))
         apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
-    store(engine, [event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake"), dataset("/copy", "file")])])
+    store(
+        engine,
+        [
+            event(
+                "START",
+                inputs=[dataset("/lake/t/2026-11-20", "s3a://lake"), dataset("/copy", "file")],
+            )
+        ],
+    )
     other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
     migrate(other)
 
@@ -300,7 +383,10 @@ def apply_in_time(engine: Engine) -> int:
 
 
 def test_joins_can_be_previewed(engine: Engine) -> None:
-    store(engine, [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])])
+    store(
+        engine,
+        [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])],
+    )
 
     with engine.begin() as connection:
         plan = planned_alias(connection, ("file", "/copy"), ("s3a://lake", "/lake/bank.db/a"))

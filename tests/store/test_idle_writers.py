@@ -20,7 +20,9 @@ def test_writer_is_idle_between_any_two_statements(postgres_engine: Engine) -> N
     with postgres_engine.connect().execution_options(isolation_level="AUTOCOMMIT") as other:
 
         def look(connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-            if connection.connection is not other.connection and statement.startswith("INSERT INTO "):
+            if connection.connection is not other.connection and statement.startswith(
+                "INSERT INTO "
+            ):
                 pid = connection.connection.driver_connection.info.backend_pid
                 seen[statement.split()[2]] = other.exec_driver_sql(STATE, (pid,)).scalar_one()
 

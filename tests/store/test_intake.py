@@ -60,7 +60,9 @@ def test_duplicate_of_an_unread_record_is_unread_too(engine: Engine) -> None:
     assert rows(engine, "SELECT count(*) FROM event_keys") == [(0,)]
 
 
-@pytest.mark.parametrize("body", [b'{"x": {"password": "p"}}', b'{"job": {"spark.hadoop.fs.s3a.secret.key": "p", "na'])
+@pytest.mark.parametrize(
+    "body", [b'{"x": {"password": "p"}}', b'{"job": {"spark.hadoop.fs.s3a.secret.key": "p", "na']
+)
 def test_dead_letter_is_redacted_and_stays_one_when_replayed(engine: Engine, body: bytes) -> None:
     store(engine, [body])
     take_letters(engine)
@@ -100,13 +102,17 @@ def test_error_names_the_path_of_the_fault(path: str, value: object) -> None:
 
 
 HOSTILE = {
-    "depth in a facet": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b"[" * 100_000 + b"]" * 100_000),
+    "depth in a facet": encode(event(facets={"x": "HERE"})).replace(
+        b'"HERE"', b"[" * 100_000 + b"]" * 100_000
+    ),
     "depth outside": b"[" * 100_000,
     "no JSON": b"\xff\xfe\x00",
     "empty": b"",
     "not a number": encode(event() | {"eventTime": "HERE"}).replace(b'"HERE"', b"NaN"),
     "a number": b"7",
-    "invalid UTF-8 in a facet": encode(event(facets={"x": {"n": "HERE"}})).replace(b"HERE", b"\xff"),
+    "invalid UTF-8 in a facet": encode(event(facets={"x": {"n": "HERE"}})).replace(
+        b"HERE", b"\xff"
+    ),
 }
 
 
@@ -119,30 +125,42 @@ def test_hostile_bytes_are_dead_letters(engine: Engine) -> None:
 
 ODD = {
     "lone surrogate": encode(event(inputs=[dataset("bank.\ud800")])),
-    "not a number": encode(event(facets={"x": {"NaN": "HERE"}})).replace(b'"HERE"', b'[NaN, -Infinity, "is NaN"]'),
+    "not a number": encode(event(facets={"x": {"NaN": "HERE"}})).replace(
+        b'"HERE"', b'[NaN, -Infinity, "is NaN"]'
+    ),
     "not a number for a facet": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b"Infinity"),
     "NUL in names": encode(event(job="a\0b", inputs=[dataset("bank.\0")])),
-    "NUL in facets": encode(event(inputs=[dataset("bank.x", schema={"fields": [{"name": "a\0"}]})])),
+    "NUL in facets": encode(
+        event(inputs=[dataset("bank.x", schema={"fields": [{"name": "a\0"}]})])
+    ),
     "long names": encode(event(job="j" * 200_000, inputs=[dataset("bank." + "n" * 200_000)])),
     "long facet key": encode(event(facets={"k" * 5_000: {}})),
     "far year": encode({**event(), "eventTime": "+294277-01-01T00:00:00Z"}),
     "year before all": encode({**event(), "eventTime": "0001-01-01T00:00:00+14:00"}),
     "odd fraction": encode({**event(), "eventTime": "2026-01-01T00:00:00.123456789+00:00"}),
-    "big numbers": encode(event(facets={"strandline_barrier": {"barrierId": 2**80}, "x": {"n": 10**400}})),
+    "big numbers": encode(
+        event(facets={"strandline_barrier": {"barrierId": 2**80}, "x": {"n": 10**400}})
+    ),
     "huge double": encode(event(facets={"x": "HERE"})).replace(b'"HERE"', b'{"n": 1e999}'),
     "NUL in the key of a bad facet": encode(event(facets={"a\0b": 5})),
     "a batch that is a digit and no number": encode(
         event(
             facets={
-                "spark_properties": {"properties": {"sql.streaming.queryId": "q", "streaming.sql.batchId": "\u00b2"}}
+                "spark_properties": {
+                    "properties": {"sql.streaming.queryId": "q", "streaming.sql.batchId": "\u00b2"}
+                }
             }
         )
     ),
-    "the last batch that a number can name": encode(event(facets={"strandline_barrier": {"batchId": 2**63 - 1}})),
+    "the last batch that a number can name": encode(
+        event(facets={"strandline_barrier": {"batchId": 2**63 - 1}})
+    ),
     "null facets": encode({**event(), "run": {"runId": "1", "facets": None}}),
     "null datasets": encode(event(inputs=None, outputs=None)),
     "no facets at all": encode({**event(), "inputs": [{"namespace": "n", "name": "a"}]}),
-    "a double version": encode(event(inputs=[dataset("bank.a", own={"icebergScanReport": {"snapshotId": 1e300}})])),
+    "a double version": encode(
+        event(inputs=[dataset("bank.a", own={"icebergScanReport": {"snapshotId": 1e300}})])
+    ),
     "column lineage among output facets": encode(
         event(outputs=[dataset("bank.a", own={"columnLineage": {"fields": {}}})])
     ),
@@ -156,7 +174,9 @@ ODD = {
 def test_odd_content_is_stored(engine: Engine) -> None:
     outcomes = store(engine, [*ODD.values()])
 
-    assert dict(zip(ODD, (outcome.kind for outcome in outcomes), strict=True)) == dict.fromkeys(ODD, "stored")
+    assert dict(zip(ODD, (outcome.kind for outcome in outcomes), strict=True)) == dict.fromkeys(
+        ODD, "stored"
+    )
     assert {outcome.kind for outcome in store(engine, [*ODD.values()])} == {"duplicate"}
 
 
@@ -164,8 +184,12 @@ UNREAD: dict[str, Json] = {
     "producer": {"producer": "https://ann:hunter2@ci/x"},
     "unknown member": {"extra": {"password": "hunter2"}},
     "dataset beside a run": {"dataset": dataset("bank.a", x={"password": "hunter2"})},
-    "input facets of an output": {"outputs": [dataset("bank.a", own={"x": {"password": "hunter2"}})]},
-    "facets of Delta's log": {"inputs": [dataset("/t/_delta_log/1.json", "file", own={"x": {"password": "hunter2"}})]},
+    "input facets of an output": {
+        "outputs": [dataset("bank.a", own={"x": {"password": "hunter2"}})]
+    },
+    "facets of Delta's log": {
+        "inputs": [dataset("/t/_delta_log/1.json", "file", own={"x": {"password": "hunter2"}})]
+    },
     "unknown member of a run": {"run": {"runId": "1", "conf": {"password": "hunter2"}}},
 }
 
@@ -184,9 +208,14 @@ SECRET = b'{"password": "hunter2"}'
 @pytest.mark.parametrize(
     "facet", [b"[" * 600 + b"]" * 600, b'{"key": ' * 600 + b"1" + b"}" * 600, b"9" * 5000, b"1e400"]
 )
-def test_secret_beside_odd_content_is_removed_and_the_event_stored(engine: Engine, facet: bytes) -> None:
+def test_secret_beside_odd_content_is_removed_and_the_event_stored(
+    engine: Engine, facet: bytes
+) -> None:
     body = encode(event(facets={"x": "ODD", "y": "SECRET"})).replace(b'"ODD"', b'{"a": %s}' % facet)
-    secret, harmless = body.replace(b'"SECRET"', SECRET), body.replace(b'"SECRET"', b'{"password": "[redacted]"}')
+    secret, harmless = (
+        body.replace(b'"SECRET"', SECRET),
+        body.replace(b'"SECRET"', b'{"password": "[redacted]"}'),
+    )
 
     assert kinds(engine, secret) == ["stored"]
     with engine.connect() as connection:
@@ -208,11 +237,19 @@ def test_secret_in_a_repeated_facet_is_not_stored(engine: Engine) -> None:
 
 def test_secret_in_a_numeric_facet_is_removed_from_facet_and_event(engine: Engine) -> None:
     """A replay reads the stored event, so facet and event must agree."""
-    body = encode(event(outputs=[dataset("bank.a", own={"outputStatistics": {"rowCount": 1, "password": "hunter2"}})]))
+    body = encode(
+        event(
+            outputs=[
+                dataset("bank.a", own={"outputStatistics": {"rowCount": 1, "password": "hunter2"}})
+            ]
+        )
+    )
 
     assert kinds(engine, body) == ["stored"]
     with engine.connect() as connection:
-        assert [one.body for one in events_of(connection)] == [body.replace(b"hunter2", b"[redacted]")]
+        assert [one.body for one in events_of(connection)] == [
+            body.replace(b"hunter2", b"[redacted]")
+        ]
     assert rows(engine, "SELECT body FROM facets WHERE key = 'outputStatistics'") == [
         (b'{"rowCount": 1, "password": "[redacted]"}',)
     ]
@@ -233,7 +270,10 @@ def test_replayed_run_keeps_its_identity(engine: Engine) -> None:
 
 
 def test_unpaired_surrogates_are_not_stored(engine: Engine) -> None:
-    store(engine, [event(inputs=[dataset("bank.\ud800", x={"half": "\udc00\ud800", "whole": "\U0001f600"})])])
+    store(
+        engine,
+        [event(inputs=[dataset("bank.\ud800", x={"half": "\udc00\ud800", "whole": "\U0001f600"})])],
+    )
 
     with engine.connect() as connection:
         (stored,) = (json.loads(one.body) for one in events_of(connection))
@@ -249,7 +289,12 @@ def test_duplicate_json_keys_are_accepted_and_the_last_wins(engine: Engine) -> N
 
 
 def test_bad_facet_is_quarantined_but_its_event_is_stored(engine: Engine) -> None:
-    bad = dataset("bank.a", symlinks={"identifiers": "none"}, schema={"fields": [{"name": "id"}]}, own={"x": 5})
+    bad = dataset(
+        "bank.a",
+        symlinks={"identifiers": "none"},
+        schema={"fields": [{"name": "id"}]},
+        own={"x": 5},
+    )
     store(engine, [event("START", inputs=[bad])])
 
     assert live(engine) == {"etl": ["< bank.a"]}
@@ -257,11 +302,13 @@ def test_bad_facet_is_quarantined_but_its_event_is_stored(engine: Engine) -> Non
     assert rows(engine, "SELECT key FROM facets WHERE problem = ''") == [("schema",)]
 
 
-@pytest.mark.parametrize(("told", "bad"), [("12", 0), ("12.0", 0), ("1.2e1", 0), ("1.5", 1), ("1e30", 1), ("{}", 1)])
+@pytest.mark.parametrize(
+    ("told", "bad"), [("12", 0), ("12.0", 0), ("1.2e1", 0), ("1.5", 1), ("1e30", 1), ("{}", 1)]
+)
 def test_row_counts_are_integers_in_any_notation(engine: Engine, told: str, bad: int) -> None:
-    body = encode(event(outputs=[dataset("bank.a", own={"outputStatistics": {"rowCount": 77}})])).replace(
-        b"77", told.encode()
-    )
+    body = encode(
+        event(outputs=[dataset("bank.a", own={"outputStatistics": {"rowCount": 77}})])
+    ).replace(b"77", told.encode())
 
     assert kinds(engine, body) == ["stored"]
     assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(bad,)]
@@ -271,10 +318,19 @@ def test_newest_facet_wins_and_deleted_ones_are_marked(engine: Engine) -> None:
     old, new = ({"fields": [{"name": name}]} for name in ("old", "new"))
     gone = {"_deleted": True}
     store(engine, [event(seconds=2, inputs=[dataset("bank.a", schema=new, documentation=gone)])])
-    store(engine, [event(seconds=1, inputs=[dataset("bank.a", schema=old, documentation={"description": "x"})])])
+    store(
+        engine,
+        [
+            event(
+                seconds=1,
+                inputs=[dataset("bank.a", schema=old, documentation={"description": "x"})],
+            )
+        ],
+    )
 
     found = [
-        (key, json.loads(body), deleted) for key, body, deleted in rows(engine, "SELECT key, body, deleted FROM facets")
+        (key, json.loads(body), deleted)
+        for key, body, deleted in rows(engine, "SELECT key, body, deleted FROM facets")
     ]
     assert found == [("documentation", gone, 1), ("schema", new, 0)]
 
@@ -293,7 +349,13 @@ def test_large_facets_are_stored_once(engine: Engine) -> None:
 def test_similar_events_leave_their_first_and_newest_times(engine: Engine) -> None:
     """Four events of one job and two runs in a batch differ only in run and time."""
     ends = [(1, 30), (2, 20), (1, 10), (2, 40)]
-    store(engine, [event("RUNNING", run, seconds=at, inputs=[A], outputs=[dataset("bank.b")]) for run, at in ends])
+    store(
+        engine,
+        [
+            event("RUNNING", run, seconds=at, inputs=[A], outputs=[dataset("bank.b")])
+            for run, at in ends
+        ],
+    )
 
     def seconds(query: str) -> list[tuple[int, ...]]:
         noon = int(NOON.timestamp())
@@ -301,10 +363,15 @@ def test_similar_events_leave_their_first_and_newest_times(engine: Engine) -> No
 
     assert seconds("SELECT first_at, newest_at FROM jobs") == [(10, 40)]
     assert seconds("SELECT first_at, newest_at FROM datasets") == [(10, 40), (10, 40)]
-    assert seconds("SELECT first_at, newest_at FROM run_relations") == [(10, 30), (10, 30), (20, 40), (20, 40)]
-    assert rows(engine, "SELECT DISTINCT run.run_id FROM job_relations r JOIN runs run ON run.id = r.run_id") == [
-        (run_id(2),)
+    assert seconds("SELECT first_at, newest_at FROM run_relations") == [
+        (10, 30),
+        (10, 30),
+        (20, 40),
+        (20, 40),
     ]
+    assert rows(
+        engine, "SELECT DISTINCT run.run_id FROM job_relations r JOIN runs run ON run.id = r.run_id"
+    ) == [(run_id(2),)]
 
 
 def test_rolled_back_batch_leaves_no_cache_entries(engine: Engine) -> None:
@@ -326,7 +393,9 @@ def test_rolled_back_batch_leaves_no_cache_entries(engine: Engine) -> None:
 
 
 def test_stored_bodies_equal_received_ones_even_with_a_dictionary(engine: Engine) -> None:
-    bodies = [encode(event("START", run=n, inputs=[dataset(f"bank.t{n}")])) for n in range(SAMPLES + 50)]
+    bodies = [
+        encode(event("START", run=n, inputs=[dataset(f"bank.t{n}")])) for n in range(SAMPLES + 50)
+    ]
     store(engine, bodies, size=100)
 
     with engine.connect() as connection:
@@ -345,7 +414,10 @@ def test_rolled_back_batch_is_written_again_despite_another_writer(engine: Engin
     """A was rolled back and B committed, so A's rows are written again with A's retry."""
     caches = Caches()
     first, second = (
-        Record(encode(event("START", number, inputs=[dataset(f"bank.{number}", f"hive://{number}")])), NOON)
+        Record(
+            encode(event("START", number, inputs=[dataset(f"bank.{number}", f"hive://{number}")])),
+            NOON,
+        )
         for number in (1, 2)
     )
     with engine.connect() as connection:
@@ -365,7 +437,10 @@ def test_duplicates_are_found_in_batches_of_any_length(sqlite_engine: Engine, si
     """SQLite is queried for known events one page at a time."""
     bodies = [encode(event("START", number)) for number in range(size)]
     store(sqlite_engine, bodies, size=2000)
-    again = [outcome.kind for outcome in store(sqlite_engine, [*bodies, encode(event("FAIL"))], size=2000)]
+    again = [
+        outcome.kind
+        for outcome in store(sqlite_engine, [*bodies, encode(event("FAIL"))], size=2000)
+    ]
 
     assert (again.count("duplicate"), again.count("stored")) == (size, 1)
     assert rows(sqlite_engine, "SELECT count(*) FROM raw_events") == [(size + 1,)]
@@ -375,8 +450,14 @@ QUARANTINED: dict[str, Json] = {
     "of a run": {"facets": {"nominalTime": {"password": "hunter2", "nominalStartTime": 5}}},
     "of a job": {"job_facets": {"sql": {"password": "hunter2", "query": 5}}},
     "of a dataset": {"inputs": [dataset("bank.a", schema={"password": "hunter2", "fields": 5})]},
-    "of an input": {"inputs": [dataset("bank.a", own={"inputStatistics": {"password": "hunter2", "rowCount": "x"}})]},
-    "that is large": {"inputs": [dataset("bank.a", schema={"password": "hunter2", "fields": "x" * 5000})]},
+    "of an input": {
+        "inputs": [
+            dataset("bank.a", own={"inputStatistics": {"password": "hunter2", "rowCount": "x"}})
+        ]
+    },
+    "that is large": {
+        "inputs": [dataset("bank.a", schema={"password": "hunter2", "fields": "x" * 5000})]
+    },
 }
 
 
@@ -387,7 +468,9 @@ def test_quarantined_facet_is_redacted(engine: Engine, where: str) -> None:
     bodies = [expand(bytes(body)) for (body,) in rows(engine, "SELECT body FROM facet_bodies")]
 
     assert len(found) == 1
-    assert b"[redacted]" in b"".join([*bodies, *(bytes(body) for _, body in found if body is not None)])
+    assert b"[redacted]" in b"".join(
+        [*bodies, *(bytes(body) for _, body in found if body is not None)]
+    )
     assert "hunter2" not in str([found, bodies])
     with engine.connect() as connection:
         assert not [one.body for one in events_of(connection) if b"hunter2" in one.body]

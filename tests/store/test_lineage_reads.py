@@ -53,7 +53,11 @@ def test_upstream_lineage_reaches_the_base_tables(engine: Engine) -> None:
         "dataset:file:/lake/bank/transfers -> job:bank:bank_credits",
         "dataset:file:/lake/bank/transfers -> job:bank:bank_debits",
     ]
-    assert (answer["complete"], answer["truncatedBy"], answer["asOf"]) == (True, None, "2026-11-20T13:00:00Z")
+    assert (answer["complete"], answer["truncatedBy"], answer["asOf"]) == (
+        True,
+        None,
+        "2026-11-20T13:00:00Z",
+    )
 
 
 def test_edge_names_its_rule_and_the_state_of_its_run(engine: Engine) -> None:
@@ -116,7 +120,11 @@ def test_run_that_ended_by_a_fast_clock_is_not_running(engine: Engine) -> None:
 
     (edge, _) = asked(engine, "t", view(time(10)), direction=UP)["edges"]
 
-    assert (edge["state"], edge["running"], edge["until"]) == ("COMPLETE", False, "2026-11-20T12:10:00Z")
+    assert (edge["state"], edge["running"], edge["until"]) == (
+        "COMPLETE",
+        False,
+        "2026-11-20T12:10:00Z",
+    )
     assert arrows(asked(engine, "t", view(time(10), live=True))) == []
     assert len(arrows(asked(engine, "t", view(time(10), live=True, past=True)))) == 2
 
@@ -130,12 +138,22 @@ def test_run_that_began_by_a_fast_clock_is_running(engine: Engine) -> None:
 
 @pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
 @pytest.mark.parametrize("kind", ["START", "FAIL"])
-def test_new_run_without_a_sink_keeps_the_previous_sources(engine: Engine, seen: View, kind: str) -> None:
+def test_new_run_without_a_sink_keeps_the_previous_sources(
+    engine: Engine, seen: View, kind: str
+) -> None:
     """No event says that the table was made from the new run's inputs."""
     fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run(kind, 2, "j", ["b"], run_id="2")])
 
-    assert ids(asked(engine, "t", seen, direction=UP)) == ["dataset:db:t", "dataset:db:a", "job:ns:j"]
-    assert ids(asked(engine, "a", seen, direction=DOWN)) == ["dataset:db:a", "dataset:db:t", "job:ns:j"]
+    assert ids(asked(engine, "t", seen, direction=UP)) == [
+        "dataset:db:t",
+        "dataset:db:a",
+        "job:ns:j",
+    ]
+    assert ids(asked(engine, "a", seen, direction=DOWN)) == [
+        "dataset:db:a",
+        "dataset:db:t",
+        "job:ns:j",
+    ]
     assert ids(asked(engine, "b", seen, direction=DOWN)) == ["dataset:db:b", "job:ns:j"]
     assert arrows(asked(engine, "job:ns:j", seen)) == [
         "job:ns:j -> dataset:db:t",
@@ -145,7 +163,9 @@ def test_new_run_without_a_sink_keeps_the_previous_sources(engine: Engine, seen:
 
 
 def test_concurrent_runs_of_a_job_do_not_mix_their_sources(engine: Engine) -> None:
-    fill(engine, [run("START", 1, "j", ["a"], ["t"]), run("START", 2, "j", ["b"], ["u"], run_id="2")])
+    fill(
+        engine, [run("START", 1, "j", ["a"], ["t"]), run("START", 2, "j", ["b"], ["u"], run_id="2")]
+    )
 
     answer = asked(engine, "t", view(time(10), live=True), direction=UP)
 
@@ -163,11 +183,27 @@ def test_table_of_a_failed_ctas_has_no_lineage(engine: Engine) -> None:
 @pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
 def test_failed_recreation_keeps_the_lineage_of_the_table(engine: Engine, seen: View) -> None:
     fill(engine, [run("COMPLETE", 0, "j", ["z"], ["s"], run_id="0")])
-    fill(engine, [run("START", 1, "j", ["a"], [creates("t")]), run("COMPLETE", 2, "j", ["a"], [creates("t")])])
+    fill(
+        engine,
+        [
+            run("START", 1, "j", ["a"], [creates("t")]),
+            run("COMPLETE", 2, "j", ["a"], [creates("t")]),
+        ],
+    )
     for again in ("2", "3"):
-        fill(engine, [run("START", 10, "j", ["b"], [creates("t")], run_id=again), run("FAIL", 11, "j", run_id=again)])
+        fill(
+            engine,
+            [
+                run("START", 10, "j", ["b"], [creates("t")], run_id=again),
+                run("FAIL", 11, "j", run_id=again),
+            ],
+        )
 
-    assert ids(asked(engine, "t", seen, direction=UP)) == ["dataset:db:t", "dataset:db:a", "job:ns:j"]
+    assert ids(asked(engine, "t", seen, direction=UP)) == [
+        "dataset:db:t",
+        "dataset:db:a",
+        "job:ns:j",
+    ]
     assert ids(asked(engine, "s", seen)) == ["dataset:db:s", "dataset:db:z", "job:ns:j"]
     newest = replace(seen, newest=True)
     assert ids(asked(engine, "s", newest)) == ["dataset:db:s"]
@@ -175,7 +211,10 @@ def test_failed_recreation_keeps_the_lineage_of_the_table(engine: Engine, seen: 
 
 @pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
 def test_renamed_run_connects_its_first_and_last_events(engine: Engine, seen: View) -> None:
-    a, b = event("START", 1, "ctas", inputs=[dataset("a")]), event("COMPLETE", 1, "ctas.b", 5, outputs=[dataset("b")])
+    a, b = (
+        event("START", 1, "ctas", inputs=[dataset("a")]),
+        event("COMPLETE", 1, "ctas.b", 5, outputs=[dataset("b")]),
+    )
     store(engine, [a, b])
 
     for node, way in (("a", DOWN), ("b", UP), ("job:tests:ctas.b", Direction.BOTH)):
@@ -188,7 +227,13 @@ def test_renamed_run_connects_its_first_and_last_events(engine: Engine, seen: Vi
 @pytest.mark.parametrize("seen", [NOW, view("2026-11-20T13:00:00Z", past=True)])
 def test_overlapped_run_keeps_all_its_edges(engine: Engine, seen: View) -> None:
     fill(engine, [run("START", 0, "j", ["a"], ["t"])])
-    fill(engine, [run("START", 1, "j", ["a"], ["t"], run_id="2"), run("COMPLETE", 2, "j", ["c"], ["t"], run_id="2")])
+    fill(
+        engine,
+        [
+            run("START", 1, "j", ["a"], ["t"], run_id="2"),
+            run("COMPLETE", 2, "j", ["c"], ["t"], run_id="2"),
+        ],
+    )
     fill(engine, [run("COMPLETE", 3, "j", ["b"], ["t"])])
 
     newest = asked(engine, "t", replace(seen, newest=True), direction=UP)
@@ -208,8 +253,17 @@ def test_separate_flows_of_a_job_are_not_mixed(engine: Engine) -> None:
 def test_source_named_only_by_an_edge_leads_to_its_sink(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", 1, "j", ["a"], [columns("t", x=("hidden", "x"))])])
 
-    assert ids(asked(engine, "hidden", direction=DOWN)) == ["dataset:db:hidden", "dataset:db:t", "job:ns:j"]
-    assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:a", "dataset:db:hidden", "job:ns:j"]
+    assert ids(asked(engine, "hidden", direction=DOWN)) == [
+        "dataset:db:hidden",
+        "dataset:db:t",
+        "job:ns:j",
+    ]
+    assert ids(asked(engine, "t", direction=UP)) == [
+        "dataset:db:t",
+        "dataset:db:a",
+        "dataset:db:hidden",
+        "job:ns:j",
+    ]
 
 
 @pytest.mark.parametrize("key", ["columnLineage", "lineage"])
@@ -217,12 +271,22 @@ def test_source_named_only_by_an_edge_leads_to_its_sink(engine: Engine) -> None:
 def test_deleted_facet_states_no_edges(engine: Engine, key: str, order: int) -> None:
     """A deleted facet does not mean "no source": all inputs count again."""
     one = {"namespace": "db", "name": "a", "field": "x"}
-    told: Any = {"columnLineage": {"fields": {"x": {"inputFields": [one]}}}, "lineage": {"inputs": [one]}}[key]
-    said, gone = (plain.dataset("t", **{key: {**FACET, **facet}}) for facet in (told, {"_deleted": True}))
+    told: Any = {
+        "columnLineage": {"fields": {"x": {"inputFields": [one]}}},
+        "lineage": {"inputs": [one]},
+    }[key]
+    said, gone = (
+        plain.dataset("t", **{key: {**FACET, **facet}}) for facet in (told, {"_deleted": True})
+    )
     events = [run("START", 1, "j", ["a", "b"], [said]), run("COMPLETE", 2, "j", [], [gone])]
     fill(engine, events[::order])
 
-    assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:a", "dataset:db:b", "job:ns:j"]
+    assert ids(asked(engine, "t", direction=UP)) == [
+        "dataset:db:t",
+        "dataset:db:a",
+        "dataset:db:b",
+        "job:ns:j",
+    ]
 
 
 def test_dataset_is_found_by_any_of_its_names(engine: Engine) -> None:
@@ -254,7 +318,10 @@ def test_tasks_collapse_into_their_parent_on_request(engine: Engine) -> None:
 
 
 def test_cut_hub_is_reported_as_incomplete(engine: Engine) -> None:
-    fill(engine, [run("COMPLETE", number, f"j{number}", ["hub"], [f"t{number}"]) for number in range(50)])
+    fill(
+        engine,
+        [run("COMPLETE", number, f"j{number}", ["hub"], [f"t{number}"]) for number in range(50)],
+    )
 
     answer = asked(engine, "hub", direction=DOWN, most=21)
 
@@ -298,9 +365,12 @@ def test_real_spark_and_dbt_events_form_a_graph(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "runs"), [("12:00:00.9", False), ("12:00:01", True), ("12:00:08.9", True), ("12:00:09", False)]
+    ("at", "runs"),
+    [("12:00:00.9", False), ("12:00:01", True), ("12:00:08.9", True), ("12:00:09", False)],
 )
-def test_run_is_running_from_its_start_until_just_before_its_end(engine: Engine, at: str, runs: bool) -> None:
+def test_run_is_running_from_its_start_until_just_before_its_end(
+    engine: Engine, at: str, runs: bool
+) -> None:
     """The next run may start exactly at its end; of two consecutive runs only one is running."""
     fill(engine, [run("START", 1, "j", ["a"], ["t"]), run("COMPLETE", 9, "j")])
 

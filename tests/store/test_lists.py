@@ -31,8 +31,22 @@ def night() -> list[Json]:
     """Three jobs: one fails at 13:00, one goes on, one is done; times are seconds after noon."""
     return [
         event("START", 1, "load", -HOUR, outputs=[dataset("bank.load")]),
-        event("FAIL", 1, "load", 0, outputs=[dataset("bank.load")], facets=failed("Division by zero\nat line 3")),
-        event("COMPLETE", 2, "daily", -2 * HOUR, inputs=[dataset("bank.load")], outputs=[dataset("bank.daily")]),
+        event(
+            "FAIL",
+            1,
+            "load",
+            0,
+            outputs=[dataset("bank.load")],
+            facets=failed("Division by zero\nat line 3"),
+        ),
+        event(
+            "COMPLETE",
+            2,
+            "daily",
+            -2 * HOUR,
+            inputs=[dataset("bank.load")],
+            outputs=[dataset("bank.daily")],
+        ),
         event("START", 3, "stream", -3 * HOUR, outputs=[dataset("bank.stream")]),
     ]
 
@@ -41,7 +55,9 @@ def names(page: Json) -> list[str]:
     return [one["name"] if "name" in one else one["job"]["name"] for one in page["items"]]
 
 
-def listed(engine: Engine, asked: Filter, limit: int = 10) -> tuple[list[str], list[str], list[str]]:
+def listed(
+    engine: Engine, asked: Filter, limit: int = 10
+) -> tuple[list[str], list[str], list[str]]:
     """(jobs, datasets, runs) of a filter, page by page."""
     with engine.connect() as connection:
         jobs = jobs_page(connection, asked, NOW, limit, None)
@@ -52,7 +68,9 @@ def listed(engine: Engine, asked: Filter, limit: int = 10) -> tuple[list[str], l
 
 def span(since: float | None = None, until: float | None = None, *states: str) -> Filter:
     """A filter of seconds after noon."""
-    micros = [None if one is None else micros_of(NOON + timedelta(seconds=one)) for one in (since, until)]
+    micros = [
+        None if one is None else micros_of(NOON + timedelta(seconds=one)) for one in (since, until)
+    ]
     return Filter(None, frozenset(states), *micros)
 
 
@@ -60,7 +78,11 @@ def test_lists_can_be_filtered_by_state(engine: Engine) -> None:
     store(engine, night(), NOON)
 
     assert listed(engine, FAILED) == (["load"], ["bank.load"], ["load"])
-    assert listed(engine, Filter(states=states_called(["running"]))) == (["stream"], ["bank.stream"], ["stream"])
+    assert listed(engine, Filter(states=states_called(["running"]))) == (
+        ["stream"],
+        ["bank.stream"],
+        ["stream"],
+    )
     assert listed(engine, Filter(states=frozenset({"LOST"}))) == ([], [], [])
 
 
@@ -90,7 +112,14 @@ def test_run_is_listed_in_every_period_in_which_it_ran(engine: Engine) -> None:
 
 
 def test_filtered_lists_are_complete_at_any_page_size(engine: Engine) -> None:
-    store(engine, [event("FAIL" if run % 3 == 0 else "COMPLETE", run, f"job{run:03}", run) for run in range(450)], NOON)
+    store(
+        engine,
+        [
+            event("FAIL" if run % 3 == 0 else "COMPLETE", run, f"job{run:03}", run)
+            for run in range(450)
+        ],
+        NOON,
+    )
 
     found: list[str] = []
     after: Any = None
@@ -147,12 +176,16 @@ def test_failed_application_shows_its_first_childs_reason(engine: Engine) -> Non
 
 
 def test_a_dataset_is_listed_with_its_newest_write(engine: Engine) -> None:
-    store(engine, [*night(), event("COMPLETE", 4, "repair", 60, outputs=[dataset("bank.load")])], NOON)
+    store(
+        engine, [*night(), event("COMPLETE", 4, "repair", 60, outputs=[dataset("bank.load")])], NOON
+    )
 
     with engine.connect() as connection:
         items = datasets_page(connection, ALL, NOW, 10, None)["items"]
 
-    written = {one["name"]: one["latestWrite"] and one["latestWrite"]["job"]["name"] for one in items}
+    written = {
+        one["name"]: one["latestWrite"] and one["latestWrite"]["job"]["name"] for one in items
+    }
     assert written == {"bank.daily": "daily", "bank.load": "repair", "bank.stream": "stream"}
 
 
@@ -161,7 +194,10 @@ def streams() -> list[Json]:
     above = {"run": {"runId": run_id(1)}, "job": {"namespace": "tests", "name": "app"}}
     found = [event("START", 1, "app", 0)]
     for number in range(2, 8):
-        ends = {"inputs": [dataset("clicks", "kafka://broker")], "outputs": [dataset(f"bank.t{number}")]}
+        ends = {
+            "inputs": [dataset("clicks", "kafka://broker")],
+            "outputs": [dataset(f"bank.t{number}")],
+        }
         found.append(batch(1, number, f"app.q{number}", seconds=number, **ends))
         found[-1]["run"]["facets"]["parent"] = above
     return found
@@ -173,18 +209,26 @@ def test_newest_write_names_the_query_rather_than_its_application(engine: Engine
     with engine.connect() as connection:
         items = datasets_page(connection, ALL, NOW, 10, None)["items"]
 
-    written = {one["name"]: one["latestWrite"] and one["latestWrite"]["job"]["name"] for one in items}
-    assert written == {"clicks": None} | {f"bank.t{number}": f"app.q{number}" for number in range(2, 8)}
+    written = {
+        one["name"]: one["latestWrite"] and one["latestWrite"]["job"]["name"] for one in items
+    }
+    assert written == {"clicks": None} | {
+        f"bank.t{number}": f"app.q{number}" for number in range(2, 8)
+    }
 
 
 @pytest.mark.parametrize("past", [False, True])
-def test_query_and_its_application_count_as_one_job_between_namespaces(engine: Engine, past: bool) -> None:
+def test_query_and_its_application_count_as_one_job_between_namespaces(
+    engine: Engine, past: bool
+) -> None:
     store(engine, streams(), NOON)
 
     with engine.connect() as connection:
         found = namespace_overview(connection, View(NOW, past=past), 10)
 
-    assert found["edges"] == [{"source": "namespace:kafka://broker", "target": "namespace:hive://lake", "jobs": 6}]
+    assert found["edges"] == [
+        {"source": "namespace:kafka://broker", "target": "namespace:hive://lake", "jobs": 6}
+    ]
 
 
 @pytest.mark.parametrize("past", [False, True])
@@ -217,13 +261,18 @@ def searched(engine: Engine, text: str, limit: int = 10) -> list[tuple[str, str,
 def with_columns() -> list[Json]:
     """A table with columns and a job with SQL."""
     columns = [{"name": "id"}, {"name": "Amount", "fields": [{"name": "currency"}]}]
-    many = [{"name": f"column_{number}", "description": "x" * 40} for number in range(60)]  # compressed
+    many = [
+        {"name": f"column_{number}", "description": "x" * 40} for number in range(60)
+    ]  # compressed
     return [
         event(
             "COMPLETE",
             1,
             "etl",
-            outputs=[dataset("bank.orders", schema={"fields": columns}), dataset("bank.wide", schema={"fields": many})],
+            outputs=[
+                dataset("bank.orders", schema={"fields": columns}),
+                dataset("bank.wide", schema={"fields": many}),
+            ],
             job_facets={"sql": {"query": "SELECT *\n  FROM raw\n WHERE amount > 0"}},
         ),
         event("COMPLETE", 2, "amount_report"),
@@ -239,18 +288,32 @@ def test_search_covers_names_columns_and_sql(engine: Engine, limit: int) -> None
         ("dataset:hive://lake:bank.orders", "column", "Amount, Amount.currency"),
         ("job:tests:etl", "sql", "WHERE amount > 0"),
     ]
-    assert searched(engine, "column_59", limit) == [("dataset:hive://lake:bank.wide", "column", "column_59")]
+    assert searched(engine, "column_59", limit) == [
+        ("dataset:hive://lake:bank.wide", "column", "column_59")
+    ]
     assert searched(engine, "nothing of this") == []
 
 
 def test_search_lists_a_matching_name_once(engine: Engine) -> None:
-    store(engine, [event("COMPLETE", 1, "etl", outputs=[dataset("bank.id", schema={"fields": [{"name": "id"}]})])])
+    store(
+        engine,
+        [
+            event(
+                "COMPLETE",
+                1,
+                "etl",
+                outputs=[dataset("bank.id", schema={"fields": [{"name": "id"}]})],
+            )
+        ],
+    )
 
     assert searched(engine, "id") == [("dataset:hive://lake:bank.id", "name", None)]
 
 
 def test_search_finds_columns_named_only_by_edges(engine: Engine) -> None:
-    fields = {"net": {"inputFields": [{"namespace": "hive://lake", "name": "bank.raw", "field": "gross"}]}}
+    fields = {
+        "net": {"inputFields": [{"namespace": "hive://lake", "name": "bank.raw", "field": "gross"}]}
+    }
     sink = dataset("bank.t", columnLineage={"fields": fields})
     store(engine, [event("COMPLETE", 1, "etl", inputs=[dataset("bank.raw")], outputs=[sink])])
 
@@ -279,7 +342,8 @@ def test_human_time_formats_are_accepted(text: str, meant: str) -> None:
 @pytest.mark.parametrize("text", ["", "tomorrow", "25:00", "12", "h", "2026-13-01", "1x", "٣h"])
 def test_invalid_time_is_rejected(text: str) -> None:
     with pytest.raises(
-        ValueError, match="is not a time like 2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday"
+        ValueError,
+        match="is not a time like 2026-11-20T12:00:00Z, 18:00, 12h, 3d, friday, today or yesterday",
     ):
         moment(text, datetime.fromisoformat(at(0)))
 

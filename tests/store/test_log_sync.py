@@ -33,7 +33,9 @@ def events_without_log(file: Path, folder: Path) -> int:
 
 
 @pytest.mark.parametrize("only_reads", [False, True])
-def test_the_first_connection_moves_the_log_into_the_file(left: Path, tmp_path: Path, *, only_reads: bool) -> None:
+def test_the_first_connection_moves_the_log_into_the_file(
+    left: Path, tmp_path: Path, *, only_reads: bool
+) -> None:
     before = events_without_log(left, tmp_path)
     engine = make_engine(f"sqlite:///{left}")
     with (reading(engine) if only_reads else engine).connect():

@@ -19,7 +19,9 @@ from worlds.scenarios.taking import arrows, fill, reader, view
 NOW = view("2026-11-20T13:00:00Z")
 PAST = view("2026-11-20T13:00:00Z", past=True)
 NEWEST = [replace(NOW, newest=True), replace(PAST, newest=True)]
-STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
+STREAMING = {
+    "jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}
+}
 
 
 def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, Any]:
@@ -29,17 +31,25 @@ def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, 
 
 def columns_asked(engine: Engine, node: str, seen: View) -> list[dict[str, Any]]:
     with reader(engine) as connection:
-        edges: list[dict[str, Any]] = column_lineage_of(connection, Question(node_called(connection, node), seen))[
-            "edges"
-        ]
+        edges: list[dict[str, Any]] = column_lineage_of(
+            connection, Question(node_called(connection, node), seen)
+        )["edges"]
         return edges
 
 
 @pytest.mark.parametrize("seen", [NOW, PAST])
-def test_run_reported_under_its_first_name_is_found_from_every_node(engine: Engine, seen: View) -> None:
+def test_run_reported_under_its_first_name_is_found_from_every_node(
+    engine: Engine, seen: View
+) -> None:
     """In stock Spark, START has the datasets; COMPLETE has another name and no datasets."""
     a, x = dataset("a"), dataset("x")
-    store(engine, [event("START", 1, "insert", 0, inputs=[a], outputs=[x]), event("COMPLETE", 1, "insert.x", 1)])
+    store(
+        engine,
+        [
+            event("START", 1, "insert", 0, inputs=[a], outputs=[x]),
+            event("COMPLETE", 1, "insert.x", 1),
+        ],
+    )
 
     for node in ("a", "x", "job:tests:insert", "job:tests:insert.x"):
         assert arrows(asked(engine, node, seen)) == [
@@ -50,10 +60,24 @@ def test_run_reported_under_its_first_name_is_found_from_every_node(engine: Engi
 
 
 @pytest.mark.parametrize("seen", NEWEST)
-def test_latest_run_under_another_name_replaces_the_earlier_edges(engine: Engine, seen: View) -> None:
+def test_latest_run_under_another_name_replaces_the_earlier_edges(
+    engine: Engine, seen: View
+) -> None:
     a, b, x = (dataset(name) for name in "abx")
-    store(engine, [event("START", 1, "append", 0, inputs=[a], outputs=[x]), event("COMPLETE", 1, "append", 1)])
-    store(engine, [event("START", 2, "unknown", 2, inputs=[b], outputs=[x]), event("COMPLETE", 2, "append", 3)])
+    store(
+        engine,
+        [
+            event("START", 1, "append", 0, inputs=[a], outputs=[x]),
+            event("COMPLETE", 1, "append", 1),
+        ],
+    )
+    store(
+        engine,
+        [
+            event("START", 2, "unknown", 2, inputs=[b], outputs=[x]),
+            event("COMPLETE", 2, "append", 3),
+        ],
+    )
 
     for node in ("b", "x", "job:tests:append", "job:tests:unknown"):
         assert arrows(asked(engine, node, seen)) == [
@@ -64,13 +88,37 @@ def test_latest_run_under_another_name_replaces_the_earlier_edges(engine: Engine
 
 
 @pytest.mark.parametrize("seen", NEWEST)
-def test_only_an_applications_latest_run_counts_under_any_batch_name(engine: Engine, seen: View) -> None:
-    fill(engine, [run("START", 0, "app"), run("COMPLETE", 2, "app"), run("START", 10, "app", run_id="2")])
-    fill(engine, [run("COMPLETE", 1, "app.append_x", ["a"], ["x"], of_run=parent("app"), of_job=STREAMING)])
-    fill(engine, [run("COMPLETE", 11, "app.append_y", ["b"], ["y"], of_run=parent("app", "2"), of_job=STREAMING)])
+def test_only_an_applications_latest_run_counts_under_any_batch_name(
+    engine: Engine, seen: View
+) -> None:
+    fill(
+        engine,
+        [run("START", 0, "app"), run("COMPLETE", 2, "app"), run("START", 10, "app", run_id="2")],
+    )
+    fill(
+        engine,
+        [run("COMPLETE", 1, "app.append_x", ["a"], ["x"], of_run=parent("app"), of_job=STREAMING)],
+    )
+    fill(
+        engine,
+        [
+            run(
+                "COMPLETE",
+                11,
+                "app.append_y",
+                ["b"],
+                ["y"],
+                of_run=parent("app", "2"),
+                of_job=STREAMING,
+            )
+        ],
+    )
 
     for node in ("b", "y", "job:ns:app", "job:ns:app.append_y"):
-        assert arrows(asked(engine, node, seen)) == ["job:ns:app -> dataset:db:y", "dataset:db:b -> job:ns:app"]
+        assert arrows(asked(engine, node, seen)) == [
+            "job:ns:app -> dataset:db:y",
+            "dataset:db:b -> job:ns:app",
+        ]
     assert arrows(asked(engine, "a", seen)) == []
     assert arrows(asked(engine, "x", seen)) == []
 
@@ -89,13 +137,21 @@ def test_latest_edges_of_a_job_are_the_same_from_every_node(engine: Engine, stor
         assert found == set(arrows(asked(engine, node, PAST, depth=1))), node
     for node, found in edges.items():
         if node.startswith("dataset"):
-            of_jobs = {edge for job, told in edges.items() if job.startswith("job") for edge in told}
+            of_jobs = {
+                edge for job, told in edges.items() if job.startswith("job") for edge in told
+            }
             assert found <= of_jobs
-            assert {edge for edge in of_jobs if edge.startswith(f"{node} ->") or edge.endswith(f"-> {node}")} <= found
+            assert {
+                edge
+                for edge in of_jobs
+                if edge.startswith(f"{node} ->") or edge.endswith(f"-> {node}")
+            } <= found
 
 
 def _any_run(chance: random.Random, number: int) -> list[Any]:
-    """A run of one of a story's two jobs: START, and COMPLETE maybe under another name, each with some of its datasets.
+    """A run of one of a story's two jobs.
+
+    START, and COMPLETE maybe under another name, each with some of its datasets.
 
     All micro-batches of a job and an application's run are alike.
     """
@@ -109,6 +165,11 @@ def _any_run(chance: random.Random, number: int) -> list[Any]:
     names = [f"{job}.begun" if chance.random() < 0.5 else job, job]
     events = []
     for seconds, (kind, name) in enumerate(zip(("START", "COMPLETE"), names, strict=True)):
-        reads, writes = ([dataset(f"{story}.{one}") for one in chance.sample("abc", chance.randrange(3))] for _ in "io")
-        events.append(event(kind, number, name, 10 * turn + seconds, inputs=reads, outputs=writes, **more))
+        reads, writes = (
+            [dataset(f"{story}.{one}") for one in chance.sample("abc", chance.randrange(3))]
+            for _ in "io"
+        )
+        events.append(
+            event(kind, number, name, 10 * turn + seconds, inputs=reads, outputs=writes, **more)
+        )
     return events

@@ -36,12 +36,16 @@ def test_concurrent_writers_leave_the_rows_of_one_writer(engine: Engine) -> None
             connection.exec_driver_sql(f"DELETE FROM {table}")
 
     with ThreadPoolExecutor(WRITERS) as pool:
-        outcomes = [kind for kinds in pool.map(write, [engine] * WRITERS, range(WRITERS)) for kind in kinds]
+        outcomes = [
+            kind for kinds in pool.map(write, [engine] * WRITERS, range(WRITERS)) for kind in kinds
+        ]
 
     assert outcomes.count("stored") == len(expected["events"])
     assert outcomes.count("dead") == WRITERS * 3
     with engine.connect() as connection:
-        found = folded_rows(connection) | {"run_templates": rows(connection, "SELECT * FROM run_templates")}
+        found = folded_rows(connection) | {
+            "run_templates": rows(connection, "SELECT * FROM run_templates")
+        }
     assert found == {table: expected[table] for table in found}
 
 
@@ -94,7 +98,9 @@ def test_name_just_written_by_another_writer_is_joined(postgres_engine: Engine) 
 
     query = "SELECT named.name, joined.name FROM datasets named JOIN datasets joined ON joined.id = named.canonical_id"
     assert rows(postgres_engine, query) == [("/lake/a", "/lake/a"), ("bank.a", "/lake/a")]
-    assert rows(postgres_engine, "SELECT DISTINCT database_name, table_name FROM datasets") == [("bank", "a")]
+    assert rows(postgres_engine, "SELECT DISTINCT database_name, table_name FROM datasets") == [
+        ("bank", "a")
+    ]
 
 
 def wait_for_a_waiter(engine: Engine) -> None:

@@ -44,27 +44,39 @@ def remove_schema(engine: Engine) -> None:
 
 def test_migrations_create_the_schema_of_the_code(engine: Engine) -> None:
     for module in iter_modules(schema.__path__):
-        import_module(f"{schema.__name__}.{module.name}")  # a table that no migration creates would be found
+        import_module(
+            f"{schema.__name__}.{module.name}"
+        )  # a table that no migration creates would be found
 
     with engine.connect() as connection:
         found = compare_metadata(MigrationContext.configure(connection), metadata)
         made = {name.lower() for (name,) in rows(connection, VIEWS[engine.dialect.name])}
-        keys = {table: inspect(connection).get_pk_constraint(table)["constrained_columns"] for table in metadata.tables}
+        keys = {
+            table: inspect(connection).get_pk_constraint(table)["constrained_columns"]
+            for table in metadata.tables
+        }
 
     assert found == []
     assert made == {name.lower() for name in views(engine.dialect.name)}
-    assert keys == {name: [*table.primary_key.columns.keys()] for name, table in metadata.tables.items()}
+    assert keys == {
+        name: [*table.primary_key.columns.keys()] for name, table in metadata.tables.items()
+    }
     assert len(keys) > 50
 
 
 def test_a_new_store_has_these_first_rows(engine: Engine) -> None:
     held = {name: rows(engine, f"SELECT * FROM {name}") for name in metadata.tables}
 
-    assert {name: found for name, found in held.items() if found} == {"version_head": [(1, 0)], "export_head": [(1, 0)]}
+    assert {name: found for name, found in held.items() if found} == {
+        "version_head": [(1, 0)],
+        "export_head": [(1, 0)],
+    }
 
 
 @pytest.mark.postgres
-def test_pages_have_room_for_rows_that_change_and_frames_are_not_compressed_again(postgres_engine: Engine) -> None:
+def test_pages_have_room_for_rows_that_change_and_frames_are_not_compressed_again(
+    postgres_engine: Engine,
+) -> None:
     assert dict(rows(postgres_engine, FILLFACTORS)) == {
         "datasets": ["fillfactor=60"],
         "jobs": ["fillfactor=60"],
@@ -75,7 +87,10 @@ def test_pages_have_room_for_rows_that_change_and_frames_are_not_compressed_agai
         "run_templates": ["fillfactor=80"],
         "runs": ["fillfactor=80"],
     }
-    assert rows(postgres_engine, EXTERNAL) == [("edge_columns", "columns"), ("facet_bodies", "body")]
+    assert rows(postgres_engine, EXTERNAL) == [
+        ("edge_columns", "columns"),
+        ("facet_bodies", "body"),
+    ]
 
 
 def test_there_is_one_newest_revision() -> None:
@@ -132,7 +147,9 @@ def test_an_unknown_schema_is_refused_in_one_sentence(
 
 
 @pytest.mark.postgres
-def test_a_database_is_migrated_while_two_servers_take_events(postgres_url: str, tmp_path: Path) -> None:
+def test_a_database_is_migrated_while_two_servers_take_events(
+    postgres_url: str, tmp_path: Path
+) -> None:
     """Who writes goes on, who migrates again and again changes nothing, and a server that starts meanwhile joins."""
     sent, stopping = [0, 0], threading.Event()
 
@@ -143,11 +160,16 @@ def test_a_database_is_migrated_while_two_servers_take_events(postgres_url: str,
             sent[place] += 1
 
     with served(postgres_url, tmp_path, 2) as servers:
-        threads = [threading.Thread(target=send, args=(place, one.client)) for place, one in enumerate(servers)]
+        threads = [
+            threading.Thread(target=send, args=(place, one.client))
+            for place, one in enumerate(servers)
+        ]
         for thread in threads:
             thread.start()
         command = [sys.executable, "-m", "strandline", "migrate", "--database-url", postgres_url]
-        codes = [subprocess.run(command, check=False, capture_output=True).returncode for _ in range(3)]
+        codes = [
+            subprocess.run(command, check=False, capture_output=True).returncode for _ in range(3)
+        ]
         with served(postgres_url, tmp_path) as (third,):
             ready = third.client.get("/readyz").status_code
         stopping.set()

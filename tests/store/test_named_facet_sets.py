@@ -1,4 +1,7 @@
-"""What a job or dataset says again is a set of facets; its names, its place and the words that find it are as if each facet had a row."""
+"""What a job or dataset says again is a set of facets.
+
+Its names, its place and the words that find it are as if each facet had a row.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -17,7 +20,19 @@ from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.dropped import dropped_at
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.versions.consumed import batch_jobs
-from worlds.builders import LONG_AGO, NOON, Json, counts, dataset, encode, event, rows, store, store_plainly, symlink
+from worlds.builders import (
+    LONG_AGO,
+    NOON,
+    Json,
+    counts,
+    dataset,
+    encode,
+    event,
+    rows,
+    store,
+    store_plainly,
+    symlink,
+)
 from worlds.sought_words import sought
 
 DATASETS: dict[str, list[Json]] = {
@@ -30,7 +45,9 @@ DATASETS: dict[str, list[Json]] = {
 }
 JOBS: dict[str, list[Json]] = {
     "sql": [{"query": "SELECT balance"}, {"query": "SELECT owner"}],
-    "jobType": [{"processingType": kind, "integration": "SPARK"} for kind in ("BATCH", "STREAMING")],
+    "jobType": [
+        {"processingType": kind, "integration": "SPARK"} for kind in ("BATCH", "STREAMING")
+    ],
     "tags": [{"tags": [{"key": "nightly"}]}, {"_deleted": True}],
 }
 
@@ -40,16 +57,28 @@ def named_history(chance: Random) -> list[Json]:
 
     def some(of: dict[str, list[Json]], share: float) -> Json:
         return {
-            key: contents[0] if chance.random() < share else chance.choice(contents) for key, contents in of.items()
+            key: contents[0] if chance.random() < share else chance.choice(contents)
+            for key, contents in of.items()
         }
 
     found = []
     for number in range(40):
         share = chance.choice((1.0, 1.0, 0.6))
-        tables = [dataset(f"/t{place}", "s3://lake", **some(DATASETS, share)) for place in chance.sample(range(3), 2)]
+        tables = [
+            dataset(f"/t{place}", "s3://lake", **some(DATASETS, share))
+            for place in chance.sample(range(3), 2)
+        ]
         job = f"job{chance.randrange(2)}"
         found.append(
-            event("COMPLETE", number, job, chance.randrange(30), tables[:1], tables[1:], job_facets=some(JOBS, share))
+            event(
+                "COMPLETE",
+                number,
+                job,
+                chance.randrange(30),
+                tables[:1],
+                tables[1:],
+                job_facets=some(JOBS, share),
+            )
         )
     return found
 
@@ -72,7 +101,11 @@ def test_jobs_and_datasets_have_the_names_places_and_words_that_single_rows_give
     for start in range(0, len(shuffled), 2):
         writer = writers[start % 6 > 2]
         with engine.begin() as connection:
-            take(connection, [Record(encode(one), NOON) for one in shuffled[start : start + 2]], writer)
+            take(
+                connection,
+                [Record(encode(one), NOON) for one in shuffled[start : start + 2]],
+                writer,
+            )
         writer.commit()
 
     assert counts(engine, "facet_uses")["facet_uses"] > 3
@@ -88,17 +121,31 @@ def test_jobs_and_datasets_have_the_names_places_and_words_that_single_rows_give
         assert batch_jobs(connection, job_ids) == batch_jobs(plain, job_ids)
 
 
-def test_repeated_facets_of_a_job_and_its_tables_are_stored_once(engine: Engine, plain_engine: Engine) -> None:
+def test_repeated_facets_of_a_job_and_its_tables_are_stored_once(
+    engine: Engine, plain_engine: Engine
+) -> None:
     table = dataset("/a", "s3://lake", **{key: contents[0] for key, contents in DATASETS.items()})
     events = [
-        event("COMPLETE", run, seconds=run, outputs=[table], job_facets={key: one[0] for key, one in JOBS.items()})
+        event(
+            "COMPLETE",
+            run,
+            seconds=run,
+            outputs=[table],
+            job_facets={key: one[0] for key, one in JOBS.items()},
+        )
         for run in range(9)
     ]
     store(engine, events, received_at=NOON, size=1)
     store_plainly(plain_engine, events, received_at=NOON, size=1)
 
-    assert counts(engine, "facet_uses", "facet_sets", "facets") == {"facet_uses": 2, "facet_sets": 8, "facets": 9}
-    assert rows(engine, "SELECT DISTINCT at FROM facet_uses") == [(micros_of(NOON + timedelta(seconds=8)),)]
+    assert counts(engine, "facet_uses", "facet_sets", "facets") == {
+        "facet_uses": 2,
+        "facet_sets": 8,
+        "facets": 9,
+    }
+    assert rows(engine, "SELECT DISTINCT at FROM facet_uses") == [
+        (micros_of(NOON + timedelta(seconds=8)),)
+    ]
     assert differences(engine, plain_engine) == {}
 
 
@@ -108,12 +155,21 @@ def test_a_place_that_comes_back_in_a_set_is_the_place_again(engine: Engine) -> 
     def told(writer: Caches, name: str, second: float) -> list[tuple[Any, ...]]:
         catalog = {"framework": "iceberg", "type": "hive", "name": name}
         table = dataset(
-            "/w/db/t", "s3://lake", catalog=catalog, symlinks=symlink("db.t"), documentation={"description": "d"}
+            "/w/db/t",
+            "s3://lake",
+            catalog=catalog,
+            symlinks=symlink("db.t"),
+            documentation={"description": "d"},
         )
         with engine.begin() as connection:
             take(
                 connection,
-                [Record(encode(event("COMPLETE", str(second), seconds=second, outputs=[table])), NOON)],
+                [
+                    Record(
+                        encode(event("COMPLETE", str(second), seconds=second, outputs=[table])),
+                        NOON,
+                    )
+                ],
                 writer,
             )
         writer.commit()
@@ -133,7 +189,9 @@ def test_two_writers_do_not_decide_about_one_dataset_at_once(postgres_engine: En
 
     def record(name: str, second: float) -> Record:
         catalog = {"framework": "iceberg", "type": "hive", "name": name}
-        table = dataset("/w/db/t", "s3://lake", catalog=catalog, documentation={"description": name})
+        table = dataset(
+            "/w/db/t", "s3://lake", catalog=catalog, documentation={"description": name}
+        )
         return Record(encode(event("COMPLETE", str(second), seconds=second, outputs=[table])), NOON)
 
     for second, name in enumerate(
@@ -163,13 +221,21 @@ def wait_for_lock(engine: Engine) -> None:
     wait_until(lambda: rows(engine, query))
 
 
-def test_retention_takes_sets_that_newer_ones_overtake(engine: Engine, plain_engine: Engine) -> None:
+def test_retention_takes_sets_that_newer_ones_overtake(
+    engine: Engine, plain_engine: Engine
+) -> None:
     def told(text: str, second: int, **more: Json) -> Json:
         table = dataset("a", schema={"fields": []}, documentation={"description": text})
         table["facets"] |= more
         return event("COMPLETE", second, seconds=second, outputs=[table])
 
-    events = [told("one", 1), told("one", 2), told("two", 3), told("two", 4), told("two", 5, tags={"tags": []})]
+    events = [
+        told("one", 1),
+        told("one", 2),
+        told("two", 3),
+        told("two", 4),
+        told("two", 5, tags={"tags": []}),
+    ]
     events += [told("two", 6, tags={"tags": []}), told("three", 7), told("three", 8)]
     store(engine, events, received_at=NOON, size=1)
     store_plainly(plain_engine, events, received_at=NOON, size=1)
@@ -177,5 +243,8 @@ def test_retention_takes_sets_that_newer_ones_overtake(engine: Engine, plain_eng
         with each.begin() as connection:
             expire(connection, LONG_AGO)
 
-    assert counts(engine, "facet_uses", "facet_sets") == {"facet_uses": 2, "facet_sets": 5}  # two with tags, and three
+    assert counts(engine, "facet_uses", "facet_sets") == {
+        "facet_uses": 2,
+        "facet_sets": 5,
+    }  # two with tags, and three
     assert differences(engine, plain_engine) == {}

@@ -13,7 +13,25 @@ from strandline.store.sql.narrowed import narrowed
 from worlds.builders import dataset, event, store
 
 SIGNS = "ab*?%_![]'\\:/.-^AÄ\n"
-NAMED = ["a", "ab", "A", "a%b", "a_b", "a[b]", "a'b", "a!b", "a\\b", "a/b/c", "Äa", "a\nb", "a:b", "[", "", "-", "^a"]
+NAMED = [
+    "a",
+    "ab",
+    "A",
+    "a%b",
+    "a_b",
+    "a[b]",
+    "a'b",
+    "a!b",
+    "a\\b",
+    "a/b/c",
+    "Äa",
+    "a\nb",
+    "a:b",
+    "[",
+    "",
+    "-",
+    "^a",
+]
 
 
 def access(*patterns: str) -> Access:
@@ -28,7 +46,9 @@ def seen(engine: Engine, patterns: tuple[str, ...]) -> set[str]:
 @pytest.mark.parametrize("example", range(2))
 def test_sql_and_access_allows_agree_on_every_pattern(engine: Engine, example: int) -> None:
     with engine.begin() as connection:
-        connection.execute(insert(namespaces), [{"id": id_, "name": name} for id_, name in enumerate(NAMED)])
+        connection.execute(
+            insert(namespaces), [{"id": id_, "name": name} for id_, name in enumerate(NAMED)]
+        )
 
     @given(st.lists(st.text(SIGNS, min_size=1, max_size=5), max_size=3))
     def agree(patterns: list[str]) -> None:
@@ -53,9 +73,19 @@ QUERIES = (
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_no_query_shows_another_namespace(engine: Engine, query: str) -> None:
-    theirs = event("START", 2, "theirs", inputs=[dataset("b", "theirs")], outputs=[dataset("c", "theirs")])
+    theirs = event(
+        "START", 2, "theirs", inputs=[dataset("b", "theirs")], outputs=[dataset("c", "theirs")]
+    )
     theirs["job"]["namespace"] = "theirs"
-    store(engine, [event("START", 1, "ours", inputs=[dataset("a", "tests")], outputs=[dataset("d", "tests")]), theirs])
+    store(
+        engine,
+        [
+            event(
+                "START", 1, "ours", inputs=[dataset("a", "tests")], outputs=[dataset("d", "tests")]
+            ),
+            theirs,
+        ],
+    )
 
     def names(of: Connection) -> set[str]:
         return {row[0] for row in of.execute(text(query))}
@@ -64,7 +94,9 @@ def test_no_query_shows_another_namespace(engine: Engine, query: str) -> None:
         assert names(ours) == {"ours"}
         assert set(ours.scalars(select(datasets.alias("d").c.name))) == {"a", "d"}
         assert ours.execute(select(raw_events)).all() == []
-        assert {row.name for row in ours.execution_options(stream_results=True).execute(select(jobs))} == {"ours"}
+        assert {
+            row.name for row in ours.execution_options(stream_results=True).execute(select(jobs))
+        } == {"ours"}
     with reading(narrowed(engine, NOTHING)).connect() as nobodys:
         assert names(nobodys) == set()
     with reading(narrowed(engine, EVERYTHING)).connect() as whole:

@@ -26,8 +26,18 @@ def made(run: int, sink: str, column: str, source: str, field: str) -> list[Json
 @pytest.mark.parametrize(
     ("node", "column", "direction", "expected"),
     [
-        ("raw", "item", Direction.DOWNSTREAM, ["orders:item -> report:sku", "raw:item -> orders:item"]),
-        ("report", "sku", Direction.UPSTREAM, ["orders:item.sku -> report:sku", "raw:item -> orders:item.sku"]),
+        (
+            "raw",
+            "item",
+            Direction.DOWNSTREAM,
+            ["orders:item -> report:sku", "raw:item -> orders:item"],
+        ),
+        (
+            "report",
+            "sku",
+            Direction.UPSTREAM,
+            ["orders:item.sku -> report:sku", "raw:item -> orders:item.sku"],
+        ),
         ("orders", "item.sku", Direction.DOWNSTREAM, ["orders:item.sku -> report:sku"]),
         ("orders", "item.price", Direction.DOWNSTREAM, []),
         ("orders", "itemised", Direction.DOWNSTREAM, ["orders:itemised -> other:n"]),
@@ -37,7 +47,14 @@ def test_nested_field_is_part_of_its_column(
     engine: Engine, node: str, column: str, direction: Direction, expected: list[str]
 ) -> None:
     other = made(3, "other", "n", "orders", "itemised")
-    store(engine, [*made(1, "orders", "item", "raw", "item"), *made(2, "report", "sku", "orders", "item.sku"), *other])
+    store(
+        engine,
+        [
+            *made(1, "orders", "item", "raw", "item"),
+            *made(2, "report", "sku", "orders", "item.sku"),
+            *other,
+        ],
+    )
 
     with reader(engine) as connection:
         asked = Question(node_called(connection, node), NOW, direction)

@@ -34,7 +34,9 @@ def test_event_without_a_schema_url_is_accepted(engine: Engine, one: Json) -> No
 def test_event_without_a_producer_is_rejected(engine: Engine) -> None:
     outcomes: list[Outcome] = store(engine, [without(event(), "producer")])
 
-    assert [outcome.reason for outcome in outcomes] == ["not an OpenLineage event: producer: Field required"]
+    assert [outcome.reason for outcome in outcomes] == [
+        "not an OpenLineage event: producer: Field required"
+    ]
 
 
 @pytest.mark.parametrize("zone", ["+01:00[Europe/Berlin]", "+01:00[GMT+01:00]"])
@@ -45,8 +47,14 @@ def test_java_zone_names_are_accepted_in_times(zone: str) -> None:
 def test_databases_of_one_sql_server_are_distinct(engine: Engine) -> None:
     """Older Spark listeners have the database in the namespace alone."""
     server = "sqlserver://db.windows.net:1433"
-    tables = [dataset("dbo.people", f"{server};database={name};user=sa;password=x") for name in ("sales", "hr")]
-    store(engine, [event(run=run, job=f"job_{run}", inputs=[table]) for run, table in enumerate(tables)])
+    tables = [
+        dataset("dbo.people", f"{server};database={name};user=sa;password=x")
+        for name in ("sales", "hr")
+    ]
+    store(
+        engine,
+        [event(run=run, job=f"job_{run}", inputs=[table]) for run, table in enumerate(tables)],
+    )
 
     assert rows(engine, "SELECT DISTINCT namespace FROM datasets") == [
         (f"{server};database=hr",),
@@ -56,21 +64,34 @@ def test_databases_of_one_sql_server_are_distinct(engine: Engine) -> None:
 
 def test_in_memory_flink_tables_do_not_merge_topics(engine: Engine) -> None:
     called = symlink("default_database.orders", "flink://")
-    topics = [dataset(name, "kafka://broker:9092", symlinks=called) for name in ("orders_eu", "orders_us")]
-    store(engine, [event(run=run, job=f"job_{run}", inputs=[topic]) for run, topic in enumerate(topics)])
+    topics = [
+        dataset(name, "kafka://broker:9092", symlinks=called) for name in ("orders_eu", "orders_us")
+    ]
+    store(
+        engine,
+        [event(run=run, job=f"job_{run}", inputs=[topic]) for run, topic in enumerate(topics)],
+    )
 
     assert rows(engine, "SELECT name FROM datasets") == [("orders_eu",), ("orders_us",)]
 
 
 def test_google_airflow_operators_symlink_facet_is_accepted(engine: Engine) -> None:
     external = dataset("p.d.ext", "bigquery", symlink=symlink("landing/day", "gs://bucket", "file"))
-    store(engine, [event(run=1, inputs=[external]), event(run=2, outputs=[dataset("landing/day", "gs://bucket")])])
+    store(
+        engine,
+        [
+            event(run=1, inputs=[external]),
+            event(run=2, outputs=[dataset("landing/day", "gs://bucket")]),
+        ],
+    )
 
     assert rows(engine, GROUPS) == [(1,)]
 
 
 def test_athena_folders_are_not_tables(engine: Engine) -> None:
-    table = dataset("Cat.DB.T", "awsathena://athena.eu", symlinks=symlink("/data/v1.0/path/", BUCKET))
+    table = dataset(
+        "Cat.DB.T", "awsathena://athena.eu", symlinks=symlink("/data/v1.0/path/", BUCKET)
+    )
     store(engine, [event(run=1, job="a", inputs=[table])])
     store(engine, [event(run=2, job="b", outputs=[dataset("data/v1.0/path", BUCKET)])])
 
@@ -88,7 +109,10 @@ def test_table_of_a_bucket_catalog_is_recognized(engine: Engine) -> None:
 
 def test_bad_symlink_identifier_does_not_affect_the_others(engine: Engine) -> None:
     good = symlink("good", "file", "LOCATION")["identifiers"]
-    bad = [{"namespace": "s3://b", "name": None, "type": "LOCATION"}, {"namespace": "", "name": "", "type": "LOCATION"}]
+    bad = [
+        {"namespace": "s3://b", "name": None, "type": "LOCATION"},
+        {"namespace": "", "name": "", "type": "LOCATION"},
+    ]
     tables = [
         dataset("bank.a", symlinks={"identifiers": [*bad, *good]}),
         dataset("bank.b", symlinks={"identifiers": bad}),
@@ -117,12 +141,20 @@ def test_previous_name_of_a_renamed_table_is_its_source(engine: Engine, listed: 
 
     with reader(engine) as connection:
         node = node_called(connection, "dataset:file:/t/new")
-        answer = lineage_of(connection, Question(node, view("2026-11-20T13:00:00Z"), direction=Direction.UPSTREAM))
-    assert arrows(answer) == ["job:tests:rename -> dataset:file:/t/new", "dataset:file:/t/old -> job:tests:rename"]
+        answer = lineage_of(
+            connection, Question(node, view("2026-11-20T13:00:00Z"), direction=Direction.UPSTREAM)
+        )
+    assert arrows(answer) == [
+        "job:tests:rename -> dataset:file:/t/new",
+        "dataset:file:/t/old -> job:tests:rename",
+    ]
 
 
 def test_change_other_than_a_rename_has_no_source(engine: Engine) -> None:
-    change = {"lifecycleStateChange": "ALTER", "previousIdentifier": {"namespace": "file", "name": "/t/old"}}
+    change = {
+        "lifecycleStateChange": "ALTER",
+        "previousIdentifier": {"namespace": "file", "name": "/t/old"},
+    }
     store(engine, [event(outputs=[dataset("/t/new", "file", lifecycleStateChange=change)])])
 
     assert rows(engine, "SELECT name FROM datasets") == [("/t/new",)]

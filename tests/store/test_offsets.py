@@ -46,9 +46,16 @@ def test_offset_does_not_move_for_a_former_owner(connection: Connection) -> None
 
 
 @pytest.mark.parametrize(
-    "other", [Partition("events", 1, "strandline"), Partition("events", 0, "b"), Partition("e", 0, "strandline")]
+    "other",
+    [
+        Partition("events", 1, "strandline"),
+        Partition("events", 0, "b"),
+        Partition("e", 0, "strandline"),
+    ],
 )
-def test_offset_belongs_to_one_partition_topic_and_group(connection: Connection, other: Partition) -> None:
+def test_offset_belongs_to_one_partition_topic_and_group(
+    connection: Connection, other: Partition
+) -> None:
     claim(connection, other, "me", 10)
     advance(connection, EVENTS, "me", 10, 15)
 

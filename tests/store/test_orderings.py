@@ -1,6 +1,9 @@
-"""Orders of events, folded by the core alone: each leaves the rows of a store that took the events one by one.
+"""Orders of events, folded by the core alone.
 
-`test_any_order.py` compares fewer of them on real databases with an independent oracle; `tests/slow/test_orderings.py` has more.
+Each leaves the rows of a store that took the events one by one.
+
+`test_any_order.py` compares fewer of them on real databases with an independent oracle;
+`tests/slow/test_orderings.py` has more.
 """
 
 from collections.abc import Iterator
@@ -27,7 +30,9 @@ def test_five_thousand_orders_leave_the_rows_of_one_by_one(orders: OrderStore) -
     assert first_wrong_order(orders, 1, 5_000, NOW) == ""
 
 
-def test_fold_with_last_row_wins_is_detected(orders: OrderStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fold_with_last_row_wins_is_detected(
+    orders: OrderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(compact._MERGES, FacetSeen, compact._any)
 
     assert "FacetSeen: " in first_wrong_order(orders, 1, 1_000, NOW)

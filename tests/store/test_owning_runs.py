@@ -7,7 +7,8 @@ from store.test_any_order import NOW, check
 from worlds.builders import Json, dataset, event, run_id
 
 QUERIES = {
-    run: {"spark_jobDetails": {"jobDescription": f"q<br/>id = {run_id(90 + run)}<br/>batch = 0"}} for run in (1, 2, 3)
+    run: {"spark_jobDetails": {"jobDescription": f"q<br/>id = {run_id(90 + run)}<br/>batch = 0"}}
+    for run in (1, 2, 3)
 }
 CREATED = dataset("/b", "file", lifecycleStateChange={"lifecycleStateChange": "CREATE"})
 MADE = dataset("/b", "file", {"strandline_snapshot": {"snapshotId": "1"}})

@@ -19,7 +19,10 @@ NOW = micros_of(NOON + timedelta(hours=1))
 
 def then(seconds: float, states: frozenset[str] = frozenset(), **span: float) -> Filter:
     """A list of so many seconds after noon; `since` and `until` are seconds, too."""
-    micros = {name: micros_of(NOON + timedelta(seconds=value)) for name, value in {"as_of": seconds, **span}.items()}
+    micros = {
+        name: micros_of(NOON + timedelta(seconds=value))
+        for name, value in {"as_of": seconds, **span}.items()
+    }
     return Filter(None, states, micros.get("since"), micros.get("until"), micros["as_of"])
 
 
@@ -30,12 +33,17 @@ def jobs_of(engine: Engine, asked: Filter) -> dict[str, Json]:
 
 def datasets_of(engine: Engine, asked: Filter) -> dict[str, Json]:
     with engine.connect() as connection:
-        return {one["name"]: one for one in datasets_page(connection, asked, NOW, 100, None)["items"]}
+        return {
+            one["name"]: one for one in datasets_page(connection, asked, NOW, 100, None)["items"]
+        }
 
 
 def runs_of(engine: Engine, asked: Filter) -> dict[str, Json]:
     with engine.connect() as connection:
-        return {one["runId"][-1]: one for one in runs_page(connection, None, asked, NOW, 100, None)["items"]}
+        return {
+            one["runId"][-1]: one
+            for one in runs_page(connection, None, asked, NOW, 100, None)["items"]
+        }
 
 
 def states(found: dict[str, Json], inner: str = "") -> dict[str, str | None]:
@@ -111,11 +119,20 @@ def test_past_job_has_its_newest_run_of_that_moment(engine: Engine) -> None:
 
 
 def test_past_dataset_has_its_newest_write_of_that_moment(engine: Engine) -> None:
-    store(engine, [*nightly(), event("COMPLETE", 3, "report", 60, inputs=[dataset("bank.load")])], NOON)
+    store(
+        engine,
+        [*nightly(), event("COMPLETE", 3, "report", 60, inputs=[dataset("bank.load")])],
+        NOON,
+    )
 
-    found = [states(datasets_of(engine, then(seconds)), "latestWrite") for seconds in (5, 15, 25, 35, 61)]
+    found = [
+        states(datasets_of(engine, then(seconds)), "latestWrite") for seconds in (5, 15, 25, 35, 61)
+    ]
 
-    assert found == [{}, *({"bank.load": state} for state in ("RUNNING", "FAIL", "RUNNING", "COMPLETE"))]
+    assert found == [
+        {},
+        *({"bank.load": state} for state in ("RUNNING", "FAIL", "RUNNING", "COMPLETE")),
+    ]
     assert datasets_of(engine, then(61))["bank.load"]["updatedAt"] == "2026-11-20T12:01:00Z"
     assert "updatedAt" not in datasets_of(engine, then(45))["bank.load"]
 
@@ -135,15 +152,26 @@ def test_filters_apply_to_the_past_state(engine: Engine) -> None:
 
 def test_later_activity_does_not_match_an_earlier_period(engine: Engine) -> None:
     store(
-        engine, [event("COMPLETE", run, "load", at_, outputs=[dataset("t")]) for run, at_ in ((1, 0), (2, 100))], NOON
+        engine,
+        [
+            event("COMPLETE", run, "load", at_, outputs=[dataset("t")])
+            for run, at_ in ((1, 0), (2, 100))
+        ],
+        NOON,
     )
 
     assert [*jobs_of(engine, then(50, since=40)), *datasets_of(engine, then(50, since=40))] == []
-    assert [*jobs_of(engine, then(50, since=-1)), *datasets_of(engine, then(50, since=-1))] == ["load", "t"]
+    assert [*jobs_of(engine, then(50, since=-1)), *datasets_of(engine, then(50, since=-1))] == [
+        "load",
+        "t",
+    ]
 
 
 def test_period_after_the_moment_is_rejected() -> None:
-    with pytest.raises(QuestionError, match=r"since \(2026-11-20T12:00:20Z\) is after asOf \(2026-11-20T12:00:10Z\)"):
+    with pytest.raises(
+        QuestionError,
+        match=r"since \(2026-11-20T12:00:20Z\) is after asOf \(2026-11-20T12:00:10Z\)",
+    ):
         then(10, since=20)
 
 
@@ -172,14 +200,26 @@ def test_run_ended_when_its_parent_had_ended(engine: Engine) -> None:
 
 def test_run_with_events_after_its_parents_end_was_running(engine: Engine) -> None:
     start = [event("START", 9, "app", 0), event("START", 1, "app.query", 10, facets=app())]
-    store(engine, [*start, event("COMPLETE", 9, "app", 20), event("RUNNING", 1, "app.query", 30)], NOON)
+    store(
+        engine,
+        [*start, event("COMPLETE", 9, "app", 20), event("RUNNING", 1, "app.query", 30)],
+        NOON,
+    )
 
     assert states(runs_of(engine, then(25))) == {"9": "COMPLETE", "1": "RUNNING"}
     assert states(runs_of(engine, then(35))) == {"9": "COMPLETE", "1": "RUNNING"}
 
 
 def test_run_with_only_other_events_had_not_begun(engine: Engine) -> None:
-    store(engine, [event("OTHER", 1, "etl", 0), event("START", 1, "etl", 20), event("COMPLETE", 1, "etl", 30)], NOON)
+    store(
+        engine,
+        [
+            event("OTHER", 1, "etl", 0),
+            event("START", 1, "etl", 20),
+            event("COMPLETE", 1, "etl", 30),
+        ],
+        NOON,
+    )
 
     assert states(runs_of(engine, then(10))) == {"1": "NONE"}
     assert runs_of(engine, then(10))["1"]["startedAt"] == "2026-11-20T12:00:00Z"
@@ -188,7 +228,13 @@ def test_run_with_only_other_events_had_not_begun(engine: Engine) -> None:
 
 def ctas(kind: str, run: int, seconds: float) -> Json:
     """A CREATE TABLE AS of `bank.new`."""
-    return event(kind, run, "etl", seconds, outputs=[dataset("bank.new", lifecycleStateChange=lifecycle("CREATE"))])
+    return event(
+        kind,
+        run,
+        "etl",
+        seconds,
+        outputs=[dataset("bank.new", lifecycleStateChange=lifecycle("CREATE"))],
+    )
 
 
 def lifecycle(change: str) -> Json:
@@ -196,7 +242,11 @@ def lifecycle(change: str) -> Json:
 
 
 def test_table_of_a_failed_create_did_not_exist(engine: Engine) -> None:
-    store(engine, [ctas("START", 1, 0), ctas("FAIL", 1, 10), ctas("START", 2, 20), ctas("COMPLETE", 2, 30)], NOON)
+    store(
+        engine,
+        [ctas("START", 1, 0), ctas("FAIL", 1, 10), ctas("START", 2, 20), ctas("COMPLETE", 2, 30)],
+        NOON,
+    )
 
     listed = [[*datasets_of(engine, then(seconds))] for seconds in (5, 15, 25, 35)]
 
@@ -216,14 +266,21 @@ def test_table_was_dropped_until_written_again(engine: Engine) -> None:
         NOON,
     )
 
-    dropped = [datasets_of(engine, then(seconds))["t"].get("droppedAt", "not told") for seconds in (5, 15, 25, 35)]
+    dropped = [
+        datasets_of(engine, then(seconds))["t"].get("droppedAt", "not told")
+        for seconds in (5, 15, 25, 35)
+    ]
 
     assert dropped == ["not told", "not told", "2026-11-20T12:00:20Z", None]
 
 
 def test_table_was_not_dropped_while_its_drop_was_running(engine: Engine) -> None:
     gone = dataset("t", lifecycleStateChange=lifecycle("DROP"))
-    store(engine, [event("START", 2, "drop", 10, outputs=[gone]), event("COMPLETE", 2, "drop", 20)], NOON)
+    store(
+        engine,
+        [event("START", 2, "drop", 10, outputs=[gone]), event("COMPLETE", 2, "drop", 20)],
+        NOON,
+    )
 
     assert [datasets_of(engine, then(seconds))["t"]["droppedAt"] for seconds in (15, 25)] == [
         None,
@@ -233,8 +290,18 @@ def test_table_was_not_dropped_while_its_drop_was_running(engine: Engine) -> Non
 
 def command(kind: str, run: int, name: str, seconds: float) -> Json:
     """An event of a command of an application, as the stock Spark listener reports it."""
-    batch_job = {"jobType": {"processingType": "BATCH", "integration": "SPARK", "jobType": "SQL_JOB"}}
-    return event(kind, run, f"app.{name}", seconds, facets=app(), job_facets=batch_job, outputs=[dataset("db.t")])
+    batch_job = {
+        "jobType": {"processingType": "BATCH", "integration": "SPARK", "jobType": "SQL_JOB"}
+    }
+    return event(
+        kind,
+        run,
+        f"app.{name}",
+        seconds,
+        facets=app(),
+        job_facets=batch_job,
+        outputs=[dataset("db.t")],
+    )
 
 
 def test_command_was_nested_once_both_had_ended(engine: Engine) -> None:
@@ -251,7 +318,10 @@ def test_command_was_nested_once_both_had_ended(engine: Engine) -> None:
         NOON,
     )
 
-    found = [(sorted(runs_of(engine, then(seconds))), len(jobs_of(engine, then(seconds)))) for seconds in (25, 35, 55)]
+    found = [
+        (sorted(runs_of(engine, then(seconds))), len(jobs_of(engine, then(seconds))))
+        for seconds in (25, 35, 55)
+    ]
 
     assert found == [(["1", "2"], 3), (["1"], 2), (["1", "3"], 3)]
 
@@ -278,7 +348,10 @@ def test_dataset_is_listed_once_for_all_its_names(engine: Engine) -> None:
 def test_group_is_that_of_the_moment_or_omitted(engine: Engine) -> None:
     store(
         engine,
-        [event("START", 2, "etl"), *(batch(barrier, barrier_facet={"group": "bank"}) for barrier in (1, 2))],
+        [
+            event("START", 2, "etl"),
+            *(batch(barrier, barrier_facet={"group": "bank"}) for barrier in (1, 2)),
+        ],
         NOON,
     )
 
@@ -290,7 +363,8 @@ def test_group_is_that_of_the_moment_or_omitted(engine: Engine) -> None:
 @pytest.mark.parametrize("page", [jobs_page, datasets_page])
 def test_past_pages_add_up_to_the_whole_list(engine: Engine, page: Callable[..., Any]) -> None:
     every = [
-        event("COMPLETE", number, f"job{number:03}", number, outputs=[dataset(f"t{number:03}")]) for number in range(30)
+        event("COMPLETE", number, f"job{number:03}", number, outputs=[dataset(f"t{number:03}")])
+        for number in range(30)
     ]
     store(engine, every, NOON)
 
@@ -298,7 +372,9 @@ def test_past_pages_add_up_to_the_whole_list(engine: Engine, page: Callable[...,
     assert len(paged(engine, page, (str, str))) == 20
 
 
-def paged(engine: Engine, page: Callable[..., Any], types: tuple[type, ...], limit: int = 7) -> list[str]:
+def paged(
+    engine: Engine, page: Callable[..., Any], types: tuple[type, ...], limit: int = 7
+) -> list[str]:
     found: list[str] = []
     after = None
     with engine.connect() as connection:
@@ -317,10 +393,17 @@ def test_past_runs_are_paged_with_running_ones_first(engine: Engine) -> None:
     def page(connection: Any, *asked: Any) -> Json:
         return runs_page(connection, None, *asked)
 
-    assert paged(engine, page, (int, int)) == [run_id(77), *(run_id(number) for number in range(19, -1, -1))]
+    assert paged(engine, page, (int, int)) == [
+        run_id(77),
+        *(run_id(number) for number in range(19, -1, -1)),
+    ]
 
 
 def test_moment_before_all_events_has_nothing(engine: Engine) -> None:
     store(engine, nightly(), NOON)
 
-    assert [jobs_of(engine, then(-5)), datasets_of(engine, then(-5)), runs_of(engine, then(-5))] == [{}, {}, {}]
+    assert [
+        jobs_of(engine, then(-5)),
+        datasets_of(engine, then(-5)),
+        runs_of(engine, then(-5)),
+    ] == [{}, {}, {}]

@@ -61,7 +61,9 @@ def test_old_runs_do_not_slow_down_column_lineage(engine: Engine) -> None:
 
 def test_unrelated_jobs_do_not_slow_down_lineage(engine: Engine) -> None:
     few = cost_after(engine, tables, times(1))
-    many = cost_after(engine, tables, [run("COMPLETE", 1, f"j{i}", [f"s{i}"], [f"t{i}"]) for i in range(500)])
+    many = cost_after(
+        engine, tables, [run("COMPLETE", 1, f"j{i}", [f"s{i}"], [f"t{i}"]) for i in range(500)]
+    )
 
     assert many < 1.5 * few
 
@@ -91,22 +93,31 @@ def test_old_micro_batch_runs_do_not_slow_down_lineage(engine: Engine) -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        lambda connection: rows_of_runs(connection, connection.scalars(select(runs.c.id).limit(20))),
+        lambda connection: rows_of_runs(
+            connection, connection.scalars(select(runs.c.id).limit(20))
+        ),
         lambda connection: runs_called(connection, "j3-57"),
         lambda connection: newest_run_ids(connection, list(connection.scalars(select(jobs.c.id)))),
         lambda connection: lineage_of(
             connection, Question(node_called(connection, "of j3"), replace(NOW, live=True), UP)
         ),
-        lambda connection: lineage_of(connection, Question(node_called(connection, "of j3"), BEFORE, UP)),
+        lambda connection: lineage_of(
+            connection, Question(node_called(connection, "of j3"), BEFORE, UP)
+        ),
     ],
     ids=["states", "by name", "newest", "live", "past"],
 )
-def test_postgresql_looks_up_run_ends_without_scanning_the_views(postgres_engine: Engine, question: Walk) -> None:
+def test_postgresql_looks_up_run_ends_without_scanning_the_views(
+    postgres_engine: Engine, question: Walk
+) -> None:
     """This holds with planner statistics too: the views exceed its join reordering limit."""
     each = [(f"j{job}", at, parent("app", str(at))) for at in range(300) for job in range(10)]
     fill(
         postgres_engine,
-        [run("COMPLETE", at, job, [f"for {job}"], [f"of {job}"], run_id=str(at), of_run=app) for job, at, app in each],
+        [
+            run("COMPLETE", at, job, [f"for {job}"], [f"of {job}"], run_id=str(at), of_run=app)
+            for job, at, app in each
+        ],
     )
     with postgres_engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE")
@@ -119,7 +130,9 @@ def test_postgresql_looks_up_run_ends_without_scanning_the_views(postgres_engine
 
 def rows_read(connection: Connection) -> int:
     """How many rows of runs PostgreSQL has read in this transaction."""
-    read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'"
+    read = (
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'"
+    )
     return int(connection.exec_driver_sql(read).scalar_one())
 
 
@@ -164,7 +177,8 @@ def stream(connection: Connection) -> object:
 def micro_batches(number: int) -> list[Record]:
     """Runs of one streaming query below one application, as the stock listener has them."""
     of_app = [
-        parent("app") | {"spark_jobDetails": FACET | {"jobDescription": f"q\nid = {QUERY}\nbatch = {turn}"}}
+        parent("app")
+        | {"spark_jobDetails": FACET | {"jobDescription": f"q\nid = {QUERY}\nbatch = {turn}"}}
         for turn in range(number)
     ]
     return [
@@ -176,7 +190,9 @@ def micro_batches(number: int) -> list[Record]:
 def facts(connection: Connection) -> object:
     """What the versions' log learns of two commits."""
     marks = connection.execute(select(job_barriers.c.run_id, job_barriers.c.barrier).limit(2))
-    return facts_of(connection, [VersionNews(number, RUN, *mark) for number, mark in enumerate(marks)])
+    return facts_of(
+        connection, [VersionNews(number, RUN, *mark) for number, mark in enumerate(marks)]
+    )
 
 
 def tables(connection: Connection) -> object:
@@ -184,7 +200,9 @@ def tables(connection: Connection) -> object:
 
 
 def past_tables(connection: Connection) -> object:
-    return lineage_of(connection, Question(node_called(connection, "dataset:db:c"), replace(NOW, past=True), UP))
+    return lineage_of(
+        connection, Question(node_called(connection, "dataset:db:c"), replace(NOW, past=True), UP)
+    )
 
 
 def columns(connection: Connection) -> object:

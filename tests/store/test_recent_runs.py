@@ -18,7 +18,14 @@ from strandline.store.lineage.last_runs import as_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
-from strandline.store.lineage.touches import Touch, is_undone, made_nothing, run_owners, touched, touching
+from strandline.store.lineage.touches import (
+    Touch,
+    is_undone,
+    made_nothing,
+    run_owners,
+    touched,
+    touching,
+)
 from strandline.store.schema import tables
 from strandline.store.schema.tables import runs
 from strandline.store.sql.shared_settings import agree
@@ -39,13 +46,32 @@ def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, 
 
 
 @pytest.mark.parametrize("past", [False, True])
-def test_recent_lineage_covers_recent_runs_and_latest_only_the_latest(engine: Engine, past: bool) -> None:
-    fill(engine, [run("COMPLETE", 1, "j", ["a", "b"], ["t"]), run("COMPLETE", 2, "j", ["b"], ["t"], run_id="2")])
+def test_recent_lineage_covers_recent_runs_and_latest_only_the_latest(
+    engine: Engine, past: bool
+) -> None:
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "j", ["a", "b"], ["t"]),
+            run("COMPLETE", 2, "j", ["b"], ["t"], run_id="2"),
+        ],
+    )
 
-    known, newest = (view("2026-11-20T13:00:00Z", past=past, newest=alone) for alone in (False, True))
+    known, newest = (
+        view("2026-11-20T13:00:00Z", past=past, newest=alone) for alone in (False, True)
+    )
 
-    assert ids(asked(engine, "t", known, direction=UP)) == ["dataset:db:t", "dataset:db:a", "dataset:db:b", "job:ns:j"]
-    assert ids(asked(engine, "t", newest, direction=UP)) == ["dataset:db:t", "dataset:db:b", "job:ns:j"]
+    assert ids(asked(engine, "t", known, direction=UP)) == [
+        "dataset:db:t",
+        "dataset:db:a",
+        "dataset:db:b",
+        "job:ns:j",
+    ]
+    assert ids(asked(engine, "t", newest, direction=UP)) == [
+        "dataset:db:t",
+        "dataset:db:b",
+        "job:ns:j",
+    ]
     assert seen(asked(engine, "t", known, direction=UP)) == {
         "job:ns:j -> dataset:db:t": ("12:00:02", 2, 2, True),
         "dataset:db:a -> job:ns:j": ("12:00:01", 1, 2, False),
@@ -55,17 +81,27 @@ def test_recent_lineage_covers_recent_runs_and_latest_only_the_latest(engine: En
 
 def seen(answer: dict[str, Any]) -> dict[str, tuple[str, int, int, bool]]:
     """When each edge was last seen, in how many of how many runs, and whether in the newest."""
-    times = [(edge["lastSeen"][11:19], edge["runs"], edge["ofRuns"], edge["inLatest"]) for edge in answer["edges"]]
+    times = [
+        (edge["lastSeen"][11:19], edge["runs"], edge["ofRuns"], edge["inLatest"])
+        for edge in answer["edges"]
+    ]
     return dict(zip(arrows(answer), times, strict=True))
 
 
 @pytest.mark.parametrize("past", [False, True])
 def test_two_inserts_under_one_job_name_are_both_recent(engine: Engine, past: bool) -> None:
     app = parent("app")
-    statements = [("COMPLETE", 1, "a", "1"), ("COMPLETE", 2, "b", "2"), ("COMPLETE", 3, "daily", "3")]
+    statements = [
+        ("COMPLETE", 1, "a", "1"),
+        ("COMPLETE", 2, "b", "2"),
+        ("COMPLETE", 3, "daily", "3"),
+    ]
     fill(
         engine,
-        [run(kind, at, "app.t", [one], ["t"], run_id=number, of_run=app) for kind, at, one, number in statements],
+        [
+            run(kind, at, "app.t", [one], ["t"], run_id=number, of_run=app)
+            for kind, at, one, number in statements
+        ],
     )
 
     answer = asked(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=0), direction=UP)
@@ -77,15 +113,34 @@ def test_two_inserts_under_one_job_name_are_both_recent(engine: Engine, past: bo
 @pytest.mark.parametrize("past", [False, True])
 def test_edge_outside_the_recent_runs_is_history(engine: Engine, past: bool) -> None:
     """All runs below the latest application count, and three before them."""
-    newest = [run("COMPLETE", at, "j", [f"n{at}"], ["t"], run_id=str(at), of_run=parent("app")) for at in (10, 11)]
-    fill(engine, [*(run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(5)), *newest])
+    newest = [
+        run("COMPLETE", at, "j", [f"n{at}"], ["t"], run_id=str(at), of_run=parent("app"))
+        for at in (10, 11)
+    ]
+    fill(
+        engine,
+        [
+            *(run("COMPLETE", at, "j", [f"b{at}"], ["t"], run_id=str(at)) for at in range(5)),
+            *newest,
+        ],
+    )
 
     answer = asked(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=3), direction=UP)
 
-    sources = ["dataset:db:b2", "dataset:db:b3", "dataset:db:b4", "dataset:db:n10", "dataset:db:n11"]
+    sources = [
+        "dataset:db:b2",
+        "dataset:db:b3",
+        "dataset:db:b4",
+        "dataset:db:n10",
+        "dataset:db:n11",
+    ]
     assert ids(answer) == ["dataset:db:t", *sources, "job:ns:j"]
-    assert ids(asked(engine, "b1", view("2026-11-20T13:00:00Z", past=past, runs=3))) == ["dataset:db:b1"]
-    assert "dataset:db:b0" in ids(asked(engine, "t", view("2026-11-20T13:00:00Z", past=past), direction=UP))
+    assert ids(asked(engine, "b1", view("2026-11-20T13:00:00Z", past=past, runs=3))) == [
+        "dataset:db:b1"
+    ]
+    assert "dataset:db:b0" in ids(
+        asked(engine, "t", view("2026-11-20T13:00:00Z", past=past), direction=UP)
+    )
 
 
 def test_number_of_recent_runs_is_a_setting_of_the_store(engine: Engine) -> None:
@@ -93,12 +148,23 @@ def test_number_of_recent_runs_is_a_setting_of_the_store(engine: Engine) -> None
     with engine.begin() as connection:
         agree(connection, "recent_runs", "1")
 
-    assert ids(asked(engine, "t", direction=UP)) == ["dataset:db:t", "dataset:db:b2", "dataset:db:b3", "job:ns:j"]
+    assert ids(asked(engine, "t", direction=UP)) == [
+        "dataset:db:t",
+        "dataset:db:b2",
+        "dataset:db:b3",
+        "job:ns:j",
+    ]
 
 
 def test_column_edges_count_the_runs_that_had_them(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", 1, "j", ["a"], [columns("t", x=("a", "old"))])])
-    fill(engine, [run("COMPLETE", at, "j", ["a"], [columns("t", x=("a", "x"))], run_id=str(at)) for at in (2, 3)])
+    fill(
+        engine,
+        [
+            run("COMPLETE", at, "j", ["a"], [columns("t", x=("a", "x"))], run_id=str(at))
+            for at in (2, 3)
+        ],
+    )
 
     with reader(engine) as connection:
         question = Question(node_called(connection, "t"), NOW, UP)
@@ -112,28 +178,41 @@ def test_column_edges_count_the_runs_that_had_them(engine: Engine) -> None:
 
 def test_run_without_inputs_gives_its_sink_no_sources(engine: Engine) -> None:
     """Inputs and columns of another run are not its sources."""
-    fill(engine, [run("COMPLETE", 1, "j", ["a"], ["t"]), run("COMPLETE", 2, "j", [], ["u"], run_id="2")])
+    fill(
+        engine,
+        [run("COMPLETE", 1, "j", ["a"], ["t"]), run("COMPLETE", 2, "j", [], ["u"], run_id="2")],
+    )
 
     assert ids(asked(engine, "u", direction=UP)) == ["dataset:db:u", "job:ns:j"]
     assert ids(asked(engine, "a", direction=DOWN)) == ["dataset:db:a", "dataset:db:t", "job:ns:j"]
     with reader(engine) as connection:
-        assert column_lineage_of(connection, Question(node_called(connection, "u"), NOW, UP))["edges"] == []
+        assert (
+            column_lineage_of(connection, Question(node_called(connection, "u"), NOW, UP))["edges"]
+            == []
+        )
 
 
 @pytest.mark.parametrize("live", [False, True])
 def test_edges_of_two_statements_are_not_combined(engine: Engine, live: bool) -> None:
     """One reports no output, the other no input; the two queries share a name."""
     of_app: dict[str, Any] = {"of_run": parent("app"), "of_job": STREAMING}
-    reads, writes = run("START", 1, "app.q", ["a"], **of_app), run("START", 2, "app.q", [], ["t"], run_id="2", **of_app)
+    reads, writes = (
+        run("START", 1, "app.q", ["a"], **of_app),
+        run("START", 2, "app.q", [], ["t"], run_id="2", **of_app),
+    )
     fill(engine, [run("START", 0, "app"), reads, writes])
 
     answer = asked(engine, "t", view(time(10), live=live), direction=UP)
 
     assert arrows(answer) == ["job:ns:app -> dataset:db:t"]
-    assert arrows(asked(engine, "a", view(time(10), live=live), direction=DOWN)) == ["dataset:db:a -> job:ns:app"]
+    assert arrows(asked(engine, "a", view(time(10), live=live), direction=DOWN)) == [
+        "dataset:db:a -> job:ns:app"
+    ]
 
 
-@pytest.mark.parametrize(("stories", "answers"), [(10, 12), pytest.param(40, 50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("stories", "answers"), [(10, 12), pytest.param(40, 50, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("alone", [False, True])
 def test_recent_lineage_matches_brute_force(
     engine: Engine, alone: bool, stories: int, answers: int, monkeypatch: pytest.MonkeyPatch
@@ -146,8 +225,14 @@ def test_recent_lineage_matches_brute_force(
         (name, view("2026-11-20T13:00:00Z", newest=alone, runs=chance.randrange(3)))
         for (name,) in rows(engine, "SELECT name FROM datasets")
     ]
-    then = [(name, replace(seen, at=view(time(chance.randrange(12))).at, past=True)) for name, seen in now]
-    found = [asked(engine, name, seen) for name, seen in now], [_at(engine, name, seen) for name, seen in then]
+    then = [
+        (name, replace(seen, at=view(time(chance.randrange(12))).at, past=True))
+        for name, seen in now
+    ]
+    found = (
+        [asked(engine, name, seen) for name, seen in now],
+        [_at(engine, name, seen) for name, seen in then],
+    )
 
     monkeypatch.setattr(relations, "past_touches", all_touches)
 
@@ -171,7 +256,11 @@ def all_touches(
     query = (
         touching(and_(made_nothing(tables.relations, runs), ended))
         .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
-        .where(runs.c.job_id.in_(names), run_owners.c.job_id.in_(jobs), tables.relations.c.first_at <= moment)
+        .where(
+            runs.c.job_id.in_(names),
+            run_owners.c.job_id.in_(jobs),
+            tables.relations.c.first_at <= moment,
+        )
         .where(~and_(is_undone(tables.relations, runs), ended))
     )
     return [as_of(Touch._make(row), moment) for row in connection.execute(query)]
@@ -179,22 +268,38 @@ def all_touches(
 
 def _any_event(chance: random.Random, job: str, seconds: int) -> Record:
     kind = chance.choice(["START", "RUNNING", "COMPLETE", "COMPLETE", "FAIL"])
-    reads, writes = (chance.sample([f"{job}.{table}" for table in "abc"], chance.randrange(3)) for _ in range(2))
+    reads, writes = (
+        chance.sample([f"{job}.{table}" for table in "abc"], chance.randrange(3)) for _ in range(2)
+    )
     made = [creates(one) if chance.random() < 0.5 else one for one in writes]
     number = chance.randrange(6)
     above = parent(f"{job}.app", str(number % 3)) if number % 2 else {}
     if number > 3:  # a micro-batch of one of the application's queries
         query = f"{QUERY[:-4]}{int(job[3:]):03}{number % 2}"
-        above |= {"spark_jobDetails": FACET | {"jobDescription": f"{job}.q<br/>id = {query}<br/>batch = {number}"}}
+        above |= {
+            "spark_jobDetails": FACET
+            | {"jobDescription": f"{job}.q<br/>id = {query}<br/>batch = {number}"}
+        }
     streaming = STREAMING if number > 3 else None
     return run(kind, seconds, job, reads, made, run_id=str(number), of_run=above, of_job=streaming)
 
 
 def test_another_querys_micro_batches_do_not_count_as_recent_runs(engine: Engine) -> None:
     """They have the job's name and are newer than its own runs."""
-    described = {"spark_jobDetails": FACET | {"jobDescription": f"q<br/>id = {QUERY}<br/>batch = 0"}}
+    described = {
+        "spark_jobDetails": FACET | {"jobDescription": f"q<br/>id = {QUERY}<br/>batch = 0"}
+    }
     batches = [
-        run("COMPLETE", 10 + at, "j", ["a"], ["t"], run_id=str(at), of_run=described, of_job=STREAMING)
+        run(
+            "COMPLETE",
+            10 + at,
+            "j",
+            ["a"],
+            ["t"],
+            run_id=str(at),
+            of_run=described,
+            of_job=STREAMING,
+        )
         for at in range(12)
     ]
     fill(engine, [run("COMPLETE", 1, "j", [], ["t"], run_id="own"), *batches])

@@ -56,16 +56,23 @@ def test_a_create_table_as_is_one_command(engine: Engine) -> None:
 
     with reader(engine) as connection:
         listed = [one["name"] for one in jobs_page(connection, Filter(), NOW, 100, None)["items"]]
-        ran = [one["job"]["name"] for one in runs_page(connection, None, Filter(), NOW, 100, None)["items"]]
+        ran = [
+            one["job"]["name"]
+            for one in runs_page(connection, None, Filter(), NOW, 100, None)["items"]
+        ]
         found = {word: [one["name"] for one in search_page(connection, word, 100, None)["items"] if one["type"] == "job"]
                  for word in ("wide.", "select", "WIDE.append_data.lake_bank_wide")}  # fmt: skip
-        below = job_detail(connection, node_called(connection, "job:lakehouse:wide"), NOW)["children"]
+        below = job_detail(connection, node_called(connection, "job:lakehouse:wide"), NOW)[
+            "children"
+        ]
         inner = node_called(connection, "wide.append_data.lake_bank_wide")
         asked = lineage_of(connection, Question(inner, View(NOW), Direction.UPSTREAM, 1))
         answers = [lineage_of(connection, Question(node_called(connection, table), View(NOW), Direction.UPSTREAM, 1))
                    for table in ("bank.wide", "bank.totals", "bank.orders")]  # fmt: skip
         node = node_called(connection, "bank.wide")
-        columns = column_lineage_of(connection, Question(node, View(NOW), Direction.UPSTREAM, 1))["edges"]
+        columns = column_lineage_of(connection, Question(node, View(NOW), Direction.UPSTREAM, 1))[
+            "edges"
+        ]
 
     hidden = {f"wide.{one}" for one in ("append_data.lake_bank_wide", "append_data.lake_bank_totals",
                                         "overwrite_by_expression.lake_bank_totals")}  # fmt: skip
@@ -77,7 +84,9 @@ def test_a_create_table_as_is_one_command(engine: Engine) -> None:
     assert "wide.append_data.lake_bank_orders" in found["wide."]
     assert hidden.isdisjoint({*found["wide."], *found["select"]})
     assert created[0] in found["select"]
-    assert found["WIDE.append_data.lake_bank_wide"] == ["wide.append_data.lake_bank_wide"]  # as is asked for
+    assert found["WIDE.append_data.lake_bank_wide"] == [
+        "wide.append_data.lake_bank_wide"
+    ]  # as is asked for
     assert [one["runs"] for one in below["jobs"]] == [1] * (len(listed) - 1)
     assert [made_by(answer) for answer in answers] == [
         created,
@@ -85,7 +94,9 @@ def test_a_create_table_as_is_one_command(engine: Engine) -> None:
         ["wide.append_data.lake_bank_orders", "wide.create_table.bank_orders"],
     ]
     assert {edge["job"] for edge in columns} == {f"job:lakehouse:{created[0]}"}
-    assert len([node for node in asked["nodes"] if node["type"] == "dataset"]) == 2  # asked for by name it is there
+    assert (
+        len([node for node in asked["nodes"] if node["type"] == "dataset"]) == 2
+    )  # asked for by name it is there
 
 
 def made_by(answer: dict[str, Any]) -> list[str]:
@@ -119,14 +130,20 @@ def test_failed_statement_makes_no_edge(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(("name", "reason"), [("failing", "no such rate"), ("ledger", "no rate")])
-def test_failed_statement_and_its_application_show_the_reason(engine: Engine, name: str, reason: str) -> None:
+def test_failed_statement_and_its_application_show_the_reason(
+    engine: Engine, name: str, reason: str
+) -> None:
     """The listener sends no errorMessage; the reason is in `spark.exception`."""
     store(engine, recordings.events_of(name))
     application = recordings.truth_of(name)["applications"][0]["name"]
 
     with reader(engine) as connection:
-        failed = runs_page(connection, None, Filter(states=frozenset({"FAIL"})), NOW, 100, None)["items"]
-        children = job_detail(connection, node_called(connection, f"job:lakehouse:{application}"), NOW)["latestRun"]
+        failed = runs_page(connection, None, Filter(states=frozenset({"FAIL"})), NOW, 100, None)[
+            "items"
+        ]
+        children = job_detail(
+            connection, node_called(connection, f"job:lakehouse:{application}"), NOW
+        )["latestRun"]
     assert (
         failed[0]["error"]
         == f"org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] {reason} SQLSTATE: P0001"
@@ -153,7 +170,9 @@ def test_query_without_output_feeds_no_other_querys_sink(engine: Engine) -> None
     with reader(engine) as connection:
         read = node_called(connection, "/data/landing/payments")
         answer = lineage_of(connection, Question(read, View(NOW), Direction.DOWNSTREAM))
-    assert [node["name"] for node in answer["nodes"] if node["type"] == "dataset"] == ["/data/landing/payments"]
+    assert [node["name"] for node in answer["nodes"] if node["type"] == "dataset"] == [
+        "/data/landing/payments"
+    ]
 
 
 @pytest.mark.parametrize("name", recordings.names())
@@ -167,7 +186,9 @@ def test_ended_application_has_no_running_children(engine: Engine, name: str) ->
     assert live(engine).keys() <= ({"mirror_orders"} if name == "killed_stream" else set())
 
 
-@pytest.mark.parametrize("name", ["two_queries", "killed_stream", "available_now", "failing_stream", "fan_out"])
+@pytest.mark.parametrize(
+    "name", ["two_queries", "killed_stream", "available_now", "failing_stream", "fan_out"]
+)
 def test_query_is_found_by_name_with_its_micro_batches(engine: Engine, name: str) -> None:
     store(engine, recordings.events_of(name))
 

@@ -37,13 +37,18 @@ STEPS = 30
 @cache
 def fields_of(job: str) -> list[Json]:
     chance = random.Random(job)
-    return [{"name": f"{job}_column_{number}", "type": chance.choice("abcdef") * 9} for number in range(60)]
+    return [
+        {"name": f"{job}_column_{number}", "type": chance.choice("abcdef") * 9}
+        for number in range(60)
+    ]
 
 
 def wide(run: int, job: str, kind: str = "COMPLETE", note: str = "") -> Json:
     """An event of some kilobytes, most of which every run of its job repeats."""
     table = dataset(f"bank.{job}", schema={"fields": fields_of(job)})
-    return event(kind, run, job, run, inputs=[table], outputs=[table], facets={"custom": {"note": note}})
+    return event(
+        kind, run, job, run, inputs=[table], outputs=[table], facets={"custom": {"note": note}}
+    )
 
 
 class World:
@@ -56,11 +61,20 @@ class World:
         self.stored: dict[bytes, tuple[datetime, bytes]] = {}
         self.archived: dict[bytes, bytes] = {}
         self.now, self.run = BEGIN, 0
-        self.shares: list[float] = []  # of the events that are packed against an earlier one, after each step
+        self.shares: list[
+            float
+        ] = []  # of the events that are packed against an earlier one, after each step
 
     def step(self) -> None:
         """Something happens; ingest most of the time."""
-        steps = [self.ingest] * 8 + [self.roll_back, self.restart, self.expire, self.forget, self.archive, self.replace]
+        steps = [self.ingest] * 8 + [
+            self.roll_back,
+            self.restart,
+            self.expire,
+            self.forget,
+            self.archive,
+            self.replace,
+        ]
         self.now += self.chance.choice((timedelta(0), timedelta(hours=5), DAY, 11 * DAY))
         self.chance.choice(steps)()
 
@@ -70,7 +84,12 @@ class World:
         for _ in range(self.chance.randrange(1, 25)):
             self.run += 1
             note = self.chance.choice(("", "", f"say {WORD}", self.chance.randbytes(2000).hex()))
-            one = wide(self.run, f"job{self.chance.randrange(4)}", self.chance.choice(("START", "COMPLETE")), note)
+            one = wide(
+                self.run,
+                f"job{self.chance.randrange(4)}",
+                self.chance.choice(("START", "COMPLETE")),
+                note,
+            )
             late = self.chance.choice((timedelta(0), timedelta(0), 3 * DAY, 40 * DAY))
             found.append(Record(encode(one), max(BEGIN, self.now - late)))
         return found
@@ -101,7 +120,9 @@ class World:
     def forget(self) -> None:
         forget_secret(self.engine, WORD, execute=True)
         gone = WORD.encode()
-        self.stored = {key: (at, body.replace(gone, b"[redacted]")) for key, (at, body) in self.stored.items()}
+        self.stored = {
+            key: (at, body.replace(gone, b"[redacted]")) for key, (at, body) in self.stored.items()
+        }
 
     def archive(self) -> None:
         before = self.now - self.chance.choice((0, 5)) * DAY
@@ -127,7 +148,9 @@ class World:
         """The store holds these events and no others, each packed with what goes no earlier than it."""
         with self.engine.connect() as connection:
             found = {one.hash: one.body for one in events_of(connection)}
-            packed = text("SELECT received_at, until FROM raw_events JOIN dictionaries ON id = dictionary_id")
+            packed = text(
+                "SELECT received_at, until FROM raw_events JOIN dictionaries ON id = dictionary_id"
+            )
             spans = [tuple(row) for row in connection.execute(packed) if row.until is not None]
         assert found == {key: body for key, (_, body) in self.stored.items()}
         assert not [at for at, until in spans if at >= until]
@@ -154,7 +177,9 @@ def test_random_sequences_match_the_oracle(engine: Engine, seed: int, tmp_path: 
     assert rows(engine, "SELECT count(*) FROM dictionaries WHERE key IS NOT NULL") == [(0,)]
 
 
-def ingest(engine: Engine, events: list[Json], caches: Caches | None = None, at: datetime = BEGIN) -> Caches:
+def ingest(
+    engine: Engine, events: list[Json], caches: Caches | None = None, at: datetime = BEGIN
+) -> Caches:
     caches = caches or Caches()
     for one in events:
         with engine.begin() as connection:
@@ -190,15 +215,23 @@ def damage(engine: Engine, how: str) -> None:
     """Turn over a byte of the reference of job1, or take it away."""
     with engine.begin() as connection:
         key = connection.scalar(text("SELECT min(id) FROM dictionaries"))
-        body = bytearray(connection.scalar(text("SELECT body FROM dictionaries WHERE id = :id"), {"id": key}))
+        body = bytearray(
+            connection.scalar(text("SELECT body FROM dictionaries WHERE id = :id"), {"id": key})
+        )
         body[len(body) // 2] ^= 1
-        change = "DELETE FROM dictionaries" if how == "missing" else "UPDATE dictionaries SET body = :body"
+        change = (
+            "DELETE FROM dictionaries"
+            if how == "missing"
+            else "UPDATE dictionaries SET body = :body"
+        )
         values = {"id": key} if how == "missing" else {"id": key, "body": bytes(body)}
         connection.execute(text(f"{change} WHERE id = :id"), values)
 
 
 @pytest.mark.parametrize("how", ["damaged", "missing"])
-def test_damaged_reference_is_named_and_affects_only_its_events(engine: Engine, how: str, tmp_path: Path) -> None:
+def test_damaged_reference_is_named_and_affects_only_its_events(
+    engine: Engine, how: str, tmp_path: Path
+) -> None:
     events = [wide(number, f"job{number % 2}") for number in range(8)]
     ingest(engine, events)
     damage(engine, how)
@@ -299,7 +332,9 @@ def test_references_use_bounded_memory(sqlite_engine: Engine) -> None:
                 sizes.append(references.size)
 
     assert most / 4 < max(sizes) <= most
-    assert len(rows(sqlite_engine, "SELECT id FROM dictionaries")) == 100  # what left the memory was found again
+    assert (
+        len(rows(sqlite_engine, "SELECT id FROM dictionaries")) == 100
+    )  # what left the memory was found again
 
 
 def test_dissimilar_bodies_take_no_extra_space() -> None:
@@ -318,7 +353,10 @@ def test_dissimilar_bodies_take_no_extra_space() -> None:
 def test_the_largest_bodies_are_read_back(engine: Engine, size: int) -> None:
     note = random.Random(size).randbytes(50_000).hex()
     events = [encode(wide(number, "etl", note=note)) for number in range(3)]
-    events = [one.replace(note.encode(), note.encode().ljust(size - len(one) + len(note), b"x")) for one in events]
+    events = [
+        one.replace(note.encode(), note.encode().ljust(size - len(one) + len(note), b"x"))
+        for one in events
+    ]
     ingest(engine, [json.loads(one) for one in events])
 
     with engine.connect() as connection:
@@ -332,13 +370,23 @@ def test_forgotten_name_is_removed_from_a_reference_without_its_event(engine: En
     hushed["outputs"] = [*hushed["outputs"], dataset("bank.hush")]
     ingest(engine, [wide(0, "etl"), hushed, *(wide(number, "etl") for number in range(2, 6))])
     with engine.begin() as connection:
-        connection.execute(text("DELETE FROM raw_events WHERE hash IN (SELECT source FROM dictionaries)"))
-    before = [table for table, shown in stored_rows(engine) if "hush" in shown and table.startswith("dictionaries")]
+        connection.execute(
+            text("DELETE FROM raw_events WHERE hash IN (SELECT source FROM dictionaries)")
+        )
+    before = [
+        table
+        for table, shown in stored_rows(engine)
+        if "hush" in shown and table.startswith("dictionaries")
+    ]
 
-    forget(engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(BEGIN, "tests"), execute=True)
+    forget(
+        engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(BEGIN, "tests"), execute=True
+    )
 
     assert len(before) == 1
     assert [table for table, shown in stored_rows(engine) if "hush" in shown] == []
     with engine.connect() as connection:
-        assert {one.body for one in events_of(connection)} == {encode(wide(run, "etl")) for run in (0, 2, 3, 4, 5)}
+        assert {one.body for one in events_of(connection)} == {
+            encode(wide(run, "etl")) for run in (0, 2, 3, 4, 5)
+        }
     assert len(rows(engine, "SELECT id FROM dictionaries")) == 1

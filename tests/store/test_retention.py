@@ -74,13 +74,20 @@ def parent(run: int, job: str = "app") -> Json:
 
 def lineage(engine: Engine, table: str) -> Json:
     with reader(engine) as connection:
-        return lineage_of(connection, Question(node_called(connection, table), View(micros_of(NOW))))
+        return lineage_of(
+            connection, Question(node_called(connection, table), View(micros_of(NOW)))
+        )
 
 
 def test_retention_removes_old_runs_but_keeps_each_jobs_newest(engine: Engine) -> None:
     know_the_newest_alone(engine)
     store_ago(
-        engine, 30, *finished(1), *finished(9, "yearly"), batch(1, 5, inputs=[A]), event("START", 6, "dag", inputs=[A])
+        engine,
+        30,
+        *finished(1),
+        *finished(9, "yearly"),
+        batch(1, 5, inputs=[A]),
+        event("START", 6, "dag", inputs=[A]),
     )
     store_ago(engine, 20, *finished(2))
     store_ago(engine, 1, *finished(3))
@@ -103,7 +110,12 @@ def test_retention_removes_old_runs_but_keeps_each_jobs_newest(engine: Engine) -
 def test_expired_run_takes_its_quarantined_facets_along(engine: Engine) -> None:
     know_the_newest_alone(engine)
     bad = dataset("bank.a", own={"inputStatistics": 5, "schema": 5})
-    store_ago(engine, 30, event("START", 1, inputs=[bad], facets={"nominalTime": 5}), event("COMPLETE", 1, seconds=1))
+    store_ago(
+        engine,
+        30,
+        event("START", 1, inputs=[bad], facets={"nominalTime": 5}),
+        event("COMPLETE", 1, seconds=1),
+    )
     store_ago(engine, 1, event("COMPLETE", 2, inputs=[A]))
 
     assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(3,)]
@@ -114,13 +126,21 @@ def test_expired_run_takes_its_quarantined_facets_along(engine: Engine) -> None:
 
 
 def test_parents_of_a_kept_run_are_kept(engine: Engine) -> None:
-    told = day(30, event("COMPLETE", 1, "dag"), event("COMPLETE", 2, "app", facets=parent(1, "dag")))
+    told = day(
+        30, event("COMPLETE", 1, "dag"), event("COMPLETE", 2, "app", facets=parent(1, "dag"))
+    )
     of_app = parent(2, "app")
-    told += day(29, event("COMPLETE", 3, "app.q", facets=of_app, job_facets=STREAMING, inputs=[A], outputs=[B]))
+    told += day(
+        29,
+        event("COMPLETE", 3, "app.q", facets=of_app, job_facets=STREAMING, inputs=[A], outputs=[B]),
+    )
     store(engine, told, received_at=NOW - timedelta(days=29))
     expire_old(engine, 10, NOW)
 
-    assert sorted(row[:4] for row in history(engine)) == [("app", "<", "a", "COMPLETE"), ("app", ">", "b", "COMPLETE")]
+    assert sorted(row[:4] for row in history(engine)) == [
+        ("app", "<", "a", "COMPLETE"),
+        ("app", ">", "b", "COMPLETE"),
+    ]
     assert arrows(lineage(engine, "bank.b")) == [
         "job:tests:app -> dataset:hive://lake:bank.b",
         "dataset:hive://lake:bank.a -> job:tests:app",
@@ -138,7 +158,14 @@ def test_parent_known_only_by_reference_expires_with_its_child(engine: Engine) -
 
 
 def test_lineage_of_a_run_without_its_application_is_still_shown(engine: Engine) -> None:
-    store(engine, [event("COMPLETE", 3, "q", facets=parent(2), job_facets=STREAMING, inputs=[A], outputs=[B])])
+    store(
+        engine,
+        [
+            event(
+                "COMPLETE", 3, "q", facets=parent(2), job_facets=STREAMING, inputs=[A], outputs=[B]
+            )
+        ],
+    )
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM runs WHERE newest_at IS NULL")
 
@@ -147,7 +174,12 @@ def test_lineage_of_a_run_without_its_application_is_still_shown(engine: Engine)
 
 def test_last_successful_create_is_kept_while_newer_ones_fail(engine: Engine) -> None:
     made = dataset("bank.t", lifecycleStateChange={"lifecycleStateChange": "CREATE"})
-    for days, run, kind in ((40, 1, "COMPLETE"), (30, 2, "COMPLETE"), (20, 3, "FAIL"), (15, 4, "FAIL")):
+    for days, run, kind in (
+        (40, 1, "COMPLETE"),
+        (30, 2, "COMPLETE"),
+        (20, 3, "FAIL"),
+        (15, 4, "FAIL"),
+    ):
         store_ago(engine, days, event(kind, run, inputs=[A], outputs=[made]))
     with engine.begin() as connection:
         agree(connection, "recent_runs", "2")
@@ -168,7 +200,12 @@ def test_recent_lineage_is_the_same_before_and_after_expiry(engine: Engine) -> N
     gone = dataset("bank.gone")
     store_ago(engine, 100, event("COMPLETE", 100, inputs=[gone], outputs=[B]))
     for days in range(15, 40):
-        store_ago(engine, days, *finished(days), event("COMPLETE", 200 + days, "app.q", facets=parent(300 + days)))
+        store_ago(
+            engine,
+            days,
+            *finished(days),
+            event("COMPLETE", 200 + days, "app.q", facets=parent(300 + days)),
+        )
     before = [shown(engine, table) for table in ("bank.a", "bank.b", "bank.gone")]
 
     expire_old(engine, 10, NOW)
@@ -218,13 +255,18 @@ def test_old_rows_expire_even_without_events(engine: Engine) -> None:
 
 def test_event_key_expires_together_with_its_event(engine: Engine) -> None:
     cutoff = datetime(2026, 1, 10, 12, tzinfo=UTC)
-    for run, hours in enumerate((100, 50, 6, 1, -1), 1):  # PostgreSQL keeps the whole of the last day
+    for run, hours in enumerate(
+        (100, 50, 6, 1, -1), 1
+    ):  # PostgreSQL keeps the whole of the last day
         store(engine, [event("COMPLETE", run)], received_at=cutoff - timedelta(hours=hours))
 
     with engine.begin() as connection:
         expire(connection, cutoff)
 
-    keys, events = rows(engine, "SELECT hash FROM event_keys"), rows(engine, "SELECT hash FROM raw_events")
+    keys, events = (
+        rows(engine, "SELECT hash FROM event_keys"),
+        rows(engine, "SELECT hash FROM raw_events"),
+    )
     assert sorted(keys) == sorted(events)
     assert len(events) == (3 if engine.dialect.name == "postgresql" else 1)
 
@@ -234,9 +276,15 @@ def test_writers_store_expired_content_again(engine: Engine) -> None:
     caches = Caches()
 
     def take_ago(days: int) -> None:
-        told = day(days, event("COMPLETE", days, f"job{days}", inputs=[dataset("bank.a", schema=large)]))
+        told = day(
+            days, event("COMPLETE", days, f"job{days}", inputs=[dataset("bank.a", schema=large)])
+        )
         with engine.begin() as connection:
-            take(connection, [Record(encode(one), NOW - timedelta(days=days)) for one in told], caches)
+            take(
+                connection,
+                [Record(encode(one), NOW - timedelta(days=days)) for one in told],
+                caches,
+            )
         caches.commit()
 
     take_ago(30)
@@ -251,10 +299,17 @@ def test_writers_store_expired_content_again(engine: Engine) -> None:
 
 
 def test_columns_and_facets_of_runs_that_stay_survive(engine: Engine) -> None:
-    """Sets of columns and large facets are stored once for many runs: they go with the last of these, and not before."""
+    """Sets of columns and large facets are stored once for many runs.
+
+    They go with the last of these, and not before.
+    """
     know_the_newest_alone(engine)
-    schema = {"fields": [{"name": name, "type": "bigint"} for name in ("total", *map(str, range(100)))]}
-    in_use = dataset("bank.b", schema=schema, columnLineage=column_from("amount"), own=snapshot("2"))
+    schema = {
+        "fields": [{"name": name, "type": "bigint"} for name in ("total", *map(str, range(100)))]
+    }
+    in_use = dataset(
+        "bank.b", schema=schema, columnLineage=column_from("amount"), own=snapshot("2")
+    )
     replaced = dataset("bank.b", schema=schema, columnLineage=column_from("tax"), own=snapshot("1"))
     store_ago(engine, 40, event("COMPLETE", 1, inputs=[A], outputs=[replaced]))
     store_ago(engine, 30, event("COMPLETE", 2, inputs=[A], outputs=[in_use]))
@@ -264,7 +319,9 @@ def test_columns_and_facets_of_runs_that_stay_survive(engine: Engine) -> None:
 
     assert rows(engine, "SELECT run_id FROM runs") == [(run_id(2),)]
     with reader(engine) as connection:
-        columns = column_lineage_of(connection, Question(node_called(connection, "bank.b"), View(micros_of(NOW))))
+        columns = column_lineage_of(
+            connection, Question(node_called(connection, "bank.b"), View(micros_of(NOW)))
+        )
         facets = merged_facets(connection, DATASET, [id_of("dataset", "hive://lake", "bank.b")])
     assert [(edge["source"], edge["target"]) for edge in columns["edges"]] == [
         ("column:hive://lake:bank.a:amount", "column:hive://lake:bank.b:total")

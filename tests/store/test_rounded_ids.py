@@ -36,7 +36,14 @@ def scan(snapshot_id: int) -> Any:
 )
 def test_the_ids_of_a_double_are_found_without_an_index_on_it(engine: Engine, id_: int) -> None:
     names = (str(id_), str(id_ + 4096), str(id_ - 4096), "", "7", str(id_) + "x", "a" * 19)
-    store(engine, [event("COMPLETE", 1, "w", outputs=[dataset("bank.a", own=snapshot(one)) for one in names])])
+    store(
+        engine,
+        [
+            event(
+                "COMPLETE", 1, "w", outputs=[dataset("bank.a", own=snapshot(one)) for one in names]
+            )
+        ],
+    )
     store(engine, [scan(id_)])
 
     assert rows(engine, f"{USES} WHERE direction = 0") == [(0, str(id_), None)]
@@ -48,9 +55,15 @@ def test_the_ids_of_a_double_are_found_by_the_key(postgres_engine: Engine) -> No
     with postgres_engine.begin() as connection:
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
         connection.exec_driver_sql("SET LOCAL enable_bitmapscan = off")
-        plan = "\n".join(line for (line,) in connection.exec_driver_sql("EXPLAIN SELECT * FROM snapshot_lineage"))
+        plan = "\n".join(
+            line for (line,) in connection.exec_driver_sql("EXPLAIN SELECT * FROM snapshot_lineage")
+        )
 
-    (found,) = [line for line in plan.splitlines() if "known.snapshot_id >=" in line or "(snapshot_id >=" in line]
+    (found,) = [
+        line
+        for line in plan.splitlines()
+        if "known.snapshot_id >=" in line or "(snapshot_id >=" in line
+    ]
     assert "Index Cond" in found
     assert "pk_snapshots" in plan
 

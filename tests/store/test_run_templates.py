@@ -16,10 +16,17 @@ USES = "SELECT count(*) FROM run_templates"
 CONTENT = "SELECT count(DISTINCT template_id) FROM template_relations"
 
 
-def nightly(number: int, *, reads: tuple[str, ...] = ("bank.a",), kind: str = "COMPLETE", at: int = 60) -> Any:
+def nightly(
+    number: int, *, reads: tuple[str, ...] = ("bank.a",), kind: str = "COMPLETE", at: int = 60
+) -> Any:
     """An event of a run of a job."""
     return event(
-        kind, run_id(number), "nightly", at, inputs=[dataset(one) for one in reads], outputs=[dataset("bank.b")]
+        kind,
+        run_id(number),
+        "nightly",
+        at,
+        inputs=[dataset(one) for one in reads],
+        outputs=[dataset("bank.b")],
     )
 
 
@@ -34,7 +41,9 @@ def of_edges(*times: int) -> list[EdgesUsed]:
 def joined(parts: dict[Template, TimeSpan]) -> tuple[list[RelationSeen], list[EdgesUsed]]:
     """The rows of all templates of the run."""
     found = [rows_in(7, template, span) for template, span in parts.items()]
-    return sorted(row for one, _ in found for row in one), sorted(row for _, one in found for row in one)
+    return sorted(row for one, _ in found for row in one), sorted(
+        row for _, one in found for row in one
+    )
 
 
 def test_edges_seen_at_the_same_times_share_a_template() -> None:
@@ -73,7 +82,9 @@ def test_rows_with_ever_changing_company_get_single_templates() -> None:
     many = of_relations(*((place, place) for place in range(MOST_PARTS + 1)))
 
     assert len(split(many[:-1], [])) == MOST_PARTS
-    assert all(len(one.relations) == 1 for one in split([*many, many[0]._replace(dataset_id=99)], []))
+    assert all(
+        len(one.relations) == 1 for one in split([*many, many[0]._replace(dataset_id=99)], [])
+    )
 
 
 def test_folding_two_templates_equals_folding_their_rows() -> None:
@@ -99,7 +110,10 @@ def test_additional_input_gets_its_own_template(engine: Engine) -> None:
     store(engine, [nightly(1, reads=("bank.a", "bank.c"))])
 
     found = "SELECT first_at, newest_at, count(*) FROM run_relations GROUP BY first_at, newest_at ORDER BY first_at"
-    assert [(newest - first, count) for first, newest, count in rows(engine, found)] == [(60_000_000, 2), (0, 1)]
+    assert [(newest - first, count) for first, newest, count in rows(engine, found)] == [
+        (60_000_000, 2),
+        (0, 1),
+    ]
     assert rows(engine, USES) == [(2,)]
     assert len(history(engine)) == 3
 
@@ -118,13 +132,20 @@ def test_edges_alone_keep_their_last_time(engine: Engine) -> None:
 def test_templates_do_not_depend_on_how_rows_arrive(engine: Engine, seed: int) -> None:
     chance = random.Random(seed)
     for run in range(40):
-        relations = [RelationSeen(run, 0, chance.randrange(4), 0, at, at) for at in chance.choices(range(6), k=12)]
+        relations = [
+            RelationSeen(run, 0, chance.randrange(4), 0, at, at)
+            for at in chance.choices(range(6), k=12)
+        ]
         edges = [
             EdgesUsed(run, chance.randrange(2), 2, bytes([chance.randrange(2)]), at)
             for at in chance.choices(range(6), k=5)
         ]
         whole = split(fold_rows(RelationSeen, relations), fold_rows(EdgesUsed, edges))
-        pieces: list[RelationSeen | EdgesUsed] = [*relations, *edges, *chance.choices(relations, k=4)]
+        pieces: list[RelationSeen | EdgesUsed] = [
+            *relations,
+            *edges,
+            *chance.choices(relations, k=4),
+        ]
         chance.shuffle(pieces)
         templates = RunTemplates(lambda _kind, _key: True)
         with engine.begin() as connection:
@@ -135,5 +156,8 @@ def test_templates_do_not_depend_on_how_rows_arrive(engine: Engine, seed: int) -
                     fold_rows(RelationSeen, [one for one in some if isinstance(one, RelationSeen)]),
                     fold_rows(EdgesUsed, [one for one in some if isinstance(one, EdgesUsed)]),
                 )
-        held = rows(engine, f"SELECT template_id, first_at, newest_at FROM run_templates WHERE run_id = {run}")
+        held = rows(
+            engine,
+            f"SELECT template_id, first_at, newest_at FROM run_templates WHERE run_id = {run}",
+        )
         assert sorted(held) == sorted((template.id, *span) for template, span in whole.items())

@@ -62,21 +62,32 @@ class Scan:
             for output in one["outputs"]:
                 place = output["namespace"], output["name"]
                 if "schema" in output["facets"]:
-                    self.columns[place] = [field["name"] for field in output["facets"]["schema"]["fields"]]
+                    self.columns[place] = [
+                        field["name"] for field in output["facets"]["schema"]["fields"]
+                    ]
                 if "tags" in output["facets"]:
-                    self.tags["dataset", *place] = [f"{tag['key']}=1" for tag in output["facets"]["tags"]["tags"]]
+                    self.tags["dataset", *place] = [
+                        f"{tag['key']}=1" for tag in output["facets"]["tags"]["tags"]
+                    ]
         with engine.connect() as connection:
             rows = connection.execute(select(datasets)).all()
-            called = [("job", one.namespace, one.name, [one.name]) for one in connection.execute(select(jobs))]
+            called = [
+                ("job", one.namespace, one.name, [one.name])
+                for one in connection.execute(select(jobs))
+            ]
         self.names = called
         for row in rows:
             if row.id == row.canonical_id:
                 group = [one for one in rows if one.canonical_id == row.id]
                 own = [
-                    text for one in group for text in (one.name, f"{one.catalog}.{one.database_name}.{one.table_name}")
+                    text
+                    for one in group
+                    for text in (one.name, f"{one.catalog}.{one.database_name}.{one.table_name}")
                 ]
                 self.names.append(("dataset", row.namespace, row.name, own))
-        self.groups: dict[tuple[str, str], int] = {(row.namespace, row.name): row.canonical_id for row in rows}
+        self.groups: dict[tuple[str, str], int] = {
+            (row.namespace, row.name): row.canonical_id for row in rows
+        }
 
     def found(self, text: str) -> tuple[list[str], set[str], set[str], set[str]]:
         """By name in their order, by tag, by column, by SQL."""
@@ -87,7 +98,9 @@ class Scan:
             if any(word in fold(one) for one in own)
         )
         names = [f"{kind}:{namespace}:{name}" for _, kind, namespace, _, name in by_name]
-        tags, columns, sql = (set(self._of(word, texts, names)) for texts in (self._tags(), self._columns(), self.sql))
+        tags, columns, sql = (
+            set(self._of(word, texts, names)) for texts in (self._tags(), self._columns(), self.sql)
+        )
         return names, tags, columns - tags, sql
 
     def _tags(self) -> dict[tuple[str, str], list[str]]:
@@ -96,7 +109,9 @@ class Scan:
     def _columns(self) -> dict[tuple[str, str], list[str]]:
         return self.columns
 
-    def _of(self, word: str, texts: dict[tuple[str, str], list[str]], names: list[str]) -> Iterator[str]:
+    def _of(
+        self, word: str, texts: dict[tuple[str, str], list[str]], names: list[str]
+    ) -> Iterator[str]:
         kind = "job" if texts is self.sql else "dataset"
         for (namespace, name), own in texts.items():
             id_ = f"{kind}:{namespace}:{self._canonical(namespace, name) if kind == 'dataset' else name}"
@@ -106,7 +121,9 @@ class Scan:
     def _canonical(self, namespace: str, name: str) -> str:
         group = self.groups[namespace, name]
         return next(
-            of for (_, of), id_ in self.groups.items() if id_ == group and f"dataset:{namespace}:{of}" in self._ids
+            of
+            for (_, of), id_ in self.groups.items()
+            if id_ == group and f"dataset:{namespace}:{of}" in self._ids
         )
 
     @property
@@ -124,37 +141,64 @@ def history_of(chance: random.Random) -> list[Json]:
     events = []
     for run in range(60):
         name = chance.choice(tables)
-        facets: Json = {"schema": {"fields": [{"name": words(chance)} for _ in range(chance.randint(1, 4))]}}
+        facets: Json = {
+            "schema": {"fields": [{"name": words(chance)} for _ in range(chance.randint(1, 4))]}
+        }
         if chance.random() < 0.3:
             facets["tags"] = {"tags": [{"key": words(chance), "value": "1"}]}
         if chance.random() < 0.2:
             facets["symlinks"] = symlink(f"lake.{name}")
         job_facets = (
-            {"sql": {"query": f"SELECT {words(chance)}\nFROM {words(chance)}"}} if chance.random() < 0.5 else {}
+            {"sql": {"query": f"SELECT {words(chance)}\nFROM {words(chance)}"}}
+            if chance.random() < 0.5
+            else {}
         )
         job = f"j{chance.randint(0, 9)}{LETTERS[:9]}"
-        events.append(event("COMPLETE", run, job, run, outputs=[dataset(name, **facets)], job_facets=job_facets))
+        events.append(
+            event(
+                "COMPLETE", run, job, run, outputs=[dataset(name, **facets)], job_facets=job_facets
+            )
+        )
     return events
 
 
 def check(engine: Engine, history: list[Json], chance: random.Random) -> None:
     scan = Scan(history, engine)
-    taken = [name for *_, own in scan.names for name in own] + [one for own in scan.columns.values() for one in own]
-    asked = ["a", "_", "%", "db", "B_", "j1", "no such text", *(words(chance, 3) for _ in range(10))]
+    taken = [name for *_, own in scan.names for name in own] + [
+        one for own in scan.columns.values() for one in own
+    ]
+    asked = [
+        "a",
+        "_",
+        "%",
+        "db",
+        "B_",
+        "j1",
+        "no such text",
+        *(words(chance, 3) for _ in range(10)),
+    ]
     for _ in range(25):
         text = chance.choice(taken)
         start = chance.randrange(len(text))
-        asked.append(chance.choice((str.upper, str.lower, str))(text[start : start + chance.randint(1, 6)]))
+        asked.append(
+            chance.choice((str.upper, str.lower, str))(text[start : start + chance.randint(1, 6)])
+        )
     for text in asked:
         found = searched(engine, text, chance.choice((1, 3, 50)))
         names, tags, columns, sql = scan.found(text)
         assert ids(found) == names, text
-        assert [set(ids(found, where)) for where in ("tag", "column", "sql")] == [tags, columns, sql], text
+        assert [set(ids(found, where)) for where in ("tag", "column", "sql")] == [
+            tags,
+            columns,
+            sql,
+        ], text
         assert len(found) == len({id_ for id_, _, _ in found}), text
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_search_finds_what_a_scan_finds(engine: Engine, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_finds_what_a_scan_finds(
+    engine: Engine, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = random.Random(seed)
     history = history_of(chance)
     arriving = chance.sample(history, len(history))
@@ -171,7 +215,9 @@ def test_search_finds_what_a_scan_finds(engine: Engine, seed: int, monkeypatch: 
     check(engine, history, chance)
 
 
-def test_missing_index_is_built_page_by_page(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_index_is_built_page_by_page(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = random.Random(9)
     history = history_of(chance)
     store(engine, history, NOON)
@@ -194,7 +240,9 @@ def test_column_that_was_removed_and_restored_is_found(engine: Engine) -> None:
 
     def write(batches: Batches, number: int, column: str) -> None:
         output = dataset("bank.t", schema={"fields": [{"name": column}]})
-        batches.write([Record(encode(event("COMPLETE", number, "etl", number, outputs=[output])), NOON)])
+        batches.write(
+            [Record(encode(event("COMPLETE", number, "etl", number, outputs=[output])), NOON)]
+        )
 
     write(one, 1, "first")
     write(other, 2, "second")
@@ -218,18 +266,28 @@ def test_many_batches_leave_few_pages(engine: Engine) -> None:
 
 
 def test_manually_joined_names_are_found_as_one(engine: Engine) -> None:
-    store(engine, [event("COMPLETE", 1, outputs=[dataset("bank.old"), dataset("bank.new_name")])], NOON)
+    store(
+        engine,
+        [event("COMPLETE", 1, outputs=[dataset("bank.old"), dataset("bank.new_name")])],
+        NOON,
+    )
     with engine.begin() as connection:
         apply_alias(connection, ("hive://lake", "bank.old"), ("hive://lake", "bank.new_name"))
 
     assert len(ids(searched(engine, "bank."))) == 1
-    assert ids(searched(engine, "bank.old")) == ids(searched(engine, "bank.new_name")) == ids(searched(engine, "bank."))
+    assert (
+        ids(searched(engine, "bank.old"))
+        == ids(searched(engine, "bank.new_name"))
+        == ids(searched(engine, "bank."))
+    )
 
 
 def test_run_is_found_by_its_id_prefix(engine: Engine) -> None:
     store(engine, [event("COMPLETE", number, "etl", number) for number in (1, 2, 30)], NOON)
 
-    assert searched(engine, run_id(0)[:-1], 2) == [(f"run:tests:{run_id(number)}", "run", "etl") for number in (1, 2)]
+    assert searched(engine, run_id(0)[:-1], 2) == [
+        (f"run:tests:{run_id(number)}", "run", "etl") for number in (1, 2)
+    ]
     assert ids(searched(engine, "00000000-0000-4000-8", 1), "run") == [
         f"run:tests:{run_id(number)}" for number in (1, 2, 30)
     ]
@@ -237,14 +295,21 @@ def test_run_is_found_by_its_id_prefix(engine: Engine) -> None:
 
 
 def test_manual_tags_are_found_until_withdrawn(engine: Engine) -> None:
-    store(engine, [event("COMPLETE", 1, "etl", outputs=[dataset("bank.t", symlinks=symlink("lake.t"))])], NOON)
+    store(
+        engine,
+        [event("COMPLETE", 1, "etl", outputs=[dataset("bank.t", symlinks=symlink("lake.t"))])],
+        NOON,
+    )
     with engine.begin() as connection:
         for row in connection.execute(select(datasets).where(datasets.c.name == "bank.t")).all():
             annotate(connection, Note(row.id, "dataset", TAG, "amount", "PII"), Author(1))
         for row in connection.execute(select(jobs)).all():
             annotate(connection, Note(row.id, "job", TAG, "", "PiiJob"), Author(1))
 
-    assert [(matched, text) for _, matched, text in searched(engine, "pii", 1)] == [("tag", "PII"), ("tag", "PiiJob")]
+    assert [(matched, text) for _, matched, text in searched(engine, "pii", 1)] == [
+        ("tag", "PII"),
+        ("tag", "PiiJob"),
+    ]
 
 
 def test_restricted_key_finds_only_its_own_namespaces(engine: Engine) -> None:
@@ -263,7 +328,11 @@ def test_restricted_key_finds_only_its_own_namespaces(engine: Engine) -> None:
 
 def test_forgotten_name_is_removed_from_the_index(engine: Engine) -> None:
     columns = {"fields": [{"name": "HunterTwo22"}]}
-    store(engine, [event("COMPLETE", 1, "job_HunterTwo22", outputs=[dataset("bank.t", schema=columns)])], NOON)
+    store(
+        engine,
+        [event("COMPLETE", 1, "job_HunterTwo22", outputs=[dataset("bank.t", schema=columns)])],
+        NOON,
+    )
     assert len(searched(engine, "huntertwo")) == 2
 
     forget_secret(engine, "HunterTwo22", execute=True)
@@ -272,21 +341,33 @@ def test_forgotten_name_is_removed_from_the_index(engine: Engine) -> None:
     assert ids(searched(engine, "job_[redacted")) == ["job:tests:job_[redacted]"]
     with engine.connect() as connection:
         assert all(
-            b"HunterTwo22" not in expand(bytes(page)) for page in connection.scalars(select(search_pages.c.words))
+            b"HunterTwo22" not in expand(bytes(page))
+            for page in connection.scalars(select(search_pages.c.words))
         )
 
 
 def test_index_keeps_nothing_of_a_forgotten_dataset(engine: Engine) -> None:
-    hush = dataset("bank.hush", schema={"fields": [{"name": "whisper"}]}, symlinks=symlink("lake.hush"))
+    hush = dataset(
+        "bank.hush", schema={"fields": [{"name": "whisper"}]}, symlinks=symlink("lake.hush")
+    )
     kept = dataset("bank.kept", schema={"fields": [{"name": "shout"}]})
     sql = {"sql": {"query": "INSERT INTO loud SELECT 1"}}
     store(engine, [event("COMPLETE", 1, "etl", 1, outputs=[hush, kept], job_facets=sql)], NOON)
 
-    forget(engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(NOON, "tests"), execute=True)
+    forget(
+        engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(NOON, "tests"), execute=True
+    )
 
     with engine.connect() as connection:
-        pages = b"|".join(expand(bytes(page)) for page in connection.scalars(select(search_pages.c.words)))
-    assert [b"hush" in pages, b"whisper" in pages, b"kept" in pages, b"shout" in pages] == [False, False, True, True]
+        pages = b"|".join(
+            expand(bytes(page)) for page in connection.scalars(select(search_pages.c.words))
+        )
+    assert [b"hush" in pages, b"whisper" in pages, b"kept" in pages, b"shout" in pages] == [
+        False,
+        False,
+        True,
+        True,
+    ]
     assert searched(engine, "hush") == searched(engine, "whisper") == []
     assert ids(searched(engine, "shout"), "column") == ["dataset:hive://lake:bank.kept"]
     assert ids(searched(engine, "LOUD"), "sql") == ["job:tests:etl"]

@@ -28,13 +28,18 @@ STATISTICS = (
     + f"{SPECIFIED}/1-0-2/OutputStatisticsOutputDatasetFacet.json#/$defs/OutputStatisticsOutputDatasetFacet".encode()
     + b'", "rowCount": 123456, "size": 4096}'
 )
-STORED = bytes.fromhex("f553310a60070025010058313233343536343039367d070037c4562f432670c59cd036078426740a6c8581e45840")
+STORED = bytes.fromhex(
+    "f553310a60070025010058313233343536343039367d070037c4562f432670c59cd036078426740a6c8581e45840"
+)
 """What every store has of it."""
 
 
 def test_bodies_stored_in_the_first_format_stay_readable() -> None:
     """A changed dictionary needs another format mark; this one must stay readable."""
-    assert sha256(COMMON).hexdigest() == "ecc8c6a4e945d54bc3e01f705c299f8435636fe8027638d02dd64d7a83ed2087"
+    assert (
+        sha256(COMMON).hexdigest()
+        == "ecc8c6a4e945d54bc3e01f705c299f8435636fe8027638d02dd64d7a83ed2087"
+    )
     assert expand(STORED) == expander()(STORED) == expand(memoryview(STORED)) == STATISTICS  # type: ignore[arg-type]
 
 
@@ -42,7 +47,10 @@ def test_packed_facet_takes_a_fifth_of_its_size() -> None:
     assert len(SmallPacker().pack(STATISTICS)) * 5 < len(STATISTICS)
 
 
-@given(st.binary(max_size=300).filter(lambda body: body[:4] != MARK) | st.text(max_size=1000).map(str.encode))
+@given(
+    st.binary(max_size=300).filter(lambda body: body[:4] != MARK)
+    | st.text(max_size=1000).map(str.encode)
+)
 def test_body_is_read_back_unchanged(body: bytes) -> None:
     stored = SmallPacker().pack(body)
 
@@ -82,7 +90,10 @@ TOLD = [
 
 
 def shown(engine: Engine) -> list[Any]:
-    """All facets of all that have any, by kind; the job's barriers, what its query began with, and what was committed."""
+    """All facets of all that have any, by kind.
+
+    The job's barriers, what its query began with, and what was committed.
+    """
     with Follower(engine).model():
         facts = [bytes(body) for (body,) in rows(engine, "SELECT body FROM version_facts")]
     with engine.connect() as connection:
@@ -91,16 +102,23 @@ def shown(engine: Engine) -> list[Any]:
         pins = initial_pins(connection, [("tests", "etl")])
         found: dict[Any, Any] = {
             kind: facets_of(
-                connection, kind, [id_ for (id_,) in rows(connection, "SELECT DISTINCT entity_id FROM facets")]
+                connection,
+                kind,
+                [id_ for (id_,) in rows(connection, "SELECT DISTINCT entity_id FROM facets")],
             )
             for kind in (RUN, JOB, OF_DATASET, INPUT, OUTPUT)
         }
-    answers = orjson.dumps([found, barriers, [pin.snapshot for pin in pins]], option=orjson.OPT_NON_STR_KEYS)
+    answers = orjson.dumps(
+        [found, barriers, [pin.snapshot for pin in pins]], option=orjson.OPT_NON_STR_KEYS
+    )
     return [*orjson.loads(answers), facts]
 
 
 def unpack_all(engine: Engine) -> int:
-    """Write every packed body as it came, as bodies that packing would not shorten are; return how many that were."""
+    """Write every packed body as it came, as bodies that packing would not shorten are.
+
+    Return how many that were.
+    """
     changed = 0
     with engine.begin() as connection:
         for table, column in ((facets, facets.c.body), (job_barriers, job_barriers.c.facet)):
@@ -118,7 +136,10 @@ def test_packed_and_unpacked_stores_show_the_same(engine: Engine) -> None:
     assert unpack_all(engine) > 6
 
     assert shown(engine) == packed
-    assert all(told in str(packed) for told in ("all accounts", "['4001']", '"generation":7', "'initialOffset'"))
+    assert all(
+        told in str(packed)
+        for told in ("all accounts", "['4001']", '"generation":7', "'initialOffset'")
+    )
 
     store(engine, TOLD[1:])
     mixed = shown(engine)

@@ -11,7 +11,11 @@ from strandline.store.ingest.take import Record
 from strandline.store.lineage import rewritten
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.rewritten import SAME_ROWS
-from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshot_lineage_of, snapshots_of
+from strandline.store.lineage.snapshot_lineage import (
+    snapshot_answer,
+    snapshot_lineage_of,
+    snapshots_of,
+)
 from strandline.store.schema.tables import snapshot_uses
 from strandline.store.versions.answers import Latest, cut_of, latest_of, reading_answer, with_latest
 from strandline_spark.formats.delta.commands import SAME_ROWS as TOLD_OF_DELTA
@@ -24,7 +28,9 @@ DOUBLE = 4.3581092698981914e18
 PRECISE = "4358109269898191234"  # what a double makes of it: 4358109269898191360
 
 
-def asked(engine: Engine, table: str, snapshot: str | None, way: Direction = Direction.BOTH) -> dict[str, Any]:
+def asked(
+    engine: Engine, table: str, snapshot: str | None, way: Direction = Direction.BOTH
+) -> dict[str, Any]:
     with reader(engine) as connection:
         return snapshot_lineage_of(connection, node_called(connection, table), snapshot, NOW, way)
 
@@ -52,18 +58,34 @@ def test_past_snapshot_lineage_shows_only_existing_snapshots(engine: Engine) -> 
     """The bank commits barrier b 2 b seconds after noon; `late` reads balance@405 at second 30."""
     read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
     balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
-    fill(engine, [*bank(), run("COMPLETE", 30, "late", [balance], [dataset("late") | {"outputFacets": made}])])
+    fill(
+        engine,
+        [
+            *bank(),
+            run("COMPLETE", 30, "late", [balance], [dataset("late") | {"outputFacets": made}]),
+        ],
+    )
 
     def then(at: str, snapshot: str | None = None) -> list[str]:
         with reader(engine) as connection:
             moment = view(f"2026-11-20T12:00:{at}Z", past=True)
-            found = snapshot_lineage_of(connection, node_called(connection, "bank.balance"), snapshot, moment)
+            found = snapshot_lineage_of(
+                connection, node_called(connection, "bank.balance"), snapshot, moment
+            )
         return [one.rpartition("/")[2] for one in ids(found)]
 
     assert then("11") == ["balance:405", "credits:205", "debits:305", "transfers:105"]
     assert then("29", "405") == ["balance:405", "credits:205", "debits:305", "transfers:105"]
-    assert then("30", "405") == ["balance:405", "snapshot:db:late:7", "credits:205", "debits:305", "transfers:105"]
-    with pytest.raises(NotFoundError, match=r"snapshot 410 of .* was not there yet at 2026-11-20T12:00:11Z"):
+    assert then("30", "405") == [
+        "balance:405",
+        "snapshot:db:late:7",
+        "credits:205",
+        "debits:305",
+        "transfers:105",
+    ]
+    with pytest.raises(
+        NotFoundError, match=r"snapshot 410 of .* was not there yet at 2026-11-20T12:00:11Z"
+    ):
         then("11", "410")
     with pytest.raises(NotFoundError, match=r"no snapshot of .* is known at 2026-11-20T12:00:01Z"):
         then("01")
@@ -102,14 +124,20 @@ def test_inputs_read_at_an_unknown_snapshot_are_named(engine: Engine) -> None:
     read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
     balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
     late = dataset("late") | {"outputFacets": made}
-    begun, ended = run("START", 30, "job", [balance, "rates"], [late]), run("COMPLETE", 40, "job", ["files"])
+    begun, ended = (
+        run("START", 30, "job", [balance, "rates"], [late]),
+        run("COMPLETE", 40, "job", ["files"]),
+    )
     fill(engine, [*bank(), begun, ended])
 
     def unknown(moment: str, table: str, snapshot: str) -> list[list[str]]:
         with reader(engine) as connection:
             then = view(f"2026-11-20T{moment}Z", past=True)
             answer = snapshot_lineage_of(connection, node_called(connection, table), snapshot, then)
-        return [[one["id"] for one in node.get("inputsOfUnknownSnapshots", ())] for node in answer["nodes"]][:2]
+        return [
+            [one["id"] for one in node.get("inputsOfUnknownSnapshots", ())]
+            for node in answer["nodes"]
+        ][:2]
 
     assert unknown("13:00:00", "late", "7") == [["dataset:db:files", "dataset:db:rates"], []]
     assert unknown("13:00:00", "bank.balance", "405")[0] == []
@@ -124,7 +152,18 @@ def at(table: str, id_: str, **more: Any) -> dict[str, Any]:
 
 def test_snapshot_has_every_input_snapshot_of_its_statement(engine: Engine) -> None:
     earlier = [{"snapshotId": "1", "operation": "append"}]
-    fill(engine, [run("COMPLETE", 30, "compare", [at("orders", "2", others=earlier)], [at("compared", "5")])])
+    fill(
+        engine,
+        [
+            run(
+                "COMPLETE",
+                30,
+                "compare",
+                [at("orders", "2", others=earlier)],
+                [at("compared", "5")],
+            )
+        ],
+    )
 
     assert arrows(asked(engine, "compared", "5", Direction.UPSTREAM)) == [
         "snapshot:db:orders:1 -> snapshot:db:compared:5",
@@ -150,7 +189,10 @@ def test_emitter_and_collector_agree_on_row_preserving_operations() -> None:
     ("told", "through"),
     [
         (COMPACTED, True),
-        (COMPACTED | {"sameRowsAs": COMPACTED["sameRowsAs"][:1]}, True),  # its writer tells of the first
+        (
+            COMPACTED | {"sameRowsAs": COMPACTED["sameRowsAs"][:1]},
+            True,
+        ),  # its writer tells of the first
         (COMPACTED | {"sameRowsAs": []}, False),  # between 3 and 1 there may be others
         (COMPACTED | {"operation": "write"}, False),
     ],
@@ -160,23 +202,44 @@ def test_reading_a_compacted_snapshot_leads_to_the_one_before(
     engine: Engine, told: dict[str, Any], through: bool
 ) -> None:
     load = run("COMPLETE", 10, "load", [at("orders", "7")], [at("totals", "1")])
-    fill(engine, [run("COMPLETE", 30, "copy", [at("totals", "3", **told)], [at("copied", "5")]), load])
+    fill(
+        engine,
+        [run("COMPLETE", 30, "copy", [at("totals", "3", **told)], [at("copied", "5")]), load],
+    )
 
-    behind = ["snapshot:db:orders:7 -> snapshot:db:totals:1", "snapshot:db:totals:1 -> snapshot:db:copied:5"]
+    behind = [
+        "snapshot:db:orders:7 -> snapshot:db:totals:1",
+        "snapshot:db:totals:1 -> snapshot:db:copied:5",
+    ]
     read = ["snapshot:db:totals:3 -> snapshot:db:copied:5"]
     made_from = [*(behind if through else []), *read]
     assert sorted(arrows(asked(engine, "copied", "5", Direction.UPSTREAM))) == sorted(made_from)
-    assert sorted(arrows(asked(engine, "orders", "7", Direction.DOWNSTREAM))) == (behind if through else behind[:1])
+    assert sorted(arrows(asked(engine, "orders", "7", Direction.DOWNSTREAM))) == (
+        behind if through else behind[:1]
+    )
     compacted = asked(engine, "totals", "3", Direction.UPSTREAM)
     assert arrows(compacted) == (behind[:1] if through else [])
     same = {one["snapshotId"]: one.get("sameRowsAs") for one in compacted["nodes"]}
     assert same == ({"1": None, "3": "1", "7": None} if through else {"3": None})
 
 
-def test_answer_says_when_compacted_snapshots_were_cut_off(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_says_when_compacted_snapshots_were_cut_off(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rewritten, "MOST", 1)
     for id_ in ("3", "4"):
-        fill(engine, [run("COMPLETE", 30, f"copy{id_}", [at("totals", id_, **COMPACTED)], [at("copied", id_)])])
+        fill(
+            engine,
+            [
+                run(
+                    "COMPLETE",
+                    30,
+                    f"copy{id_}",
+                    [at("totals", id_, **COMPACTED)],
+                    [at("copied", id_)],
+                )
+            ],
+        )
 
     answer = asked(engine, "totals", "1", Direction.DOWNSTREAM)
 
@@ -242,7 +305,13 @@ def test_table_without_snapshots_is_reported(engine: Engine) -> None:
 def test_newest_snapshot_is_one_on_main(engine: Engine) -> None:
     aside = _made("t", "2", "1")
     aside["outputFacets"]["strandline_snapshot"] |= {"branch": "dev"}
-    fill(engine, [run("COMPLETE", 1, "w", [], [_made("t", "1")]), run("COMPLETE", 2, "w", [], [aside], run_id="2")])
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "w", [], [_made("t", "1")]),
+            run("COMPLETE", 2, "w", [], [aside], run_id="2"),
+        ],
+    )
 
     assert ids(asked(engine, "t", None)) == ["snapshot:db:t:1"]
 
@@ -279,12 +348,18 @@ def test_approximate_id_is_matched_with_the_tables_id(engine: Engine) -> None:
 
 def test_approximate_snapshot_has_no_id_in_answers(engine: Engine) -> None:
     scan = {"icebergScanReport": FACET | {"snapshotId": DOUBLE}}
-    fill(engine, [run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [_made("u", "1")])])
+    fill(
+        engine,
+        [run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [_made("u", "1")])],
+    )
 
     answer = asked(engine, "u", "1", Direction.UPSTREAM)
 
     assert arrows(answer) == ["snapshot:db:t:~4.3581092698981914e+18 -> snapshot:db:u:1"]
-    assert [(one["snapshotId"], one["observed"]) for one in answer["nodes"]] == [("1", False), (None, True)]
+    assert [(one["snapshotId"], one["observed"]) for one in answer["nodes"]] == [
+        ("1", False),
+        (None, True),
+    ]
     assert answer["nodes"][1]["approximateSnapshotId"] == "~4.3581092698981914e+18"
     for id_ in (PRECISE, "~4.3581092698981914e+18"):  # the table's own id finds it
         assert arrows(asked(engine, "t", id_, Direction.DOWNSTREAM)) == arrows(answer)
@@ -293,14 +368,21 @@ def test_approximate_snapshot_has_no_id_in_answers(engine: Engine) -> None:
 def test_newest_snapshot_may_be_approximate(engine: Engine) -> None:
     commit = {"icebergCommitReport": FACET | {"snapshotId": DOUBLE}}
     fill(engine, [run("COMPLETE", 1, "writer", [], [_made("t", "1")])])
-    fill(engine, [run("COMPLETE", 2, "writer", [], [dataset("t") | {"outputFacets": commit}], run_id="2")])
+    fill(
+        engine,
+        [run("COMPLETE", 2, "writer", [], [dataset("t") | {"outputFacets": commit}], run_id="2")],
+    )
 
-    assert asked(engine, "t", None)["nodes"][0]["approximateSnapshotId"] == "~4.3581092698981914e+18"
+    assert (
+        asked(engine, "t", None)["nodes"][0]["approximateSnapshotId"] == "~4.3581092698981914e+18"
+    )
     with reader(engine) as connection:
         weakly = with_latest(connection, [], [("db", "t")])
-    assert [(reading_answer(one, 0)["snapshotId"], one.newer) for one in weakly if isinstance(one, Latest)] == [
-        ("1", "~4.3581092698981914e+18")
-    ]
+    assert [
+        (reading_answer(one, 0)["snapshotId"], one.newer)
+        for one in weakly
+        if isinstance(one, Latest)
+    ] == [("1", "~4.3581092698981914e+18")]
 
 
 def test_version_0_of_a_recreated_table_belongs_to_the_newest_creation(engine: Engine) -> None:
@@ -313,13 +395,17 @@ def test_version_0_of_a_recreated_table_belongs_to_the_newest_creation(engine: E
         ],
     )
 
-    assert arrows(asked(engine, "t", None, Direction.UPSTREAM)) == ["snapshot:db:b:7 -> snapshot:db:t:0"]
+    assert arrows(asked(engine, "t", None, Direction.UPSTREAM)) == [
+        "snapshot:db:b:7 -> snapshot:db:t:0"
+    ]
     assert asked(engine, "t", "1", Direction.UPSTREAM)["edges"] == []  # of the table before
 
 
 def was(table: str, snapshot: str) -> dict[str, Any]:
     """A table that a statement has read at this snapshot."""
-    return dataset(table) | {"inputFacets": {"strandline_snapshot": FACET | {"snapshotId": snapshot}}}
+    return dataset(table) | {
+        "inputFacets": {"strandline_snapshot": FACET | {"snapshotId": snapshot}}
+    }
 
 
 def created(table: str) -> dict[str, Any]:
@@ -345,16 +431,22 @@ def test_an_incremental_read_covers_the_snapshots_between(engine: Engine) -> Non
         "snapshot:db:t:2 -> snapshot:db:u:9",
         "snapshot:db:t:3 -> snapshot:db:u:9",
     ]
-    assert arrows(asked(engine, "t", "2", Direction.DOWNSTREAM)) == ["snapshot:db:t:2 -> snapshot:db:u:9"]
+    assert arrows(asked(engine, "t", "2", Direction.DOWNSTREAM)) == [
+        "snapshot:db:t:2 -> snapshot:db:u:9"
+    ]
     assert arrows(asked(engine, "t", "1", Direction.DOWNSTREAM)) == []
 
 
 def test_answer_says_when_incremental_reads_were_cut_off(engine: Engine) -> None:
     fill(engine, _incremental())
     with engine.begin() as connection:
-        reads = connection.execute(select(snapshot_uses).where(snapshot_uses.c.from_snapshot_id == "1")).mappings()
+        reads = connection.execute(
+            select(snapshot_uses).where(snapshot_uses.c.from_snapshot_id == "1")
+        ).mappings()
         read = dict(reads.one())
-        connection.execute(insert(snapshot_uses), [read | {"run_id": -n, "at": 0} for n in range(1, 5001)])
+        connection.execute(
+            insert(snapshot_uses), [read | {"run_id": -n, "at": 0} for n in range(1, 5001)]
+        )
 
     answer = asked(engine, "t", "2", Direction.DOWNSTREAM)
 
@@ -366,11 +458,19 @@ def test_answer_says_when_incremental_reads_were_cut_off(engine: Engine) -> None
 
 
 def _incremental() -> list[Record]:
-    """t has snapshots 1, 2 and 3; a job reads what came after 1 and makes u's 9 of it."""
-    chain = [_made("t", str(number), str(number - 1) if number > 1 else None) for number in (1, 2, 3)]
-    commits = [run("COMPLETE", number, "w", [], [one], run_id=str(number)) for number, one in enumerate(chain, 1)]
+    """T has snapshots 1, 2 and 3; a job reads what came after 1 and makes u's 9 of it."""
+    chain = [
+        _made("t", str(number), str(number - 1) if number > 1 else None) for number in (1, 2, 3)
+    ]
+    commits = [
+        run("COMPLETE", number, "w", [], [one], run_id=str(number))
+        for number, one in enumerate(chain, 1)
+    ]
     read = {"strandline_snapshot": FACET | {"snapshotId": "3", "fromSnapshotId": "1"}}
-    return [*commits, run("COMPLETE", 9, "r", [dataset("t") | {"inputFacets": read}], [_made("u", "9")])]
+    return [
+        *commits,
+        run("COMPLETE", 9, "r", [dataset("t") | {"inputFacets": read}], [_made("u", "9")]),
+    ]
 
 
 def _made(table: str, snapshot: str, parent: str | None = None) -> dict[str, Any]:
@@ -384,10 +484,14 @@ def test_scenario_numbers_its_snapshots_as_documented() -> None:
 
 def test_errors_without_a_version_use_catalog_names(engine: Engine) -> None:
     tables = [("file", f"/lake/bank/{name}") for name in ("balance", "report")]
-    fill(engine, [run("COMPLETE", 1, "load", [], [with_columns("balance"), with_columns("report")])])
+    fill(
+        engine, [run("COMPLETE", 1, "load", [], [with_columns("balance"), with_columns("report")])]
+    )
 
     with reader(engine) as connection:
         with pytest.raises(RefusedError, match=r"^lake\.bank\.balance: no snapshot of it is known"):
             latest_of(connection, tables[0])
-        with pytest.raises(RefusedError, match=r"^lake\.bank\.balance, lake\.bank\.report: no consistent cut"):
+        with pytest.raises(
+            RefusedError, match=r"^lake\.bank\.balance, lake\.bank\.report: no consistent cut"
+        ):
             cut_of(connection, tables)

@@ -22,7 +22,10 @@ def commit(snapshot_id: int) -> Json:
 
 def test_each_barrier_has_a_row_for_each_table(engine: Engine) -> None:
     for barrier in (1, 2):
-        read, made = dataset("bank.a", own=snapshot(f"a{barrier}")), dataset("bank.b", own=snapshot(f"b{barrier}"))
+        read, made = (
+            dataset("bank.a", own=snapshot(f"a{barrier}")),
+            dataset("bank.b", own=snapshot(f"b{barrier}")),
+        )
         store(engine, [batch(barrier, inputs=[read], outputs=[made])])
 
     assert rows(engine, SOURCES) == [("stream", 1, "a", "a1"), ("stream", 2, "a", "a2")]
@@ -49,7 +52,10 @@ def test_exact_snapshot_at_the_end_replaces_the_observed_start(engine: Engine) -
     hint = dataset("bank.a", own=snapshot("1", observed=True))
     store(
         engine,
-        [event("START", inputs=[hint]), event("COMPLETE", seconds=1, inputs=[dataset("bank.a", own=snapshot("2"))])],
+        [
+            event("START", inputs=[hint]),
+            event("COMPLETE", seconds=1, inputs=[dataset("bank.a", own=snapshot("2"))]),
+        ],
     )
 
     assert rows(engine, USES) == [(0, "2", 0)]
@@ -69,7 +75,10 @@ def test_approximate_id_is_matched_to_the_tables_id(engine: Engine) -> None:
 
     assert rows(engine, USES) == [(0, None, 1)]
 
-    store(engine, [event("COMPLETE", 2, "writer", outputs=[dataset("bank.a", own=snapshot(str(LONG_ID)))])])
+    store(
+        engine,
+        [event("COMPLETE", 2, "writer", outputs=[dataset("bank.a", own=snapshot(str(LONG_ID)))])],
+    )
 
     assert rows(engine, USES) == [(0, str(LONG_ID), 0), (1, str(LONG_ID), 0)]
 
@@ -82,7 +91,9 @@ def test_ambiguous_approximate_id_matches_neither_snapshot(engine: Engine) -> No
     assert rows(engine, f"{USES} WHERE direction = 0") == [(0, None, 1)]
 
 
-@pytest.mark.parametrize("id_", [LONG_ID, 15_279_136_902_135_000])  # the second one is a double as it is
+@pytest.mark.parametrize(
+    "id_", [LONG_ID, 15_279_136_902_135_000]
+)  # the second one is a double as it is
 def test_version_confirmed_by_a_rounded_report_is_exact(engine: Engine, id_: int) -> None:
     version = {"datasetVersion": str(id_)}
     read = dataset("bank.a", own={"icebergScanReport": {"snapshotId": float(id_)}}, version=version)
@@ -110,10 +121,23 @@ def test_version_contradicted_by_the_report_exists_but_was_not_used(engine: Engi
 
 
 def test_approximate_id_does_not_complete_a_barrier(engine: Engine) -> None:
-    store(engine, [batch(1, outputs=[dataset("bank.a", own=commit(LONG_ID)), dataset("bank.b", own=snapshot("7"))])])
+    store(
+        engine,
+        [
+            batch(
+                1,
+                outputs=[
+                    dataset("bank.a", own=commit(LONG_ID)),
+                    dataset("bank.b", own=snapshot("7")),
+                ],
+            )
+        ],
+    )
 
     with engine.connect() as connection:
-        run_id, barrier = connection.exec_driver_sql("SELECT run_id, barrier FROM job_barriers").one()
+        run_id, barrier = connection.exec_driver_sql(
+            "SELECT run_id, barrier FROM job_barriers"
+        ).one()
         found = facts_of(connection, [VersionNews(1, RUN, run_id, barrier)])
     made = [one.written for one in found if isinstance(one, BarrierCommitted)]
     assert [[(one.table[1], one.snapshot) for one in each] for each in made] == [[("bank.b", "7")]]
@@ -158,18 +182,33 @@ def test_snapshot_exists_from_its_first_sighting(engine: Engine) -> None:
             engine,
             [
                 event(
-                    "COMPLETE", moment, seconds=moment, inputs=[dataset("bank.a", version={"datasetVersion": version})]
+                    "COMPLETE",
+                    moment,
+                    seconds=moment,
+                    inputs=[dataset("bank.a", version={"datasetVersion": version})],
                 )
             ],
         )
 
-    assert [at_ - NOON_MICROS for (at_,) in rows(engine, "SELECT first_at FROM snapshots")] == [1_000_000, 2_000_000]
+    assert [at_ - NOON_MICROS for (at_,) in rows(engine, "SELECT first_at FROM snapshots")] == [
+        1_000_000,
+        2_000_000,
+    ]
 
 
 def test_invalid_approximate_id_is_ignored_and_the_version_counts(engine: Engine) -> None:
     report = {"icebergCommitReport": {"snapshotId": 1e300}}
     store(engine, [event("COMPLETE", 1, outputs=[dataset("bank.a", own=report)])])
-    store(engine, [event("COMPLETE", 2, outputs=[dataset("bank.b", own=report, version={"datasetVersion": "7"})])])
+    store(
+        engine,
+        [
+            event(
+                "COMPLETE",
+                2,
+                outputs=[dataset("bank.b", own=report, version={"datasetVersion": "7"})],
+            )
+        ],
+    )
 
     assert rows(engine, USES) == [(1, "7", 1)]
 
@@ -191,7 +230,15 @@ def test_skipped_barrier_has_no_snapshots(engine: Engine) -> None:
 
 def test_metadata_table_read_counts_as_a_table_read(engine: Engine) -> None:
     catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
-    store(engine, [event("START", inputs=[dataset("bank.a.snapshots", catalog=catalog), dataset("bank.files")])])
+    store(
+        engine,
+        [
+            event(
+                "START",
+                inputs=[dataset("bank.a.snapshots", catalog=catalog), dataset("bank.files")],
+            )
+        ],
+    )
 
     assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [
         ("hive://lake", "bank", "files"),
@@ -201,21 +248,47 @@ def test_metadata_table_read_counts_as_a_table_read(engine: Engine) -> None:
 
 @pytest.mark.parametrize(
     ("rows_written", "size", "made"),
-    [(3, 900, True), (2, 900, True), (3, 800, True), (2, 800, False), (0, 0, True), (None, None, True)],
-    ids=["the same", "the same size", "the same rows", "another commit", "nothing counted", "nothing told"],
+    [
+        (3, 900, True),
+        (2, 900, True),
+        (3, 800, True),
+        (2, 800, False),
+        (0, 0, True),
+        (None, None, True),
+    ],
+    ids=[
+        "the same",
+        "the same size",
+        "the same rows",
+        "another commit",
+        "nothing counted",
+        "nothing told",
+    ],
 )
 def test_report_of_another_commit_is_not_the_runs_snapshot(
     engine: Engine, rows_written: int | None, size: int | None, made: bool
 ) -> None:
     """The stock listener reports main's newest commit even for writes elsewhere."""
     report = commit(LONG_ID)
-    report["icebergCommitReport"]["commitMetrics"] = {"addedRecords": 3.0, "addedFilesSizeInBytes": 900.0}
-    told = {} if rows_written is None else {"outputStatistics": {"rowCount": rows_written, "size": size}}
+    report["icebergCommitReport"]["commitMetrics"] = {
+        "addedRecords": 3.0,
+        "addedFilesSizeInBytes": 900.0,
+    }
+    told = (
+        {}
+        if rows_written is None
+        else {"outputStatistics": {"rowCount": rows_written, "size": size}}
+    )
     version = {"datasetVersion": str(LONG_ID)}
-    store(engine, [event("COMPLETE", outputs=[dataset("bank.b", own={**report, **told}, version=version)])])
+    store(
+        engine,
+        [event("COMPLETE", outputs=[dataset("bank.b", own={**report, **told}, version=version)])],
+    )
 
     assert rows(engine, "SELECT count(*) FROM snapshot_uses") == [(int(made),)]
-    assert rows(engine, "SELECT snapshot_id FROM snapshots") == [(str(LONG_ID),)]  # the table has it, whoever made it
+    assert rows(engine, "SELECT snapshot_id FROM snapshots") == [
+        (str(LONG_ID),)
+    ]  # the table has it, whoever made it
 
 
 def test_runs_own_snapshot_is_not_an_observed_read(engine: Engine) -> None:
@@ -240,16 +313,28 @@ def test_all_snapshots_that_a_statement_read_are_stored(engine: Engine) -> None:
     both = snapshot("7", others=[{"snapshotId": "5", "operation": "append"}])
     store(
         engine,
-        [event("COMPLETE", inputs=[dataset("bank.a", own=both)], outputs=[dataset("bank.b", own=snapshot("9"))])],
+        [
+            event(
+                "COMPLETE",
+                inputs=[dataset("bank.a", own=both)],
+                outputs=[dataset("bank.b", own=snapshot("9"))],
+            )
+        ],
     )
 
-    assert rows(engine, "SELECT snapshot_id FROM snapshot_lineage WHERE direction = 0 ORDER BY 1") == [("5",), ("7",)]
+    assert rows(
+        engine, "SELECT snapshot_id FROM snapshot_lineage WHERE direction = 0 ORDER BY 1"
+    ) == [("5",), ("7",)]
     assert rows(engine, "SELECT snapshot_id FROM snapshots ORDER BY 1") == [("5",), ("7",), ("9",)]
 
 
 def test_data_lineage_outlives_the_job_and_can_be_hidden(engine: Engine) -> None:
     store(
-        engine, [batch(1, outputs=[dataset("bank.b", own=snapshot("7"))]), event("COMPLETE", job="stream", seconds=9)]
+        engine,
+        [
+            batch(1, outputs=[dataset("bank.b", own=snapshot("7"))]),
+            event("COMPLETE", job="stream", seconds=9),
+        ],
     )
 
     assert rows(engine, SINKS) == [("stream", 1, "b", "7")]
@@ -264,7 +349,13 @@ def test_data_lineage_outlives_the_job_and_can_be_hidden(engine: Engine) -> None
 
 def test_meta_tables_of_the_proposals_have_the_snapshots(engine: Engine) -> None:
     a, b = dataset("bank.a", own=snapshot("1")), dataset("bank.b", own=snapshot("2"))
-    store(engine, [batch(1, run=1, job="ingest", outputs=[a]), batch(1, run=2, job="derive", inputs=[a], outputs=[b])])
+    store(
+        engine,
+        [
+            batch(1, run=1, job="ingest", outputs=[a]),
+            batch(1, run=2, job="derive", inputs=[a], outputs=[b]),
+        ],
+    )
 
     query = """SELECT T.table_name FROM __META_ETL_SOURCE S JOIN __META_ETL_SINK T ON S.job_id = T.job_id
                 WHERE S.table_name = 'a'"""
@@ -279,8 +370,15 @@ def test_meta_tables_of_the_proposals_have_the_snapshots(engine: Engine) -> None
 def test_own_snapshot_facet_wins_over_reports(engine: Engine, order: int) -> None:
     """The stock listener's report may describe another scan, or be rounded."""
     read, made = (
-        dataset("bank.a", own=dict([*snapshot("7").items(), (report, {"snapshotId": 8})][::order]), version=version)
-        for report, version in (("icebergScanReport", {}), ("icebergCommitReport", {"datasetVersion": "9"}))
+        dataset(
+            "bank.a",
+            own=dict([*snapshot("7").items(), (report, {"snapshotId": 8})][::order]),
+            version=version,
+        )
+        for report, version in (
+            ("icebergScanReport", {}),
+            ("icebergCommitReport", {"datasetVersion": "9"}),
+        )
     )
     store(engine, [event("COMPLETE", inputs=[read], outputs=[made])])
 

@@ -15,7 +15,13 @@ from strandline.core.openlineage.names import id_of
 from strandline.metrics import Metrics
 from strandline.runtime.expiring import expire_and_tell, telling
 from strandline.store.catalog.gauges import database_bytes
-from strandline.store.ingest.space import INCREMENTAL, give_back, give_owed_back, give_room_back, owe
+from strandline.store.ingest.space import (
+    INCREMENTAL,
+    give_back,
+    give_owed_back,
+    give_room_back,
+    owe,
+)
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate
 from strandline.store.sql.compression import SAMPLES
@@ -24,7 +30,9 @@ from worlds.builders import dataset, encode, event, rows, store
 
 NOW = datetime.now(UTC)
 LONG_AGO = NOW - timedelta(days=40)
-NOTE = Note(id_of("dataset", "hive://lake", "bank.b"), "dataset:hive://lake:bank.b", TAG, name="pii")
+NOTE = Note(
+    id_of("dataset", "hive://lake", "bank.b"), "dataset:hive://lake:bank.b", TAG, name="pii"
+)
 
 
 @pytest.fixture
@@ -50,7 +58,8 @@ def fill(engine: Engine, caches: Caches, runs: range, received_at: datetime) -> 
 def free_bytes(connection: Connection) -> int:
     """How much of an SQLite file is free."""
     pages, size = (
-        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("freelist_count", "page_size")
+        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+        for name in ("freelist_count", "page_size")
     )
     return int(pages * size)
 
@@ -64,7 +73,10 @@ def test_retention_releases_space_and_reports_it(engine: Engine) -> None:
         annotate(connection, NOTE, Author(1))
     trained = rows(engine, "SELECT count(*) FROM dictionaries")
     expire_and_tell(engine, 30, NOW, telling(metrics, log))
-    left = [rows(engine, f"SELECT count(*) FROM {table}") for table in ("raw_events", "dictionaries", "annotations")]
+    left = [
+        rows(engine, f"SELECT count(*) FROM {table}")
+        for table in ("raw_events", "dictionaries", "annotations")
+    ]
     fill(engine, caches, range(SAMPLES + 200, SAMPLES + 210), NOW)
 
     (line,) = lines.entries
@@ -75,8 +87,14 @@ def test_retention_releases_space_and_reports_it(engine: Engine) -> None:
     assert line["rows"]["dictionaries"] == 1
     assert line["rows"]["runs"] > SAMPLES
     assert line["returned_bytes"] > 100_000
-    assert metrics.registry.get_sample_value("strandline_returned_bytes_total") == line["returned_bytes"]
-    assert metrics.registry.get_sample_value("strandline_expired_rows_total", {"table": "runs"}) == line["rows"]["runs"]
+    assert (
+        metrics.registry.get_sample_value("strandline_returned_bytes_total")
+        == line["returned_bytes"]
+    )
+    assert (
+        metrics.registry.get_sample_value("strandline_expired_rows_total", {"table": "runs"})
+        == line["rows"]["runs"]
+    )
     assert rows(
         engine,
         "SELECT count(*) FROM raw_events WHERE dictionary_id NOT IN (SELECT id FROM dictionaries) AND dictionary_id <> 0",
@@ -101,7 +119,10 @@ def test_old_database_file_shrinks_after_one_rewrite(tmp_path: Path) -> None:
         kept, free = database_bytes(connection), free_bytes(connection)
     give_back(engine, ["raw_events"])
     with engine.connect() as connection:
-        left, mode = database_bytes(connection), connection.exec_driver_sql("PRAGMA auto_vacuum").scalar_one()
+        left, mode = (
+            database_bytes(connection),
+            connection.exec_driver_sql("PRAGMA auto_vacuum").scalar_one(),
+        )
     engine.dispose()
 
     assert kept == before
@@ -115,7 +136,9 @@ def test_space_owed_during_a_rewrite_is_released_too(engine: Engine) -> None:
     with engine.begin() as connection:
         owe(connection, ["raw_events"])
     giving, returned = make_engine(engine.url.render_as_string(hide_password=False)), list[int]()
-    gone_over = 2 if engine.dialect.name == "postgresql" else 3  # connections that are returned until then
+    gone_over = (
+        2 if engine.dialect.name == "postgresql" else 3
+    )  # connections that are returned until then
 
     def interrupt(*_: object) -> None:
         returned.append(1)

@@ -32,15 +32,27 @@ def tables(*sources: Json) -> Json:
 def columns(**origins: str) -> Json:
     """A columnLineage facet: each column with the one that it comes from, '' for a constant."""
     fields = {column: one.split(".") for column, one in origins.items()}
-    return {"fields": {column: {"inputFields": [origin(*one)] if one[0] else []} for column, one in fields.items()}}
+    return {
+        "fields": {
+            column: {"inputFields": [origin(*one)] if one[0] else []}
+            for column, one in fields.items()
+        }
+    }
 
 
 def edges(engine: Engine) -> list[tuple[str, str, str]]:
     """Each edge of columns that the job has, with how it depends and the rule."""
     with reader(engine) as connection:
-        answer = column_lineage_of(connection, Question(node_called(connection, "job:tests:etl"), NOW))
-    found = [(f"{one['source']} -> {one['target']}", one["dependency"], one["rule"]) for one in answer["edges"]]
-    return sorted((re.sub("(dataset|column):hive://lake:", "", arrow), *how) for arrow, *how in found)
+        answer = column_lineage_of(
+            connection, Question(node_called(connection, "job:tests:etl"), NOW)
+        )
+    found = [
+        (f"{one['source']} -> {one['target']}", one["dependency"], one["rule"])
+        for one in answer["edges"]
+    ]
+    return sorted(
+        (re.sub("(dataset|column):hive://lake:", "", arrow), *how) for arrow, *how in found
+    )
 
 
 def broken(engine: Engine, column: str) -> dict[str, str]:
@@ -74,7 +86,9 @@ def test_impact_of_an_unnamed_column_includes_whole_table_edges(engine: Engine) 
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_columns_from_another_event_are_combined_with_table_edges(engine: Engine, order: int) -> None:
+def test_columns_from_another_event_are_combined_with_table_edges(
+    engine: Engine, order: int
+) -> None:
     start = event("START", inputs=[A, B], outputs=[dataset("t", columnLineage=columns(c="a.x"))])
     end = event("COMPLETE", seconds=1, outputs=[dataset("t", lineage=tables(origin("a")))])
     store(engine, [start, end][::order])
@@ -86,12 +100,21 @@ def test_source_table_without_columns_is_an_opaque_edge(engine: Engine) -> None:
     sink = dataset("t", lineage=tables(origin("a"), origin("b")), columnLineage=columns(c="a.x"))
     store(engine, [event("COMPLETE", inputs=[A, B, C], outputs=[sink])])
 
-    assert edges(engine) == [("a:x -> t:c", "direct", "columnLineage"), ("b -> t", "opaque", "lineage")]
+    assert edges(engine) == [
+        ("a:x -> t:c", "direct", "columnLineage"),
+        ("b -> t", "opaque", "lineage"),
+    ]
 
 
-@pytest.mark.parametrize(("named", "expected"), [(["a"], [("a:x -> t:c", "direct", "columnLineage")]), ([], [])])
-def test_columns_of_unnamed_source_tables_are_ignored(engine: Engine, named: list[str], expected: list[Any]) -> None:
-    sink = dataset("t", lineage=tables(*map(origin, named)), columnLineage=columns(c="a.x", d="b.x"))
+@pytest.mark.parametrize(
+    ("named", "expected"), [(["a"], [("a:x -> t:c", "direct", "columnLineage")]), ([], [])]
+)
+def test_columns_of_unnamed_source_tables_are_ignored(
+    engine: Engine, named: list[str], expected: list[Any]
+) -> None:
+    sink = dataset(
+        "t", lineage=tables(*map(origin, named)), columnLineage=columns(c="a.x", d="b.x")
+    )
     store(engine, [event("COMPLETE", inputs=[A, B], outputs=[sink])])
 
     assert edges(engine) == expected
@@ -99,7 +122,9 @@ def test_columns_of_unnamed_source_tables_are_ignored(engine: Engine, named: lis
 
 def test_fields_of_the_lineage_facet_are_used(engine: Engine) -> None:
     fields = {"c": {"inputs": [origin("a", "y")]}}
-    named = tables(origin("a"), origin("b"), origin("c", "key", type="INDIRECT")) | {"fields": fields}
+    named = tables(origin("a"), origin("b"), origin("c", "key", type="INDIRECT")) | {
+        "fields": fields
+    }
     sink = dataset("t", lineage=named, columnLineage=columns(c="a.x"))
     store(engine, [event("COMPLETE", inputs=[A, B, C], outputs=[sink])])
 
@@ -111,7 +136,12 @@ def test_fields_of_the_lineage_facet_are_used(engine: Engine) -> None:
 
 
 def test_row_filtering_source_is_marked_indirect(engine: Engine) -> None:
-    sink = dataset("t", lineage=tables(origin("a"), origin("b", **JOINED)), columnLineage=columns(c="a.x"))
+    sink = dataset(
+        "t", lineage=tables(origin("a"), origin("b", **JOINED)), columnLineage=columns(c="a.x")
+    )
     store(engine, [event("COMPLETE", inputs=[A, B], outputs=[sink])])
 
-    assert edges(engine) == [("a:x -> t:c", "direct", "columnLineage"), ("b -> t", "indirect", "lineage")]
+    assert edges(engine) == [
+        ("a:x -> t:c", "direct", "columnLineage"),
+        ("b -> t", "indirect", "lineage"),
+    ]

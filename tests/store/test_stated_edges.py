@@ -25,7 +25,11 @@ def origin(name: str) -> Json:
 
 def columns(**origins: str) -> Json:
     """A columnLineage facet: of each column the table that it comes from, '' for a constant."""
-    return {"fields": {column: {"inputFields": [origin(one)] if one else []} for column, one in origins.items()}}
+    return {
+        "fields": {
+            column: {"inputFields": [origin(one)] if one else []} for column, one in origins.items()
+        }
+    }
 
 
 def declared(*entries: Json) -> Json:
@@ -43,13 +47,18 @@ def lineage(engine: Engine, node: str = "job:tests:etl") -> list[str]:
     """The lineage of a node, in short."""
     with reader(engine) as connection:
         answer = lineage_of(connection, Question(node_called(connection, node), NOW))
-    return sorted(arrow.replace("dataset:hive://lake:", "").replace("job:tests:", "") for arrow in arrows(answer))
+    return sorted(
+        arrow.replace("dataset:hive://lake:", "").replace("job:tests:", "")
+        for arrow in arrows(answer)
+    )
 
 
 def column_lineage(engine: Engine) -> list[str]:
     """The same of columns."""
     with reader(engine) as connection:
-        answer = column_lineage_of(connection, Question(node_called(connection, "job:tests:etl"), NOW))
+        answer = column_lineage_of(
+            connection, Question(node_called(connection, "job:tests:etl"), NOW)
+        )
     return sorted(re.sub("(dataset|column):hive://lake:", "", arrow) for arrow in arrows(answer))
 
 
@@ -69,7 +78,9 @@ def test_columns_without_origin_do_not_remove_table_sources(engine: Engine, said
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("said", [columns(), columns(n="")])
-def test_columns_without_origin_keep_earlier_columns(engine: Engine, said: Json, order: int) -> None:
+def test_columns_without_origin_keep_earlier_columns(
+    engine: Engine, said: Json, order: int
+) -> None:
     start = event("START", inputs=[A, B], outputs=[dataset("t", columnLineage=columns(c="a"))])
     end = event("COMPLETE", seconds=1, outputs=[dataset("t", columnLineage=said)])
     store(engine, [start, end][::order])
@@ -79,7 +90,10 @@ def test_columns_without_origin_keep_earlier_columns(engine: Engine, said: Json,
 
 
 def test_lineage_field_without_origin_does_not_remove_table_sources(engine: Engine) -> None:
-    t, u = dataset("t", lineage={"fields": {"n": {"inputs": []}}}), dataset("u", lineage={"inputs": []})
+    t, u = (
+        dataset("t", lineage={"fields": {"n": {"inputs": []}}}),
+        dataset("u", lineage={"inputs": []}),
+    )
     store(engine, [event("COMPLETE", inputs=[A], outputs=[t, u])])
 
     assert lineage(engine, "t") == ["a -> etl", "etl -> t"]
@@ -87,7 +101,9 @@ def test_lineage_field_without_origin_does_not_remove_table_sources(engine: Engi
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(None, None), ([], []), ([], [dataset("t")])])
-def test_declared_lineage_overrides_inputs_and_outputs(engine: Engine, inputs: Any, outputs: Any) -> None:
+def test_declared_lineage_overrides_inputs_and_outputs(
+    engine: Engine, inputs: Any, outputs: Any
+) -> None:
     store(engine, [job_event(inputs=inputs, outputs=outputs, job_facets=declared(entry("t", "a")))])
 
     assert lineage(engine) == ["a -> etl", "etl -> t"]
@@ -95,7 +111,14 @@ def test_declared_lineage_overrides_inputs_and_outputs(engine: Engine, inputs: A
 
 
 def test_declared_sink_counts_without_being_an_output(engine: Engine) -> None:
-    store(engine, [event("START", inputs=[A, B], outputs=[], job_facets=declared(entry("t", "a"), entry("u")))])
+    store(
+        engine,
+        [
+            event(
+                "START", inputs=[A, B], outputs=[], job_facets=declared(entry("t", "a"), entry("u"))
+            )
+        ],
+    )
 
     assert lineage(engine, "t") == ["a -> etl", "etl -> t"]
     assert lineage(engine, "u") == ["etl -> u"]
@@ -121,13 +144,18 @@ def test_job_that_only_reads_shows_its_inputs(engine: Engine) -> None:
 
 def test_entries_for_one_dataset_are_merged(engine: Engine) -> None:
     facets = declared(entry("t", "a"), entry("t", "b"), entry("t", inputs=None))
-    store(engine, [event("COMPLETE", inputs=[A, B, dataset("c")], outputs=[dataset("t")], job_facets=facets)])
+    store(
+        engine,
+        [event("COMPLETE", inputs=[A, B, dataset("c")], outputs=[dataset("t")], job_facets=facets)],
+    )
 
     assert lineage(engine, "t") == ["a -> etl", "b -> etl", "etl -> t"]
 
 
 def test_declared_lineage_of_deltas_log_is_ignored(engine: Engine) -> None:
-    facets = declared(entry("/t/_delta_log", "a"), {"type": "JOB", "inputs": [origin("/t/_delta_log")]})
+    facets = declared(
+        entry("/t/_delta_log", "a"), {"type": "JOB", "inputs": [origin("/t/_delta_log")]}
+    )
     store(engine, [event("COMPLETE", inputs=[A], outputs=[dataset("t")], job_facets=facets)])
 
     assert names(engine) == ["a", "t"]
@@ -135,7 +163,10 @@ def test_declared_lineage_of_deltas_log_is_ignored(engine: Engine) -> None:
 
 def test_entry_may_name_a_sink_by_its_table_name(engine: Engine) -> None:
     sink = dataset("/wh/c", symlinks=symlink("db.c"))
-    store(engine, [event("START", inputs=[A, B], outputs=[sink], job_facets=declared(entry("db.c", "a")))])
+    store(
+        engine,
+        [event("START", inputs=[A, B], outputs=[sink], job_facets=declared(entry("db.c", "a")))],
+    )
 
     assert lineage(engine, "/wh/c") == ["a -> etl", "etl -> /wh/c"]
     assert column_lineage(engine) == ["a:x -> /wh/c"]
@@ -154,14 +185,18 @@ def test_columns_reported_under_another_sink_name_count(engine: Engine, order: i
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_declared_lineage_ends_with_its_facet(engine: Engine, order: int) -> None:
-    start = event("START", inputs=[A, B], outputs=[dataset("t")], job_facets=declared(entry("t", "a")))
+    start = event(
+        "START", inputs=[A, B], outputs=[dataset("t")], job_facets=declared(entry("t", "a"))
+    )
     end = event("COMPLETE", seconds=1, outputs=[dataset("t")], job_facets={"lineage": GONE})
     store(engine, [start, end][::order])
 
     assert lineage(engine, "t") == ["a -> etl", "b -> etl", "etl -> t"]
 
 
-@pytest.mark.parametrize("facets", [{"lineage": {"inputs": [origin("a")]}}, {"columnLineage": columns(c="a")}])
+@pytest.mark.parametrize(
+    "facets", [{"lineage": {"inputs": [origin("a")]}}, {"columnLineage": columns(c="a")}]
+)
 def test_sources_named_by_a_dataset_event_are_known(engine: Engine, facets: Json) -> None:
     store(engine, [dataset_event("t", 1, facets)])
 
@@ -177,7 +212,10 @@ def test_sink_listed_twice_has_the_columns_of_both(engine: Engine) -> None:
 
 
 def test_sink_listed_twice_has_the_sources_of_both(engine: Engine) -> None:
-    twice = [dataset("t", lineage={"inputs": [origin("a")]}), dataset("t", lineage={"inputs": [origin("b")]})]
+    twice = [
+        dataset("t", lineage={"inputs": [origin("a")]}),
+        dataset("t", lineage={"inputs": [origin("b")]}),
+    ]
     store(engine, [event("COMPLETE", inputs=[A, B, dataset("c")], outputs=twice)])
 
     assert lineage(engine, "t") == ["a -> etl", "b -> etl", "etl -> t"]

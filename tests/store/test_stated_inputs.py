@@ -23,12 +23,16 @@ def asked(engine: Engine, table: str, snapshot: str, way: Direction) -> dict[str
 def test_two_outputs_of_one_run_keep_their_stated_inputs(engine: Engine) -> None:
     """A micro-batch, or an INSERT into two tables, is one run of several statements."""
     facets = {
-        name: {"strandline_snapshot": FACET | {"snapshotId": id_}} for name, id_ in zip("abxyz", "12789", strict=True)
+        name: {"strandline_snapshot": FACET | {"snapshotId": id_}}
+        for name, id_ in zip("abxyz", "12789", strict=True)
     }
     reads = [dataset(name) | {"inputFacets": facets[name]} for name in "ab"]
     of = {"x": "a", "y": "b", "z": ""}
     writes = [
-        dataset(name, lineage=FACET | {"inputs": [dataset(one) | {"type": "DATASET"} for one in of[name]]})
+        dataset(
+            name,
+            lineage=FACET | {"inputs": [dataset(one) | {"type": "DATASET"} for one in of[name]]},
+        )
         | {"outputFacets": facets[name]}
         for name in "xyz"
     ]
@@ -41,10 +45,17 @@ def test_two_outputs_of_one_run_keep_their_stated_inputs(engine: Engine) -> None
         ],
     )
 
-    assert arrows(asked(engine, "x", "7", Direction.UPSTREAM)) == ["snapshot:db:a:1 -> snapshot:db:x:7"]
-    assert arrows(asked(engine, "b", "2", Direction.DOWNSTREAM)) == ["snapshot:db:b:2 -> snapshot:db:y:8"]
+    assert arrows(asked(engine, "x", "7", Direction.UPSTREAM)) == [
+        "snapshot:db:a:1 -> snapshot:db:x:7"
+    ]
+    assert arrows(asked(engine, "b", "2", Direction.DOWNSTREAM)) == [
+        "snapshot:db:b:2 -> snapshot:db:y:8"
+    ]
     alone = asked(engine, "z", "9", Direction.UPSTREAM)
     assert (arrows(alone), alone["nodes"][0]["madeBy"]["job"]) == ([], "job:ns:job")
     with reader(engine) as connection:
         cut = cut_of(connection, [("db", "x"), ("db", "b")])
-    assert {table: one.snapshot for table, one in cut.items()} == {("db", "x"): "7", ("db", "b"): "3"}
+    assert {table: one.snapshot for table, one in cut.items()} == {
+        ("db", "x"): "7",
+        ("db", "b"): "3",
+    }

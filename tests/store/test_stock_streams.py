@@ -18,7 +18,9 @@ from worlds.builders import Json, dataset, event, history, live, rows, run_id, s
 from worlds.scenarios.taking import reader
 
 QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
-STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}}
+STREAMING = {
+    "jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}
+}
 A, B = dataset("bank.a"), dataset("bank.b")
 
 
@@ -43,15 +45,39 @@ def micro_batch(run: int, batch: int, seconds: float, app: int = 1, **more: Json
     """START, RUNNING with the description, COMPLETE: only the middle one says which query it is."""
     job = "app.append_data.bank_b"
     return [
-        event("START", run, job, seconds, facets=parent(app), job_facets=STREAMING, inputs=[A], outputs=[B]),
         event(
-            "RUNNING", run, job, seconds + 0.1, facets={**parent(app), **described(batch), **more}, job_facets=STREAMING
+            "START",
+            run,
+            job,
+            seconds,
+            facets=parent(app),
+            job_facets=STREAMING,
+            inputs=[A],
+            outputs=[B],
         ),
-        event("COMPLETE", run, job, seconds + 0.2, facets=parent(app), job_facets=STREAMING, outputs=[B]),
+        event(
+            "RUNNING",
+            run,
+            job,
+            seconds + 0.1,
+            facets={**parent(app), **described(batch), **more},
+            job_facets=STREAMING,
+        ),
+        event(
+            "COMPLETE",
+            run,
+            job,
+            seconds + 0.2,
+            facets=parent(app),
+            job_facets=STREAMING,
+            outputs=[B],
+        ),
     ]
 
 
-APP = event("START", 1, "app", job_facets={"jobType": {"processingType": "NONE", "integration": "SPARK"}})
+APP = event(
+    "START", 1, "app", job_facets={"jobType": {"processingType": "NONE", "integration": "SPARK"}}
+)
 APP_END = event("COMPLETE", 1, "app", 100)
 
 
@@ -75,18 +101,24 @@ def test_query_is_a_job_with_one_run_per_application(engine: Engine) -> None:
 
     with reader(engine) as connection:
         job = node_called(connection, "my query")
-        listed = runs_page(connection, job, Filter(), micros_of(datetime.now(UTC)), 10, None)["items"]
+        listed = runs_page(connection, job, Filter(), micros_of(datetime.now(UTC)), 10, None)[
+            "items"
+        ]
     shown = [(one["state"], one["parent"]["runId"], one["streaming"]) for one in listed]
     assert shown == [("RUNNING", run_id(11), True), ("COMPLETE", run_id(1), True)]
 
 
 @pytest.mark.parametrize("how", [{}, {"live": True}, {"past": True}])
-def test_query_lineage_is_found_from_the_query_and_its_tables(engine: Engine, how: dict[str, bool]) -> None:
+def test_query_lineage_is_found_from_the_query_and_its_tables(
+    engine: Engine, how: dict[str, bool]
+) -> None:
     store(engine, [APP, *micro_batch(2, 0, 1), *micro_batch(3, 1, 2)])
 
     for name in ("my query", "bank.a", "bank.b"):
         with reader(engine) as connection:
-            asked = Question(node_called(connection, name), View(micros_of(datetime.now(UTC)), **how))
+            asked = Question(
+                node_called(connection, name), View(micros_of(datetime.now(UTC)), **how)
+            )
             answer = lineage_of(connection, asked)
         assert [(edge["source"], edge["target"]) for edge in answer["edges"]] == [
             ("job:tests:my query", "dataset:hive://lake:bank.b"),
@@ -95,7 +127,9 @@ def test_query_lineage_is_found_from_the_query_and_its_tables(engine: Engine, ho
 
 
 def test_unnamed_query_is_named_by_its_sink_or_id(engine: Engine) -> None:
-    unnamed = {"spark_jobDetails": {"jobDescription": f"\nid = {QUERY}\nrunId = {run_id(9)}\nbatch = 0"}}
+    unnamed = {
+        "spark_jobDetails": {"jobDescription": f"\nid = {QUERY}\nrunId = {run_id(9)}\nbatch = 0"}
+    }
     facets = {**parent(1), **unnamed}
     store(engine, [APP, event("START", 2, "x", 1, facets=facets, inputs=[A])])
 
@@ -106,11 +140,20 @@ def test_unnamed_query_is_named_by_its_sink_or_id(engine: Engine) -> None:
     assert live(engine) == {"app.bank.b": ["< bank.a", "> bank.b"]}
     with reader(engine) as connection:
         names = [
-            one["name"] for one in jobs_page(connection, Filter(), micros_of(datetime.now(UTC)), 10, None)["items"]
+            one["name"]
+            for one in jobs_page(connection, Filter(), micros_of(datetime.now(UTC)), 10, None)[
+                "items"
+            ]
         ]
-        back = lineage_of(connection, Question(node_called(connection, "bank.a"), View(micros_of(datetime.now(UTC)))))
+        back = lineage_of(
+            connection,
+            Question(node_called(connection, "bank.a"), View(micros_of(datetime.now(UTC)))),
+        )
     assert names == ["app", "app.bank.b", "x"]
-    assert [edge["target"] for edge in back["edges"]] == ["dataset:hive://lake:bank.b", "job:tests:app.bank.b"]
+    assert [edge["target"] for edge in back["edges"]] == [
+        "dataset:hive://lake:bank.b",
+        "job:tests:app.bank.b",
+    ]
 
 
 def test_two_queries_under_one_name_are_both_found_by_their_source(engine: Engine) -> None:
@@ -119,11 +162,30 @@ def test_two_queries_under_one_name_are_both_found_by_their_source(engine: Engin
         details = f"query {number}\nid = {run_id(90 + number)}\nbatch = 0"
         facets = {**parent(1), "spark_jobDetails": {"jobDescription": details}}
         made = dataset(f"bank.made{number}")
-        store(engine, [event("START", 10 + number, "app.all", number, facets=facets, inputs=[A], outputs=[made])])
+        store(
+            engine,
+            [
+                event(
+                    "START",
+                    10 + number,
+                    "app.all",
+                    number,
+                    facets=facets,
+                    inputs=[A],
+                    outputs=[made],
+                )
+            ],
+        )
 
     with reader(engine) as connection:
-        found = lineage_of(connection, Question(node_called(connection, "bank.a"), View(micros_of(datetime.now(UTC)))))
-    assert [node["name"] for node in found["nodes"] if node["type"] == "job"] == ["query 1", "query 2"]
+        found = lineage_of(
+            connection,
+            Question(node_called(connection, "bank.a"), View(micros_of(datetime.now(UTC)))),
+        )
+    assert [node["name"] for node in found["nodes"] if node["type"] == "job"] == [
+        "query 1",
+        "query 2",
+    ]
 
 
 def test_micro_batches_without_a_description_belong_to_the_application(engine: Engine) -> None:
@@ -134,9 +196,20 @@ def test_micro_batches_without_a_description_belong_to_the_application(engine: E
 
 
 def test_job_description_wins_over_captured_properties(engine: Engine) -> None:
-    captured = {"spark_properties": {"properties": {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": "6"}}}
+    captured = {
+        "spark_properties": {
+            "properties": {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": "6"}
+        }
+    }
     first, second, third = micro_batch(2, 7, 1)
-    behind = event("RUNNING", 2, "app.append_data.bank_b", 9, facets={**parent(1), **captured}, job_facets=STREAMING)
+    behind = event(
+        "RUNNING",
+        2,
+        "app.append_data.bank_b",
+        9,
+        facets={**parent(1), **captured},
+        job_facets=STREAMING,
+    )
     store(engine, [APP, behind, first, second, third])
 
     assert rows(engine, "SELECT query_id, batch_id FROM run_queries") == [(QUERY, 7)]
@@ -155,7 +228,8 @@ def test_replayed_micro_batch_stays_with_its_query(engine: Engine) -> None:
     store(engine, [APP, *lost, event("START", 11, "app", 15), *again])
 
     assert rows(
-        engine, "SELECT DISTINCT j.name FROM run_lives l JOIN jobs j ON j.id = l.job_id WHERE query_id <> ''"
+        engine,
+        "SELECT DISTINCT j.name FROM run_lives l JOIN jobs j ON j.id = l.job_id WHERE query_id <> ''",
     ) == [("my query",)]
 
 
@@ -164,16 +238,19 @@ def test_observed_versions_of_a_stock_stream_are_its_data_lineage(engine: Engine
     start, running, complete = micro_batch(2, 3, 1)
     store(engine, [APP, start, running, {**complete, "outputs": [written]}])
 
-    assert rows(engine, 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage') == [
-        ("my query", 4, "b", "7")
-    ]
+    assert rows(
+        engine, 'SELECT job, barrier_id, "table", snapshot_id FROM sink_snapshot_lineage'
+    ) == [("my query", 4, "b", "7")]
 
 
 def test_deltas_log_is_not_lineage(engine: Engine) -> None:
     log = dataset("/warehouse/t/_delta_log/00000000000000000003.json", "file")
     store(
         engine,
-        [event("START", 5, "app.delta_3", facets=parent(1)), event("COMPLETE", 5, "app.delta_3", 1, inputs=[log])],
+        [
+            event("START", 5, "app.delta_3", facets=parent(1)),
+            event("COMPLETE", 5, "app.delta_3", 1, inputs=[log]),
+        ],
     )
 
     assert history(engine) == []
@@ -183,14 +260,19 @@ def test_deltas_log_is_not_lineage(engine: Engine) -> None:
 
 def test_file_stream_reads_its_folder_rather_than_single_files(engine: Engine) -> None:
     files = [dataset(f"/landing/in/part-{n}.json", "file") for n in range(3)]
-    store(engine, [APP, event("START", 2, "x", facets=parent(1), job_facets=STREAMING, inputs=files)])
+    store(
+        engine, [APP, event("START", 2, "x", facets=parent(1), job_facets=STREAMING, inputs=files)]
+    )
 
     assert live(engine) == {"app": ["< /landing/in"]}
 
 
 def test_edge_of_a_file_stream_comes_from_its_folder(engine: Engine) -> None:
     files = [dataset(f"/landing/in/part-{n}.json", "file") for n in range(3)]
-    made = dataset("bank.b", columnLineage=from_column("file", "/landing/in/part-1.json", "/landing/in/part-2.json"))
+    made = dataset(
+        "bank.b",
+        columnLineage=from_column("file", "/landing/in/part-1.json", "/landing/in/part-2.json"),
+    )
     store(engine, [event("RUNNING", 2, job_facets=STREAMING, inputs=files, outputs=[made])])
 
     assert sources(engine) == [("/landing/in", 1)]
@@ -199,7 +281,9 @@ def test_edge_of_a_file_stream_comes_from_its_folder(engine: Engine) -> None:
 
 def test_edge_from_a_metadata_table_comes_from_the_table(engine: Engine) -> None:
     catalog = {"name": "lake", "framework": "iceberg", "type": "hive"}
-    made = dataset("bank.b", lineage={"inputs": [{"namespace": "hive://lake", "name": "bank.a.snapshots"}]})
+    made = dataset(
+        "bank.b", lineage={"inputs": [{"namespace": "hive://lake", "name": "bank.a.snapshots"}]}
+    )
     store(engine, [event(inputs=[dataset("bank.a.snapshots", catalog=catalog)], outputs=[made])])
 
     assert sources(engine) == [("bank.a", 1)]
@@ -207,7 +291,15 @@ def test_edge_from_a_metadata_table_comes_from_the_table(engine: Engine) -> None
 
 def from_column(namespace: str, *names: str) -> Json:
     """Column lineage of one column, from a column of each of these."""
-    return {"fields": {"c": {"inputFields": [{"namespace": namespace, "name": one, "field": "c"} for one in names]}}}
+    return {
+        "fields": {
+            "c": {
+                "inputFields": [
+                    {"namespace": namespace, "name": one, "field": "c"} for one in names
+                ]
+            }
+        }
+    }
 
 
 def sources(engine: Engine) -> list[tuple[str, int]]:
@@ -256,7 +348,10 @@ def test_unreported_application_is_running_while_its_micro_batches_report(engine
 
 
 def test_application_whose_micro_batches_never_began_has_no_state(engine: Engine) -> None:
-    store(engine, [event(None, 2, "app.x", facets=parent(1), job_facets=STREAMING, inputs=[A], outputs=[B])])
+    store(
+        engine,
+        [event(None, 2, "app.x", facets=parent(1), job_facets=STREAMING, inputs=[A], outputs=[B])],
+    )
 
     assert states(engine, View(micros_of(datetime.now(UTC)))) == {("NONE", False)}
 

@@ -30,7 +30,9 @@ def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
         client_of(address, "") as client,
     ):
         for body in [*bodies(planted[:half]), *no_events(planted[:half:7])]:
-            client.post("/api/v1/lineage", content=body, headers={"content-type": "application/json"})
+            client.post(
+                "/api/v1/lineage", content=body, headers={"content-type": "application/json"}
+            )
         for canary in planted[::40]:
             register(client, canary)
         wait_until(lambda: stored(engine) >= len(planted))
@@ -39,12 +41,24 @@ def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
 
     assert stored(engine) == len(planted)
     assert any(name.startswith("dictionaries") for name in outputs)
-    assert {name: found for name, output in outputs.items() if (found := leaks(planted, output))} == {}
+    assert {
+        name: found for name, output in outputs.items() if (found := leaks(planted, output))
+    } == {}
 
 
 PATHS = (
-    *("/metrics", "/api/v2/jobs?limit=1000", "/api/v2/datasets?limit=1000", "/api/v2/runs?limit=1000"),
-    *("/api/v2/events?limit=100", "/api/v2/dead-letters?limit=1000", "/api/v2/rejected-events", "/api/v1/namespaces"),
+    *(
+        "/metrics",
+        "/api/v2/jobs?limit=1000",
+        "/api/v2/datasets?limit=1000",
+        "/api/v2/runs?limit=1000",
+    ),
+    *(
+        "/api/v2/events?limit=100",
+        "/api/v2/dead-letters?limit=1000",
+        "/api/v2/rejected-events",
+        "/api/v1/namespaces",
+    ),
     *("/api/v2/search?q=select", "/api/v2/search?q=redacted", "/api/v2/groups"),
 )
 
@@ -59,7 +73,15 @@ def holding(secret: str, number: int) -> Json:
     places: tuple[Json, ...] = (
         {"job_facets": {"sql": {"query": secret}}},
         {"facets": {"custom": {"note": secret, "deep": [{"x": [secret]}]}}},
-        {"facets": {"errorMessage": {"message": secret, "programmingLanguage": "PYTHON", "stackTrace": secret}}},
+        {
+            "facets": {
+                "errorMessage": {
+                    "message": secret,
+                    "programmingLanguage": "PYTHON",
+                    "stackTrace": secret,
+                }
+            }
+        },
         {"inputs": [dataset(secret)], "outputs": [dataset(f"out{number}")]},
         {"job": f"job {secret}"},
         {"facets": {"keys": {secret: 1, "x": {secret: {"y": 2}}}}},
@@ -69,7 +91,15 @@ def holding(secret: str, number: int) -> Json:
                 "sourceCode": {"language": "PYTHON", "sourceCode": secret},
             }
         },
-        {"outputs": [dataset(f"o{number}", own={"custom": {"note": secret}}, documentation={"description": secret})]},
+        {
+            "outputs": [
+                dataset(
+                    f"o{number}",
+                    own={"custom": {"note": secret}},
+                    documentation={"description": secret},
+                )
+            ]
+        },
         {"facets": {"escaped": {"body": json.dumps({"inner": json.dumps({"text": secret})})}}},
         {"facets": {"strandline_extra": {"args": ["x", secret, "y"], secret: secret}}},
     )
@@ -79,7 +109,9 @@ def holding(secret: str, number: int) -> Json:
 
 def no_events(planted: list[Canary]) -> list[bytes]:
     """Records that become dead letters or refused events: no events, and JSON that was cut off."""
-    whole = [json.dumps({"eventType": canary.text, "x": canary.text}).encode() for canary in planted]
+    whole = [
+        json.dumps({"eventType": canary.text, "x": canary.text}).encode() for canary in planted
+    ]
     return [body if number % 2 else body[:-3] for number, body in enumerate(whole)]
 
 

@@ -15,7 +15,11 @@ from worlds.scenarios.taking import reader, view
 A, B, C = dataset("a"), dataset("b"), dataset("c")
 NOW = view("2026-11-20T13:00:00Z")
 STANDS_ALONE = {
-    "jobType": {"processingType": "STREAMING", "integration": "SPARK", "emissionPattern": "COMPLETE_SNAPSHOT"}
+    "jobType": {
+        "processingType": "STREAMING",
+        "integration": "SPARK",
+        "emissionPattern": "COMPLETE_SNAPSHOT",
+    }
 }
 AIRFLOW = {"jobType": {"processingType": "BATCH", "integration": "AIRFLOW", "jobType": "TASK"}}
 FLINK = {"jobType": {"processingType": "STREAMING", "integration": "FLINK", "jobType": "JOB"}}
@@ -29,7 +33,9 @@ def made(name: str = "t", **origins: str) -> Json:
 def rules(engine: Engine, sink: str) -> dict[str, str]:
     """By which rule each source is one of a sink's."""
     with reader(engine) as connection:
-        answer = lineage_of(connection, Question(node_called(connection, sink), NOW, Direction.UPSTREAM, 1))
+        answer = lineage_of(
+            connection, Question(node_called(connection, sink), NOW, Direction.UPSTREAM, 1)
+        )
     sources = [edge for edge in answer["edges"] if edge["source"].startswith("dataset:")]
     return {edge["source"].rpartition(":")[2]: edge["rule"] for edge in sources}
 
@@ -44,7 +50,9 @@ def test_each_source_names_its_rule(engine: Engine) -> None:
 
 def test_row_filtering_source_is_named(engine: Engine) -> None:
     filtered = columns(n="b") | {"dataset": [origin("a")]}
-    store(engine, [event("COMPLETE", inputs=[A, B], outputs=[dataset("t", columnLineage=filtered)])])
+    store(
+        engine, [event("COMPLETE", inputs=[A, B], outputs=[dataset("t", columnLineage=filtered)])]
+    )
 
     assert rules(engine, "t") == {"a": "columnLineage", "b": "columnLineage"}
 
@@ -58,7 +66,16 @@ def test_a_source_under_another_name_is_named(engine: Engine) -> None:
 
 
 def test_source_of_one_sinks_column_is_not_added_to_another_sink(engine: Engine) -> None:
-    store(engine, [event("COMPLETE", inputs=[A, B, C], outputs=[made("t", n="a"), made("u", n="b"), dataset("v")])])
+    store(
+        engine,
+        [
+            event(
+                "COMPLETE",
+                inputs=[A, B, C],
+                outputs=[made("t", n="a"), made("u", n="b"), dataset("v")],
+            )
+        ],
+    )
 
     assert (rules(engine, "t"), rules(engine, "u")) == (
         {"a": "columnLineage", "c": "allSources"},
@@ -84,7 +101,9 @@ def test_sources_include_all_events_of_the_run(engine: Engine, order: tuple[int,
 @pytest.mark.parametrize("order", [1, -1])
 def test_last_complete_snapshot_event_decides_sources(engine: Engine, order: int) -> None:
     first = event("RUNNING", inputs=[A, B], outputs=[made(n="b")], job_facets=STANDS_ALONE)
-    last = event("RUNNING", seconds=1, inputs=[B, C], outputs=[made(n="b")], job_facets=STANDS_ALONE)
+    last = event(
+        "RUNNING", seconds=1, inputs=[B, C], outputs=[made(n="b")], job_facets=STANDS_ALONE
+    )
     store(engine, [first, last][::order])
 
     assert rules(engine, "t") == {"b": "columnLineage", "c": "allSources"}
@@ -100,7 +119,9 @@ def test_columns_that_name_every_input_add_no_other_source(engine: Engine, order
 
 
 @pytest.mark.parametrize(("said", "sources"), [(["b"], {"b": "lineage"}), ([], {})])
-def test_explicit_lineage_is_complete(engine: Engine, said: list[str], sources: dict[str, str]) -> None:
+def test_explicit_lineage_is_complete(
+    engine: Engine, said: list[str], sources: dict[str, str]
+) -> None:
     """This holds beside columns too; an empty list means no source."""
     facet = {"inputs": [origin(one) for one in said]}
     sink = dataset("t", lineage=facet, columnLineage=columns(n="b"))
@@ -122,7 +143,10 @@ def test_declaration_for_one_sink_keeps_the_sources_of_another(engine: Engine) -
         ],
     )
 
-    assert (rules(engine, "t"), rules(engine, "u")) == ({"a": "lineage"}, {"b": "columnLineage", "c": "allSources"})
+    assert (rules(engine, "t"), rules(engine, "u")) == (
+        {"a": "lineage"},
+        {"b": "columnLineage", "c": "allSources"},
+    )
 
 
 def test_a_job_event_has_the_same_sources(engine: Engine) -> None:
@@ -156,7 +180,7 @@ def test_columns_arriving_after_the_datasets_are_used(engine: Engine, kind: Json
 
 
 def test_a_dbt_model_keeps_the_models_that_it_only_joins(engine: Engine) -> None:
-    """dbt reports one run per model below the command, with columns from the compiled SQL."""
+    """Dbt reports one run per model below the command, with columns from the compiled SQL."""
     command = {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "dbt"}}
     facets = {"parent": {**command, "root": command}}
     orders = made("orders", id="stage_orders", amount="stage_orders")
@@ -164,14 +188,31 @@ def test_a_dbt_model_keeps_the_models_that_it_only_joins(engine: Engine) -> None
     for kind, moment in (("START", 0), ("COMPLETE", 1)):
         store(engine, [event(kind, 1, "dbt.model.orders", moment, inputs, [orders], facets)])
 
-    assert rules(engine, "orders") == {"stage_customers": "allSources", "stage_orders": "columnLineage"}
+    assert rules(engine, "orders") == {
+        "stage_customers": "allSources",
+        "stage_orders": "columnLineage",
+    }
 
 
-@pytest.mark.parametrize("job_facets", [{}, STANDS_ALONE], ids=["one of several events", "stands for itself"])
-def test_columns_overridden_by_a_lineage_facet_are_ignored(engine: Engine, job_facets: Json) -> None:
+@pytest.mark.parametrize(
+    "job_facets", [{}, STANDS_ALONE], ids=["one of several events", "stands for itself"]
+)
+def test_columns_overridden_by_a_lineage_facet_are_ignored(
+    engine: Engine, job_facets: Json
+) -> None:
     """`t` explicitly has no source, so its columns' inputs are sources of the other sink."""
     overridden = dataset("t", columnLineage=columns(n="b"), lineage={"inputs": []})
-    store(engine, [event("COMPLETE", inputs=[A, B], outputs=[overridden, made("u", n="a")], job_facets=job_facets)])
+    store(
+        engine,
+        [
+            event(
+                "COMPLETE",
+                inputs=[A, B],
+                outputs=[overridden, made("u", n="a")],
+                job_facets=job_facets,
+            )
+        ],
+    )
 
     assert rules(engine, "t") == {}
     assert rules(engine, "u") == {"a": "columnLineage", "b": "allSources"}

@@ -30,7 +30,10 @@ from worlds.builders import Json, dataset, encode, event, live, rows
 
 Mend = Callable[[], None]
 EVENTS = TopicPartition("events", 0)
-GOOD, ODD = event("START", 1, "good", inputs=[dataset("bank.a")]), event("START", 2, "odd", inputs=[dataset("bank.b")])
+GOOD, ODD = (
+    event("START", 1, "good", inputs=[dataset("bank.a")]),
+    event("START", 2, "odd", inputs=[dataset("bank.b")]),
+)
 NOW = datetime.now(UTC)
 
 
@@ -61,7 +64,9 @@ def test_unread_event_is_kept_and_stored_later(engine: Engine, mend: Mend) -> No
     ]
     assert rows(engine, "SELECT count(*) FROM dead_letters") == [(0,)]
 
-    assert take_unread(engine, lambda _: None) == {"unread": 1}  # a start of the same program changes nothing
+    assert take_unread(engine, lambda _: None) == {
+        "unread": 1
+    }  # a start of the same program changes nothing
     mend()
 
     assert take_unread(engine, lambda _: None) == {"stored": 1}
@@ -77,7 +82,9 @@ def test_unread_events_are_listed_by_rest_and_command(
     Batches(engine).write(records(GOOD, *odd))
     with serving(engine) as url:
         first = httpx.get(f"{url}/api/v2/unread-events", params={"limit": 2}).json()
-        rest = httpx.get(f"{url}/api/v2/unread-events", params={"cursor": first["nextCursor"]}).json()
+        rest = httpx.get(
+            f"{url}/api/v2/unread-events", params={"cursor": first["nextCursor"]}
+        ).json()
     database = engine.url.render_as_string(hide_password=False)
     assert main(["rejected", "--database-url", database], {}) == 0
     out = capsys.readouterr().out
@@ -87,7 +94,9 @@ def test_unread_events_are_listed_by_rest_and_command(
     items = [*first["items"], *rest["items"]]
     assert (len(first["items"]), rest["nextCursor"]) == (2, None)
     assert sorted(one["offset"] for one in items) == [1, 2, 3]
-    assert {one["reason"] for one in items} == {"cannot be read: ZeroDivisionError('a fault of ours')"}
+    assert {one["reason"] for one in items} == {
+        "cannot be read: ZeroDivisionError('a fault of ours')"
+    }
     assert {json.loads(one["body"])["job"]["name"] for one in items} == {"odd"}
     assert out.count("events[0]@") == 3
     assert "taken again when it starts the next time" in out
@@ -122,7 +131,9 @@ def test_stack_trace_is_logged_once(engine: Engine, mend: Mend) -> None:
     lines = io.StringIO()
     batches = Batches(engine, on_bug=Bugs(make_log(stream=lines)))
     for number in range(3):
-        batches.write(records(*(ODD | {"eventTime": f"2026-11-20T12:00:{number}{one}Z"} for one in range(5))))
+        batches.write(
+            records(*(ODD | {"eventTime": f"2026-11-20T12:00:{number}{one}Z"} for one in range(5)))
+        )
 
     assert lines.getvalue().count("Traceback (most recent call last)") == 1
     assert lines.getvalue().count('raise ZeroDivisionError("a fault of ours")') == 1
@@ -143,10 +154,18 @@ def failing(*_: object) -> None:
     raise ZeroDivisionError("a fault of ours")
 
 
-def test_records_that_fail_to_be_written_are_kept_unread(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_fail_to_be_written_are_kept_unread(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Records are kept one by one without inspection; the dead letter limit does not apply."""
     monkeypatch.setattr("strandline.store.ingest.transactions.take", failing)
-    owner = Holdings(engine, Settings(max_dead_in_row=2), make_log(level="critical"), lambda: None, lambda _: False)
+    owner = Holdings(
+        engine,
+        Settings(max_dead_in_row=2),
+        make_log(level="critical"),
+        lambda: None,
+        lambda _: False,
+    )
     owner.claim({EVENTS: (0, 9)})
     many = records(*(ODD | {"eventTime": f"2026-11-20T12:00:0{one}Z"} for one in range(9)))
 
@@ -158,7 +177,9 @@ def test_records_that_fail_to_be_written_are_kept_unread(engine: Engine, monkeyp
     assert take_unread(engine, lambda _: None) == {"stored": 9}
 
 
-def test_starting_server_stores_unread_events(own_engine: Engine, tmp_path: Path, mend: Mend) -> None:
+def test_starting_server_stores_unread_events(
+    own_engine: Engine, tmp_path: Path, mend: Mend
+) -> None:
     Batches(own_engine).write(records(ODD))
     mend()
     url = own_engine.url.render_as_string(hide_password=False)

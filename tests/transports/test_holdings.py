@@ -80,7 +80,10 @@ def test_records_committed_before_a_failing_part_are_counted(engine: Engine) -> 
 
 
 def numbered(count: int) -> list[Record]:
-    return [RECORD._replace(value=as_bytes(run_event(str(offset))), offset=offset) for offset in range(count)]
+    return [
+        RECORD._replace(value=as_bytes(run_event(str(offset))), offset=offset)
+        for offset in range(count)
+    ]
 
 
 def letters(engine: Engine) -> int:
@@ -101,12 +104,16 @@ def test_missing_table_makes_no_dead_letters(own_engine: Engine) -> None:
     assert owner.positions() == {EVENTS: 0}
 
 
-def test_unstorable_records_count_as_consecutive_dead_letters(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unstorable_records_count_as_consecutive_dead_letters(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> list[Outcome]:
         raise DataError("INSERT", {}, ValueError("no record is good enough"))
 
     monkeypatch.setattr("strandline.store.ingest.transactions.take", fail)
-    owner = Holdings(engine, Settings(max_dead_in_row=4), make_log(level="critical"), lambda: None, NEVER.wait)
+    owner = Holdings(
+        engine, Settings(max_dead_in_row=4), make_log(level="critical"), lambda: None, NEVER.wait
+    )
     owner.claim({EVENTS: (0, 9)})
 
     with pytest.raises(TooManyDeadLettersError):
@@ -117,14 +124,18 @@ def test_unstorable_records_count_as_consecutive_dead_letters(engine: Engine, mo
 
 
 @pytest.mark.postgres
-def test_event_slower_than_a_session_is_stored(postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_event_slower_than_a_session_is_stored(
+    postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def slowly(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
         time.sleep(1.5)
         return take(connection, records, caches)
 
     monkeypatch.setattr("strandline.store.ingest.transactions.take", slowly)
     brief = Settings(kafka_session_seconds=1)
-    owner = Holdings(postgres_engine, brief, make_log(level="critical"), lambda: None, lambda _seconds: False)
+    owner = Holdings(
+        postgres_engine, brief, make_log(level="critical"), lambda: None, lambda _seconds: False
+    )
     owner.claim({EVENTS: (0, 1)})
 
     assert [outcome.kind for outcome in owner.write({EVENTS: [RECORD]})] == ["stored"]
@@ -133,7 +144,9 @@ def test_event_slower_than_a_session_is_stored(postgres_engine: Engine, monkeypa
 @pytest.mark.parametrize("timestamp", [1_700_000_000_000_000, 2**63 - 1])
 def test_future_receipt_time_is_capped_at_a_day(timestamp: int) -> None:
     """The producer sends microseconds, and the topic keeps the producer's time."""
-    message = SimpleNamespace(value=b"{}", timestamp=timestamp, topic="events", partition=0, offset=7)
+    message = SimpleNamespace(
+        value=b"{}", timestamp=timestamp, topic="events", partition=0, offset=7
+    )
     tomorrow = datetime.now(UTC) + timedelta(days=1)
 
     record = record_of(message)

@@ -12,7 +12,17 @@ from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 from sqlalchemy import Engine, func, select
 
-from fixtures.kafka import SECONDS, Running, environ_of, process, send, settings_of, stored, taken, values
+from fixtures.kafka import (
+    SECONDS,
+    Running,
+    environ_of,
+    process,
+    send,
+    settings_of,
+    stored,
+    taken,
+    values,
+)
 from fixtures.waiting import wait_until
 from strandline.store.schema.tables import dead_letters, offsets, raw_events
 from strandline.store.schema.version_tables import version_facts, version_news
@@ -54,7 +64,11 @@ def test_backlog_of_many_fetches_is_stored_in_one_transaction(
     monkeypatch.setattr("strandline.transports.kafka.GATHERING_SECONDS", SECONDS)
     monkeypatch.setattr("strandline.transports.kafka.GATHERING_MILLISECONDS", 10_000)
     plan = {"plan": "x" * 20_000}  # 12 MB in all, of which a fetch brings 4
-    send(kafka, topic, [as_bytes(_running(str(number), "load", {"plan": plan})) for number in range(600)])
+    send(
+        kafka,
+        topic,
+        [as_bytes(_running(str(number), "load", {"plan": plan})) for number in range(600)],
+    )
 
     with Running(sqlite_engine, settings_of(kafka, topic)) as running:
         wait_until(lambda: taken(sqlite_engine) == 600)
@@ -63,7 +77,9 @@ def test_backlog_of_many_fetches_is_stored_in_one_transaction(
     assert running.counted('batch_seconds_count{source="kafka"}') == 1
 
 
-def test_received_at_is_the_brokers_append_time(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+def test_received_at_is_the_brokers_append_time(
+    sqlite_engine: Engine, kafka: str, topic: str
+) -> None:
     send(kafka, topic, values(1))
 
     received: list[list[int]] = []
@@ -85,16 +101,24 @@ def test_lag_metric_drops_partitions_of_other_consumers(
     with Running(sqlite_engine, settings_of(kafka, topic)) as first:
         wait_until(lambda: lags_of(first) == ["0", "1"])
         with Running(sqlite_engine, settings_of(kafka, topic)) as second:
-            wait_until(lambda: sorted(lags_of(first) + lags_of(second)) == ["0", "1"] and lags_of(second) != [])
+            wait_until(
+                lambda: (
+                    sorted(lags_of(first) + lags_of(second)) == ["0", "1"] and lags_of(second) != []
+                )
+            )
     assert lags_of(first) == []
 
 
 def lags_of(running: Running) -> list[str]:
     """The partitions of which its metrics tell a lag."""
-    return re.findall(r'strandline_lag_records\{partition="(\d)"', running.metrics.exposition().decode())
+    return re.findall(
+        r'strandline_lag_records\{partition="(\d)"', running.metrics.exposition().decode()
+    )
 
 
-def test_consumer_resumes_at_the_offset_in_the_store(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+def test_consumer_resumes_at_the_offset_in_the_store(
+    sqlite_engine: Engine, kafka: str, topic: str
+) -> None:
     send(kafka, topic, values(10))
     with Running(sqlite_engine, settings_of(kafka, topic)):
         wait_until(lambda: taken(sqlite_engine) == 10)
@@ -111,7 +135,9 @@ def test_empty_store_is_filled_from_the_beginning_of_the_topic(
 ) -> None:
     send(kafka, topic, values(10))
     settings = settings_of(kafka, topic)
-    member = KafkaConsumer(bootstrap_servers=kafka, group_id=settings.kafka_group, enable_auto_commit=False)
+    member = KafkaConsumer(
+        bootstrap_servers=kafka, group_id=settings.kafka_group, enable_auto_commit=False
+    )
     member.assign([TopicPartition(topic, 0)])
     member.commit({TopicPartition(topic, 0): OffsetAndMetadata(7, "", -1)})
     member.close()
@@ -141,7 +167,9 @@ class EagerConsumer:
         return wait_until(lambda: self._kafka.poll(milliseconds, most))
 
 
-def test_too_many_consecutive_dead_letters_stop_the_consumer(engine: Engine, kafka: str, topic: str) -> None:
+def test_too_many_consecutive_dead_letters_stop_the_consumer(
+    engine: Engine, kafka: str, topic: str
+) -> None:
     send(kafka, topic, [*values(5), *(b"log line %d" % number for number in range(50))])
 
     with Running(engine, replace(settings_of(kafka, topic), max_dead_in_row=50)) as running:
@@ -153,7 +181,9 @@ def test_too_many_consecutive_dead_letters_stop_the_consumer(engine: Engine, kaf
 
 def test_event_of_32_mebibytes_is_consumed(sqlite_engine: Engine, kafka: str, topic: str) -> None:
     plan = {"spark.logicalPlan": {"plan": "x" * (32 * 2**20 - 1000)}}
-    send(kafka, topic, [as_bytes(run_event(run={"runId": "1", "facets": plan})), *values(3, start=2)])
+    send(
+        kafka, topic, [as_bytes(run_event(run={"runId": "1", "facets": plan})), *values(3, start=2)]
+    )
 
     with Running(sqlite_engine, settings_of(kafka, topic)):
         wait_until(lambda: taken(sqlite_engine) == 4)
@@ -162,7 +192,9 @@ def test_event_of_32_mebibytes_is_consumed(sqlite_engine: Engine, kafka: str, to
 
 
 @pytest.mark.parametrize("compression", ["gzip", "lz4", "snappy", "zstd"])
-def test_every_compression_of_kafka_is_read(sqlite_engine: Engine, kafka: str, topic: str, compression: str) -> None:
+def test_every_compression_of_kafka_is_read(
+    sqlite_engine: Engine, kafka: str, topic: str, compression: str
+) -> None:
     send(kafka, topic, values(50), compression=compression)
 
     with Running(sqlite_engine, settings_of(kafka, topic)):
@@ -172,7 +204,9 @@ def test_every_compression_of_kafka_is_read(sqlite_engine: Engine, kafka: str, t
 
 
 @pytest.mark.postgres
-def test_joining_and_leaving_consumers_store_each_record_once(postgres_engine: Engine, kafka: str, topic: str) -> None:
+def test_joining_and_leaving_consumers_store_each_record_once(
+    postgres_engine: Engine, kafka: str, topic: str
+) -> None:
     settings, sent = replace(settings_of(kafka, topic), batch_records=20), 0
 
     def send_more(count: int) -> None:
@@ -199,7 +233,9 @@ def test_joining_and_leaving_consumers_store_each_record_once(postgres_engine: E
     assert first.counted(by_outcome("duplicate")) + second.counted(by_outcome("duplicate")) == 0
 
 
-def test_version_facts_are_derived_before_the_first_query(engine: Engine, kafka: str, topic: str) -> None:
+def test_version_facts_are_derived_before_the_first_query(
+    engine: Engine, kafka: str, topic: str
+) -> None:
     facet = {"engine": "spark", "queryId": "q", "batchId": 0, "barrierId": 1, "phase": "committed"}
     managed, other = ({"strandline_barrier": facet | more} for more in ({"group": "bank"}, {}))
     told = [("1", "pays", managed), ("2", "copies", other)]
@@ -211,7 +247,10 @@ def test_version_facts_are_derived_before_the_first_query(engine: Engine, kafka:
     with engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(version_news)) == 0
         facts = connection.execute(select(version_facts.c.kind, version_facts.c.body))
-        assert {(kind, b"pays" in body) for kind, body in facts} == {("RunStarted", True), ("BarrierCommitted", True)}
+        assert {(kind, b"pays" in body) for kind, body in facts} == {
+            ("RunStarted", True),
+            ("BarrierCommitted", True),
+        }
 
 
 def _running(run_id: str, job: str, facets: dict[str, Any]) -> dict[str, Any]:
@@ -219,7 +258,9 @@ def _running(run_id: str, job: str, facets: dict[str, Any]) -> dict[str, Any]:
     return event | {"run": event["run"] | {"facets": facets}}
 
 
-def test_records_of_an_aborted_transaction_are_ignored(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+def test_records_of_an_aborted_transaction_are_ignored(
+    sqlite_engine: Engine, kafka: str, topic: str
+) -> None:
     producer = KafkaProducer(bootstrap_servers=kafka, transactional_id=topic)
     producer.init_transactions()
     for turn, end in enumerate((producer.abort_transaction, producer.commit_transaction)):
@@ -237,7 +278,9 @@ def test_records_of_an_aborted_transaction_are_ignored(sqlite_engine: Engine, ka
 
 
 @pytest.mark.slow
-def test_recreated_topic_is_read_from_its_beginning(sqlite_engine: Engine, kafka: str, topic: str) -> None:
+def test_recreated_topic_is_read_from_its_beginning(
+    sqlite_engine: Engine, kafka: str, topic: str
+) -> None:
     environ = environ_of(sqlite_engine, kafka, topic, kafka_session_seconds="60")
     send(kafka, topic, values(100))
     with process(environ) as running:
@@ -254,7 +297,8 @@ def test_recreated_topic_is_read_from_its_beginning(sqlite_engine: Engine, kafka
 def remake(bootstrap: str, topic: str) -> None:
     """Delete a topic and make another one of its name.
 
-    What the stopped consumer asked last may be heard after that: the broker then makes the topic on its own.
+    What the stopped consumer asked last may be heard after that: the broker then makes the topic on
+    its own.
     """
     wait_until(lambda: is_remade(bootstrap, topic))
 
@@ -274,7 +318,10 @@ def is_remade(bootstrap: str, topic: str) -> bool:
 
 def test_paused_partition_is_read_again_after_reassignment(kafka: str, topic: str) -> None:
     send(kafka, topic, values(10), partitions=2)
-    member, listener = KafkaConsumer(**consumer_arguments(settings_of(kafka, topic))), NotingListener()
+    member, listener = (
+        KafkaConsumer(**consumer_arguments(settings_of(kafka, topic))),
+        NotingListener(),
+    )
     try:
         for _ in range(2):
             member.subscribe([topic], listener=listener)

@@ -12,7 +12,17 @@ from sqlalchemy import Connection, Engine, event, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
-from fixtures.kafka import PATIENCE, Running, environ_of, process, send, settings_of, stored, taken, values
+from fixtures.kafka import (
+    PATIENCE,
+    Running,
+    environ_of,
+    process,
+    send,
+    settings_of,
+    stored,
+    taken,
+    values,
+)
 from fixtures.waiting import wait_until
 from strandline.store.schema.tables import dead_letters
 from strandline.store.sql.engine import make_engine
@@ -25,7 +35,9 @@ DUPLICATE = 'events_total{outcome="duplicate",source="kafka"}'
 
 
 @pytest.mark.postgres
-def test_slow_database_does_not_cost_group_membership(own_postgres_engine: Engine, kafka: str, topic: str) -> None:
+def test_slow_database_does_not_cost_group_membership(
+    own_postgres_engine: Engine, kafka: str, topic: str
+) -> None:
     send(kafka, topic, values(1000))
     impatient = replace(settings_of(kafka, topic), kafka_security={"max_poll_interval_ms": 4000})
     slow = iter([5, 0, 5])  # a claim of a partition, another, a batch
@@ -49,10 +61,16 @@ def test_connection_broken_in_a_commit_loses_and_duplicates_nothing(
     send(kafka, topic, values(2000), partitions=2)
     over = threading.Event()
 
-    with Running(own_postgres_engine, replace(settings_of(kafka, topic), batch_records=50)) as running:
-        breaker = threading.Thread(target=break_connections, args=(own_postgres_engine, running, over), daemon=True)
+    with Running(
+        own_postgres_engine, replace(settings_of(kafka, topic), batch_records=50)
+    ) as running:
+        breaker = threading.Thread(
+            target=break_connections, args=(own_postgres_engine, running, over), daemon=True
+        )
         breaker.start()
-        wait_until(lambda: running.counted(CONSUMED) == 2000)  # asking the database would break as well
+        wait_until(
+            lambda: running.counted(CONSUMED) == 2000
+        )  # asking the database would break as well
         over.set()
         breaker.join()
 
@@ -72,7 +90,9 @@ def break_connections(engine: Engine, running: Running, over: threading.Event) -
         consumed = running.counted(CONSUMED)
         try:
             with killer.connect() as connection:
-                connection.exec_driver_sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+                connection.exec_driver_sql(
+                    f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"
+                )
         except OperationalError:  # its own connection came out of the pool broken
             continue
 
@@ -103,7 +123,10 @@ def test_consumer_waits_for_an_unreachable_database(
 ) -> None:
     send(kafka, topic, values(100), partitions=2)
 
-    with closed(own_postgres_url), Running(own_postgres_engine, settings_of(kafka, topic)) as running:
+    with (
+        closed(own_postgres_url),
+        Running(own_postgres_engine, settings_of(kafka, topic)) as running,
+    ):
         wait_until(lambda: "does not answer" in running.log.getvalue())
     with Running(own_postgres_engine, settings_of(kafka, topic)) as again:
         wait_until(lambda: taken(own_postgres_engine) == 100)
@@ -120,7 +143,9 @@ def test_consumer_waits_for_an_unreachable_database(
 @contextmanager
 def closed(url: str) -> Iterator[None]:
     """A database that nobody can connect to."""
-    server = make_engine(str(make_url(url).set(database="postgres"))).execution_options(isolation_level="AUTOCOMMIT")
+    server = make_engine(str(make_url(url).set(database="postgres"))).execution_options(
+        isolation_level="AUTOCOMMIT"
+    )
     name = make_url(url).database
     try:
         with server.connect() as connection:
@@ -136,9 +161,13 @@ def closed(url: str) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_repeated_kills_of_the_consumer_change_nothing(own_engine: Engine, kafka: str, topic: str) -> None:
+def test_repeated_kills_of_the_consumer_change_nothing(
+    own_engine: Engine, kafka: str, topic: str
+) -> None:
     send(kafka, topic, values(3000), partitions=2)
-    environ = environ_of(own_engine, kafka, topic, batch_records="100", kafka_session_seconds=SESSION)
+    environ = environ_of(
+        own_engine, kafka, topic, batch_records="100", kafka_session_seconds=SESSION
+    )
     reached = [0]
 
     for commit in (1, 5, 8):
@@ -186,7 +215,9 @@ def test_record_that_kills_the_process_three_times_becomes_a_dead_letter(
 
     assert stored(own_postgres_engine) == 10
     with own_postgres_engine.connect() as connection:
-        (letter,) = connection.execute(select(dead_letters.c.record_offset, dead_letters.c.reason)).all()
+        (letter,) = connection.execute(
+            select(dead_letters.c.record_offset, dead_letters.c.reason)
+        ).all()
     assert letter == (5, f"its processing ended the process 3 times (at {topic}[0]@5)")
 
 
@@ -207,7 +238,9 @@ event.listen(Engine, "before_cursor_execute", kill)
 def test_consumer_stopped_past_its_session_cannot_commit(
     own_postgres_engine: Engine, kafka: str, topic: str, where: str, tmp_path: Path
 ) -> None:
-    environ = environ_of(own_postgres_engine, kafka, topic, kafka_session_seconds=SESSION, batch_records="50")
+    environ = environ_of(
+        own_postgres_engine, kafka, topic, kafka_session_seconds=SESSION, batch_records="50"
+    )
     log = tmp_path / "zombie.log"
     code = STOPPED_IN_COMMIT if where == "in a transaction" else ""
     send(kafka, topic, values(1000), partitions=2)
@@ -238,10 +271,13 @@ def has_noticed(log: Path) -> bool:
 
 
 def is_stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T"
+    return (
+        Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T"
+    )
 
 
-# Stops the process in a transaction: the rows are written and locked, the commit comes when it goes on.
+# Stops the process in a transaction: the rows are written and locked, the commit comes when it goes
+# on.
 STOPPED_IN_COMMIT = """
 import os, signal
 from sqlalchemy import Engine, event

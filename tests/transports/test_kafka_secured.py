@@ -15,7 +15,9 @@ from fixtures.waiting import wait_until
 
 @pytest.mark.slow
 @pytest.mark.kafka
-def test_a_consumer_logs_in_over_tls(sqlite_engine: Engine, secured: Broker, tls: Certificate) -> None:
+def test_a_consumer_logs_in_over_tls(
+    sqlite_engine: Engine, secured: Broker, tls: Certificate
+) -> None:
     topic = f"secured-{uuid4().hex[:8]}"
     security = {
         "security_protocol": "SASL_SSL",

@@ -17,13 +17,17 @@ FIRST, SECOND = TopicPartition("events", 0), TopicPartition("events", 1)
 def records(first_offset: int, *mebibytes: int) -> list[Record]:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return [
-        Record(b"x" * size * MIB, now, "events", 0, offset) for offset, size in enumerate(mebibytes, start=first_offset)
+        Record(b"x" * size * MIB, now, "events", 0, offset)
+        for offset, size in enumerate(mebibytes, start=first_offset)
     ]
 
 
 def offsets_of(portions: Sequence[holdings.Batch]) -> list[dict[int, list[int | None]]]:
     return [
-        {partition.partition: [record.offset for record in found] for partition, found in one.items()}
+        {
+            partition.partition: [record.offset for record in found]
+            for partition, found in one.items()
+        }
         for one in portions
     ]
 
@@ -37,7 +41,12 @@ def test_small_records_form_one_portion() -> None:
 def test_portion_is_limited_to_32_mib_unless_it_is_one_record() -> None:
     batch = {FIRST: records(0, 20, 12, 1, 40), SECOND: records(7, 30, 2)}
 
-    assert offsets_of(list(holdings.portions(batch))) == [{0: [0, 1]}, {0: [2]}, {0: [3]}, {1: [7, 8]}]
+    assert offsets_of(list(holdings.portions(batch))) == [
+        {0: [0, 1]},
+        {0: [2]},
+        {0: [3]},
+        {1: [7, 8]},
+    ]
 
 
 def test_no_records_make_no_portion() -> None:

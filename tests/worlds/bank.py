@@ -1,4 +1,7 @@
-"""The bank of the demo for tests that run it: what the collector answers, what Iceberg's own metadata says, kill -9."""
+"""The bank of the demo for tests that run it.
+
+What the collector answers, what Iceberg's own metadata says, kill -9.
+"""
 
 import json
 import os
@@ -17,7 +20,9 @@ from strandline.demo.processes import DemoProcess
 SECONDS = 600
 SNAPSHOT_TABLES = ("source_snapshot_lineage", "sink_snapshot_lineage")
 JOB_TABLES = ("source_job_lineage", "sink_job_lineage")
-LASTING = [(table, "running") for table in SNAPSHOT_TABLES] + [(table, "history") for table in JOB_TABLES]
+LASTING = [(table, "running") for table in SNAPSHOT_TABLES] + [
+    (table, "history") for table in JOB_TABLES
+]
 Rows = list[dict[str, Any]]
 
 
@@ -35,11 +40,16 @@ def wait_for_bank(condition: Callable[[], object]) -> None:
 
 def metadata_of(folder: Path) -> dict[str, set[str]]:
     """The snapshot ids of each table, by database.table, as Iceberg's metadata has them."""
-    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/lake/catalog.db", warehouse=(folder / "lake").as_uri())
-    names = [name for (database,) in catalog.list_namespaces() for name in catalog.list_tables(database)]
+    catalog = SqlCatalog(
+        "lake", uri=f"sqlite:///{folder}/lake/catalog.db", warehouse=(folder / "lake").as_uri()
+    )
+    names = [
+        name for (database,) in catalog.list_namespaces() for name in catalog.list_tables(database)
+    ]
     tables = [catalog.load_table(name) for name in names]
     found = {
-        ".".join(table.name()[-2:]): {str(snapshot.snapshot_id) for snapshot in table.snapshots()} for table in tables
+        ".".join(table.name()[-2:]): {str(snapshot.snapshot_id) for snapshot in table.snapshots()}
+        for table in tables
     }
     catalog.close()
     return found
@@ -53,4 +63,7 @@ def kill(part: DemoProcess) -> None:
 
 def contents(bank: Bank) -> dict[tuple[str, str], list[str]]:
     """All rows that stay when every job has ended, in one order."""
-    return {(table, state): sorted(map(repr, rows_of(bank.url, table, state))) for table, state in LASTING}
+    return {
+        (table, state): sorted(map(repr, rows_of(bank.url, table, state)))
+        for table, state in LASTING
+    }

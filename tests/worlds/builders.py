@@ -1,4 +1,7 @@
-"""Events for the collector's tests: a builder fills in what does not matter; and what the store shows afterwards."""
+"""Events for the collector's tests: a builder fills in what does not matter.
+
+And what the store shows afterwards.
+"""
 
 import json
 import time
@@ -33,9 +36,17 @@ def run_id(number: int) -> str:
     return f"00000000-0000-4000-8000-{number:012d}"
 
 
-def dataset(name: str, namespace: str = "hive://lake", own: Json | None = None, **facets: Json) -> Json:
+def dataset(
+    name: str, namespace: str = "hive://lake", own: Json | None = None, **facets: Json
+) -> Json:
     """A dataset; `own` are its input or output facets."""
-    return {"namespace": namespace, "name": name, "facets": facets, "inputFacets": own or {}, "outputFacets": own or {}}
+    return {
+        "namespace": namespace,
+        "name": name,
+        "facets": facets,
+        "inputFacets": own or {},
+        "outputFacets": own or {},
+    }
 
 
 def symlink(name: str, namespace: str = "hive://lake", type_: str = "TABLE") -> Json:
@@ -76,7 +87,9 @@ def job_event(job: str = "etl", seconds: float = 0, **more: Any) -> Json:
     return whole
 
 
-def batch(barrier: int, run: int = 1, job: str = "stream", seconds: float | None = None, **more: Any) -> Json:
+def batch(
+    barrier: int, run: int = 1, job: str = "stream", seconds: float | None = None, **more: Any
+) -> Json:
     """A RUNNING event of a streaming query: one micro-batch that committed a barrier."""
     facets = {
         "strandline_heartbeat": {"timeoutSeconds": 60},
@@ -136,7 +149,10 @@ class SingleFacets(SharedFacets):
 
 
 def store_plainly(
-    engine: Engine, events: Iterable[Json | bytes], received_at: datetime | None = None, size: int = 1000
+    engine: Engine,
+    events: Iterable[Json | bytes],
+    received_at: datetime | None = None,
+    size: int = 1000,
 ) -> list[Outcome]:
     """Take events in as `store` does, each facet in a row of its own."""
     writer = Caches()
@@ -158,7 +174,10 @@ def counts(engine: Engine, *tables: str) -> dict[str, int]:
 
 
 def folded_rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of the tables that are folds over events, by table: of facets the newest, in whichever way they are stored."""
+    """The rows of the tables that are folds over events, by table.
+
+    Of facets the newest, in whichever way they are stored.
+    """
     found = {table: rows(connection, f"SELECT * FROM {table}") for table in TABLES}
     return found | {"facets": newest_facets(connection)}
 
@@ -171,11 +190,16 @@ def newest_facets(connection: Connection) -> list[tuple[Any, ...]]:
 
 
 def live(engine: Engine) -> dict[str, list[str]]:
-    """What the proposals' tables of relations show: job -> tables, sources before "->", sinks after."""
+    """What the proposals' tables of relations show.
+
+    Job -> tables, sources before "->", sinks after.
+    """
     found: dict[str, list[str]] = {}
     for mark, view in (("< ", "source_job_lineage"), ("> ", "sink_job_lineage")):
         for job, database, table in rows(engine, f'SELECT job, database, "table" FROM {view}'):
-            found.setdefault(job, []).append(f"{mark}{database}.{table}" if database else f"{mark}{table}")
+            found.setdefault(job, []).append(
+                f"{mark}{database}.{table}" if database else f"{mark}{table}"
+            )
     return found
 
 

@@ -1,4 +1,7 @@
-"""Secrets planted by rule: names times forms times values, each value once, with the text, JSON or address that holds it."""
+"""Secrets planted by rule.
+
+Names times forms times values, each value once, with the text, JSON or address that holds it.
+"""
 
 from collections.abc import Iterator
 from itertools import count, product
@@ -23,10 +26,19 @@ NAMES = (
         "api key",
         "apiKey",
     ),
-    *("client_secret", "signing_key", "access_token", "aws_secret_access_key", "encryption_key", "pwd", "credential"),
+    *(
+        "client_secret",
+        "signing_key",
+        "access_token",
+        "aws_secret_access_key",
+        "encryption_key",
+        "pwd",
+        "credential",
+    ),
     *("private_key", "storage-key", "hmac_key", "refreshToken"),
 )
-# Of a text: forms that any name takes, those of names that are one word, and those of names with dots or dashes too.
+# Of a text: forms that any name takes, those of names that are one word, and those of names with
+# dots or dashes too.
 ANY_NAME = (
     '{{"{name}": "{value}"}}',
     "{{'{name}': '{value}'}}",
@@ -130,10 +142,18 @@ def _planted(numbers: "count[int]") -> Iterator[Canary]:
 
 def leaks(planted: list[Canary], output: str) -> list[str]:
     """The texts whose secret is in an output, whole or a long part of it."""
-    return [canary.text for canary in planted if any(part in output for part in parts(canary.secret))]
+    return [
+        canary.text for canary in planted if any(part in output for part in parts(canary.secret))
+    ]
 
 
 def parts(secret: str) -> list[str]:
-    """What of a secret says which it is: itself, and what of it stands between signs and has its number."""
+    """What of a secret says which it is.
+
+    Itself, and what of it stands between signs and has its number.
+    """
     number = secret.rstrip("=x")
-    return [secret, *(part for part in number.replace("/", " ").replace(".", " ").split() if len(part) > 12)]
+    return [
+        secret,
+        *(part for part in number.replace("/", " ").replace(".", " ").split() if len(part) > 12),
+    ]

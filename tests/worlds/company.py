@@ -1,4 +1,6 @@
-"""A small company as events, for the page: a group of three aligned streams (one stopped), a nightly DAG with a failed
+"""A small company as events, for the page.
+
+A group of three aligned streams (one stopped), a nightly DAG with a failed
 task, columns, a hostile name. All times count back from `now`.
 """
 
@@ -42,7 +44,12 @@ class World:
 
     def events(self) -> list[JSON]:
         """Everything, in the order of its time."""
-        found = [*self.root(), *(one for job in STREAMS for one in self.stream(job)), *self.nightly(), *self.hostile()]
+        found = [
+            *self.root(),
+            *(one for job in STREAMS for one in self.stream(job)),
+            *self.nightly(),
+            *self.hostile(),
+        ]
         return sorted(found, key=lambda one: str(one["eventTime"]))
 
     def at(self, ago: float) -> str:
@@ -67,34 +74,63 @@ class World:
 
     def root(self) -> Iterable[JSON]:
         """The stream into the base table: each of its commits is a barrier."""
-        yield self.event("START", 51 * MINUTE, "ingest.orders", (), [table("orders")], run_facets=self.lease())
+        yield self.event(
+            "START", 51 * MINUTE, "ingest.orders", (), [table("orders")], run_facets=self.lease()
+        )
         for barrier in range(1, LAST + 1):
             ago = self.ago(barrier)
             out = self.snapshot("orders", barrier, ago, {"barrierId": barrier})
             facets = self.lease() | self.barrier(barrier, ago + 1, ago)
-            yield self.event("RUNNING", ago, "ingest.orders", (), [out], run_facets=facets, job_facets=streaming())
+            yield self.event(
+                "RUNNING",
+                ago,
+                "ingest.orders",
+                (),
+                [out],
+                run_facets=facets,
+                job_facets=streaming(),
+            )
 
     def root_of(self, domain: str) -> JSON:
         """The first commit of a stream into a base table of a group of its own."""
         out, facets = self.snapshot(domain, 1, 60, {"barrierId": 1}), self.barrier(1, 61, 60)
         facets["strandline_barrier"]["group"] = domain
-        return self.event("RUNNING", 60, domain, (), [out], run_facets=self.lease() | facets, job_facets=streaming())
+        return self.event(
+            "RUNNING",
+            60,
+            domain,
+            (),
+            [out],
+            run_facets=self.lease() | facets,
+            job_facets=streaming(),
+        )
 
     def stream(self, job: str) -> Iterable[JSON]:
         """An aligned job: a checkpoint a barrier, one given up, one job stopped at a barrier."""
         reads, writes = STREAMS[job]
         name, slow = f"shop_jobs.{job}", 9.0 if job == "refunds" else 2.0
         sinks = [table(writes, columns=job != "balance")]
-        yield self.event("START", 50 * MINUTE, name, [table(one) for one in reads], sinks, run_facets=self.lease())
+        yield self.event(
+            "START",
+            50 * MINUTE,
+            name,
+            [table(one) for one in reads],
+            sinks,
+            run_facets=self.lease(),
+        )
         last = STOPPED_AT if job in ("refunds", "balance") else LAST
         for barrier in range(1, last + 1):
             if barrier == GIVEN_UP and job in ("refunds", "balance"):
                 continue
             done = self.ago(barrier) - slow - (12 if job == "balance" else 0)
-            inputs = [self.snapshot(one, barrier, None, {"barrierId": barrier}, "input") for one in reads]
+            inputs = [
+                self.snapshot(one, barrier, None, {"barrierId": barrier}, "input") for one in reads
+            ]
             output = self.snapshot(writes, barrier, done, {"barrierId": barrier})
             facets = self.lease() | self.barrier(barrier, done + slow, done)
-            yield self.event("RUNNING", done, name, inputs, [output], run_facets=facets, job_facets=streaming())
+            yield self.event(
+                "RUNNING", done, name, inputs, [output], run_facets=facets, job_facets=streaming()
+            )
         if job == "refunds":
             yield self.event("ABORT", self.ago(STOPPED_AT) - 30, name, run_facets=self.lease())
 
@@ -102,8 +138,12 @@ class World:
         """An Airflow DAG with three tasks, of which one fails."""
         yield self.event("START", NIGHT, "nightly", namespace="airflow")
         yield from self.task("load_customers", (10, 70), [CUSTOMERS], loaded())
-        yield from self.task("report", (80, 200), [table("balance"), table("customers")], report(), job_facets=SQL)
-        yield from self.task("margins", (210, 220), [table("report")], table("margins"), end="FAIL", run_facets=WRONG)
+        yield from self.task(
+            "report", (80, 200), [table("balance"), table("customers")], report(), job_facets=SQL
+        )
+        yield from self.task(
+            "margins", (210, 220), [table("report")], table("margins"), end="FAIL", run_facets=WRONG
+        )
         yield self.event("COMPLETE", NIGHT - 230, "nightly", namespace="airflow")
 
     def task(
@@ -138,11 +178,17 @@ class World:
             "group": "shop", "barrierId": barrier, "engine": "spark", "queryId": "q", "batchId": barrier - 1,
             "phase": "committed", "startedAt": self.at(started), "committedAt": self.at(committed)}}  # fmt: skip
 
-    def snapshot(self, name: str, number: int, ago: float | None, more: JSON, direction: str = "output") -> JSON:
+    def snapshot(
+        self, name: str, number: int, ago: float | None, more: JSON, direction: str = "output"
+    ) -> JSON:
         """A table at a snapshot."""
         content: JSON = {"format": "iceberg", "snapshotId": snapshot_id(name, number)} | more
         if ago is not None:
-            content |= {"committedAt": self.at(ago), "operation": "append", "numberOfRows": 40 + number}
+            content |= {
+                "committedAt": self.at(ago),
+                "operation": "append",
+                "numberOfRows": 40 + number,
+            }
         if direction == "output" and number > 1:
             content["parentSnapshotId"] = snapshot_id(name, number - 1)
         return table(name) | {f"{direction}Facets": {"strandline_snapshot": FACET | content}}
@@ -189,12 +235,18 @@ def table(
     }
     if columns:
         fields = ("customer", "amount")
-        lineage = {one: [({"namespace": "file", "name": "/lake/shop/orders"}, one, "IDENTITY")] for one in fields}
+        lineage = {
+            one: [({"namespace": "file", "name": "/lake/shop/orders"}, one, "IDENTITY")]
+            for one in fields
+        }
     if fields:
         facets |= schema(*fields)
     if lineage:
         facets["columnLineage"] = FACET | {
-            "fields": {column: {"inputFields": [origin(*one) for one in found]} for column, found in lineage.items()}
+            "fields": {
+                column: {"inputFields": [origin(*one) for one in found]}
+                for column, found in lineage.items()
+            }
         }
     return {"namespace": "file", "name": f"/lake/shop/{name}", "facets": facets}
 
@@ -209,20 +261,33 @@ CUSTOMERS = {
 def loaded() -> JSON:
     """The customers in the lake, column by column."""
     how = {"id": "IDENTITY", "email": "MASKED", "country": "IDENTITY"}
-    return table("customers", how, {column: [(CUSTOMERS, column, kind)] for column, kind in how.items()})
+    return table(
+        "customers", how, {column: [(CUSTOMERS, column, kind)] for column, kind in how.items()}
+    )
 
 
 def report() -> JSON:
     """The report: one column as it is, one summed over a join."""
     total = [(table("balance"), "amount", "AGGREGATION"), (table("customers"), "id", "JOIN")]
     return table(
-        "report", ("country", "total"), {"country": [(table("customers"), "country", "IDENTITY")], "total": total}
+        "report",
+        ("country", "total"),
+        {"country": [(table("customers"), "country", "IDENTITY")], "total": total},
     )
 
 
 def origin(source: JSON, column: str, how: str) -> JSON:
     """A column's origin."""
     kind = "INDIRECT" if how in ("JOIN", "FILTER") else "DIRECT"
-    step: JSON = {"type": kind, "subtype": "TRANSFORMATION" if how == "MASKED" else how, "description": ""}
+    step: JSON = {
+        "type": kind,
+        "subtype": "TRANSFORMATION" if how == "MASKED" else how,
+        "description": "",
+    }
     step["masking"] = how == "MASKED"
-    return {"namespace": source["namespace"], "name": source["name"], "field": column, "transformations": [step]}
+    return {
+        "namespace": source["namespace"],
+        "name": source["name"],
+        "field": column,
+        "transformations": [step],
+    }

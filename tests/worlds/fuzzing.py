@@ -1,6 +1,7 @@
 """Events that are bent in their structure, and checks of what becomes of them on every way in.
 
-A bent event is a good one with a few of its values replaced, dropped, nested or moved; so it gets past the first checks.
+A bent event is a good one with a few of its values replaced, dropped, nested or moved; so it gets
+past the first checks.
 """
 
 import copy
@@ -31,16 +32,46 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 COLUMNS = {"fields": {"c": {"inputFields": [{"namespace": "file", "name": "/a", "field": "x"}]}}}
 GOOD = (
     event(
-        "START", inputs=[dataset("/a", "file", snapshot("1"))], outputs=[dataset("/b", "file", columnLineage=COLUMNS)]
+        "START",
+        inputs=[dataset("/a", "file", snapshot("1"))],
+        outputs=[dataset("/b", "file", columnLineage=COLUMNS)],
     ),
-    event("COMPLETE", facets={"parent": {"run": {"runId": "r"}, "job": {"namespace": "n", "name": "j"}}}),
-    event("FAIL", facets={"errorMessage": {"message": "m", "programmingLanguage": "p", "stackTrace": "s"}}),
-    batch(1, inputs=[dataset("/a", "file", symlinks=symlink("/c"))], outputs=[dataset("/b", "file", snapshot("2"))]),
+    event(
+        "COMPLETE",
+        facets={"parent": {"run": {"runId": "r"}, "job": {"namespace": "n", "name": "j"}}},
+    ),
+    event(
+        "FAIL",
+        facets={"errorMessage": {"message": "m", "programmingLanguage": "p", "stackTrace": "s"}},
+    ),
+    batch(
+        1,
+        inputs=[dataset("/a", "file", symlinks=symlink("/c"))],
+        outputs=[dataset("/b", "file", snapshot("2"))],
+    ),
     job_event(inputs=[dataset("/a", "file", schema={"fields": [{"name": "x", "type": "int"}]})]),
 )
 TEXTS = [json.dumps(one) for one in GOOD]
 ODD: tuple[Any, ...] = (
-    *(None, True, 0, -1, 2**63, 2**200, 1e308, "", " ", "\0", "\ud800", "x" * 5000, [], {}, [[]], [{}], {"": None}),
+    *(
+        None,
+        True,
+        0,
+        -1,
+        2**63,
+        2**200,
+        1e308,
+        "",
+        " ",
+        "\0",
+        "\ud800",
+        "x" * 5000,
+        [],
+        {},
+        [[]],
+        [{}],
+        {"": None},
+    ),
     *(
         "2026-13-45T99:99:99Z",
         "9999-12-31T23:59:59.999999999Z",
@@ -54,7 +85,10 @@ OUTCOMES = {"stored", "duplicate", "dead"}  # never "unread": that is a fault of
 
 
 def bent(chance: random.Random) -> bytes:
-    """Return a good event with one to four changes; now and then cut off, or with a byte of another kind."""
+    """Return a good event with one to four changes.
+
+    Now and then cut off, or with a byte of another kind.
+    """
     found = json.loads(chance.choice(TEXTS))
     for _ in range(chance.choice((1, 1, 1, 2, 3, 4))):
         if found:
@@ -68,10 +102,15 @@ def bent(chance: random.Random) -> bytes:
 
 
 def place(chance: random.Random, holder: Any) -> tuple[Any, Any]:
-    """Choose a place in a document that is not empty, rather deep in it; return what holds a value, and its key there."""
+    """Choose a place in a document that is not empty, rather deep in it.
+
+    Return what holds a value, and its key there.
+    """
     while True:
         keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-        inner = [holder[key] for key in keys if holder[key] and isinstance(holder[key], dict | list)]
+        inner = [
+            holder[key] for key in keys if holder[key] and isinstance(holder[key], dict | list)
+        ]
         if not inner or chance.random() < 0.2:
             return holder, chance.choice(keys)
         holder = chance.choice(inner)
@@ -86,7 +125,9 @@ def _bend(chance: random.Random, holder: Any, last: Any) -> None:
         case 2:
             holder[last] = {"x": holder[last]}
         case 3 if isinstance(holder, dict):
-            holder[chance.choice((f"{last} ", str(last).upper(), "", "_deleted"))] = holder.pop(last)
+            holder[chance.choice((f"{last} ", str(last).upper(), "", "_deleted"))] = holder.pop(
+                last
+            )
         case _:
             holder[last] = copy.deepcopy(chance.choice(ODD))
 
@@ -106,13 +147,20 @@ def fault(raw: bytes) -> str:
         event, _ = decoded(raw)
     except InvalidEventError as error:
         return "" if error.reason else "it is refused without a reason"
-    changes = changes_of(event, Stamp.of(event.at, content_hash(raw), micros_of(NOW)), Caches().memo).changes
+    changes = changes_of(
+        event, Stamp.of(event.at, content_hash(raw), micros_of(NOW)), Caches().memo
+    ).changes
     values = (value for rows in compact(changes).values() for row in rows for value in row)
-    return next((f"{value!r:.200} cannot be stored" for value in values if not is_storable(value)), "")
+    return next(
+        (f"{value!r:.200} cannot be stored" for value in values if not is_storable(value)), ""
+    )
 
 
 def is_storable(value: Any) -> bool:
-    """Return whether a value fits into a column: of 64 bits, or a text that PostgreSQL takes; sets of edges and aliases are unpacked later."""
+    """Return whether a value fits into a column: of 64 bits, or a text that PostgreSQL takes.
+
+    Sets of edges and aliases are unpacked later.
+    """
     match value:
         case int():
             return -(2**63) <= value < 2**63
@@ -161,7 +209,10 @@ def check_topic(engine: Engine, seed: int, count: int) -> None:
 
 
 def check_http(url: str, count: int) -> Counter[int]:
-    """Send bodies over HTTP, each of which has to be stored or refused with its place; return the statuses."""
+    """Send bodies over HTTP, each of which has to be stored or refused with its place.
+
+    Return the statuses.
+    """
     chance, statuses = random.Random(2), Counter[int]()
     engine = make_engine(url)
     app = create_app(engine, SETTINGS, log=make_log(level="critical"))

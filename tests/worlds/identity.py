@@ -1,4 +1,7 @@
-"""An identity provider on loopback: a key pair for each id, the document of its public keys, and tokens that it signs."""
+"""An identity provider on loopback.
+
+A key pair for each id, the document of its public keys, and tokens that it signs.
+"""
 
 import json
 import threading
@@ -29,7 +32,9 @@ class Provider:
         public = [{**_public(key), "kid": id_, "use": "sig"} for id_, key in self.keys.items()]
         return json.dumps({"keys": public}).encode()
 
-    def token(self, *, key: str = "first", kid: str | None = None, alg: str = "RS256", **claims: Any) -> str:
+    def token(
+        self, *, key: str = "first", kid: str | None = None, alg: str = "RS256", **claims: Any
+    ) -> str:
         """A token that is right but for what is given; a claim that is None is left out."""
         now = round(datetime.now(UTC).timestamp())
         whole = {

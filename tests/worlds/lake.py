@@ -1,4 +1,7 @@
-"""Small aligned lakes for tests: real Iceberg tables with barriers, and the events that report them to a collector."""
+"""Small aligned lakes for tests.
+
+Real Iceberg tables with barriers, and the events that report them to a collector.
+"""
 
 from __future__ import annotations
 
@@ -44,19 +47,29 @@ class Lake:
         return f"{self.database}.{table}"
 
     def commit(
-        self, table: str, barrier: int | None, *rows: tuple[int, int], group: str | None = None, **properties: str
+        self,
+        table: str,
+        barrier: int | None,
+        *rows: tuple[int, int],
+        group: str | None = None,
+        **properties: str,
     ) -> str:
         """Append rows in one snapshot that carries a barrier; gives its id."""
         frame = self.spark.createDataFrame(list(rows), "account bigint, amount bigint")
         writer = frame.writeTo(self.name(table))
         carried = {"strandline.barrier": str(barrier)} if barrier is not None else {}
-        for key, value in (carried | ({"strandline.group": group} if group else {}) | properties).items():
+        for key, value in (
+            carried | ({"strandline.group": group} if group else {}) | properties
+        ).items():
             writer = writer.option(f"snapshot-property.{key}", value)
         writer.append()
         return self._newest(table)
 
     def stream(self, source: str, table: str) -> str:
-        """Let an ordinary streaming query take what is new in one micro-batch; gives the snapshot that it made."""
+        """Let an ordinary streaming query take what is new in one micro-batch.
+
+        Gives the snapshot that it made.
+        """
         rows = self.spark.readStream.table(self.name(source))
         place = str(self.folder / "streams" / table)
         query = rows.writeStream.trigger(availableNow=True).option("checkpointLocation", place)
@@ -82,7 +95,9 @@ class Lake:
 
     def total_at(self, table: str, snapshot: str, column: str = "amount") -> int:
         """The sum of a column at a snapshot."""
-        row = self.spark.sql(f"SELECT sum({column}) FROM {self.name(table)} VERSION AS OF {snapshot}").first()
+        row = self.spark.sql(
+            f"SELECT sum({column}) FROM {self.name(table)} VERSION AS OF {snapshot}"
+        ).first()
         assert row is not None
         return int(row[0] or 0)
 
@@ -91,7 +106,9 @@ class Lake:
 def bank_in(spark: SparkSession, folder: Path) -> Iterator[Lake]:
     """An empty namespace in the catalog `lake`."""
     yield Lake(spark, folder)
-    with warnings.catch_warnings():  # Py4J's own: it never closes the connections of threads with a foreachBatch
+    with (
+        warnings.catch_warnings()
+    ):  # Py4J's own: it never closes the connections of threads with a foreachBatch
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
 
@@ -106,10 +123,13 @@ def report_commits(
     run: str = "",
     reads: Mapping[int, Mapping[str, str]] | None = None,
 ) -> None:
-    """Report a table's checkpoints to a collector as a streaming job's emitter would: START, then RUNNING for each.
+    """Report a table's checkpoints to a collector as a streaming job's emitter would.
 
-    only: report one barrier alone. run: another run of the job than its first one. reads: by barrier, the snapshots that
-    an ordinary stream read, with its checkpoint where `Lake.stream` has it.
+    START, then RUNNING for each.
+
+    only: report one barrier alone. run: another run of the job than its first one. reads: by
+    barrier, the snapshots that an ordinary stream read, with its checkpoint where `Lake.stream` has
+    it.
     """
     for event in _events(lake, job, table, group, run, reads):
         if only is not None and event["run"]["facets"]["strandline_barrier"]["barrierId"] != only:
@@ -140,45 +160,77 @@ def _of_the_run(event_type: str, job: str, run: str) -> JSON:
 
 def name_the_place(lake: Lake, url: str, table: str) -> None:
     """Report which table of which catalog a dataset is."""
-    identity, place = Identities(lake.spark).of(lake.name(table)), lake.name(table).partition(".")[2]
+    identity, place = (
+        Identities(lake.spark).of(lake.name(table)),
+        lake.name(table).partition(".")[2],
+    )
     facets = {
         "catalog": _facet({"framework": "iceberg", "type": "jdbc", "name": "lake"}),
-        "symlinks": _facet({"identifiers": [{"namespace": "hive://lake", "name": place, "type": "TABLE"}]}),
+        "symlinks": _facet(
+            {"identifiers": [{"namespace": "hive://lake", "name": place, "type": "TABLE"}]}
+        ),
     }
     schema = SCHEMA.replace("RunEvent", "DatasetEvent")
     event = {"eventTime": "2026-11-20T12:00:00Z", "producer": PRODUCER, "schemaURL": schema}
-    _post(url, event | {"dataset": {"namespace": identity.namespace, "name": identity.name, "facets": facets}})
+    _post(
+        url,
+        event
+        | {"dataset": {"namespace": identity.namespace, "name": identity.name, "facets": facets}},
+    )
 
 
 def _post(url: str, event: JSON) -> None:
-    request = Request(f"{url}/api/v1/lineage", json.dumps(event).encode(), {"Content-Type": "application/json"})
+    request = Request(
+        f"{url}/api/v1/lineage", json.dumps(event).encode(), {"Content-Type": "application/json"}
+    )
     with urlopen(request, timeout=20) as answer:
         assert answer.status == 201
 
 
 def _events(
-    lake: Lake, job: str, table: str, group: str, run: str, reads: Mapping[int, Mapping[str, str]] | None
+    lake: Lake,
+    job: str,
+    table: str,
+    group: str,
+    run: str,
+    reads: Mapping[int, Mapping[str, str]] | None,
 ) -> Iterator[JSON]:
     points = [point for point in lake.points(table) if point.barrier is not None]
     place = str(lake.folder / ("streams" if reads else "ck") / table)
     for point in points:
-        facet: JSON = {"group": group, "barrierId": point.barrier, "engine": "spark", "phase": "committed"}
+        facet: JSON = {
+            "group": group,
+            "barrierId": point.barrier,
+            "engine": "spark",
+            "phase": "committed",
+        }
         if reads:
             began = (Path(place) / "sources" / "0" / "offsets" / "0").read_text().splitlines()[-1]
             facet |= {"sources": [{"description": "iceberg", "initialOffset": began}]}
         if point.batch is not None:
-            facet |= {"queryId": point.batch[0], "batchId": point.batch[1], "checkpointLocation": place}
+            facet |= {
+                "queryId": point.batch[0],
+                "batchId": point.batch[1],
+                "checkpointLocation": place,
+            }
         inputs = [
             _dataset(lake, name, "input", {"snapshotId": snapshot, "barrierId": point.barrier})
             for name, snapshot in (reads or {}).get(point.barrier or 0, point.inputs).items()
         ]
-        made = {"snapshotId": point.snapshot_id, "barrierId": point.barrier, "committedAt": _at(point)}
+        made = {
+            "snapshotId": point.snapshot_id,
+            "barrierId": point.barrier,
+            "committedAt": _at(point),
+        }
         yield {
             "eventType": "START" if point is points[0] else "RUNNING",
             "eventTime": _at(point),
             "producer": PRODUCER,
             "schemaURL": SCHEMA,
-            "run": {"runId": str(uuid5(NAMESPACE_URL, job + run)), "facets": {"strandline_barrier": _facet(facet)}},
+            "run": {
+                "runId": str(uuid5(NAMESPACE_URL, job + run)),
+                "facets": {"strandline_barrier": _facet(facet)},
+            },
             "job": {"namespace": "default", "name": job, "facets": {}},
             "inputs": inputs,
             "outputs": [_dataset(lake, lake.name(table), "output", made | _parent(point))],
@@ -196,7 +248,12 @@ def _at(point: Point) -> str:
 def _dataset(lake: Lake, name: str, direction: str, snapshot: JSON) -> JSON:
     identity = Identities(lake.spark).of(name)
     said = {"strandline_snapshot": _facet({"format": "iceberg", **snapshot})}
-    return {"namespace": identity.namespace, "name": identity.name, "facets": {}, f"{direction}Facets": said}
+    return {
+        "namespace": identity.namespace,
+        "name": identity.name,
+        "facets": {},
+        f"{direction}Facets": said,
+    }
 
 
 def _facet(content: JSON) -> JSON:

@@ -50,7 +50,9 @@ class Oracle:
 
     def of_run(self, run: str) -> list[tuple[Json, datetime]]:
         """The events of a run; of a streaming query's those that describe a micro-batch of it."""
-        return [one for one in self.events if run in (one[0]["run"]["runId"], self.described(one[0]))]
+        return [
+            one for one in self.events if run in (one[0]["run"]["runId"], self.described(one[0]))
+        ]
 
     def described(self, event: Json) -> str | None:
         """The query within an application that an event describes: "application|query"."""
@@ -69,7 +71,10 @@ class Oracle:
         return facet["run"]["runId"] if facet else None
 
     def named_above(self, event: Json) -> set[str]:
-        """The runs that an event names above its own: who names a root tells that it goes on as well."""
+        """The runs that an event names above its own.
+
+        Who names a root tells that it goes on as well.
+        """
         facet = event["run"]["facets"].get("parent")
         return {facet["run"]["runId"], facet.get("root", facet)["run"]["runId"]} if facet else set()
 
@@ -81,22 +86,38 @@ class Oracle:
         kinds = [event.get("eventType") for event, _ in self.of_run(run)]
         if self.is_query(run):  # its micro-batches end, it does not
             return "RUNNING" if any(kind in RANK for kind in kinds) else "NONE"
-        return max((kind for kind in kinds if kind in RANK), key=lambda kind: RANK[kind], default="NONE")
+        return max(
+            (kind for kind in kinds if kind in RANK), key=lambda kind: RANK[kind], default="NONE"
+        )
 
     def times(self, run: str, *kinds: str) -> list[datetime]:
-        return [moment(event["eventTime"]) for event, _ in self.of_run(run) if event.get("eventType") in kinds]
+        return [
+            moment(event["eventTime"])
+            for event, _ in self.of_run(run)
+            if event.get("eventType") in kinds
+        ]
 
     def started(self, run: str) -> datetime | None:
-        return min(self.times(run, *(RANK if self.is_query(run) else ("START", "RUNNING"))), default=None)
+        return min(
+            self.times(run, *(RANK if self.is_query(run) else ("START", "RUNNING"))), default=None
+        )
 
     def ended(self, run: str) -> datetime | None:
         return self.end(run)[0]
 
     def end(self, run: str, levels: int = 2) -> tuple[datetime | None, str]:
         """When and how: by its own event, or with its parent or root (or theirs), unless it was heard of later."""
-        own = None if self.is_query(run) else min(self.times(run, "COMPLETE", "FAIL", "ABORT"), default=None)
+        own = (
+            None
+            if self.is_query(run)
+            else min(self.times(run, "COMPLETE", "FAIL", "ABORT"), default=None)
+        )
         above = self.above(run) if own is None and levels else []
-        heard = [] if self.is_query(run) else [moment(event["eventTime"]) for event, _ in self.of_run(run)]
+        heard = (
+            []
+            if self.is_query(run)
+            else [moment(event["eventTime"]) for event, _ in self.of_run(run)]
+        )
         for ended, state in (self.end(one, levels - 1) for one in above):
             if ended is not None and not any(time > ended for time in heard):
                 return ended, state
@@ -115,7 +136,11 @@ class Oracle:
                   for e, _ in self.of_run(run) if "strandline_heartbeat" in e["run"]["facets"]]  # fmt: skip
         if leases:
             return max(heard) + float(self.newest(leases))
-        children = [received.timestamp() for event, received in self.events if run in self.named_above(event)]
+        children = [
+            received.timestamp()
+            for event, received in self.events
+            if run in self.named_above(event)
+        ]
         return max(heard + children) + DAY
 
     def announced(self, run: str) -> bool:
@@ -142,7 +167,11 @@ class Oracle:
 
     def owner(self, run: str) -> str:
         if self.query(run):
-            said = [(event["eventTime"], one) for event, _ in self.of_run(run) if (one := self.described(event))]
+            said = [
+                (event["eventTime"], one)
+                for event, _ in self.of_run(run)
+                if (one := self.described(event))
+            ]
             return str(self.newest(said))
         parent = self.parent_of(run)
         return parent[0] if parent and self.is_micro_batch(run) else run
@@ -153,7 +182,11 @@ class Oracle:
             return "q"
         if self.is_micro_batch(run) and parent:
             return parent[1]
-        return str(self.newest([(event["eventTime"], event["job"]["name"]) for event, _ in self.of_run(run)]))
+        return str(
+            self.newest(
+                [(event["eventTime"], event["job"]["name"]) for event, _ in self.of_run(run)]
+            )
+        )
 
     # ---- datasets
 
@@ -168,7 +201,9 @@ class Oracle:
     def group(self, name: str) -> set[str]:
         members, grown = {name}, True
         while grown:
-            more = {one for a, b, _ in self.links() for one in (a, b) if a in members or b in members}
+            more = {
+                one for a, b, _ in self.links() for one in (a, b) if a in members or b in members
+            }
             members, grown = members | more, not more <= members
         return members
 
@@ -180,7 +215,10 @@ class Oracle:
         return min(self.group(name), key=standing)
 
     def table(self, name: str) -> str:
-        """What the tables show for a dataset: the first name that somebody calls its TABLE, else the canonical one."""
+        """What the tables show for a dataset.
+
+        The first name that somebody calls its TABLE, else the canonical one.
+        """
         called = {other for _, other, type_ in self.links() if type_ == "TABLE"} & self.group(name)
         canonical = self.canonical(name)
         return canonical if canonical in called or not called else min(called)
@@ -199,8 +237,15 @@ class Oracle:
                 for name in self.declared(event, side):
                     named.setdefault(name, False)
                 for dataset in event[side]:
-                    created = dataset["facets"].get("lifecycleStateChange", {}).get("lifecycleStateChange") == "CREATE"
-                    named[dataset["name"]] = named.get(dataset["name"], False) or (created and side == "outputs")
+                    created = (
+                        dataset["facets"]
+                        .get("lifecycleStateChange", {})
+                        .get("lifecycleStateChange")
+                        == "CREATE"
+                    )
+                    named[dataset["name"]] = named.get(dataset["name"], False) or (
+                        created and side == "outputs"
+                    )
             failed = self.state(run) in ("FAIL", "ABORT") and not self.is_streaming(run)
             yield from ((run, name) for name, created in named.items() if not (created and failed))
 
@@ -208,10 +253,17 @@ class Oracle:
         """What the job's lineage facet names beside what the event has, under whatever name."""
         entries = event["job"]["facets"].get("lineage", {}).get("entries", ())
         if side == "inputs":
-            return {one["name"] for entry in entries if entry["type"] == "JOB" for one in entry.get("inputs", ())}
+            return {
+                one["name"]
+                for entry in entries
+                if entry["type"] == "JOB"
+                for one in entry.get("inputs", ())
+            }
         there = {one["name"] for one in event["outputs"]}
         for one in event["outputs"]:
-            there |= {other["name"] for other in one["facets"].get("symlinks", {}).get("identifiers", ())}
+            there |= {
+                other["name"] for other in one["facets"].get("symlinks", {}).get("identifiers", ())
+            }
         return {entry["name"] for entry in entries if entry["type"] == "DATASET"} - there
 
     def steps(self) -> set[tuple[str | None, str, str]]:
@@ -220,9 +272,15 @@ class Oracle:
 
     def steps_of(self, run: str) -> set[tuple[str | None, str, str]]:
         stated, found = self.stated(), set()
-        reads = {self.canonical(name) for of, name in self.touched("inputs") if of == run or self.is_beside(of, run)}
+        reads = {
+            self.canonical(name)
+            for of, name in self.touched("inputs")
+            if of == run or self.is_beside(of, run)
+        }
         own_reads = {self.canonical(name) for of, name in self.touched("inputs") if of == run}
-        unnamed = own_reads.difference(*(sources for (of, _), (_, sources) in stated.items() if of == run))
+        unnamed = own_reads.difference(
+            *(sources for (of, _), (_, sources) in stated.items() if of == run)
+        )
         for sink in {self.canonical(name) for of, name in self.touched("outputs") if of == run}:
             rule, own = stated.get((run, sink), ("", reads))
             sources: set[str | None] = {*own, *(unnamed if rule == "columnLineage" else ())}
@@ -230,7 +288,10 @@ class Oracle:
         return found
 
     def is_beside(self, other: str, run: str) -> bool:
-        """Whether the other is of the same query, and writes nothing: what it reads goes into what this one writes."""
+        """Whether the other is of the same query, and writes nothing.
+
+        What it reads goes into what this one writes.
+        """
         same = self.is_query(self.owner(run)) and self.owner(other) == self.owner(run)
         return same and all(writer != other for writer, _ in self.touched("outputs"))
 
@@ -258,25 +319,43 @@ class Oracle:
         """Its steps; a batch run that failed made nothing but that of which its own facet states a snapshot."""
         if not has_failed_as_batch(self, run) or self.is_query(self.owner(run)):
             return self.steps_of(run)
-        stated = {self.canonical(one[2]) for one, said in claims(self).items() if one[0] == run and said[0]}
+        stated = {
+            self.canonical(one[2])
+            for one, said in claims(self).items()
+            if one[0] == run and said[0]
+        }
         return {step for step in self.steps_of(run) if step[2] in stated}
 
     def last_owners(self, runs: list[str], most: int) -> list[str]:
-        """Of the owners of these runs all below the newest one's application, and so many before; the newest first."""
+        """Of the owners of these runs all below the newest one's application, and so many before.
+
+        The newest first.
+        """
 
         def heard(owner: str) -> datetime:
             return max(
-                moment(event["eventTime"]) for run in runs if self.owner(run) == owner for event, _ in self.of_run(run)
+                moment(event["eventTime"])
+                for run in runs
+                if self.owner(run) == owner
+                for event, _ in self.of_run(run)
             )
 
         owners = sorted({self.owner(run) for run in runs}, key=heard, reverse=True)
         application = {owner: (self.above(owner) or [owner])[0] for owner in owners}
         before = [owner for owner in owners if application[owner] != application[owners[0]]][:most]
-        return [owner for owner in owners if owner in before or application[owner] == application[owners[0]]]
+        return [
+            owner
+            for owner in owners
+            if owner in before or application[owner] == application[owners[0]]
+        ]
 
     def written_at(self, run: str, sink: str) -> datetime:
         """When the run was last heard to write it, under any name that stands."""
-        names = {name for of, name in self.touched("outputs") if of == run and self.canonical(name) == sink}
+        names = {
+            name
+            for of, name in self.touched("outputs")
+            if of == run and self.canonical(name) == sink
+        }
         return max(
             moment(event["eventTime"])
             for event, _ in self.of_run(run)
@@ -284,13 +363,18 @@ class Oracle:
         )
 
     def stated(self) -> dict[tuple[str, str], tuple[str, frozenset[str]]]:
-        """(run, sink) -> rule and sources, where its events state them: under any of the sink's names, the newest of each."""
+        """(run, sink) -> rule and sources, where its events state them.
+
+        Under any of the sink's names, the newest of each.
+        """
         found: dict[tuple[str, str], tuple[str, frozenset[str]]] = {}
         for run in self.runs():
             said: dict[tuple[str, str], set[str] | None] = {}
             for event, _ in sorted(self.of_run(run), key=lambda one: one[0]["eventTime"]):
                 for rule in ("columnLineage", "lineage"):
-                    said |= {(rule, sink): sources for sink, sources in self.statements(event, rule)}
+                    said |= {
+                        (rule, sink): sources for sink, sources in self.statements(event, rule)
+                    }
             for (rule, sink), sources in sorted(said.items()):  # lineage comes last, and counts
                 if sources is not None:
                     key = run, self.canonical(sink)
@@ -299,9 +383,14 @@ class Oracle:
         return found
 
     def statements(self, event: Json, rule: str) -> Iterator[tuple[str, set[str] | None]]:
-        """(sink, its sources) as an event states them by a rule; None: it takes back what was stated. The last counts."""
+        """(sink, its sources) as an event states them by a rule; None.
+
+        It takes back what was stated. The last counts.
+        """
         of_job = event["job"]["facets"].get("lineage", {}) if rule == "lineage" else {}
-        facets = [(one["name"], one["facets"][rule]) for one in event["outputs"] if rule in one["facets"]]
+        facets = [
+            (one["name"], one["facets"][rule]) for one in event["outputs"] if rule in one["facets"]
+        ]
         gone = [name for name, facet in facets if facet.get("_deleted")]
         if of_job.get("_deleted"):
             gone += [one["name"] for one in event["outputs"]]
@@ -320,16 +409,26 @@ class Oracle:
     def sources(self, facet: Json) -> set[str] | None:
         """What a facet or entry names as sources; "none" can only be said by empty inputs."""
         columns = [*facet.get("fields", {}).values(), {"inputs": facet.get("inputs", [])}]
-        named = {one["name"] for column in columns for one in column.get("inputs", column.get("inputFields", ()))}
+        named = {
+            one["name"]
+            for column in columns
+            for one in column.get("inputs", column.get("inputFields", ()))
+        }
         return named if named or "inputs" in facet else None
 
     def is_live(self, run: str) -> bool:
         owner = self.owner(run)
         started = self.started(owner) or self.started(run)
-        return started is not None and not self.ended(owner) and self.silent_at(owner) >= self.now.timestamp()
+        return (
+            started is not None
+            and not self.ended(owner)
+            and self.silent_at(owner) >= self.now.timestamp()
+        )
 
     def job_lineage(self, side: str) -> list[Row]:
-        return sorted({(self.job(run), name) for run, name in self.relations(side) if self.is_live(run)})
+        return sorted(
+            {(self.job(run), name) for run, name in self.relations(side) if self.is_live(run)}
+        )
 
     def history(self, side: str) -> list[Row]:
         found = set()
@@ -351,14 +450,21 @@ class Oracle:
         return sorted(found)
 
     def snapshot_lineage(self, side: str) -> list[Row]:
-        """(job, barrier, table, snapshot): the newest query's, and in it the surest and newest statement."""
+        """(job, barrier, table, snapshot).
+
+        The newest query's, and in it the surest and newest statement.
+        """
         said: dict[Row, list[Statement]] = {}
         for event, _ in self.events:
             run = event["run"]["runId"]
             barrier, query_id = self.barrier(event)
             for dataset in event[side] if barrier else ():
                 own = dataset["inputFacets"].get("strandline_snapshot")
-                if own and (has_read(event, dataset) if side == "inputs" else is_maker(self, claim(event, dataset))):
+                if own and (
+                    has_read(event, dataset)
+                    if side == "inputs"
+                    else is_maker(self, claim(event, dataset))
+                ):
                     key = (self.job(run), barrier, self.table(dataset["name"]))
                     one = Statement(
                         query_id,
@@ -376,7 +482,10 @@ class Oracle:
         return any(one.get("processingType") == "STREAMING" for one in said)
 
     def barrier(self, event: Json) -> tuple[int, str]:
-        """Barrier and query_id of an event: of its barrier facet, else of the micro-batch that its run is."""
+        """Barrier and query_id of an event.
+
+        Of its barrier facet, else of the micro-batch that its run is.
+        """
         facet = event["run"]["facets"].get("strandline_barrier")
         if facet and facet["phase"] == "committed":
             return facet["barrierId"], facet["queryId"]
@@ -385,7 +494,10 @@ class Oracle:
         return (query[1] + 1, query[0]) if query and self.state(run) == "COMPLETE" else (0, "")
 
     def best(self, found: list[Statement]) -> str:
-        """Of the newest query what is stated, the newest of it; else what was written last, or read first."""
+        """Of the newest query what is stated, the newest of it.
+
+        Else what was written last, or read first.
+        """
         kept = []
         for run in {one.run for one in found}:
             own = [one for one in found if one.run == run]

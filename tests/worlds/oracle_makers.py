@@ -13,7 +13,12 @@ def claim(event: Json, dataset: Json) -> Claim:
     """What an event claims that its run made."""
     facet = event["run"]["facets"].get("strandline_barrier", {"phase": ""})
     barrier = facet["barrierId"] if facet["phase"] == "committed" else 0
-    return event["run"]["runId"], barrier, dataset["name"], dataset["inputFacets"]["strandline_snapshot"]["snapshotId"]
+    return (
+        event["run"]["runId"],
+        barrier,
+        dataset["name"],
+        dataset["inputFacets"]["strandline_snapshot"]["snapshotId"],
+    )
 
 
 def claims(oracle: "Oracle") -> dict[Claim, tuple[bool, str]]:
@@ -28,11 +33,17 @@ def claims(oracle: "Oracle") -> dict[Claim, tuple[bool, str]]:
 
 
 def is_maker(oracle: "Oracle", asked: Claim) -> bool:
-    """A snapshot has one maker, unless several state it themselves: the surest claim counts, then the first.
+    """A snapshot has one maker, unless several state it themselves.
+
+    The surest claim counts, then the first.
 
     What a batch run that failed has only observed is no claim.
     """
-    found = {one: said for one, said in claims(oracle).items() if said[0] or not has_failed_as_batch(oracle, one[0])}
+    found = {
+        one: said
+        for one, said in claims(oracle).items()
+        if said[0] or not has_failed_as_batch(oracle, one[0])
+    }
     if asked not in found or found[asked][0]:
         return asked in found
     table = oracle.canonical(asked[2])
@@ -50,9 +61,16 @@ def has_failed_as_batch(oracle: "Oracle", run: str) -> bool:
 
 
 def has_read(event: Json, dataset: Json) -> bool:
-    """Whether a run has read the snapshot: not where that is only observed, and is what the event says it has made."""
+    """Whether a run has read the snapshot.
+
+    Not where that is only observed, and is what the event says it has made.
+    """
     own = dataset["inputFacets"]["strandline_snapshot"]
     made = [
-        one["outputFacets"].get("strandline_snapshot") for one in event["outputs"] if one["name"] == dataset["name"]
+        one["outputFacets"].get("strandline_snapshot")
+        for one in event["outputs"]
+        if one["name"] == dataset["name"]
     ]
-    return not own.get("observed") or own["snapshotId"] not in [one["snapshotId"] for one in made if one]
+    return not own.get("observed") or own["snapshotId"] not in [
+        one["snapshotId"] for one in made if one
+    ]

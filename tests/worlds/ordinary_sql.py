@@ -1,4 +1,7 @@
-"""Five hundred ordinary statements without a secret: Spark, Flink SQL and dbt, with names that only sound like secrets."""
+"""Five hundred ordinary statements without a secret.
+
+Spark, Flink SQL and dbt, with names that only sound like secrets.
+"""
 
 from itertools import islice, product
 
@@ -133,5 +136,8 @@ BY_HAND = (
 
 def ordinary() -> list[str]:
     """The statements."""
-    by_rule = (query.format(t=table, c=column) for query, table, column in product(QUERIES, TABLES, COLUMNS))
+    by_rule = (
+        query.format(t=table, c=column)
+        for query, table, column in product(QUERIES, TABLES, COLUMNS)
+    )
     return [*BY_HAND, *islice(by_rule, 500 - len(BY_HAND))]

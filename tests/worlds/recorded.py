@@ -24,7 +24,11 @@ ORDERS = [
     pytest.param(("sqlite", "shuffled"), id="sqlite-shuffled"),
     pytest.param(("postgres", "sent"), id="postgres-sent", marks=pytest.mark.postgres),
     pytest.param(("sqlite", "sent"), id="sqlite-sent", marks=pytest.mark.slow),
-    pytest.param(("postgres", "shuffled"), id="postgres-shuffled", marks=[pytest.mark.postgres, pytest.mark.slow]),
+    pytest.param(
+        ("postgres", "shuffled"),
+        id="postgres-shuffled",
+        marks=[pytest.mark.postgres, pytest.mark.slow],
+    ),
 ]
 
 Columns = dict[str, dict[str, list[str]]]
@@ -44,18 +48,25 @@ def take(engine: Engine, name: str, order: str) -> None:
     store(engine, events, size=len(events) if order == "sent" else 4)
 
 
-def question(connection: Connection, name: str, way: Direction = Direction.UPSTREAM, view: View = NOW) -> Question:
+def question(
+    connection: Connection, name: str, way: Direction = Direction.UPSTREAM, view: View = NOW
+) -> Question:
     """What a table or job is made from, or what is made from it, one step away."""
     return Question(node_called(connection, name), view, way, 1)
 
 
 def tables(answer: dict[str, Any]) -> list[str]:
     """The other tables of an answer, by their last names."""
-    return sorted(one["table"] for one in answer["nodes"] if one["type"] == "dataset" and one["distance"])
+    return sorted(
+        one["table"] for one in answer["nodes"] if one["type"] == "dataset" and one["distance"]
+    )
 
 
 def columns_behind(connection: Connection, names: dict[str, str]) -> Columns:
-    """Of tables, by what they are asked for as, the source columns of each column: table, column, `table.column`."""
+    """Of tables, by what they are asked for as, the source columns of each column.
+
+    Table, column, `table.column`.
+    """
     found: Columns = {}
     for table, name in names.items():
         answer = column_lineage_of(connection, question(connection, name))
@@ -64,4 +75,6 @@ def columns_behind(connection: Connection, names: dict[str, str]) -> Columns:
             to, column = nodes[edge["target"]]
             assert to == table
             found.setdefault(to, {}).setdefault(column, []).append(".".join(nodes[edge["source"]]))
-    return {table: {column: sorted(of) for column, of in one.items()} for table, one in found.items()}
+    return {
+        table: {column: sorted(of) for column, of in one.items()} for table, one in found.items()
+    }

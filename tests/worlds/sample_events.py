@@ -6,7 +6,9 @@ from typing import Any
 TIME = "2026-11-20T12:00:00Z"
 
 
-def run_event(run_id: str = "1", kind: str = "COMPLETE", job: str = "load", **more: Any) -> dict[str, Any]:
+def run_event(
+    run_id: str = "1", kind: str = "COMPLETE", job: str = "load", **more: Any
+) -> dict[str, Any]:
     """A RunEvent."""
     event = {
         "eventTime": TIME,

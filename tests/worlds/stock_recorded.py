@@ -1,4 +1,7 @@
-"""Recordings of the stock Spark listener in a store: what they are asked, in the words of their truth."""
+"""Recordings of the stock Spark listener in a store.
+
+What they are asked, in the words of their truth.
+"""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -14,7 +17,11 @@ from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshot_lineage_of, snapshots_of
+from strandline.store.lineage.snapshot_lineage import (
+    snapshot_answer,
+    snapshot_lineage_of,
+    snapshots_of,
+)
 from worlds.builders import store
 
 Truth = dict[str, Any]
@@ -36,7 +43,9 @@ class Recorded(NamedTuple):
 def in_order(events: Sequence[bytes], order: str) -> list[bytes]:
     """The events in one of the orders."""
     chance = random.Random(17)
-    again = [*events, *chance.sample(events, len(events) // 2)] if order == "repeated" else list(events)
+    again = (
+        [*events, *chance.sample(events, len(events) // 2)] if order == "repeated" else list(events)
+    )
     if order != "sent":
         chance.shuffle(again)
     return again
@@ -56,7 +65,11 @@ def now() -> View:
 
 def called(node: Mapping[str, Any]) -> str:
     """A dataset as the truth calls it: database.table, or the end of a path."""
-    return f"{node['database']}.{node['table']}" if node["database"] else node["name"].removeprefix("/data/")
+    return (
+        f"{node['database']}.{node['table']}"
+        if node["database"]
+        else node["name"].removeprefix("/data/")
+    )
 
 
 def listed(connection: Connection, table: Node) -> list[dict[str, Any]]:
@@ -65,7 +78,10 @@ def listed(connection: Connection, table: Node) -> list[dict[str, Any]]:
 
 
 def made_from(connection: Connection, truth: Truth, table: str, number: int) -> set[str]:
-    """What a snapshot is answered to be made from, as `made` of the truth says it; nothing where it is not known at all."""
+    """What a snapshot is answered to be made from, as `made` of the truth says it.
+
+    Nothing where it is not known at all.
+    """
     node, snapshot = node_called(connection, table), truth["snapshots"][table][number]["id"]
     try:
         answer = snapshot_lineage_of(connection, node, snapshot, now(), Direction.UPSTREAM, 1)
@@ -78,5 +94,9 @@ def numbered(truth: Truth, table: str, node: Mapping[str, Any]) -> str:
     """A snapshot as table@number; an id of which only a double is known by that."""
     snapshots = truth["snapshots"][table]
     id_, rounded = node["snapshotId"], node.get("approximateSnapshotId", "~nan")
-    fits = [n for n, one in enumerate(snapshots) if one["id"] == id_ or float(one["id"]) == float(rounded[1:])]
+    fits = [
+        n
+        for n, one in enumerate(snapshots)
+        if one["id"] == id_ or float(one["id"]) == float(rounded[1:])
+    ]
     return f"{table}@{fits[0] if fits else id_}"

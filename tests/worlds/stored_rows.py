@@ -11,10 +11,18 @@ from strandline.store.sql.engine import reading
 def stored_rows(engine: Engine) -> Iterator[tuple[str, str]]:
     """Each row of each table, frames unpacked, by table and number."""
     with reading(engine).connect() as connection:
-        known = {id_: bytes(body) for id_, body in connection.execute(text("SELECT id, body FROM dictionaries"))}
+        known = {
+            id_: bytes(body)
+            for id_, body in connection.execute(text("SELECT id, body FROM dictionaries"))
+        }
         for table in inspect(connection).get_table_names():
-            for number, row in enumerate(connection.execute(text(f"SELECT * FROM {table}")).mappings()):
-                shown = (_unpacked(value, known.get(row.get("dictionary_id") or 0)) for value in row.values())
+            for number, row in enumerate(
+                connection.execute(text(f"SELECT * FROM {table}")).mappings()
+            ):
+                shown = (
+                    _unpacked(value, known.get(row.get("dictionary_id") or 0))
+                    for value in row.values()
+                )
                 yield f"{table} {number}", "\n".join(shown)
 
 
@@ -30,4 +38,6 @@ def _unpacked(value: object, dictionary: bytes | None) -> str:
 
 def _content(dictionary: bytes) -> bytes:
     """What a dictionary is: one that was trained, or an earlier body, which is packed itself."""
-    return zstandard.decompress(dictionary) if dictionary[:4] == zstandard.FRAME_HEADER else dictionary
+    return (
+        zstandard.decompress(dictionary) if dictionary[:4] == zstandard.FRAME_HEADER else dictionary
+    )

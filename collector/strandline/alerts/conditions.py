@@ -57,8 +57,12 @@ class PassedBarriers:
 TableTrouble = Staleness | PassedBarriers
 
 
-def model_troubles(model: Model, bound: float | None, now: float) -> tuple[list[Trouble], list[TableTrouble]]:
-    """What is wrong by the model at `now`; and with which tables, whose names the store has: those that are staler than the
+def model_troubles(
+    model: Model, bound: float | None, now: float
+) -> tuple[list[Trouble], list[TableTrouble]]:
+    """What is wrong by the model at `now`; and with which tables, whose names the store has.
+
+    Those that are staler than the
     bound, and those that went past barriers.
     """
     ages = (staleness(model, table, now) for table in sorted(model.components) if bound is not None)
@@ -66,9 +70,19 @@ def model_troubles(model: Model, bound: float | None, now: float) -> tuple[list[
     return [*_held(model, now), *_never_joining(model)], [*stale, *_aborted(model)]
 
 
-def store_troubles(connection: Connection, of_tables: Collection[TableTrouble], now: float) -> list[Trouble]:
-    """What is wrong by the store at `now`; and what is wrong with tables in words, which call them as Spark does."""
-    found = [*_failed(connection, now), *_silent(connection, now), *_dead(connection, now), *_unread(connection)]
+def store_troubles(
+    connection: Connection, of_tables: Collection[TableTrouble], now: float
+) -> list[Trouble]:
+    """What is wrong by the store at `now`.
+
+    And what is wrong with tables in words, which call them as Spark does.
+    """
+    found = [
+        *_failed(connection, now),
+        *_silent(connection, now),
+        *_dead(connection, now),
+        *_unread(connection),
+    ]
     labels = labels_of(connection, {one.table for one in of_tables})
     return found + [_of_table(connection, one, labels[one.table]) for one in of_tables]
 
@@ -77,9 +91,13 @@ def _of_table(connection: Connection, one: TableTrouble, label: str) -> Trouble:
     about = ":".join(one.table)
     if isinstance(one, PassedBarriers):
         barriers = ", ".join(map(str, one.barriers))
-        return Trouble("skipped", about, f"{label} went past barriers {barriers} without a snapshot")
+        return Trouble(
+            "skipped", about, f"{label} went past barriers {barriers} without a snapshot"
+        )
     words = f"{label} is {ago(one.seconds)} behind: barrier {one.barrier} is missing"
-    culprit = f"; the bottleneck is job {one.job[1]}{_owner(connection, one.job)}" if one.job else ""
+    culprit = (
+        f"; the bottleneck is job {one.job[1]}{_owner(connection, one.job)}" if one.job else ""
+    )
     return Trouble("staleness", about, words + culprit)
 
 
@@ -98,18 +116,25 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
         .where(
             runs.c.newest_at > round((now - DAY) * MICRO),
             runs.c.state == FAIL,
-            ~select(newer.c.id).where(newer.c.job_id == runs.c.job_id, newer.c.newest_at > runs.c.newest_at).exists(),
+            ~select(newer.c.id)
+            .where(newer.c.job_id == runs.c.job_id, newer.c.newest_at > runs.c.newest_at)
+            .exists(),
         )
         .limit(MOST)
     )
     for row in connection.execute(query):
-        yield Trouble("failed", f"{row.namespace}:{row.name}", f"job {row.name} failed (run {row.run_id})")
+        yield Trouble(
+            "failed", f"{row.namespace}:{row.name}", f"job {row.name} failed (run {row.run_id})"
+        )
 
 
 def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
     """Runs that announced a heartbeat timeout, did not end, by themselves or with the run above, and are silent for longer, within a day."""
     dialect = connection.dialect.name
-    ends, silences = of_each(dialect, run_ends, runs.c.id), of_each(dialect, run_silences, runs.c.id)
+    ends, silences = (
+        of_each(dialect, run_ends, runs.c.id),
+        of_each(dialect, run_silences, runs.c.id),
+    )
     query = (
         select(jobs.c.namespace, jobs.c.name, runs.c.run_id, silences.c.silent_at.label("at"))
         .join(jobs, jobs.c.id == runs.c.job_id)
@@ -133,14 +158,16 @@ def _dead(connection: Connection, now: float) -> Iterable[Trouble]:
     letters = select(func.count()).where(dead_letters.c.received_at > round((now - HOUR) * MICRO))
     count = connection.execute(letters).scalar_one()
     if count:
-        yield Trouble("dead_letters", "last hour", f"{count} dead letters in the last hour: strandline replay --help")
+        yield Trouble(
+            "dead_letters",
+            "last hour",
+            f"{count} dead letters in the last hour: strandline replay --help",
+        )
 
 
 def _unread(connection: Connection) -> Iterable[Trouble]:
     if count := unread_count(connection):
-        words = (
-            f"{count} events wait for a Strandline that can read them: the log has the fault; update and start it anew"
-        )
+        words = f"{count} events wait for a Strandline that can read them: the log has the fault; update and start it anew"
         yield Trouble("unread_events", "all", words)
 
 
@@ -156,7 +183,11 @@ def _aborted(model: Model) -> Iterable[PassedBarriers]:
         done, domain = model.done[table], model.domain(model.domain_of[table])
         if done.last is None or done.of[done.last].derived:
             continue  # a plain stream goes past barriers as it pleases
-        recent = [b for b in domain.order[-RECENT_BARRIERS:] if done.last is not None and done.order[0] < b < done.last]
+        recent = [
+            b
+            for b in domain.order[-RECENT_BARRIERS:]
+            if done.last is not None and done.order[0] < b < done.last
+        ]
         missing = [barrier for barrier in recent if barrier not in done]
         if missing:
             yield PassedBarriers(table, tuple(missing))

@@ -1,7 +1,9 @@
-"""Alerts to webhooks: generic JSON, or the form that Slack takes. Targets come from the settings and nowhere else.
+"""Alerts to webhooks: generic JSON, or the form that Slack takes.
 
-One thread notes what began and what is over; each target has a thread of its own that sends from the outbox of all exports, so a
-dead or slow one keeps nobody waiting.
+Targets come from the settings and nowhere else.
+
+One thread notes what began and what is over; each target has a thread of its own that sends from
+the outbox of all exports, so a dead or slow one keeps nobody waiting.
 """
 
 import time
@@ -58,7 +60,10 @@ class Alerting:
         self._bound = staleness_bound
         works: list[tuple[Callable[[], int], float]] = [(lambda: self.look(time.time()), interval)]
         works += [(courier.deliver, IDLE_SECONDS) for courier in self._couriers]
-        self._turns = [Turns(f"alerts-{number}", work, pause, complain) for number, (work, pause) in enumerate(works)]
+        self._turns = [
+            Turns(f"alerts-{number}", work, pause, complain)
+            for number, (work, pause) in enumerate(works)
+        ]
 
     def start(self) -> None:
         """Start the threads, if there is anybody to tell."""
@@ -85,7 +90,10 @@ class Alerting:
             return note(connection, found, now)
 
     def send(self, now: float) -> int:
-        """Send what is due at a moment, to one target after the other; how many messages were taken."""
+        """Send what is due at a moment, to one target after the other.
+
+        How many messages were taken.
+        """
         return sum(courier.deliver(lambda: now) for courier in self._couriers)
 
 
@@ -107,7 +115,9 @@ class Webhook:
     def _item(self, change: Change, body: bytes) -> Item:
         content = orjson.dumps({"text": slack_text(body)}) if self._is_slack else body
         hash_ = digest(body.decode())
-        return Item(change.kind, change.entity_id, change, slack_text(body), (content,), hash_, hash_)
+        return Item(
+            change.kind, change.entity_id, change, slack_text(body), (content,), hash_, hash_
+        )
 
     def send(self, items: Sequence[Item]) -> None:
         """Each message in a request."""

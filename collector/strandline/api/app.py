@@ -57,11 +57,14 @@ def create_app(
 ) -> Starlette:
     """The application on a migrated database; `checks` are further reasons not to be ready.
 
-    Not `in_process`: what is sent is written by a process of its own, so that answers do not wait for it.
+    Not `in_process`: what is sent is written by a process of its own, so that answers do not wait
+    for it.
     """
     declared = operations()
     log = log or make_log(settings.log_format, settings.log_level)
-    grant = granting(engine, settings, lambda why: log.warning("keys of the identity provider", reason=why))
+    grant = granting(
+        engine, settings, lambda why: log.warning("keys of the identity provider", reason=why)
+    )
     names = hosts_of(settings.host, settings.allowed_hosts)
     middleware = [
         Middleware(ObserveRequests),
@@ -71,7 +74,9 @@ def create_app(
     app = Starlette(
         routes=[*routes_of(declared), *pages.routes(grant)],
         middleware=middleware,
-        exception_handlers=dict.fromkeys((StrandlineError, HTTPException, *NOBODYS, Exception), on_error),
+        exception_handlers=dict.fromkeys(
+            (StrandlineError, HTTPException, *NOBODYS, Exception), on_error
+        ),
         lifespan=_lifespan,
     )
     state = app.state
@@ -90,7 +95,9 @@ def create_app(
         lambda code: state.metrics.refused.labels(code).inc(),
     )
     state.senders = Senders(engine)
-    state.rates = Rates(rates_of(settings), lambda scope: state.metrics.over_rate.labels(scope).inc())
+    state.rates = Rates(
+        rates_of(settings), lambda scope: state.metrics.over_rate.labels(scope).inc()
+    )
     state.looking = asyncio.Semaphore(LOOKS_AT_ONCE)
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
@@ -134,7 +141,9 @@ def _batches(state: State) -> Batches | WritingProcess:
 
 def _attending(state: State) -> Turns:
     settings = state.settings
-    intervals = Intervals(settings.barrier_seconds, settings.barrier_timeout_seconds, settings.resume_seconds)
+    intervals = Intervals(
+        settings.barrier_seconds, settings.barrier_timeout_seconds, settings.resume_seconds
+    )
     return attendance(
         state.engine,
         state.follower,

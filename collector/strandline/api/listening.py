@@ -9,9 +9,13 @@ BACKLOG = 2048  # connections that nobody has accepted yet
 
 
 def listen(settings: Settings) -> socket.socket:
-    """Return the socket of a server; StrandlineError says why there is none, and the way out. Port 0: one that is free."""
+    """Return the socket of a server; StrandlineError says why there is none, and the way out.
+
+    Port 0: one that is free.
+    """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # asyncio switches Nagle's algorithm off only where the protocol is named; with it an answer takes 40 ms more.
+    # asyncio switches Nagle's algorithm off only where the protocol is named; with it an answer
+    # takes 40 ms more.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -10,7 +10,9 @@ from strandline.api.http.connections import bounded
 from strandline.settings import Settings
 
 STOP_SECONDS = 20
-SWITCH_SECONDS = 0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
+SWITCH_SECONDS = (
+    0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
+)
 
 
 class Server(uvicorn.Server):
@@ -34,8 +36,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then let the garbage collector leave out the objects that are alive now.
 
-        They stay alive for as long as the process. Not walking them again takes the 99th percentile of an answer from
-        80 to 21 ms.
+        They stay alive for as long as the process. Not walking them again takes the 99th percentile
+        of an answer from 80 to 21 ms.
         """
         await super().startup(sockets)
         gc.collect()

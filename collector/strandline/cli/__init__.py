@@ -1,6 +1,9 @@
-"""The command `strandline`: `run()` is its entry point, `main(argv, environ)` the same without a process around it.
+"""The command `strandline`.
 
-Answers go to stdout, problems as one line each to stderr; 0 is done, 1 is failed, 2 is used wrongly.
+`run()` is its entry point, `main(argv, environ)` the same without a process around it.
+
+Answers go to stdout, problems as one line each to stderr; 0 is done, 1 is failed, 2 is used
+wrongly.
 """
 
 import argparse
@@ -25,7 +28,10 @@ SHOWN = 5  # candidates of a name that nothing has
 
 
 def run() -> None:
-    """Run the command line of this process. What the terminal's encoding has no sign for is shown as `?`."""
+    """Run the command line of this process.
+
+    What the terminal's encoding has no sign for is shown as `?`.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     sys.exit(main(sys.argv[1:], os.environ))
@@ -49,7 +55,9 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has seen enough
         return 0
     except OSError as error:  # a file or folder that cannot be used
-        return _tell(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), code=1)
+        return _tell(
+            f"{error.strerror or error}: {error.filename}" if error.filename else str(error), code=1
+        )
     except KeyboardInterrupt:
         return 1
     except Exception as error:
@@ -59,7 +67,9 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _obey(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    from strandline.cli.command import command_called  # its settings take longer to import than `--help` may last
+    from strandline.cli.command import (
+        command_called,
+    )  # its settings take longer to import than `--help` may last
 
     command = command_called(argv[0]) if argv and argv[0] in COMMANDS else None
     parser = _parser(command)
@@ -79,7 +89,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(command: "Command | None") -> argparse.ArgumentParser:
-    """A parser of the command that is asked, with its arguments; of every command's name, if that is none."""
+    """A parser of the command that is asked, with its arguments.
+
+    Of every command's name, if that is none.
+    """
     parser = _Parser("strandline", description="Lineage by snapshot and barrier.", epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"strandline {__version__}")
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -87,7 +100,11 @@ def _parser(command: "Command | None") -> argparse.ArgumentParser:
         if command is not None and name != command.name:
             continue
         own = parsers.add_parser(
-            name, help=entry.about, description=entry.about, epilog=EPILOG, conflict_handler="resolve"
+            name,
+            help=entry.about,
+            description=entry.about,
+            epilog=EPILOG,
+            conflict_handler="resolve",
         )
         if command is not None:
             _add_flags(own, command.shows)
@@ -104,7 +121,11 @@ def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
 
 
 def _flags(options: argparse.Namespace) -> dict[str, str]:
-    given = {name: value for name, value in vars(options).items() if name.startswith("setting_") and value is not None}
+    given = {
+        name: value
+        for name, value in vars(options).items()
+        if name.startswith("setting_") and value is not None
+    }
     return {name.removeprefix("setting_"): value for name, value in given.items()}
 
 
@@ -123,7 +144,10 @@ def _candidates(error: StrandlineError) -> str:
 
 
 def _refusal_of_database(error: Exception) -> str | None:
-    """The database's own reason, if the error is one of SQLAlchemy's; None where nobody has imported that."""
+    """The database's own reason, if the error is one of SQLAlchemy's.
+
+    None where nobody has imported that.
+    """
     errors = sys.modules.get("sqlalchemy.exc")
     if errors is None or not isinstance(error, errors.DBAPIError):
         return None

@@ -1,4 +1,6 @@
-"""How commands print: JSON for programs; tables and colours on a terminal; the same as plain text everywhere else.
+"""How commands print: JSON for programs; tables and colours on a terminal.
+
+The same as plain text everywhere else.
 
 rich is only imported where stdout is a terminal: a pipe reads the same bytes on every machine.
 """
@@ -47,12 +49,18 @@ def tell(as_json: bool, answer: Any, lines: Line) -> None:
 def add_list_output(parser: ArgumentParser, as_json: str = "the answer as JSON") -> None:
     """--json, --csv and --format of a command that prints a list."""
     parser.add_argument("--json", action="store_const", dest="format", const="json", help=as_json)
-    parser.add_argument("--csv", action="store_const", dest="format", const="csv", help="the answer as CSV")
+    parser.add_argument(
+        "--csv", action="store_const", dest="format", const="csv", help="the answer as CSV"
+    )
     parser.add_argument("--format", choices=("json", "csv"), help="the answer in this format")
 
 
 def tell_list(
-    options: Namespace, answer: Any, items: Sequence[Mapping[str, Any]], cut: str = "", columns: Sequence[str] = ()
+    options: Namespace,
+    answer: Any,
+    items: Sequence[Mapping[str, Any]],
+    cut: str = "",
+    columns: Sequence[str] = (),
 ) -> bool:
     """Print a list as JSON (`answer`) or CSV (`items`) where that was asked for, and say whether it was.
 
@@ -81,9 +89,12 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_table(head: Sequence[str], rows: Rows, after: Sequence[str] = ()) -> None:
-    """A table for people, and the lines that follow it. On a terminal that is too narrow for it, lines wrap as they are.
+    """A table for people, and the lines that follow it.
 
-    An empty cell is a dash, so that columns can be counted; a last column without any content is left out.
+    On a terminal that is too narrow for it, lines wrap as they are.
+
+    An empty cell is a dash, so that columns can be counted; a last column without any content is
+    left out.
     """
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
@@ -96,7 +107,10 @@ def show_table(head: Sequence[str], rows: Rows, after: Sequence[str] = ()) -> No
 
 
 def _is_drawn(head: Sequence[str], rows: Rows) -> bool:
-    """Draw the table, if the terminal is wide enough: a name or an id that is cut cannot be copied."""
+    """Draw the table, if the terminal is wide enough.
+
+    A name or an id that is cut cannot be copied.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -112,12 +126,14 @@ def _is_drawn(head: Sequence[str], rows: Rows) -> bool:
 
 
 def _aligned(rows: Rows) -> list[str]:
-    """
-    >>> _aligned([["NAME", "STATE"], ["etl", "FAIL"]])
+    """>>> _aligned([["NAME", "STATE"], ["etl", "FAIL"]])
     ['NAME  STATE', 'etl   FAIL']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def _coloured(text: str) -> Any:
@@ -149,7 +165,10 @@ def short_time(text: str | None) -> str:
 
 
 def name_argument(text: str) -> str:
-    """The type of an argument that names something: an empty one (a variable that is not set) names nothing."""
+    """The type of an argument that names something.
+
+    An empty one (a variable that is not set) names nothing.
+    """
     if not text:
         raise ArgumentTypeError("is empty")
     return text

@@ -30,14 +30,19 @@ class CollectorError(StrandlineError):
 
 def add_collector_arguments(parser: ArgumentParser) -> None:
     """--url and --key."""
-    parser.add_argument("--url", help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database")
     parser.add_argument(
-        "--key", help="with --url: the key of an API that asks for one; or STRANDLINE_KEY, STRANDLINE_KEY_FILE"
+        "--url", help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database"
+    )
+    parser.add_argument(
+        "--key",
+        help="with --url: the key of an API that asks for one; or STRANDLINE_KEY, STRANDLINE_KEY_FILE",
     )
 
 
 @contextmanager
-def answering(options: Namespace, settings: Settings, of_database: Callable[[Engine], Ask]) -> Iterator[Ask]:
+def answering(
+    options: Namespace, settings: Settings, of_database: Callable[[Engine], Ask]
+) -> Iterator[Ask]:
     """Whoever answers: the collector that --url names, else the database of the settings."""
     if options.url:
         yield ask_collector(options.url, options.key or settings.client_key())
@@ -58,9 +63,13 @@ def ask_collector(url: str, key: str | None) -> Ask:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     def ask(path: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-        query = urllib.parse.urlencode({name: value for name, value in asked.items() if value is not None}, doseq=True)
+        query = urllib.parse.urlencode(
+            {name: value for name, value in asked.items() if value is not None}, doseq=True
+        )
         try:
-            request = urllib.request.Request(f"{url.rstrip('/')}/api/v2{path}?{query}", headers=headers)
+            request = urllib.request.Request(
+                f"{url.rstrip('/')}/api/v2{path}?{query}", headers=headers
+            )
             with urllib.request.urlopen(request, timeout=SECONDS) as response:
                 answer: dict[str, Any] = orjson.loads(response.read())
                 return answer
@@ -80,4 +89,8 @@ def _refusal(error: "HTTPError", url: str) -> StrandlineError:
         return CollectorError(f"{url} answers: {error.code} {error.reason}")
     if problem.get("code") == AmbiguousError.code:
         return AmbiguousError(detail, candidates)
-    return NotFoundError(detail, candidates) if error.code == 404 else CollectorError(f"{url} answers: {detail}")
+    return (
+        NotFoundError(detail, candidates)
+        if error.code == 404
+        else CollectorError(f"{url} answers: {detail}")
+    )

@@ -19,10 +19,13 @@ def no_arguments(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Command:
-    """`strandline NAME`: its own arguments, and what it does with them; `index` says what it is for.
+    """`strandline NAME`: its own arguments, and what it does with them.
 
-    `shows` are the settings whose flags its help lists; all settings may be given as flags to every command.
-    With `bears_faults` it runs with faulty settings too (they are in `settings.faults`) and tells them itself.
+    `index` says what it is for.
+
+    `shows` are the settings whose flags its help lists; all settings may be given as flags to every
+    command. With `bears_faults` it runs with faulty settings too (they are in `settings.faults`)
+    and tells them itself.
     """
 
     name: str
@@ -35,10 +38,14 @@ class Command:
 def command_called(name: str) -> Command:
     """The command of this name; no other command's module is imported."""
     was_enabled = gc.isenabled()
-    gc.disable()  # libraries make 200,000 objects that stay; looking for cycles among them takes a tenth of an answer
+    # libraries make 200,000 objects that stay; looking for cycles among them takes a tenth of an
+    # answer
+    gc.disable()
     try:
         module = importlib.import_module(f"strandline.cli.commands.{COMMANDS[name].module}")
     finally:
         if was_enabled:
             gc.enable()
-    return next(one for one in vars(module).values() if isinstance(one, Command) and one.name == name)
+    return next(
+        one for one in vars(module).values() if isinstance(one, Command) and one.name == name
+    )

@@ -1,7 +1,9 @@
-"""Answers about lineage as text: trees read from a node outwards, with a job between each two datasets.
+"""Answers about lineage as text.
 
-Made of the JSON that the API answers with, so it does not matter where an answer came from. What a tree has shown once it
-does not show again.
+Trees read from a node outwards, with a job between each two datasets.
+
+Made of the JSON that the API answers with, so it does not matter where an answer came from. What a
+tree has shown once it does not show again.
 """
 
 from collections import defaultdict
@@ -36,9 +38,12 @@ class Branch:
 
 @dataclass(slots=True)
 class Tree:
-    """Grows a tree from a node: `label` and what is `below` each of its keys; a key is expanded once.
+    """Grows a tree from a node: `label` and what is `below` each of its keys.
 
-    `note` is written behind a key below another. Keys of which `node` gives the same have the same below them.
+    A key is expanded once.
+
+    `note` is written behind a key below another. Keys of which `node` gives the same have the same
+    below them.
     """
 
     label: Callable[[Any], str]
@@ -66,7 +71,10 @@ def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -
     name = " and ".join(label_of(nodes[start]) for start in starts)
     verb = "is" if len(starts) == 1 else "are"
     halves = []
-    for heading, upstream in ((f"What {name} {verb} made from:", True), (f"What is made from {name}:", False)):
+    for heading, upstream in (
+        (f"What {name} {verb} made from:", True),
+        (f"What is made from {name}:", False),
+    ):
         if direction != ("downstream" if upstream else "upstream"):
             tree = _table_tree(answer, nodes, upstream=upstream)
             halves.append(Half(heading, [tree.grow(start) for start in starts]))
@@ -89,7 +97,8 @@ class Half:
 def _both(halves: Iterable[Half], answer: Json) -> Iterator[str]:
     """The halves of an answer that have something in them; the first, if none has.
 
-    Where all that there may be was cut off, the node that was asked for stands alone: the text does not claim that there is nothing.
+    Where all that there may be was cut off, the node that was asked for stands alone: the text does
+    not claim that there is nothing.
     """
     asked = list(halves)
     if not answer["complete"] and all(half.is_empty for half in asked):
@@ -103,7 +112,10 @@ def _both(halves: Iterable[Half], answer: Json) -> Iterator[str]:
 
 
 def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree:
-    """Keys are nodes, and (job, dataset) for a job on the way from a dataset: what it shows depends on where from."""
+    """Keys are nodes, and (job, dataset) for a job on the way from a dataset.
+
+    What it shows depends on where from.
+    """
     near, far = ("target", "source") if upstream else ("source", "target")
     edges = defaultdict(list)
     for edge in answer["edges"]:
@@ -120,18 +132,32 @@ def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree
             ends = [edge[far] for edge in edges[key]]
             return [(end, key) if by_job and nodes[end]["type"] == "job" else end for end in ends]
         job, dataset = key
-        past = by_ends[frozenset(key)].get("through")  # hidden nodes lie between: what they join is not known here
+        past = by_ends[frozenset(key)].get(
+            "through"
+        )  # hidden nodes lie between: what they join is not known here
         if upstream and not past:
-            return [origin for edge in edges[dataset] if edge[far] == job for origin in edge.get("origins", ())]
-        return [edge[far] for edge in edges[job] if past or dataset in edge.get("origins", (dataset,))]
+            return [
+                origin
+                for edge in edges[dataset]
+                if edge[far] == job
+                for origin in edge.get("origins", ())
+            ]
+        return [
+            edge[far] for edge in edges[job] if past or dataset in edge.get("origins", (dataset,))
+        ]
 
     return Tree(lambda key: _named(nodes[key if isinstance(key, str) else key[0]]), below, note)
 
 
 def _not_newest(edge: Json) -> str:
-    """What is known from earlier runs alone says so: when it was last seen, and in how many of them; and what is hidden."""
+    """What is known from earlier runs alone says so.
+
+    When it was last seen, and in how many of them; and what is hidden.
+    """
     if edge.get("through"):
-        return f"  (past {edge['through']} that {'is' if edge['through'] == 1 else 'are'} not shown)"
+        return (
+            f"  (past {edge['through']} that {'is' if edge['through'] == 1 else 'are'} not shown)"
+        )
     if edge.get("inLatest", True):
         return ""
     return f"  (not in the latest run: in {edge['runs']} of {edge['ofRuns']}, last {_time(edge['lastSeen'])})"
@@ -140,13 +166,21 @@ def _not_newest(edge: Json) -> str:
 def snapshot_text(answer: Json, direction: str = "both") -> str:
     """The lineage of a snapshot; the answer's first node is the one that was asked for."""
     start = label_of(answer["nodes"][0])
-    lines = _stepwise(answer, _snapshot, direction, f"What {start} is made from:", f"What is made from {start}:")
+    lines = _stepwise(
+        answer, _snapshot, direction, f"What {start} is made from:", f"What is made from {start}:"
+    )
     return "\n".join([*lines, *cut_lines(answer)]).rstrip()
 
 
 def column_text(answer: Json, direction: str = "both") -> str:
     """The lineage of the columns that the answer starts from."""
-    lines = _stepwise(answer, label_of, direction, "What the columns are made from:", "What is made from the columns:")
+    lines = _stepwise(
+        answer,
+        label_of,
+        direction,
+        "What the columns are made from:",
+        "What is made from the columns:",
+    )
     return "\n".join([*lines, *cut_lines(answer)]).rstrip()
 
 
@@ -174,7 +208,9 @@ def _run(node: Json) -> str:
     return f"run {node['runId']} of {node['name']}{_state(node)}"
 
 
-def _stepwise(answer: Json, label: Callable[[Json], str], direction: str, up: str, down: str) -> list[str]:
+def _stepwise(
+    answer: Json, label: Callable[[Json], str], direction: str, up: str, down: str
+) -> list[str]:
     """Trees of an answer whose edges go straight from node to node, each with its job."""
     halves = []
     for heading, near, far in ((up, "target", "source"), (down, "source", "target")):
@@ -186,14 +222,19 @@ def _stepwise(answer: Json, label: Callable[[Json], str], direction: str, up: st
 
 
 def _step_starts(answer: Json, near: str, far: str) -> list[str]:
-    """The nodes that were asked for; of a job, which is no node here, the nearest ones that none of them leads on to."""
+    """The nodes that were asked for.
+
+    Of a job, which is no node here, the nearest ones that none of them leads on to.
+    """
     least = min((node["distance"] for node in answer["nodes"]), default=0)
     nearest = [node["id"] for node in answer["nodes"] if node["distance"] == least]
     if least == 0:
         shown = {_origin(node) for node in answer["nodes"] if node["distance"] == 0}
         return [start for start in nearest if start not in shown]
     among = set(nearest)
-    behind = {edge[far] for edge in answer["edges"] if edge[near] in among and edge[near] != edge[far]}
+    behind = {
+        edge[far] for edge in answer["edges"] if edge[near] in among and edge[near] != edge[far]
+    }
     return [start for start in nearest if start not in behind] or nearest
 
 
@@ -208,7 +249,11 @@ def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) 
         for one in node.get("inputsOfUnknownSnapshots", ()):
             nodes[one["id"]] = one
             edges[node["id"]][one["id"], "  (at which snapshot is not known)"] = None
-    return Tree(lambda key: f"{label(nodes[key[0]])}{key[1]}", lambda key: edges[key[0]], node=lambda key: key[0])
+    return Tree(
+        lambda key: f"{label(nodes[key[0]])}{key[1]}",
+        lambda key: edges[key[0]],
+        node=lambda key: key[0],
+    )
 
 
 def _origin(node: Json) -> str | None:
@@ -236,7 +281,9 @@ def _opaque(edge: Json) -> str:
 
 def _named(node: Json) -> str:
     if node["type"] != "job":
-        return label_of(node) + (f"  (dropped {_time(node['droppedAt'])})" if node.get("droppedAt") else "")
+        return label_of(node) + (
+            f"  (dropped {_time(node['droppedAt'])})" if node.get("droppedAt") else ""
+        )
     return f"job {node['name']}{_state(node)}"
 
 
@@ -299,10 +346,16 @@ NOT_SHOWN = {
 
 
 def not_shown(answer: Json, **words: tuple[str, str]) -> list[str]:
-    """What a window or a filter hid, counted; what a limit or a depth cut off is noted where it happened.
+    """What a window or a filter hid, counted.
+
+    What a limit or a depth cut off is noted where it happened.
 
     words: what is counted, where this answer counts something else under a name.
     """
     hidden = answer.get("hidden") or {}
-    counts = [counted(hidden[name], *what) for name, what in (NOT_SHOWN | words).items() if hidden.get(name)]
+    counts = [
+        counted(hidden[name], *what)
+        for name, what in (NOT_SHOWN | words).items()
+        if hidden.get(name)
+    ]
     return [f"(not shown: {', '.join(counts)})"] if counts else []

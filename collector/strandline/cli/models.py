@@ -1,4 +1,7 @@
-"""What the commands about versions share: the database, its model, tables and jobs by the names that people use."""
+"""What the commands about versions share.
+
+The database, its model, tables and jobs by the names that people use.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,7 +59,9 @@ def job_called(model: Model, text: str) -> Job:
     near = [_names_of(job)[1] for job in found or jobs][:10]
     if found:
         raise AmbiguousError(f"several jobs are called {text!r}", near)
-    raise NotFoundError(f"no tracked job is called {text!r}{'' if near else '; there is none'}", near)
+    raise NotFoundError(
+        f"no tracked job is called {text!r}{'' if near else '; there is none'}", near
+    )
 
 
 def _names_of(job: Job) -> tuple[str, str]:

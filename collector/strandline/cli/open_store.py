@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
     """The store, ready to be used. A SQLite file and the tables of an empty PostgreSQL are made.
 
-    A PostgreSQL with tables has to be migrated already: other servers may run on it with the schema that it has.
+    A PostgreSQL with tables has to be migrated already: other servers may run on it with the schema
+    that it has.
     """
     engine = make_engine(settings.database_url)
     where = engine.url.render_as_string(hide_password=True)
@@ -37,7 +38,10 @@ def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
 
 
 def existing_store(settings: Settings) -> Engine:
-    """The store of a command that only asks: a SchemaError where there is none yet, and nothing is made."""
+    """The store of a command that only asks.
+
+    A SchemaError where there is none yet, and nothing is made.
+    """
     refuse_missing(settings)
     engine = make_engine(settings.database_url)
     with _disposed_on_error(engine):
@@ -55,9 +59,14 @@ def _disposed_on_error(engine: Engine) -> Iterator[None]:
 
 
 def refuse_missing(settings: Settings) -> None:
-    """Raise SchemaError where opening the store would make its file: what is asked for is not in a new one."""
+    """Raise SchemaError where opening the store would make its file.
+
+    What is asked for is not in a new one.
+    """
     if file := missing_file(settings.database_url):
-        raise SchemaError(f"there is no database {file} yet: strandline serve makes it, --database-url names another")
+        raise SchemaError(
+            f"there is no database {file} yet: strandline serve makes it, --database-url names another"
+        )
 
 
 def missing_file(url: str) -> Path | None:

@@ -1,4 +1,7 @@
-"""What `strandline check` asks of others than the database and the brokers: the identity provider's keys, and webhooks."""
+"""What `strandline check` asks of others than the database and the brokers.
+
+The identity provider's keys, and webhooks.
+"""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -11,7 +14,10 @@ SECONDS = 5.0
 
 
 def token_faults(settings: Settings) -> Iterator[str]:
-    """Why no token would be taken: a package that is missing, or keys that cannot be read or fit no signature."""
+    """Why no token would be taken.
+
+    A package that is missing, or keys that cannot be read or fit no signature.
+    """
     if settings.oidc_issuer is None:
         return
     if not settings.oidc_jwks_url and not settings.oidc_jwks_file:
@@ -34,28 +40,41 @@ def token_faults(settings: Settings) -> Iterator[str]:
     except (StrandlineError, OSError) as error:
         yield f"{name}: {error}"
         return
-    if not any(_fits(jwt, key, algorithm) for key, algorithm in product(found.values(), settings.oidc_algorithms)):
+    if not any(
+        _fits(jwt, key, algorithm)
+        for key, algorithm in product(found.values(), settings.oidc_algorithms)
+    ):
         yield f"{name}: none of its keys is for {', '.join(settings.oidc_algorithms)} ({PREFIX}OIDC_ALGORITHMS)"
 
 
 def _fits(jwt: ModuleType, key: Mapping[str, Any], algorithm: str) -> bool:
     """Whether a signature of this algorithm could be checked with the key."""
     try:
-        return key.get("alg", algorithm) == algorithm and bool(jwt.PyJWK(dict(key), algorithm=algorithm))
+        return key.get("alg", algorithm) == algorithm and bool(
+            jwt.PyJWK(dict(key), algorithm=algorithm)
+        )
     except jwt.PyJWTError:
         return False
 
 
 def webhook_faults(settings: Settings) -> Iterator[str]:
-    """Which targets of alerts cannot be reached, or lead elsewhere; nothing is sent to them but a question for the head."""
+    """Which targets of alerts cannot be reached, or lead elsewhere.
+
+    Nothing is sent to them but a question for the head.
+    """
     if not settings.alert_targets:
         return
-    from strandline.alerts.webhooks import SLACK, targets_of  # nobody waits for them who has no target
+    from strandline.alerts.webhooks import (
+        SLACK,
+        targets_of,
+    )  # nobody waits for them who has no target
     from strandline.errors import StrandlineError
     from strandline.exporters.http_client import Client
 
     for target in targets_of(settings.alert_targets):
-        client = Client(target.removeprefix(SLACK), networks=settings.export_networks, seconds=SECONDS)
+        client = Client(
+            target.removeprefix(SLACK), networks=settings.export_networks, seconds=SECONDS
+        )
         try:
             status = client.request("HEAD", "").status
         except (StrandlineError, ValueError) as error:

@@ -1,4 +1,7 @@
-"""What the commands that ask about lineage share: their options, who answers, and the formats of what they print."""
+"""What the commands that ask about lineage share.
+
+Their options, who answers, and the formats of what they print.
+"""
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -50,7 +53,9 @@ def _facet(text: str) -> str:
 
 def add_as_of(parser: ArgumentParser) -> None:
     """--as-of."""
-    parser.add_argument("--as-of", type=_moment, metavar="TIME", help=f"as it was then, in UTC: {EXAMPLES}")
+    parser.add_argument(
+        "--as-of", type=_moment, metavar="TIME", help=f"as it was then, in UTC: {EXAMPLES}"
+    )
 
 
 def add_state(parser: ArgumentParser) -> None:
@@ -71,9 +76,17 @@ def add_view(parser: ArgumentParser) -> None:
 
 def add_selection(parser: ArgumentParser) -> None:
     """--namespace, --kind, --tag and --facet: each may be given several times."""
-    parser.add_argument("--namespace", action="append", help="show only nodes of this namespace; * stands for anything")
-    parser.add_argument("--kind", action="append", choices=("dataset", "job", "column"), help="show only these")
-    parser.add_argument("--tag", action="append", help="show only nodes with this tag: KEY or KEY=VALUE")
+    parser.add_argument(
+        "--namespace",
+        action="append",
+        help="show only nodes of this namespace; * stands for anything",
+    )
+    parser.add_argument(
+        "--kind", action="append", choices=("dataset", "job", "column"), help="show only these"
+    )
+    parser.add_argument(
+        "--tag", action="append", help="show only nodes with this tag: KEY or KEY=VALUE"
+    )
     parser.add_argument(
         "--facet", action="append", type=_facet, metavar="KEY.FIELD=VALUE",
         help="show only nodes with this value in a facet, e.g. jobType.processingType=STREAMING",
@@ -84,7 +97,9 @@ def add_output(parser: ArgumentParser, kind: str) -> None:
     """--json, --csv, --format, --url and --key."""
     formats = ("json", "csv") if kind == "list" else ("json", *WRITERS)
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
-    parser.add_argument("--csv", action="store_const", dest="format", const="csv", help="the answer as CSV")
+    parser.add_argument(
+        "--csv", action="store_const", dest="format", const="csv", help="the answer as CSV"
+    )
     parser.add_argument("--format", choices=formats, help="the answer in this format")
     add_collector_arguments(parser)
     parser.set_defaults(format=None)
@@ -103,7 +118,11 @@ def of_database(engine: Engine) -> Ask:
 
     def ask(path: str, asked: Mapping[str, Any]) -> Json:
         with reading(engine).connect() as connection:
-            answer = _snapshots(connection, asked) if path == "/snapshots/lineage" else _answer(connection, path, asked)
+            answer = (
+                _snapshots(connection, asked)
+                if path == "/snapshots/lineage"
+                else _answer(connection, path, asked)
+            )
         plain: Json = orjson.loads(orjson.dumps(answer))
         return plain
 
@@ -122,13 +141,20 @@ def _view(asked: Mapping[str, Any]) -> View:
     at = asked.get("asOf") or asked.get("until")
     then = datetime.fromisoformat(at) if at else now
     state = asked.get("state")
-    return View(micros_of(min(then, now)), live=state == "running", past=then < now, newest=state == "latest")
+    return View(
+        micros_of(min(then, now)),
+        live=state == "running",
+        past=then < now,
+        newest=state == "latest",
+    )
 
 
 def _snapshots(connection: Connection, asked: Mapping[str, Any]) -> Json:
     dataset = dataset_of(connection, asked["namespace"], asked["name"])
     direction, most = Direction(asked["direction"]), asked["limit"] or 1_000
-    return snapshot_lineage_of(connection, dataset, asked["snapshotId"], _view(asked), direction, asked["depth"], most)
+    return snapshot_lineage_of(
+        connection, dataset, asked["snapshotId"], _view(asked), direction, asked["depth"], most
+    )
 
 
 def print_export(answer: Json, path: str, name: str) -> int:
@@ -136,7 +162,10 @@ def print_export(answer: Json, path: str, name: str) -> int:
     text = WRITERS[name][1](answer) if "edges" in answer else list_csv(path, answer["items"])
     sys.stdout.write(text)
     if not answer["complete"]:
-        print(f"strandline: the answer is cut by {answer['truncatedBy'] or '--limit'}", file=sys.stderr)
+        print(
+            f"strandline: the answer is cut by {answer['truncatedBy'] or '--limit'}",
+            file=sys.stderr,
+        )
     for line in not_shown(answer):
         print(f"strandline: {line.strip('()')}", file=sys.stderr)
     return 0

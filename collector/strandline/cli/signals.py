@@ -6,7 +6,10 @@ from types import FrameType
 
 
 def end_on_signals(end: Callable[[], object]) -> None:
-    """Call `end` on SIGTERM and SIGINT, between two instructions of the main thread: it may only take note."""
+    """Call `end` on SIGTERM and SIGINT, between two instructions of the main thread.
+
+    It may only take note.
+    """
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         end()

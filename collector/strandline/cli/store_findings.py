@@ -1,7 +1,9 @@
-"""What `strandline check` finds in a store that answers: everything that docs/operations.md has a way out for.
+"""What `strandline check` finds in a store that answers.
 
-Each look is one question that changes nothing. What belongs to one job alone (a run that failed, a skipped barrier) is no
-fault of the collector's operation and is left to alerts.
+Everything that docs/operations.md has a way out for.
+
+Each look is one question that changes nothing. What belongs to one job alone (a run that failed, a
+skipped barrier) is no fault of the collector's operation and is left to alerts.
 """
 
 import shutil
@@ -60,10 +62,15 @@ def _connections(connection: Connection, _: Settings) -> Iterator[str]:
 
 
 def _clocks(connection: Connection, _: Settings) -> Iterator[str]:
-    """PostgreSQL's clock, and that of whoever noted when events were received: a server, or a broker."""
+    """PostgreSQL's clock, and that of whoever noted when events were received.
+
+    A server, or a broker.
+    """
     if connection.dialect.name == "postgresql":
         asked = time.time()
-        theirs = float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+        theirs = float(
+            connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
+        )
         off = theirs - asked if theirs < asked else max(0.0, theirs - time.time())
         if abs(off) > CLOCK_SECONDS:
             yield f"PostgreSQL's clock is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
@@ -97,7 +104,9 @@ def _troubles(engine: Engine, settings: Settings) -> Iterator[str]:
     """What alerts would say of operation now, of each kind a few."""
     now = datetime.now(UTC).timestamp()
     with Follower(engine).as_written() as model:
-        found, of_tables = model_troubles(model, settings.alert_staleness_seconds or STALE_SECONDS, now)
+        found, of_tables = model_troubles(
+            model, settings.alert_staleness_seconds or STALE_SECONDS, now
+        )
     with reading(engine).connect() as connection:
         found += store_troubles(connection, of_tables, now)
     for rule in OPERATIONAL:

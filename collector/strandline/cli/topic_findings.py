@@ -1,4 +1,7 @@
-"""What `strandline check` finds between a topic and the store: records that wait, and records that are gone."""
+"""What `strandline check` finds between a topic and the store.
+
+Records that wait, and records that are gone.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,7 +23,10 @@ MANY = 10_000  # records, as the alert has it
 
 
 def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str) -> Iterator[str]:
-    """Every fault of the positions; none where the database does not answer, which is a fault of its own."""
+    """Every fault of the positions.
+
+    None where the database does not answer, which is a fault of its own.
+    """
     taken = _taken(settings)
     if taken is None:
         return
@@ -34,7 +40,10 @@ def position_findings(admin: "KafkaAdminClient", settings: Settings, where: str)
             )
         if position > end:
             yield f"{where}: partition {number} ends at {end}, and was taken up to {position}: it is another topic"
-    waiting = sum(max(0, end - max(beginning, taken.get(number, 0))) for number, (beginning, end) in bounds.items())
+    waiting = sum(
+        max(0, end - max(beginning, taken.get(number, 0)))
+        for number, (beginning, end) in bounds.items()
+    )
     if waiting and _members(admin, settings.kafka_group) == 0:
         yield f"{where}: {waiting} records wait, and nobody of group {settings.kafka_group} is there to take them"
     elif waiting and not taken:
@@ -73,7 +82,10 @@ def _bounds(admin: "KafkaAdminClient", topic: str) -> dict[int, tuple[int, int]]
 
 
 def _members(admin: "KafkaAdminClient", group: str) -> int | None:
-    """How many consumers the group has; None where the broker does not say, as one that never had a group at first."""
+    """How many consumers the group has.
+
+    None where the broker does not say, as one that never had a group at first.
+    """
     from kafka.errors import KafkaError
 
     try:

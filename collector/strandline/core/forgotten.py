@@ -1,7 +1,10 @@
-"""A document without what is to be forgotten: names go from their places, and texts say `[forgotten]` in place of them.
+"""A document without what is to be forgotten.
 
-What else a document says stays byte for byte. An event whose own job, run or dataset is to be forgotten goes as a whole; one
-that names it beside others stays without it, and so does a facet: no list, edge, parent or symlink of it is left.
+Names go from their places, and texts say `[forgotten]` in place of them.
+
+What else a document says stays byte for byte. An event whose own job, run or dataset is to be
+forgotten goes as a whole; one that names it beside others stays without it, and so does a facet: no
+list, edge, parent or symlink of it is left.
 """
 
 import json
@@ -14,7 +17,9 @@ import msgspec
 
 GONE = "[forgotten]"
 # Members that are no prose: what they say is the protocol's.
-_PROTOCOL = frozenset(("producer", "schemaURL", "_producer", "_schemaURL", "eventTime", "eventType"))
+_PROTOCOL = frozenset(
+    ("producer", "schemaURL", "_producer", "_schemaURL", "eventTime", "eventType")
+)
 _WHOLE = ("run", "job", "dataset")
 _RUN_OF_JOB = {"run", "job"}
 _QUOTE = r"[`\"\]]?"
@@ -32,7 +37,10 @@ class Place(NamedTuple):
 
 
 class Texts:
-    """The names to forget as texts have them: whole words, in any case, quoted part by part as SQL does, or percent-encoded."""
+    """The names to forget as texts have them.
+
+    Whole words, in any case, quoted part by part as SQL does, or percent-encoded.
+    """
 
     def __init__(self, names: Iterable[str], *, dotted: bool) -> None:
         """`dotted`: what stands before or after a dot is another's name, as jobs are called after each other."""
@@ -58,7 +66,12 @@ class Texts:
 def _forms(name: str) -> list[str]:
     dotted = rf"{_QUOTE}\.{_OPEN}".join(map(re.escape, name.split(".")))
     own = _OPEN + dotted + _QUOTE if "." in name else re.escape(name)
-    encoded = {quote(name, safe=""), quote(name), json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1]}
+    encoded = {
+        quote(name, safe=""),
+        quote(name),
+        json.dumps(name)[1:-1],
+        json.dumps(name, ensure_ascii=False)[1:-1],
+    }
     return [own, *map(re.escape, sorted(encoded - {name}))]
 
 
@@ -73,7 +86,9 @@ class NamesToForget(NamedTuple):
 
 
 def left_of(event: bytes, naming: NamesToForget, *, prose: bool) -> bytes | None:
-    """What is left of an event: the same bytes where nothing is to be forgotten, None where nothing may stay.
+    """What is left of an event.
+
+    The same bytes where nothing is to be forgotten, None where nothing may stay.
 
     Without `prose` only names in their places count.
     """
@@ -130,7 +145,9 @@ def _left_of_members(
     kept: dict[str, bytes] = {}
     changed = False
     for key, value in members.items():
-        prose = place.prose and key not in _PROTOCOL and not (is_named and key in ("namespace", "name"))
+        prose = (
+            place.prose and key not in _PROTOCOL and not (is_named and key in ("namespace", "name"))
+        )
         left = _left(value, Place(key, prose), naming)
         left_key = naming.texts.without(key) if place.prose else key
         changed = changed or left is not value or left_key != key
@@ -140,10 +157,16 @@ def _left_of_members(
 
 
 def _encoded(members: dict[str, bytes]) -> bytes:
-    return b"{" + b", ".join(msgspec.json.encode(key) + b": " + value for key, value in members.items()) + b"}"
+    return (
+        b"{"
+        + b", ".join(msgspec.json.encode(key) + b": " + value for key, value in members.items())
+        + b"}"
+    )
 
 
-def _is_wanted(namespace: str, name: str, members: dict[str, bytes], place: Place, naming: NamesToForget) -> bool:
+def _is_wanted(
+    namespace: str, name: str, members: dict[str, bytes], place: Place, naming: NamesToForget
+) -> bool:
     is_job = place.key == "job" or _text(members.get("type")) == "JOB"
     return naming.is_job(namespace, name) if is_job else naming.is_dataset(namespace, name)
 
@@ -153,7 +176,9 @@ def _is_wanted_run(members: dict[str, bytes], naming: NamesToForget) -> bool:
     if not members.keys() >= _RUN_OF_JOB:
         return False
     try:
-        run, job = (msgspec.json.decode(members[one], type=dict[str, msgspec.Raw]) for one in ("run", "job"))
+        run, job = (
+            msgspec.json.decode(members[one], type=dict[str, msgspec.Raw]) for one in ("run", "job")
+        )
     except msgspec.MsgspecError:
         return False
     identity = [

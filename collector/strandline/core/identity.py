@@ -1,7 +1,8 @@
 """Which names mean one dataset, which of them stands for all, and where the table is.
 
-Names joined by symlinks are a group. For all stands the physical one: what others call their LOCATION, then what nobody
-calls their TABLE, then the smallest (namespace, name). A function of the set of links, so their order cannot matter.
+Names joined by symlinks are a group. For all stands the physical one: what others call their
+LOCATION, then what nobody calls their TABLE, then the smallest (namespace, name). A function of the
+set of links, so their order cannot matter.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,7 +24,10 @@ class Name(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """`dataset_id` is also called `alias_id`; type is TABLE, LOCATION, PATTERN, BY_HAND or another word."""
+    """`dataset_id` is also called `alias_id`.
+
+    Type is TABLE, LOCATION, PATTERN, BY_HAND or another word.
+    """
 
     dataset_id: int
     alias_id: int
@@ -52,11 +56,15 @@ def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, 
     return labels
 
 
-def _labels_in(members: Sequence[Name], linked: Sequence[Alias], tables: Collection[int]) -> dict[int, Label]:
+def _labels_in(
+    members: Sequence[Name], linked: Sequence[Alias], tables: Collection[int]
+) -> dict[int, Label]:
     """The labels of the names of one dataset."""
     canonical_id, catalogs = canonical_of(members, linked).id, _catalogs_of(members, linked)
     called = [name for name in members if name.id in tables or names_tables(name.namespace)]
-    return {one.id: Label(canonical_id, _place_of(one, called, tables, catalogs)) for one in members}
+    return {
+        one.id: Label(canonical_id, _place_of(one, called, tables, catalogs)) for one in members
+    }
 
 
 def groups_of(ids: Iterable[int], aliases: Iterable[Alias]) -> list[set[int]]:
@@ -80,13 +88,22 @@ def canonical_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Name:
     return min(members, key=lambda name: (ranks.get(name.id, 1), name.namespace, name.name))
 
 
-_RANKS = {PATTERN: 0, BY_HAND: 0, "LOCATION": 0, "TABLE": 2}  # what an alias of that type is: others are 1
+_RANKS = {
+    PATTERN: 0,
+    BY_HAND: 0,
+    "LOCATION": 0,
+    "TABLE": 2,
+}  # what an alias of that type is: others are 1
 
 
-def _place_of(member: Name, called: Sequence[Name], tables: Collection[int], catalogs: Mapping[int, str]) -> TableName:
+def _place_of(
+    member: Name, called: Sequence[Name], tables: Collection[int], catalogs: Mapping[int, str]
+) -> TableName:
     """The member's own place if it names a table, else that of the first table that its group is called."""
     if called and member not in called:
-        member = min(called, key=lambda name: (catalogs.get(name.id) is None, name.namespace, name.name))
+        member = min(
+            called, key=lambda name: (catalogs.get(name.id) is None, name.namespace, name.name)
+        )
     if member.id in tables:
         return table_place(member.namespace, member.name, catalogs.get(member.id))
     return place_of(member.namespace, member.name, catalogs.get(member.id))

@@ -1,4 +1,7 @@
-"""What people call the nodes of an answer: one rule for pages of text, drawings, lists and changes."""
+"""What people call the nodes of an answer.
+
+One rule for pages of text, drawings, lists and changes.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,7 +11,9 @@ from strandline.core.openlineage.names import TableName
 
 
 def label_of(node: Mapping[str, Any]) -> str:
-    """catalog.database.table as Spark has it, where it is known, else the node's own name; then `.column` and `@ snapshot`.
+    """catalog.database.table as Spark has it, where it is known, else the node's own name.
+
+    Then `.column` and `@ snapshot`.
 
     >>> label_of({"name": "/lake/bank/a", "namespace": "file", "catalog": "lake", "database": "bank", "table": "a", "column": "b"})
     'lake.bank.a.b'
@@ -27,7 +32,9 @@ def label_of(node: Mapping[str, Any]) -> str:
 
 
 def told_apart(labels: Mapping[str, str]) -> dict[str, str]:
-    """What nodes are called by their ids: their labels, and the ids of those that are called the same.
+    """What nodes are called by their ids.
+
+    Their labels, and the ids of those that are called the same.
 
     >>> told_apart({"dataset:a:t": "t", "dataset:b:t": "t", "dataset:a:u": "u"})
     {'dataset:a:t': 'dataset:a:t', 'dataset:b:t': 'dataset:b:t', 'dataset:a:u': 'u'}

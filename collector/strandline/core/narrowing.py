@@ -1,7 +1,8 @@
 """A graph with some of its nodes taken out, so that what remains still says what depends on what.
 
-Two nodes that were joined by way of hidden ones are joined by an edge that says how many lay between (`through`). A job that
-is hidden joins a source and a sink only if it made the sink from that source, as its edges' `origins` say.
+Two nodes that were joined by way of hidden ones are joined by an edge that says how many lay
+between (`through`). A job that is hidden joins a source and a sink only if it made the sink from
+that source, as its edges' `origins` say.
 """
 
 from collections import defaultdict, deque
@@ -43,7 +44,10 @@ class _Bridges:
                     waiting.append((place, passed + 1))
 
     def _onwards(self, node: str, before: str | None) -> Iterable[Json]:
-        """The edges that go on from a node: of a job those to what it made from the dataset before."""
+        """The edges that go on from a node.
+
+        Of a job those to what it made from the dataset before.
+        """
         for edge in self.edges.get(node, ()):
             origins = edge.get("origins")
             if before is None or origins is None or before in origins:
@@ -61,7 +65,10 @@ def narrowed(answer: Json, is_kept: Callable[[Json], bool]) -> Json:
     for node in kept:
         edges += _bridges_from(node, bridges, joined)
     hidden = answer["hidden"] | {"filtered": len(answer["nodes"]) - len(kept)}
-    shown = {"nodes": list(kept.values()), "edges": sorted(edges, key=lambda edge: (edge["target"], edge["source"]))}
+    shown = {
+        "nodes": list(kept.values()),
+        "edges": sorted(edges, key=lambda edge: (edge["target"], edge["source"])),
+    }
     cut = {"complete": False, "truncatedBy": "edges"} if bridges.steps >= MOST_STEPS else {}
     return answer | shown | {"hidden": hidden} | cut
 

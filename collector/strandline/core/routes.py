@@ -1,4 +1,7 @@
-"""The ways between two nodes, of the steps that walks have found: every step that lies on one, and a shortest one."""
+"""The ways between two nodes, of the steps that walks have found.
+
+Every step that lies on one, and a shortest one.
+"""
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Hashable, Iterable, Mapping
@@ -12,14 +15,21 @@ Node = TypeVar("Node", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Routes(Generic[Node]):
-    """distances: how many jobs lie between the first node and each; steps: those on any way; shortest: nodes in order."""
+    """distances: how many jobs lie between the first node and each; steps: those on any way.
+
+    Shortest: nodes in order.
+    """
 
     distances: dict[Node, int]
-    steps: dict[WalkStep[Node], WalkStep[Node]]  # as shown -> as found: a job at either end has no dataset beyond it
+    steps: dict[
+        WalkStep[Node], WalkStep[Node]
+    ]  # as shown -> as found: a job at either end has no dataset beyond it
     shortest: list[Node]
 
 
-def routes(steps: Iterable[WalkStep[Node]], first: Collection[Node], last: Collection[Node]) -> Routes[Node]:
+def routes(
+    steps: Iterable[WalkStep[Node]], first: Collection[Node], last: Collection[Node]
+) -> Routes[Node]:
     """The ways from any of the first nodes (a dataset or column, or the jobs of one name) to any of the last."""
     found = list(steps)
     forward = _reached(found, first, onwards=True)
@@ -35,8 +45,13 @@ def routes(steps: Iterable[WalkStep[Node]], first: Collection[Node], last: Colle
     return Routes(_distances(shown, first, forward), shown, _shortest(shown, first, last))
 
 
-def _reached(steps: list[WalkStep[Node]], starts: Collection[Node], *, onwards: bool) -> dict[Node, int]:
-    """What can be reached, in steps: a start that is a job is left by its own steps, never entered."""
+def _reached(
+    steps: list[WalkStep[Node]], starts: Collection[Node], *, onwards: bool
+) -> dict[Node, int]:
+    """What can be reached, in steps.
+
+    A start that is a job is left by its own steps, never entered.
+    """
     leaving: dict[Node, list[WalkStep[Node]]] = defaultdict(list)
     for step in steps:
         near = step.source if onwards else step.target
@@ -56,7 +71,9 @@ def _reached(steps: list[WalkStep[Node]], starts: Collection[Node], *, onwards: 
 
 
 def _distances(
-    shown: Mapping[WalkStep[Node], WalkStep[Node]], first: Collection[Node], forward: Mapping[Node, int]
+    shown: Mapping[WalkStep[Node], WalkStep[Node]],
+    first: Collection[Node],
+    forward: Mapping[Node, int],
 ) -> dict[Node, int]:
     distances: dict[Node, int] = {}
     for step in shown:
@@ -68,7 +85,9 @@ def _distances(
     return distances
 
 
-def _leaving(shown: Iterable[WalkStep[Node]], first: Collection[Node]) -> dict[Node, list[WalkStep[Node]]]:
+def _leaving(
+    shown: Iterable[WalkStep[Node]], first: Collection[Node]
+) -> dict[Node, list[WalkStep[Node]]]:
     leaving: dict[Node, list[WalkStep[Node]]] = defaultdict(list)
     for step in shown:
         for node in {step.source, step.via if step.via in first else None} - {None}:
@@ -76,7 +95,9 @@ def _leaving(shown: Iterable[WalkStep[Node]], first: Collection[Node]) -> dict[N
     return leaving
 
 
-def _shortest(shown: Iterable[WalkStep[Node]], first: Collection[Node], last: Collection[Node]) -> list[Node]:
+def _shortest(
+    shown: Iterable[WalkStep[Node]], first: Collection[Node], last: Collection[Node]
+) -> list[Node]:
     """Dataset, job, dataset, ...: nothing where there is no way."""
     leaving = _leaving(shown, first)
     before: dict[Node, tuple[Node, ...]] = dict.fromkeys(first, ())

@@ -1,7 +1,8 @@
 """One walk over lineage, whatever its graph is: tables, columns or snapshots.
 
-The graph is an argument that answers one question: which steps leave these nodes in this direction. The walk goes level
-by level, so a graph in a database is asked once a level; it stops at a depth or a size and says when it did.
+The graph is an argument that answers one question: which steps leave these nodes in this direction.
+The walk goes level by level, so a graph in a database is asked once a level; it stops at a depth or
+a size and says when it did.
 """
 
 from collections.abc import Hashable, Sequence
@@ -13,11 +14,16 @@ Node = TypeVar("Node", bound=Hashable)
 
 MOST_NODES = 5_000  # more than a person can look at; a walk from a hub takes time in proportion
 STEPS_A_NODE = 4  # a dense graph is cut by its steps: 5,000 nodes could have 25 million
-LEAST_STEPS = 20_000  # however few nodes are asked for: one job with 140 inputs and outputs has so many
+LEAST_STEPS = (
+    20_000  # however few nodes are asked for: one job with 140 inputs and outputs has so many
+)
 
 
 class Direction(StrEnum):
-    """Where to look from a node: what it was made from, what was made from it, or both, each on its own."""
+    """Where to look from a node.
+
+    What it was made from, what was made from it, or both, each on its own.
+    """
 
     UPSTREAM = "upstream"
     DOWNSTREAM = "downstream"
@@ -31,7 +37,10 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WalkStep(Generic[Node]):
-    """`via` (a job) made `target` from `source`. No source: it made it from nothing known; no target: it only read."""
+    """`via` (a job) made `target` from `source`.
+
+    No source: it made it from nothing known; no target: it only read.
+    """
 
     source: Node | None
     via: Node
@@ -42,7 +51,10 @@ class Graph(Protocol[Node]):
     """What can be walked."""
 
     def steps(self, nodes: Sequence[Node], way: Direction, limit: int) -> Sequence[WalkStep[Node]]:
-        """Steps that leave `nodes` by `way`: of a job those that go via it. At most `limit`; more need not be found."""
+        """Steps that leave `nodes` by `way`: of a job those that go via it.
+
+        At most `limit`; more need not be found.
+        """
 
 
 @dataclass(slots=True)
@@ -64,13 +76,19 @@ class Walk(Generic[Node]):
 
 
 def walk(
-    graph: Graph[Node], starts: Sequence[Node], direction: Direction, depth: int | None = None, most: int = MOST_NODES
+    graph: Graph[Node],
+    starts: Sequence[Node],
+    direction: Direction,
+    depth: int | None = None,
+    most: int = MOST_NODES,
 ) -> Walk[Node]:
-    """Everything within `depth` steps of `starts`, up to `most` nodes; no depth: to the ends of the graph.
+    """Everything within `depth` steps of `starts`, up to `most` nodes; no depth.
 
-    Both directions are two walks, joined: what else the sources of a node feed is no lineage of that node.
+    To the ends of the graph.
+
+    Both directions are two walks, joined: what else the sources of a node feed is no lineage of
+    that node.
     """
-
     found = _search(graph, starts, direction, depth, most)
     found.left_out -= found.nodes.keys()
     return found
@@ -80,7 +98,9 @@ def _search(
     graph: Graph[Node], starts: Sequence[Node], direction: Direction, depth: int | None, most: int
 ) -> Walk[Node]:
     def search(way: Direction, most: int) -> Walk[Node]:
-        return _Search(graph, way, max(most, len(starts)), Walk(dict.fromkeys(starts, 0))).run(depth)
+        return _Search(graph, way, max(most, len(starts)), Walk(dict.fromkeys(starts, 0))).run(
+            depth
+        )
 
     first, *second = direction.ways
     if not second:
@@ -88,7 +108,9 @@ def _search(
     half = most - (most - len(starts)) // 2  # the starts are in both
     found = search(first, half)
     other = search(second[0], most + len(starts) - len(found.nodes))
-    if found.truncated_by not in (None, "depth") and len(other.nodes) < half:  # what the second left is the first's
+    if (
+        found.truncated_by not in (None, "depth") and len(other.nodes) < half
+    ):  # what the second left is the first's
         found = search(first, most + len(starts) - len(other.nodes))
     _join(found, other)
     return found
@@ -111,7 +133,10 @@ class _Search(Generic[Node]):
         return self.found
 
     def _level(self, frontier: list[Node], distance: int) -> list[Node]:
-        """Take the steps that leave the frontier; the nodes reached for the first time are the next frontier."""
+        """Take the steps that leave the frontier.
+
+        The nodes reached for the first time are the next frontier.
+        """
         steps = self._steps(frontier)
         has_room = len(self.found.nodes) + 2 * len(steps) <= self.most
         take = self._take_all if has_room and self.found.complete else self._take_some
@@ -120,7 +145,10 @@ class _Search(Generic[Node]):
     def _take_some(self, steps: Sequence[WalkStep[Node]], distance: int) -> list[Node]:
         """Take of these steps the first ones, as many as there is room for."""
         found, reached = self.found, list[Node]()
-        nodes, is_up = found.nodes, self.way is Direction.UPSTREAM  # written out, as a hub has thousands of steps
+        nodes, is_up = (
+            found.nodes,
+            self.way is Direction.UPSTREAM,
+        )  # written out, as a hub has thousands of steps
         for index, step in enumerate(steps):
             via, beyond = step.via, step.source if is_up else step.target
             is_beyond_new = beyond is not None and beyond not in nodes and beyond != via
@@ -173,7 +201,9 @@ class _Search(Generic[Node]):
     def _leave_out(self, steps: Sequence[WalkStep[Node]]) -> None:
         is_up, left_out = self.way is Direction.UPSTREAM, self.found.left_out
         left_out.update([step.via for step in steps])
-        left_out.update([end for step in steps if (end := step.source if is_up else step.target) is not None])
+        left_out.update(
+            [end for step in steps if (end := step.source if is_up else step.target) is not None]
+        )
 
 
 def _join(whole: Walk[Node], part: Walk[Node]) -> None:

@@ -1,7 +1,9 @@
-"""The demo's second act: the same bank, aligned, with debits slower than the others, read strong and latest.
+"""The demo's second act.
 
-The ingest job goes on (or, with --keep, just runs on); one application holds the aligned streams and whoever reads them.
-What it reads is shown while it does so.
+The same bank, aligned, with debits slower than the others, read strong and latest.
+
+The ingest job goes on (or, with --keep, just runs on); one application holds the aligned streams
+and whoever reads them. What it reads is shown while it does so.
 """
 
 import time
@@ -46,15 +48,22 @@ class SecondAct:
 def start(bank: Bank, keep: bool, started: Processes) -> SecondAct:
     """Make the tables and start the streams."""
     demo_lake.make_tables(bank, EXAMPLE)
-    application = started.start("aligned", bank.job("together", EXAMPLE), bank.folder, environ_of_streams(bank))
+    application = started.start(
+        "aligned", bank.job("together", EXAMPLE), bank.folder, environ_of_streams(bank)
+    )
     if keep:
         return SecondAct(bank, application, None)
     environ = bank.environ(keep=True) | {"BANK_STOP": str(stop_of_ingest(bank))}
-    return SecondAct(bank, application, started.start("ingest", bank.job("ingest"), bank.folder, environ))
+    return SecondAct(
+        bank, application, started.start("ingest", bank.job("ingest"), bank.folder, environ)
+    )
 
 
 def environ_of_streams(bank: Bank) -> dict[str, str]:
-    """The environment of the application: ten reads of each kind, debits every three seconds, two cores."""
+    """The environment of the application.
+
+    Ten reads of each kind, debits every three seconds, two cores.
+    """
     return bank.environ(keep=False) | {
         "BANK_READS": str(min(READS, bank.rounds)),
         "BANK_SLOW_TRIGGER": "3 seconds",
@@ -78,7 +87,9 @@ def show(act: SecondAct, watch: Watch) -> None:
     while act.application.running:
         watch.look()
         if time.monotonic() > deadline:
-            raise DemoError(f"the aligned streams did not end within {SECONDS} s; see {act.application.log}")
+            raise DemoError(
+                f"the aligned streams did not end within {SECONDS} s; see {act.application.log}"
+            )
         show_new(lines)
         time.sleep(0.3)
     act.application.check()
@@ -88,7 +99,10 @@ def show(act: SecondAct, watch: Watch) -> None:
 
 
 def table_in(part: DemoProcess) -> Iterator[str | None]:
-    """The lines of the table that a part writes to its log; None where there is no further one yet."""
+    """The lines of the table that a part writes to its log.
+
+    None where there is no further one yet.
+    """
     with part.log.open(errors="replace") as log:
         held = ""
         while True:
@@ -109,7 +123,9 @@ def show_new(lines: Iterator[str | None]) -> None:
 
 def tell(bank: Bank) -> None:
     """Print what the two kinds of balances came to."""
-    aligned, naive = (demo_lake.totals(bank, f"aligned.{name}") for name in ("balance", "naive_balance"))
+    aligned, naive = (
+        demo_lake.totals(bank, f"aligned.{name}") for name in ("balance", "naive_balance")
+    )
     print("\nThe sum of all balances, snapshot by snapshot (nobody made money, so it should be 0):")
     print(f"  aligned stream   {' '.join(map(str, aligned))}")
     print(f"  ordinary stream  {' '.join(map(str, naive))}", flush=True)

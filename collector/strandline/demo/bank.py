@@ -1,6 +1,7 @@
 """What the demo is made of: its folder, its Spark conf, the commands of its parts.
 
-The emitter is switched on by the conf alone; the job files in examples/bank do not mention Strandline.
+The emitter is switched on by the conf alone; the job files in examples/bank do not mention
+Strandline.
 """
 
 import os
@@ -17,18 +18,27 @@ from strandline.demo.processes import DemoError
 
 STREAMS = ("ingest", "credits", "debits", "balance")
 TABLES = {"ingest": "transfers", "credits": "credits", "debits": "debits", "balance": "balance"}
-ONE_APPLICATION_BELOW = 5 * 1024**3  # bytes of free memory: four drivers take 2.6 GB, broker and collector another
+ONE_APPLICATION_BELOW = (
+    5 * 1024**3
+)  # bytes of free memory: four drivers take 2.6 GB, broker and collector another
 FOREVER = 10**6
 MARK = "made-by-strandline-demo"
 
 
 def parts_root() -> Path:
-    """The folder that holds deploy/ and examples/bank/: the checkout, or a folder inside the installed package."""
+    """The folder that holds deploy/ and examples/bank/.
+
+    The checkout, or a folder inside the installed package.
+    """
     package = Path(__file__).resolve().parent.parent
     for candidate in (package / "demo_files", package.parent.parent, Path.cwd()):
-        if (candidate / "examples" / "bank" / "ingest.py").is_file() and (candidate / "deploy" / "kafka.py").is_file():
+        if (candidate / "examples" / "bank" / "ingest.py").is_file() and (
+            candidate / "deploy" / "kafka.py"
+        ).is_file():
             return candidate
-    raise DemoError("the demo's job files (examples/bank) are not in this installation; run it in a checkout")
+    raise DemoError(
+        "the demo's job files (examples/bank) are not in this installation; run it in a checkout"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +67,17 @@ class Bank:
 
     @property
     def cache(self) -> Path:
-        """Where fetched jars stay: in the checkout, or in the user's cache for an installed package."""
+        """Where fetched jars stay.
+
+        In the checkout, or in the user's cache for an installed package.
+        """
         if given := os.environ.get("STRANDLINE_CACHE_DIR"):
             return Path(given)
-        return self.root / ".cache" if (self.root / "Makefile").exists() else Path(user_cache_dir("strandline"))
+        return (
+            self.root / ".cache"
+            if (self.root / "Makefile").exists()
+            else Path(user_cache_dir("strandline"))
+        )
 
     @property
     def stop_file(self) -> Path:
@@ -99,8 +116,13 @@ def empty_folder(folder: Path) -> None:
     (folder / MARK).touch()
 
 
-def write_conf(bank: Bank, jars: str, transport: Mapping[str, str], cores: int, lease_seconds: int = 60) -> None:
-    """Write spark-defaults.conf: a small driver that starts quickly, the catalog `lake`, and the emitter."""
+def write_conf(
+    bank: Bank, jars: str, transport: Mapping[str, str], cores: int, lease_seconds: int = 60
+) -> None:
+    """Write spark-defaults.conf.
+
+    A small driver that starts quickly, the catalog `lake`, and the emitter.
+    """
     conf = spark_conf(bank, jars, cores) | emitter_conf(bank, transport, lease_seconds)
     rows = "".join(f"{key} {value}\n" for key, value in conf.items())
     (bank.folder / "conf" / "spark-defaults.conf").write_text(rows)
@@ -160,7 +182,9 @@ def free_memory() -> int:
     """Bytes that new processes can have; a large number where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        return next(
+            int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")
+        )
     except (OSError, StopIteration):
         return 2**62
 

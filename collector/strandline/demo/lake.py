@@ -1,4 +1,7 @@
-"""The demo's Iceberg tables as anybody sees them: through the catalog and their own metadata, without a JVM."""
+"""The demo's Iceberg tables as anybody sees them.
+
+Through the catalog and their own metadata, without a JVM.
+"""
 
 import json
 import sqlite3
@@ -17,10 +20,18 @@ TABLES_SECONDS = 120
 
 def make_tables(bank: Bank, example: str = "bank") -> None:
     """Let an example's tables.py make the tables that streams write."""
-    command = [*bank.job("tables", example), f"sqlite:///{bank.catalog}", (bank.folder / "lake").as_uri()]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=TABLES_SECONDS, check=False)
+    command = [
+        *bank.job("tables", example),
+        f"sqlite:///{bank.catalog}",
+        (bank.folder / "lake").as_uri(),
+    ]
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=TABLES_SECONDS, check=False
+    )
     if result.returncode:
-        raise DemoError(f"the bank's tables cannot be made: {result.stderr.strip().splitlines()[-1]}")
+        raise DemoError(
+            f"the bank's tables cannot be made: {result.stderr.strip().splitlines()[-1]}"
+        )
 
 
 def snapshots(bank: Bank, database: str = "bank") -> dict[str, list[str]]:
@@ -42,7 +53,9 @@ def totals(bank: Bank, name: str = "bank.balance") -> list[int]:
     from pyiceberg.catalog.sql import SqlCatalog
 
     with closing(
-        SqlCatalog("lake", uri=f"sqlite:///{bank.catalog}", warehouse=(bank.folder / "lake").as_uri())
+        SqlCatalog(
+            "lake", uri=f"sqlite:///{bank.catalog}", warehouse=(bank.folder / "lake").as_uri()
+        )
     ) as lake:
         table = lake.load_table(name)
         scans = [table.scan(snapshot_id=snapshot.snapshot_id) for snapshot in table.snapshots()]

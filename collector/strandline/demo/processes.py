@@ -54,7 +54,9 @@ class DemoProcess:
     def check(self) -> None:
         """Raise DemoError when it has failed."""
         if self.process.poll() not in (None, 0):
-            raise DemoError(f"{self.name} ended with code {self.process.returncode}; {self.log}:\n{self.last_lines()}")
+            raise DemoError(
+                f"{self.name} ended with code {self.process.returncode}; {self.log}:\n{self.last_lines()}"
+            )
 
     def end(self, signal_: signal.Signals) -> None:
         """Send a signal to the process and all that it started."""
@@ -71,7 +73,9 @@ class Processes:
         self.parts: list[DemoProcess] = []
         logs.mkdir(parents=True, exist_ok=True)
 
-    def start(self, name: str, command: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> DemoProcess:
+    def start(
+        self, name: str, command: Sequence[str], cwd: Path, environ: Mapping[str, str]
+    ) -> DemoProcess:
         """Start a process; its output goes to a file of its name."""
         log = self._logs / f"{name}.log"
         with log.open("ab") as output:
@@ -111,7 +115,9 @@ class Processes:
 def processes(logs: Path, stop_seconds: float = STOP_SECONDS) -> Iterator[Processes]:
     """Processes that end with the block: when it is done, on an error, on Ctrl-C and on SIGTERM."""
     started = Processes(logs, stop_seconds)
-    before = {number: signal.signal(number, interrupted) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, interrupted) for number in (signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield started
     finally:

@@ -1,7 +1,10 @@
-"""`strandline demo --replay`: forty recorded minutes of the bank in a store of its own, and the page over it. No Java, no Spark.
+"""`strandline demo --replay`.
 
-Every moment in the recording is moved by one and the same span, so that it ends now; heartbeat timeouts become a day, so that the
-jobs that ran when the recording ended go on running on the page. Nothing else is changed.
+Forty recorded minutes of the bank in a store of its own, and the page over it. No Java, no Spark.
+
+Every moment in the recording is moved by one and the same span, so that it ends now; heartbeat
+timeouts become a day, so that the jobs that ran when the recording ended go on running on the page.
+Nothing else is changed.
 """
 
 import gzip
@@ -24,9 +27,12 @@ _LEASE = re.compile(r'("timeoutSeconds":)\s*[0-9.]+')
 
 
 def load(recording: Path, database_url: str, now: datetime | None = None) -> int:
-    """Take the recording into a new store, in the order in which its events were received; gives how many there were.
+    """Take the recording into a new store, in the order in which its events were received.
 
-    Each event has a transaction of its own: the model of versions sees them as it saw them when they happened.
+    Gives how many there were.
+
+    Each event has a transaction of its own: the model of versions sees them as it saw them when
+    they happened.
     """
     if not recording.exists():
         raise DemoError(f"the recorded bank is not in this installation: {recording} is missing")
@@ -58,4 +64,6 @@ def records(recording: Path, end: datetime) -> Iterator[Record]:
 
 
 def _moved(moment: str, span: timedelta) -> str:
-    return (datetime.fromisoformat(moment) + span).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return (
+        (datetime.fromisoformat(moment) + span).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    )

@@ -21,8 +21,11 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """How many snapshots each table has, how many of them the collector knows: one line that grows on a terminal,
-    else a line every few seconds."""
+    """How many snapshots each table has, how many of them the collector knows.
+
+    One line that grows on a terminal,
+    else a line every few seconds.
+    """
 
     _PAUSE = 5.0
 
@@ -45,7 +48,9 @@ class Progress:
         now = f"snapshots: {counts}  told to the collector: {len(rows(self._bank, 'sink_snapshot_lineage')):3}"
         if now != self._last_line:
             begin, end = ("\r", "") if self._live else ("", "\n")
-            print(f"{begin}demo: {self.seconds():4.0f} s  {now}", end=end, file=sys.stderr, flush=True)
+            print(
+                f"{begin}demo: {self.seconds():4.0f} s  {now}", end=end, file=sys.stderr, flush=True
+            )
             self._last_line, self._said_at = now, self.seconds()
 
     def end(self) -> None:
@@ -60,9 +65,14 @@ class Progress:
 
 
 def rows(bank: Bank, table: str) -> list[Row]:
-    """The rows of one of the proposals' tables, in the collector's database; none while it is not there."""
+    """The rows of one of the proposals' tables, in the collector's database.
+
+    None while it is not there.
+    """
     try:
-        with closing(sqlite3.connect(f"file:{bank.folder / 'strandline.db'}?mode=ro", uri=True, timeout=10)) as store:
+        with closing(
+            sqlite3.connect(f"file:{bank.folder / 'strandline.db'}?mode=ro", uri=True, timeout=10)
+        ) as store:
             store.row_factory = sqlite3.Row
             return [dict(row) for row in store.execute(f"SELECT * FROM {table}")]
     except sqlite3.OperationalError:
@@ -70,7 +80,10 @@ def rows(bank: Bank, table: str) -> list[Row]:
 
 
 def wait_until_collected(bank: Bank, ended: Sequence[DemoProcess], seconds: float) -> None:
-    """Wait until the collector knows every snapshot, and the end of all ended jobs; raise DemoError when it does not."""
+    """Wait until the collector knows every snapshot, and the end of all ended jobs.
+
+    Raise DemoError when it does not.
+    """
     deadline = time.monotonic() + seconds
     expected = made_by_streams(bank)  # of now: streams that stay up go on making more
     while waits_for := missing(bank, expected, bool(ended)):
@@ -136,13 +149,21 @@ def name_of(row: Row) -> str:
     return f"{row['database']}.{row['table']}"
 
 
-def snapshot_lines(snapshot: Row, sources: Sequence[Row], sinks: Sequence[Row], depth: int) -> list[str]:
+def snapshot_lines(
+    snapshot: Row, sources: Sequence[Row], sinks: Sequence[Row], depth: int
+) -> list[str]:
     """A snapshot, and below it the snapshots that it was made from."""
     job, barrier = snapshot["job"], snapshot["barrier_id"]
-    lines = [f"{'   ' * depth}{name_of(snapshot)} @ {snapshot['snapshot_id']}  by {job} at barrier {barrier}"]
+    lines = [
+        f"{'   ' * depth}{name_of(snapshot)} @ {snapshot['snapshot_id']}  by {job} at barrier {barrier}"
+    ]
     for read in sources:
         if (read["job"], read["barrier_id"]) == (job, barrier):
-            maker = [row for row in sinks if (name_of(row), row["snapshot_id"]) == (name_of(read), read["snapshot_id"])]
+            maker = [
+                row
+                for row in sinks
+                if (name_of(row), row["snapshot_id"]) == (name_of(read), read["snapshot_id"])
+            ]
             lines += snapshot_lines(maker[0], sources, sinks, depth + 1) if maker else []
     return lines
 
@@ -151,7 +172,8 @@ def tell_page(bank: Bank, stays: bool = True) -> None:
     """Print where the page is."""
     if stays:
         print(
-            f"\nOpen {bank.url}/group?name=bank  (the bank's barriers; {bank.url}/graph draws its lineage)", flush=True
+            f"\nOpen {bank.url}/group?name=bank  (the bank's barriers; {bank.url}/graph draws its lineage)",
+            flush=True,
         )
 
 
@@ -192,7 +214,9 @@ def command() -> str:
     if shutil.which("strandline"):
         return "strandline"
     installed = Path(sys.executable).with_name("strandline")
-    return str(installed.relative_to(Path.cwd()) if installed.is_relative_to(Path.cwd()) else installed)
+    return str(
+        installed.relative_to(Path.cwd()) if installed.is_relative_to(Path.cwd()) else installed
+    )
 
 
 def questions(bank: Bank) -> str:

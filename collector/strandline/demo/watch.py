@@ -1,7 +1,7 @@
 """Looks after the demo's processes: what fails ends the demo, what somebody kills does not.
 
-A collector that was killed is started again, as a supervisor would. A killed driver stays away while the demo is kept
-up, so that its heartbeat timeout can be seen to run out.
+A collector that was killed is started again, as a supervisor would. A killed driver stays away
+while the demo is kept up, so that its heartbeat timeout can be seen to run out.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,15 @@ class Watch:
     """Looks at all processes, as often as one likes."""
 
     def __init__(
-        self, started: Processes, start_collector: Callable[[], DemoProcess], lease_seconds: int | None
+        self,
+        started: Processes,
+        start_collector: Callable[[], DemoProcess],
+        lease_seconds: int | None,
     ) -> None:
-        """`lease_seconds`: of drivers that may be killed; None where one that is killed ends the demo."""
+        """`lease_seconds`: of drivers that may be killed.
+
+        None where one that is killed ends the demo.
+        """
         self._started = started
         self._start_collector = start_collector
         self._lease_seconds = lease_seconds

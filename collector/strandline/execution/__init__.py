@@ -1,1 +1,4 @@
-"""Carrying plans out on real tables: rollbacks and checkpoint folders, through the catalogs that the user names."""
+"""Carrying plans out on real tables.
+
+Rollbacks and checkpoint folders, through the catalogs that the user names.
+"""

@@ -1,4 +1,7 @@
-"""A streaming query's checkpoint folder, as a rollback changes it: on a local disk, or wherever pyarrow's file systems reach."""
+"""A streaming query's checkpoint folder, as a rollback changes it.
+
+On a local disk, or wherever pyarrow's file systems reach.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ class CheckpointFolder:
         return not self.names("")
 
     def cut(self, batch: int) -> None:
-        """Remove what comes after a micro-batch, the newest first: killed in between, the logs have no hole."""
+        """Remove what comes after a micro-batch, the newest first.
+
+        Killed in between, the logs have no hole.
+        """
         system, path = self._there()
         for log in reversed(_LOGS):
             for number in reversed(self.batches(log)):
@@ -57,19 +63,25 @@ class CheckpointFolder:
         from pyarrow.fs import FileSelector
 
         system, path = self._there()
-        found: Any = system.get_file_info(FileSelector(f"{path}/{below}".rstrip("/"), allow_not_found=True))
+        found: Any = system.get_file_info(
+            FileSelector(f"{path}/{below}".rstrip("/"), allow_not_found=True)
+        )
         return [one.base_name for one in found]
 
     def _there(self) -> tuple[FileSystem, str]:
         try:
             from pyarrow.fs import FileSystem, LocalFileSystem
         except ImportError as error:
-            raise RefusedError("pyarrow is needed to reach checkpoints: pip install 'pyiceberg[pyarrow]'") from error
+            raise RefusedError(
+                "pyarrow is needed to reach checkpoints: pip install 'pyiceberg[pyarrow]'"
+            ) from error
         address = urlsplit(self.location)
         if address.scheme in ("", "file"):
             return LocalFileSystem(), unquote(address.path).rstrip("/")
         try:
             system, path = FileSystem.from_uri(self.location)
         except (OSError, ValueError) as error:
-            raise RefusedError(f"{self.location}: the checkpoint cannot be reached: {error}") from error
+            raise RefusedError(
+                f"{self.location}: the checkpoint cannot be reached: {error}"
+            ) from error
         return system, path.rstrip("/")

@@ -1,7 +1,10 @@
-"""Dropping what `strandline expire` names from an Iceberg table: exactly that, with tags on what somebody needs.
+"""Dropping what `strandline expire` names from an Iceberg table.
 
-What is pinned gets a tag (`strandline-pin-ID`) before anything goes, so that Iceberg itself refuses to expire it, whoever
-asks. Of what is named two things are left alone: what is not there (any more), and heads of branches and tags.
+Exactly that, with tags on what somebody needs.
+
+What is pinned gets a tag (`strandline-pin-ID`) before anything goes, so that Iceberg itself refuses
+to expire it, whoever asks. Of what is named two things are left alone: what is not there (any
+more), and heads of branches and tags.
 """
 
 from collections.abc import Callable
@@ -35,5 +38,7 @@ class Round:
         return len(going)
 
     def _pinned(self) -> list[str]:
-        places = sorted(place for place, reasons in self.found.reasons.items() if list(reasons) != _LATEST)
+        places = sorted(
+            place for place, reasons in self.found.reasons.items() if list(reasons) != _LATEST
+        )
         return [self.found.ancestry[place] for place in places]

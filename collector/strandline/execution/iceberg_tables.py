@@ -1,8 +1,9 @@
 """Iceberg tables as commands change them: through pyiceberg, with the catalogs that the user names.
 
-pyiceberg is no dependency of ours: who executes plans installs it. A catalog is configured as pyiceberg's own pages say
-(`.pyiceberg.yaml`, PYICEBERG_CATALOG__LAKE__URI), or by `--catalog-property lake.uri=...`. Every change is one commit
-that says which state of the table it begins from, so that a writer who comes in between makes it fail.
+pyiceberg is no dependency of ours: who executes plans installs it. A catalog is configured as
+pyiceberg's own pages say (`.pyiceberg.yaml`, PYICEBERG_CATALOG__LAKE__URI), or by
+`--catalog-property lake.uri=...`. Every change is one commit that says which state of the table it
+begins from, so that a writer who comes in between makes it fail.
 """
 
 from __future__ import annotations
@@ -61,18 +62,25 @@ class IcebergTables:
         """The table as it is now. Raises RefusedError with the way out."""
         catalog, dot, name = called.partition(".")
         if not dot or "." not in name or "/" in called:
-            raise RefusedError(f"{called}: its catalog is not known, so it cannot be reached; follow the plan by hand")
+            raise RefusedError(
+                f"{called}: its catalog is not known, so it cannot be reached; follow the plan by hand"
+            )
         try:
             return self._catalog(catalog).load_table(name)
         except ImportError:
             raise
         except Exception as error:
-            raise RefusedError(f"{called}: catalog {catalog} does not give the table: {_line(error)}") from error
+            raise RefusedError(
+                f"{called}: catalog {catalog} does not give the table: {_line(error)}"
+            ) from error
 
     def replace_rows(self, called: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> int:
-        """Let a published table have these rows instead of its own, in one commit; how many they are.
+        """Let a published table have these rows instead of its own, in one commit.
 
-        The table is made where there is none. Raises RefusedError where it is another one's, or cannot be written.
+        How many they are.
+
+        The table is made where there is none. Raises RefusedError where it is another one's, or
+        cannot be written.
         """
         table = self._published(called, schema)
         count = 0
@@ -92,13 +100,19 @@ class IcebergTables:
         try:
             held = self._catalog(catalog)
             held.create_namespace_if_not_exists(name.rpartition(".")[0])
-            table = held.create_table_if_not_exists(name, schema=schema, properties={PUBLISHED: "true"})
+            table = held.create_table_if_not_exists(
+                name, schema=schema, properties={PUBLISHED: "true"}
+            )
         except RefusedError:
             raise
         except Exception as error:
-            raise RefusedError(f"{called}: catalog {catalog} does not take the table: {_line(error)}") from error
+            raise RefusedError(
+                f"{called}: catalog {catalog} does not take the table: {_line(error)}"
+            ) from error
         if table.properties.get(PUBLISHED) != "true":
-            raise RefusedError(f"{called}: is there, and was not published by Strandline ({PUBLISHED} is not true)")
+            raise RefusedError(
+                f"{called}: is there, and was not published by Strandline ({PUBLISHED} is not true)"
+            )
         return table
 
     def _catalog(self, name: str) -> Catalog:
@@ -117,17 +131,27 @@ class IcebergTables:
     def rows(self, called: str, snapshot: str | None) -> int:
         """How many rows a snapshot has; None: the current one, if there is one."""
         table = self.load(called)
-        found = table.current_snapshot() if snapshot is None else table.snapshot_by_id(int(snapshot))
+        found = (
+            table.current_snapshot() if snapshot is None else table.snapshot_by_id(int(snapshot))
+        )
         if found is None:
             return 0
         total = found.summary["total-records"] if found.summary is not None else None
-        return int(total) if total is not None else int(table.scan(snapshot_id=found.snapshot_id).count())
+        return (
+            int(total)
+            if total is not None
+            else int(table.scan(snapshot_id=found.snapshot_id).count())
+        )
 
     def is_restored(self, called: str, snapshot: str, incarnation: int) -> bool:
         """Whether the table is at a snapshot, and fences commits of before the generation."""
         table = self.load(called)
         current = table.current_snapshot()
-        return current is not None and str(current.snapshot_id) == snapshot and _incarnation(table) >= incarnation
+        return (
+            current is not None
+            and str(current.snapshot_id) == snapshot
+            and _incarnation(table) >= incarnation
+        )
 
     def restore(self, called: str, snapshot: str, incarnation: int) -> None:
         """Let the table be at a snapshot, and fence, in one commit."""
@@ -147,8 +171,8 @@ class IcebergTables:
     def clear(self, called: str, incarnation: int) -> None:
         """End the table's history, fence, and begin a new one with an empty snapshot.
 
-        The old snapshots stay readable by their ids. The empty one lets a commit that was on its way see that what it
-        came from is gone.
+        The old snapshots stay readable by their ids. The empty one lets a commit that was on its
+        way see that what it came from is gone.
         """
         from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
@@ -158,7 +182,10 @@ class IcebergTables:
         table = self.load(called)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            table.append(table.schema().as_arrow().empty_table(), snapshot_properties={INCARNATION: str(incarnation)})
+            table.append(
+                table.schema().as_arrow().empty_table(),
+                snapshot_properties={INCARNATION: str(incarnation)},
+            )
 
     def _commit(self, table: Table, change: Any, incarnation: int) -> None:
         from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, SetPropertiesUpdate
@@ -166,7 +193,9 @@ class IcebergTables:
         current = table.current_snapshot()
         begins = (
             AssertTableUUID(uuid=table.metadata.table_uuid),
-            AssertRefSnapshotId(ref="main", snapshot_id=current.snapshot_id if current is not None else None),
+            AssertRefSnapshotId(
+                ref="main", snapshot_id=current.snapshot_id if current is not None else None
+            ),
         )
         fence = SetPropertiesUpdate(updates={INCARNATION: str(incarnation)})
         table.catalog.commit_table(table, begins, (change, fence))
@@ -192,7 +221,9 @@ class IcebergTables:
     def pin(self, called: str, snapshots: Sequence[str]) -> tuple[int, int]:
         """Let our tags be on these snapshots, and on no others; how many came and went."""
         there, table = self.pins(called), self.load(called)
-        there_yet = [one for one in snapshots if one.isdigit() and table.snapshot_by_id(int(one)) is not None]
+        there_yet = [
+            one for one in snapshots if one.isdigit() and table.snapshot_by_id(int(one)) is not None
+        ]
         wanted = {PIN + one: one for one in there_yet}
         new, old = wanted.keys() - there.keys(), there.keys() - wanted.keys()
         for tag in sorted(new):

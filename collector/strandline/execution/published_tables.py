@@ -31,7 +31,9 @@ class PublishedTable(NamedTuple):
     rows: int
 
 
-def publish(connection: Connection, tables: IcebergTables, catalog: str) -> Iterator[PublishedTable]:
+def publish(
+    connection: Connection, tables: IcebergTables, catalog: str
+) -> Iterator[PublishedTable]:
     """Write each lineage table, and what ran as NAME_history, into the catalog's database `strandline`.
 
     Raises RefusedError where the catalog does not take one, or has a table of that name that was not published.
@@ -50,7 +52,10 @@ def _schema(columns: list[str]) -> pa.Schema:
 
     instant = pa.timestamp("us", tz="UTC")
     return pa.schema(
-        [(one, pa.int64() if one in _NUMBERS else instant if one in _TIMES else pa.string()) for one in columns]
+        [
+            (one, pa.int64() if one in _NUMBERS else instant if one in _TIMES else pa.string())
+            for one in columns
+        ]
     )
 
 
@@ -59,11 +64,17 @@ def _parts(rows: Iterator[Mapping[str, Any]], columns: list[str]) -> Iterator[pa
 
     schema = _schema(columns)
     while part := list(islice(rows, ROWS_AT_ONCE)):
-        yield pa.table({one: [_READ.get(one, _as_is)(row[one]) for row in part] for one in columns}, schema=schema)
+        yield pa.table(
+            {one: [_READ.get(one, _as_is)(row[one]) for row in part] for one in columns},
+            schema=schema,
+        )
 
 
 def _number(value: Any) -> int | None:
-    """An id that is no number of 64 bits is NULL, as in Spark's `try_cast`: Iceberg, Delta and Paimon have none."""
+    """An id that is no number of 64 bits is NULL, as in Spark's `try_cast`.
+
+    Iceberg, Delta and Paimon have none.
+    """
     try:
         found = int(value)
     except (TypeError, ValueError):
@@ -79,4 +90,6 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-_READ: Mapping[str, Callable[[Any], Any]] = dict.fromkeys(_NUMBERS, _number) | dict.fromkeys(_TIMES, _instant)
+_READ: Mapping[str, Callable[[Any], Any]] = dict.fromkeys(_NUMBERS, _number) | dict.fromkeys(
+    _TIMES, _instant
+)

@@ -1,8 +1,9 @@
 """Carrying a rollback's plan out: the rehearsal first, then each step between its two conditions.
 
-The plan is kept in the database from the first step on. Whoever runs the command again after a kill goes on with that
-plan: what is done already is seen by its condition and left alone. Jobs are not stopped or started here: a step begins
-only while none of them runs, and a job of before is fenced by the generation in the tables themselves.
+The plan is kept in the database from the first step on. Whoever runs the command again after a kill
+goes on with that plan: what is done already is seen by its condition and left alone. Jobs are not
+stopped or started here: a step begins only while none of them runs, and a job of before is fenced
+by the generation in the tables themselves.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ def open_rollback(connection: Connection, domain: str) -> Open | None:
 
 def running_jobs(model: Model, plan: Plan) -> list[str]:
     """The plan's jobs that run now, the most downstream first."""
-    return [job[1] for job in reversed(plan.jobs) if job in model.places and model.places[job].ended is None]
+    return [
+        job[1]
+        for job in reversed(plan.jobs)
+        if job in model.places and model.places[job].ended is None
+    ]
 
 
 def begin(follower: Follower, wanted: Open) -> None:
@@ -61,7 +66,11 @@ def begin(follower: Follower, wanted: Open) -> None:
             )
         if there != wanted:
             connection.execute(delete(open_rollbacks).where(open_rollbacks.c.domain == domain))
-            row = {"domain": domain, "begun_at": round(now * MICRO), "body": msgspec.json.encode(wanted)}
+            row = {
+                "domain": domain,
+                "begun_at": round(now * MICRO),
+                "body": msgspec.json.encode(wanted),
+            }
             connection.execute(insert(open_rollbacks).values(row))
         return [], None
 
@@ -71,11 +80,15 @@ def begin(follower: Follower, wanted: Open) -> None:
 def _refuse_running(connection: Connection, model: Model, plan: Plan) -> None:
     running = running_jobs(model, plan)
     if running:
-        raise RefusedError(f"stop these jobs first, in this order: {', '.join(running)}; then run the command again")
+        raise RefusedError(
+            f"stop these jobs first, in this order: {', '.join(running)}; then run the command again"
+        )
     outside = [one for one in jobs_outside(connection, plan.tables, plan.jobs) if one.runs]
     if outside:
         lines = "; ".join(in_words(connection, model, outside))
-        raise RefusedError(f"stop what uses these tables and is not in the plan: {lines}; then run the command again")
+        raise RefusedError(
+            f"stop what uses these tables and is not in the plan: {lines}; then run the command again"
+        )
 
 
 @dataclass(slots=True)
@@ -87,13 +100,20 @@ class Executor:
     tables: IcebergTables
 
     def rehearse(self) -> Iterator[str]:
-        """What would change, in rows and micro-batches; raises where a step could not be done. Changes nothing."""
+        """What would change, in rows and micro-batches; raises where a step could not be done.
+
+        Changes nothing.
+        """
         for step in self.opened.plan.steps:
             details = dict(step.details)
             match step.action:
                 case "roll back table" | "clear table":
                     now = self.tables.rows(details["table"], None)
-                    then = self.tables.rows(details["table"], details["snapshotId"]) if "snapshotId" in details else 0
+                    then = (
+                        self.tables.rows(details["table"], details["snapshotId"])
+                        if "snapshotId" in details
+                        else 0
+                    )
                     yield f"  {details['table']}: {now} rows now, {then} after: {then - now:+d}"
                 case "cut checkpoint" | "clear checkpoint":
                     yield from self._rehearse_folder(step)
@@ -108,7 +128,9 @@ class Executor:
             yield f"  {folder.location}: {len(there)} micro-batches now, none after"
         elif batch is None or batch not in folder.batches("commits"):
             job = step.target.rpartition(":")[2]
-            raise RefusedError(f"{folder.location} has no micro-batch {batch} any more: add --lost-state {job}")
+            raise RefusedError(
+                f"{folder.location} has no micro-batch {batch} any more: add --lost-state {job}"
+            )
         else:
             gone = sum(number > batch for number in there)
             yield f"  {folder.location}: ends with micro-batch {there[-1]} now, with {batch} after: {-gone}"
@@ -169,7 +191,9 @@ class Executor:
             _refuse_running(connection, model, plan)
             raised = msgspec.structs.replace(self.opened, raised=True)
             where = open_rollbacks.c.domain == plan.domain
-            connection.execute(update(open_rollbacks).where(where).values(body=msgspec.json.encode(raised)))
+            connection.execute(
+                update(open_rollbacks).where(where).values(body=msgspec.json.encode(raised))
+            )
             return [RolledBack(plan.domain, plan.tables, plan.barrier or 0, now)], None
 
         self.follower.decide(decide)

@@ -1,1 +1,4 @@
-"""What Strandline knows, sent on to other catalogs: one outbox in the store, one cursor a target, one file a target."""
+"""What Strandline knows, sent on to other catalogs.
+
+One outbox in the store, one cursor a target, one file a target.
+"""

@@ -20,7 +20,9 @@ from strandline.exporters.target import ExportTarget, Item, RefusedItemError, Un
 from strandline.store.sql.engine import read_from
 
 AT_ONCE = 200  # changes of one turn
-PROBE = 10  # of a target that took nothing the last time: to make messages of more would be for nothing
+PROBE = (
+    10  # of a target that took nothing the last time: to make messages of more would be for nothing
+)
 LONGEST_PAUSE = 600.0
 DOUBTS = 5  # failures in a row after which it is asked whether one item alone is to blame
 REFRESH_SECONDS = 60.0
@@ -33,10 +35,17 @@ class _FencedError(StrandlineError):
 
 
 class Courier:
-    """Delivers to one target. Several processes may have one for the same target: one of them delivers at a time."""
+    """Delivers to one target.
+
+    Several processes may have one for the same target: one of them delivers at a time.
+    """
 
     def __init__(
-        self, engine: Engine, target: ExportTarget, holder: str, jitter: Callable[[], float] = random.random
+        self,
+        engine: Engine,
+        target: ExportTarget,
+        holder: str,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._engine = engine
         self._target = target
@@ -50,7 +59,10 @@ class Courier:
         return self._target
 
     def deliver(self, now: Clock = time.time) -> int:
-        """Deliver what waits; how many items were taken. Nothing while another process does, or the target is not due."""
+        """Deliver what waits; how many items were taken.
+
+        Nothing while another process does, or the target is not due.
+        """
         self.problem = None
         cursor = self._hold(now)
         if cursor is None:
@@ -90,7 +102,10 @@ class Courier:
 
     @contextmanager
     def _held(self, now: Clock) -> Iterator[Connection]:
-        """A transaction under the claim, which lasts a while longer then; raises _FencedError where another process has it."""
+        """A transaction under the claim, which lasts a while longer then.
+
+        Raises _FencedError where another process has it.
+        """
         with self._engine.begin() as connection:
             if not outbox.still_held(connection, self._target.name, self._holder, now()):
                 raise _FencedError
@@ -106,7 +121,8 @@ class Courier:
         """Send what the target has not; how many items that were."""
         doubtful: list[tuple[Item, UnavailableError]] = []
         taken = sum(
-            self._send_batch(batch, failures, now, doubtful) for batch in self._batches(self._news(items, now()))
+            self._send_batch(batch, failures, now, doubtful)
+            for batch in self._batches(self._news(items, now()))
         )
         if doubtful and not taken:
             raise doubtful[0][1]
@@ -119,7 +135,11 @@ class Courier:
             yield items[start : start + self._target.at_once]
 
     def _send_batch(
-        self, batch: Sequence[Item], failures: int, now: Clock, doubtful: list[tuple[Item, UnavailableError]]
+        self,
+        batch: Sequence[Item],
+        failures: int,
+        now: Clock,
+        doubtful: list[tuple[Item, UnavailableError]],
     ) -> int:
         """Send the batch as a whole; where it is refused, its items one by one."""
         try:
@@ -142,7 +162,10 @@ class Courier:
         return sum(self._send_batch([item], failures, now, doubtful) for item in batch)
 
     def _news(self, items: Sequence[Item], now: float) -> list[Item]:
-        """The items that the target has not, with what goes before each; a detail alone may wait."""
+        """The items that the target has not, with what goes before each.
+
+        A detail alone may wait.
+        """
         with read_from(self._engine) as connection:
             sent = outbox.sent_of(connection, self._target.name, {item.key for item in items})
         found: dict[tuple[int, int], Item] = {}
@@ -164,7 +187,10 @@ class Courier:
         return list(found.values())
 
     def _note(self, items: Sequence[Item], now: Clock, *, last: bool) -> None:
-        """Note what was taken. `last`: nothing before it waits, so the cursor may pass what has no newer state."""
+        """Note what was taken.
+
+        `last`: nothing before it waits, so the cursor may pass what has no newer state.
+        """
         with self._held(now) as connection:
             outbox.note_sent(connection, self._target.name, items, now())
             if last and items[-1].kind in outbox.PASSING:

@@ -1,7 +1,9 @@
-"""Exporting while a server or consumer runs: a thread for each target, and one that keeps the outbox in order.
+"""Exporting while a server or consumer runs.
 
-Any number of processes may export to the same targets; each target is served by one of them at a time. Without targets nothing
-is started, and nothing is written for them.
+A thread for each target, and one that keeps the outbox in order.
+
+Any number of processes may export to the same targets; each target is served by one of them at a
+time. Without targets nothing is started, and nothing is written for them.
 """
 
 import time
@@ -37,15 +39,26 @@ class Exporting:
         self._max_waiting = max_waiting
         holder = uuid4().hex
         self.couriers = [Courier(engine, target, holder) for target in self._targets]
-        works: list[tuple[str, Callable[[], object], float]] = [("house", self.keep_house, HOUSE_SECONDS)]
-        works += [(one.target.name, partial(self._deliver, one), IDLE_SECONDS) for one in self.couriers]
-        self._turns = [Turns(f"export-{name}", work, pause, complain) for name, work, pause in works]
+        works: list[tuple[str, Callable[[], object], float]] = [
+            ("house", self.keep_house, HOUSE_SECONDS)
+        ]
+        works += [
+            (one.target.name, partial(self._deliver, one), IDLE_SECONDS) for one in self.couriers
+        ]
+        self._turns = [
+            Turns(f"export-{name}", work, pause, complain) for name, work, pause in works
+        ]
 
     def register(self, now: float | None = None) -> None:
-        """Note in the store which targets there are: from now on ingest writes down what they have to hear of."""
+        """Note in the store which targets there are.
+
+        From now on ingest writes down what they have to hear of.
+        """
         with self._engine.begin() as connection:
             for target in self._targets:
-                outbox.register(connection, target.name, target.kinds, time.time() if now is None else now)
+                outbox.register(
+                    connection, target.name, target.kinds, time.time() if now is None else now
+                )
 
     def start(self) -> None:
         """Start the threads, if there is any target."""

@@ -1,7 +1,10 @@
-"""HTTP to one address of the settings: no redirect is followed, answers are bounded in size and time, TLS is verified.
+"""HTTP to one address of the settings.
 
-A name is looked up once for each connection and its addresses are checked before one is used: those of the link alone (where clouds
-keep their secrets) are never asked, others only if they are in the networks that are configured.
+No redirect is followed, answers are bounded in size and time, TLS is verified.
+
+A name is looked up once for each connection and its addresses are checked before one is used: those
+of the link alone (where clouds keep their secrets) are never asked, others only if they are in the
+networks that are configured.
 """
 
 import http.client
@@ -57,7 +60,11 @@ class Client:
         return f"{self._parts.scheme}://{self._parts.hostname}{f':{self._parts.port}' if self._parts.port else ''}"
 
     def request(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """The answer; UnavailableError where there is none, or not a whole one."""
         kept = self._connection is not None
@@ -77,19 +84,30 @@ class Client:
             raise UnavailableError(self._why(error)) from error
 
     def send(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The body of an answer that says yes; UnavailableError or RefusedItemError by what it says instead."""
+        """The body of an answer that says yes.
+
+        UnavailableError or RefusedItemError by what it says instead.
+        """
         answer = self.request(method, path, body, headers)
         if 200 <= answer.status < 300:
             return answer.body
         answered = f"{self.address} answers {answer.status}: {_shown(answer.body)}".rstrip(": ")
         if 300 <= answer.status < 400:
-            raise UnavailableError(f"{answered} (redirects are not followed: name the address itself)")
+            raise UnavailableError(
+                f"{answered} (redirects are not followed: name the address itself)"
+            )
         if answer.status in LATER or answer.status in OURS:
             raise UnavailableError(answered, answer.retry_after)
         if answer.status >= 500:
-            raise UnavailableError(answered, answer.retry_after, doubtful=answer.status not in (502, 503, 504))
+            raise UnavailableError(
+                answered, answer.retry_after, doubtful=answer.status not in (502, 503, 504)
+            )
         raise RefusedItemError(answered)
 
     def close(self) -> None:
@@ -101,7 +119,9 @@ class Client:
     def _why(self, error: Exception) -> str:
         return f"{self.address}: {type(error).__name__}: {error}".rstrip(": ")
 
-    def _request(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Answer:
         until = time.monotonic() + self._seconds
         connection = self._connection = self._connection or self._connect()
         own = {"User-Agent": "strandline", "Accept": "application/json"}
@@ -133,7 +153,9 @@ class Client:
             parts.append(part)
             left -= len(part)
             if left < 0:
-                raise http.client.HTTPException(f"the answer is longer than {self._most_bytes} bytes")
+                raise http.client.HTTPException(
+                    f"the answer is longer than {self._most_bytes} bytes"
+                )
             if not part:
                 if response.length:  # fewer bytes came than were announced
                     raise http.client.IncompleteRead(b"", response.length)
@@ -153,14 +175,18 @@ class Client:
                 last = error
         raise last
 
-    def _connected(self, family: int, where: tuple[object, ...], host: str, port: int) -> http.client.HTTPConnection:
+    def _connected(
+        self, family: int, where: tuple[object, ...], host: str, port: int
+    ) -> http.client.HTTPConnection:
         connected = socket.socket(family, socket.SOCK_STREAM)
         try:
             connected.settimeout(self._seconds)
             connected.connect(where)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._parts.scheme == "https":
-                connected = ssl.create_default_context().wrap_socket(connected, server_hostname=host)
+                connected = ssl.create_default_context().wrap_socket(
+                    connected, server_hostname=host
+                )
         except BaseException:
             connected.close()
             raise

@@ -1,4 +1,7 @@
-"""The newest state of jobs as values: what is known of them, or what runs alone, over all of their last runs."""
+"""The newest state of jobs as values.
+
+What is known of them, or what runs alone, over all of their last runs.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -31,19 +34,31 @@ class JobState:
     datasets: dict[int, DatasetRecord]
 
 
-def job_states(connection: Connection, jobs: Collection[int], now: float, *, live: bool) -> dict[int, JobState]:
-    """Each of these jobs that reads or writes anything: of all that is known of it, or of what runs."""
+def job_states(
+    connection: Connection, jobs: Collection[int], now: float, *, live: bool
+) -> dict[int, JobState]:
+    """Each of these jobs that reads or writes anything.
+
+    Of all that is known of it, or of what runs.
+    """
     touched = [
-        one for one in relations_of(connection, View(round(now * MICRO), live=live), list(jobs)) if one.job in jobs
+        one
+        for one in relations_of(connection, View(round(now * MICRO), live=live), list(jobs))
+        if one.job in jobs
     ]
     edges: dict[int, list[ColumnEdge]] = defaultdict(list)
     for edge in edges_of(connection, touched):
         edges[edge.job].append(edge)
-    datasets = dataset_records(connection, named_by(touched, [edge for own in edges.values() for edge in own]))
+    datasets = dataset_records(
+        connection, named_by(touched, [edge for own in edges.values() for edge in own])
+    )
     links = links_of(connection, touched, datasets, attrgetter("job"))
     found = {}
     for job in {one.job for one in touched}:
-        own = sorted(set(edges[job]), key=lambda edge: (edge.target, edge.source or (0, ""), edge.how.transform))
+        own = sorted(
+            set(edges[job]),
+            key=lambda edge: (edge.target, edge.source or (0, ""), edge.how.transform),
+        )
         inputs = with_named_sources(links.get((job, SOURCE), ()), own, datasets)
         found[job] = JobState(inputs, links.get((job, SINK), ()), tuple(own), datasets)
     return found
@@ -51,4 +66,6 @@ def job_states(connection: Connection, jobs: Collection[int], now: float, *, liv
 
 def live_jobs(connection: Connection, jobs: Collection[int], now: float) -> set[int]:
     """Those of the jobs that run."""
-    return {one.job for one in relations_of(connection, View(round(now * MICRO), live=True), list(jobs))}
+    return {
+        one.job for one in relations_of(connection, View(round(now * MICRO), live=True), list(jobs))
+    }

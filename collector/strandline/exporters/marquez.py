@@ -1,8 +1,9 @@
 """Marquez: clean events to its OpenLineage endpoint, so that its page shows what Strandline shows.
 
-Marquez shows the datasets of a job's current version: of a batch job the one that an end makes, of a stream also that of a RUNNING.
-It calls a job below its parent by both names unless the job's begins with the parent's, so such parents are left out. Where relations
-go when a job ends (`clear`), a JobEvent without datasets makes a version without any; `delete` hides the job.
+Marquez shows the datasets of a job's current version: of a batch job the one that an end makes, of
+a stream also that of a RUNNING. It calls a job below its parent by both names unless the job's
+begins with the parent's, so such parents are left out. Where relations go when a job ends
+(`clear`), a JobEvent without datasets makes a version without any; `delete` hides the job.
 """
 
 from collections.abc import Sequence
@@ -59,7 +60,9 @@ class Marquez:
                 found.append(run_item(record, change, before, tuple(requests), shape))
         return [*found, *self._datasets(connection, changes, now)]
 
-    def _datasets(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
+    def _datasets(
+        self, connection: Connection, changes: Sequence[Change], now: float
+    ) -> list[Item]:
         return dataset_items(
             connection,
             changes,
@@ -75,7 +78,11 @@ class Marquez:
         if not record.is_over:
             (event,) = events_of(record)[1]
             stated = {key: event[key] for key in ("inputs", "outputs")}
-            return [] if record.state.streaming else [_post(_job_event(record, record.newest_at, **stated))]
+            return (
+                []
+                if record.state.streaming
+                else [_post(_job_event(record, record.newest_at, **stated))]
+            )
         if running:
             return []
         at = record.ended_at or record.newest_at

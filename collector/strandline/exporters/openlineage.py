@@ -1,4 +1,7 @@
-"""OpenLineage events sent on, over HTTP, to a topic or into a file: as received, or clean, as Strandline sees each run."""
+"""OpenLineage events sent on, over HTTP, to a topic or into a file.
+
+As received, or clean, as Strandline sees each run.
+"""
 
 from collections.abc import Sequence
 
@@ -71,20 +74,29 @@ class ReceivedEvents:
         return self._sender.at_once
 
     def items(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
-        """The events that are still stored: what retention has dropped is not sent, nor what cannot be read any more."""
+        """The events that are still stored.
+
+        What retention has dropped is not sent, nor what cannot be read any more.
+        """
         expansion = Expansion(connection)
         keys = [(change.at, change.hash) for change in changes]
         rows = connection.execute(
             select(raw_events).where(tuple_(raw_events.c.received_at, raw_events.c.hash).in_(keys))
         )
-        bodies = {bytes(row.hash): body for row, body in expansion.expanded(rows) if isinstance(body, bytes)}
+        bodies = {
+            bytes(row.hash): body
+            for row, body in expansion.expanded(rows)
+            if isinstance(body, bytes)
+        }
         found = []
         for change in changes:
             body = bodies.get(bytes(change.hash or b""))
             if body is not None and (message := self._message(body)) is not None:
                 hash_ = bytes(change.hash or b"")
                 about = f"event {hash_.hex()} of {message.key}"
-                found.append(Item(change.kind, change.entity_id, change, about, (message,), hash_, hash_))
+                found.append(
+                    Item(change.kind, change.entity_id, change, about, (message,), hash_, hash_)
+                )
         return found
 
     def _message(self, body: bytes) -> Message | None:

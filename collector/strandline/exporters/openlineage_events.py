@@ -1,7 +1,10 @@
-"""A run's record as clean OpenLineage events: one START, RUNNING where a stream changes, one end; and a design as a JobEvent.
+"""A run's record as clean OpenLineage events: one START, RUNNING where a stream changes, one end.
 
-Edges are explicit: each output has the `lineage` facet with all its sources, and `columnLineage` for those who read only that, beside
-the dataset's facets and (as one mapper of OpenMetadata wants it) the output's own.
+And a design as a JobEvent.
+
+Edges are explicit: each output has the `lineage` facet with all its sources, and `columnLineage`
+for those who read only that, beside the dataset's facets and (as one mapper of OpenMetadata wants
+it) the output's own.
 """
 
 from collections import defaultdict
@@ -19,7 +22,13 @@ FACETS = "https://openlineage.io/spec/facets"
 MADE_ANEW = ("columnLineage", "lineage", "parent", "parentRun", "strandline_heartbeat")
 # What each micro-batch has anew. It is sent with the rest, but no reason to send anything.
 PASSING = (
-    *("strandline_snapshot", "strandline_barrier", "version", "outputStatistics", "inputStatistics"),
+    *(
+        "strandline_snapshot",
+        "strandline_barrier",
+        "version",
+        "outputStatistics",
+        "inputStatistics",
+    ),
     *("icebergScanReport", "icebergCommitReport"),
 )
 LOST = "silent beyond its heartbeat timeout: Strandline holds the run for lost"
@@ -36,7 +45,9 @@ def newest_of(record: RunRecord) -> Json:
         return _design(record)
     state = record.state.state
     if record.is_over:
-        return _event(record, "ABORT" if state == "LOST" else state, record.ended_at or record.newest_at)
+        return _event(
+            record, "ABORT" if state == "LOST" else state, record.ended_at or record.newest_at
+        )
     return _event(record, "RUNNING", max(record.newest_at, record.started_at))
 
 
@@ -70,7 +81,11 @@ def _event(record: RunRecord, kind: str, at: int) -> Json:
         "producer": PRODUCER,
         "schemaURL": f"{SCHEMA}/RunEvent",
         "run": {"runId": record.run_id, "facets": _run_facets(record)},
-        "job": {"namespace": record.job.namespace, "name": record.job.name, "facets": job_facets(record)},
+        "job": {
+            "namespace": record.job.namespace,
+            "name": record.job.name,
+            "facets": job_facets(record),
+        },
         "inputs": [_dataset(link, "inputFacets") for link in record.inputs],
         "outputs": [_output(record, link) for link in record.outputs],
     }
@@ -96,7 +111,11 @@ def time_of(at: int) -> str:
 
 def facet(name: str, version: str, /, **content: Any) -> Json:
     """A facet of the standard."""
-    return {"_producer": PRODUCER, "_schemaURL": f"{FACETS}/{version}/{name}.json#/$defs/{name}", **content}
+    return {
+        "_producer": PRODUCER,
+        "_schemaURL": f"{FACETS}/{version}/{name}.json#/$defs/{name}",
+        **content,
+    }
 
 
 def _run_facets(record: RunRecord) -> Json:
@@ -129,20 +148,29 @@ def _kept(facets: Mapping[str, Any]) -> Json:
 
 def _dataset(link: DatasetLink, own: str) -> Json:
     one = link.dataset
-    return {"namespace": one.namespace, "name": one.name, "facets": _kept(one.facets), own: dict(link.facets)}
+    return {
+        "namespace": one.namespace,
+        "name": one.name,
+        "facets": _kept(one.facets),
+        own: dict(link.facets),
+    }
 
 
 def _output(record: RunRecord, link: DatasetLink) -> Json:
     found = _dataset(link, "outputFacets")
     into = [edge for edge in record.edges if edge.target[0] == link.dataset.id]
-    if any(edge.source is not None for edge in into):  # no inputs at all would assert that there are none
+    if any(
+        edge.source is not None for edge in into
+    ):  # no inputs at all would assert that there are none
         found["facets"]["lineage"] = _lineage(link.dataset, into, record.datasets)
     if columns := _columns(into, record.datasets):
         found["facets"]["columnLineage"] = found["outputFacets"]["columnLineage"] = columns
     return found
 
 
-def _lineage(dataset: DatasetRecord, into: Iterable[ColumnEdge], datasets: Mapping[int, DatasetRecord]) -> Json:
+def _lineage(
+    dataset: DatasetRecord, into: Iterable[ColumnEdge], datasets: Mapping[int, DatasetRecord]
+) -> Json:
     """All sources of an output."""
     whole: dict[str, Json] = {}
     fields: dict[str, list[Json]] = defaultdict(list)
@@ -156,7 +184,9 @@ def _lineage(dataset: DatasetRecord, into: Iterable[ColumnEdge], datasets: Mappi
         }
         whole.setdefault(f"{origin['namespace']} {origin['name']}", origin)
         if edge.target[1]:
-            fields[edge.target[1]].append(origin | _field(edge) | {"transformations": [_transformation(edge)]})
+            fields[edge.target[1]].append(
+                origin | _field(edge) | {"transformations": [_transformation(edge)]}
+            )
     content: Json = {"namespace": dataset.namespace, "name": dataset.name, "type": "DATASET"}
     content["inputs"] = [whole[key] for key in sorted(whole)]
     if fields:
@@ -170,12 +200,17 @@ def _columns(into: Iterable[ColumnEdge], datasets: Mapping[int, DatasetRecord]) 
     for edge in into:
         if edge.source is None or edge.source[0] not in datasets or not edge.source[1]:
             continue
-        origin = {"namespace": datasets[edge.source[0]].namespace, "name": datasets[edge.source[0]].name}
+        origin = {
+            "namespace": datasets[edge.source[0]].namespace,
+            "name": datasets[edge.source[0]].name,
+        }
         stated = origin | _field(edge) | {"transformations": [_transformation(edge)]}
         (fields[edge.target[1]] if edge.target[1] else whole).append(stated)
     if not fields and not whole:
         return {}
-    content: Json = {"fields": {column: {"inputFields": inputs} for column, inputs in fields.items()}}
+    content: Json = {
+        "fields": {column: {"inputFields": inputs} for column, inputs in fields.items()}
+    }
     more = {"dataset": whole} if whole else {}
     return facet("ColumnLineageDatasetFacet", "1-2-0", **content, **more)
 
@@ -186,4 +221,8 @@ def _field(edge: ColumnEdge) -> Json:
 
 def _transformation(edge: ColumnEdge) -> Json:
     masking = {} if edge.how.masking is None else {"masking": bool(edge.how.masking)}
-    return {"type": edge.how.type or "DIRECT", "subtype": edge.how.subtype, "description": edge.how.transform} | masking
+    return {
+        "type": edge.how.type or "DIRECT",
+        "subtype": edge.how.subtype,
+        "description": edge.how.transform,
+    } | masking

@@ -41,7 +41,11 @@ class OpenMetadata:
         found = []
         for record, change in records_of(connection, changes, now, self._namespaces):
             if _is_shown(record):
-                shape = {key: value for key, value in shape_of(record).items() if key not in ("eventType", "eventTime")}
+                shape = {
+                    key: value
+                    for key, value in shape_of(record).items()
+                    if key not in ("eventType", "eventTime")
+                }
                 found.append(run_item(record, change, (), (_complete(record),), shape))
         return found
 
@@ -49,7 +53,10 @@ class OpenMetadata:
         """The events of these items."""
         events = [event for item in items for event in item.content]
         self._sender.send(
-            [Message(orjson.dumps(one), f"run:{one['job']['namespace']}/{one['job']['name']}") for one in events]
+            [
+                Message(orjson.dumps(one), f"run:{one['job']['namespace']}/{one['job']['name']}")
+                for one in events
+            ]
         )
 
     def close(self) -> None:
@@ -67,7 +74,9 @@ class BatchSender:
 
     def send(self, messages: Sequence[Message]) -> None:
         """All in one request."""
-        self._client.send("POST", BATCH, b'{"events": [' + b", ".join(one.body for one in messages) + b"]}")
+        self._client.send(
+            "POST", BATCH, b'{"events": [' + b", ".join(one.body for one in messages) + b"]}"
+        )
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -84,7 +93,10 @@ def _complete(record: RunRecord) -> dict[str, Any]:
     event = newest_of(record) | {"eventType": "COMPLETE"}
     facets = event["run"]["facets"]
     if "parent" not in facets:
-        own = {"run": {"runId": record.run_id}, "job": {key: event["job"][key] for key in ("namespace", "name")}}
+        own = {
+            "run": {"runId": record.run_id},
+            "job": {key: event["job"][key] for key in ("namespace", "name")},
+        }
         facets["parent"] = facet("ParentRunFacet", "1-1-0", **own)
     for dataset in (*event["inputs"], *event["outputs"]):
         if "symlinks" in dataset["facets"]:
@@ -94,4 +106,6 @@ def _complete(record: RunRecord) -> dict[str, Any]:
 
 def _tables_first(symlinks: dict[str, Any]) -> dict[str, Any]:
     identifiers = symlinks.get("identifiers") or []
-    return symlinks | {"identifiers": sorted(identifiers, key=lambda one: one.get("type") != "TABLE")}
+    return symlinks | {
+        "identifiers": sorted(identifiers, key=lambda one: one.get("type") != "TABLE")
+    }

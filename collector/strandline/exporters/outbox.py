@@ -1,14 +1,29 @@
-"""The outbox: news in order, cursors, what each target has and what it refused. Every function runs in the caller's transaction.
+"""The outbox: news in order, cursors, what each target has and what it refused.
 
-News of ingest get their numbers here, under the lock of one row; an entity that changes again moves to the end, so what waits for
-a dead target is at most one row an entity. Beyond a bound only the newest of each job (of an event as received: of each run) stays.
+Every function runs in the caller's transaction.
+
+News of ingest get their numbers here, under the lock of one row; an entity that changes again moves
+to the end, so what waits for a dead target is at most one row an entity. Beyond a bound only the
+newest of each job (of an event as received: of each run) stays.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from strandline.exporters.target import Change, Item, Key
 from strandline.store.ingest.export_news import ALERT, ALERTS, DATASET, EVENT, EVENTS, RUN, RUNS
@@ -47,13 +62,20 @@ class ExportCursor:
 
 
 def register(connection: Connection, name: str, kinds: str, now: float) -> None:
-    """Note that a process has this target in its settings. A new one begins with what changes from now on."""
+    """Note that a process has this target in its settings.
+
+    A new one begins with what changes from now on.
+    """
     lock_head(connection)
     at = round(now * MICRO)
-    registered = connection.execute(select(export_targets.c.kinds).where(export_targets.c.name == name)).first()
+    registered = connection.execute(
+        select(export_targets.c.kinds).where(export_targets.c.name == name)
+    ).first()
     if registered is None:
         begin = 0 if kinds == ALERTS else put_in_order(connection)
-        connection.execute(insert(export_targets).values(name=name, kinds=kinds, cursor=begin, heard_at=at))
+        connection.execute(
+            insert(export_targets).values(name=name, kinds=kinds, cursor=begin, heard_at=at)
+        )
     else:
         own = export_targets.c.name == name
         connection.execute(update(export_targets).where(own).values(kinds=kinds, heard_at=at))
@@ -90,10 +112,14 @@ def lock_head(connection: Connection) -> int:
 def put_in_order(connection: Connection) -> int:
     """Give waiting news their numbers; the last number."""
     seq = lock_head(connection)
-    while rows := connection.execute(select(export_news).order_by(export_news.c.id).limit(AT_ONCE)).all():
+    while rows := connection.execute(
+        select(export_news).order_by(export_news.c.id).limit(AT_ONCE)
+    ).all():
         newest = {(row.kind, row.id if row.kind == ALERT else row.entity_id): row for row in rows}
         seq = _append(connection, seq, newest)
-        connection.execute(delete(export_news).where(among(export_news.c.id, [row.id for row in rows])))
+        connection.execute(
+            delete(export_news).where(among(export_news.c.id, [row.id for row in rows]))
+        )
     connection.execute(update(export_head).values(seq=seq))
     return seq
 
@@ -102,7 +128,9 @@ def _append(connection: Connection, seq: int, newest: dict[Key, Any]) -> int:
     for kind in {kind for kind, _ in newest}:
         ids = [id_ for one, id_ in newest if one == kind]
         connection.execute(
-            delete(export_changes).where(export_changes.c.kind == kind, among(export_changes.c.entity_id, ids))
+            delete(export_changes).where(
+                export_changes.c.kind == kind, among(export_changes.c.entity_id, ids)
+            )
         )
     ordered = sorted(newest.items(), key=lambda item: item[1].id)
     values = [
@@ -123,7 +151,10 @@ def has_news(connection: Connection) -> bool:
 
 
 def is_due(connection: Connection, name: str, kinds: str, holder: str, now: float) -> bool:
-    """Whether there is anything to do for a target, as far as reading can tell: an idle one costs no write."""
+    """Whether there is anything to do for a target, as far as reading can tell.
+
+    An idle one costs no write.
+    """
     at = round(now * MICRO)
     row = connection.execute(select(export_targets).where(export_targets.c.name == name)).first()
     if row is None or row.next_at > at or (row.holder != holder and row.held_until >= at):
@@ -137,30 +168,47 @@ def hold(connection: Connection, name: str, holder: str, now: float) -> ExportCu
     at = round(now * MICRO)
     free = or_(export_targets.c.holder == holder, export_targets.c.held_until < at)
     due = and_(export_targets.c.name == name, export_targets.c.next_at <= at, free)
-    claim = update(export_targets).where(due).values(holder=holder, held_until=at + LEASE_SECONDS * MICRO, heard_at=at)
+    claim = (
+        update(export_targets)
+        .where(due)
+        .values(holder=holder, held_until=at + LEASE_SECONDS * MICRO, heard_at=at)
+    )
     if connection.execute(claim).rowcount == 0:
         return None
     columns = (export_targets.c[one] for one in ("cursor", "failures", "next_at", "problem"))
-    return ExportCursor(*connection.execute(select(*columns).where(export_targets.c.name == name)).one())
+    return ExportCursor(
+        *connection.execute(select(*columns).where(export_targets.c.name == name)).one()
+    )
 
 
 def still_held(connection: Connection, name: str, holder: str, now: float) -> bool:
     """Whether the claim is still this process's; it is made longer."""
     own = and_(export_targets.c.name == name, export_targets.c.holder == holder)
     held_until = round(now * MICRO) + LEASE_SECONDS * MICRO
-    return connection.execute(update(export_targets).where(own).values(held_until=held_until)).rowcount == 1
+    return (
+        connection.execute(update(export_targets).where(own).values(held_until=held_until)).rowcount
+        == 1
+    )
 
 
 def changes_after(connection: Connection, seq: int, kinds: str, most: int) -> list[Change]:
     """What waits for a target, in order."""
     wanted = export_changes.c.kind.in_(WANTED[kinds])
-    query = select(*(export_changes.c[one] for one in Change._fields)).where(wanted, export_changes.c.seq > seq)
-    return [Change(*row) for row in connection.execute(query.order_by(export_changes.c.seq).limit(most))]
+    query = select(*(export_changes.c[one] for one in Change._fields)).where(
+        wanted, export_changes.c.seq > seq
+    )
+    return [
+        Change(*row) for row in connection.execute(query.order_by(export_changes.c.seq).limit(most))
+    ]
 
 
-def changes_waiting(connection: Connection, name: str, kinds: str, most: int = AT_ONCE) -> list[Change]:
+def changes_waiting(
+    connection: Connection, name: str, kinds: str, most: int = AT_ONCE
+) -> list[Change]:
     """The oldest of what waits for a target."""
-    cursor = connection.scalar(select(export_targets.c.cursor).where(export_targets.c.name == name)) or 0
+    cursor = (
+        connection.scalar(select(export_targets.c.cursor).where(export_targets.c.name == name)) or 0
+    )
     return changes_after(connection, cursor, kinds, most)
 
 
@@ -170,7 +218,10 @@ def sent_of(connection: Connection, name: str, keys: Collection[Key]) -> dict[Ke
     for kind in {kind for kind, _ in keys}:
         own = and_(export_sent.c.target == name, export_sent.c.kind == kind)
         ids = among(export_sent.c.entity_id, [id_ for one, id_ in keys if one == kind])
-        found |= {(kind, row.entity_id): row for row in connection.execute(select(export_sent).where(own, ids))}
+        found |= {
+            (kind, row.entity_id): row
+            for row in connection.execute(select(export_sent).where(own, ids))
+        }
     return found
 
 
@@ -178,11 +229,21 @@ def note_sent(connection: Connection, name: str, items: Sequence[Item], now: flo
     """The target has these now."""
     at = round(now * MICRO)
     for item in items:
-        own = (export_sent.c.target == name, export_sent.c.kind == item.kind, export_sent.c.entity_id == item.entity_id)
+        own = (
+            export_sent.c.target == name,
+            export_sent.c.kind == item.kind,
+            export_sent.c.entity_id == item.entity_id,
+        )
         connection.execute(delete(export_sent).where(*own))
         connection.execute(delete(export_parked).where(*_parked_as(name, item.key)))
     rows = [
-        {"target": name, "kind": one.kind, "entity_id": one.entity_id, "shape": one.shape, "detail": one.detail}
+        {
+            "target": name,
+            "kind": one.kind,
+            "entity_id": one.entity_id,
+            "shape": one.shape,
+            "detail": one.detail,
+        }
         | {"at": at, "run_id": one.run, "live": int(one.live), "stale": 0}
         for one in items
         if one.kind not in PASSING
@@ -196,37 +257,63 @@ def note_sent(connection: Connection, name: str, items: Sequence[Item], now: flo
 def note_stale(connection: Connection, name: str, items: Sequence[Item]) -> None:
     """A detail of these has changed, which may wait for a while."""
     for item in items:
-        own = (export_sent.c.target == name, export_sent.c.kind == item.kind, export_sent.c.entity_id == item.entity_id)
+        own = (
+            export_sent.c.target == name,
+            export_sent.c.kind == item.kind,
+            export_sent.c.entity_id == item.entity_id,
+        )
         connection.execute(update(export_sent).where(*own).values(stale=1))
 
 
-def park(connection: Connection, name: str, item: Item, reason: str, attempts: int, now: float) -> None:
+def park(
+    connection: Connection, name: str, item: Item, reason: str, attempts: int, now: float
+) -> None:
     """Set an item aside that the target refuses, in the place of an older state of the same."""
     own = _parked_as(name, item.key)
     before = connection.scalar(select(export_parked.c.attempts).where(*own)) or 0
     connection.execute(delete(export_parked).where(*own))
     change = item.change
-    values = {"target": name, "kind": item.kind, "entity_id": item.entity_id, "at": round(now * MICRO)}
-    values |= {"attempts": before + attempts, "about": item.about, "reason": reason[:1000], "change_kind": change.kind}
+    values = {
+        "target": name,
+        "kind": item.kind,
+        "entity_id": item.entity_id,
+        "at": round(now * MICRO),
+    }
+    values |= {
+        "attempts": before + attempts,
+        "about": item.about,
+        "reason": reason[:1000],
+        "change_kind": change.kind,
+    }
     values |= {"change_id": change.entity_id, "group_id": change.group_id, "change_at": change.at}
     connection.execute(insert(export_parked).values(**values, hash=change.hash, body=change.body))
 
 
 def _parked_as(name: str, key: Key) -> tuple[ColumnElement[bool], ...]:
-    return export_parked.c.target == name, export_parked.c.kind == key[0], export_parked.c.entity_id == key[1]
+    return (
+        export_parked.c.target == name,
+        export_parked.c.kind == key[0],
+        export_parked.c.entity_id == key[1],
+    )
 
 
 def move_on(connection: Connection, name: str, cursor: int) -> None:
     """All up to this number has arrived, or is parked."""
     own = export_targets.c.name == name
-    connection.execute(update(export_targets).where(own).values(cursor=cursor, failures=0, next_at=0, problem=""))
+    connection.execute(
+        update(export_targets).where(own).values(cursor=cursor, failures=0, next_at=0, problem="")
+    )
 
 
 def put_off(connection: Connection, name: str, until: float, problem: str) -> None:
     """The target takes nothing: again at that moment."""
     own = update(export_targets).where(export_targets.c.name == name)
     connection.execute(
-        own.values(failures=export_targets.c.failures + 1, next_at=round(until * MICRO), problem=problem[:1000])
+        own.values(
+            failures=export_targets.c.failures + 1,
+            next_at=round(until * MICRO),
+            problem=problem[:1000],
+        )
     )
 
 
@@ -237,12 +324,19 @@ def let_go(connection: Connection, name: str, holder: str) -> None:
 
 
 def keep_house(connection: Connection, most: int, now: float, refresh_seconds: float) -> None:
-    """Mark what ended by silence and what may be refreshed; drop what all targets have, and fold what is too much."""
+    """Mark what ended by silence and what may be refreshed.
+
+    Drop what all targets have, and fold what is too much.
+    """
     at = round(now * MICRO)
     for kind, id_ in _due(connection, at, at - round(refresh_seconds * MICRO)):
         connection.execute(insert(export_news).values(kind=kind, entity_id=id_, group_id=id_, at=0))
     put_in_order(connection)
-    old = and_(export_sent.c.live == 0, export_sent.c.stale == 0, export_sent.c.at < at - KEPT_SECONDS * MICRO)
+    old = and_(
+        export_sent.c.live == 0,
+        export_sent.c.stale == 0,
+        export_sent.c.at < at - KEPT_SECONDS * MICRO,
+    )
     connection.execute(delete(export_sent).where(old, export_sent.c.kind == RUN))
     clean(connection, now)
     _fold(connection, most)
@@ -261,30 +355,49 @@ def _due(connection: Connection, at: int, refresh_before: int) -> set[Key]:
     silences, ends = of_each(dialect, run_silences, sent), of_each(dialect, run_ends, sent)
     live = export_sent.join(silences, silences.c.run_id == sent).join(ends, ends.c.run_id == sent)
     over = or_(silences.c.silent_at < at, ends.c.ended_at.is_not(None))
-    found = connection.scalars(select(export_sent.c.run_id).select_from(live).where(export_sent.c.live == 1, over))
+    found = connection.scalars(
+        select(export_sent.c.run_id).select_from(live).where(export_sent.c.live == 1, over)
+    )
     waiting = and_(export_sent.c.stale == 1, export_sent.c.at < refresh_before)
-    return {(RUN, run) for run in (*found, *connection.scalars(select(export_sent.c.run_id).where(waiting))) if run}
+    return {
+        (RUN, run)
+        for run in (*found, *connection.scalars(select(export_sent.c.run_id).where(waiting)))
+        if run
+    }
 
 
 def _clean(connection: Connection) -> None:
     """Drop what every target has that wants it."""
     for kinds, wanted in WANTED.items():
-        least = connection.scalar(select(func.min(export_targets.c.cursor)).where(export_targets.c.kinds == kinds))
+        least = connection.scalar(
+            select(func.min(export_targets.c.cursor)).where(export_targets.c.kinds == kinds)
+        )
         of_kind = export_changes.c.kind.in_(wanted)
         gone = of_kind if least is None else and_(of_kind, export_changes.c.seq <= least)
         connection.execute(delete(export_changes).where(gone))
 
 
 def _fold(connection: Connection, most: int) -> None:
-    """Keep the newest of each group alone where too much waits; of events as received no more than the bound at all."""
+    """Keep the newest of each group alone where too much waits.
+
+    Of events as received no more than the bound at all.
+    """
     waiting = connection.scalar(select(func.count()).select_from(export_changes)) or 0
     if waiting <= most:
         return
-    newest = select(func.max(export_changes.c.seq)).group_by(export_changes.c.kind, export_changes.c.group_id)
+    newest = select(func.max(export_changes.c.seq)).group_by(
+        export_changes.c.kind, export_changes.c.group_id
+    )
     folded = export_changes.c.seq.not_in(newest)
     connection.execute(delete(export_changes).where(export_changes.c.kind == RUN, folded))
-    lost = connection.execute(delete(export_changes).where(export_changes.c.kind == EVENT, folded)).rowcount
-    events = select(export_changes.c.seq).where(export_changes.c.kind == EVENT).order_by(export_changes.c.seq.desc())
+    lost = connection.execute(
+        delete(export_changes).where(export_changes.c.kind == EVENT, folded)
+    ).rowcount
+    events = (
+        select(export_changes.c.seq)
+        .where(export_changes.c.kind == EVENT)
+        .order_by(export_changes.c.seq.desc())
+    )
     if bound := connection.scalar(events.offset(most).limit(1)):
         old = and_(export_changes.c.kind == EVENT, export_changes.c.seq <= bound)
         lost += connection.execute(delete(export_changes).where(old)).rowcount
@@ -296,8 +409,8 @@ def _fold(connection: Connection, most: int) -> None:
 def replay_parked(connection: Connection, name: str, now: float) -> int:
     """Let a target have its parked items again; how many there were.
 
-    An alert gets another number, so that its arrival would not end this parking: it ends here. It counts as an alert of now, or one
-    that is a day old would be dropped.
+    An alert gets another number, so that its arrival would not end this parking: it ends here. It
+    counts as an alert of now, or one that is a day old would be dropped.
     """
     rows = connection.execute(
         select(export_parked).where(export_parked.c.target == name).order_by(export_parked.c.at)
@@ -305,12 +418,25 @@ def replay_parked(connection: Connection, name: str, now: float) -> int:
     lock_head(connection)
     for row in rows:
         at = round(now * MICRO) if row.kind == ALERT else row.change_at
-        news = {"kind": row.change_kind, "entity_id": row.change_id, "group_id": row.group_id, "at": at}
+        news = {
+            "kind": row.change_kind,
+            "entity_id": row.change_id,
+            "group_id": row.group_id,
+            "at": at,
+        }
         connection.execute(insert(export_news).values(**news, hash=row.hash, body=row.body))
-        own = (export_sent.c.target == name, export_sent.c.kind == row.kind, export_sent.c.entity_id == row.entity_id)
+        own = (
+            export_sent.c.target == name,
+            export_sent.c.kind == row.kind,
+            export_sent.c.entity_id == row.entity_id,
+        )
         connection.execute(delete(export_sent).where(*own))
-    connection.execute(delete(export_parked).where(export_parked.c.target == name, export_parked.c.kind == ALERT))
-    connection.execute(update(export_targets).where(export_targets.c.name == name).values(next_at=0))
+    connection.execute(
+        delete(export_parked).where(export_parked.c.target == name, export_parked.c.kind == ALERT)
+    )
+    connection.execute(
+        update(export_targets).where(export_targets.c.name == name).values(next_at=0)
+    )
     return len(rows)
 
 
@@ -319,7 +445,18 @@ def resend(connection: Connection, name: str) -> int:
     lock_head(connection)
     connection.execute(delete(export_sent).where(export_sent.c.target == name))
     columns = ("kind", "entity_id", "group_id", "at")
-    every = select(literal(RUN), runs.c.id, runs.c.job_id, literal(0)).where(runs.c.newest_at.is_not(None))
-    connection.execute(insert(export_news).from_select(columns, every.order_by(runs.c.newest_at, runs.c.id)))
-    connection.execute(update(export_targets).where(export_targets.c.name == name).values(next_at=0))
-    return connection.scalar(select(func.count()).select_from(runs).where(runs.c.newest_at.is_not(None))) or 0
+    every = select(literal(RUN), runs.c.id, runs.c.job_id, literal(0)).where(
+        runs.c.newest_at.is_not(None)
+    )
+    connection.execute(
+        insert(export_news).from_select(columns, every.order_by(runs.c.newest_at, runs.c.id))
+    )
+    connection.execute(
+        update(export_targets).where(export_targets.c.name == name).values(next_at=0)
+    )
+    return (
+        connection.scalar(
+            select(func.count()).select_from(runs).where(runs.c.newest_at.is_not(None))
+        )
+        or 0
+    )

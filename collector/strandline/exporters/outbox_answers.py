@@ -6,7 +6,12 @@ from sqlalchemy import Connection, func, select
 
 from strandline.exporters.outbox import WANTED
 from strandline.store.lineage.run_states import iso
-from strandline.store.schema.export_tables import export_changes, export_news, export_parked, export_targets
+from strandline.store.schema.export_tables import (
+    export_changes,
+    export_news,
+    export_parked,
+    export_targets,
+)
 
 
 def targets_in(connection: Connection) -> list[dict[str, Any]]:
@@ -41,6 +46,12 @@ def parked_of(connection: Connection, name: str | None) -> list[dict[str, Any]]:
     if name is not None:
         query = query.where(export_parked.c.target == name)
     return [
-        {"target": row.target, "about": row.about, "reason": row.reason, "attempts": row.attempts, "at": iso(row.at)}
+        {
+            "target": row.target,
+            "about": row.about,
+            "reason": row.reason,
+            "attempts": row.attempts,
+            "at": iso(row.at),
+        }
         for row in connection.execute(query)
     ]

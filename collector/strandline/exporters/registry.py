@@ -1,4 +1,7 @@
-"""Which targets the settings name. A further target is one file, its settings, and its line in MAKERS."""
+"""Which targets the settings name.
+
+A further target is one file, its settings, and its line in MAKERS.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -47,7 +50,9 @@ def token_of(name: str, settings: Settings) -> str | None:
     try:
         return Path(file).read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError([f"{PREFIX}{name.upper()}_TOKEN_FILE={file} cannot be read: {error}"]) from error
+        raise SettingsError(
+            [f"{PREFIX}{name.upper()}_TOKEN_FILE={file} cannot be read: {error}"]
+        ) from error
 
 
 def sender_of(name: str, settings: Settings) -> Sender:
@@ -55,16 +60,26 @@ def sender_of(name: str, settings: Settings) -> Sender:
     address = getattr(settings, f"{name}_url")
     scheme = address.partition("://")[0]
     if scheme == "kafka":
-        security = {key: value for key, value in settings.kafka_security.items() if key.startswith(PRODUCER_SECURITY)}
+        security = {
+            key: value
+            for key, value in settings.kafka_security.items()
+            if key.startswith(PRODUCER_SECURITY)
+        }
         return KafkaSender(*kafka_address(address), security)
     if scheme == "file":
         return FileSender(Path(unquote(urlsplit(address).path)))
-    path = "" if urlsplit(address).path.strip("/") else LINEAGE  # an address with a path is taken as it is
+    path = (
+        "" if urlsplit(address).path.strip("/") else LINEAGE
+    )  # an address with a path is taken as it is
     return HttpSender(client_of(name, settings), path)
 
 
 def _marquez(settings: Settings) -> ExportTarget:
-    return Marquez(client_of("marquez", settings), Namespaces(settings.marquez_namespaces), settings.marquez_on_end)
+    return Marquez(
+        client_of("marquez", settings),
+        Namespaces(settings.marquez_namespaces),
+        settings.marquez_on_end,
+    )
 
 
 def rules_of(settings: Settings) -> Rules:
@@ -86,7 +101,11 @@ def _datahub(settings: Settings) -> ExportTarget:
 def _openmetadata(settings: Settings) -> ExportTarget:
     address = settings.openmetadata_url or ""
     is_http = address.startswith("http")
-    sender = BatchSender(client_of("openmetadata", settings)) if is_http else sender_of("openmetadata", settings)
+    sender = (
+        BatchSender(client_of("openmetadata", settings))
+        if is_http
+        else sender_of("openmetadata", settings)
+    )
     return OpenMetadata(sender, Namespaces(settings.openmetadata_namespaces))
 
 

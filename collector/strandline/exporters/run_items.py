@@ -1,4 +1,7 @@
-"""Changes as items of whole runs and datasets: what all targets that take OpenLineage events have in common."""
+"""Changes as items of whole runs and datasets.
+
+What all targets that take OpenLineage events have in common.
+"""
 
 import fnmatch
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +19,9 @@ Content = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
-    """Which namespaces of jobs (of datasets by themselves: theirs) are exported: patterns, those with ! before them are not.
+    """Which namespaces of jobs (of datasets by themselves: theirs) are exported.
+
+    Patterns, those with ! before them are not.
 
     >>> Namespaces(("bank*", "!bank.test")).allow("bank.test"), Namespaces(("!test",)).allow("bank"), Namespaces().allow("x")
     (False, True, True)
@@ -36,7 +41,10 @@ class Namespaces:
 def records_of(
     connection: Connection, changes: Sequence[Change], now: float, namespaces: Namespaces
 ) -> list[tuple[RunRecord, Change]]:
-    """The runs that changed, each with its newest change, in the order of those; noise and other namespaces are left out."""
+    """The runs that changed, each with its newest change, in the order of those.
+
+    Noise and other namespaces are left out.
+    """
     marks = {change.entity_id: change for change in changes if change.kind == RUN}
     found = []
     for record in run_records(connection, list(marks), now):
@@ -45,7 +53,9 @@ def records_of(
     return found
 
 
-def run_item(record: RunRecord, change: Change, first: Content, content: Content, shape: Any) -> Item:
+def run_item(
+    record: RunRecord, change: Change, first: Content, content: Content, shape: Any
+) -> Item:
     """A run as an item."""
     about = f"run {record.run_id} of job {record.job.namespace} {record.job.name} ({record.state.state})"
     is_live = not record.is_over and not record.design
@@ -67,5 +77,7 @@ def dataset_items(
         if namespaces.allow(record.namespace) and record.id in marks:
             change, about = marks[record.id], f"dataset {record.namespace} {record.name}"
             content, shape = content_of(record, change), shape_of(record)
-            found.append(Item(DATASET, record.id, change, about, content, digest(shape), digest(shape)))
+            found.append(
+                Item(DATASET, record.id, change, about, content, digest(shape), digest(shape))
+            )
     return found

@@ -1,7 +1,10 @@
-"""The newest state of runs as values: what every target makes its messages of. A micro-batch stands for its query's run.
+"""The newest state of runs as values: what every target makes its messages of.
 
-What a run read and wrote is the union over its events; its edges are those of its own statements, column by column where they
-are stated. Datasets have the names that stand for them, with the facets of all their names.
+A micro-batch stands for its query's run.
+
+What a run read and wrote is the union over its events; its edges are those of its own statements,
+column by column where they are stated. Datasets have the names that stand for them, with the facets
+of all their names.
 """
 
 from collections import defaultdict
@@ -70,7 +73,10 @@ class RunName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run. state: START, RUNNING, COMPLETE, FAIL, ABORT, LOST; NONE of one that never ran, and of a design."""
+    """A run. state: START, RUNNING, COMPLETE, FAIL, ABORT, LOST.
+
+    NONE of one that never ran, and of a design.
+    """
 
     id: int
     run_id: str
@@ -104,7 +110,10 @@ class RunRecord:
 
 
 def run_records(connection: Connection, run_ids: Collection[int], now: float) -> list[RunRecord]:
-    """The runs that own these runs, each once, in the order given; those that were expired are missing."""
+    """The runs that own these runs, each once, in the order given.
+
+    Those that were expired are missing.
+    """
     rows = connection.execute(_owned(), {"ids": list(run_ids)}).all()
     job_of = {row.owner_id: row.job_id for row in rows}
     owner_of = {row.run_id: row.owner_id for row in rows}
@@ -132,7 +141,9 @@ class _Reading:
         states = run_states(self.connection, order, View(self.now), [one.run for one in touched])
         links = links_of(self.connection, touched, datasets)
         parts = self._runs(order), job_records(self.connection, set(self.job_of.values()))
-        facets = {key: decoded(one) for key, one in facets_of(self.connection, kinds.RUN, order).items()}
+        facets = {
+            key: decoded(one) for key, one in facets_of(self.connection, kinds.RUN, order).items()
+        }
         parents = _parents(self.connection, order)
         found = []
         for owner in order:
@@ -144,7 +155,14 @@ class _Reading:
                 times = _times(row)
                 found.append(
                     RunRecord(
-                        *(owner, uuid_of(row.run_id, job), job, states[owner], bool(row.design), *times),
+                        *(
+                            owner,
+                            uuid_of(row.run_id, job),
+                            job,
+                            states[owner],
+                            bool(row.design),
+                            *times,
+                        ),
                         *(facets.get(owner, {}), *names, *sides, own, datasets),
                     )
                 )
@@ -160,7 +178,9 @@ class _Reading:
 
 
 def with_named_sources(
-    inputs: tuple[DatasetLink, ...], edges: Iterable[ColumnEdge], datasets: Mapping[int, DatasetRecord]
+    inputs: tuple[DatasetLink, ...],
+    edges: Iterable[ColumnEdge],
+    datasets: Mapping[int, DatasetRecord],
 ) -> tuple[DatasetLink, ...]:
     """The inputs, and the sources that edges alone name."""
     have = {link.dataset.id for link in inputs}
@@ -192,16 +212,26 @@ def links_of(
             last[key] = one
     own: dict[int, Facets] = {}
     for direction, kind in ((SOURCE, kinds.INPUT), (SINK, kinds.OUTPUT)):
-        own |= facets_of(connection, kind, [_relation(one) for one in last.values() if one.direction == direction])
+        own |= facets_of(
+            connection,
+            kind,
+            [_relation(one) for one in last.values() if one.direction == direction],
+        )
     found: dict[tuple[int, int], tuple[DatasetLink, ...]] = defaultdict(tuple)
-    for (who, direction, dataset), one in sorted(last.items(), key=lambda item: _called(datasets, item[0][2])):
+    for (who, direction, dataset), one in sorted(
+        last.items(), key=lambda item: _called(datasets, item[0][2])
+    ):
         if dataset in datasets:
-            found[who, direction] += (DatasetLink(datasets[dataset], decoded(own.get(_relation(one), {})), one.at),)
+            found[who, direction] += (
+                DatasetLink(datasets[dataset], decoded(own.get(_relation(one), {})), one.at),
+            )
     return found
 
 
 def _called(datasets: Mapping[int, DatasetRecord], dataset: int) -> tuple[str, str]:
-    return (datasets[dataset].namespace, datasets[dataset].name) if dataset in datasets else ("", "")
+    return (
+        (datasets[dataset].namespace, datasets[dataset].name) if dataset in datasets else ("", "")
+    )
 
 
 def _relation(one: Related) -> int:
@@ -211,7 +241,11 @@ def _relation(one: Related) -> int:
 def dataset_records(connection: Connection, ids: Collection[int]) -> dict[int, DatasetRecord]:
     """Datasets by their canonical ids."""
     rows = connection.execute(_datasets(), {"ids": list(ids)}).all() if ids else []
-    facets = merged_facets_each(connection, kinds.DATASET, {row.id: row.canonical_id for row in rows}) if rows else {}
+    facets = (
+        merged_facets_each(connection, kinds.DATASET, {row.id: row.canonical_id for row in rows})
+        if rows
+        else {}
+    )
     return {
         row.id: DatasetRecord(row.id, row.namespace, row.name, decoded(facets.get(row.id, {})))
         for row in rows
@@ -224,7 +258,13 @@ def job_records(connection: Connection, ids: Collection[int]) -> dict[int, JobRe
     facets = facets_of(connection, kinds.JOB, list(ids))
     rows = connection.execute(_jobs(), {"ids": list(ids)})
     return {
-        row.id: JobRecord(row.id, row.namespace, row.name, decoded(facets.get(row.id, {})), bool(row.noise > row.data))
+        row.id: JobRecord(
+            row.id,
+            row.namespace,
+            row.name,
+            decoded(facets.get(row.id, {})),
+            bool(row.noise > row.data),
+        )
         for row in rows
     }
 
@@ -236,14 +276,19 @@ def decoded(facets: Facets) -> Json:
 
 
 def uuid_of(run_id: str, job: JobRecord) -> str:
-    """A run's id as all targets take it; one that is no UUID has one made of it, always the same."""
+    """A run's id as all targets take it.
+
+    One that is no UUID has one made of it, always the same.
+    """
     try:
         return str(UUID(run_id))
     except ValueError:
         return str(uuid5(NAMESPACE_URL, f"strandline:{job.namespace}:{job.name}:{run_id}"))
 
 
-def _parents(connection: Connection, owners: Sequence[int]) -> dict[int, tuple[RunName | None, RunName | None]]:
+def _parents(
+    connection: Connection, owners: Sequence[int]
+) -> dict[int, tuple[RunName | None, RunName | None]]:
     found = {}
     for row in connection.execute(_above(), {"ids": list(owners)}):
         parent, root = (_name(*row[start : start + 3]) for start in (1, 4))

@@ -1,4 +1,7 @@
-"""Where OpenLineage events go: an HTTP endpoint, a Kafka topic, a file of JSON lines. All or none of a batch, or an error."""
+"""Where OpenLineage events go: an HTTP endpoint, a Kafka topic, a file of JSON lines.
+
+All or none of a batch, or an error.
+"""
 
 import os
 from collections.abc import Sequence
@@ -92,7 +95,10 @@ class KafkaSender:
 
     def send(self, messages: Sequence[Message]) -> None:
         """Send and wait until all replicas have them."""
-        from kafka.errors import KafkaError, MessageSizeTooLargeError  # nobody waits for it who has no topic
+        from kafka.errors import (
+            KafkaError,
+            MessageSizeTooLargeError,
+        )  # nobody waits for it who has no topic
 
         try:
             producer = self._producer = self._producer or self._new_producer()
@@ -104,7 +110,9 @@ class KafkaSender:
             raise RefusedItemError(f"topic {self._topic}: {error}") from error
         except (KafkaError, OSError, AssertionError) as error:
             self.close()
-            raise UnavailableError(f"topic {self._topic} at {','.join(self._servers)}: {error!r}") from error
+            raise UnavailableError(
+                f"topic {self._topic} at {','.join(self._servers)}: {error!r}"
+            ) from error
 
     def _new_producer(self) -> Any:
         from kafka import KafkaProducer

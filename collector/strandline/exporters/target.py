@@ -1,4 +1,6 @@
-"""What a target is: it makes items of changes and sends them; and the two ways in which sending fails.
+"""What a target is: it makes items of changes and sends them.
+
+And the two ways in which sending fails.
 
 A further target is one file: a class with these members, and its line in `registry`.
 """
@@ -15,14 +17,19 @@ from strandline.errors import StrandlineError
 
 
 class UnavailableError(StrandlineError):
-    """The target did not take anything, and nobody is to blame but the target: the same again later.
+    """The target did not take anything, and nobody is to blame but the target.
 
-    `doubtful`: it answered, with a fault of its own. Where it takes others meanwhile, this one item is to blame.
+    The same again later.
+
+    `doubtful`: it answered, with a fault of its own. Where it takes others meanwhile, this one item
+    is to blame.
     """
 
     code = "unavailable"
 
-    def __init__(self, reason: str, retry_after: float | None = None, *, doubtful: bool = False) -> None:
+    def __init__(
+        self, reason: str, retry_after: float | None = None, *, doubtful: bool = False
+    ) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
         self.doubtful = doubtful
@@ -53,8 +60,9 @@ Key = tuple[int, int]  # of an item: its kind and entity
 class Item:
     """One entity's newest state for one target.
 
-    shape: what makes it another entity to people; detail: all of it. An item whose shape the target has is not sent again,
-    except for its detail, and that not more often than once in a while. run: the run whose news it goes by.
+    shape: what makes it another entity to people; detail: all of it. An item whose shape the target
+    has is not sent again, except for its detail, and that not more often than once in a while. run:
+    the run whose news it goes by.
     """
 
     kind: int
@@ -67,7 +75,9 @@ class Item:
     run: int = 0
     live: bool = False
     slow: bool = False  # a new detail alone may wait
-    first: tuple[Any, ...] = ()  # what goes before the content where the target has nothing of the entity
+    first: tuple[
+        Any, ...
+    ] = ()  # what goes before the content where the target has nothing of the entity
 
     @property
     def key(self) -> Key:
@@ -77,7 +87,9 @@ class Item:
 
 def digest(value: Any) -> bytes:
     """A hash of a value's JSON."""
-    return sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)).digest()[:16]
+    return sha256(
+        orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    ).digest()[:16]
 
 
 class ExportTarget(Protocol):
@@ -99,7 +111,9 @@ class ExportTarget(Protocol):
         """The newest state of what changed, in the order in which it has to arrive."""
 
     def send(self, items: Sequence[Item]) -> None:
-        """Send these items, all or none; UnavailableError or RefusedItemError where they were not taken.
+        """Send these items, all or none.
+
+        UnavailableError or RefusedItemError where they were not taken.
 
         Where several are refused together the caller sends them one by one.
         """

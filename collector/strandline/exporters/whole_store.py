@@ -1,4 +1,7 @@
-"""Exporting all that a store holds at once, past the outbox: for a target that is new, and for files."""
+"""Exporting all that a store holds at once, past the outbox.
+
+For a target that is new, and for files.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -20,12 +23,19 @@ def export_all(
     on_refusal: Callable[[str], None],
     dry: Callable[[Item], None] | None = None,
 ) -> int:
-    """Send everything, the oldest runs first; how many items were taken. What the target refuses is reported and left out."""
+    """Send everything, the oldest runs first; how many items were taken.
+
+    What the target refuses is reported and left out.
+    """
     count = 0
     last: dict[Key, bytes] = {}
     with read_from(engine) as connection:
         for changes in _pages(connection, target.kinds):
-            items = [item for item in target.items(connection, changes, now) if last.get(item.key) != item.detail]
+            items = [
+                item
+                for item in target.items(connection, changes, now)
+                if last.get(item.key) != item.detail
+            ]
             whole = [item if item.key in last else begun(item) for item in items]
             last |= {item.key: item.detail for item in items if target.kinds != EVENTS}
             if dry is None:
@@ -69,7 +79,9 @@ def _runs(connection: Connection) -> Iterator[Change]:
 
 
 def _events(connection: Connection) -> Iterator[Change]:
-    query = select(raw_events.c.received_at, raw_events.c.hash).order_by(raw_events.c.received_at, raw_events.c.hash)
+    query = select(raw_events.c.received_at, raw_events.c.hash).order_by(
+        raw_events.c.received_at, raw_events.c.hash
+    )
     for at, hash_ in connection.execute(query).all():
         key = bytes(hash_)
         yield Change(0, EVENT, int.from_bytes(key[:8], "big") >> 1, 0, at, key, None)

@@ -1,7 +1,9 @@
-"""Moving events out of the store into a table partitioned by the day of their receipt: Parquet, Delta or Iceberg.
+"""Moving events out of the store into a table partitioned by the day of their receipt.
 
-Each batch reaches the target once, whenever the archiver is killed: a Parquet file bears the batch's name, a commit to
-Delta or Iceberg bears its id and is not made twice.
+Parquet, Delta or Iceberg.
+
+Each batch reaches the target once, whenever the archiver is killed: a Parquet file bears the
+batch's name, a commit to Delta or Iceberg bears its id and is not made twice.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class Moved(NamedTuple):
     batches: int
 
 
-def archive(engine: Engine, target: str, before: datetime, properties: Properties, most: int = MOST) -> Moved:
+def archive(
+    engine: Engine, target: str, before: datetime, properties: Properties, most: int = MOST
+) -> Moved:
     """Move all events received before a moment to the target (`target_of`)."""
     write = target_of(target, properties)
     moved = Moved(0, 0)
@@ -58,9 +62,12 @@ def archive(engine: Engine, target: str, before: datetime, properties: Propertie
 
 
 def target_of(target: str, properties: Properties) -> Write:
-    """What writes to a target: a folder for Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
+    """What writes to a target.
 
-    A folder may be an address that Arrow knows (s3://, gs://, hdfs://). Raises SettingsError with what is missing.
+    A folder for Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
+
+    A folder may be an address that Arrow knows (s3://, gs://, hdfs://). Raises SettingsError with
+    what is missing.
     """
     try:
         import pyarrow  # noqa: F401
@@ -77,7 +84,9 @@ def target_of(target: str, properties: Properties) -> Write:
 def _table(connection: Connection, batch: Batch) -> pa.Table:
     import pyarrow as pa
 
-    columns = list(zip(*events_in(connection, batch), strict=True)) or [()] * len(LeavingEvent._fields)
+    columns = list(zip(*events_in(connection, batch), strict=True)) or [()] * len(
+        LeavingEvent._fields
+    )
     types = (pa.binary(), pa.int64(), pa.int64(), pa.binary())
     arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
     day = pa.array([_day(batch.day)] * len(arrays[0]), pa.date32())
@@ -99,9 +108,11 @@ def _parquet(target: str) -> Write:
     def write(batch: Batch, table: pa.Table) -> None:
         folder = f"{root}/day={_day(batch.day)}"
         filesystem.create_dir(folder, recursive=True)
-        # Spark and Arrow pass over names with a dot in front, so nobody reads a file that is half there.
+        # Spark and Arrow pass over names with a dot in front, so nobody reads a file that is half
+        # there.
         partial = f"{folder}/.{batch.id}.{uuid4().hex}"
-        # Arrow looks at the size of a page after so many rows, and whoever reads a page has all of it in memory.
+        # Arrow looks at the size of a page after so many rows, and whoever reads a page has all of
+        # it in memory.
         parquet.write_table(
             table.drop_columns(["day"]),
             partial,
@@ -122,10 +133,15 @@ def _delta(place: str) -> Write:
 
     def write(batch: Batch, table: pa.Table) -> None:
         application = APPLICATION + batch.id
-        if DeltaTable.is_deltatable(place) and DeltaTable(place).transaction_version(application) is not None:
+        if (
+            DeltaTable.is_deltatable(place)
+            and DeltaTable(place).transaction_version(application) is not None
+        ):
             return
         properties = CommitProperties(app_transactions=[Transaction(application, 1)])
-        write_deltalake(place, table, mode="append", partition_by=["day"], commit_properties=properties)
+        write_deltalake(
+            place, table, mode="append", partition_by=["day"], commit_properties=properties
+        )
 
     return write
 
@@ -146,7 +162,10 @@ def _iceberg(place: str, properties: Properties) -> Write:
             held = catalog.load_table(identifier)
         except NoSuchTableError:
             held = _made_iceberg(catalog, identifier, table)
-        if any((one.summary and one.summary.get(SNAPSHOT_PROPERTY)) == batch.id for one in held.snapshots()):
+        if any(
+            (one.summary and one.summary.get(SNAPSHOT_PROPERTY)) == batch.id
+            for one in held.snapshots()
+        ):
             return
         held.append(table, snapshot_properties={SNAPSHOT_PROPERTY: batch.id})
 

@@ -1,4 +1,7 @@
-"""Comparing two stores row by row: every table that is a fold over events, whichever databases hold them."""
+"""Comparing two stores row by row.
+
+Every table that is a fold over events, whichever databases hold them.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,20 +10,29 @@ from sqlalchemy import Connection, Engine, FromClause, Text, collate, select, te
 
 from strandline.core.changes.rows import FOLDS, QUARANTINED
 from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
-from strandline.store.schema.tables import facet_bodies, facet_sets, facet_uses, facets, table_or_view
+from strandline.store.schema.tables import (
+    facet_bodies,
+    facet_sets,
+    facet_uses,
+    facets,
+    table_or_view,
+)
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import reading
 from strandline.store.sql.facet_rows import any_value, facet_rows
 
 AT_ONCE = 5_000
-ANY_KIND = tuple(kind + apart for kind in (RUN, JOB, DATASET, INPUT, OUTPUT) for apart in (0, QUARANTINED))
-# Whether a facet has a row of its own, and where its body is, depends on what its writer had seen: facets are compared as they
-# are read, whichever way they are stored.
+ANY_KIND = tuple(
+    kind + apart for kind in (RUN, JOB, DATASET, INPUT, OUTPUT) for apart in (0, QUARANTINED)
+)
+# Whether a facet has a row of its own, and where its body is, depends on what its writer had seen:
+# facets are compared as they are read, whichever way they are stored.
 WAYS_OF_FACETS = frozenset((facet_sets.name, facet_uses.name, facet_bodies.name))
 _KEYS = {fold.table: fold.key for fold in FOLDS.values()}
 TABLES = tuple(sorted(_KEYS.keys() - WAYS_OF_FACETS))
-# Content that is stored once stays until retention takes it though nobody refers to it any more: how much of it there is
-# depends on how events were cut into batches, and nothing is answered from it.
+# Content that is stored once stays until retention takes it though nobody refers to it any more:
+# how much of it there is depends on how events were cut into batches, and nothing is answered from
+# it.
 REFERRED_TO = {
     "edge_columns": "EXISTS (SELECT 1 FROM run_edges WHERE run_edges.set_hash = edge_columns.set_hash)",
 }
@@ -29,7 +41,10 @@ Row = tuple[Any, ...]
 
 
 def differences(one: Engine, other: Engine) -> dict[str, int]:
-    """How many rows of each table are in one store only, or differ; tables that are equal are left out."""
+    """How many rows of each table are in one store only, or differ.
+
+    Tables that are equal are left out.
+    """
     with reading(one).connect() as first, reading(other).connect() as second:
         counts = {name: _differing(name, first, second) for name in TABLES}
     return {name: count for name, count in counts.items() if count}
@@ -61,15 +76,24 @@ def _rows(connection: Connection, table: str) -> Iterator[tuple[Row, Row]]:
     source = _as_read(table)
     on_postgresql = connection.dialect.name == "postgresql"
     keys = [source.c[name] for name in _KEYS[table]]
-    order = [collate(key, "C") if on_postgresql and isinstance(key.type, Text) else key for key in keys]
-    newest = (source.c.at, source.c.hash) if table == facets.name else ()  # the last of each key counts
+    order = [
+        collate(key, "C") if on_postgresql and isinstance(key.type, Text) else key for key in keys
+    ]
+    newest = (
+        (source.c.at, source.c.hash) if table == facets.name else ()
+    )  # the last of each key counts
     query = select(source).where(text(REFERRED_TO.get(table, "1 = 1"))).order_by(*order, *newest)
     query = query.execution_options(stream_results=True, yield_per=AT_ONCE)
     compared = sorted(source.c.keys())
     last: tuple[Row, Row] | None = None
     for found in connection.execute(query):
-        by_name = {name: _plain(name, value) for name, value in zip(source.c.keys(), found, strict=True)}
-        row = tuple(_ordered(by_name[key.name]) for key in keys), tuple(by_name[name] for name in compared)
+        by_name = {
+            name: _plain(name, value) for name, value in zip(source.c.keys(), found, strict=True)
+        }
+        row = (
+            tuple(_ordered(by_name[key.name]) for key in keys),
+            tuple(by_name[name] for name in compared),
+        )
         if last is not None and last[0] != row[0]:
             yield last
         last = row

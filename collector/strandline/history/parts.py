@@ -1,8 +1,11 @@
-"""Events as rows of the store's tables, made and folded anywhere in any order: what Spark's Python workers run.
+"""Events as rows of the store's tables, made and folded anywhere in any order.
 
-The rules are those of the live collector (`core/changes`): an event becomes changes, changes become rows, and rows of one
-key are folded by the declarations in `core/changes/rows.FOLDS`. Folding is associative, so a worker folds what it has,
-and what several workers made of one key is folded again after the shuffle.
+What Spark's Python workers run.
+
+The rules are those of the live collector (`core/changes`): an event becomes changes, changes become
+rows, and rows of one key are folded by the declarations in `core/changes/rows.FOLDS`. Folding is
+associative, so a worker folds what it has, and what several workers made of one key is folded again
+after the shuffle.
 """
 
 from collections import defaultdict
@@ -25,8 +28,10 @@ from strandline.store.ingest.take import no_search_for_cycles
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 
-AT_ONCE = 2_000  # events that a worker folds before it hands rows on: enough that most of a job's rows become one
-KNOWN = "event_keys"  # the table of the hashes of events that were taken, with the moments at which they were received
+# events that a worker folds before it hands rows on: enough that most of a job's rows become one
+AT_ONCE = 2_000
+# the table of the hashes of events that were taken, with the moments at which they were received
+KNOWN = "event_keys"
 REFUSED = "refused"  # the table of what is no event, which a rebuild counts and names
 
 _PACK = msgspec.msgpack.Encoder()
@@ -35,12 +40,16 @@ _PARTS = msgspec.msgpack.Decoder(dict[str, list[tuple[bytes, bytes]]])
 _KINDS: dict[str, type[Change]] = {fold.table: kind for kind, fold in FOLDS.items()}
 _KEY = itemgetter(0)
 
-# Rows by their table: of each its key and itself, both packed. The bytes of keys are in the order that databases keep them in, nearly.
+# Rows by their table: of each its key and itself, both packed. The bytes of keys are in the order
+# that databases keep them in, nearly.
 Parts = dict[str, list[tuple[bytes, bytes]]]
 
 
 class ArchivedEvent(NamedTuple):
-    """An event of the archive: its content hash, when it was received (microseconds), and its redacted JSON."""
+    """An event of the archive.
+
+    Its content hash, when it was received (microseconds), and its redacted JSON.
+    """
 
     hash: bytes
     received_at: int
@@ -53,7 +62,10 @@ def kind_of(table: str) -> type[Change]:
 
 
 def parts_of(events: Iterable[ArchivedEvent], patterns: Sequence[str]) -> Iterator[Parts]:
-    """The rows that events leave, folded as far as they come together. What is no event gives a part of `REFUSED`."""
+    """The rows that events leave, folded as far as they come together.
+
+    What is no event gives a part of `REFUSED`.
+    """
     caches = Caches(naming_of(patterns))
     remaining = iter(events)
     while some := list(islice(remaining, AT_ONCE)):
@@ -75,8 +87,14 @@ def _parts_of(events: Sequence[ArchivedEvent], caches: Caches) -> Parts:
     rows = only_news(compact(changes, caches.shared_facets), caches)
     caches.commit()  # a task that ends leaves all its rows: what one part has said needs no other
     parts = {FOLDS[kind].table: _packed(kind, found) for kind, found in rows.items()}
-    unread = {hash_ for hash_, _ in refused}  # a later version that reads them may take them: they are not known
-    parts[KNOWN] = [(one.hash, _PACK.encode((one.hash, one.received_at))) for one in events if one.hash not in unread]
+    unread = {
+        hash_ for hash_, _ in refused
+    }  # a later version that reads them may take them: they are not known
+    parts[KNOWN] = [
+        (one.hash, _PACK.encode((one.hash, one.received_at)))
+        for one in events
+        if one.hash not in unread
+    ]
     return parts | {REFUSED: refused} if refused else parts
 
 
@@ -115,7 +133,9 @@ def _folded(table: str, rows: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[b
         if kind is None or not others:  # what has no kind is equal where its key is
             yield first
             continue
-        yield from _packed(kind, fold_rows(kind, [_unpacked(kind, row) for _, row in (first, *others)]))
+        yield from _packed(
+            kind, fold_rows(kind, [_unpacked(kind, row) for _, row in (first, *others)])
+        )
 
 
 def _unpacked(kind: type[Any], row: bytes) -> tuple[Any, ...]:

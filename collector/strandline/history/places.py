@@ -1,4 +1,7 @@
-"""The place of a table on Spark: a folder of Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`."""
+"""The place of a table on Spark.
+
+A folder of Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ def place_of(text: str) -> TablePlace:
 
 
 def frame_at(spark: SparkSession, place: TablePlace, **options: str) -> DataFrame:
-    """Return the table at a place, read with options of its format; Spark's own error says what is missing."""
+    """Return the table at a place, read with options of its format.
+
+    Spark's own error says what is missing.
+    """
     reader = spark.read.options(**options)
     if place.form == "iceberg":
         return reader.table(place.address)

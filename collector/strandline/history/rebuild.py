@@ -1,9 +1,13 @@
-"""Rebuilding the lineage tables from an archive of events on Spark: equal to what the live collector has, row by row.
+"""Rebuilding the lineage tables from an archive of events on Spark.
 
-Spark reads the archive, workers turn events into rows and fold them (`parts`), a shuffle brings rows of one key together, workers
-fold these and leave them sorted in a scratch folder (`sorted_files`), and the driver merges the files and writes one row a key, in the order of
-keys. So its memory holds pages, and a job with half of all events is folded by as many workers as there are. What hangs on all rows together (groups of names, the owners of micro-batches) is
-computed in the store at the end by the functions that the live collector uses.
+Equal to what the live collector has, row by row.
+
+Spark reads the archive, workers turn events into rows and fold them (`parts`), a shuffle brings
+rows of one key together, workers fold these and leave them sorted in a scratch folder
+(`sorted_files`), and the driver merges the files and writes one row a key, in the order of keys. So
+its memory holds pages, and a job with half of all events is folded by as many workers as there are.
+What hangs on all rows together (groups of names, the owners of micro-batches) is computed in the
+store at the end by the functions that the live collector uses.
 """
 
 from __future__ import annotations
@@ -20,7 +24,16 @@ from sqlalchemy import Connection, Engine, select
 
 from strandline.core.changes.rows import FOLDS
 from strandline.errors import RefusedError
-from strandline.history.parts import KNOWN, REFUSED, ArchivedEvent, dealt, folded, kind_of, parts_of, together
+from strandline.history.parts import (
+    KNOWN,
+    REFUSED,
+    ArchivedEvent,
+    dealt,
+    folded,
+    kind_of,
+    parts_of,
+    together,
+)
 from strandline.history.places import frame_at, place_of
 from strandline.history.sorted_files import merged, write_sorted
 from strandline.history.staged_rows import STAGED_KINDS, begin_staging, move_into_templates, stage
@@ -40,17 +53,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PAGE = 5_000
-# Events are large: Spark reads 4,096 rows at once and hands 10,000 to Python if nobody says otherwise, and its heap is gone.
+# Events are large: Spark reads 4,096 rows at once and hands 10,000 to Python if nobody says
+# otherwise, and its heap is gone.
 EVENTS_AT_ONCE = 200
-BATCHES = ("spark.sql.parquet.columnarReaderBatchSize", "spark.sql.execution.arrow.maxRecordsPerBatch")
+BATCHES = (
+    "spark.sql.parquet.columnarReaderBatchSize",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+)
 EVENTS_A_BUCKET, MOST_BUCKETS = 50_000, 1_000
 DEALT, DEALT_NAMES = "bucket int, parts binary", ["bucket", "parts"]
 MARK = "rebuilt_from"
-TABLES = sorted({fold.table for fold in FOLDS.values()} - RUN_VIEWS.keys() | {table.name for table in TEMPLATES})
+TABLES = sorted(
+    {fold.table for fold in FOLDS.values()} - RUN_VIEWS.keys() | {table.name for table in TEMPLATES}
+)
 
 
 class NameRules(NamedTuple):
-    """What no event says of names: patterns that are cut out of paths, and names that were joined by hand."""
+    """What no event says of names.
+
+    Patterns that are cut out of paths, and names that were joined by hand.
+    """
 
     patterns: Sequence[str] = ()
     joined: Sequence[tuple[tuple[str, str], tuple[str, str]]] = ()
@@ -119,49 +141,74 @@ def _small_batches(spark: SparkSession) -> Iterator[None]:
 
 
 def read_archive(spark: SparkSession, source: str) -> DataFrame:
-    """The events of an archive: a folder of Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
+    """The events of an archive.
+
+    A folder of Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
 
     Raises RefusedError where Spark finds no archive there.
     """
     from pyspark.errors import AnalysisException
 
     try:
-        read = frame_at(spark, place_of(source), **{"batch-size": str(EVENTS_AT_ONCE)})  # Iceberg's name for it
+        read = frame_at(
+            spark, place_of(source), **{"batch-size": str(EVENTS_AT_ONCE)}
+        )  # Iceberg's name for it
         return read.select("hash", "received_at", "body")
     except AnalysisException as error:
-        raise RefusedError(f"{source}: no archive can be read there: {str(error).splitlines()[0]}") from None
+        raise RefusedError(
+            f"{source}: no archive can be read there: {str(error).splitlines()[0]}"
+        ) from None
 
 
 def first_received(events: DataFrame, folder: str) -> DataFrame:
     """Each content as it was received first, which is what the live collector counts.
 
-    Contents that came again are written down first, so that Spark knows how few they are: then it sends them to where the bodies
-    are, instead of shuffling all bodies. Received twice in the same microsecond, a content stays twice, and folds to the same rows.
+    Contents that came again are written down first, so that Spark knows how few they are: then it
+    sends them to where the bodies are, instead of shuffling all bodies. Received twice in the same
+    microsecond, a content stays twice, and folds to the same rows.
     """
     from pyspark.sql import functions as f
 
-    received = events.groupBy("hash").agg(f.min("received_at").alias("first"), f.count("*").alias("times"))
-    received.where("times > 1").selectExpr("hash AS again", "first").write.parquet(f"{folder}/again")
+    received = events.groupBy("hash").agg(
+        f.min("received_at").alias("first"), f.count("*").alias("times")
+    )
+    received.where("times > 1").selectExpr("hash AS again", "first").write.parquet(
+        f"{folder}/again"
+    )
     again = events.sparkSession.read.parquet(f"{folder}/again")
     marked = events.join(again, f.expr("hash = again"), "left")
-    return marked.where("again IS NULL OR received_at = first").select("hash", "received_at", "body")
+    return marked.where("again IS NULL OR received_at = first").select(
+        "hash", "received_at", "body"
+    )
 
 
-def sorted_parts(events: DataFrame, patterns: Sequence[str], folder: str, buckets: int) -> list[str]:
-    """Files with one row a table and key, sorted (`sorted_files`). Rows are dealt to buckets by their whole key, so none has
+def sorted_parts(
+    events: DataFrame, patterns: Sequence[str], folder: str, buckets: int
+) -> list[str]:
+    """Files with one row a table and key, sorted (`sorted_files`).
+
+    Rows are dealt to buckets by their whole key, so none has
     more than its share, whatever a single job did; and Spark moves few large rows.
     """
     dealt_out = events.mapInArrow(partial(_make, tuple(patterns), buckets), DEALT)
     gathered = dealt_out.repartition("bucket").sortWithinPartitions("bucket")
-    return [row.path for row in gathered.mapInArrow(partial(_fold, folder), "path string").collect()]
+    return [
+        row.path for row in gathered.mapInArrow(partial(_fold, folder), "path string").collect()
+    ]
 
 
-def _make(patterns: Sequence[str], buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _make(
+    patterns: Sequence[str], buckets: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     for parts in parts_of(map(ArchivedEvent._make, _rows(batches)), patterns):
-        numbers, packed = zip(*((n, one) for n, one in enumerate(dealt(parts, buckets)) if one), strict=True)
-        yield pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), pa.array(packed, pa.binary())], DEALT_NAMES)
+        numbers, packed = zip(
+            *((n, one) for n, one in enumerate(dealt(parts, buckets)) if one), strict=True
+        )
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(numbers, pa.int32()), pa.array(packed, pa.binary())], DEALT_NAMES
+        )
 
 
 def _fold(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -181,9 +228,13 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
 def _begin(connection: Connection, source: str) -> None:
     mark = agreed(connection).get(MARK)
     if mark not in (None, source):
-        raise RefusedError(f"the store was begun from {mark}: name an empty one to rebuild from {source}")
+        raise RefusedError(
+            f"the store was begun from {mark}: name an empty one to rebuild from {source}"
+        )
     if mark is None and connection.execute(select(event_keys.c.hash).limit(1)).first():
-        raise RefusedError("the store holds events of its own: name an empty one, and switch over when it is equal")
+        raise RefusedError(
+            "the store holds events of its own: name an empty one, and switch over when it is equal"
+        )
     agree(connection, MARK, source)
 
 
@@ -206,7 +257,10 @@ def _load(target: Engine, files: Sequence[str]) -> Rebuilt:
 
 
 def _write(connection: Connection, table: str, page: Sequence[Any]) -> None:
-    """Write rows of a table; which events are known too, so that whoever takes them from the topic again stores nothing."""
+    """Write rows of a table.
+
+    Which events are known too, so that whoever takes them from the topic again stores nothing.
+    """
     if table == KNOWN:
         claim(connection, page)
         return

@@ -1,4 +1,7 @@
-"""The Spark session of a command: whatever spark-submit or the conf says, else this machine's cores."""
+"""The Spark session of a command.
+
+Whatever spark-submit or the conf says, else this machine's cores.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,19 @@ if TYPE_CHECKING:
 
 def spark_arguments(parser: ArgumentParser) -> None:
     """How Spark is set up."""
-    parser.add_argument("--master", default="local[*]", help="Spark's master (default: %(default)s)")
-    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="of Spark; may be repeated")
+    parser.add_argument(
+        "--master", default="local[*]", help="Spark's master (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="of Spark; may be repeated"
+    )
 
 
 @contextmanager
 def spark_session(options: Namespace) -> Iterator[SparkSession]:
-    """A session with the conf of the command line, stopped afterwards; one that is there already is taken, and stays.
+    """A session with the conf of the command line, stopped afterwards.
+
+    One that is there already is taken, and stays.
 
     Raises SettingsError where Spark is missing, or an entry of the conf is none.
     """
@@ -31,7 +40,9 @@ def spark_session(options: Namespace) -> Iterator[SparkSession]:
         from pyspark.sql import SparkSession
     except ImportError:
         raise SettingsError(["pyspark is not installed: pip install 'strandline[spark]'"]) from None
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need what this interpreter has
+    os.environ.setdefault(
+        "PYSPARK_PYTHON", sys.executable
+    )  # workers need what this interpreter has
     held = SparkSession.getActiveSession()
     if held is not None:
         yield held

@@ -1,7 +1,10 @@
-"""Files of sorted rows that workers leave in a folder, and their rows merged: what a bulk load reads.
+"""Files of sorted rows that workers leave in a folder, and their rows merged.
 
-A file holds the rows of one bucket, table by table, each table's in the order of their keys, in pages. Whoever merges files has two
-pages of each in memory. A worker that is killed, or runs twice, leaves a file that nobody names.
+What a bulk load reads.
+
+A file holds the rows of one bucket, table by table, each table's in the order of their keys, in
+pages. Whoever merges files has two pages of each in memory. A worker that is killed, or runs twice,
+leaves a file that nobody names.
 """
 
 from __future__ import annotations
@@ -43,7 +46,10 @@ def write_sorted(folder: str, parts: Parts) -> str:
 
 
 def merged(paths: Sequence[str]) -> Iterator[tuple[str, Iterator[Row]]]:
-    """Each table with its rows of all files, in the order of keys; they are read while somebody takes them."""
+    """Each table with its rows of all files, in the order of keys.
+
+    They are read while somebody takes them.
+    """
     with ExitStack() as opened:
         files = [_Pages(opened.enter_context(Path(path).open("rb"))) for path in paths]
         while tables := {file.table for file in files if file.table}:
@@ -52,7 +58,9 @@ def merged(paths: Sequence[str]) -> Iterator[tuple[str, Iterator[Row]]]:
 
 
 def _rows_of(table: str, files: Sequence[_Pages]) -> Iterator[Row]:
-    """What all files hold up to the least key that one of them ends with for now, sorted; and so on.
+    """What all files hold up to the least key that one of them ends with for now, sorted.
+
+    And so on.
 
     Sorting runs of sorted rows takes a fourth of the time of `heapq.merge`.
     """
@@ -91,4 +99,6 @@ class _Pages:
 
     def _read(self) -> None:
         length = int.from_bytes(self.file.read(_LENGTH), "big")
-        self.table, self.next = _PAGE.decode(self.decompress(self.file.read(length))) if length else ("", [])
+        self.table, self.next = (
+            _PAGE.decode(self.decompress(self.file.read(length))) if length else ("", [])
+        )

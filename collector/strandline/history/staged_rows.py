@@ -1,13 +1,24 @@
 """Relations and edges of runs while a store is rebuilt.
 
-A template needs all rows of its run at once, and the files of a rebuild bring relations and edges one after the other. So both
-wait in two tables of their own, which nothing else knows, and are moved into templates at the end.
+A template needs all rows of its run at once, and the files of a rebuild bring relations and edges
+one after the other. So both wait in two tables of their own, which nothing else knows, and are
+moved into templates at the end.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, LargeBinary, MetaData, Select, SmallInteger, Table, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    LargeBinary,
+    MetaData,
+    Select,
+    SmallInteger,
+    Table,
+    select,
+)
 from sqlalchemy.schema import PrimaryKeyConstraint
 
 from strandline.core.changes.parse_cache import Halves
@@ -65,7 +76,9 @@ def stage(connection: Connection, kind: type[Any], rows: Sequence[tuple[Any, ...
 def move_into_templates(engine: Engine) -> None:
     """Move all staged rows into templates, some thousand runs a transaction, and drop the two tables."""
     stored_ids = Halves(KNOWN)
-    templates = RunTemplates(lambda _, id_: stored_ids.get(id_) is None and stored_ids.put(id_, True))
+    templates = RunTemplates(
+        lambda _, id_: stored_ids.get(id_) is None and stored_ids.put(id_, True)
+    )
     after: int | None = -(2**63)
     while after is not None:
         with engine.begin() as connection:
@@ -77,7 +90,9 @@ def move_into_templates(engine: Engine) -> None:
 
 
 def _move_some(connection: Connection, templates: RunTemplates, after: int) -> int | None:
-    """Move the rows of the runs that follow an id; return the last run's id, or None if no run is left.
+    """Move the rows of the runs that follow an id.
+
+    Return the last run's id, or None if no run is left.
 
     The last page has all rows that follow, also those of runs that have no row.
     """
@@ -87,7 +102,9 @@ def _move_some(connection: Connection, templates: RunTemplates, after: int) -> i
     last = 2**63 - 1 if is_last else ids[-1]
     relations = map(RelationSeen._make, connection.execute(_between(_relations, after, last)))
     edges = map(EdgesUsed._make, connection.execute(_between(_edges, after, last)))
-    templates.write(connection, relations, (edge._replace(set_hash=bytes(edge.set_hash)) for edge in edges))
+    templates.write(
+        connection, relations, (edge._replace(set_hash=bytes(edge.set_hash)) for edge in edges)
+    )
     return None if is_last else last
 
 

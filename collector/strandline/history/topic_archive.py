@@ -1,7 +1,10 @@
-"""From the topic straight into an archive, with Spark Structured Streaming: for topics that no store shall hold in full.
+"""From the topic straight into an archive, with Spark Structured Streaming.
 
-Secrets are taken out by the collector's own rules before anything is written. Each micro-batch reaches the archive once:
-Spark's file, Delta and Iceberg sinks remember its number. What is no event is left to the collector's dead letters.
+For topics that no store shall hold in full.
+
+Secrets are taken out by the collector's own rules before anything is written. Each micro-batch
+reaches the archive once: Spark's file, Delta and Iceberg sinks remember its number. What is no
+event is left to the collector's dead letters.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ STOP_SECONDS = 1
 
 
 def records_of(spark: SparkSession, brokers: str, topic: str) -> DataFrame:
-    """A topic as a stream of `value binary, received_at bigint`; raise SettingsError where Spark has no Kafka source."""
+    """A topic as a stream of `value binary, received_at bigint`.
+
+    Raise SettingsError where Spark has no Kafka source.
+    """
     from pyspark.errors import AnalysisException
 
     source = (
@@ -42,11 +48,15 @@ def records_of(spark: SparkSession, brokers: str, topic: str) -> DataFrame:
         scala = "2.12" if spark.version.startswith("3.") else "2.13"
         package = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark.version}"
         raise SettingsError(
-            [f"Spark {spark.version} has no Kafka source ({_first_line(error)}): --conf spark.jars.packages={package}"]
+            [
+                f"Spark {spark.version} has no Kafka source ({_first_line(error)}): --conf spark.jars.packages={package}"
+            ]
         ) from None
 
 
-def started(spark: SparkSession, records: DataFrame, target: str, checkpoint: str, *, available_now: bool) -> Any:
+def started(
+    spark: SparkSession, records: DataFrame, target: str, checkpoint: str, *, available_now: bool
+) -> Any:
     """The running query that writes these records to the target."""
     writer = (
         records.mapInArrow(_archived, COLUMNS)
@@ -54,11 +64,17 @@ def started(spark: SparkSession, records: DataFrame, target: str, checkpoint: st
         .queryName("strandline_archive")
         .outputMode("append")
     )
-    writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime="1 minute")
+    writer = (
+        writer.trigger(availableNow=True)
+        if available_now
+        else writer.trigger(processingTime="1 minute")
+    )
     place = place_of(target)
     if place.form == "iceberg":
         if not spark.catalog.tableExists(place.address):
-            spark.sql(f"CREATE TABLE {place.address} ({COLUMNS}) USING iceberg PARTITIONED BY (day)")
+            spark.sql(
+                f"CREATE TABLE {place.address} ({COLUMNS}) USING iceberg PARTITIONED BY (day)"
+            )
         return writer.format("iceberg").option("fanout-enabled", "true").toTable(place.address)
     return writer.format(place.form).partitionBy("day").start(place.address)
 
@@ -66,7 +82,8 @@ def started(spark: SparkSession, records: DataFrame, target: str, checkpoint: st
 def await_end(query: Any, stopping: Event) -> None:
     """Return when the query has ended by itself, or has been stopped because `stopping` is set.
 
-    Raises StrandlineError with Spark's reason where it failed; what it has written and its position stay.
+    Raises StrandlineError with Spark's reason where it failed; what it has written and its position
+    stay.
     """
     from pyspark.errors import PySparkException
 

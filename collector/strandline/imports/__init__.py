@@ -1,1 +1,4 @@
-"""What other catalogs hold, taken over as events: from a Marquez through its API, from a file of DataHub's metadata."""
+"""What other catalogs hold, taken over as events.
+
+From a Marquez through its API, from a file of DataHub's metadata.
+"""

@@ -1,7 +1,10 @@
-"""A file of DataHub's metadata as events: jobs with what they read and write, column by column, runs, columns of tables, owners, tags.
+"""A file of DataHub's metadata as events.
 
-Urns become names as Strandline has them: `hive` and its like are namespaces, object stores buckets. What has no place in events (lineage of
-datasets without a job, users, dashboards) is counted and left out.
+Jobs with what they read and write, column by column, runs, columns of tables, owners, tags.
+
+Urns become names as Strandline has them: `hive` and its like are namespaces, object stores buckets.
+What has no place in events (lineage of datasets without a job, users, dashboards) is counted and
+left out.
 """
 
 import re
@@ -17,7 +20,9 @@ from strandline.imports.events import Json, dataset_event, facet, job_event, run
 from strandline.imports.marquez import ImportFaultError
 
 PRODUCER = "https://github.com/datahub-project/datahub"
-DATASET = re.compile(r"urn:li:dataset:\(urn:li:dataPlatform:(?P<platform>[^,()]+),(?P<name>[^,()]+),(?P<env>[^,()]+)\)")
+DATASET = re.compile(
+    r"urn:li:dataset:\(urn:li:dataPlatform:(?P<platform>[^,()]+),(?P<name>[^,()]+),(?P<env>[^,()]+)\)"
+)
 JOB = re.compile(
     r"urn:li:dataJob:\(urn:li:dataFlow:\((?P<tool>[^,()]*),(?P<flow>[^,()]*),(?P<cluster>[^,()]*)\),(?P<name>[^,()]*)\)"
 )
@@ -29,7 +34,11 @@ TAKEN = {
     "dataFlow": ("dataFlowInfo",),
     "dataset": ("schemaMetadata", "ownership", "globalTags"),
     "dataProcessInstance": (
-        *("dataProcessInstanceProperties", "dataProcessInstanceRelationships", "dataProcessInstanceRunEvent"),
+        *(
+            "dataProcessInstanceProperties",
+            "dataProcessInstanceRelationships",
+            "dataProcessInstanceRunEvent",
+        ),
         *("dataProcessInstanceInput", "dataProcessInstanceOutput"),
     ),
 }
@@ -70,7 +79,9 @@ class DataHubFile:
 
     def _at(self, *values: Any) -> str:
         """When something was last changed; where nothing says so, as of the newest of the file."""
-        return time_text(max([one for value in values for one in _times(value)], default=0) or self._newest)
+        return time_text(
+            max([one for value in values for one in _times(value)], default=0) or self._newest
+        )
 
     def _dataset(self, urn: str, aspects: Aspects) -> Iterator[Json]:
         facets = _owners_and_tags(aspects, "Dataset")
@@ -89,14 +100,19 @@ class DataHubFile:
         for info in aspects.get("dataJobInfo", ())[-1:]:
             if info.get("description"):
                 description = {"description": str(info["description"])}
-                facets["documentation"] = facet(PRODUCER, "DocumentationJobFacet", "1-1-0", description)
+                facets["documentation"] = facet(
+                    PRODUCER, "DocumentationJobFacet", "1-1-0", description
+                )
         datasets: Json = {}
         for value in aspects.get("dataJobInputOutput", ())[-1:]:
             columns = _columns(value)
             datasets = {
-                "inputs": [_named(one, {}) for one in _urns(value, "inputDatasets", "inputDatasetEdges")],
+                "inputs": [
+                    _named(one, {}) for one in _urns(value, "inputDatasets", "inputDatasetEdges")
+                ],
                 "outputs": [
-                    _named(one, columns.get(one, {})) for one in _urns(value, "outputDatasets", "outputDatasetEdges")
+                    _named(one, columns.get(one, {}))
+                    for one in _urns(value, "outputDatasets", "outputDatasetEdges")
                 ],
             }
         yield job_event(PRODUCER, self._at(*aspects.values()), job | {"facets": facets}, datasets)
@@ -108,10 +124,14 @@ class DataHubFile:
             self.left_out["dataProcessInstance without a job"] += 1
             return
         inputs = [
-            _named(one, {}) for value in aspects.get("dataProcessInstanceInput", ())[-1:] for one in value["inputs"]
+            _named(one, {})
+            for value in aspects.get("dataProcessInstanceInput", ())[-1:]
+            for one in value["inputs"]
         ]
         outputs = [
-            _named(one, {}) for value in aspects.get("dataProcessInstanceOutput", ())[-1:] for one in value["outputs"]
+            _named(one, {})
+            for value in aspects.get("dataProcessInstanceOutput", ())[-1:]
+            for one in value["outputs"]
         ]
         run = {"runId": urn.rpartition(":")[2], "facets": {}}
         for event in aspects.get("dataProcessInstanceRunEvent", ()):
@@ -135,7 +155,11 @@ def dataset_name(urn: str) -> tuple[str, str] | None:
         return None
     platform, name = unquote(found["platform"]), unquote(found["name"])
     bucket, _, path = name.partition("/")
-    return (f"{BUCKETS[platform]}://{bucket}", path) if platform in BUCKETS and path else (platform, name)
+    return (
+        (f"{BUCKETS[platform]}://{bucket}", path)
+        if platform in BUCKETS and path
+        else (platform, name)
+    )
 
 
 def _entries(file: Path) -> list[Json]:
@@ -144,7 +168,9 @@ def _entries(file: Path) -> list[Json]:
     except ValueError as error:
         raise ImportFaultError(f"{file} is no JSON: {error}") from error
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ImportFaultError(f"{file} is no file of DataHub's metadata: it is no array of objects")
+        raise ImportFaultError(
+            f"{file} is no file of DataHub's metadata: it is no array of objects"
+        )
     return found
 
 
@@ -155,14 +181,20 @@ def _times(value: Any) -> list[int]:
     if not isinstance(value, dict):
         return [0]
     own = [
-        one for key, one in value.items() if key in ("time", "timestampMillis", "lastObserved") and isinstance(one, int)
+        one
+        for key, one in value.items()
+        if key in ("time", "timestampMillis", "lastObserved") and isinstance(one, int)
     ]
     return [0, *own, *(at for one in value.values() for at in _times(one))]
 
 
 def _job_of(urn: str) -> Json | None:
     found = JOB.fullmatch(urn)
-    return None if found is None else {"namespace": unquote(found["cluster"]), "name": unquote(found["name"])}
+    return (
+        None
+        if found is None
+        else {"namespace": unquote(found["cluster"]), "name": unquote(found["name"])}
+    )
 
 
 def _named(urn: str, facets: Json) -> Json:
@@ -179,12 +211,18 @@ def _columns(value: Json) -> dict[str, Json]:
     """The columnLineage facet of each dataset that columns are made of."""
     fields: dict[str, dict[str, list[Json]]] = defaultdict(lambda: defaultdict(list))
     for one in value.get("fineGrainedLineages") or ():
-        how = {"type": "DIRECT", "subtype": "", "description": str(one.get("transformOperation") or "")}
+        how = {
+            "type": "DIRECT",
+            "subtype": "",
+            "description": str(one.get("transformOperation") or ""),
+        }
         for target in _fields_in(one.get("downstreams")):
             for source in _fields_in(one.get("upstreams")):
                 name = dataset_name(source["dataset"]) or ("datahub", source["dataset"])
                 origin = {"namespace": name[0], "name": name[1], "field": unquote(source["column"])}
-                fields[target["dataset"]][unquote(target["column"])].append(origin | {"transformations": [how]})
+                fields[target["dataset"]][unquote(target["column"])].append(
+                    origin | {"transformations": [how]}
+                )
     return {urn: {"columnLineage": _column_facet(columns)} for urn, columns in fields.items()}
 
 
@@ -213,10 +251,13 @@ def _owners_and_tags(aspects: Aspects, of: str) -> Json:
     if owners:
         named = [{"name": _owner(one)} for one in owners]
         facets["ownership"] = facet(PRODUCER, f"Ownership{of}Facet", "1-0-1", {"owners": named})
-    tags = [str(one["tag"]) for value in aspects.get("globalTags", ())[-1:] for one in value["tags"]]
+    tags = [
+        str(one["tag"]) for value in aspects.get("globalTags", ())[-1:] for one in value["tags"]
+    ]
     if tags:
         keyed = [
-            {"key": unquote(one.removeprefix("urn:li:tag:")), "value": "true", "source": "DATAHUB"} for one in tags
+            {"key": unquote(one.removeprefix("urn:li:tag:")), "value": "true", "source": "DATAHUB"}
+            for one in tags
         ]
         facets["tags"] = facet(PRODUCER, f"Tags{of}Facet", "1-0-0", {"tags": keyed})
     return facets

@@ -1,4 +1,7 @@
-"""Events made of what another catalog holds. The same thing makes the same bytes each time, so taking it twice changes nothing."""
+"""Events made of what another catalog holds.
+
+The same thing makes the same bytes each time, so taking it twice changes nothing.
+"""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -14,31 +17,54 @@ FACETS = "https://openlineage.io/spec/facets"
 
 
 def record_of(event: Json, now: datetime) -> Record:
-    """An event as a record that was received when it happened: what has long been silent is not taken for running."""
+    """An event as a record that was received when it happened.
+
+    What has long been silent is not taken for running.
+    """
     at = micros(str(event.get("eventTime") or ""))
     received = now if at is None else min(moment_of(max(at, 0)), now)
     return Record(orjson.dumps(event), received)
 
 
-def run_event(producer: str, kind: str, at: str, run: Json, job: Json, inputs: list[Json], outputs: list[Json]) -> Json:
+def run_event(
+    producer: str, kind: str, at: str, run: Json, job: Json, inputs: list[Json], outputs: list[Json]
+) -> Json:
     """A RunEvent."""
-    head = {"eventType": kind, "eventTime": at, "producer": producer, "schemaURL": f"{SPEC}/RunEvent"}
+    head = {
+        "eventType": kind,
+        "eventTime": at,
+        "producer": producer,
+        "schemaURL": f"{SPEC}/RunEvent",
+    }
     return head | {"run": run, "job": job, "inputs": inputs, "outputs": outputs}
 
 
 def job_event(producer: str, at: str, job: Json, datasets: Json) -> Json:
     """A JobEvent; without datasets it says nothing of them."""
-    return {"eventTime": at, "producer": producer, "schemaURL": f"{SPEC}/JobEvent", "job": job} | datasets
+    return {
+        "eventTime": at,
+        "producer": producer,
+        "schemaURL": f"{SPEC}/JobEvent",
+        "job": job,
+    } | datasets
 
 
 def dataset_event(producer: str, at: str, dataset: Json) -> Json:
     """A DatasetEvent."""
-    return {"eventTime": at, "producer": producer, "schemaURL": f"{SPEC}/DatasetEvent", "dataset": dataset}
+    return {
+        "eventTime": at,
+        "producer": producer,
+        "schemaURL": f"{SPEC}/DatasetEvent",
+        "dataset": dataset,
+    }
 
 
 def facet(producer: str, name: str, version: str, content: Json) -> Json:
     """A facet of the standard."""
-    return {"_producer": producer, "_schemaURL": f"{FACETS}/{version}/{name}.json#/$defs/{name}"} | content
+    return {
+        "_producer": producer,
+        "_schemaURL": f"{FACETS}/{version}/{name}.json#/$defs/{name}",
+    } | content
 
 
 def time_text(millis: float) -> str:

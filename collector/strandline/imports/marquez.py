@@ -1,8 +1,11 @@
-"""A Marquez, read through its API, as events: those that it was sent, then what is in it without any.
+"""A Marquez, read through its API, as events.
 
-Its events are read oldest first, so that what is added meanwhile is found at the end and an import that was broken off goes on
-where it stood. Jobs, runs and datasets follow: for those without an event (Marquez drops old ones, and jobs may be written through its
-other methods) with their original times, and tags and descriptions, which are given on its page.
+Those that it was sent, then what is in it without any.
+
+Its events are read oldest first, so that what is added meanwhile is found at the end and an import
+that was broken off goes on where it stood. Jobs, runs and datasets follow: for those without an
+event (Marquez drops old ones, and jobs may be written through its other methods) with their
+original times, and tags and descriptions, which are given on its page.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +34,10 @@ class ImportFaultError(StrandlineError):
 
 @dataclass(slots=True)
 class MarquezReader:
-    """One Marquez. `report` is called with the list being read, how far, and of how many where that is known."""
+    """One Marquez.
+
+    `report` is called with the list being read, how far, and of how many where that is known.
+    """
 
     client: Client
     report: Callable[[str, int, int | None], None]
@@ -40,7 +46,9 @@ class MarquezReader:
 
     def events(self, start: int = 0) -> Iterator[tuple[int, Json]]:
         """The run events that it was sent, each with the number of events up to it."""
-        for offset, event in self._pages("/api/v1/events/lineage", "events", start, "&sortDirection=asc"):
+        for offset, event in self._pages(
+            "/api/v1/events/lineage", "events", start, "&sortDirection=asc"
+        ):
             self.note(event)
             yield offset, event
 
@@ -71,7 +79,10 @@ class MarquezReader:
     def _job(self, job: Json, below: str, datasets: dict[Name, Json]) -> Iterator[Json]:
         name = str(job["namespace"]), str(job["name"])
         own = {"namespace": name[0], "name": name[1], "facets": facets_of_job(job)}
-        sides = {side: [_dataset_of(one, datasets) for one in job.get(side) or ()] for side in ("inputs", "outputs")}
+        sides = {
+            side: [_dataset_of(one, datasets) for one in job.get(side) or ()]
+            for side in ("inputs", "outputs")
+        }
         at = str(job.get("updatedAt") or job.get("createdAt") or NOT_THERE)
         has_runs = name in self.jobs
         for _, run in self._pages(f"{below}/jobs/{segment(name[1])}/runs", "runs", 0):
@@ -91,7 +102,9 @@ class MarquezReader:
             found, total = answer.get(key), answer.get("totalCount")
             if not isinstance(found, list):
                 self.client.close()
-                raise ImportFaultError(f"{self.client.address}{path} has no {key}: is it a Marquez?")
+                raise ImportFaultError(
+                    f"{self.client.address}{path} has no {key}: is it a Marquez?"
+                )
             for one in found:
                 offset += 1
                 yield offset, one
@@ -117,7 +130,10 @@ def facets_of_dataset(one: Json) -> Json:
     facets = _given_facets(one)
     fields = _objects(one.get("fields"))
     if fields and "schema" not in facets:
-        columns = [{key: field[key] for key in ("name", "type", "description") if field.get(key)} for field in fields]
+        columns = [
+            {key: field[key] for key in ("name", "type", "description") if field.get(key)}
+            for field in fields
+        ]
         facets["schema"] = facet(PRODUCER, "SchemaDatasetFacet", "1-1-1", {"fields": columns})
     tags = _tags_of_dataset(one, fields)
     if tags:
@@ -142,10 +158,14 @@ def _objects(values: Any) -> list[Json]:
 
 def _tags_of_dataset(one: Json, fields: list[Json]) -> list[Json]:
     """The tags of a dataset and of its columns."""
-    tags: list[Json] = [{"key": str(tag), "value": "true", "source": "MARQUEZ"} for tag in one.get("tags") or ()]
+    tags: list[Json] = [
+        {"key": str(tag), "value": "true", "source": "MARQUEZ"} for tag in one.get("tags") or ()
+    ]
     for column in fields:
         for tag in column.get("tags") or ():
-            tags.append({"key": str(tag), "value": "true", "source": "MARQUEZ", "field": column["name"]})
+            tags.append(
+                {"key": str(tag), "value": "true", "source": "MARQUEZ", "field": column["name"]}
+            )
     return tags
 
 
@@ -172,7 +192,9 @@ def _run_events(run: Json, job: Json, sides: Json, datasets: dict[Name, Json]) -
     given = run.get("facets")
     facets: Json = dict(given) if isinstance(given, dict) else {}
     if run.get("nominalStartTime"):
-        facets.setdefault("nominalTime", facet(PRODUCER, "NominalTimeRunFacet", "1-0-1", _nominal_times(run)))
+        facets.setdefault(
+            "nominalTime", facet(PRODUCER, "NominalTimeRunFacet", "1-0-1", _nominal_times(run))
+        )
     own = {"runId": str(run["id"]), "facets": facets}
     inputs = _versions(run, "input", datasets) or sides["inputs"]
     outputs = _versions(run, "output", datasets) or sides["outputs"]
@@ -185,7 +207,10 @@ def _run_events(run: Json, job: Json, sides: Json, datasets: dict[Name, Json]) -
 
 
 def _nominal_times(run: Json) -> Json:
-    times = {"nominalStartTime": run["nominalStartTime"], "nominalEndTime": run.get("nominalEndTime")}
+    times = {
+        "nominalStartTime": run["nominalStartTime"],
+        "nominalEndTime": run.get("nominalEndTime"),
+    }
     return {key: value for key, value in times.items() if value}
 
 
@@ -200,7 +225,9 @@ def _versions(run: Json, side: str, datasets: dict[Name, Json]) -> list[Json]:
         dataset = _dataset_of(id_, datasets)
         if id_.get("version"):
             version = {"datasetVersion": str(id_["version"])}
-            dataset["facets"]["version"] = facet(PRODUCER, "DatasetVersionDatasetFacet", "1-0-1", version)
+            dataset["facets"]["version"] = facet(
+                PRODUCER, "DatasetVersionDatasetFacet", "1-0-1", version
+            )
         own = one.get("facets")
         found.append(dataset | {f"{side}Facets": own if isinstance(own, dict) else {}})
     return found

@@ -1,4 +1,7 @@
-"""Taking the events of another catalog into the store, a batch a transaction; how far an import is stands in the store."""
+"""Taking the events of another catalog into the store, a batch a transaction.
+
+How far an import is stands in the store.
+"""
 
 import json
 from collections import Counter
@@ -19,7 +22,10 @@ AT_ONCE = 500
 
 
 def take_marquez(engine: Engine, reader: MarquezReader) -> Counter[str]:
-    """Take all of a Marquez: how many events were stored, duplicate or dead. Broken off, it goes on where it stood."""
+    """Take all of a Marquez: how many events were stored, duplicate or dead.
+
+    Broken off, it goes on where it stood.
+    """
     key = f"import:{id_of('marquez', reader.client.address):016x}"
     with reading(engine).connect() as connection:
         start = json.loads(agreed(connection).get(key, "0"))

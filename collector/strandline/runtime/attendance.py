@@ -13,7 +13,9 @@ from strandline.runtime.periodic import Turns
 TICK_SECONDS = 0.5
 
 
-def attendance(engine: Engine, follower: Follower, intervals: Intervals, complain: Callable[[str], None]) -> Turns:
+def attendance(
+    engine: Engine, follower: Follower, intervals: Intervals, complain: Callable[[str], None]
+) -> Turns:
     """Attends until stopped."""
     turn = count()
 

@@ -1,7 +1,10 @@
-"""What happens by itself as time goes on: barriers are cut, runs are lost, jobs that do not come back are retired.
+"""What happens by itself as time goes on.
 
-Every server may do this at once. What is due is looked for without any lock and decided under the log's lock, on the newest
-model, so nothing happens twice; a server that dies half-way has done nothing.
+Barriers are cut, runs are lost, jobs that do not come back are retired.
+
+Every server may do this at once. What is due is looked for without any lock and decided under the
+log's lock, on the newest model, so nothing happens twice; a server that dies half-way has done
+nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,8 +41,13 @@ class Intervals:
     resume: float
 
 
-def attend(engine: Engine, follower: Follower, intervals: Intervals, now: float, turn: int | None = None) -> int:
-    """Do what is due at `now`; how many facts that made. A `turn` asks the store of a share of the running jobs only."""
+def attend(
+    engine: Engine, follower: Follower, intervals: Intervals, now: float, turn: int | None = None
+) -> int:
+    """Do what is due at `now`; how many facts that made.
+
+    A `turn` asks the store of a share of the running jobs only.
+    """
     with follower.model() as model:
         running, roots = _running(model, turn), _roots_to_cut(model, intervals, now)
         anything = bool(_by_itself(model, intervals, now))
@@ -76,7 +84,13 @@ def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
     for start in range(0, len(places), AT_ONCE):
         jobs, names = zip(*places[start : start + AT_ONCE], strict=True)
         query = (
-            select(runs.c.job_id, runs.c.run_id, runs.c.state, runs.c.ended_at, run_silences.c.silent_at)
+            select(
+                runs.c.job_id,
+                runs.c.run_id,
+                runs.c.state,
+                runs.c.ended_at,
+                run_silences.c.silent_at,
+            )
             .join(run_silences, run_silences.c.run_id == runs.c.id)
             .where(
                 runs.c.job_id.in_(sorted(set(jobs))),
@@ -100,7 +114,10 @@ def _by_itself(model: Model, intervals: Intervals, now: float) -> list[Fact]:
         for place in model.places.values()
         if place.ended is not None and place.ended.heard + intervals.resume < now
     )
-    return [*back, *(given_up(model, intervals.timeout, now) if intervals.timeout is not None else ())]
+    return [
+        *back,
+        *(given_up(model, intervals.timeout, now) if intervals.timeout is not None else ()),
+    ]
 
 
 def _gone(place: ManagedJob, now: float) -> str:

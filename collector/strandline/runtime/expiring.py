@@ -30,12 +30,17 @@ def expire_old(engine: Engine, days: int, now: datetime) -> Expired | None:
     """Drop what is older than so many days, unless there is less than a day of it: then None."""
     before = now - timedelta(days=days)
     with engine.begin() as connection:
-        keep_writers_out(connection)  # before anything is read: two servers that look at once would wait for each other
+        keep_writers_out(
+            connection
+        )  # before anything is read: two servers that look at once would wait for each other
         return expire(connection, before) if _is_due(connection, before) else None
 
 
 def _is_due(connection: Connection, before: datetime) -> bool:
-    """Whether anything is a day older than that: events at any time, all else once a day, as it is not looked up but read."""
+    """Whether anything is a day older than that.
+
+    Events at any time, all else once a day, as it is not looked up but read.
+    """
     cutoff = micros_of(before - A_DAY)
     oldest = connection.scalar(select(func.min(raw_events.c.received_at)))
     if oldest is not None and oldest < cutoff:
@@ -46,10 +51,15 @@ def _is_due(connection: Connection, before: datetime) -> bool:
     return has_old_records(connection, cutoff)
 
 
-def expiring(engine: Engine, days: int | None, tell: Tell, complain: Callable[[str], None]) -> Turns:
-    """Looks at once and then every hour until stopped. `tell` gets what was dropped and how many bytes that gave back.
+def expiring(
+    engine: Engine, days: int | None, tell: Tell, complain: Callable[[str], None]
+) -> Turns:
+    """Looks at once and then every hour until stopped.
 
-    Without `days` nothing is too old, and only the space is given back that a forgetting owes that was stopped.
+    `tell` gets what was dropped and how many bytes that gave back.
+
+    Without `days` nothing is too old, and only the space is given back that a forgetting owes that
+    was stopped.
     """
 
     def look() -> None:
@@ -61,7 +71,10 @@ def expiring(engine: Engine, days: int | None, tell: Tell, complain: Callable[[s
 
 
 def expire_and_tell(engine: Engine, days: int, now: datetime, tell: Tell) -> None:
-    """Drop what is old, give its room back, and tell what that was; what is not old enough is not told of."""
+    """Drop what is old, give its room back, and tell what that was.
+
+    What is not old enough is not told of.
+    """
     before = _size(engine)
     if (found := expire_old(engine, days, now)) is None:
         return

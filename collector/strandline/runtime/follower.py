@@ -1,8 +1,8 @@
 """A server's model of consistent versions, kept in step with the log that all servers share.
 
-Ingest turns its news into facts at the end of its own transaction, under the log's lock; everybody folds the same facts in
-the same order. A decision is made on the newest model under that lock, so two servers never decide differently.
-A question only reads, so it waits for nobody who writes.
+Ingest turns its news into facts at the end of its own transaction, under the log's lock; everybody
+folds the same facts in the same order. A decision is made on the newest model under that lock, so
+two servers never decide differently. A question only reads, so it waits for nobody who writes.
 """
 
 import threading
@@ -46,10 +46,13 @@ PAGE = 200
 
 
 class Follower:
-    """The model, and how far in the log it is. Safe for many threads; nothing is read before the first question.
+    """The model, and how far in the log it is.
 
-    Whoever holds the database's lock or a connection may wait for `_lock`; nobody who holds `_lock` waits for the database's
-    lock, or asks the pool for a connection: all of them may be lent to threads that wait for `_lock`.
+    Safe for many threads; nothing is read before the first question.
+
+    Whoever holds the database's lock or a connection may wait for `_lock`; nobody who holds `_lock`
+    waits for the database's lock, or asks the pool for a connection: all of them may be lent to
+    threads that wait for `_lock`.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -67,14 +70,20 @@ class Follower:
 
     @contextmanager
     def model(self) -> Iterator[Model]:
-        """The model with everything that was committed before now; nobody changes it, or asks for a connection, meanwhile."""
+        """The model with everything that was committed before now.
+
+        Nobody changes it, or asks for a connection, meanwhile.
+        """
         self.catch_up()
         with self._lock:
             yield self._model
 
     @contextmanager
     def question(self, access: Access) -> Iterator[tuple[Connection, Model]]:
-        """The same with a connection that sees what `access` does: taken first, for whoever holds the model asks for none."""
+        """The same with a connection that sees what `access` does.
+
+        Taken first, for whoever holds the model asks for none.
+        """
         self.catch_up()
         with read_from(narrowed(self._engine, access)) as connection, self._lock:
             yield connection, self._model
@@ -87,7 +96,10 @@ class Follower:
             yield self._model
 
     def catch_up(self) -> None:
-        """Fold what was written; turn news into facts, where whoever stored them did not, and place new jobs."""
+        """Fold what was written.
+
+        Turn news into facts, where whoever stored them did not, and place new jobs.
+        """
         while self._see_news():
             with self._engine.begin() as connection:
                 self._take(connection)
@@ -107,14 +119,20 @@ class Follower:
             return news
 
     def follow(self) -> None:
-        """Fold what was just committed, so that no question has to; if that fails the next question does."""
+        """Fold what was just committed, so that no question has to.
+
+        If that fails the next question does.
+        """
         with suppress(DBAPIError):
             self._see_news()
 
     def take_news(self, connection: Connection) -> bool:
-        """Turn news into facts at the end of an ingest transaction, so that no question has to; whether there was any.
+        """Turn news into facts at the end of an ingest transaction, so that no question has to.
 
-        If that fails the news stay for the next one who asks: what is wrong with versions does not stop ingest.
+        Whether there was any.
+
+        If that fails the news stay for the next one who asks: what is wrong with versions does not
+        stop ingest.
         """
         if not has_news(connection):
             return False
@@ -128,9 +146,12 @@ class Follower:
         return True
 
     def decide(self, decide: Decide[Answer]) -> Answer:
-        """Make a decision on the newest model: its facts are written and folded, its answer is returned.
+        """Make a decision on the newest model.
 
-        Facts and whatever else `decide` writes are one transaction; if it raises, nothing has changed.
+        Its facts are written and folded, its answer is returned.
+
+        Facts and whatever else `decide` writes are one transaction; if it raises, nothing has
+        changed.
         """
         self.catch_up()
         return self._decide(decide)
@@ -148,7 +169,10 @@ class Follower:
         return answer
 
     def _take(self, connection: Connection) -> None:
-        """Write the facts that news lead to, without those that the model knows. Looks into the model but briefly."""
+        """Write the facts that news lead to, without those that the model knows.
+
+        Looks into the model but briefly.
+        """
         seq, now = lock_head(connection), time.time()
         with self._lock:
             self._fold(connection)
@@ -157,20 +181,33 @@ class Follower:
             cuts = self._cuts(connection, news, now)
             with self._lock:
                 found = [fact for fact in facts if self._model.wants(fact)]
-                begun = {one.job for one in found if isinstance(one, RunStarted) and one.job not in self._model.places}
+                begun = {
+                    one.job
+                    for one in found
+                    if isinstance(one, RunStarted) and one.job not in self._model.places
+                }
                 waiting = places_waiting(self._model)
             manage(connection, begun)
             seq = append(
-                connection, seq, [*tables_found(connection, waiting, found), *found, *cuts], round(now * MICRO)
+                connection,
+                seq,
+                [*tables_found(connection, waiting, found), *found, *cuts],
+                round(now * MICRO),
             )
 
-    def _cuts(self, connection: Connection, news: Sequence[VersionNews], now: float) -> list[RootsCut]:
+    def _cuts(
+        self, connection: Connection, news: Sequence[VersionNews], now: float
+    ) -> list[RootsCut]:
         """The barriers that commits of single base tables are."""
         if not any(one.kind == ROOT for one in news):
             return []
         with self._lock:
             roots = single_roots(self._model)
-        return [cut for root, line in lines_since(connection, news, roots) for cut in cut_each_commit(root, line, now)]
+        return [
+            cut
+            for root, line in lines_since(connection, news, roots)
+            for cut in cut_each_commit(root, line, now)
+        ]
 
     def _fold_committed(self, connection: Connection, head_seq: int) -> None:
         """Fold facts a page at a time; they are read while others may still ask the model.
@@ -189,7 +226,10 @@ class Follower:
             self._seq = max(self._seq, head_seq)
 
     def _renew(self, connection: Connection) -> None:
-        """Begin with nothing where facts were taken out of the log: what was forgotten is in the model."""
+        """Begin with nothing where facts were taken out of the log.
+
+        What was forgotten is in the model.
+        """
         log = log_of(connection)
         with self._lock:
             if log != self._log:

@@ -1,4 +1,6 @@
-"""Entries within a bound of bytes: those that were used last as they are, the others packed (store/graph/packing.py).
+"""Entries within a bound of bytes.
+
+Those that were used last as they are, the others packed (store/graph/packing.py).
 
 Whoever changes a shelf holds its lock; whoever looks needs none.
 """
@@ -24,9 +26,14 @@ Entry = TypeVar("Entry", bound=Sized)
 
 
 class Shelf(Generic[Entry]):
-    """Entries by their ids. An open one is as it is used; it stays packed besides, if it was, as long as nothing changes it."""
+    """Entries by their ids.
 
-    def __init__(self, lock: Lock, pack: Callable[[Entry], bytes], unpack: Callable[[int, bytes], Entry]) -> None:
+    An open one is as it is used; it stays packed besides, if it was, as long as nothing changes it.
+    """
+
+    def __init__(
+        self, lock: Lock, pack: Callable[[Entry], bytes], unpack: Callable[[int, bytes], Entry]
+    ) -> None:
         self._lock = lock
         self._pack, self._unpack = pack, unpack
         self._open: dict[int, Entry] = {}
@@ -57,7 +64,9 @@ class Shelf(Generic[Entry]):
         found = {id_: self._unpack(id_, body) for id_, body in bodies.items()}
         with self._lock:
             for id_, entry in found.items():
-                if by_id.get(id_) is bodies[id_] and id_ not in self._open:  # else it is another by now
+                if (
+                    by_id.get(id_) is bodies[id_] and id_ not in self._open
+                ):  # else it is another by now
                     self._open[id_] = entry
                     self.open_bytes += entry.size + KEY
         return found

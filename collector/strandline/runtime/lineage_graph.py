@@ -1,7 +1,10 @@
-"""The parts of the lineage graph that this process keeps in memory, in step with the store's log; safe for many threads.
+"""The parts of the lineage graph that this process keeps in memory, in step with the store's log.
 
-Each question first looks at the log in its own transaction, so it sees what was committed before it. What is missing is read
-by whoever needs it, and kept unless news of it came meanwhile that this transaction may not have seen.
+Safe for many threads.
+
+Each question first looks at the log in its own transaction, so it sees what was committed before
+it. What is missing is read by whoever needs it, and kept unless news of it came meanwhile that this
+transaction may not have seen.
 """
 
 import threading
@@ -22,7 +25,12 @@ from strandline.store.graph.leads import Leads, LeadShelf, leads_of
 from strandline.store.graph.load import load_datasets, load_jobs
 from strandline.store.graph.looked import LookedAt, NotKeptError
 from strandline.store.graph.news import PRUNED, Changed, LogLook, LogPlace, around, is_written, look
-from strandline.store.graph.packing import packed_dataset, packed_job, unpacked_dataset, unpacked_job
+from strandline.store.graph.packing import (
+    packed_dataset,
+    packed_job,
+    unpacked_dataset,
+    unpacked_job,
+)
 from strandline.store.graph.reach import LeadEntries, reach_from
 from strandline.store.lineage.relations import RECENT_RUNS, View
 from strandline.store.lineage.table_lineage import Question
@@ -34,12 +42,17 @@ Found = TypeVar("Found")
 REMEMBERED = 1_000  # news: who began to read before all of these keeps nothing of it
 STAMP = ("epoch", "recent_runs", "silent_seconds")  # settings whose change changes everything
 ROOM = 0.98  # of the bound: what is left when entries made room for others
-OPEN = 0.25  # of the bound: what is left of it for entries as they are used, where not all of them fit
+OPEN = (
+    0.25  # of the bound: what is left of it for entries as they are used, where not all of them fit
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _AppliedNews:
-    """News that were applied: in which order, under which number in the log, and what it changed; None: everything."""
+    """News that were applied: in which order, under which number in the log, and what it changed.
+
+    None: everything.
+    """
 
     order: int
     id: int
@@ -48,7 +61,10 @@ class _AppliedNews:
 
 @dataclass(slots=True)
 class GraphCounts:
-    """What became of questions: answered from memory, left to the database; and how many entries were read."""
+    """What became of questions: answered from memory, left to the database.
+
+    And how many entries were read.
+    """
 
     answered: int = 0
     left: int = 0
@@ -57,12 +73,17 @@ class GraphCounts:
 
 
 class LineageGraph:
-    """Entries of jobs and datasets, at most so many bytes of them (0: nothing is ever kept or answered)."""
+    """Entries of jobs and datasets, at most so many bytes of them (0.
+
+    Nothing is ever kept or answered).
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._lock = threading.Lock()
-        self._turn = threading.Lock()  # to put an answer together: many would take the interpreter from each other
+        self._turn = (
+            threading.Lock()
+        )  # to put an answer together: many would take the interpreter from each other
         self._datasets = Shelf[DatasetEntry](self._lock, packed_dataset, unpacked_dataset)
         self._jobs = Shelf[JobEntry](self._lock, packed_job, unpacked_job)
         self._canonical: dict[int, int] = {}  # of other names of datasets
@@ -86,7 +107,10 @@ class LineageGraph:
         return self._datasets.open_bytes + self._jobs.open_bytes
 
     def answer(self, connection: Connection, asked: Question) -> bytes | None:
-        """The answer to a question as JSON, as of all that was committed before; None: the database has to be asked."""
+        """The answer to a question as JSON, as of all that was committed before; None.
+
+        The database has to be asked.
+        """
         return self.ask(connection, asked, partial(answer_from, connection))
 
     def reach(self, connection: Connection, asked: Question) -> bytes | None:
@@ -94,7 +118,10 @@ class LineageGraph:
         return self.ask(connection, asked, reach_from)
 
     def ask(
-        self, connection: Connection, asked: Question, answer: Callable[[LeadEntries, Question], Found]
+        self,
+        connection: Connection,
+        asked: Question,
+        answer: Callable[[LeadEntries, Question], Found],
     ) -> Found | None:
         """What a function makes of the entries of a question; None: only the database has it."""
         if not self._most or not may_answer(asked) or not access_of(connection).everything:
@@ -191,7 +218,11 @@ class LineageGraph:
         return {id_: entry for id_, entry in found.items() if entry.since < moment <= entry.until}
 
     def keep(
-        self, datasets: Mapping[int, DatasetEntry], jobs: Mapping[int, JobEntry], order: int, seen: frozenset[int]
+        self,
+        datasets: Mapping[int, DatasetEntry],
+        jobs: Mapping[int, JobEntry],
+        order: int,
+        seen: frozenset[int],
     ) -> None:
         """Keep entries that were read by a transaction that began after the news of this order and saw these besides."""
         with self._lock:
@@ -212,7 +243,12 @@ class LineageGraph:
         return self._leads.among(near, ids, moment)
 
     def keep_leads(
-        self, near: int, leads: Mapping[int, Leads], looked: LookedAt, order: int, seen: frozenset[int]
+        self,
+        near: int,
+        leads: Mapping[int, Leads],
+        looked: LookedAt,
+        order: int,
+        seen: frozenset[int],
     ) -> None:
         """Keep where datasets lead, of those whose entries are kept and were no news meanwhile (see `keep`)."""
         with self._lock:
@@ -221,7 +257,11 @@ class LineageGraph:
             unseen = self._unseen(order, seen)
             if unseen is None:
                 return
-            fresh = {id_ for id_, job in looked.jobs.items() if id_ in self._jobs and _is_older(job, unseen)}
+            fresh = {
+                id_
+                for id_, job in looked.jobs.items()
+                if id_ in self._jobs and _is_older(job, unseen)
+            }
             for id_, one in leads.items():
                 entry = looked.datasets[id_]
                 around = entry.touching[near].keys() | looked.jobs_around(id_, near)
@@ -231,7 +271,10 @@ class LineageGraph:
         self._keep_bound()
 
     def _unseen(self, order: int, seen: frozenset[int]) -> set[int] | None:
-        """What was news since that the transaction may not have seen; None: that may be anything."""
+        """What was news since that the transaction may not have seen; None.
+
+        That may be anything.
+        """
         if self._heard and self._heard[0].order > order + 1:
             return None
         found: set[int] = set()

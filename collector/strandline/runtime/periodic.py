@@ -1,4 +1,7 @@
-"""A thread that does one piece of work again and again until it is stopped; an error is logged, and the work is tried again."""
+"""A thread that does one piece of work again and again until it is stopped.
+
+An error is logged, and the work is tried again.
+"""
 
 import threading
 from collections.abc import Callable
@@ -7,8 +10,11 @@ from strandline.logs import Sparing
 
 
 class Turns:
-    """Work and pause in turn, while in a `with` or between start and stop. `complain` gets what went wrong, in a line, but the
-    same line once a minute only."""
+    """Work and pause in turn, while in a `with` or between start and stop.
+
+    `complain` gets what went wrong, in a line, but the
+    same line once a minute only.
+    """
 
     def __init__(
         self,

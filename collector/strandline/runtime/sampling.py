@@ -1,6 +1,7 @@
 """The thread that looks at the store twice a minute, so that a scrape never waits for the database.
 
-What it found stays until it looks again; `strandline_store_sample_timestamp_seconds` says how old that is.
+What it found stays until it looks again; `strandline_store_sample_timestamp_seconds` says how old
+that is.
 """
 
 import time
@@ -70,13 +71,17 @@ def _sample_follower(engine: Engine, follower: Follower, gauges: StoreGauges, no
     with read_from(engine) as connection:
         waiting = waiting_after(connection, follower.seq)
     gauges.behind_facts.set(waiting.facts)
-    gauges.delay_seconds.set(0 if waiting.oldest_at is None else max(0.0, now - waiting.oldest_at / MICRO))
+    gauges.delay_seconds.set(
+        0 if waiting.oldest_at is None else max(0.0, now - waiting.oldest_at / MICRO)
+    )
     gauges.news.set(waiting.news)
 
 
 def _sample_domains(model: Model, gauges: StoreGauges, now: float) -> None:
     """The groups that are most behind; of too many the others are left out."""
-    found = {name: _domain(model, name, now) for name, domain in model.domains.items() if domain.newest}
+    found = {
+        name: _domain(model, name, now) for name, domain in model.domains.items() if domain.newest
+    }
     gauges.barrier.clear()
     gauges.staleness.clear()
     for name in nlargest(MOST_DOMAINS, found, key=lambda name: (found[name][1], name)):
@@ -87,8 +92,13 @@ def _sample_domains(model: Model, gauges: StoreGauges, now: float) -> None:
 
 
 def _domain(model: Model, name: str, now: float) -> tuple[int, float]:
-    """The strong barrier of a group (0: none), and the age of the first barrier that one of its tables lacks."""
-    tables = [table for table, of in model.domain_of.items() if of == name and table in model.components]
+    """The strong barrier of a group (0.
+
+    None), and the age of the first barrier that one of its tables lacks.
+    """
+    tables = [
+        table for table, of in model.domain_of.items() if of == name and table in model.components
+    ]
     versions = [model.components[table].version for table in tables]
     strong = min((version for version in versions if version is not None), default=0)
     return strong, max((staleness(model, table, now).seconds for table in tables), default=0.0)

@@ -1,4 +1,6 @@
-"""API keys, `st_<id>_<secret>`: made once, shown once, kept only as a hash; each has scopes, namespaces and perhaps an end.
+"""API keys, `st_<id>_<secret>`: made once, shown once, kept only as a hash.
+
+Each has scopes, namespaces and perhaps an end.
 
 A revoked or expired key stays listed and is never valid again.
 """
@@ -73,15 +75,25 @@ def add_key(
 
 
 def _faults_of_name(name: str) -> list[str]:
-    return [] if name.strip() and name.isprintable() else [f"the name {name!r} is not one line of text"]
+    return (
+        []
+        if name.strip() and name.isprintable()
+        else [f"the name {name!r} is not one line of text"]
+    )
 
 
 def revoke_key(connection: Connection, name: str, now: datetime) -> None:
     """End the key of that name or id, within five seconds everywhere."""
     called = or_(api_keys.c.name == name, api_keys.c.id == name.removeprefix(PREFIX))
-    ended = update(api_keys).where(called, api_keys.c.revoked_at.is_(None)).values(revoked_at=_micros(now))
+    ended = (
+        update(api_keys)
+        .where(called, api_keys.c.revoked_at.is_(None))
+        .values(revoked_at=_micros(now))
+    )
     if not connection.execute(ended).rowcount:
-        raise NotFoundError(f"no valid key is called {name}", candidates=[key.name for key in keys_of(connection)])
+        raise NotFoundError(
+            f"no valid key is called {name}", candidates=[key.name for key in keys_of(connection)]
+        )
 
 
 def keys_of(connection: Connection) -> list[ApiKey]:
@@ -118,10 +130,14 @@ def _valid(now: datetime) -> Select[str]:
 
 
 def _key(row: Row[tuple[object, ...]]) -> ApiKey:
-    created, expires, used, revoked = map(_moment, (row.created_at, row.expires_at, row.used_at, row.revoked_at))
+    created, expires, used, revoked = map(
+        _moment, (row.created_at, row.expires_at, row.used_at, row.revoked_at)
+    )
     assert created is not None
     scopes: tuple[Scope, ...] = tuple(one for one in SCOPES if one in row.scopes.split(","))
-    return ApiKey(row.id, row.name, scopes, tuple(row.namespaces.split("\n")), created, expires, used, revoked)
+    return ApiKey(
+        row.id, row.name, scopes, tuple(row.namespaces.split("\n")), created, expires, used, revoked
+    )
 
 
 def _hash(key: str) -> bytes:

@@ -1,4 +1,7 @@
-"""The audit log: who changed what, when and from where, with the status of the answer. Nothing is ever changed in it."""
+"""The audit log: who changed what, when and from where, with the status of the answer.
+
+Nothing is ever changed in it.
+"""
 
 import getpass
 from datetime import datetime
@@ -11,7 +14,11 @@ from strandline.store.schema.tables import audit_log
 
 
 class Entry(NamedTuple):
-    """One change. `who` is the name of an API key, `command NAME` for a user of this machine, empty where no key is asked."""
+    """One change.
+
+    `who` is the name of an API key, `command NAME` for a user of this machine, empty where no key
+    is asked.
+    """
 
     at: datetime
     who: str
@@ -35,7 +42,9 @@ def note_command(connection: Connection, at: datetime, what: str, details: str) 
     note(connection, Entry(at, f"command {user}", what, "", 0, details))
 
 
-def entries(connection: Connection, limit: int, before: int | None = None) -> list[tuple[int, Entry]]:
+def entries(
+    connection: Connection, limit: int, before: int | None = None
+) -> list[tuple[int, Entry]]:
     """The newest entries with their numbers, or those before a number."""
     query = select(audit_log).order_by(audit_log.c.id.desc()).limit(limit)
     if before is not None:

@@ -1,8 +1,11 @@
-"""Copies of a whole store, made while servers write and checked before they count; and stores made of copies.
+"""Copies of a whole store, made while servers write and checked before they count.
 
-SQLite: a copy of the file as one reading transaction sees it, by SQLite's own backup. PostgreSQL: a zip of every table as one
-transaction sees it (REPEATABLE READ, COPY in binary form); the client tools of PostgreSQL are often not where a collector
-runs, or are of another version. A copy is written beside its place and moved there when its counts and checks are right.
+And stores made of copies.
+
+SQLite: a copy of the file as one reading transaction sees it, by SQLite's own backup. PostgreSQL: a
+zip of every table as one transaction sees it (REPEATABLE READ, COPY in binary form); the client
+tools of PostgreSQL are often not where a collector runs, or are of another version. A copy is
+written beside its place and moved there when its counts and checks are right.
 """
 
 import json
@@ -52,7 +55,9 @@ def restore(engine: Engine, file: Path) -> Copied:
     """Make the store of a copy, where none is yet; nothing is left of it if a check fails."""
     kind = _kind_of(file)
     if kind != engine.dialect.name:
-        raise RefusedError(f"{file} is a copy of {kind}, the database is {engine.dialect.name}", code="kind")
+        raise RefusedError(
+            f"{file} is a copy of {kind}, the database is {engine.dialect.name}", code="kind"
+        )
     target = file_of(engine.url)
     if target is not None:
         return _file_of_copy(file, target)
@@ -87,7 +92,8 @@ def _kind_of(file: Path) -> str:
     raise RefusedError(f"{file} is no copy that strandline backup made", code="kind")
 
 
-# ---- SQLite ----------------------------------------------------------------------------------------------------------
+# ---- SQLite
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _copy_of_file(engine: Engine, file: Path) -> Copied:
@@ -103,7 +109,9 @@ def _copy_of_file(engine: Engine, file: Path) -> Copied:
 
 def _file_of_copy(file: Path, target: Path) -> Copied:
     if target.exists() and target.stat().st_size:
-        raise RefusedError(f"the database {target} is there already: name another, or remove it", code="exists")
+        raise RefusedError(
+            f"the database {target} is there already: name another, or remove it", code="exists"
+        )
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as copy:
         counted = _checked(copy, file)
         with _beside(target) as unfinished, closing(sqlite3.connect(unfinished)) as database:
@@ -125,12 +133,16 @@ def _checked(database: sqlite3.Connection, file: Path) -> Copied:
 
 
 def _counted(database: sqlite3.Connection) -> Copied:
-    tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    tables = database.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    )
     names = sorted(name for (name,) in tables)
     if _VERSION not in names:
         raise RefusedError("this is no database of Strandline", code="kind")
     (schema,) = database.execute(f"SELECT version_num FROM {_VERSION}").fetchone()
-    rows = {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}
+    rows = {
+        name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names
+    }
     return Copied(_checked_schema(schema), rows)
 
 
@@ -143,12 +155,19 @@ def _checked_schema(schema: str) -> str:
 
 
 def _compare(written: Copied, wanted: Copied, file: Path) -> None:
-    wrong = sorted(name for name in {*written.rows, *wanted.rows} if written.rows.get(name) != wanted.rows.get(name))
+    wrong = sorted(
+        name
+        for name in {*written.rows, *wanted.rows}
+        if written.rows.get(name) != wanted.rows.get(name)
+    )
     if wrong or written.schema != wanted.schema:
-        raise RefusedError(f"{file} is not what was copied: {', '.join(wrong) or written.schema}", code="damaged")
+        raise RefusedError(
+            f"{file} is not what was copied: {', '.join(wrong) or written.schema}", code="damaged"
+        )
 
 
-# ---- PostgreSQL ------------------------------------------------------------------------------------------------------
+# ---- PostgreSQL
+# ------------------------------------------------------------------------------------------------------
 
 # Tables of the store, none of their partitions.
 _TABLES = """
@@ -169,11 +188,25 @@ def _copy_of_tables(engine: Engine, file: Path) -> Copied:
         connection.begin(),
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as copy,
     ):
-        schema = _checked_schema(str(connection.scalar(text(f"SELECT version_num FROM {_VERSION}"))))
-        tables = {name: _columns(connection, name) for name in connection.scalars(text(_TABLES)) if name != _VERSION}
-        rows = {name: _copy_out(connection, copy, name, columns) for name, columns in tables.items()}
+        schema = _checked_schema(
+            str(connection.scalar(text(f"SELECT version_num FROM {_VERSION}")))
+        )
+        tables = {
+            name: _columns(connection, name)
+            for name in connection.scalars(text(_TABLES))
+            if name != _VERSION
+        }
+        rows = {
+            name: _copy_out(connection, copy, name, columns) for name, columns in tables.items()
+        }
         days = partition_days(connection)
-        manifest = {"format": FORMAT, "schema": schema, "rows": rows, "columns": tables, "partitions": days}
+        manifest = {
+            "format": FORMAT,
+            "schema": schema,
+            "rows": rows,
+            "columns": tables,
+            "partitions": days,
+        }
         copy.writestr(MANIFEST, json.dumps(manifest))
     _refuse_damaged(file)
     return Copied(schema, rows)
@@ -188,7 +221,9 @@ def _copy_out(connection: Connection, copy: zipfile.ZipFile, table: str, columns
     database: Any = connection.connection.driver_connection
     listed = ", ".join(f'"{column}"' for column in columns)
     with copy.open(table, "w", force_zip64=True) as part, database.cursor() as cursor:
-        with cursor.copy(f'COPY (SELECT {listed} FROM "{table}") TO STDOUT (FORMAT binary)') as data:
+        with cursor.copy(
+            f'COPY (SELECT {listed} FROM "{table}") TO STDOUT (FORMAT binary)'
+        ) as data:
             for block in data:
                 part.write(block)
         copied: int = cursor.rowcount
@@ -223,7 +258,9 @@ def _tables_of_copy(engine: Engine, file: Path) -> Copied:
     return Copied(schema, rows)
 
 
-def _copy_in(connection: Connection, copy: zipfile.ZipFile, table: str, columns: list[str], wanted: int) -> None:
+def _copy_in(
+    connection: Connection, copy: zipfile.ZipFile, table: str, columns: list[str], wanted: int
+) -> None:
     database: Any = connection.connection.driver_connection
     listed = ", ".join(f'"{column}"' for column in columns)
     taking = f'COPY "{table}" ({listed}) FROM STDIN (FORMAT binary)'

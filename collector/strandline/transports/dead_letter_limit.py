@@ -1,4 +1,6 @@
-"""When a consumer gives up: a topic that is no OpenLineage topic looks like dead letters without end.
+"""When a consumer gives up.
+
+A topic that is no OpenLineage topic looks like dead letters without end.
 
 The limit is a value: a batch makes a new one, which counts only once the batch is committed.
 """
@@ -28,7 +30,9 @@ class DeadLetterLimit:
             recent = recent[1:]
         records, dead = sum(size for size, _ in recent), sum(number for _, number in recent)
         if records >= WINDOW and dead > self.max_share * records:
-            raise TooManyDeadLettersError(f"{dead} of the last {records} records are no OpenLineage events")
+            raise TooManyDeadLettersError(
+                f"{dead} of the last {records} records are no OpenLineage events"
+            )
         return replace(self, in_row=in_row, recent=recent)
 
     def _in_row(self, kinds: Sequence[str]) -> int:
@@ -36,5 +40,7 @@ class DeadLetterLimit:
         for kind in kinds:
             in_row = in_row + 1 if kind == "dead" else 0
             if in_row >= self.max_in_row:
-                raise TooManyDeadLettersError(f"{in_row} records in a row are no OpenLineage events")
+                raise TooManyDeadLettersError(
+                    f"{in_row} records in a row are no OpenLineage events"
+                )
         return in_row

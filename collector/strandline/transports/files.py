@@ -1,6 +1,7 @@
 """Takes events from files of JSON lines (gzip too, `-` is standard input), a batch a transaction.
 
-Taking a file again changes nothing: byte-equal events are one event. A mark of UTF-8 at its beginning is no part of it.
+Taking a file again changes nothing: byte-equal events are one event. A mark of UTF-8 at its
+beginning is no part of it.
 """
 
 import codecs
@@ -24,12 +25,19 @@ GZIP = b"\x1f\x8b"
 
 
 def take_file(engine: Engine, file: str, batch_records: int) -> tuple[Counter[str], list[str]]:
-    """Take every line of a file: how many were stored, duplicate or dead, and why the dead ones are."""
+    """Take every line of a file.
+
+    How many were stored, duplicate or dead, and why the dead ones are.
+    """
     writing = Batches(engine)
     counts: Counter[str] = Counter()
     problems: list[str] = []
     with _opened(file) as lines:
-        numbered = ((number, line.strip()) for number, line in enumerate(_unmarked(lines), 1) if line.strip())
+        numbered = (
+            (number, line.strip())
+            for number, line in enumerate(_unmarked(lines), 1)
+            if line.strip()
+        )
         while batch := list(islice(numbered, batch_records)):
             now = datetime.now(UTC)
             outcomes = writing.write_or_keep([Record(line, now) for _, line in batch])

@@ -1,7 +1,10 @@
-"""Takes records from a Kafka topic into the store, each exactly once; many consumers may share a topic.
+"""Takes records from a Kafka topic into the store, each exactly once.
 
-A batch, and the offsets after it, are one transaction; offsets move by compare-and-set on offset and owner, so that of
-two consumers which both believe to own a partition only one can commit. What is committed to Kafka is only for lag tools.
+Many consumers may share a topic.
+
+A batch, and the offsets after it, are one transaction; offsets move by compare-and-set on offset
+and owner, so that of two consumers which both believe to own a partition only one can commit. What
+is committed to Kafka is only for lag tools.
 """
 
 import threading
@@ -24,7 +27,9 @@ from strandline.store.ingest.transactions import nothing_else
 from strandline.transports.partitions import PORTION_BYTES, Batch, Bounds, Holdings
 
 POLL_MILLISECONDS = 500
-PATIENCE_SECONDS = 1.0  # a write that takes longer is waited for by polling, which keeps the membership alive
+PATIENCE_SECONDS = (
+    1.0  # a write that takes longer is waited for by polling, which keeps the membership alive
+)
 COMMIT_SECONDS = 2.0
 AGAIN_SECONDS = 2.0
 GATHERING_SECONDS, GATHERING_MILLISECONDS = 0.5, 50
@@ -32,9 +37,12 @@ Done = TypeVar("Done")
 
 
 class Consumer:
-    """One member of the consumer group. `run` returns after `stop`, and raises when it must not go on.
+    """One member of the consumer group.
 
-    `finish` is the last thing that each transaction does, `after` what is done once it is committed.
+    `run` returns after `stop`, and raises when it must not go on.
+
+    `finish` is the last thing that each transaction does, `after` what is done once it is
+    committed.
     """
 
     def __init__(
@@ -51,7 +59,9 @@ class Consumer:
         self._log = log.bind(topic=settings.kafka_topic, group=settings.kafka_group)
         self._stopping = threading.Event()
         on_retry = metrics.retries.labels("kafka").inc
-        self._holdings = Holdings(engine, settings, self._log, on_retry, self._stopping.wait, finish, after)
+        self._holdings = Holdings(
+            engine, settings, self._log, on_retry, self._stopping.wait, finish, after
+        )
         self._at_once = settings.batch_records  # fewer, once they are seen to be large
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="consumer-write")
         self._batch: Future[list[Outcome]] | None = None  # under way
@@ -70,7 +80,9 @@ class Consumer:
                 self._settle(kafka)
                 self._look_behind(kafka)
                 for partition in self._follow_assignment(kafka):
-                    records.pop(partition, None)  # read from where the group was, which is not where the store is
+                    records.pop(
+                        partition, None
+                    )  # read from where the group was, which is not where the store is
                 if batch := self._holdings.batch_of(records):
                     self._begin(batch)
                 self._tell_positions(kafka)
@@ -83,10 +95,18 @@ class Consumer:
         self._stopping.set()
 
     def _gathered(self, kafka: KafkaConsumer) -> dict[Any, list[Any]]:
-        """The records of one transaction: what a poll gives and, while the topic is known to hold more, what the next ones
-        give. A fetch brings a few hundred large events; five fetches in one transaction cost half as much an event."""
+        """The records of one transaction.
+
+        What a poll gives and, while the topic is known to hold more, what the next ones
+        give. A fetch brings a few hundred large events; five fetches in one transaction cost half
+        as much an event.
+        """
         found: dict[Any, list[Any]] = {}
-        until, patience, left = time.monotonic() + GATHERING_SECONDS, POLL_MILLISECONDS, self._at_once
+        until, patience, left = (
+            time.monotonic() + GATHERING_SECONDS,
+            POLL_MILLISECONDS,
+            self._at_once,
+        )
         while left > 0 and time.monotonic() < until:
             more = self._polled(kafka, patience, left)
             for partition, records in more.items():
@@ -119,14 +139,18 @@ class Consumer:
         try:
             bounds = bounds_of(kafka, assigned)
         except KafkaError as error:
-            self._say(f"Kafka does not tell where {self._settings.kafka_topic} begins and ends: {error!r}")
+            self._say(
+                f"Kafka does not tell where {self._settings.kafka_topic} begins and ends: {error!r}"
+            )
             self._listener.on_partitions_assigned(list(assigned))  # again at the next turn
             return assigned
         claimed = self._polling_meanwhile(kafka, self._writing.submit(self._holdings.claim, bounds))
         for partition in sorted(claimed):
             with gone_elsewhere():
                 kafka.seek(partition, claimed[partition])
-        self._log.info("partitions assigned", partitions=sorted(partition.partition for partition in assigned))
+        self._log.info(
+            "partitions assigned", partitions=sorted(partition.partition for partition in assigned)
+        )
         return assigned
 
     def _begin(self, batch: Batch) -> None:
@@ -135,8 +159,11 @@ class Consumer:
         self._batch = self._writing.submit(self._holdings.write, batch)
 
     def _settle(self, kafka: KafkaConsumer) -> None:
-        """See the batch under way stored, and tell what became of its records and how long it took; also where a later
-        part of it fails."""
+        """See the batch under way stored, and tell what became of its records and how long it took.
+
+        Also where a later
+        part of it fails.
+        """
         working, self._batch = self._batch, None
         if working is None:
             return
@@ -154,7 +181,9 @@ class Consumer:
             for partition in kafka.assignment():
                 with gone_elsewhere():
                     kafka.pause(partition)
-            for partition, early in self._polled(kafka).items():  # assigned just now: its records come again
+            for partition, early in self._polled(
+                kafka
+            ).items():  # assigned just now: its records come again
                 with gone_elsewhere():
                     kafka.seek(partition, early[0].offset)
         for partition in kafka.paused():
@@ -163,14 +192,20 @@ class Consumer:
         return working.result()
 
     def _look_behind(self, kafka: KafkaConsumer) -> None:
-        """Claim partitions again that are shorter than what was taken of them: their topic was made anew, or cut off."""
+        """Claim partitions again that are shorter than what was taken of them.
+
+        Their topic was made anew, or cut off.
+        """
         for partition, offset in self._holdings.positions().items():
             with gone_elsewhere():
                 if (kafka.highwater(partition) or offset) < offset:
                     self._listener.on_partitions_assigned([partition])
 
     def _start_over(self, kafka: KafkaConsumer, error: FencedError) -> None:
-        """Somebody else has what we believed to be ours: forget everything and join the group again."""
+        """Somebody else has what we believed to be ours.
+
+        Forget everything and join the group again.
+        """
         self._log.warning("fenced", reason=str(error))
         self._metrics.lease_losses.inc()
         self._holdings.forget()
@@ -190,7 +225,12 @@ class Consumer:
             return
         self._told_at = time.monotonic()
         positions = self._holdings.positions()
-        kafka.commit_async({partition: OffsetAndMetadata(offset, "", -1) for partition, offset in positions.items()})
+        kafka.commit_async(
+            {
+                partition: OffsetAndMetadata(offset, "", -1)
+                for partition, offset in positions.items()
+            }
+        )
         for partition, offset in positions.items():
             with gone_elsewhere():
                 lag = max(0, (kafka.highwater(partition) or offset) - offset)
@@ -198,7 +238,10 @@ class Consumer:
         self._tell_no_lag_but_of(positions)
 
     def _tell_no_lag_but_of(self, positions: Collection[TopicPartition]) -> None:
-        """What another consumer reads now is its to tell: a number that stays would be a lag that never ends."""
+        """What another consumer reads now is its to tell.
+
+        A number that stays would be a lag that never ends.
+        """
         held = {(one.topic, str(one.partition)) for one in positions}
         for gone in self._lag_told - held:
             self._metrics.lag.remove(*gone)
@@ -230,7 +273,10 @@ class Consumer:
 
 
 class NotingListener(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Notes what the group decides. It runs on Kafka's I/O thread, where waiting would cost the membership."""
+    """Notes what the group decides.
+
+    It runs on Kafka's I/O thread, where waiting would cost the membership.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -257,7 +303,10 @@ class NotingListener(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 def consumer_arguments(settings: Settings) -> dict[str, Any]:
-    """Return kafka-python's arguments. Fetches are small enough to bound memory; a larger single record still comes."""
+    """Return kafka-python's arguments.
+
+    Fetches are small enough to bound memory; a larger single record still comes.
+    """
     return {
         "bootstrap_servers": (settings.kafka_bootstrap_servers or "").split(","),
         "group_id": settings.kafka_group,
@@ -276,7 +325,10 @@ def consumer_arguments(settings: Settings) -> dict[str, Any]:
 
 @contextmanager
 def gone_elsewhere() -> Iterator[None]:
-    """The group may take a partition away at any moment, on Kafka's own thread: its news come at the next turn."""
+    """The group may take a partition away at any moment, on Kafka's own thread.
+
+    Its news come at the next turn.
+    """
     with suppress(IllegalStateError, ValueError, KeyError):
         yield
 
@@ -284,19 +336,27 @@ def gone_elsewhere() -> Iterator[None]:
 def is_behind(kafka: KafkaConsumer, found: Mapping[Any, Sequence[Any]]) -> bool:
     """Whether a partition was seen to hold more than was found of it."""
     with gone_elsewhere():
-        return any((kafka.highwater(one) or 0) > records[-1].offset + 1 for one, records in found.items())
+        return any(
+            (kafka.highwater(one) or 0) > records[-1].offset + 1 for one, records in found.items()
+        )
     return False
 
 
 def records_of_a_portion(polled: Mapping[Any, Sequence[Any]], most: int) -> int:
-    """How many records like these to take at once: large ones are not to be held in memory by the thousand."""
+    """How many records like these to take at once.
+
+    Large ones are not to be held in memory by the thousand.
+    """
     sizes = [len(message.value or b"") for messages in polled.values() for message in messages]
     return max(1, min(most, PORTION_BYTES * len(sizes) // (sum(sizes) + 1))) if sizes else most
 
 
 def bounds_of(kafka: KafkaConsumer, partitions: Collection[TopicPartition]) -> Bounds:
     """The first and the next offset of each partition, as the broker has them."""
-    beginnings, ends = kafka.beginning_offsets(list(partitions)), kafka.end_offsets(list(partitions))
+    beginnings, ends = (
+        kafka.beginning_offsets(list(partitions)),
+        kafka.end_offsets(list(partitions)),
+    )
     return {partition: (beginnings[partition], ends[partition]) for partition in partitions}
 
 

@@ -68,16 +68,22 @@ class Holdings:
         self._batch_records = settings.batch_records
         self._idle_seconds = settings.kafka_session_seconds
         self._log = log
-        self._complain = Sparing(lambda reason: log.warning("the database does not answer", reason=reason))
+        self._complain = Sparing(
+            lambda reason: log.warning("the database does not answer", reason=reason)
+        )
         self._stopped = stopped  # waits so many seconds, or until it is true
         self._token = uuid.uuid4().hex
         self._held: dict[TopicPartition, Holding] = {}
         self._bugs = Bugs(log)
         self._batches = Batches(engine, on_retry, finish, after, self._bugs)
-        self._limit = self._next_limit = DeadLetterLimit(settings.max_dead_in_row, settings.max_dead_share)
+        self._limit = self._next_limit = DeadLetterLimit(
+            settings.max_dead_in_row, settings.max_dead_share
+        )
         self._marked: tuple[Partition, int] | None = None
         self._killer = False
-        self._silences = 0  # how often the database took the part under way for one of a process that is stopped
+        self._silences = (
+            0  # how often the database took the part under way for one of a process that is stopped
+        )
         self.committed: list[Outcome] = []
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -92,14 +98,20 @@ class Holdings:
         return {partition: self._held[partition].next_offset for partition in bounds}
 
     def _wait_for_release(self, partitions: Iterable[TopicPartition]) -> None:
-        """Give whoever had the partitions time to finish its batch and leave in good order: else it would seem to have died.
+        """Give whoever had the partitions time to finish its batch and leave in good order.
+
+        Else it would seem to have died.
 
         The group gives partitions on before that: its members only note what is taken from them.
         """
         wanted = [Partition(one.topic, one.partition, self._group) for one in partitions]
         until = time.monotonic() + RELEASE_SECONDS
         with suppress(DBAPIError):  # a database that is away is waited for by the claim itself
-            while time.monotonic() < until and self._is_held(wanted) and not self._stopped(LOOK_SECONDS):
+            while (
+                time.monotonic() < until
+                and self._is_held(wanted)
+                and not self._stopped(LOOK_SECONDS)
+            ):
                 pass
 
     def _is_held(self, partitions: Sequence[Partition]) -> bool:
@@ -120,8 +132,12 @@ class Holdings:
             found = positions.claim(connection, holding.partition, self._token, beginning)
             holding.next_offset = found.next_offset
             if found.next_offset > end:  # a new topic of the old name: its records are other ones
-                self._log.error("the topic is shorter than what was taken from it: starting at its beginning")
-                positions.advance(connection, holding.partition, self._token, found.next_offset, beginning)
+                self._log.error(
+                    "the topic is shorter than what was taken from it: starting at its beginning"
+                )
+                positions.advance(
+                    connection, holding.partition, self._token, found.next_offset, beginning
+                )
                 holding.next_offset = beginning
         if found.abandoned:
             holding.suspected_until = holding.next_offset + self._batch_records
@@ -129,23 +145,31 @@ class Holdings:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """A transaction that ends, and frees its locks, where its process is stopped: others wait no longer for them than
-        for its partitions."""
+        """A transaction that ends, and frees its locks, where its process is stopped.
+
+        Others wait no longer for them than
+        for its partitions.
+        """
         with self._engine.begin() as connection:
             positions.limit_idleness(connection, self._idle_seconds)
             yield connection
 
     def _bear(self, seconds: float, error: DBAPIError) -> None:
-        """Wait for a store that cannot be written just now, unless it is stopped: then leave everything as it is stored.
+        """Wait for a store that cannot be written just now, unless it is stopped.
 
-        What waiting does not mend is raised: more programs than one write here, and one of them may be too old.
+        Then leave everything as it is stored.
+
+        What waiting does not mend is raised: more programs than one write here, and one of them may
+        be too old.
         """
         if is_of_the_schema(error):
             raise StrandlineError(f"the store cannot be written: {reason_of(error)}") from error
         self._silences += is_silence(error)
         self._complain(reason_of(error))
         if self._stopped(seconds):
-            raise StrandlineError("stopped while the database did not answer: its records come again") from error
+            raise StrandlineError(
+                "stopped while the database did not answer: its records come again"
+            ) from error
 
     def release(self, revoked: Collection[TopicPartition]) -> None:
         """Leave partitions in good order, so that the next owner suspects nothing."""
@@ -169,19 +193,29 @@ class Holdings:
         self._batches.forget()
 
     def batch_of(self, records: Mapping[TopicPartition, Sequence[Any]]) -> Batch:
-        """The records that are the next ones of a partition of ours; all others come again, or came already."""
+        """The records that are the next ones of a partition of ours.
+
+        All others come again, or came already.
+        """
         batch: dict[TopicPartition, Sequence[Record]] = {}
         for partition, polled in sorted(records.items()):
             holding = self._held.get(partition)
             if holding is not None:
-                wanted = [record_of(message) for message in polled if message.offset >= holding.next_offset]
+                wanted = [
+                    record_of(message)
+                    for message in polled
+                    if message.offset >= holding.next_offset
+                ]
                 batch |= {partition: wanted} if wanted else {}
         return batch
 
     def write(self, batch: Batch) -> list[Outcome]:
-        """Store the batch and move the offsets, in one transaction; FencedError if a partition is not ours.
+        """Store the batch and move the offsets, in one transaction.
 
-        A batch of several parts has a transaction for each: `committed` has the outcomes of those that went through.
+        FencedError if a partition is not ours.
+
+        A batch of several parts has a transaction for each: `committed` has the outcomes of those
+        that went through.
         """
         outcomes: list[Outcome] = []
         self.committed = []
@@ -190,7 +224,10 @@ class Holdings:
         return outcomes
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
-        """The batch as a whole, but for suspected records: each of those alone, marked while it is taken."""
+        """The batch as a whole, but for suspected records.
+
+        Each of those alone, marked while it is taken.
+        """
         trusted: dict[TopicPartition, Sequence[Record]] = {}
         for partition, records in batch.items():
             until = self._held[partition].suspected_until
@@ -237,7 +274,9 @@ class Holdings:
         for partition, records in part.items():
             holding = self._held[partition]
             after = _offset(records[-1]) + 1
-            positions.advance(connection, holding.partition, self._token, holding.next_offset, after)
+            positions.advance(
+                connection, holding.partition, self._token, holding.next_offset, after
+            )
             if holding.suspected_until:
                 positions.clear_mark(connection, holding.partition)
 
@@ -252,11 +291,16 @@ class Holdings:
                 holding.suspected_until = 0
 
     def _settle(self, part: Batch, uncertain: list[Outcome]) -> list[Outcome] | None:
-        """These outcomes if the store has the part after all, None if it has not: the stored offsets decide."""
+        """These outcomes if the store has the part after all, None if it has not.
+
+        The stored offsets decide.
+        """
         try:
             with self._engine.connect() as connection:
                 found = {
-                    partition: positions.position_of(connection, self._held[partition].partition, self._token)
+                    partition: positions.position_of(
+                        connection, self._held[partition].partition, self._token
+                    )
                     for partition in part
                 }
         except DBAPIError:
@@ -266,11 +310,16 @@ class Holdings:
         if all(found[partition] == _offset(records[-1]) + 1 for partition, records in part.items()):
             self._moved(part, uncertain)
             return uncertain
-        lost = next(partition for partition in part if found[partition] != self._held[partition].next_offset)
+        lost = next(
+            partition for partition in part if found[partition] != self._held[partition].next_offset
+        )
         raise FencedError(lost.topic, lost.partition)
 
     def _isolate(self, part: Batch, error: Exception) -> list[Outcome]:
-        """A part failed for a reason of its own: its halves, down to the one record that is to blame."""
+        """A part failed for a reason of its own.
+
+        Its halves, down to the one record that is to blame.
+        """
         if self._stopped(0):
             raise StrandlineError(
                 "stopped while records were looked for that cannot be stored: they come again"
@@ -286,11 +335,18 @@ class Holdings:
         return [outcome for half in halves for outcome in self._write_settled(half)]
 
     def _set_aside(self, part: Batch, error: Exception) -> list[Outcome]:
-        """Bury the one record of a part where the database refuses it; a fault of ours makes no dead letter of it."""
+        """Bury the one record of a part where the database refuses it.
+
+        A fault of ours makes no dead letter of it.
+        """
         if not isinstance(error, DBAPIError):
             self._bugs(error)
-            return self._put(part, "unread", lambda connection, record: keep(connection, record, error))
-        reason = reason_of(error)  # a trace of the database's shows everything that was to be stored
+            return self._put(
+                part, "unread", lambda connection, record: keep(connection, record, error)
+            )
+        reason = reason_of(
+            error
+        )  # a trace of the database's shows everything that was to be stored
         self._log.error("a record cannot be stored", offset=_first(part).offset, reason=reason)
         return self._bury(part, f"it cannot be stored: {type(error).__name__}: {reason}")
 
@@ -300,17 +356,24 @@ class Holdings:
         if others or _offset(records[0]) >= holding.suspected_until:
             return False
         mark = (holding.partition, _offset(records[0]))
-        if self._marked != mark:  # once a process: trying again after a broken connection is no crash
+        if (
+            self._marked != mark
+        ):  # once a process: trying again after a broken connection is no crash
             with self._transaction() as connection:
                 self._killer = positions.mark_attempt(connection, *mark) >= CRASHES
             self._marked = mark
         return self._killer
 
     def _bury(self, part: Batch, reason: str) -> list[Outcome]:
-        """Make the one record of a part a dead letter; TooManyDeadLettersError where that is one too many."""
+        """Make the one record of a part a dead letter.
+
+        TooManyDeadLettersError where that is one too many.
+        """
         return self._put(part, "dead", lambda connection, record: bury(connection, record, reason))
 
-    def _put(self, part: Batch, kind: str, aside: Callable[[Connection, Record], Outcome]) -> list[Outcome]:
+    def _put(
+        self, part: Batch, kind: str, aside: Callable[[Connection, Record], Outcome]
+    ) -> list[Outcome]:
         self._next_limit = self._limit.after([kind])
         for wait in _waits():
             uncertain: list[Outcome] = []
@@ -331,7 +394,10 @@ class Holdings:
 
 
 def portions(batch: Batch) -> Iterator[Batch]:
-    """The batch in parts of so many bytes that one can be read and stored in little memory; a larger record is a part."""
+    """The batch in parts of so many bytes that one can be read and stored in little memory.
+
+    A larger record is a part.
+    """
     part: dict[TopicPartition, list[Record]] = {}
     size = 0
     for partition, records in batch.items():
@@ -348,12 +414,15 @@ def portions(batch: Batch) -> Iterator[Batch]:
 def record_of(message: Any) -> Record:
     """A Kafka message as a record; a message without a value (a tombstone) has an empty one.
 
-    Where producers write the time, it may be any number: what is more than a day ahead is taken for a day ahead.
+    Where producers write the time, it may be any number: what is more than a day ahead is taken for
+    a day ahead.
     """
     now = time.time()
     millis = message.timestamp if message.timestamp and message.timestamp > 0 else now * 1000
     received_at = datetime.fromtimestamp(min(millis / 1000, now + DAY_SECONDS), UTC)
-    return Record(message.value or b"", received_at, message.topic, message.partition, message.offset)
+    return Record(
+        message.value or b"", received_at, message.topic, message.partition, message.offset
+    )
 
 
 def _first(part: Batch) -> Record:

@@ -51,7 +51,10 @@ HEADERS = {
 
 
 def routes(grant: Grant | None) -> list[BaseRoute]:
-    """The routes of the page; where keys are asked for a session begins at /ui/session with one that `grant` takes."""
+    """The routes of the page.
+
+    Where keys are asked for a session begins at /ui/session with one that `grant` takes.
+    """
     pages: list[BaseRoute] = [Route(path, _page, methods=["GET"]) for path in PAGES]
     return [*pages, Route("/ui/session", _session(grant), methods=["GET", "POST", "DELETE"]),
             Route("/ui/{path:path}", _asset, methods=["GET"])]  # fmt: skip
@@ -65,7 +68,10 @@ def is_open(method: str, path: str) -> bool:
 
 
 def key_in_cookie(method: str, headers: list[tuple[bytes, bytes]]) -> str:
-    """The API key of a browser's session. What changes something counts only with a header that no foreign page can send."""
+    """The API key of a browser's session.
+
+    What changes something counts only with a header that no foreign page can send.
+    """
     found = {name: value for name, value in headers if name in (b"cookie", b"x-strandline-page")}
     if method not in ("GET", "HEAD") and b"x-strandline-page" not in found:
         return ""
@@ -75,7 +81,11 @@ def key_in_cookie(method: str, headers: list[tuple[bytes, bytes]]) -> str:
 
 async def _page(_: Request) -> Response:
     content = (ASSETS / "index.html").read_bytes()
-    return Response(content, media_type=MEDIA[".html"], headers={**HEADERS, **_policy(), "Cache-Control": "no-cache"})
+    return Response(
+        content,
+        media_type=MEDIA[".html"],
+        headers={**HEADERS, **_policy(), "Cache-Control": "no-cache"},
+    )
 
 
 async def _asset(request: Request) -> Response:
@@ -105,26 +115,38 @@ def _session(grant: Grant | None) -> Callable[[Request], object]:
     async def session(request: Request) -> Response:
         if request.method == "GET":
             needed = not await opens(request, request.cookies.get(COOKIE, ""))
-            return Response(b'{"keyNeeded": %s}' % (b"true" if needed else b"false"), media_type="application/json")
+            return Response(
+                b'{"keyNeeded": %s}' % (b"true" if needed else b"false"),
+                media_type="application/json",
+            )
         if "x-strandline-page" not in request.headers:
-            return Response('{"detail": "only the page may do this"}', 403, media_type="application/json")
+            return Response(
+                '{"detail": "only the page may do this"}', 403, media_type="application/json"
+            )
         if request.method == "DELETE":
             response = Response(status_code=204)
             response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
             return response
         key = await _key_of(request)
         if not re.fullmatch(r"[\x21-\x3a\x3c-\x7e]+", key) or not await opens(request, key):
-            return Response('{"detail": "this is no valid API key"}', 401, media_type="application/json")
+            return Response(
+                '{"detail": "this is no valid API key"}', 401, media_type="application/json"
+            )
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
-        response.set_cookie(COOKIE, key, max_age=A_WEEK, path="/", httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(
+            COOKIE, key, max_age=A_WEEK, path="/", httponly=True, samesite="strict", secure=secure
+        )
         return response
 
     return session
 
 
 async def _key_of(request: Request) -> str:
-    """What a login form sends; nothing where it is longer than any key or does not arrive: its sender has shown none yet."""
+    """What a login form sends; nothing where it is longer than any key or does not arrive.
+
+    Its sender has shown none yet.
+    """
     read = b""
     with suppress(TimeoutError):
         async with asyncio.timeout(KEY_SECONDS):
@@ -156,10 +178,17 @@ def _digest(text: str) -> str:
 
 @lru_cache(maxsize=200)
 def _file(path: str) -> tuple[bytes, str, str] | None:
-    """A file of the page with its media type and its tag, or None. Only names that are really there are looked at."""
+    """A file of the page with its media type and its tag, or None.
+
+    Only names that are really there are looked at.
+    """
     place = ASSETS
     for part in path.split("/"):
-        place = next((one for one in place.iterdir() if one.name == part), None) if place.is_dir() else None  # type: ignore[assignment]
+        place = (
+            next((one for one in place.iterdir() if one.name == part), None)
+            if place.is_dir()
+            else None
+        )  # type: ignore[assignment]
         if place is None:
             return None
     media = MEDIA.get("." + path.rpartition(".")[2])

@@ -32,10 +32,19 @@ def assign(assignments: list[Node], assigned_values: Assigned, inner: Seen) -> N
 
 
 def merged(node: Node, source: Scope, target: Scope, inner: Seen) -> Scope:
-    """The scope of a MERGE with the fields of Spark's own: its condition, and actions of assignments."""
+    """The scope of a MERGE with the fields of Spark's own.
+
+    Its condition, and actions of assignments.
+    """
     inner.decide([c for c in (node.node("mergeCondition"),) if c is not None], JOIN)
     assigned_values: Assigned = {}
     for action in (action for field in _ACTIONS for action in node.nodes(field)):
-        inner.decide([child for child in action.children if child.name != "Assignment"], CONDITIONAL)
-        assign([child for child in action.children if child.name == "Assignment"], assigned_values, inner)
+        inner.decide(
+            [child for child in action.children if child.name != "Assignment"], CONDITIONAL
+        )
+        assign(
+            [child for child in action.children if child.name == "Assignment"],
+            assigned_values,
+            inner,
+        )
     return assigned(assigned_values, target, inner)

@@ -1,7 +1,7 @@
 """Tells casts that the user wrote from those that Spark added.
 
-The JSON of a plan does not say, so Spark's own mark on the expression is asked for, in the JVM, one cast at a time and
-only for casts that a transform would show.
+The JSON of a plan does not say, so Spark's own mark on the expression is asked for, in the JVM, one
+cast at a time and only for casts that a transform would show.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 
 _FIELDS = (
-    *("projectList", "aggregateExpressions", "windowExpressions", "generator", "right", "projections"),
+    *(
+        "projectList",
+        "aggregateExpressions",
+        "windowExpressions",
+        "generator",
+        "right",
+        "projections",
+    ),
     *("matchedInstructions", "notMatchedInstructions", "notMatchedBySourceInstructions"),
     *("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses"),  # Delta's
 )
@@ -24,7 +31,10 @@ _MOST = 300  # casts that are asked for in one plan: each takes five round trips
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an expression is: the subquery its plan is of, the node's path, the field, indexes in it, place in the tree."""
+    """Where an expression is.
+
+    The subquery its plan is of, the node's path, the field, indexes in it, place in the tree.
+    """
 
     subquery: Place | None
     path: tuple[int, ...]

@@ -38,12 +38,17 @@ def _struct(node: Node) -> Node | None:
         return None
     whole = fields[0].children[0]
     ordinals = sorted(int(field.fields["ordinal"]) for field in fields)
-    again = ordinals == list(range(len(fields))) and all(field.children[0] == whole for field in fields)
+    again = ordinals == list(range(len(fields))) and all(
+        field.children[0] == whole for field in fields
+    )
     return whole if again else None
 
 
 def _array(node: Node) -> Node | None:
-    """`TRANSFORM(items, element -> ...)`; Delta's is `TRANSFORM(items, (elementVar, indexVar) -> items[indexVar])`."""
+    """`TRANSFORM(items, element -> ...)`.
+
+    Delta's is `TRANSFORM(items, (elementVar, indexVar) -> items[indexVar])`.
+    """
     items, function = node.children
     body, *variables = function.children
     names, inner = [str(variable.fields.get("name")) for variable in variables], _inner(body)

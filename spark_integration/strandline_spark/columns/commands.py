@@ -1,4 +1,7 @@
-"""Commands of table formats that hold their plans in fields of their own; the registry of formats fills it."""
+"""Commands of table formats that hold their plans in fields of their own.
+
+The registry of formats fills it.
+"""
 
 from __future__ import annotations
 

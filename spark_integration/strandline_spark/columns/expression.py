@@ -1,7 +1,10 @@
-"""What a column is made of: terms, each an expression over columns of tables, with how each column takes part.
+"""What a column is made of.
 
-A column that comes through a UNION has one term for each branch, in the branches' order. Inside a text a column of a
-table is a mark, so that its name can be qualified when it is known with which others it stands.
+Terms, each an expression over columns of tables, with how each column takes part.
+
+A column that comes through a UNION has one term for each branch, in the branches' order. Inside a
+text a column of a table is a mark, so that its name can be qualified when it is known with which
+others it stands.
 """
 
 from __future__ import annotations
@@ -10,13 +13,23 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-LONGEST = 4096  # characters of a transform; deeper expressions show the name of an inner column instead
+LONGEST = (
+    4096  # characters of a transform; deeper expressions show the name of an inner column instead
+)
 _MOST = 16  # alternatives that are kept apart
 
 # How a column takes part. The direct ones in the order in which one covers the other.
 IDENTITY, TRANSFORMATION, AGGREGATION = "IDENTITY", "TRANSFORMATION", "AGGREGATION"
-CONDITIONAL, WINDOW, FILTER, JOIN, GROUP_BY, SORT = "CONDITIONAL", "WINDOW", "FILTER", "JOIN", "GROUP_BY", "SORT"
-PIVOTED = "\0pivoted"  # by what name a term keeps what PIVOT picks from it: no field of a struct is called so
+CONDITIONAL, WINDOW, FILTER, JOIN, GROUP_BY, SORT = (
+    "CONDITIONAL",
+    "WINDOW",
+    "FILTER",
+    "JOIN",
+    "GROUP_BY",
+    "SORT",
+)
+# by what name a term keeps what PIVOT picks from it: no field of a struct is called so
+PIVOTED = "\0pivoted"
 DIRECT = {IDENTITY, TRANSFORMATION, AGGREGATION}
 
 
@@ -48,7 +61,10 @@ Kinds = Mapping[tuple[Ref, str], bool]  # (column, subtype) -> masked
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One expression. `fields`: of a struct that the statement itself builds, what each field is."""
+    """One expression.
+
+    `fields`: of a struct that the statement itself builds, what each field is.
+    """
 
     text: str
     refs: tuple[Ref, ...] = ()  # what the marks in the text stand for
@@ -58,7 +74,9 @@ class Term:
     @property
     def is_identity(self) -> bool:
         """Whether it is a column as it is."""
-        return len(self.kinds) == 1 and next(iter(self.kinds))[1] == IDENTITY and self.text == _mark(0)
+        return (
+            len(self.kinds) == 1 and next(iter(self.kinds))[1] == IDENTITY and self.text == _mark(0)
+        )
 
 
 Value = tuple[Term, ...]
@@ -86,16 +104,22 @@ def constant(text: str) -> Value:
     return (Term(text),)
 
 
-def built(pieces: Sequence[str | Term], kinds: Kinds, fields: Mapping[str, Term] | None = None) -> Term:
+def built(
+    pieces: Sequence[str | Term], kinds: Kinds, fields: Mapping[str, Term] | None = None
+) -> Term:
     """A term from text and the texts of other terms, whose marks are numbered anew."""
     refs: dict[Ref, int] = {}
-    text = "".join(piece if isinstance(piece, str) else _renumbered(piece, refs) for piece in pieces)
+    text = "".join(
+        piece if isinstance(piece, str) else _renumbered(piece, refs) for piece in pieces
+    )
     return Term(text, tuple(refs), kinds, fields)
 
 
 def commas(terms: Sequence[Term]) -> list[str | Term]:
     """The pieces of several terms with commas in between."""
-    return [piece for index, term in enumerate(terms) for piece in ((", ", term) if index else (term,))]
+    return [
+        piece for index, term in enumerate(terms) for piece in ((", ", term) if index else (term,))
+    ]
 
 
 def listed(terms: Sequence[Term]) -> Term:
@@ -105,18 +129,25 @@ def listed(terms: Sequence[Term]) -> Term:
 
 def _renumbered(term: Term, refs: dict[Ref, int]) -> str:
     numbers = [refs.setdefault(ref, len(refs)) for ref in term.refs]
-    return _MARKS.sub(lambda mark: _mark(numbers[int(mark[1])]), term.text) if numbers else term.text
+    return (
+        _MARKS.sub(lambda mark: _mark(numbers[int(mark[1])]), term.text) if numbers else term.text
+    )
 
 
 def shortened(value: Value, name: str) -> Value:
     """The same value, with its name in place of any text that has grown too long."""
     if all(len(term.text) <= LONGEST for term in value):
         return value
-    return tuple(term if len(term.text) <= LONGEST else Term(name, (), term.kinds) for term in value)
+    return tuple(
+        term if len(term.text) <= LONGEST else Term(name, (), term.kinds) for term in value
+    )
 
 
 def aligned(children: Sequence[Value]) -> Iterable[list[Term]]:
-    """The children's terms side by side: branch by branch where they come from one UNION, else each way as one."""
+    """The children's terms side by side.
+
+    Branch by branch where they come from one UNION, else each way as one.
+    """
     most = max((len(child) for child in children), default=1)
     flat = [child if len(child) in (1, most) else (merged(child),) for child in children]
     for branch in range(most):
@@ -129,12 +160,17 @@ def merged(value: Value) -> Term:
 
 
 def alternatives(branches: Sequence[Value]) -> Value:
-    """The values of the branches of a UNION in one column; equal ones once, but all are kept if others rely on order."""
+    """The values of the branches of a UNION in one column.
+
+    Equal ones once, but all are kept if others rely on order.
+    """
     terms = tuple(term for value in branches for term in value)
     return terms if len(terms) <= _MOST else (*terms[: _MOST - 1], merged(terms[_MOST - 1 :]))
 
 
-def demoted(terms: Iterable[Term], subtype: Callable[[str], str], masked: bool = False) -> dict[tuple[Ref, str], bool]:
+def demoted(
+    terms: Iterable[Term], subtype: Callable[[str], str], masked: bool = False
+) -> dict[tuple[Ref, str], bool]:
     """The kinds of terms inside an expression, each subtype changed by what is done there.
 
     A column is masked if it is wherever it takes part: COALESCE(MD5(name), name) shows the name.
@@ -155,7 +191,9 @@ def transforming(kind: str) -> str:
 def written(term: Term) -> str:
     """The term's text with its columns' names, qualified by table where columns of several tables meet."""
     names = _qualified(term.refs) if len({ref.dataset for ref in term.refs}) > 1 else {}
-    return _MARKS.sub(lambda mark: names.get(int(mark[1])) or term.refs[int(mark[1])].text, term.text)
+    return _MARKS.sub(
+        lambda mark: names.get(int(mark[1])) or term.refs[int(mark[1])].text, term.text
+    )
 
 
 def _qualified(refs: Sequence[Ref]) -> dict[int, str]:

@@ -1,7 +1,7 @@
 """From an expression of a plan to what it is made of, and how Spark SQL would write it.
 
-An expression is folded from its leaves up. Casts that Spark added on its own account are not shown: what stands in a
-text is what the user wrote.
+An expression is folded from its leaves up. Casts that Spark added on its own account are not shown:
+what stands in a text is what the user wrote.
 """
 
 from __future__ import annotations
@@ -37,8 +37,20 @@ from strandline_spark.columns.windows import WINDOWS
 from strandline_spark.plans.schemas import type_name
 from strandline_spark.plans.tree import Node, fold, is_tree, tree_of
 
-SUBQUERIES = {"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery", "FunctionTableSubqueryArgumentExpression"}
-_PYTHON = {"PythonUDF", "PythonUDAF", "PythonUDTF", "PolymorphicPythonUDTF", "UnresolvedPolymorphicPythonUDTF"}
+SUBQUERIES = {
+    "ScalarSubquery",
+    "ListQuery",
+    "Exists",
+    "LateralSubquery",
+    "FunctionTableSubqueryArgumentExpression",
+}
+_PYTHON = {
+    "PythonUDF",
+    "PythonUDAF",
+    "PythonUDTF",
+    "PolymorphicPythonUDTF",
+    "UnresolvedPolymorphicPythonUDTF",
+}
 
 
 class Surroundings(Protocol):
@@ -81,9 +93,13 @@ def _combined(node: Node, children: list[Value], seen: Surroundings) -> Value:
 
 def _parameters(node: Node, seen: Surroundings) -> list[Value]:
     """Of a function that Spark replaces by another expression, what it was called with."""
-    values = [v for name, v in node.fields.items() if name not in {"class", "num-children", "replacement"}]
+    values = [
+        v for name, v in node.fields.items() if name not in {"class", "num-children", "replacement"}
+    ]
     trees: list[Any] = [value for value in values if is_tree(value)]
-    trees += [inner for value in values if isinstance(value, list) for inner in value if is_tree(inner)]
+    trees += [
+        inner for value in values if isinstance(value, list) for inner in value if is_tree(inner)
+    ]
     return [value_of(tree_of(tree), seen) for tree in trees]
 
 
@@ -93,7 +109,9 @@ def _term(node: Node, terms: list[Term]) -> Term:
     term = _built_term(node, terms)
     choices = picked(node.name, terms)
     return (
-        replace(term, fields=Picked(node.name, term, terms, choices, partial(_built_term, node))) if choices else term
+        replace(term, fields=Picked(node.name, term, terms, choices, partial(_built_term, node)))
+        if choices
+        else term
     )
 
 
@@ -114,17 +132,26 @@ def _text(node: Node, terms: Sequence[Term]) -> list[str | Term]:
         return ["(", terms[0], f" {functions.SUFFIXES[node.name]})"]
     if node.name in functions.PATTERNS and len(terms) == 2:
         return [terms[0], f" {functions.PATTERNS[node.name]} ", terms[1]]
-    nulls = " IGNORE NULLS" if node.fields.get("ignoreNulls") is True and node.name in functions.NULLS else ""
+    nulls = (
+        " IGNORE NULLS"
+        if node.fields.get("ignoreNulls") is True and node.name in functions.NULLS
+        else ""
+    )
     return [*_call(_name(node), _given(node, terms)), nulls]
 
 
 def _given(node: Node, terms: Sequence[Term]) -> Sequence[Term]:
-    """The arguments without those at the end that are what Spark fills in; a seed is another one each time."""
+    """The arguments without those at the end that are what Spark fills in.
+
+    A seed is another one each time.
+    """
     if node.fields.get("hideSeed") is True:
         return terms[:-1]
     defaults = functions.DEFAULTS.get(node.name, ())
     given = list(terms)
-    for default in reversed(defaults[len(defaults) - len(terms) + 1 :] if len(terms) <= len(defaults) else defaults):
+    for default in reversed(
+        defaults[len(defaults) - len(terms) + 1 :] if len(terms) <= len(defaults) else defaults
+    ):
         if len(given) < 2 or given[-1].text != default:
             break
         given.pop()
@@ -132,7 +159,12 @@ def _given(node: Node, terms: Sequence[Term]) -> Sequence[Term]:
 
 
 def _name(node: Node) -> str:
-    if node.name in _PYTHON or node.name in {"HiveSimpleUDF", "HiveGenericUDF", "HiveUDAFFunction", "HiveGenericUDTF"}:
+    if node.name in _PYTHON or node.name in {
+        "HiveSimpleUDF",
+        "HiveGenericUDF",
+        "HiveUDAFFunction",
+        "HiveGenericUDTF",
+    }:
         return str(node.fields.get("name"))
     if node.name == "ScalaUDF":
         return str(node.fields.get("udfName") or "UDF")
@@ -155,7 +187,9 @@ def _literal(value: Any, data_type: Any) -> str:
         return _interval(int(value), data_type.removeprefix("interval ").upper())
     if data_type == "binary":
         return "X'...'"  # JSON has the name of an object instead, another one each time
-    if not isinstance(data_type, str) or data_type.startswith(("string", "char", "varchar", "date", "timestamp")):
+    if not isinstance(data_type, str) or data_type.startswith(
+        ("string", "char", "varchar", "date", "timestamp")
+    ):
         return _in_quotes(str(value))
     return str(value).upper() if data_type == "boolean" else str(value)
 
@@ -198,7 +232,10 @@ def _cast(node: Node, value: Value, wrote: str | None) -> Value:
     if wrote is None:
         return value
     target = type_name(node.fields["dataType"]).upper()
-    return tuple(built([f"{wrote}(", term, f" AS {target})"], demoted([term], transforming)) for term in value)
+    return tuple(
+        built([f"{wrote}(", term, f" AS {target})"], demoted([term], transforming))
+        for term in value
+    )
 
 
 def _if(node: Node, terms: list[Term]) -> Term:
@@ -214,7 +251,9 @@ def _case(node: Node, terms: list[Term]) -> Term:
         pieces += [" WHEN ", condition, " THEN ", then]
     if otherwise:
         pieces += [" ELSE ", otherwise[0]]
-    kinds = demoted(pairs[::2], lambda _: CONDITIONAL) | demoted([*pairs[1::2], *otherwise], transforming)
+    kinds = demoted(pairs[::2], lambda _: CONDITIONAL) | demoted(
+        [*pairs[1::2], *otherwise], transforming
+    )
     return built([*pieces, " END"], kinds)
 
 
@@ -245,10 +284,15 @@ def _struct(node: Node, terms: list[Term]) -> Term:
 
 
 def _updated(node: Node, terms: list[Term]) -> Term:
-    """`withField` and `dropFields`: the fields that were there, those that are put in, without those taken out."""
+    """`withField` and `dropFields`.
+
+    The fields that were there, those that are put in, without those taken out.
+    """
     struct, *changes = terms
     names = _field_names(node.children[0])
-    fields = {name: built([struct, "." + quoted(name)], demoted([struct], transforming)) for name in names}
+    fields = {
+        name: built([struct, "." + quoted(name)], demoted([struct], transforming)) for name in names
+    }
     fields.update(struct.fields or {})
     for change, operation in zip(changes, node.children[1:], strict=True):
         name = str(operation.fields.get("name"))
@@ -259,7 +303,11 @@ def _updated(node: Node, terms: list[Term]) -> Term:
 
 def _put_in(node: Node, terms: list[Term]) -> Term:
     name = str(node.fields.get("name"))
-    return built([f"WITH_FIELD({_in_quotes(name)}, ", terms[0], ")"], demoted(terms, transforming), {name: terms[0]})
+    return built(
+        [f"WITH_FIELD({_in_quotes(name)}, ", terms[0], ")"],
+        demoted(terms, transforming),
+        {name: terms[0]},
+    )
 
 
 def _taken_out(node: Node, terms: list[Term]) -> Term:
@@ -271,7 +319,12 @@ def _field(node: Node, terms: list[Term]) -> Term:
     inner = node.fields.get("field")
     own = inner.get("name") if isinstance(inner, dict) else None
     ordinal = int(node.fields.get("ordinal") or 0)
-    name = str(own or node.fields.get("name") or _field_name(node.children[0], ordinal) or f"_{ordinal + 1}")
+    name = str(
+        own
+        or node.fields.get("name")
+        or _field_name(node.children[0], ordinal)
+        or f"_{ordinal + 1}"
+    )
     fields = terms[0].fields or {}
     if name in fields:
         return fields[name]
@@ -305,16 +358,25 @@ def _in(node: Node, terms: list[Term]) -> Term:
 
 def _in_subquery(node: Node, terms: list[Term]) -> Term:
     *values, query = terms
-    one = values[0] if len(values) == 1 else built(["(", listed(values), ")"], demoted(values, lambda kind: kind))
+    one = (
+        values[0]
+        if len(values) == 1
+        else built(["(", listed(values), ")"], demoted(values, lambda kind: kind))
+    )
     return _in(node, [one, query])
 
 
 def _between(node: Node, terms: list[Term]) -> Term:
-    return built(["(", terms[0], " BETWEEN ", terms[1], " AND ", terms[2], ")"], demoted(terms, transforming))
+    return built(
+        ["(", terms[0], " BETWEEN ", terms[1], " AND ", terms[2], ")"], demoted(terms, transforming)
+    )
 
 
 def _extract(node: Node, terms: list[Term]) -> Term:
-    return built(["EXTRACT(", terms[0].text.strip("'").upper(), " FROM ", terms[1], ")"], demoted(terms, transforming))
+    return built(
+        ["EXTRACT(", terms[0].text.strip("'").upper(), " FROM ", terms[1], ")"],
+        demoted(terms, transforming),
+    )
 
 
 def _in_units(node: Node, terms: list[Term]) -> Term:
@@ -327,7 +389,10 @@ def _trim(node: Node, terms: list[Term]) -> Term:
     """What is trimmed off comes before the text, as in TRIM(BOTH 'x' FROM name)."""
     if len(terms) == 1:
         return built(_call(functions.function_name(node.name), terms), demoted(terms, transforming))
-    return built(["TRIM(", f"{_SIDES[node.name]} ", terms[1], " FROM ", terms[0], ")"], demoted(terms, transforming))
+    return built(
+        ["TRIM(", f"{_SIDES[node.name]} ", terms[1], " FROM ", terms[0], ")"],
+        demoted(terms, transforming),
+    )
 
 
 _SIDES = {"StringTrim": "BOTH", "StringTrimLeft": "LEADING", "StringTrimRight": "TRAILING"}
@@ -337,28 +402,42 @@ def _lambda(node: Node, terms: list[Term]) -> Term:
     body, *arguments = terms
     names = ", ".join(argument.text for argument in arguments)
     shown = f"({names})" if len(arguments) > 1 else names
-    return built([f"{shown} -> ", body] if arguments and not node.fields.get("hidden") else [body], body.kinds)
+    return built(
+        [f"{shown} -> ", body] if arguments and not node.fields.get("hidden") else [body],
+        body.kinds,
+    )
 
 
 def _pivot(node: Node, terms: list[Term]) -> Term:
-    """PIVOT takes the value of the rows whose pivot column matches: that one groups rows, no value comes from it."""
+    """PIVOT takes the value of the rows whose pivot column matches.
+
+    That one groups rows, no value comes from it.
+    """
     kinds = demoted([terms[1]], transforming)
     value = built([terms[1]], kinds)
     return built([value], kinds, {PIVOTED: value})
 
 
 def _checked_text(node: Node, terms: list[Term]) -> Term:
-    """Spark's own checks of CHAR and VARCHAR lengths call static methods; other static calls are functions."""
+    """Spark's own checks of CHAR and VARCHAR lengths call static methods.
+
+    Other static calls are functions.
+    """
     name = str(node.fields.get("functionName") or "")
     if name.endswith(("TypeWriteSideCheck", "readSidePadding")):
         return terms[0]
-    return built(_call(functions.function_name(name[:1].upper() + name[1:]), terms), demoted(terms, transforming))
+    return built(
+        _call(functions.function_name(name[:1].upper() + name[1:]), terms),
+        demoted(terms, transforming),
+    )
 
 
 _CONSTANTS: dict[str, Callable[[Node], str]] = {
     "Literal": lambda node: _literal(node.fields.get("value"), node.fields.get("dataType")),
     "NamedLambdaVariable": lambda node: str(node.fields["name"]),
-    "VariableReference": lambda node: str(node.fields["originalNameParts"])[1:-1].replace(", ", "."),
+    "VariableReference": lambda node: str(node.fields["originalNameParts"])[1:-1].replace(
+        ", ", "."
+    ),
 }
 _SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
     "If": _if,
@@ -374,7 +453,9 @@ _SPECIAL: dict[str, Callable[[Node, list[Term]], Term]] = {
     "GetArrayStructFields": _field,
     "GetArrayItem": _item,
     "GetMapValue": _item,
-    "ElementAt": lambda node, terms: built(_call("ELEMENT_AT", terms[:2]), demoted(terms, transforming)),
+    "ElementAt": lambda node, terms: built(
+        _call("ELEMENT_AT", terms[:2]), demoted(terms, transforming)
+    ),
     "Between": _between,
     "Extract": _extract,
     **dict.fromkeys(("TimestampAdd", "TimestampDiff"), _in_units),

@@ -1,7 +1,10 @@
-"""How Spark SQL writes an expression whose class is known: the names of functions, the signs of operators.
+"""How Spark SQL writes an expression whose class is known.
 
-Most classes are called as their function is (`Upper`, `RegrSlope`); `NAMES` holds those that are not, as Spark's own
-registry of functions has them. Where several names mean one class, the most usual was chosen.
+The names of functions, the signs of operators.
+
+Most classes are called as their function is (`Upper`, `RegrSlope`); `NAMES` holds those that are
+not, as Spark's own registry of functions has them. Where several names mean one class, the most
+usual was chosen.
 """
 
 from __future__ import annotations

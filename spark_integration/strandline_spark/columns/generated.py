@@ -1,7 +1,7 @@
 """Columns that a table itself makes of others (`day DATE GENERATED ALWAYS AS (CAST(at AS DATE))`).
 
-No plan of a write names them: the format fills them in while it writes. Their expressions are analysed by Spark over
-columns of the same names and types, and read as any other.
+No plan of a write names them: the format fills them in while it writes. Their expressions are
+analysed by Spark over columns of the same names and types, and read as any other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ Columns = Sequence[tuple[str, Value]]
 def generated_columns(
     expressions: Mapping[str, str], schema: Sequence[Field], given: Columns, jvm: Jvm
 ) -> Iterator[tuple[str, Value]]:
-    """The columns that are generated and not given. `expressions`: by column, as SQL; `schema`: the table's."""
+    """The columns that are generated and not given.
+
+    `expressions`: by column, as SQL; `schema`: the table's.
+    """
     values = {name.lower(): value for name, value in given}
     for name, expression in expressions.items():
         if name.lower() not in values:
@@ -31,7 +34,9 @@ def generated_columns(
                 continue
 
 
-def _value(expression: str, schema: Sequence[Field], values: Mapping[str, Value], jvm: Jvm) -> Value:
+def _value(
+    expression: str, schema: Sequence[Field], values: Mapping[str, Value], jvm: Jvm
+) -> Value:
     nulls = ", ".join(f"CAST(NULL AS {field.type}) AS {quoted(field.name)}" for field in schema)
     state = jvm.session.sessionState()
     plan = state.sqlParser().parsePlan(f"SELECT {expression} AS generated FROM (SELECT {nulls})")

@@ -1,4 +1,7 @@
-"""The columns of a statement: what each column of the target is made of, what decides its rows, what is opaque."""
+"""The columns of a statement.
+
+What each column of the target is made of, what decides its rows, what is opaque.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,14 @@ def lineage_of(
     earlier: Earlier,
     jvm: Jvm,
     rewritten: tuple[str, str] | None = None,
-    completed: Callable[[Sequence[tuple[str, Value]]], Iterable[tuple[str, Value]]] = lambda given: (),
+    completed: Callable[
+        [Sequence[tuple[str, Value]]], Iterable[tuple[str, Value]]
+    ] = lambda given: (),
 ) -> Lineage:
     """The columns of a statement.
 
-    `rewritten`: the target, if the statement changes rows of it in place; `completed`: the columns that the target itself
-    makes of those it is given.
+    `rewritten`: the target, if the statement changes rows of it in place; `completed`: the columns
+    that the target itself makes of those it is given.
     """
     filling = filling_of(root, _view_columns(plan, root))
     if filling is None:
@@ -51,9 +56,13 @@ def lineage_of(
     casts = WrittenCasts(lambda: _java_query(plan, filling), filling.query, jvm)
     scope = Resolver(leaves, earlier, casts, rewrites=rewritten is not None).scope_of(filling.query)
     given = columns_in(filling, scope)
-    columns = [(name, _changed(value, name, rewritten)) for name, value in (*given, *completed(given))]
+    columns = [
+        (name, _changed(value, name, rewritten)) for name, value in (*given, *completed(given))
+    ]
     found = (Column(name, origins_of(value)) for name, value in columns)
-    return Lineage(tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, scope)
+    return Lineage(
+        tuple(column for column in found if column.origins), _indirect(scope), scope.opaque, scope
+    )
 
 
 def _view_columns(plan: JavaObject, root: Node) -> list[str]:
@@ -86,7 +95,9 @@ def _origin(ref: Ref, subtype: str, masked: bool, transform: str | None) -> Orig
 
 
 def _indirect(scope: Scope) -> tuple[Origin, ...]:
-    return tuple(_origin(ref, subtype, masked, None) for (ref, subtype), masked in scope.indirect.items())
+    return tuple(
+        _origin(ref, subtype, masked, None) for (ref, subtype), masked in scope.indirect.items()
+    )
 
 
 def _changed(value: Value, name: str, rewritten: tuple[str, str] | None) -> Value:
@@ -97,4 +108,7 @@ def _changed(value: Value, name: str, rewritten: tuple[str, str] | None) -> Valu
 
 
 def _carried(term: Term, name: str, target: tuple[str, str]) -> bool:
-    return any(ref.dataset == target and ref.name == name and subtype == IDENTITY for ref, subtype in term.kinds)
+    return any(
+        ref.dataset == target and ref.name == name and subtype == IDENTITY
+        for ref, subtype in term.kinds
+    )

@@ -1,7 +1,8 @@
 """Resolves a plan from its leaves up: what each node's output is made of.
 
-Each node sees only what its children give it, by the ids of their columns, because a UNION uses its first child's ids
-again. Steps that run code of the user over whole rows end the trail: they are named, and nothing is guessed.
+Each node sees only what its children give it, by the ids of their columns, because a UNION uses its
+first child's ids again. Steps that run code of the user over whole rows end the trail: they are
+named, and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ WroteCast = Callable[[Node], str | None]
 class Resolver:
     """Resolves the plans of one statement.
 
-    `leaves` says what an id of a leaf stands for: a column of a table, or of several that are read as one; `earlier`
-    knows what earlier statements made (a checkpoint, the rows of a foreachBatch); `wrote` tells a user's cast from one
-    of Spark's.
+    `leaves` says what an id of a leaf stands for: a column of a table, or of several that are read
+    as one; `earlier` knows what earlier statements made (a checkpoint, the rows of a foreachBatch);
+    `wrote` tells a user's cast from one of Spark's.
     """
 
     def __init__(
@@ -41,8 +42,13 @@ class Resolver:
         self._shared: dict[int, Scope] = {}
 
     def scope_of(self, plan: Node, outer: Mapping[int, Value] | None = None) -> Scope:
-        """What a plan's root gives; `outer`: what a correlated subquery sees of the query around it."""
-        self._loops.update({int(n.fields["id"]): n.children[0] for n in plan.walk() if n.name == "UnionLoop"})
+        """What a plan's root gives; `outer`.
+
+        What a correlated subquery sees of the query around it.
+        """
+        self._loops.update(
+            {int(n.fields["id"]): n.children[0] for n in plan.walk() if n.name == "UnionLoop"}
+        )
         return fold(plan, lambda node, below: self._resolved(node, below, outer or {}))
 
     def _resolved(self, node: Node, below: list[Scope], outer: Mapping[int, Value]) -> Scope:

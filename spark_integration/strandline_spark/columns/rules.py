@@ -27,7 +27,9 @@ from strandline_spark.columns.struct_fields import of_rows
 from strandline_spark.plans.tree import Node, is_tree, tree_of
 
 
-def named(expressions: Iterable[Node], seen: Seen) -> tuple[list[tuple[int, str]], dict[int, Value]]:
+def named(
+    expressions: Iterable[Node], seen: Seen
+) -> tuple[list[tuple[int, str]], dict[int, Value]]:
     """Ids and names of a list of expressions, with what they are made of."""
     output, values = [], {}
     for expression in expressions:
@@ -48,7 +50,10 @@ Rule = Callable[[StatementScopes, Node, Seen], Scope]
 
 
 def otherwise(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    """Nodes without a rule give what they get; those that give more than they get have run somebody's code."""
+    """Nodes without a rule give what they get.
+
+    Those that give more than they get have run somebody's code.
+    """
     output = attributes(node)
     if not output:
         return seen.through()
@@ -73,7 +78,10 @@ def _leaf(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 
 def _rows_of_earlier(resolver: StatementScopes, ids: tuple[int, ...], seen: Seen) -> None:
-    """A checkpoint, or the rows of a foreachBatch; where nobody saw their statement, what it read is not known."""
+    """A checkpoint, or the rows of a foreachBatch.
+
+    Where nobody saw their statement, what it read is not known.
+    """
     earlier = resolver.rows_of(ids)
     if earlier is None:
         seen.opaque.append("LogicalRDD")
@@ -90,7 +98,10 @@ def _project(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 
 def _new_value(alias: Node, seen: Seen) -> Node:
-    """UPDATE by rewriting files puts IF(condition, new, old) in each column: the condition decides, old stays."""
+    """UPDATE by rewriting files puts IF(condition, new, old) in each column.
+
+    The condition decides, old stays.
+    """
     choice = alias.children[0] if alias.name == "Alias" else None
     if choice is None or choice.name != "If":
         return alias
@@ -125,7 +136,9 @@ def _join(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
         return seen.scope(seen.below[0].output, seen.below[0].values)
     mark = _existence(node)
     output = [column for scope in seen.below for column in scope.output]
-    return seen.scope(output + mark, {**seen.values, **{expr_id: constant(name) for expr_id, name in mark}})
+    return seen.scope(
+        output + mark, {**seen.values, **{expr_id: constant(name) for expr_id, name in mark}}
+    )
 
 
 def _existence(node: Node) -> list[tuple[int, str]]:
@@ -152,7 +165,10 @@ def _deduplicate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 
 def _distinct(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    """SELECT DISTINCT and UNION group by all of their columns: Spark's optimizer makes a GROUP BY of them."""
+    """SELECT DISTINCT and UNION group by all of their columns.
+
+    Spark's optimizer makes a GROUP BY of them.
+    """
     for _, value in seen.below[0].column_values():
         seen.indirect.update(demoted(value, lambda _: GROUP_BY))
     return seen.through()
@@ -170,12 +186,19 @@ def _union(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 
 def _set_operation(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    """INTERSECT and EXCEPT give rows of the left; what they have in common with the right decides which."""
+    """INTERSECT and EXCEPT give rows of the left.
+
+    What they have in common with the right decides which.
+    """
     for scope in seen.below:
         for _, value in scope.column_values():
             seen.indirect.update(demoted(value, lambda _: FILTER))
     rows = seen.scope(seen.below[0].output, seen.below[0].values)
-    return rows if node.fields.get("isAll") else _distinct(resolver, node, Seen(resolver, [rows], seen.outer))
+    return (
+        rows
+        if node.fields.get("isAll")
+        else _distinct(resolver, node, Seen(resolver, [rows], seen.outer))
+    )
 
 
 def _expand(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
@@ -186,7 +209,9 @@ def _expand(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     output = attributes(node)
     if node.fields.get("projections") is None:
         scope = _opaque(resolver, node, seen)
-        return replace(scope, values={key: seen.values.get(key, value) for key, value in scope.values.items()})
+        return replace(
+            scope, values={key: seen.values.get(key, value) for key, value in scope.values.items()}
+        )
     rows = [[tree_of(tree) for tree in row] for row in node.fields.get("projections") or ()]
     values = {}
     for index, (expr_id, name) in enumerate(output):
@@ -216,18 +241,27 @@ def _generate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     for index, ((expr_id, _), name) in enumerate(zip(output, fields, strict=True)):
         taken = _taken(generator, index, len(output), seen)
         fields_of_rows = (
-            built([term, f".{name}"], demoted([term] if taken is None else taken, transforming)) for term in value
+            built([term, f".{name}"], demoted([term] if taken is None else taken, transforming))
+            for term in value
         )
         values[expr_id] = tuple(
-            of_rows(generator.name, one, term) for one, term in zip(fields_of_rows, value, strict=True)
+            of_rows(generator.name, one, term)
+            for one, term in zip(fields_of_rows, value, strict=True)
         )
     return seen.scope([*seen.below[0].output, *output], {**seen.values, **values})
 
 
 def _taken(generator: Node, index: int, width: int, seen: Seen) -> list[Term] | None:
-    """What a column is made of, where the statement itself puts the rows together; other functions may use all they get."""
+    """What a column is made of, where the statement itself puts the rows together.
+
+    Other functions may use all they get.
+    """
     arguments = _put_together(generator, index, width)
-    return None if arguments is None else [term for argument in arguments for term in value_of(argument, seen)]
+    return (
+        None
+        if arguments is None
+        else [term for argument in arguments for term in value_of(argument, seen)]
+    )
 
 
 def _put_together(generator: Node, index: int, width: int) -> list[Node] | None:
@@ -240,7 +274,9 @@ def _put_together(generator: Node, index: int, width: int) -> list[Node] | None:
     if generator.name == "Explode":
         return collection.children[index::width] if collection.name == "CreateMap" else None
     structs = [bare(child) for child in collection.children]
-    if collection.name != "CreateArray" or any(struct.name != "CreateNamedStruct" for struct in structs):
+    if collection.name != "CreateArray" or any(
+        struct.name != "CreateNamedStruct" for struct in structs
+    ):
         return None
     return [struct.children[2 * index + 1] for struct in structs]
 
@@ -278,7 +314,9 @@ def _loop(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     scope = _union(resolver, node, seen)
     ids = [int(one["id"]) for one in node.fields.get("outputAttrIds") or ()]
     output = [(ids[i] if i < len(ids) else old, name) for i, (old, name) in enumerate(scope.output)]
-    values = {new: scope.values[old] for (new, _), (old, _) in zip(output, scope.output, strict=True)}
+    values = {
+        new: scope.values[old] for (new, _), (old, _) in zip(output, scope.output, strict=True)
+    }
     return replace(scope, output=tuple(output), values=values)
 
 
@@ -288,7 +326,10 @@ def _loop_reference(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 def _renamed(output: list[tuple[int, str]], defined: Scope, seen: Seen) -> Scope:
     given = [value for _, value in defined.column_values()]
-    values = {expr_id: given[i] if i < len(given) else constant(name) for i, (expr_id, name) in enumerate(output)}
+    values = {
+        expr_id: given[i] if i < len(given) else constant(name)
+        for i, (expr_id, name) in enumerate(output)
+    }
     return seen.scope(output, values)
 
 
@@ -305,7 +346,10 @@ def _merge_rows(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 
 def _instruction(instruction: Node, width: int, seen: Seen) -> list[list[Node]]:
-    """The rows an instruction gives: Keep gives one, Split (of a delta-based UPDATE) two, Discard none."""
+    """The rows an instruction gives.
+
+    Keep gives one, Split (of a delta-based UPDATE) two, Discard none.
+    """
     inner = instruction.children
     rows = [inner[start : start + width] for start in range(1, len(inner) - width + 1, width)]
     seen.decide(inner[:1], CONDITIONAL)

@@ -15,7 +15,10 @@ Indirect = Mapping[tuple[Ref, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a node gives to the one above it: its output in order, and what decided which rows there are."""
+    """What a node gives to the one above it.
+
+    Its output in order, and what decided which rows there are.
+    """
 
     output: tuple[tuple[int, str], ...] = ()
     values: Mapping[int, Value] = field(default_factory=dict)
@@ -65,9 +68,14 @@ class StatementScopes(Protocol):
 
 
 class Seen:
-    """What an expression of a node can see: the columns of its children, and of the query around a subquery."""
+    """What an expression of a node can see.
 
-    def __init__(self, resolver: StatementScopes, below: Sequence[Scope], outer: Mapping[int, Value]) -> None:
+    The columns of its children, and of the query around a subquery.
+    """
+
+    def __init__(
+        self, resolver: StatementScopes, below: Sequence[Scope], outer: Mapping[int, Value]
+    ) -> None:
         self.resolver = resolver
         self.below = below
         self.outer = outer
@@ -92,7 +100,10 @@ class Seen:
         return columns[0] if columns else constant("NULL")
 
     def subquery_scope(self, expression: Node) -> Scope:
-        """A subquery's plan, resolved with what surrounds it in sight; what decided its rows decides here too."""
+        """A subquery's plan, resolved with what surrounds it in sight.
+
+        What decided its rows decides here too.
+        """
         plan = expression.node("plan")
         if plan is None:
             return Scope()

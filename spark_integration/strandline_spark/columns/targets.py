@@ -24,7 +24,10 @@ _QUERIES = ("query", "plan")
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A query, the field of the command that holds it (None: the root itself, or its only child), the target's names."""
+    """A query, the field of the command that holds it (None.
+
+    The root itself, or its only child), the target's names.
+    """
 
     query: Node
     field: str | None
@@ -34,9 +37,12 @@ class Filling:
 
 
 def filling_of(root: Node, named: Sequence[str] = ()) -> Filling | None:
-    """The query that fills a statement's target; for a statement that only reads, the statement itself.
+    """The query that fills a statement's target.
 
-    `named`: the names that the statement itself gives the columns, where the plan's JSON has lost them.
+    For a statement that only reads, the statement itself.
+
+    `named`: the names that the statement itself gives the columns, where the plan's JSON has lost
+    them.
     """
     if root.name in _WITHOUT_COLUMNS | WITHOUT_COLUMNS:
         return None
@@ -53,13 +59,26 @@ def _filling_of_command(root: Node, named: Sequence[str]) -> Filling | None:
         query = root.node(field)
         return Filling(query, field, tuple(named) or _names(root)) if query is not None else None
     by_name = root.fields.get("isByName") is True
-    return Filling(root.children[0], None, _names(root), by_name, child=True) if root.children else None
+    return (
+        Filling(root.children[0], None, _names(root), by_name, child=True)
+        if root.children
+        else None
+    )
 
 
 def _is_command(root: Node) -> bool:
     name = root.name
-    writes = name in {"AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic", "CacheTableAsSelect"}
-    return writes or name.endswith(("Command", "AsSelect")) or name.startswith(("Insert", "WriteTo", "Create", "Save"))
+    writes = name in {
+        "AppendData",
+        "OverwriteByExpression",
+        "OverwritePartitionsDynamic",
+        "CacheTableAsSelect",
+    }
+    return (
+        writes
+        or name.endswith(("Command", "AsSelect"))
+        or name.startswith(("Insert", "WriteTo", "Create", "Save"))
+    )
 
 
 def _names(root: Node) -> tuple[str, ...] | None:

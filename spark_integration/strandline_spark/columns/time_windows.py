@@ -18,13 +18,24 @@ _UNITS = {
 
 
 def unfolded(node: Node) -> Node:
-    """The call that a struct of a start and an end stands for; the node itself, if it is no window."""
-    if node.name != "CreateNamedStruct" or len(node.children) != 4 or not _is_made(node.children[1]):
+    """The call that a struct of a start and an end stands for.
+
+    The node itself, if it is no window.
+    """
+    if (
+        node.name != "CreateNamedStruct"
+        or len(node.children) != 4
+        or not _is_made(node.children[1])
+    ):
         return node
     start, end = bare(node.children[1]), bare(node.children[3])
     if len(end.children) != 2 or bare(end.children[0]) != start:
         return node
-    if start.name == "Subtract" and start.children[0].children[1:] and start.children[0].children[1].name == "CaseWhen":
+    if (
+        start.name == "Subtract"
+        and start.children[0].children[1:]
+        and start.children[0].children[1].name == "CaseWhen"
+    ):
         return Node("TimeWindow", {}, [bare(start.children[0].children[0]), *_lengths(start, end)])
     return Node("SessionWindow", {}, [start, bare(end.children[1])])
 
@@ -53,4 +64,6 @@ def _number(literal: Node) -> int:
 def _text(length: int) -> Node:
     unit, size = next((unit, size) for unit, size in _UNITS.items() if length % size == 0)
     count = length // size
-    return Node("Literal", {"value": f"{count} {unit}{'' if count == 1 else 's'}", "dataType": "string"}, [])
+    return Node(
+        "Literal", {"value": f"{count} {unit}{'' if count == 1 else 's'}", "dataType": "string"}, []
+    )

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from strandline_spark.columns.expression import AGGREGATION, WINDOW, Term, built, commas, demoted, transforming
+from strandline_spark.columns.expression import (
+    AGGREGATION,
+    WINDOW,
+    Term,
+    built,
+    commas,
+    demoted,
+    transforming,
+)
 from strandline_spark.columns.functions import function_name
 from strandline_spark.plans.tree import Node
 
@@ -13,14 +21,18 @@ from strandline_spark.plans.tree import Node
 def _window(node: Node, terms: list[Term]) -> Term:
     function, specification = terms
     if node.children[0].name in _OWN_FRAME:  # Spark's own way to say which rows they look at
-        specification = Term(_FRAME.sub("", specification.text), specification.refs, specification.kinds)
+        specification = Term(
+            _FRAME.sub("", specification.text), specification.refs, specification.kinds
+        )
     kinds = demoted([function], _windowed(node)) | demoted([specification], lambda _: WINDOW)
     return built([function, " OVER (", specification, ")"], kinds)
 
 
 def _windowed(node: Node) -> Callable[[str], str]:
     """A function of the whole frame aggregates; LAG and its kin pick one row."""
-    return transforming if node.children[0].name in {*_PICKS, "NthValue"} else lambda kind: AGGREGATION
+    return (
+        transforming if node.children[0].name in {*_PICKS, "NthValue"} else lambda kind: AGGREGATION
+    )
 
 
 _PICKS = {"Lag", "Lead"}
@@ -34,7 +46,10 @@ def _rank(node: Node, terms: list[Term]) -> Term:
 
 
 def _specification(node: Node, terms: list[Term]) -> Term:
-    orders, frame = _terms_of(node, terms, "SortOrder"), _terms_of(node, terms, "SpecifiedWindowFrame")
+    orders, frame = (
+        _terms_of(node, terms, "SortOrder"),
+        _terms_of(node, terms, "SpecifiedWindowFrame"),
+    )
     rest = len(orders) + len(frame) + len(_terms_of(node, terms, "UnspecifiedFrame$"))
     partitions = terms[: len(terms) - rest]
     clauses: list[list[str | Term]] = []
@@ -44,7 +59,9 @@ def _specification(node: Node, terms: list[Term]) -> Term:
         clauses.append(["ORDER BY ", *commas(orders)])
     if frame and frame[0].text:
         clauses.append([frame[0]])
-    pieces = [piece for index, clause in enumerate(clauses) for piece in ([" "] if index else []) + clause]
+    pieces = [
+        piece for index, clause in enumerate(clauses) for piece in ([" "] if index else []) + clause
+    ]
     return built(pieces, demoted(terms, transforming))
 
 
@@ -56,7 +73,9 @@ def _terms_of(node: Node, terms: list[Term], name: str) -> list[Term]:
 def _sort_order(node: Node, terms: list[Term]) -> Term:
     descending = "Descending" in str(node.fields.get("direction"))
     nulls_first = "NullsFirst" in str(node.fields.get("nullOrdering"))
-    text = (" DESC" if descending else "") + ("" if nulls_first != descending else _nulls(nulls_first))
+    text = (" DESC" if descending else "") + (
+        "" if nulls_first != descending else _nulls(nulls_first)
+    )
     return built([terms[0], text], terms[0].kinds)
 
 
@@ -66,7 +85,10 @@ def _nulls(first: bool) -> str:
 
 def _frame(node: Node, terms: list[Term]) -> Term:
     """The frame, unless it is one that Spark chooses by itself."""
-    bounds, kind = (terms[0].text, terms[1].text), "ROWS" if "Row" in str(node.fields.get("frameType")) else "RANGE"
+    bounds, kind = (
+        (terms[0].text, terms[1].text),
+        "ROWS" if "Row" in str(node.fields.get("frameType")) else "RANGE",
+    )
     so_far = kind == "RANGE" and bounds == ("UNBOUNDED PRECEDING", "CURRENT ROW")
     if so_far or bounds == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING"):
         return Term("")

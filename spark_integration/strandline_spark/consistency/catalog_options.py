@@ -1,7 +1,8 @@
 """Options of catalogs in the conf, which are sent to the collector when the application starts.
 
-`spark.strandline.catalog.NAME.table-lineage` and `.data-lineage` (true or false) say whether the tables of relations, and of snapshots,
-show a catalog. What the collector refuses is a warning in the log; while it is away it is asked again.
+`spark.strandline.catalog.NAME.table-lineage` and `.data-lineage` (true or false) say whether the
+tables of relations, and of snapshots, show a catalog. What the collector refuses is a warning in
+the log; while it is away it is asked again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import NamedTuple
 from strandline_spark.consistency.collector import Collector, CollectorAwayError, ConsistencyError
 
 _LOG = logging.getLogger("strandline")
-_KEY = re.compile(r"spark\.strandline\.catalog\.(?P<catalog>.+)\.(?P<key>table-lineage|data-lineage)")
+_KEY = re.compile(
+    r"spark\.strandline\.catalog\.(?P<catalog>.+)\.(?P<key>table-lineage|data-lineage)"
+)
 _ATTEMPTS, _PAUSE = 60, 5.0
 
 
@@ -35,7 +38,9 @@ def options_in(conf: Mapping[str, str]) -> list[Option]:
     [Option(catalog='lake', key='data-lineage', value='false')]
     """
     found = ((_KEY.fullmatch(key), value) for key, value in conf.items())
-    return [Option(match["catalog"], match["key"], value) for match, value in found if match is not None]
+    return [
+        Option(match["catalog"], match["key"], value) for match, value in found if match is not None
+    ]
 
 
 def announce(conf: Mapping[str, str]) -> None:
@@ -49,12 +54,18 @@ def announce(conf: Mapping[str, str]) -> None:
         _LOG.warning("strandline: options of catalogs in the conf are not sent: %s", error)
         return
     if collector is None:
-        _LOG.warning("strandline: options of catalogs in the conf are not sent: no spark.strandline.collector.url")
+        _LOG.warning(
+            "strandline: options of catalogs in the conf are not sent: no spark.strandline.collector.url"
+        )
         return
-    threading.Thread(target=tell, args=(collector, options), name="strandline-options", daemon=True).start()
+    threading.Thread(
+        target=tell, args=(collector, options), name="strandline-options", daemon=True
+    ).start()
 
 
-def tell(collector: Collector, options: list[Option], attempts: int = _ATTEMPTS, pause: float = _PAUSE) -> None:
+def tell(
+    collector: Collector, options: list[Option], attempts: int = _ATTEMPTS, pause: float = _PAUSE
+) -> None:
     """Set each option at the collector, waiting for one that is away."""
     for option in options:
         for attempt in range(1, attempts + 1):
@@ -62,9 +73,19 @@ def tell(collector: Collector, options: list[Option], attempts: int = _ATTEMPTS,
                 collector.ask("PUT", "/api/v2/catalog-options", option._asdict())
             except CollectorAwayError as error:
                 if attempt == attempts:
-                    _LOG.warning("strandline: %s of catalog %s is not sent: %s", option.key, option.catalog, error)
+                    _LOG.warning(
+                        "strandline: %s of catalog %s is not sent: %s",
+                        option.key,
+                        option.catalog,
+                        error,
+                    )
                 time.sleep(pause)
                 continue
             except ConsistencyError as error:
-                _LOG.warning("strandline: %s of catalog %s is not taken: %s", option.key, option.catalog, error)
+                _LOG.warning(
+                    "strandline: %s of catalog %s is not taken: %s",
+                    option.key,
+                    option.catalog,
+                    error,
+                )
             break

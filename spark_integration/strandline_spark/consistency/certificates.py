@@ -1,8 +1,8 @@
 """Checking an answer without trusting the collector: its certificate, and the tables' own metadata.
 
-What a reader can check: that the certificate is whole; that it is for this answer; that every table in it, down to the
-base tables, is at one snapshot; and, for each Iceberg table that this session can load, that the snapshot itself says the
-same barrier and the same inputs.
+What a reader can check: that the certificate is whole; that it is for this answer; that every table
+in it, down to the base tables, is at one snapshot; and, for each Iceberg table that this session
+can load, that the snapshot itself says the same barrier and the same inputs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ Chosen = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
 def faults_of(
-    spark: SparkSession, certificate: Mapping[str, Any], answer: Mapping[Identity, Mapping[str, Any]]
+    spark: SparkSession,
+    certificate: Mapping[str, Any],
+    answer: Mapping[Identity, Mapping[str, Any]],
 ) -> list[str]:
     """Every fault of an answer, in words; an empty list means that its tables belong together."""
     chosen = {(entry["namespace"], entry["name"]): entry for entry in certificate["entries"]}
@@ -48,7 +50,9 @@ def _not_whole(certificate: Mapping[str, Any], chosen: Chosen) -> Iterator[str]:
 def digest(certificate: Mapping[str, Any]) -> str:
     """SHA-256 over the canonical JSON of answer and entries."""
     body = {"answer": certificate["answer"], "entries": certificate["entries"]}
-    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def _not_of(answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen) -> Iterator[str]:
@@ -58,14 +62,21 @@ def _not_of(answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen) -> Ite
             continue  # untracked: nothing is promised of it
         if entry is None:
             yield f"{identity.full_name} is not in the certificate"
-        elif (entry["snapshotId"], entry["barrier"]) != (answered["snapshotId"], answered["barrier"]):
+        elif (entry["snapshotId"], entry["barrier"]) != (
+            answered["snapshotId"],
+            answered["barrier"],
+        ):
             yield f"{identity.full_name} is certified at {entry['snapshotId']}, not at {answered['snapshotId']}"
 
 
-def _against_tables(spark: SparkSession, answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen) -> Iterator[str]:
+def _against_tables(
+    spark: SparkSession, answer: Mapping[Identity, Mapping[str, Any]], chosen: Chosen
+) -> Iterator[str]:
     identities, seen = Identities(spark), set[tuple[str, str]]()
     waiting = [
-        (one.full_name, answered["snapshotId"]) for one, answered in answer.items() if answered["barrier"] is not None
+        (one.full_name, answered["snapshotId"])
+        for one, answered in answer.items()
+        if answered["barrier"] is not None
     ]
     while waiting:
         table, snapshot = waiting.pop()
@@ -87,7 +98,9 @@ def _against_tables(spark: SparkSession, answer: Mapping[Identity, Mapping[str, 
         waiting.extend((name, used) for name, used in point.inputs.items())
 
 
-def _against(table: str, history: TableHistory, snapshot: str, chosen: Chosen, identities: Identities) -> Iterator[str]:
+def _against(
+    table: str, history: TableHistory, snapshot: str, chosen: Chosen, identities: Identities
+) -> Iterator[str]:
     entry, point = chosen.get(identities.at(history.location)), history.point(snapshot)
     if entry is None or point is None:
         return

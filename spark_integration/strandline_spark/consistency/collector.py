@@ -85,7 +85,10 @@ class UnknownTableError(ConsistencyError):
 
 
 class UnreadableStatementError(ConsistencyError):
-    """A statement reads a table in a way that takes no version: run it otherwise, or at the latest."""
+    """A statement reads a table in a way that takes no version.
+
+    Run it otherwise, or at the latest.
+    """
 
     code = "unreadable"
 
@@ -115,13 +118,17 @@ class ConfigurationError(ConsistencyError):
 
 
 class CollectorAwayError(ConsistencyError):
-    """Nobody answers, what answers is not a collector, or it asks for patience: asking again may help."""
+    """Nobody answers, what answers is not a collector, or it asks for patience.
+
+    Asking again may help.
+    """
 
     code = "away"
 
 
 _OF_CODE: Mapping[str, type[ConsistencyError]] = {
-    kind.code: kind for kind in (NoVersionError, JoiningError, UntrackedError, GroupsError, LagError)
+    kind.code: kind
+    for kind in (NoVersionError, JoiningError, UntrackedError, GroupsError, LagError)
 } | {"expired": LeaseLostError}
 _OF_STATUS: Mapping[int, type[ConsistencyError]] = {
     401: ConfigurationError,
@@ -151,25 +158,37 @@ class Collector:
 
     @classmethod
     def in_conf(cls, get: Callable[[str], str | None]) -> Collector | None:
-        """The collector that a conf names: by its own key, else the address to which events go over HTTP."""
+        """The collector that a conf names.
+
+        By its own key, else the address to which events go over HTTP.
+        """
         url, token = get(URL_KEY), collector_key(get, os.environ)
         if not url and get(f"{_TRANSPORT}type") in (None, "http"):
             url = get(f"{_TRANSPORT}url")
             token = token or get(f"{_TRANSPORT}auth.apiKey")
         return cls(url, token) if url else None
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> dict[str, Any]:
-        """The answer. `wait`: how long the collector itself may wait before it answers. Raises ConsistencyError."""
+    def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0
+    ) -> dict[str, Any]:
+        """The answer.
+
+        `wait`: how long the collector itself may wait before it answers. Raises ConsistencyError.
+        """
         return cast("dict[str, Any]", self._answer(method, path, body, wait) or {})
 
     def rows(self, path: str) -> list[dict[str, Any]]:
         """The rows of an answer that is a list of them. Raises ConsistencyError."""
         found = self._answer("GET", path)
         if not isinstance(found, list):
-            raise CollectorAwayError(f"what answers at {self.url} is no collector: GET {path} gives no rows")
+            raise CollectorAwayError(
+                f"what answers at {self.url} is no collector: GET {path} gives no rows"
+            )
         return found
 
-    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0) -> Any:
+    def _answer(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0
+    ) -> Any:
         request = Request(self.url + path, method=method, headers=self._headers())
         request.data = json.dumps(body).encode() if body is not None else None
         try:
@@ -183,21 +202,41 @@ class Collector:
                 raise refusal_of(error.code, error.read(), f"{method} {path}") from None
         except (URLError, OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
-            raise CollectorAwayError(f"the collector at {self.url} does not answer {method} {path}: {reason}") from None
+            raise CollectorAwayError(
+                f"the collector at {self.url} does not answer {method} {path}: {reason}"
+            ) from None
 
     def _sent_on(self, error: HTTPError, asked: str) -> ConsistencyError:
         place = error.headers.get("Location", "nowhere")
-        return CollectorAwayError(f"the collector at {self.url} sends {asked} on to {place}, which is not followed")
+        return CollectorAwayError(
+            f"the collector at {self.url} sends {asked} on to {place}, which is not followed"
+        )
 
     def _headers(self) -> dict[str, str]:
         token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         return {"Content-Type": "application/json", "Accept": "application/json"} | token
 
-    def register(self, job: str, namespace: str, table: str, is_sink: bool, group: str | None) -> None:
-        """Announce that a job reads or writes a table. Raises RefusedError with the reason of a 409."""
+    def register(
+        self, job: str, namespace: str, table: str, is_sink: bool, group: str | None
+    ) -> None:
+        """Announce that a job reads or writes a table.
+
+        Raises RefusedError with the reason of a 409.
+        """
         *catalog, database, name = table.split(".")
-        parts = ("register", "sink" if is_sink else "source", job, ".".join(catalog), database, name)
-        path = "/" + "/".join(quote(part, safe="") for part in parts) + f"?namespace={quote(namespace, safe='')}"
+        parts = (
+            "register",
+            "sink" if is_sink else "source",
+            job,
+            ".".join(catalog),
+            database,
+            name,
+        )
+        path = (
+            "/"
+            + "/".join(quote(part, safe="") for part in parts)
+            + f"?namespace={quote(namespace, safe='')}"
+        )
         self.ask("POST", path + (f"&group={quote(group, safe='')}" if group else ""))
 
 
@@ -221,10 +260,17 @@ def refusal_of(status: int, content: bytes, asked: str) -> ConsistencyError:
     """
     try:
         problem = json.loads(content)
-        code, detail = str(problem.get("code", "")), str(problem.get("detail") or problem.get("title") or "")
+        code, detail = (
+            str(problem.get("code", "")),
+            str(problem.get("detail") or problem.get("title") or ""),
+        )
     except (ValueError, AttributeError):
         code, detail = "", content[:200].decode(errors="replace")
     kind = _OF_CODE.get(code) or _OF_STATUS.get(status)
     if kind is None:
         kind = RefusedError if 400 <= status < 500 else CollectorAwayError
-    return kind(detail if detail and issubclass(kind, RefusedError) else f"{detail or 'no reason'} ({asked}: {status})")
+    return kind(
+        detail
+        if detail and issubclass(kind, RefusedError)
+        else f"{detail or 'no reason'} ({asked}: {status})"
+    )

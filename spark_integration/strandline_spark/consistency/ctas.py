@@ -20,7 +20,12 @@ from strandline_spark.jvm.class_names import STAGING_CATALOG
 if TYPE_CHECKING:
     from strandline_spark.model.flip314 import JobStatusHook
 
-_CANCELLED = ("SPARK_JOB_CANCELLED", "cancelled because", "cancelled part of", "InterruptedException")
+_CANCELLED = (
+    "SPARK_JOB_CANCELLED",
+    "cancelled because",
+    "cancelled part of",
+    "InterruptedException",
+)
 _PAUSE = 0.2  # seconds between two attempts to cancel
 
 
@@ -43,15 +48,17 @@ def create_table_as(
         spark: The session.
         table: The new table's name.
         query: A SELECT, or a DataFrame.
-        hook: on_created is called before anything runs; then exactly one of on_finished, on_failed and on_canceled.
+        hook: on_created is called before anything runs; then exactly one of on_finished, on_failed
+        and on_canceled.
             What a hook raises goes to the caller, but does not undo a table that is committed.
         using: The format; the catalog's own unless given.
         properties: Of the table.
 
     Raises:
         NotAtomicError: the table's catalog cannot do it in one commit; the hook is not called.
-        PySparkException: as Spark raises it for the query or a table that exists already; the hook was called.
-        KeyboardInterrupt: after Ctrl-C, once the statement has ended. on_canceled was called; on_finished where the commit
+        PySparkException: as Spark raises it for the query or a table that exists already; the hook
+        was called. KeyboardInterrupt: after Ctrl-C, once the statement has ended. on_canceled was
+        called; on_finished where the commit
             came first.
     """
     _check_atomic(spark, table)
@@ -60,7 +67,11 @@ def create_table_as(
 
 
 def _create(
-    spark: SparkSession, table: str, query: str | DataFrame, using: str | None, properties: dict[str, str]
+    spark: SparkSession,
+    table: str,
+    query: str | DataFrame,
+    using: str | None,
+    properties: dict[str, str],
 ) -> None:
     rows = spark.sql(query) if isinstance(query, str) else query
     writer: Any = rows.writeTo(table)
@@ -80,13 +91,16 @@ def _check_atomic(spark: SparkSession, table: str) -> None:
     catalog = manager.catalog(first) if named else manager.currentCatalog()
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     if not jvm.java.lang.Class.forName(STAGING_CATALOG, True, loader).isInstance(catalog):
-        raise NotAtomicError(f"{table}: catalog {catalog.name()} makes a table first and fills it after")
+        raise NotAtomicError(
+            f"{table}: catalog {catalog.name()} makes a table first and fills it after"
+        )
 
 
 class _Job:
     """One statement with a tag, on a thread of its own, so that Ctrl-C ends it in the JVM too.
 
-    On the caller's thread Ctrl-C could cancel nothing: Py4J waits for the statement's answer on that thread's connection.
+    On the caller's thread Ctrl-C could cancel nothing: Py4J waits for the statement's answer on
+    that thread's connection.
     """
 
     def __init__(self, spark: SparkSession, hook: JobStatusHook | None) -> None:
@@ -98,7 +112,10 @@ class _Job:
         self._error: BaseException | None = None
 
     def run(self, statement: Callable[[], None]) -> None:
-        """Run it and tell the hook how it ended. An interrupt goes to the caller once that is certain."""
+        """Run it and tell the hook how it ended.
+
+        An interrupt goes to the caller once that is certain.
+        """
         if self._hook is not None:
             self._hook.on_created(self.id)
         worker = InheritableThread(target=self._work, args=(statement,), name=self._tag)

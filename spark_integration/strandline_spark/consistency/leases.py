@@ -1,4 +1,7 @@
-"""A reader's claim on a version: renewed in the background while it is held, given up when it is not."""
+"""A reader's claim on a version.
+
+Renewed in the background while it is held, given up when it is not.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ class Lease:
 
         Raises:
             LeaseLostError: the collector says that the claim is over, or that it knows of none.
-            ConsistencyError: it was not renewed for another reason: nobody answers, or the key is not good any more. The
+            ConsistencyError: it was not renewed for another reason: nobody answers, or the key is
+            not good any more. The
                 claim stands until its time is over.
         """
         until = time.monotonic() + self._seconds
@@ -75,7 +79,9 @@ class Lease:
             self._ended.set()
 
     def _loss(self, why: str) -> LeaseLostError:
-        return LeaseLostError(f"lease {self.id} is lost, its snapshots may expire: {why}; ask for a version anew")
+        return LeaseLostError(
+            f"lease {self.id} is lost, its snapshots may expire: {why}; ask for a version anew"
+        )
 
     def release(self) -> None:
         """Give the claim up; once is enough, twice does no harm, and a collector that is away forgets by itself."""
@@ -89,7 +95,10 @@ class Lease:
         self._ended.set()
 
     def keep(self) -> None:
-        """Renew; note it when that fails. Who is refused is not asked for longer than the claim lasts."""
+        """Renew; note it when that fails.
+
+        Who is refused is not asked for longer than the claim lasts.
+        """
         try:
             self.renew()
         except LeaseLostError as error:
@@ -109,7 +118,9 @@ class Keeper:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._due: list[tuple[float, int, float, weakref.ref[Lease]]] = []  # a heap: when, which, how often
+        self._due: list[
+            tuple[float, int, float, weakref.ref[Lease]]
+        ] = []  # a heap: when, which, how often
         self._number = 0
         self._thread: threading.Thread | None = None
 
@@ -117,8 +128,12 @@ class Keeper:
         """Renews a lease every so many seconds, until it ends or is forgotten."""
         with self._changed:
             self._put(weakref.ref(lease), every)
-            if self._thread is None or not self._thread.is_alive():  # it ended, or a fork has left it behind
-                self._thread = threading.Thread(target=self._run, name="strandline-leases", daemon=True)
+            if (
+                self._thread is None or not self._thread.is_alive()
+            ):  # it ended, or a fork has left it behind
+                self._thread = threading.Thread(
+                    target=self._run, name="strandline-leases", daemon=True
+                )
                 self._thread.start()
             self._changed.notify()
 
@@ -138,7 +153,9 @@ class Keeper:
                     continue
                 heapq.heappop(self._due)
             lease = reference()
-            if lease is not None and lease.held:  # one forgotten without a release runs out by itself
+            if (
+                lease is not None and lease.held
+            ):  # one forgotten without a release runs out by itself
                 lease.keep()
                 if lease.held:
                     with self._changed:

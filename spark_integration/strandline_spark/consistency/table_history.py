@@ -16,7 +16,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from strandline_spark.jvm.iceberg_snapshot import BARRIER, GENERATION, GROUP, INPUTS, barrier_of, batch_of
+from strandline_spark.jvm.iceberg_snapshot import (
+    BARRIER,
+    GENERATION,
+    GROUP,
+    INPUTS,
+    barrier_of,
+    batch_of,
+)
 
 _NO_DATA_LOST = {"append", "replace"}  # what a read of changes may step over: replace is compaction
 
@@ -50,7 +57,9 @@ class Point:
     operation: str
     committed_ms: int
     barrier: int | None = None
-    stated: bool = False  # the barrier is a property of its own, not derived from a micro-batch's number
+    stated: bool = (
+        False  # the barrier is a property of its own, not derived from a micro-batch's number
+    )
     group: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     batch: tuple[str, int] | None = None
@@ -60,7 +69,8 @@ def point_of(snapshot: Mapping[str, Any]) -> Point:
     """A snapshot as Iceberg's SnapshotParser writes it.
 
     >>> point_of({"snapshot-id": 9, "timestamp-ms": 0, "summary": {"operation": "append", "strandline.barrier": "4"}})
-    Point(snapshot_id='9', parent_id=None, operation='append', committed_ms=0, barrier=4, stated=True, group=None, inputs={}, batch=None)
+    Point(snapshot_id='9', parent_id=None, operation='append', committed_ms=0, barrier=4,
+    stated=True, group=None, inputs={}, batch=None)
     """
     summary = dict(snapshot.get("summary") or {})
     parent = snapshot.get("parent-snapshot-id")
@@ -86,7 +96,9 @@ def barriers_of(newest_first: Iterable[Point]) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def check_appends(table: str, after: str, until: str, point_called: Callable[[str], Point | None]) -> None:
+def check_appends(
+    table: str, after: str, until: str, point_called: Callable[[str], Point | None]
+) -> None:
     """Raises NotOnlyAppendsError unless rows only came between two snapshots of a table."""
     wanted: str | None = until
     while wanted is not None and wanted != after:
@@ -135,15 +147,23 @@ class TableHistory:
             self._seen = metadata
 
     def _metadata(self) -> str | None:
-        """The table's metadata file: another one after each change, the expiry of snapshots included."""
+        """The table's metadata file.
+
+        Another one after each change, the expiry of snapshots included.
+        """
         try:
             return str(self._table.operations().current().metadataFileLocation())
         except Py4JError:
             return None
 
     def _forget_expired(self) -> None:
-        """A snapshot that is gone must not be answered from memory: an aligned job would aim at it."""
-        ancestry = self._session._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(self._table)
+        """A snapshot that is gone must not be answered from memory.
+
+        An aligned job would aim at it.
+        """
+        ancestry = self._session._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(
+            self._table
+        )
         there = {str(snapshot) for snapshot in json.loads(str(ancestry.toString()))}
         self._points = {key: point for key, point in self._points.items() if key in there}
 
@@ -175,7 +195,10 @@ class TableHistory:
 
     @property
     def generation(self) -> int:
-        """What the commits of the table's job carry at least: a rollback raises it. 1 where nobody rolled it back."""
+        """What the commits of the table's job carry at least.
+
+        A rollback raises it. 1 where nobody rolled it back.
+        """
         stated = self._table.properties().get(GENERATION)
         return int(stated) if stated is not None and str(stated).isdigit() else 1
 
@@ -214,24 +237,36 @@ class TableHistory:
         return self._session.read.table(self.name)
 
     def between(self, after: str, until: str) -> DataFrame:
-        """The rows that were added after one snapshot, up to another. Raises where rows did not only come."""
+        """The rows that were added after one snapshot, up to another.
+
+        Raises where rows did not only come.
+        """
         if after == until:
             return self.at(until).limit(0)
         self._check_there(after)
         self._check_there(until)
         check_appends(self.name, after, until, self.point)
-        reader = self._session.read.option("start-snapshot-id", after).option("end-snapshot-id", until)
+        reader = self._session.read.option("start-snapshot-id", after).option(
+            "end-snapshot-id", until
+        )
         return reader.table(self.name)
 
     def _check_there(self, snapshot_id: str) -> None:
         if self._table.snapshot(int(snapshot_id)) is None:
-            raise ExpiredSnapshotError(f"{self.name}: snapshot {snapshot_id} is not in the table any more")
+            raise ExpiredSnapshotError(
+                f"{self.name}: snapshot {snapshot_id} is not in the table any more"
+            )
 
 
 def full_name(session: SparkSession, name: str) -> str:
-    """catalog.database.table of a table's name as a user gives it. Raises MissingTableError for no such catalog."""
+    """catalog.database.table of a table's name as a user gives it.
+
+    Raises MissingTableError for no such catalog.
+    """
     try:
-        found = session._jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(session._jsparkSession, name)
+        found = session._jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(
+            session._jsparkSession, name
+        )
         identifier = found.identifier()
         return ".".join((found.catalog().name(), *identifier.namespace(), identifier.name()))
     except TypeError as error:
@@ -240,16 +275,22 @@ def full_name(session: SparkSession, name: str) -> str:
         raise MissingTableError(f"{name}: {_first_line(error)}") from error
 
 
-_WITHOUT_ICEBERG = "{}: only Iceberg tables can be aligned, and Iceberg's runtime is not on Spark's class path"
+_WITHOUT_ICEBERG = (
+    "{}: only Iceberg tables can be aligned, and Iceberg's runtime is not on Spark's class path"
+)
 
 
 def _load(session: SparkSession, name: str) -> Any:
     try:
-        return session._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, name)
+        return session._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+            session._jsparkSession, name
+        )
     except AnalysisException as error:
         raise MissingTableError(f"{name}: {_first_line(error)}") from error
     except (Py4JError, PySparkException) as error:
-        raise UnsupportedTableError(f"{name}: only Iceberg tables can be aligned: {_first_line(error)}") from error
+        raise UnsupportedTableError(
+            f"{name}: only Iceberg tables can be aligned: {_first_line(error)}"
+        ) from error
 
 
 def _first_line(error: Exception) -> str:

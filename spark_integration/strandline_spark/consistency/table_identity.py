@@ -44,7 +44,10 @@ class Identities:
         self._jvm = Jvm(spark._jvm, self._session)
 
     def behind(self, table: str) -> tuple[Dataset, ...]:
-        """What a read of the name reads: one dataset, or for a view all of its own. Raises UnknownTableError."""
+        """What a read of the name reads: one dataset, or for a view all of its own.
+
+        Raises UnknownTableError.
+        """
         try:
             execution = self._session.table(table).queryExecution()
         except (Py4JError, PySparkException) as error:
@@ -52,10 +55,15 @@ class Identities:
         return self._reader.at_start(execution).inputs
 
     def of(self, table: str) -> Identity:
-        """The identity of a table with snapshots. Raises UnknownTableError for a view, and for what has none."""
+        """The identity of a table with snapshots.
+
+        Raises UnknownTableError for a view, and for what has none.
+        """
         found = self.behind(table)
         if len(found) != 1 or found[0].table is None or found[0].format not in VERSIONED:
-            kinds = ", ".join(sorted({dataset.format for dataset in found})) or "nothing that is stored"
+            kinds = (
+                ", ".join(sorted({dataset.format for dataset in found})) or "nothing that is stored"
+            )
             raise UnknownTableError(
                 f"{table} is no table with snapshots ({kinds} behind it): name the tables themselves"
             )

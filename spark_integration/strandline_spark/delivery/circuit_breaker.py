@@ -1,4 +1,7 @@
-"""Whether it makes sense to try again: a circuit breaker with growing pauses, for one way out of the driver."""
+"""Whether it makes sense to try again.
+
+A circuit breaker with growing pauses, for one way out of the driver.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
-"""The second bounded queue: takes events without ever blocking, and sends them from a thread of its own.
+"""The second bounded queue.
 
-Vital events (a committed micro-batch, the end of a run) are never dropped before they are on disk; others are, oldest
-first, and are counted. While the backend is away the circuit is open: vital events go to the spool at once, and one
-attempt after a growing pause finds out whether the backend is back. Where only a part of it is away, or a single event
-is never taken, the rest goes on. A network's disk may hang: the thread that writes to it holds no lock meanwhile.
+Takes events without ever blocking, and sends them from a thread of its own.
+
+Vital events (a committed micro-batch, the end of a run) are never dropped before they are on disk;
+others are, oldest first, and are counted. While the backend is away the circuit is open: vital
+events go to the spool at once, and one attempt after a growing pause finds out whether the backend
+is back. Where only a part of it is away, or a single event is never taken, the rest goes on. A
+network's disk may hang: the thread that writes to it holds no lock meanwhile.
 """
 
 from __future__ import annotations
@@ -27,12 +30,17 @@ _BATCH = 100
 _LINGER_SECONDS = 0.5  # how long an event may wait for company
 _LOOK_SECONDS = 30.0
 _MOMENT_SECONDS = 0.1
-_DISK_SECONDS = 1.0  # how long a disk may take for what finds no room in memory, or is left at the end
+_DISK_SECONDS = (
+    1.0  # how long a disk may take for what finds no room in memory, or is left at the end
+)
 _LOG = logging.getLogger("strandline")
 
 
 class Outbox:
-    """Bounded in number and bytes. `make_transport` runs on the outbox's thread, because connecting may take long."""
+    """Bounded in number and bytes.
+
+    `make_transport` runs on the outbox's thread, because connecting may take long.
+    """
 
     def __init__(
         self,
@@ -56,19 +64,29 @@ class Outbox:
         self._waiting: deque[Message] = deque()
         self._bytes = 0
         self._sending: list[Message] = []
-        self._overflow: deque[Message] = deque()  # vital events without room, until they are on disk
-        self._noting: deque[Message] = deque()  # messages that are safe and are still to be noted as such
+        self._overflow: deque[Message] = (
+            deque()
+        )  # vital events without room, until they are on disk
+        self._noting: deque[Message] = (
+            deque()
+        )  # messages that are safe and are still to be noted as such
         self._shelf: threading.Thread | None = None  # it writes both
         self._disk_is_quick = True
-        self._disk = threading.Lock()  # one thread at a time uses the spool; never taken under `_changed`
+        self._disk = (
+            threading.Lock()
+        )  # one thread at a time uses the spool; never taken under `_changed`
         self._changed = threading.Condition()
         self._closing = False
         self._circuit = Circuit(first_pause)
-        self._replays = Circuit(first_pause)  # open while what the spool holds does not go, or not to all parts
+        self._replays = Circuit(
+            first_pause
+        )  # open while what the spool holds does not go, or not to all parts
         self._replay: Replay | None = None
         self._left: set[Path] = set()  # spool files of which nothing went: others come first
         self._partly = False  # whether a part of the backend lacks the newest events
-        self._gaps: set[str] = set()  # queries of which a micro-batch was given up: no later one may count as safe
+        self._gaps: set[str] = (
+            set()
+        )  # queries of which a micro-batch was given up: no later one may count as safe
         self._last_warning = ""
         self._look_again = 0.0
         self._thread = threading.Thread(target=self._run, name="strandline-outbox", daemon=True)
@@ -77,8 +95,9 @@ class Outbox:
     def put(self, message: Message) -> None:
         """Takes the event. Never blocks on the network, never raises.
 
-        To wake the sending thread costs the caller as much as making the event, and sending it the job's next query: only
-        what commits a micro-batch does, everything else waits a moment for others.
+        To wake the sending thread costs the caller as much as making the event, and sending it the
+        job's next query: only what commits a micro-batch does, everything else waits a moment for
+        others.
         """
         with self._changed:
             if message.heartbeat and self._circuit.is_open(time.monotonic()):
@@ -111,13 +130,15 @@ class Outbox:
         with self._changed:
             self._changed.notify_all()
             return self._changed.wait_for(
-                lambda: not any((self._waiting, self._sending, self._overflow, self._noting)), seconds
+                lambda: not any((self._waiting, self._sending, self._overflow, self._noting)),
+                seconds,
             )
 
     def close(self, seconds: float) -> None:
         """Sends what can be sent within the time; what is left goes to disk, for the next driver.
 
-        A backend that failed last gets a moment, one that failed in part half the time; no attempt that hangs is awaited.
+        A backend that failed last gets a moment, one that failed in part half the time; no attempt
+        that hangs is awaited.
         """
         until = time.monotonic() + seconds
         whole = self.flush(self._worth_waiting(seconds))
@@ -128,11 +149,15 @@ class Outbox:
             self._waiting.clear()
             self._overflow.clear()
             self._changed.notify_all()
-        last = threading.Thread(target=self._keep, args=(left,), name="strandline-last", daemon=True)
+        last = threading.Thread(
+            target=self._keep, args=(left,), name="strandline-last", daemon=True
+        )
         last.start()
         last.join(max(_DISK_SECONDS, until - time.monotonic()))
         idle = whole and not self._circuit.failing
-        self._thread.join(max(_MOMENT_SECONDS, until - time.monotonic()) if idle else _MOMENT_SECONDS)
+        self._thread.join(
+            max(_MOMENT_SECONDS, until - time.monotonic()) if idle else _MOMENT_SECONDS
+        )
 
     def _keep(self, messages: Sequence[Message]) -> None:
         """Puts on disk what is left at the end, for the next driver."""
@@ -158,7 +183,10 @@ class Outbox:
         self._spool.abandon()
 
     def _is_full(self, message: Message) -> bool:
-        return len(self._waiting) >= self._capacity or self._bytes + len(message.body) > self._capacity_bytes
+        return (
+            len(self._waiting) >= self._capacity
+            or self._bytes + len(message.body) > self._capacity_bytes
+        )
 
     def _make_room(self) -> None:
         """Drops the oldest event that is not vital, or puts the oldest vital one on disk."""
@@ -172,7 +200,9 @@ class Outbox:
 
     def _move_to_disk(self, message: Message) -> None:
         patience = _DISK_SECONDS if self._disk_is_quick else 0.0
-        if not self._changed.wait_for(lambda: self._closing or len(self._overflow) < self._capacity, patience):
+        if not self._changed.wait_for(
+            lambda: self._closing or len(self._overflow) < self._capacity, patience
+        ):
             self._disk_is_quick = False  # the next one does not wait
             self._give_up([message])
             return
@@ -216,7 +246,9 @@ class Outbox:
 
     def _give_up(self, messages: Sequence[Message]) -> None:
         self.losses.dropped += len(messages)
-        self._gaps.update(message.micro_batch[0] for message in messages if message.micro_batch is not None)
+        self._gaps.update(
+            message.micro_batch[0] for message in messages if message.micro_batch is not None
+        )
 
     def _safe_of(self, messages: Sequence[Message], batch: Sequence[Message]) -> list[Message]:
         """Those that count as safe. `batch`: the messages that they are among."""
@@ -237,7 +269,9 @@ class Outbox:
         while not self._closing:
             try:
                 self._work()
-            except Exception as error:  # a wrong conf, or a fault of ours: it must not end the thread
+            except (
+                Exception
+            ) as error:  # a wrong conf, or a fault of ours: it must not end the thread
                 self._failed(f"{type(error).__name__}: {error}")
         with self._disk:
             if self._replay is not None:
@@ -260,7 +294,10 @@ class Outbox:
             self._send_again(transport, replay)
 
     def _next_batch(self, *, patient: bool) -> list[Message]:
-        """Moves the oldest events from waiting to sending; who is patient waits a moment for some."""
+        """Moves the oldest events from waiting to sending.
+
+        Who is patient waits a moment for some.
+        """
         with self._changed:
             if patient and not self._waiting and not self._closing:
                 self._changed.wait(_LINGER_SECONDS)
@@ -292,13 +329,19 @@ class Outbox:
                 self._changed.wait_for(lambda: self._closing, _LINGER_SECONDS)
 
     def _shelve_unsent(self, delivery: Delivery) -> list[Message]:
-        """Puts on disk what must last, or would be in the way of what comes next; the rest is to be sent again."""
+        """Puts on disk what must last, or would be in the way of what comes next.
+
+        The rest is to be sent again.
+        """
         shelved = [m for m in delivery.unsent if m.vital or (delivery.partly and not m.heartbeat)]
         lasting = {id(message) for message in self._shelve(shelved)}
         return [m for m in delivery.unsent if id(m) in lasting or not (m.vital or delivery.partly)]
 
     def _put_back(self, messages: Sequence[Message], *, first: bool) -> None:
-        """To where they came from, the foremost behind the others: it may be the one that never goes."""
+        """To where they came from, the foremost behind the others.
+
+        It may be the one that never goes.
+        """
         if first:
             self._waiting.extendleft(reversed([*messages[1:], *messages[:1]]))
         else:
@@ -333,7 +376,10 @@ class Outbox:
                 self._sending = []
 
     def _shelve_vital(self) -> None:
-        """While the backend is away a killed driver must lose no vital event: they go to disk at once."""
+        """While the backend is away a killed driver must lose no vital event.
+
+        They go to disk at once.
+        """
         with self._changed:
             vital = [message for message in self._waiting if message.vital]
         left = {id(message) for message in self._shelve(vital)}
@@ -345,7 +391,10 @@ class Outbox:
                 self._changed.notify_all()
 
     def _to_replay(self, now: float) -> Replay | None:
-        """A spool file whose turn it is: at once if this driver wrote it, every half minute if others may have."""
+        """A spool file whose turn it is.
+
+        At once if this driver wrote it, every half minute if others may have.
+        """
         if self._replays.is_open(now) or self._closing or not self._disk.acquire(blocking=False):
             return None  # also while the disk is busy, or hangs
         try:
@@ -360,7 +409,10 @@ class Outbox:
         return self._replay
 
     def _send_again(self, transport: Transport, replay: Replay) -> None:
-        """Sends the next events of a spool file. What never goes is written anew, so that the file can be deleted."""
+        """Sends the next events of a spool file.
+
+        What never goes is written anew, so that the file can be deleted.
+        """
         try:
             batch, damaged = replay.next_batch(_BATCH)
             delivery = transport.send(batch, self._attempt_seconds) if batch else Delivery()

@@ -1,7 +1,10 @@
-"""Which micro-batch of each streaming query is known to be safe: with the collector, or in the spool.
+"""Which micro-batch of each streaming query is known to be safe.
 
-Kept as one small file per query beside the spool, so that the next driver tells exactly the micro-batches that a killed
-one committed and could not tell. It is a hint: without it the newest few are reported again, which changes nothing.
+With the collector, or in the spool.
+
+Kept as one small file per query beside the spool, so that the next driver tells exactly the
+micro-batches that a killed one committed and could not tell. It is a hint: without it the newest
+few are reported again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -45,17 +48,28 @@ class SafeBatches:
             return None
 
 
-def safe_of(messages: Sequence[Message], others: Sequence[Message], gaps: Collection[str]) -> list[Message]:
-    """Those that count as safe: no micro-batch that follows one of the others, or that is of a query with a gap."""
+def safe_of(
+    messages: Sequence[Message], others: Sequence[Message], gaps: Collection[str]
+) -> list[Message]:
+    """Those that count as safe.
+
+    No micro-batch that follows one of the others, or that is of a query with a gap.
+    """
     older = [message.micro_batch for message in others if message.micro_batch is not None]
     return [
-        message for message in messages if message.micro_batch is None or _is_next(message.micro_batch, older, gaps)
+        message
+        for message in messages
+        if message.micro_batch is None or _is_next(message.micro_batch, older, gaps)
     ]
 
 
-def _is_next(micro_batch: tuple[str, int], older: Sequence[tuple[str, int]], gaps: Collection[str]) -> bool:
+def _is_next(
+    micro_batch: tuple[str, int], older: Sequence[tuple[str, int]], gaps: Collection[str]
+) -> bool:
     query, batch = micro_batch
-    return query not in gaps and not any(other == query and number < batch for other, number in older)
+    return query not in gaps and not any(
+        other == query and number < batch for other, number in older
+    )
 
 
 def without(messages: Iterable[Message], gone: Iterable[Message]) -> deque[Message]:

@@ -23,9 +23,12 @@ _UNLOCKED = ".new"  # of a file that is being made
 
 
 class Spool:
-    """The folder. Appends to a file of this driver's own; replays that one and those whose drivers are gone.
+    """The folder.
 
-    All files that this driver began count against the limit until they are gone, also those that wait for their turn.
+    Appends to a file of this driver's own; replays that one and those whose drivers are gone.
+
+    All files that this driver began count against the limit until they are gone, also those that
+    wait for their turn.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
@@ -33,12 +36,17 @@ class Spool:
         self._folder = folder
         self._limit = limit
         self._own: SpoolFile | None = None
-        self._aside: dict[Path, int] = {}  # files that this driver began and no longer appends to, and their bytes
+        self._aside: dict[
+            Path, int
+        ] = {}  # files that this driver began and no longer appends to, and their bytes
 
     def append(self, messages: Sequence[Message], *, anew: bool = False) -> int:
-        """Writes the messages and returns how many are safe now: fewer than all at the size limit or a disk fault.
+        """Writes the messages and returns how many are safe now.
 
-        `anew`: they are on disk already, in a file that goes as soon as they are in this one; no limit is in the way.
+        Fewer than all at the size limit or a disk fault.
+
+        `anew`: they are on disk already, in a file that goes as soon as they are in this one; no
+        limit is in the way.
         """
         kept = 0
         if not messages:
@@ -67,7 +75,10 @@ class Spool:
         return (self._own.size() if self._own is not None else 0) + sum(self._aside.values())
 
     def _confirmed(self, written: int) -> int:
-        """How many of those that were written before a fault are safe: all, or none that anybody knows of."""
+        """How many of those that were written before a fault are safe.
+
+        All, or none that anybody knows of.
+        """
         try:
             if self._own is not None and written:
                 self._own.confirm()
@@ -77,7 +88,10 @@ class Spool:
         return 0
 
     def oldest(self, but: Collection[Path] = ()) -> SpoolFile | None:
-        """A file to replay: one that a driver left behind, else this driver's own; None when no others wait."""
+        """A file to replay: one that a driver left behind, else this driver's own.
+
+        None when no others wait.
+        """
         for path in self._others():
             if path not in but and (found := _taken_over(path)) is not None:
                 return found
@@ -134,7 +148,9 @@ class SpoolFile:
         """Appends the line of one event."""
         before = self.size()
         if os.write(self._descriptor, line) != len(line):
-            os.ftruncate(self._descriptor, before)  # the next one is not to be joined to half of this one
+            os.ftruncate(
+                self._descriptor, before
+            )  # the next one is not to be joined to half of this one
             raise OSError("the event was written in part")
 
     def confirm(self) -> None:
@@ -159,7 +175,11 @@ class SpoolFile:
 
 
 def _created(folder: Path) -> SpoolFile:
-    """A new file. It gets its name when it is locked: before that another driver could take it for one left behind."""
+    """A new file.
+
+    It gets its name when it is locked: before that another driver could take it for one left
+    behind.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{os.getpid()}-{uuid.uuid4().hex}{_SUFFIX}"
     new = path.with_suffix(_UNLOCKED)
@@ -202,7 +222,9 @@ def _taken_over(path: Path) -> SpoolFile | None:
 
 
 def _line(message: Message) -> bytes:
-    head = json.dumps([message.key, message.vital, message.micro_batch], separators=(",", ":")).encode()
+    head = json.dumps(
+        [message.key, message.vital, message.micro_batch], separators=(",", ":")
+    ).encode()
     content = head + b"\t" + message.body
     return b"%08x %b\n" % (zlib.crc32(content), content)
 

@@ -9,7 +9,10 @@ from strandline_spark.delivery.transport import Delivery, Message
 
 
 class Replay:
-    """What is still to be sent of a file. Its lines are read once; the file stays as it is until all of it is sent."""
+    """What is still to be sent of a file.
+
+    Its lines are read once; the file stays as it is until all of it is sent.
+    """
 
     def __init__(self, file: SpoolFile) -> None:
         self.file = file
@@ -22,7 +25,10 @@ class Replay:
         self._ahead: list[Message | None] = []  # one that was read to see whether there are more
 
     def next_batch(self, size: int) -> tuple[list[Message], int]:
-        """Those that were not tried yet, then those that did not go; and how many lines on the way were not whole."""
+        """Those that were not tried yet, then those that did not go.
+
+        And how many lines on the way were not whole.
+        """
         wanted = size - len(self.left)
         self._ahead += islice(self._lines, wanted + 1 - len(self._ahead))
         lines, self._ahead = self._ahead[:wanted], self._ahead[wanted:]
@@ -33,7 +39,9 @@ class Replay:
     def tried(self, batch: list[Message], delivery: Delivery) -> None:
         """What became of that batch."""
         went = delivery.partly or len(delivery.unsent) < len(batch)
-        first = 0 if went else 1  # the one that never goes, perhaps: the next time another one stands before it
+        first = (
+            0 if went else 1
+        )  # the one that never goes, perhaps: the next time another one stands before it
         self.left = [*delivery.unsent[first:], *delivery.unsent[:first]]
         self.went |= went
         self._in_vain = 0 if went else self._in_vain + 1
@@ -41,5 +49,10 @@ class Replay:
 
     @property
     def stuck(self) -> bool:
-        """Whether nothing more of what is left goes now: each of it has been tried first, or others of the file went."""
-        return bool(self.left) and (self._partly or self._in_vain >= (1 if self.went else len(self.left)))
+        """Whether nothing more of what is left goes now.
+
+        Each of it has been tried first, or others of the file went.
+        """
+        return bool(self.left) and (
+            self._partly or self._in_vain >= (1 if self.went else len(self.left))
+        )

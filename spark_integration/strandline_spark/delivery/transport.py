@@ -1,7 +1,9 @@
-"""How events leave the driver: one method, `send`, that tries once within a time and says what did not go.
+"""How events leave the driver.
 
-A transport may block, up to the time it is given; it runs on the outbox's thread and never on Spark's. It never raises
-for anything the network does.
+One method, `send`, that tries once within a time and says what did not go.
+
+A transport may block, up to the time it is given; it runs on the outbox's thread and never on
+Spark's. It never raises for anything the network does.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ class Message:
     key: str
     body: bytes
     vital: bool = False
-    micro_batch: tuple[str, int] | None = None  # (streaming query id, micro-batch) that this event reports
+    micro_batch: tuple[str, int] | None = (
+        None  # (streaming query id, micro-batch) that this event reports
+    )
     heartbeat: bool = False  # says only that a run is alive now: worth nothing later
 
 
@@ -26,7 +30,8 @@ class Message:
 class Delivery:
     """What became of some messages: `unsent` may be tried again, `refused` never will be taken.
 
-    `partly`: of several ways out at least one took all of them; only the others lack what is unsent.
+    `partly`: of several ways out at least one took all of them; only the others lack what is
+    unsent.
     """
 
     unsent: tuple[Message, ...] = ()

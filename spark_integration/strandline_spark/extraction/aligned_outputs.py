@@ -1,6 +1,7 @@
 """What the aligned jobs of this process write, by their queries.
 
-A micro-batch of such a job is only a clock: neither its plan nor its checkpoint folder tells what it made, the table does.
+A micro-batch of such a job is only a clock: neither its plan nor its checkpoint folder tells what
+it made, the table does.
 """
 
 from __future__ import annotations
@@ -14,16 +15,23 @@ from strandline_spark.model.statement import Operation
 
 @dataclass(frozen=True, slots=True)
 class AlignedOutput:
-    """The table that a job writes, how, and the inputs of which it reads the changes only; all as catalog.database.table."""
+    """The table that a job writes, how, and the inputs of which it reads the changes only.
+
+    All as catalog.database.table.
+    """
 
     table: str
     operation: Operation
     changes: frozenset[str]
 
 
-_starting: dict[str, AlignedOutput] = {}  # by the query's name: its first events may come before its id is known
+_starting: dict[
+    str, AlignedOutput
+] = {}  # by the query's name: its first events may come before its id is known
 _by_query: dict[str, AlignedOutput] = {}  # by the query's id
-_finished: set[str] = set()  # ids of queries that are stopped because all that was asked for is made
+_finished: set[str] = (
+    set()
+)  # ids of queries that are stopped because all that was asked for is made
 
 
 @contextmanager

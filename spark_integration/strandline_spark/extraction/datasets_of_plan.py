@@ -1,4 +1,7 @@
-"""The parts of a statement: its plan, the datasets it reads and those it writes, each with the format that knows it."""
+"""The parts of a statement.
+
+Its plan, the datasets it reads and those it writes, each with the format that knows it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ class Read:
     mention: Mention
     format: Format
     dataset: Dataset
-    queried: Mapping[int, Value] | None = None  # what its columns are made of, where they are not the dataset's own
+    queried: Mapping[int, Value] | None = (
+        None  # what its columns are made of, where they are not the dataset's own
+    )
     news: bool = True  # False: a source that had nothing new in the micro-batch
 
     @property
@@ -55,7 +60,11 @@ class Target:
     @property
     def nameless(self) -> bool:
         """Whether it is a place that no catalog knows, and what it leaves is all that tells if it was written."""
-        return self.proven_by is not None and self.mention.catalog is None and self.mention.catalog_table is None
+        return (
+            self.proven_by is not None
+            and self.mention.catalog is None
+            and self.mention.catalog_table is None
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +116,15 @@ def _known_reads(mention: Mention, jvm: Jvm) -> list[Read]:
 
 
 def _remember(parts: Parts, jvm: Jvm) -> None:
-    """What tables are, for a DROP that is over before it can be looked at. After a RENAME names mean other tables."""
+    """What tables are, for a DROP that is over before it can be looked at.
+
+    After a RENAME names mean other tables.
+    """
     if "Rename" in parts.root.name:
         jvm.tables.clear()
-    named = [(one.format, one.dataset) for one in parts.reads] + [(one.format, one.dataset) for one in parts.targets]
+    named = [(one.format, one.dataset) for one in parts.reads] + [
+        (one.format, one.dataset) for one in parts.targets
+    ]
     for one, dataset in named:
         if dataset.table is not None:
             jvm.tables[dataset.table] = one, dataset
@@ -139,7 +153,14 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
         knowing = _will_know(write.mention, jvm) if new else identified(write.mention, jvm)
     if knowing is None:
         return None
-    return Target(write.mention, *knowing, write.operation, write.batch, write.unless_there, _proof(write, knowing[0]))
+    return Target(
+        write.mention,
+        *knowing,
+        write.operation,
+        write.batch,
+        write.unless_there,
+        _proof(write, knowing[0]),
+    )
 
 
 def _proof(write: Write, one: Format) -> Proof:

@@ -1,7 +1,9 @@
-"""Sources of a streaming query that had nothing new: in a micro-batch's plan, Spark puts empty rows in their place.
+"""Sources of a streaming query that had nothing new.
 
-The rows have the ids of the source's columns, so the source is found by them: among those that were read before, or in
-the query's own logical plan, which names all of its sources.
+In a micro-batch's plan, Spark puts empty rows in their place.
+
+The rows have the ids of the source's columns, so the source is found by them: among those that were
+read before, or in the query's own logical plan, which names all of its sources.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ class IdleSources:
         """Keep what each source is, without the objects that Spark has for it."""
         for key, together in _by_first_column(reads).items():
             self._sources[key] = [
-                replace(read, mention=Mention(columns=one.columns, offsets=(None, None), slot=one.slot), news=False)
+                replace(
+                    read,
+                    mention=Mention(columns=one.columns, offsets=(None, None), slot=one.slot),
+                    news=False,
+                )
                 for read in together
                 for one in (read.mention,)
             ]
@@ -37,7 +43,10 @@ class IdleSources:
             self._sources.popitem(last=False)
 
     def added_to(self, parts: Parts, planned: Callable[[], Iterable[Read]], ask: bool) -> Parts:
-        """The parts with the sources that had no news. `ask`: Spark's own objects for them are needed, too."""
+        """The parts with the sources that had no news.
+
+        `ask`: Spark's own objects for them are needed, too.
+        """
         idle = _idle(parts.root)
         remembered = [self._sources[key] for key in idle if key in self._sources] if not ask else []
         found = [read for together in remembered for read in together]
@@ -47,7 +56,10 @@ class IdleSources:
 
 
 def _by_first_column(reads: Iterable[Read]) -> dict[int, list[Read]]:
-    """The sources by the id of their first column; tables that are read as one stream have it in common."""
+    """The sources by the id of their first column.
+
+    Tables that are read as one stream have it in common.
+    """
     found: dict[int, list[Read]] = {}
     for read in reads:
         if read.streams and read.mention.columns:
@@ -57,14 +69,25 @@ def _by_first_column(reads: Iterable[Read]) -> dict[int, list[Read]]:
 
 def _idle(root: Node) -> list[int]:
     """The ids of the first columns of the sources that had no news."""
-    empty = (node for node in root.walk() if node.name == "LocalRelation" and node.fields.get("isStreaming") is True)
+    empty = (
+        node
+        for node in root.walk()
+        if node.name == "LocalRelation" and node.fields.get("isStreaming") is True
+    )
     outputs = (node.nodes("output") for node in empty)
     return list(dict.fromkeys(output[0].expr_id for output in outputs if output))
 
 
 def _among(idle: Collection[int], planned: Callable[[], Iterable[Read]]) -> list[Read]:
-    """The sources of the query's own plan that are idle; none where the query cannot be asked any more."""
+    """The sources of the query's own plan that are idle.
+
+    None where the query cannot be asked any more.
+    """
     try:
-        return [read for read in planned() if read.streams and any(key in idle for key, _ in read.mention.columns)]
+        return [
+            read
+            for read in planned()
+            if read.streams and any(key in idle for key, _ in read.mention.columns)
+        ]
     except (*JAVA_FAILED, AttributeError):
         return []

@@ -16,17 +16,29 @@ def key_of(dataset: Dataset) -> tuple[str, str]:
 
 
 def lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
-    """What later statements may know of the inputs: what a micro-batch reads is that micro-batch's only."""
+    """What later statements may know of the inputs.
+
+    What a micro-batch reads is that micro-batch's only.
+    """
     streams = any(read.streams for read in parts.reads)
-    return [replace(dataset, snapshots=(), streamed=False) if streams else dataset for dataset in inputs]
+    return [
+        replace(dataset, snapshots=(), streamed=False) if streams else dataset for dataset in inputs
+    ]
 
 
 def values_of_leaves(reads: Sequence[Read]) -> dict[int, Value]:
-    """What the ids of leaves stand for. Datasets that are read as one have their columns together, as in a UNION."""
+    """What the ids of leaves stand for.
+
+    Datasets that are read as one have their columns together, as in a UNION.
+    """
     found: dict[int, Value] = {}
     for read in reads:
         for expr_id, name in read.mention.columns:
-            own = column(_ref(read.dataset, name)) if read.queried is None else read.queried.get(expr_id, ())
+            own = (
+                column(_ref(read.dataset, name))
+                if read.queried is None
+                else read.queried.get(expr_id, ())
+            )
             found[expr_id] = (*found.get(expr_id, ()), *own)
     return found
 

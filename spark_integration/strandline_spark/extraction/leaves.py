@@ -13,7 +13,16 @@ from typing import Any
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.registry import PLANS_IN, READS
-from strandline_spark.jvm.client import JavaObject, Jvm, Later, keep, optional, plain, present, simple_name
+from strandline_spark.jvm.client import (
+    JavaObject,
+    Jvm,
+    Later,
+    keep,
+    optional,
+    plain,
+    present,
+    simple_name,
+)
 from strandline_spark.jvm.method_handles import UNKNOWN
 from strandline_spark.jvm.parsed_texts import kind_and_place
 from strandline_spark.model.statement import Field
@@ -27,7 +36,10 @@ V2_LEAVES = {"DataSourceV2Relation", "DataSourceV2ScanRelation"}
 STREAM_LEAVES = {"StreamingDataSourceV2Relation", "StreamingDataSourceV2ScanRelation"}
 V1_LEAVES = {"LogicalRelation", "LogicalRelationWithTable", "HiveTableRelation"}
 _UNBOUND_LEAVES = {"StreamingExecutionRelation"}
-_UNSTARTED_LEAVES = {"StreamingRelationV2", "StreamingRelation"}  # of a stream that no query runs yet
+_UNSTARTED_LEAVES = {
+    "StreamingRelationV2",
+    "StreamingRelation",
+}  # of a stream that no query runs yet
 DATA_LEAVES = V2_LEAVES | STREAM_LEAVES | V1_LEAVES | _UNSTARTED_LEAVES
 
 
@@ -39,7 +51,10 @@ def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
 
 
 def read_by_commands(plan: JavaObject, root: Node, jvm: Jvm) -> Sequence[Mention]:
-    """What a format's own command reads that is no plan inside it: the table that is cloned, the version that is restored."""
+    """What a format's own command reads that is no plan inside it.
+
+    The table that is cloned, the version that is restored.
+    """
     read = READS.get(root.name)
     try:
         return read(plan, jvm) if read is not None else ()
@@ -62,7 +77,10 @@ def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
 
 
 def _mentions(leaf: JavaObject, node: Node, jvm: Jvm) -> list[Mention]:
-    """What a leaf mentions; of one that cannot be read, that and why: the other leaves are read all the same."""
+    """What a leaf mentions; of one that cannot be read, that and why.
+
+    The other leaves are read all the same.
+    """
     try:
         if node.name in _UNBOUND_LEAVES:
             return [_of_source(leaf, node)]
@@ -74,7 +92,11 @@ def _mentions(leaf: JavaObject, node: Node, jvm: Jvm) -> list[Mention]:
 
 def _is_aligned(mention: Mention) -> bool:
     """Whether it is `strandline_aligned`, a stream over several tables."""
-    if mention.offsets is None or mention.table is None or simple_name(mention.table) != "PythonTable":
+    if (
+        mention.offsets is None
+        or mention.table is None
+        or simple_name(mention.table) != "PythonTable"
+    ):
         return False
     return str(mention.table.name()).endswith("strandline_aligned")
 
@@ -87,31 +109,50 @@ def _aligned(stream: Mention, jvm: Jvm) -> list[Mention]:
         plan = jvm.session.table(name.strip()).queryExecution().analyzed()
         table = next(_of_leaves(plan, tree_of_plan(plan, jvm), jvm))
         own = {column.name.lower() for column in table.schema}
-        columns = tuple((expr_id, column) for expr_id, column in stream.columns if column.lower() in own)
+        columns = tuple(
+            (expr_id, column) for expr_id, column in stream.columns if column.lower() in own
+        )
         rows = {"rows": options.get("rows", "changes").lower()}
         found.append(replace(table, columns=columns, offsets=stream.offsets, options=rows))
     return found
 
 
 def _is_source(node: Node) -> bool:
-    """Whether a leaf takes a place in the offset log: a source without news stands in the plan as an empty relation."""
+    """Whether a leaf takes a place in the offset log.
+
+    A source without news stands in the plan as an empty relation.
+    """
     return node.name in STREAM_LEAVES | _UNBOUND_LEAVES or bool(node.fields.get("isStreaming"))
 
 
 def _of_source(leaf: JavaObject, node: Node) -> Mention:
-    """A source of Spark's older kind in a query that has run no micro-batch yet; it shows itself as Kind[place]."""
+    """A source of Spark's older kind in a query that has run no micro-batch yet.
+
+    It shows itself as Kind[place].
+    """
     output = node.fields.get("output") or []
     kind, place = kind_and_place(str(leaf.source().toString()))
     provider = "files" if kind.startswith("FileStreamSource") else kind.lower()
     return Mention(
-        schema_of(output), _columns(output), provider=provider, options={"path": place}, offsets=(None, None)
+        schema_of(output),
+        _columns(output),
+        provider=provider,
+        options={"path": place},
+        offsets=(None, None),
     )
 
 
 def nested_plans(node: Node) -> list[tuple[str, Node]]:
-    """The plans that a command keeps in its fields, out of reach of `collectLeaves`: field and tree."""
+    """The plans that a command keeps in its fields, out of reach of `collectLeaves`.
+
+    Field and tree.
+    """
     fields = {*_PLAN_FIELDS, *PLANS_IN.get(node.name, ())}
-    return [(name, tree_of(value)) for name, value in node.fields.items() if name in fields and is_tree(value)]
+    return [
+        (name, tree_of(value))
+        for name, value in node.fields.items()
+        if name in fields and is_tree(value)
+    ]
 
 
 _PLAN_FIELDS = {"query", "source", "target", "plan", "originalPlan"}
@@ -121,7 +162,9 @@ Columns = tuple[tuple[int, str], ...]
 
 
 def _columns(output: Sequence[Any]) -> Columns:
-    return tuple((a[0]["exprId"]["id"], str(a[0]["name"])) for a in output if a and "exprId" in a[0])
+    return tuple(
+        (a[0]["exprId"]["id"], str(a[0]["name"])) for a in output if a and "exprId" in a[0]
+    )
 
 
 def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
@@ -156,8 +199,12 @@ def of_known_relation(
         schema,
         ids,
         table=Later(lambda: relation.table(), answers),
-        catalog=Later(lambda: relation.catalog().get(), {"name": name}) if name != UNKNOWN else None,
-        identifier=Later(lambda: relation.identifier().get(), plain(identifier)) if identifier != UNKNOWN else None,
+        catalog=Later(lambda: relation.catalog().get(), {"name": name})
+        if name != UNKNOWN
+        else None,
+        identifier=Later(lambda: relation.identifier().get(), plain(identifier))
+        if identifier != UNKNOWN
+        else None,
         options={} if fields["withoutOptions"] else jvm.mapping(relation.options()),
     )
 
@@ -169,7 +216,10 @@ def of_relation(
     ids: Columns = (),
     options: JavaObject | None = None,
 ) -> Mention:
-    """What a DataSourceV2Relation mentions; the table of a row-level operation is the one inside it."""
+    """What a DataSourceV2Relation mentions.
+
+    The table of a row-level operation is the one inside it.
+    """
     table, options = relation.table(), relation.options() if options is None else options
     if simple_name(table) == "RowLevelOperationTable":
         table = table.table()
@@ -191,7 +241,9 @@ def _v1(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns) -
         return Mention(columns, _columns(attributes), catalog_table=leaf.tableMeta())
     offsets = (None, None) if node.fields.get("isStreaming") else None
     table = optional(leaf.catalogTable()) if node.fields.get("hasTable", True) else None
-    return Mention(schema, ids, relation=_relation(leaf, node), catalog_table=table, offsets=offsets)
+    return Mention(
+        schema, ids, relation=_relation(leaf, node), catalog_table=table, offsets=offsets
+    )
 
 
 def _relation(leaf: JavaObject, node: Node) -> JavaObject:
@@ -202,17 +254,33 @@ def _relation(leaf: JavaObject, node: Node) -> JavaObject:
     answers = {"class": name, **known_of(name, node.fields["known"])}
     relation = Later(lambda: leaf.relation(), answers)
     if "indexClass" in answers:
-        keep(relation, "index", Later(lambda: relation.location(), {"class": answers["indexClass"]}))
+        keep(
+            relation, "index", Later(lambda: relation.location(), {"class": answers["indexClass"]})
+        )
     return relation
 
 
-def _stream(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns, jvm: Jvm) -> Mention:
+def _stream(
+    leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Columns, jvm: Jvm
+) -> Mention:
     offsets = _offset(leaf.startOffset()), _offset(leaf.endOffset())
-    if node.name == "StreamingDataSourceV2Relation":  # Spark 3.5: no table inside, only the name that was asked for
+    if (
+        node.name == "StreamingDataSourceV2Relation"
+    ):  # Spark 3.5: no table inside, only the name that was asked for
         catalog, identifier = optional(leaf.catalog()), optional(leaf.identifier())
-        table = catalog.loadTable(identifier) if catalog is not None and identifier is not None else None
+        table = (
+            catalog.loadTable(identifier)
+            if catalog is not None and identifier is not None
+            else None
+        )
         return Mention(
-            schema, ids, table=table, catalog=catalog, identifier=identifier, relation=leaf.stream(), offsets=offsets
+            schema,
+            ids,
+            table=table,
+            catalog=catalog,
+            identifier=identifier,
+            relation=leaf.stream(),
+            offsets=offsets,
         )
     relation = leaf.relation()
     return Mention(
@@ -228,7 +296,10 @@ def _stream(leaf: JavaObject, node: Node, schema: tuple[Field, ...], ids: Column
 
 
 def _unstarted(leaf: JavaObject, schema: tuple[Field, ...], ids: Columns, jvm: Jvm) -> Mention:
-    """A source of Spark's older kind in a stream that no query runs: it has its options, and the table that was named."""
+    """A source of Spark's older kind in a stream that no query runs.
+
+    It has its options, and the table that was named.
+    """
     source = leaf.dataSource()
     return Mention(
         schema,

@@ -1,8 +1,9 @@
 """What earlier statements made of the ids of their columns.
 
-A checkpoint, and the rows given to a foreachBatch, come back as a relation of rows with the same ids and nothing else;
-what was known of the ids is what those rows are made of. Rows whose ids are exactly a statement's output are that
-statement's: all that it read is read, what decided its rows decides, and what was opaque in it is opaque.
+A checkpoint, and the rows given to a foreachBatch, come back as a relation of rows with the same
+ids and nothing else; what was known of the ids is what those rows are made of. Rows whose ids are
+exactly a statement's output are that statement's: all that it read is read, what decided its rows
+decides, and what was opaque in it is opaque.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Recalled:
     """What one statement takes from memory."""
 
     def __init__(
-        self, values: Mapping[int, tuple[Value, Sources]], outputs: Mapping[Ids, tuple[Scope, Sources]]
+        self,
+        values: Mapping[int, tuple[Value, Sources]],
+        outputs: Mapping[Ids, tuple[Scope, Sources]],
     ) -> None:
         self._values = values
         self._outputs = outputs
@@ -69,17 +72,30 @@ class Recalled:
         return found[0]
 
     def output(self, ids: Ids) -> Scope | None:
-        """What decided, and what was opaque, in the statement whose output this is; its sources count as read."""
+        """What decided, and what was opaque, in the statement whose output this is.
+
+        Its sources count as read.
+        """
         found = self._outputs.get(ids)
         if found is None:
             return None
         self._read.update(found[1])
         return found[0]
 
-    def sources(self, origins: Iterable[tuple[str, str]], present: Sequence[Dataset]) -> list[Dataset]:
+    def sources(
+        self, origins: Iterable[tuple[str, str]], present: Sequence[Dataset]
+    ) -> list[Dataset]:
         """The datasets that the rows and their columns come from although the statement itself does not read them."""
         here = {(dataset.namespace, dataset.name) for dataset in present}
-        remembered = [self._read, *{id(sources): sources for sources in self._used.values()}.values()]
-        missing = [origin for origin in dict.fromkeys((*origins, *self._read)) if origin not in here]
-        found = (next((sources[origin] for sources in remembered if origin in sources), None) for origin in missing)
+        remembered = [
+            self._read,
+            *{id(sources): sources for sources in self._used.values()}.values(),
+        ]
+        missing = [
+            origin for origin in dict.fromkeys((*origins, *self._read)) if origin not in here
+        ]
+        found = (
+            next((sources[origin] for sources in remembered if origin in sources), None)
+            for origin in missing
+        )
         return [dataset for dataset in found if dataset is not None]

@@ -1,8 +1,9 @@
 """Reads Spark's plans into `Statement`s, off the query's path.
 
-At its start a statement is what the analysed plan says; at its end come the facts that only then exist: the snapshots
-that its scans report, those that it committed, what it wrote. The optimised and the physical plan are not touched
-before the end, because asking for them early would plan the query on our account.
+At its start a statement is what the analysed plan says; at its end come the facts that only then
+exist: the snapshots that its scans report, those that it committed, what it wrote. The optimised
+and the physical plan are not touched before the end, because asking for them early would plan the
+query on our account.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batc
 _REWRITING = {"merge", "update", "delete"}
 _MAKING = {"create", "replace"}
 _ADDING = {"append", "overwrite"}
-_SHORTLY = 2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
+_SHORTLY = (
+    2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
+)
 _KEPT = 8  # plans that are kept for their statements' ends, with what they hold in the JVM
 
 
@@ -50,7 +53,10 @@ class UnreadablePlanError(Exception):
 
 
 class PlanReader:
-    """Reads the plans of one application; give it a session or the gateway's JVM view, and use it from one thread."""
+    """Reads the plans of one application.
+
+    Give it a session or the gateway's JVM view, and use it from one thread.
+    """
 
     def __init__(self, spark: Any, rows_after: int = PAYS) -> None:
         """`rows_after`: how many characters of Spark's JSON are read before plans are asked for in rows."""
@@ -58,7 +64,9 @@ class PlanReader:
         self._idle = IdleSources()
         self._unread: list[str] = []  # what of the statement that is being read could not be
         self._begun: OrderedDict[int, Parts] = OrderedDict()
-        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset], str | None]] = WeakKeyDictionary()
+        self._resolved: WeakKeyDictionary[Parts, tuple[Lineage, list[Dataset], str | None]] = (
+            WeakKeyDictionary()
+        )
         self._jvm = Jvm(spark if isinstance(spark, JVMView) else spark.sparkContext._jvm)
         self._trees = self._jvm.kept["trees"] = Trees(self._jvm, rows_after)
 
@@ -72,14 +80,20 @@ class PlanReader:
         self._begun.pop(number_of(execution) or -1, None)
 
     def at_start(self, execution: JavaObject, planned: JavaObject = None) -> Statement:
-        """The statement as analysed. Snapshots are hints (`observed`) but where the statement itself names them.
+        """The statement as analysed.
 
-        `planned`: of a micro-batch, what holds the logical plan of its query, which names sources without news too.
+        Snapshots are hints (`observed`) but where the statement itself names them.
+
+        `planned`: of a micro-batch, what holds the logical plan of its query, which names sources
+        without news too.
         """
         return self._guarded(execution, self._started, begins=True, planned=planned)
 
     def at_end(self, execution: JavaObject, commits: Sequence[Commit | Scan] = ()) -> Statement:
-        """The statement with what it really read and wrote; `commits` are those between its start and its end."""
+        """The statement with what it really read and wrote.
+
+        `commits` are those between its start and its end.
+        """
         return self._guarded(execution, lambda parts: self._ended(execution, parts, commits))
 
     def micro_batch(
@@ -90,7 +104,9 @@ class PlanReader:
         The offsets are the plan's own, or those of the query's offset log, which is there before the micro-batch
         runs. A source without news is an input at no snapshot; `planned` is as in `at_start`.
         """
-        return self._guarded(execution, lambda parts: self._batch_ended(execution, parts, commits), planned=planned)
+        return self._guarded(
+            execution, lambda parts: self._batch_ended(execution, parts, commits), planned=planned
+        )
 
     def earlier_batch(
         self,
@@ -99,22 +115,34 @@ class PlanReader:
         offsets: Sequence[Offsets],
         planned: JavaObject = None,
     ) -> Statement:
-        """An earlier micro-batch (query id, batch id) of a query: its plan of now, with that one's offsets and snapshots.
+        """An earlier micro-batch (query id, batch id) of a query.
 
-        `offsets` are (start, end) of each source, in the order of the query's offset log; `planned` is as in `at_start`.
+        Its plan of now, with that one's offsets and snapshots.
+
+        `offsets` are (start, end) of each source, in the order of the query's offset log; `planned`
+        is as in `at_start`.
         """
         with self._session_of(execution):
-            return self._batch_before(self._fresh_parts(execution, planned, ask=True), batch, offsets)
+            return self._batch_before(
+                self._fresh_parts(execution, planned, ask=True), batch, offsets
+            )
 
     def consumed(self, execution: JavaObject, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
         """Every source of a query with where a micro-batch ended in it, also where it had nothing new; `execution` has the
-        query's own plan, for a micro-batch's leaves out what it does not read."""
-        return self._guarded(execution, lambda parts: Statement("Sources", self._sources(parts, offsets))).inputs
+        query's own plan, for a micro-batch's leaves out what it does not read.
+        """
+        return self._guarded(
+            execution, lambda parts: Statement("Sources", self._sources(parts, offsets))
+        ).inputs
 
     def _sources(self, parts: Parts, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
         given = zip(parts.reads, _by_read(parts, offsets, log=True), strict=True)
-        ended = [(read, one[0], one[1]) for read, one in given if one is not None and one[1] is not None]
-        return distinct([self._ended_at(read, start, end) for read, start, end in ended if end is not None])
+        ended = [
+            (read, one[0], one[1]) for read, one in given if one is not None and one[1] is not None
+        ]
+        return distinct(
+            [self._ended_at(read, start, end) for read, start, end in ended if end is not None]
+        )
 
     def checkpoints(
         self, execution: JavaObject, written: AlignedOutput, query_id: str, after: int
@@ -122,10 +150,17 @@ class PlanReader:
         """What the micro-batches of an aligned job after one committed, by their numbers, as the snapshots that they left say."""
         with self._session_of(execution):
             output = self._named(execution.sparkSession(), written.table)
-            committed = output.format.written_by_query(output.mention, query_id, after, written.changes, self._jvm)
-            return {one.batch_id: self._checkpoint(execution, output, one, written) for one in reversed(committed)}
+            committed = output.format.written_by_query(
+                output.mention, query_id, after, written.changes, self._jvm
+            )
+            return {
+                one.batch_id: self._checkpoint(execution, output, one, written)
+                for one in reversed(committed)
+            }
 
-    def _checkpoint(self, execution: JavaObject, output: Read, one: BatchSnapshot, written: AlignedOutput) -> Statement:
+    def _checkpoint(
+        self, execution: JavaObject, output: Read, one: BatchSnapshot, written: AlignedOutput
+    ) -> Statement:
         inputs = [self._read_before(execution.sparkSession(), scan) for scan in one.of]
         outputs = (Output(with_snapshot(output.dataset, one.snapshot), written.operation),)
         return Statement("AlignedCheckpoint", distinct(inputs), outputs)
@@ -152,12 +187,17 @@ class PlanReader:
 
     @contextmanager
     def _session_of(self, execution: JavaObject) -> Iterator[None]:
-        """What is asked of the JVM concerns that execution's session; what cannot be asked is an unreadable plan."""
+        """What is asked of the JVM concerns that execution's session.
+
+        What cannot be asked is an unreadable plan.
+        """
         try:
             self._jvm.session = Later(lambda: execution.sparkSession())
             yield
         except UNREADABLE as error:
-            raise UnreadablePlanError(f"plan not readable: {type(error).__name__}: {error}") from error
+            raise UnreadablePlanError(
+                f"plan not readable: {type(error).__name__}: {error}"
+            ) from error
 
     def _parts(self, execution: JavaObject, begins: bool, planned: JavaObject) -> Parts:
         """The parts of a plan, which at a statement's end are those that it began with."""
@@ -172,20 +212,30 @@ class PlanReader:
         return parts
 
     def _fresh_parts(self, execution: JavaObject, planned: JavaObject, ask: bool = False) -> Parts:
-        """The parts of a plan, with the sources of its query that had no news; see `IdleSources.added_to` for `ask`."""
+        """The parts of a plan, with the sources of its query that had no news.
+
+        See `IdleSources.added_to` for `ask`.
+        """
         analysed = self._trees.analysed(execution)
         self._jvm.session_id = analysed.session
         parts = parts_of(analysed.plan, self._jvm, analysed.tree)
-        parts = self._idle.added_to(parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask)
+        parts = self._idle.added_to(
+            parts, lambda: parts_of(planned.analyzed(), self._jvm).reads, ask
+        )
         self._idle.remember(read for read in parts.reads if read.news)
         return self._effective(execution, parts)
 
     def _effective(self, execution: JavaObject, parts: Parts) -> Parts:
-        """The parts; of a statement that finds the table there which it would have made, none: it does nothing."""
+        """The parts; of a statement that finds the table there which it would have made, none.
+
+        It does nothing.
+        """
         if not any(target.unless_there for target in parts.targets):
             return parts
         begun, targets = begun_at(execution), parts.targets
-        created = [at for one in targets if (at := one.format.made_at(one.mention, self._jvm)) is not None]
+        created = [
+            at for one in targets if (at := one.format.made_at(one.mention, self._jvm)) is not None
+        ]
         stood = begun is not None and any(at < begun - _SHORTLY for at in created)
         doubtful = not stood and (bool(created) or any(one.nameless for one in targets))
         return replace(parts, reads=(), targets=()) if stood else replace(parts, doubtful=doubtful)
@@ -193,13 +243,23 @@ class PlanReader:
     def _started(self, parts: Parts) -> Statement:
         if parts.doubtful:  # whether it does anything is known at its end
             return Statement(parts.root.name)
-        inputs = [self._attempted(read.dataset, partial(self._hinted, read)) for read in parts.reads]
+        inputs = [
+            self._attempted(read.dataset, partial(self._hinted, read)) for read in parts.reads
+        ]
         outputs = [Output(target.dataset, target.operation) for target in parts.targets]
         return self._statement(parts, inputs, outputs)
 
-    def _ended(self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]) -> Statement:
-        reports, scans = self._reports(execution, parts), [one for one in happened if isinstance(one, Scan)]
-        inputs = [self._attempted(read.dataset, partial(self._at, read, reports, scans)) for read in parts.reads]
+    def _ended(
+        self, execution: JavaObject, parts: Parts, happened: Sequence[Commit | Scan]
+    ) -> Statement:
+        reports, scans = (
+            self._reports(execution, parts),
+            [one for one in happened if isinstance(one, Scan)],
+        )
+        inputs = [
+            self._attempted(read.dataset, partial(self._at, read, reports, scans))
+            for read in parts.reads
+        ]
         outputs = self._outputs(parts, execution, happened)
         if parts.doubtful and not all(map(_proven, parts.targets, outputs)):
             return Statement(parts.root.name)
@@ -220,14 +280,21 @@ class PlanReader:
         ]
         return self._statement(parts, inputs, self._outputs(parts, execution, happened))
 
-    def _batch_before(self, parts: Parts, batch: tuple[str, int], offsets: Sequence[Offsets]) -> Statement:
+    def _batch_before(
+        self, parts: Parts, batch: tuple[str, int], offsets: Sequence[Offsets]
+    ) -> Statement:
         given = _by_read(parts, offsets, log=True)
         inputs = [
             self._streamed(read, one, ()) if one is not None else read.dataset
             for read, one in zip(parts.reads, given, strict=True)
         ]
         outputs = [
-            Output(with_snapshot(t.dataset, t.format.written_by_batch(t.mention, batch, (), self._jvm)), t.operation)
+            Output(
+                with_snapshot(
+                    t.dataset, t.format.written_by_batch(t.mention, batch, (), self._jvm)
+                ),
+                t.operation,
+            )
             for t in parts.targets
         ]
         return self._statement(parts, inputs, outputs)
@@ -235,7 +302,9 @@ class PlanReader:
     def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         if is_multi_insert(parts.root):  # the columns of a statement are those of one output
             plans, sql = self._jvm.sequence(parts.plan.children()), sql_of(parts.plan)
-            branches = tuple(replace(self._branch(plan, inputs, outputs), sql=sql) for plan in plans)
+            branches = tuple(
+                replace(self._branch(plan, inputs, outputs), sql=sql) for plan in plans
+            )
             return Statement(parts.root.name, distinct(inputs), tuple(outputs), branches=branches)
         if parts not in self._resolved:
             sql = sql_of(parts.plan) if outputs else None
@@ -246,15 +315,26 @@ class PlanReader:
             self._memory.keep(lineage.given, [*lasting(parts, inputs), *earlier])
         all_inputs = distinct([*inputs, *earlier])
         return Statement(
-            parts.root.name, all_inputs, tuple(outputs), lineage.columns, lineage.indirect, lineage.opaque, sql=sql
+            parts.root.name,
+            all_inputs,
+            tuple(outputs),
+            lineage.columns,
+            lineage.indirect,
+            lineage.opaque,
+            sql=sql,
         )
 
     def _branch(self, plan: JavaObject, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         """One insert of several, with what the whole statement knows of its datasets."""
         parts = parts_of(plan, self._jvm)
-        read, wrote = {key_of(one): one for one in inputs}, {key_of(one.dataset): one for one in outputs}
+        read, wrote = (
+            {key_of(one): one for one in inputs},
+            {key_of(one.dataset): one for one in outputs},
+        )
         own = [read.get(key_of(one.dataset), one.dataset) for one in parts.reads]
-        written = [wrote[key] for target in parts.targets if (key := key_of(target.dataset)) in wrote]
+        written = [
+            wrote[key] for target in parts.targets if (key := key_of(target.dataset)) in wrote
+        ]
         return self._statement(parts, own, written)
 
     def _lineage_or_none(
@@ -266,17 +346,29 @@ class PlanReader:
             self._unread.append(unread("the columns", error))
             return Lineage(), []
 
-    def _lineage(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> tuple[Lineage, list[Dataset]]:
+    def _lineage(
+        self, parts: Parts, inputs: list[Dataset], outputs: list[Output]
+    ) -> tuple[Lineage, list[Dataset]]:
         """The columns, and the datasets that earlier statements read for them."""
         leaves = values_of_leaves(parts.reads)
-        rewritten = key_of(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
+        rewritten = (
+            key_of(outputs[0].dataset) if outputs and outputs[0].operation in _REWRITING else None
+        )
         recalled = self._memory.recall()
         lineage = lineage_of(
-            parts.plan, parts.root, leaves, recalled, self._jvm, rewritten, partial(self._generated, parts)
+            parts.plan,
+            parts.root,
+            leaves,
+            recalled,
+            self._jvm,
+            rewritten,
+            partial(self._generated, parts),
         )
         return lineage, recalled.sources(lineage.origins, inputs)
 
-    def _generated(self, parts: Parts, given: Sequence[tuple[str, Value]]) -> Iterator[tuple[str, Value]]:
+    def _generated(
+        self, parts: Parts, given: Sequence[tuple[str, Value]]
+    ) -> Iterator[tuple[str, Value]]:
         """The columns that the target fills by itself."""
         if len(parts.targets) != 1 or parts.targets[0].operation not in _ADDING:
             return iter(())
@@ -293,26 +385,37 @@ class PlanReader:
             return dataset
 
     def _hinted(self, read: Read) -> Dataset:
-        """What is known before anything is read; of a stream nothing is, because its offsets decide."""
+        """What is known before anything is read.
+
+        Of a stream nothing is, because its offsets decide.
+        """
         hint = None if read.streams else read.format.snapshot_at_start(read.mention, self._jvm)
         return with_snapshot(read.dataset, hint)
 
-    def _outputs(self, parts: Parts, execution: JavaObject, happened: Sequence[Commit | Scan]) -> list[Output]:
+    def _outputs(
+        self, parts: Parts, execution: JavaObject, happened: Sequence[Commit | Scan]
+    ) -> list[Output]:
         commits = [commit for commit in happened if isinstance(commit, Commit)]
         return [self._attempted_output(target, execution, commits) for target in parts.targets]
 
-    def _attempted_output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
+    def _attempted_output(
+        self, target: Target, execution: JavaObject, commits: Sequence[Commit]
+    ) -> Output:
         try:
             return self._output(target, execution, commits)
         except UNREADABLE as error:
-            self._unread.append(unread(f"the snapshot of {target.dataset.table or target.dataset.name}", error))
+            self._unread.append(
+                unread(f"the snapshot of {target.dataset.table or target.dataset.name}", error)
+            )
             return Output(target.dataset, target.operation)
 
     def _output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
         if target.operation == "drop":  # nothing is left that could be asked
             return Output(target.dataset, target.operation)
         if target.batch is not None and target.format.names_batches:
-            snapshot = target.format.written_by_batch(target.mention, target.batch, commits, self._jvm)
+            snapshot = target.format.written_by_batch(
+                target.mention, target.batch, commits, self._jvm
+            )
         else:
             all_came = self._jvm.kept.get(ALL_CAME, lambda: True)
             done = Done(execution, target.operation, commits, self._beside(target), all_came)
@@ -321,12 +424,24 @@ class PlanReader:
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
 
     def _beside(self, target: Target) -> bool:
-        """Whether a statement that has begun and not ended writes the same table; the one that makes it is around this."""
-        others = (one for parts in self._begun.values() for one in parts.targets if one.operation not in _MAKING)
+        """Whether a statement that has begun and not ended writes the same table.
+
+        The one that makes it is around this.
+        """
+        others = (
+            one
+            for parts in self._begun.values()
+            for one in parts.targets
+            if one.operation not in _MAKING
+        )
         return any(key_of(one.dataset) == key_of(target.dataset) for one in others)
 
     def _statistics(
-        self, target: Target, execution: JavaObject, snapshot: Snapshot | None, commits: Sequence[Commit]
+        self,
+        target: Target,
+        execution: JavaObject,
+        snapshot: Snapshot | None,
+        commits: Sequence[Commit],
     ) -> dict[str, int]:
         """The commit's own count where the commit is known for certain, else what the write's metrics counted."""
         if snapshot is None or snapshot.observed:
@@ -339,17 +454,29 @@ class PlanReader:
 
     def _reports(self, execution: JavaObject, parts: Parts) -> list[Scan]:
         """What the scans of those formats say that are read and whose scans say anything."""
-        telling = [one for one in formats() if one.scans_tell and any(one is read.format for read in parts.reads)]
+        telling = [
+            one
+            for one in formats()
+            if one.scans_tell and any(one is read.format for read in parts.reads)
+        ]
         reports = []
         for scan in scans_of(execution.executedPlan(), self._jvm) if telling else ():
-            reports += [report for one in telling if (report := one.scanned(scan, self._jvm)) is not None][:1]
+            reports += [
+                report for one in telling if (report := one.scanned(scan, self._jvm)) is not None
+            ][:1]
         return reports
 
     def _at(self, read: Read, reports: Sequence[Scan], scans: Sequence[Scan] = ()) -> Dataset:
-        """A dataset with what was read of it, the newest last: by the reports of the statement's own scans; else by the
-        scans that were reported, for whichever statement, while it ran. If those differ, the first is a guess."""
+        """A dataset with what was read of it, the newest last.
+
+        By the reports of the statement's own scans; else by the
+        scans that were reported, for whichever statement, while it ran. If those differ, the first
+        is a guess.
+        """
         if own := self._read_by(read, reports):
-            return replace(read.dataset, snapshots=tuple(sorted(own, key=lambda one: one.committed_at or "")))
+            return replace(
+                read.dataset, snapshots=tuple(sorted(own, key=lambda one: one.committed_at or ""))
+            )
         if seen := self._read_by(read, scans):
             return with_snapshot(read.dataset, replace(seen[0], observed=len(seen) > 1))
         return with_snapshot(read.dataset, read.format.snapshot_unseen(read.mention, self._jvm))
@@ -368,12 +495,16 @@ class PlanReader:
     def _ended_at(self, read: Read, start: str | None, end: str) -> Dataset:
         """A streamed source with where a micro-batch ended in it, also where it had nothing new."""
         return replace(
-            with_snapshot(read.dataset, read.format.streamed(read.mention, start, end, self._jvm)), streamed=True
+            with_snapshot(read.dataset, read.format.streamed(read.mention, start, end, self._jvm)),
+            streamed=True,
         )
 
 
 def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:
-    """The offsets of each read: the plan's own, else those given for its source; None for a read that is no stream."""
+    """The offsets of each read: the plan's own, else those given for its source.
+
+    None for a read that is no stream.
+    """
     return [_offsets_of(read, given, log) for read in parts.reads]
 
 
@@ -386,7 +517,10 @@ def _offsets_of(read: Read, given: Sequence[Offsets], log: bool) -> Offsets | No
 
 
 def _marked(statement: Statement, unread: tuple[str, ...]) -> Statement:
-    """The statement with the parts that could not be read; a multi-insert is reported as its branches."""
+    """The statement with the parts that could not be read.
+
+    A multi-insert is reported as its branches.
+    """
     if not unread:
         return statement
     branches = tuple(replace(branch, unread=unread) for branch in statement.branches)

@@ -1,7 +1,7 @@
 """What the root of an analysed plan writes: a mention of data, and how.
 
-One function a family of commands; `commands` has those of Spark's older kind. A command that is not known writes
-nothing that could be reported, and says nothing.
+One function a family of commands; `commands` has those of Spark's older kind. A command that is not
+known writes nothing that could be reported, and says nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from strandline_spark.extraction.leaves import of_known_relation, of_relation
 from strandline_spark.formats.catalog_tables import SESSION_CATALOG
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.writes import Reader, Write
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, dotted, optional, simple_name
+from strandline_spark.jvm.client import (
+    JAVA_FAILED,
+    JavaObject,
+    Jvm,
+    Later,
+    dotted,
+    optional,
+    simple_name,
+)
 from strandline_spark.jvm.parsed_texts import kind_and_place
 from strandline_spark.model.statement import Field, Operation
 from strandline_spark.plans.schemas import fields_of, schema_of
@@ -74,7 +82,15 @@ def create(operation: Operation) -> Reader:
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         mention = _identified(plan, fields_of(plan.tableSchema()), jvm)
-        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation), fills=False)]
+        return [
+            Write(
+                mention,
+                operation,
+                new=True,
+                unless_there=_unless_there(plan, operation),
+                fills=False,
+            )
+        ]
 
     return read
 
@@ -107,14 +123,19 @@ def on_child(operation: Operation) -> Reader:
         if child.name == "ResolvedIdentifier":
             return _dropped(plan, named, jvm)
         schema = schema_of(child.fields.get("outputAttributes") or [])
-        mention = Mention(schema, table=named.table(), catalog=named.catalog(), identifier=named.identifier())
+        mention = Mention(
+            schema, table=named.table(), catalog=named.catalog(), identifier=named.identifier()
+        )
         return [Write(mention, operation)]
 
     return read
 
 
 def _dropped(plan: JavaObject, named: JavaObject, jvm: Jvm) -> list[Write]:
-    """A table that is named only. With IF EXISTS, and in the session's catalog, it must still exist to be reported."""
+    """A table that is named only.
+
+    With IF EXISTS, and in the session's catalog, it must still exist to be reported.
+    """
     catalog, identifier = named.catalog(), named.identifier()
     own = str(catalog.name()) == SESSION_CATALOG
     try:

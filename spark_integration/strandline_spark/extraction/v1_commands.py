@@ -1,4 +1,7 @@
-"""What Spark's older commands write: files, tables of the session catalog, sources that take whole DataFrames."""
+"""What Spark's older commands write.
+
+Files, tables of the session catalog, sources that take whole DataFrames.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,12 @@ def _files(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     path = fields["pathText"] if "pathText" in fields else str(plan.outputPath().toString())
     mode = fields["modeText"] if "modeText" in fields else str(plan.mode().toString())
     table = optional(plan.catalogTable()) if fields.get("hasTable", True) else None
-    mention = Mention(_renamed(plan, root), catalog_table=table, provider="files", options={"path": path})
-    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore" and table is None)]
+    mention = Mention(
+        _renamed(plan, root), catalog_table=table, provider="files", options={"path": path}
+    )
+    return [
+        Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore" and table is None)
+    ]
 
 
 def _directory(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -41,7 +48,11 @@ def _directory(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     location = optional(plan.storage().locationUri())
     if location is None:
         return []
-    mention = Mention(fields_of(plan.query().schema()), provider="files", options={"path": str(location.toString())})
+    mention = Mention(
+        fields_of(plan.query().schema()),
+        provider="files",
+        options={"path": str(location.toString())},
+    )
     return [Write(mention, "overwrite" if plan.overwrite() else "append")]
 
 
@@ -52,7 +63,9 @@ def _save(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         provider=simple_name(plan.dataSource()),
         options=jvm.options(plan.options()),
     )
-    if str(mention.provider).startswith("Kafka"):  # a topic is only ever added to, whatever the mode
+    if str(mention.provider).startswith(
+        "Kafka"
+    ):  # a topic is only ever added to, whatever the mode
         return [Write(mention, "append")]
     mode = str(plan.mode().toString())
     return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore")]
@@ -67,22 +80,38 @@ def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 
 def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    """CREATE TABLE AS SELECT into the session catalog; the table's place is known before the table is made."""
+    """CREATE TABLE AS SELECT into the session catalog.
+
+    The table's place is known before the table is made.
+    """
     table = plan.tableDesc() if root.name in _DESCRIBING else plan.table()
     if root.name == "SaveAsV1TableCommand":  # named as the user wrote it
         identifier = jvm.session.sessionState().catalog().qualifyIdentifier(table.identifier())
         keep(table, "name", name_of(identifier))
     mode = str(plan.mode().toString())
     operation = _MODES.get(mode, "create")
-    return [Write(_of_table(table, _renamed(plan, root), jvm), operation, unless_there=mode == "Ignore")]
+    return [
+        Write(_of_table(table, _renamed(plan, root), jvm), operation, unless_there=mode == "Ignore")
+    ]
 
 
-_DESCRIBING = {"CreateHiveTableAsSelectCommand", "OptimizedCreateHiveTableAsSelectCommand", "SaveAsV1TableCommand"}
+_DESCRIBING = {
+    "CreateHiveTableAsSelectCommand",
+    "OptimizedCreateHiveTableAsSelectCommand",
+    "SaveAsV1TableCommand",
+}
 
 
 def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     table, unless_there = plan.table(), bool(plan.ignoreIfExists())
-    return [Write(_of_table(table, fields_of(table.schema()), jvm), "create", unless_there=unless_there, fills=False)]
+    return [
+        Write(
+            _of_table(table, fields_of(table.schema()), jvm),
+            "create",
+            unless_there=unless_there,
+            fills=False,
+        )
+    ]
 
 
 def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -110,7 +139,10 @@ def default_path(identifier: JavaObject, jvm: Jvm) -> str | None:
 
 
 def _on_name(operation: Operation) -> Reader:
-    """DROP, TRUNCATE and LOAD DATA name their table only; once it is dropped nothing is left to ask."""
+    """DROP, TRUNCATE and LOAD DATA name their table only.
+
+    Once it is dropped nothing is left to ask.
+    """
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         identifier = plan.table() if operation == "append" else plan.tableName()

@@ -15,7 +15,10 @@ from strandline_spark.plans.tree import Node
 
 
 def writes_of(plan: JavaObject, root: Node, jvm: Jvm, faults: list[str]) -> list[Write]:
-    """What a plan writes; nothing for a plan that only reads. What cannot be read of it is added to `faults`."""
+    """What a plan writes; nothing for a plan that only reads.
+
+    What cannot be read of it is added to `faults`.
+    """
     read = readers().get(root.name)
     if read is None and is_multi_insert(root):
         pairs = zip(jvm.sequence(plan.children()), root.children, strict=True)
@@ -31,7 +34,11 @@ def writes_of(plan: JavaObject, root: Node, jvm: Jvm, faults: list[str]) -> list
 
 def is_multi_insert(root: Node) -> bool:
     """`FROM t INSERT INTO a SELECT ... INSERT INTO b SELECT ...` is a union of what it writes."""
-    return root.name == "Union" and bool(root.children) and all(child.name in readers() for child in root.children)
+    return (
+        root.name == "Union"
+        and bool(root.children)
+        and all(child.name in readers() for child in root.children)
+    )
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,7 @@
-"""What a CatalogTable of Spark's session catalog says of a dataset: its location, its name, the catalog that holds it."""
+"""What a CatalogTable of Spark's session catalog says of a dataset.
+
+Its location, its name, the catalog that holds it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ SESSION_CATALOG = "spark_catalog"
 
 def location_of(table: JavaObject) -> str | None:
     """Where the table's files lie, or None if it has no files."""
-    found: str | None = once(table, "location", lambda one: optional_text(one.storage().locationUri()))
+    found: str | None = once(
+        table, "location", lambda one: optional_text(one.storage().locationUri())
+    )
     return found
 
 
@@ -36,7 +41,9 @@ def name_of(identifier: JavaObject) -> str:
 def session_catalog(jvm: Jvm) -> Catalog:
     """The session catalog: Hive's where Spark was started with it, else Spark's own in memory."""
     kind = jvm.conf("spark.sql.catalogImplementation") or "in-memory"
-    return Catalog(SESSION_CATALOG, kind, "spark", jvm.conf("spark.sql.warehouse.dir"), metastore(jvm))
+    return Catalog(
+        SESSION_CATALOG, kind, "spark", jvm.conf("spark.sql.warehouse.dir"), metastore(jvm)
+    )
 
 
 def metastore(jvm: Jvm) -> str | None:
@@ -46,7 +53,10 @@ def metastore(jvm: Jvm) -> str | None:
 
 
 def warehouse_namespace(jvm: Jvm) -> str:
-    """Where names of the session catalog live: its metastore if it has one, else the warehouse folder."""
+    """Where names of the session catalog live.
+
+    Its metastore if it has one, else the warehouse folder.
+    """
     address = metastore(jvm)
     if address:
         return "hive://" + address.rpartition("://")[2]

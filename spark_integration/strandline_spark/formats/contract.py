@@ -1,7 +1,8 @@
 """Table formats: one file each, found by one registry.
 
-A format says which mentions of data are its own, names the dataset, and knows which snapshot was read or written. The
-registry takes every `FORMAT` of this package's modules; the first that knows a mention decides, the narrowest ask first.
+A format says which mentions of data are its own, names the dataset, and knows which snapshot was
+read or written. The registry takes every `FORMAT` of this package's modules; the first that knows a
+mention decides, the narrowest ask first.
 """
 
 from __future__ import annotations
@@ -35,15 +36,23 @@ class Format:
 
     name = ""
     rank = 50  # formats ask in the order of their ranks
-    asked: Mapping[str, Mapping[str, str]] = {}  # by class of table: questions (see `handles`) for `once`, by name
-    commands: Mapping[str, Rule] = {}  # its own commands, by the name of their node: how their columns are resolved
+    asked: Mapping[
+        str, Mapping[str, str]
+    ] = {}  # by class of table: questions (see `handles`) for `once`, by name
+    commands: Mapping[
+        str, Rule
+    ] = {}  # its own commands, by the name of their node: how their columns are resolved
     without_columns: Collection[str] = ()  # those of its commands that set no column
     writes: Mapping[str, Described] = {}  # what its own commands write
     reads: Mapping[str, ReadBy] = {}  # what its own commands read that is no plan inside them
-    plans_in: Mapping[str, Sequence[str]] = {}  # by command: fields that hold plans, out of reach of its children
+    plans_in: Mapping[
+        str, Sequence[str]
+    ] = {}  # by command: fields that hold plans, out of reach of its children
     versioned = False  # whether its tables have snapshots
     scans_tell = False  # whether physical scans know what they have read: then `scanned` is asked
-    relies_on: Sequence[Internal] = ()  # private fields of its classes, each with what is not known without it
+    relies_on: Sequence[
+        Internal
+    ] = ()  # private fields of its classes, each with what is not known without it
     names_batches = True  # whether a commit says of which streaming query and micro-batch it is
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -51,11 +60,17 @@ class Format:
         return None
 
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
-        """Further datasets of the same mention: the other topics of a source, the other tables of a query."""
+        """Further datasets of the same mention.
+
+        The other topics of a source, the other tables of a query.
+        """
         return ()
 
     def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
-        """What the columns are made of, where a query stands in place of a table; None: the datasets have them all."""
+        """What the columns are made of, where a query stands in place of a table; None.
+
+        The datasets have them all.
+        """
         return None
 
     def generated(self, mention: Mention, jvm: Jvm) -> tuple[Sequence[Field], Mapping[str, str]]:
@@ -67,11 +82,17 @@ class Format:
         return None
 
     def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
-        """When the table that a mention names was made, in milliseconds since 1970; None if it is not there."""
+        """When the table that a mention names was made, in milliseconds since 1970.
+
+        None if it is not there.
+        """
         return made_at(mention, jvm)
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        """A hint, before anything is read: `observed` unless the statement itself names the snapshot."""
+        """A hint, before anything is read.
+
+        `observed` unless the statement itself names the snapshot.
+        """
         return None
 
     def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
@@ -95,7 +116,10 @@ class Format:
         return None
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
-        """What a commit counted, where the write's metrics do not; named as OpenLineage's outputStatistics facet."""
+        """What a commit counted, where the write's metrics do not.
+
+        Named as OpenLineage's outputStatistics facet.
+        """
         return {}
 
     def written_by_batch(

@@ -18,8 +18,12 @@ class Done:
     execution: JavaObject
     operation: Operation
     commits: Sequence[Commit] = ()
-    beside: bool = False  # another statement of this application writes the same table, and has not ended
-    all_came: Callable[[], bool] = lambda: True  # whether no commit of this application can have been missed
+    beside: bool = (
+        False  # another statement of this application writes the same table, and has not ended
+    )
+    all_came: Callable[[], bool] = lambda: (
+        True
+    )  # whether no commit of this application can have been missed
 
     @property
     def since(self) -> int | None:
@@ -28,13 +32,19 @@ class Done:
 
     @property
     def until(self) -> float | None:
-        """When it ended, in milliseconds since 1970, if Spark has reported it: it has committed nothing after."""
+        """When it ended, in milliseconds since 1970, if Spark has reported it.
+
+        It has committed nothing after.
+        """
         ended: float | None = kept(self.execution, ENDED)
         return ended
 
 
 def begun_at(execution: JavaObject) -> int | None:
-    """When the analysis of a QueryExecution began, in milliseconds since 1970; None if Spark has not kept it."""
+    """When the analysis of a QueryExecution began, in milliseconds since 1970.
+
+    None if Spark has not kept it.
+    """
     try:
         return phase_begun(execution.tracker().phases())
     except JAVA_FAILED:

@@ -8,14 +8,32 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from strandline_spark.formats.catalog_tables import location_of, session_catalog, symlink_of, table_name
+from strandline_spark.formats.catalog_tables import (
+    location_of,
+    session_catalog,
+    symlink_of,
+    table_name,
+)
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.class_names import HADOOP_RELATION, V2_FILE_TABLES
 from strandline_spark.jvm.client import JavaObject, Jvm, class_name, kept, once
 from strandline_spark.model.statement import Dataset
 
-_SOURCES = {"files", "file", "parquet", "orc", "csv", "json", "text", "avro", "xml", "binaryfile", "libsvm", "image"}
+_SOURCES = {
+    "files",
+    "file",
+    "parquet",
+    "orc",
+    "csv",
+    "json",
+    "text",
+    "avro",
+    "xml",
+    "binaryfile",
+    "libsvm",
+    "image",
+}
 
 
 _ASKED = {
@@ -44,7 +62,15 @@ class Files(Format):
         if table is None:
             return Dataset(namespace, name, self.name, mention.schema)
         symlinks = (symlink_of(table, jvm),)
-        return Dataset(namespace, name, self.name, mention.schema, session_catalog(jvm), table_name(table), symlinks)
+        return Dataset(
+            namespace,
+            name,
+            self.name,
+            mention.schema,
+            session_catalog(jvm),
+            table_name(table),
+            symlinks,
+        )
 
     def others_of(self, mention: Mention, jvm: Jvm) -> Sequence[Dataset]:
         if mention.catalog_table is not None or mention.offsets not in (None, (None, None)):
@@ -76,7 +102,10 @@ def _roots(mention: Mention, jvm: Jvm) -> list[str]:
 
 
 def _roots_of(relation: JavaObject, jvm: Jvm) -> list[str]:
-    """The folders of a relation; of a stream's micro-batch, which is given single files, the folder that is watched."""
+    """The folders of a relation.
+
+    Of a stream's micro-batch, which is given single files, the folder that is watched.
+    """
     if not class_name(relation).endswith("HadoopFsRelation"):
         return []
     watched = _watched(relation, jvm)
@@ -101,7 +130,10 @@ def _watched(relation: JavaObject, jvm: Jvm) -> str | None:
 def _roots_of_table(table: JavaObject) -> list[str]:
     """Spark's v2 tables of files, which an empty spark.sql.sources.useV1SourceList switches on."""
     name = class_name(table)
-    if not name.startswith(V2_FILE_TABLES) or name.rpartition(".")[2].removesuffix("Table").lower() not in _SOURCES:
+    if (
+        not name.startswith(V2_FILE_TABLES)
+        or name.rpartition(".")[2].removesuffix("Table").lower() not in _SOURCES
+    ):
         return []
     paths = table.paths()
     given = [str(paths.apply(index)) for index in range(paths.size())]
@@ -114,7 +146,9 @@ _PLACE = re.compile(r"(?P<root>(?:[A-Za-z][\w+.\-]*:)?(?://[^/]*)?)(?P<path>.*)"
 
 
 def folders_of(paths: list[str]) -> list[str]:
-    """What a read of several paths reads: parts of one folder are that folder, folders are each their own.
+    """What a read of several paths reads.
+
+    Parts of one folder are that folder, folders are each their own.
 
     >>> folders_of(["file:/a/b/c=1", "file:/a/b/c=2"]), folders_of(["file:/a/orders", "file:/a/people"])
     (['file:/a/b'], ['file:/a/orders', 'file:/a/people'])

@@ -1,4 +1,7 @@
-"""Tables in Hive's own formats: named by their location, with the metastore's name as a symlink. No snapshots."""
+"""Tables in Hive's own formats: named by their location, with the metastore's name as a symlink.
+
+No snapshots.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ class Hive(Format):
             return None
         namespace, name = jvm.path(location)
         catalog, symlinks = session_catalog(jvm), (symlink_of(table, jvm),)
-        return Dataset(namespace, name, self.name, mention.schema, catalog, table_name(table), symlinks)
+        return Dataset(
+            namespace, name, self.name, mention.schema, catalog, table_name(table), symlinks
+        )
 
 
 FORMAT = Hive()

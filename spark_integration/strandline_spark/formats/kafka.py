@@ -1,4 +1,7 @@
-"""Kafka topics. The topics of a micro-batch are those of its offsets; where a batch ends is the run's to tell."""
+"""Kafka topics.
+
+The topics of a micro-batch are those of its offsets; where a batch ends is the run's to tell.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ class Kafka(Format):
         servers = options.get("kafka.bootstrap.servers") or options.get("bootstrap.servers")
         if not servers:
             return []
-        return [Dataset(*of_topic(servers, topic), self.name, mention.schema) for topic in _named(mention, options)]
+        return [
+            Dataset(*of_topic(servers, topic), self.name, mention.schema)
+            for topic in _named(mention, options)
+        ]
 
 
 def _options(mention: Mention, jvm: Jvm) -> dict[str, str]:
@@ -41,7 +47,11 @@ def _options(mention: Mention, jvm: Jvm) -> dict[str, str]:
         return {key.lower(): value for key, value in mention.options.items()}
     if mention.relation is None or not _is_kafka(mention.relation):
         return {}
-    return _of_stream(mention, jvm) if mention.offsets is not None else _of_relation(mention.relation, jvm)
+    return (
+        _of_stream(mention, jvm)
+        if mention.offsets is not None
+        else _of_relation(mention.relation, jvm)
+    )
 
 
 def _is_kafka(instance: JavaObject) -> bool:

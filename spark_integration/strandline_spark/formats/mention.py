@@ -13,8 +13,9 @@ from strandline_spark.model.statement import Field
 class Mention:
     """One mention of data. Which of the JVM's objects there are depends on how Spark reached it.
 
-    A table of a catalog (v2) has `table`, and `catalog` with `identifier` if it was named; a relation (v1) has
-    `relation`, and `catalog_table` if it was named; a write to a path or address has `provider` and `options`.
+    A table of a catalog (v2) has `table`, and `catalog` with `identifier` if it was named; a
+    relation (v1) has `relation`, and `catalog_table` if it was named; a write to a path or address
+    has `provider` and `options`.
     """
 
     schema: tuple[Field, ...] = ()
@@ -26,6 +27,8 @@ class Mention:
     catalog_table: JavaObject = None
     provider: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    offsets: tuple[str | None, str | None] | None = None  # a stream's micro-batch: from, to; None if it is no stream
+    offsets: tuple[str | None, str | None] | None = (
+        None  # a stream's micro-batch: from, to; None if it is no stream
+    )
     unread: str | None = None  # why nothing more is known of it
     slot: int = 0  # which of a streaming query's sources it is, in the order of its offset log

@@ -1,7 +1,7 @@
 """Python data sources (Spark 4.0 on; Spark 3.5 has none).
 
-Spark knows a Python source by its short name alone, so that is its dataset's name, unless its options name a path or a
-table; a source that wants to say more is a LineageVertexProvider.
+Spark knows a Python source by its short name alone, so that is its dataset's name, unless its
+options name a path or a table; a source that wants to say more is a LineageVertexProvider.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.client import Jvm, simple_name
 from strandline_spark.model.statement import Dataset
 
-OPTIONS = "strandline_python_options"  # travels in the dataset, and never further than `listeners.vertex_providers`
+# travels in the dataset, and never further than `listeners.vertex_providers`
+OPTIONS = "strandline_python_options"
 
 
 def with_options(dataset: Dataset, options: Mapping[str, str]) -> Dataset:

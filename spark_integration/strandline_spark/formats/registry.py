@@ -1,4 +1,6 @@
-"""The registry of table formats: the first format that recognises a mention decides, the narrowest is asked first.
+"""The registry of table formats.
+
+The first format that recognises a mention decides, the narrowest is asked first.
 
 A new format is one folder (or module) here and one line in `MODULES`.
 """

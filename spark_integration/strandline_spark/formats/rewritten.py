@@ -1,4 +1,7 @@
-"""Snapshots that show the rows of an earlier one: what compaction, VACUUM and a change of a table's properties leave."""
+"""Snapshots that show the rows of an earlier one.
+
+What compaction, VACUUM and a change of a table's properties leave.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from strandline_spark.model.statement import Snapshot
 _LONGEST = 20  # of them in a row
 
 
-def with_same_rows(snapshot: Snapshot, same_rows: Collection[str], at: Callable[[str], Snapshot | None]) -> Snapshot:
+def with_same_rows(
+    snapshot: Snapshot, same_rows: Collection[str], at: Callable[[str], Snapshot | None]
+) -> Snapshot:
     """The snapshot; one by an operation of `same_rows` with those before it, back to the one that changed rows.
 
     >>> of = {"2": Snapshot("iceberg", "2", "1", operation="replace"), "1": Snapshot("iceberg", "1", operation="append")}
@@ -19,7 +24,11 @@ def with_same_rows(snapshot: Snapshot, same_rows: Collection[str], at: Callable[
     (['2', '1'], ())
     """
     found, head = list[Snapshot](), snapshot
-    while head.operation in same_rows and head.parent_snapshot_id is not None and len(found) < _LONGEST:
+    while (
+        head.operation in same_rows
+        and head.parent_snapshot_id is not None
+        and len(found) < _LONGEST
+    ):
         before = at(head.parent_snapshot_id)
         if before is None:
             break

@@ -1,4 +1,7 @@
-"""What a command writes: a mention of data, and how; and the ways in which a format describes its own commands."""
+"""What a command writes: a mention of data, and how.
+
+And the ways in which a format describes its own commands.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,20 @@ from strandline_spark.plans.tree import Node
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One target of a statement. `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
-    `fills`: rows are written too. `batch`: a streaming query's micro-batch."""
+    """One target of a statement.
+
+    `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
+    `fills`: rows are written too. `batch`: a streaming query's micro-batch.
+    """
 
     mention: Mention
     operation: Operation
     new: bool = False
     unless_there: bool = False
     fills: bool = True
-    gone: str | None = None  # a table that can be asked no more: what was known of it by this name counts
+    gone: str | None = (
+        None  # a table that can be asked no more: what was known of it by this name counts
+    )
     batch: tuple[str, int] | None = None
 
 
@@ -37,11 +45,16 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """MERGE, UPDATE and DELETE whose target is a plan inside the command: a path of methods leads to it."""
+    """MERGE, UPDATE and DELETE whose target is a plan inside the command.
+
+    A path of methods leads to it.
+    """
 
     operation: Operation
     target: str
 
 
 Described = Reader | Like | InPlace
-ReadBy = Callable[[JavaObject, Jvm], Sequence[Mention]]  # what a command reads that is no plan inside it
+ReadBy = Callable[
+    [JavaObject, Jvm], Sequence[Mention]
+]  # what a command reads that is no plan inside it

@@ -1,9 +1,10 @@
 """One emitter a SparkContext: a claim inside the JVM, which several Python processes may share.
 
-Notebook services, Livy and kernels that attach to a running gateway have one JVM and one SparkContext for several
-interpreters. The claim is a system property of the JVM, so exactly one process gets it. It lasts as long as its process
-renews it: after `SECONDS` without a renewal (the process was killed, or hangs) the JVM itself undoes what the process has
-registered there, empties its queue and gives the claim back.
+Notebook services, Livy and kernels that attach to a running gateway have one JVM and one
+SparkContext for several interpreters. The claim is a system property of the JVM, so exactly one
+process gets it. It lasts as long as its process renews it: after `SECONDS` without a renewal (the
+process was killed, or hangs) the JVM itself undoes what the process has registered there, empties
+its queue and gives the claim back.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from strandline_spark.jvm.method_handles import Handle, Handles
 
 SECONDS = 30.0
 _PREFIX = "strandline.emitter."  # of the property; the application's id follows
-_WAITING = "strandline.standby."  # of the property with the time at which a process last waited for the claim
+# of the property with the time at which a process last waited for the claim
+_WAITING = "strandline.standby."
 
 
 class Claim:
@@ -46,7 +48,8 @@ class Claim:
             return False
         if self._task is None:
             self._task = self._handles.task([self._removal()])
-        self._schedule()  # before the claim: one that is never given back would bar every later process
+        # before the claim: one that is never given back would bar every later process
+        self._schedule()
         if self._properties.putIfAbsent(self._key, self._id) is None:
             self._given_back = False
             return True
@@ -93,7 +96,9 @@ class Claim:
 
     def _schedule(self) -> None:
         if self._executor is None:
-            self._executor = self._jvm.static(THREADS, "newDaemonSingleThreadScheduledExecutor")("strandline-lease")
+            self._executor = self._jvm.static(THREADS, "newDaemonSingleThreadScheduledExecutor")(
+                "strandline-lease"
+            )
         self._end = self._executor.schedule(self._task, int(SECONDS * 1000), self._milliseconds)
 
     def _removal(self) -> Handle:

@@ -1,9 +1,12 @@
-"""What is relied on of Spark, Scala and the libraries that Spark brings along: the one file to open for a new Spark.
+"""What is relied on of Spark, Scala and the libraries that Spark brings along.
 
-Classes by their full names, private fields, and texts that are parsed. All were seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1
-and 4.3.0 unless a line says otherwise. Elsewhere a class is known by the last part of its name only, because packages
-move: `IncrementalExecution` was in `execution.streaming` before Spark 4.1. What a table format has of its own stands in
-that format's folder. `internals` tries fields and texts at the start.
+The one file to open for a new Spark.
+
+Classes by their full names, private fields, and texts that are parsed. All were seen on Spark
+3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0 unless a line says otherwise. Elsewhere a class is known by the
+last part of its name only, because packages move: `IncrementalExecution` was in
+`execution.streaming` before Spark 4.1. What a table format has of its own stands in that format's
+folder. `internals` tries fields and texts at the start.
 """
 
 from __future__ import annotations
@@ -28,16 +31,20 @@ CONNECTOR_CATALOG = f"{SPARK}sql.connector.catalog."
 QUERY_EXECUTION = f"{SPARK}sql.execution.QueryExecution"
 PHYSICAL_PLAN = f"{SPARK}sql.execution.SparkPlan"
 METADATA = f"{SPARK}sql.types.Metadata"
-# By class: where the plan is that did the work of a write. One may be in the other; one that is not here is passed over.
+# By class: where the plan is that did the work of a write. One may be in the other; one that is not
+# here is passed over.
 WITHIN: Mapping[str, str] = {
     f"{SPARK}sql.execution.adaptive.AdaptiveSparkPlanExec": "executedPlan",
     f"{SPARK}sql.execution.CommandResultExec": "commandPhysicalPlan",
-    f"{SPARK}sql.execution.adaptive.ResultQueryStageExec": "plan",  # since Spark 4, around what has a shuffle
+    # since Spark 4, around what has a shuffle
+    f"{SPARK}sql.execution.adaptive.ResultQueryStageExec": "plan",
 }
 
 # Names and places.
 TABLE_IDENTIFIER = f"{SPARK}sql.catalyst.TableIdentifier"
-V2_FILE_TABLES = f"{SPARK}sql.execution.datasources.v2."  # only with an empty spark.sql.sources.useV1SourceList
+V2_FILE_TABLES = (
+    f"{SPARK}sql.execution.datasources.v2."  # only with an empty spark.sql.sources.useV1SourceList
+)
 HADOOP_RELATION = f"{SOURCES}HadoopFsRelation"
 KAFKA = f"{SPARK}sql.kafka010."
 HADOOP_PATH = "org.apache.hadoop.fs.Path"
@@ -49,11 +56,17 @@ STAGING_CATALOG = f"{CONNECTOR_CATALOG}StagingTableCatalog"
 
 # Helpers of Spark's own, and of the libraries that it brings along.
 THREADS = f"{SPARK}util.ThreadUtils"
-CLASS_UTILS = "org.apache.commons.lang3.ClassUtils"  # without it: two calls for a class's name instead of one
+CLASS_UTILS = (
+    "org.apache.commons.lang3.ClassUtils"  # without it: two calls for a class's name instead of one
+)
 IO_UTILS = "org.apache.commons.io.IOUtils"  # without it: where a stream began is not known
 OBJECT_MAPPER = "com.fasterxml.jackson.databind.ObjectMapper"
 SPARK_JSON = "org.json4s.jackson.JsonMethods$"
-SCALA_SEQ, SCALA_OPTION, SCALA_MAP = "scala.collection.Seq", "scala.Option", "scala.collection.immutable.Map"
+SCALA_SEQ, SCALA_OPTION, SCALA_MAP = (
+    "scala.collection.Seq",
+    "scala.Option",
+    "scala.collection.immutable.Map",
+)
 SCALA_LIST, SCALA_FUNCTION = "scala.collection.immutable.List", "scala.Function1"
 SCALA_CONVERTERS = "scala.collection.JavaConverters"
 
@@ -69,5 +82,9 @@ class Internal:
 
 FIELDS = (
     Internal(f"{KAFKA}KafkaRelation", "sourceOptions", "Kafka: the topics of a batch read"),
-    Internal(f"{KAFKA}KafkaMicroBatchStream", "executorKafkaParams", "Kafka: the brokers of a streamed read"),
+    Internal(
+        f"{KAFKA}KafkaMicroBatchStream",
+        "executorKafkaParams",
+        "Kafka: the brokers of a streamed read",
+    ),
 )

@@ -1,7 +1,7 @@
 """The few ways in which plans are asked over Py4J, each in as few round trips as it can be.
 
-Class references are looked up once: an unresolved path costs a millisecond each time. Java maps and optional values
-come over as one JSON text instead of one call an entry.
+Class references are looked up once: an unresolved path costs a millisecond each time. Java maps and
+optional values come over as one JSON text instead of one call an entry.
 """
 
 from __future__ import annotations
@@ -17,13 +17,20 @@ from py4j.java_gateway import JavaClass, JVMView
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from strandline_spark.jvm.class_names import CLASS_UTILS, EXPRESSIONS, HADOOP_PATH, OBJECT_MAPPER, SCALA_CONVERTERS
+from strandline_spark.jvm.class_names import (
+    CLASS_UTILS,
+    EXPRESSIONS,
+    HADOOP_PATH,
+    OBJECT_MAPPER,
+    SCALA_CONVERTERS,
+)
 from strandline_spark.jvm.parsed_texts import OPTION, is_plain, text_in
 from strandline_spark.model.names import of_path
 
 JavaObject = Any  # py4j has no types: every member is found in the JVM
 
-# PySpark turns some of Java's exceptions (a table that is not there, a text that cannot be parsed) into its own.
+# PySpark turns some of Java's exceptions (a table that is not there, a text that cannot be parsed)
+# into its own.
 JAVA_THREW = (Py4JJavaError, PySparkException)
 JAVA_FAILED = (Py4JError, PySparkException)
 
@@ -40,7 +47,9 @@ class Jvm:
         self._settings: dict[str, str | None] = {}
         self._of_catalogs: dict[tuple[str, str], str | None] = {}
         self.session_id: str | None = None
-        self.tables: OrderedDict[str, Any] = OrderedDict()  # what was known of a table, by its name, newest last
+        self.tables: OrderedDict[str, Any] = (
+            OrderedDict()
+        )  # what was known of a table, by its name, newest last
         self._hadoop_settings: dict[str, str | None] = {}
         self._hadoop_configuration: JavaObject = None
         self._classes: dict[str, JavaObject] = {}
@@ -59,7 +68,8 @@ class Jvm:
     def session(self, session: JavaObject) -> None:
         self._session = session
         self.session_id = None
-        self._settings.clear()  # they hold for one statement: the next may come after a `spark.conf.set`
+        # they hold for one statement: the next may come after a `spark.conf.set`
+        self._settings.clear()
         self._hadoop_settings.clear()
         self._hadoop_configuration = None
 
@@ -135,7 +145,10 @@ class Jvm:
         return of_path(location, self.default_file_system)
 
     def conf(self, key: str) -> str | None:
-        """One setting of the session. A catalog's are those that it was made with: they never change for a session."""
+        """One setting of the session.
+
+        A catalog's are those that it was made with: they never change for a session.
+        """
         if self.session_id is None or not key.startswith("spark.sql.catalog."):
             return self._setting(self._settings, key, key)
         if len(self._of_catalogs) > _CATALOG_SETTINGS:
@@ -171,7 +184,10 @@ class Jvm:
         return None
 
     def first_lines(self, location: str, most: int) -> list[str]:
-        """The first lines of a text file on any file system of Hadoop's; nothing if there is no such file."""
+        """The first lines of a text file on any file system of Hadoop's.
+
+        Nothing if there is no such file.
+        """
         try:
             reader = self._reader(location)
         except JAVA_THREW:
@@ -186,7 +202,10 @@ class Jvm:
 
     def _reader(self, location: str) -> JavaObject:
         path, system = self._path_and_system(location)
-        return self.new("java.io.BufferedReader", self.new("java.io.InputStreamReader", system.open(path), "UTF-8"))
+        return self.new(
+            "java.io.BufferedReader",
+            self.new("java.io.InputStreamReader", system.open(path), "UTF-8"),
+        )
 
     def is_file(self, location: str) -> bool:
         """Whether there is a file of that name."""
@@ -202,7 +221,9 @@ class Jvm:
 
     def array(self, element_class: str, *elements: JavaObject) -> JavaObject:
         """A Java array, as reflection wants its arguments."""
-        array = self.static("java.lang.reflect.Array", "newInstance")(self.class_named(element_class), len(elements))
+        array = self.static("java.lang.reflect.Array", "newInstance")(
+            self.class_named(element_class), len(elements)
+        )
         put = self.static("java.lang.reflect.Array", "set")
         for index, element in enumerate(elements):
             put(array, index, element)
@@ -210,7 +231,9 @@ class Jvm:
 
     def zeros(self, count: int) -> JavaObject:
         """An array of that many numbers, all 0."""
-        return self.static("java.lang.reflect.Array", "newInstance")(self.static("java.lang.Integer", "TYPE"), count)
+        return self.static("java.lang.reflect.Array", "newInstance")(
+            self.static("java.lang.Integer", "TYPE"), count
+        )
 
     def classes(self, *names: str) -> JavaObject:
         """An array of classes, as a method's parameters are named."""
@@ -229,7 +252,9 @@ class Later:
     `answers` are those that `once` would have got, by the names of their questions.
     """
 
-    def __init__(self, fetch: Callable[[], JavaObject], answers: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def __init__(
+        self, fetch: Callable[[], JavaObject], answers: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self._fetch = fetch
         for question, answer in answers.items():
             keep(self, question, answer)
@@ -318,7 +343,10 @@ def dotted(identifier: JavaObject) -> str:
 
 
 def plain(shown: str) -> dict[str, str]:
-    """What an Identifier's text answers: its namespace and name, where that text needs no quotes."""
+    """What an Identifier's text answers.
+
+    Its namespace and name, where that text needs no quotes.
+    """
     return {"dotted": shown} if is_plain(shown) else {}
 
 
@@ -328,7 +356,10 @@ def _dotted(identifier: JavaObject) -> str:
 
 
 def simple_name(instance: JavaObject) -> str:
-    """The class name without its package. Scala's anonymous classes have none: their full name's last part stands in."""
+    """The class name without its package.
+
+    Scala's anonymous classes have none: their full name's last part stands in.
+    """
     return class_name(instance).rpartition(".")[2]
 
 

@@ -1,8 +1,8 @@
 """Elements of the JVM's queue with what they say of themselves, asked in one round trip.
 
-Watching reads five or six values of each event. Once some events have come, they are asked for together with the event;
-before that, and for whatever is not known here, an event is asked one question after the other, as any object of the
-JVM is.
+Watching reads five or six values of each event. Once some events have come, they are asked for
+together with the event; before that, and for whatever is not known here, an event is asked one
+question after the other, as any object of the JVM is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from contextlib import suppress
 from typing import Any
 
 from strandline_spark.conf import JOB_NAME
-from strandline_spark.jvm.class_names import PHYSICAL_PLAN, SCALA_MAP, SCALA_OPTION, SQL_EVENT, WITHIN
+from strandline_spark.jvm.class_names import (
+    PHYSICAL_PLAN,
+    SCALA_MAP,
+    SCALA_OPTION,
+    SQL_EVENT,
+    WITHIN,
+)
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, Later, once, shown_option
 from strandline_spark.jvm.method_handles import UNKNOWN, Handle, Handles
 from strandline_spark.jvm.parsed_texts import OPTION, text_in
@@ -26,11 +32,20 @@ _ICEBERG = "org.apache.iceberg.events."
 _EVENTS: Mapping[str, tuple[str, ...]] = {
     f"{SQL_EVENT}Start": ("executionId", "rootExecutionId?", "time", "description"),
     f"{SQL_EVENT}End": ("executionId", "errorMessage?", "time"),
-    f"{_ICEBERG}CreateSnapshotEvent": ("tableName", "operation", "snapshotId", "sequenceNumber", "summary"),
+    f"{_ICEBERG}CreateSnapshotEvent": (
+        "tableName",
+        "operation",
+        "snapshotId",
+        "sequenceNumber",
+        "summary",
+    ),
     f"{_ICEBERG}ScanEvent": ("tableName", "snapshotId"),
 }
 # What else is asked of an event: of the plan that it holds, or of its settings.
-_MORE: Mapping[str, tuple[str, ...]] = {f"{SQL_EVENT}Start": ("jobName",), f"{SQL_EVENT}End": ("number", "metrics")}
+_MORE: Mapping[str, tuple[str, ...]] = {
+    f"{SQL_EVENT}Start": ("jobName",),
+    f"{SQL_EVENT}End": ("number", "metrics"),
+}
 _HIDDEN = "*********(redacted)"  # what Spark writes for a value that looks like a secret
 _TEXT = "java.lang.String"
 _AFTER = 40  # events, whose reading costs about as much as joining the questions
@@ -49,7 +64,10 @@ class Answers:
         self._function: JavaObject = None
 
     def next(self, milliseconds: int) -> JavaObject:
-        """The next event with its answers, where they could be had; None when none came in that time."""
+        """The next event with its answers, where they could be had.
+
+        None when none came in that time.
+        """
         if milliseconds == WAIT and self._left <= 0 and OPTION.holds and self._joined():
             return self._answered(self._function.apply(self._queue))
         event = self._queue.poll(milliseconds, self._unit)
@@ -59,12 +77,16 @@ class Answers:
     def forgetting(self, handles: Handles) -> Handle:
         """Lets go of the newest event, inside the JVM."""
         kind = self._jvm.class_named("java.lang.Object")
-        return handles.asking(self._newest, "java.util.concurrent.atomic.AtomicReference", "set", (kind, None))
+        return handles.asking(
+            self._newest, "java.util.concurrent.atomic.AtomicReference", "set", (kind, None)
+        )
 
     def _joined(self) -> bool:
         """Whether events can be asked for together; this is found out once."""
         try:
-            self._function = self._function or _function(self._jvm, self._queue, self._newest, self._unit)
+            self._function = self._function or _function(
+                self._jvm, self._queue, self._newest, self._unit
+            )
         except JAVA_FAILED:
             self._left = 1 << 62  # this JVM cannot
         return self._function is not None
@@ -78,10 +100,17 @@ class Answers:
             class_name, *values = json.loads(text)
         except ValueError:  # UNKNOWN: what was asked of it failed
             return self._newest.get()
-        return _Answered(lambda: self._event(taken), class_name, values) if class_name != _TEXT else self._newest.get()
+        return (
+            _Answered(lambda: self._event(taken), class_name, values)
+            if class_name != _TEXT
+            else self._newest.get()
+        )
 
     def _event(self, taken: int) -> JavaObject:
-        """The event itself. Only the newest is held: nobody needs an earlier one, and it would hold its plan."""
+        """The event itself.
+
+        Only the newest is held: nobody needs an earlier one, and it would hold its plan.
+        """
         if taken != self._taken:
             raise LookupError("an event of Spark was asked after the next had come")
         return self._newest.get()
@@ -99,7 +128,9 @@ class _Answered(Later):
             self.__dict__["qe"] = _giving(Later(lambda: event().qe(), answered))
         super().__init__(event, {"class": class_name, **answers, **answered})
         for method, value in answers.items():
-            self.__dict__[method.removesuffix("?")] = _giving(_Perhaps(value) if method.endswith("?") else value)
+            self.__dict__[method.removesuffix("?")] = _giving(
+                _Perhaps(value) if method.endswith("?") else value
+            )
 
 
 class _Perhaps:
@@ -120,7 +151,10 @@ def _giving(value: Any) -> Callable[[], Any]:
 
 
 def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject) -> JavaObject:
-    """Takes the next event, lets `newest` hold it, and gives its class with its answers as JSON; nothing if none comes."""
+    """Takes the next event, lets `newest` hold it, and gives its class with its answers as JSON.
+
+    Nothing if none comes.
+    """
     handles = Handles(jvm)
     name = handles.path("java.lang.Object", "getClass.getName")
     rows: dict[str, Handle] = {}
@@ -133,7 +167,9 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
             if class_name == f"{SQL_EVENT}End":
                 answers += [handles.answer(class_name, "qe.id"), _metrics(handles, class_name)]
             rows[class_name] = handles.row(answers)
-    asked = handles.or_unknown(handles.as_json(handles.by_class(rows, handles.row([name])), jvm.mapper))
+    asked = handles.or_unknown(
+        handles.as_json(handles.by_class(rows, handles.row([name])), jvm.mapper)
+    )
     held = handles.given_to(newest, "java.util.concurrent.atomic.AtomicReference", "set")
     kinds = jvm.static("java.lang.Long", "TYPE"), jvm.class_named("java.util.concurrent.TimeUnit")
     arguments = zip(kinds, (WAIT, unit), strict=True)
@@ -144,7 +180,9 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
 def _job_name(handles: Handles, class_name: str) -> Handle:
     settings = handles.path(class_name, "modifiedConfigs")
     named = handles.called(SCALA_MAP, "get", "java.lang.Object", JOB_NAME)
-    return handles.or_unknown(handles.then(settings, handles.then(named, handles.path(SCALA_OPTION, "toString"))))
+    return handles.or_unknown(
+        handles.then(settings, handles.then(named, handles.path(SCALA_OPTION, "toString")))
+    )
 
 
 def job_name_of(start: JavaObject, execution: JavaObject) -> str | None:
@@ -154,7 +192,9 @@ def job_name_of(start: JavaObject, execution: JavaObject) -> str | None:
     may have another name by now.
     """
     try:
-        shown = once(start, "jobName", lambda one: shown_option(one.modifiedConfigs().get(JOB_NAME)))
+        shown = once(
+            start, "jobName", lambda one: shown_option(one.modifiedConfigs().get(JOB_NAME))
+        )
         if _HIDDEN in shown and execution is not None:
             shown = shown_option(execution.sparkSession().conf().getOption(JOB_NAME))
     except Exception as error:  # the session is closed: the application's conf holds

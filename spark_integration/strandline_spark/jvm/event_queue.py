@@ -1,8 +1,9 @@
 """The bounded queue inside the JVM that Spark's listener bus fills and one Python thread empties.
 
-`java.beans.EventHandler` makes the listeners inside the JVM, so that Spark never calls back into Python; a full queue
-drops the event and counts it. Most of what Spark tells during a query is of no use here; classes of events that turned
-out to be `dull` do not enter the queue again. Iceberg's registry of commits feeds the same queue.
+`java.beans.EventHandler` makes the listeners inside the JVM, so that Spark never calls back into
+Python; a full queue drops the event and counts it. Most of what Spark tells during a query is of no
+use here; classes of events that turned out to be `dull` do not enter the queue again. Iceberg's
+registry of commits feeds the same queue.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class EventQueue:
         self.faults: list[str] = []  # what does not work in this JVM, and what is done instead
         java = gateway.jvm.java
         self.queue = java.util.concurrent.LinkedBlockingQueue(capacity)
-        self._offered = java.util.concurrent.Semaphore(0)  # counts by release(); Py4J would copy a number
+        self._offered = java.util.concurrent.Semaphore(
+            0
+        )  # counts by release(); Py4J would copy a number
         self._dull = java.util.concurrent.ConcurrentHashMap.newKeySet()
         self._polled = 0
         self._listeners: list[Any] = []
@@ -69,10 +72,12 @@ class EventQueue:
 
     @cached_property
     def _offering(self) -> tuple[Any, str]:
-        """What an event is given to, and by which method: a counter before the queue, or else the queue alone.
+        """What an event is given to, and by which method.
 
-        The counter is a collection whose comparator is called once for an element that is added. That is so in every
-        Java that was seen, but no Java promises it, so it is tried first.
+        A counter before the queue, or else the queue alone.
+
+        The counter is a collection whose comparator is called once for an element that is added.
+        That is so in every Java that was seen, but no Java promises it, so it is tried first.
         """
         try:
             counting = self._counting()
@@ -82,7 +87,9 @@ class EventQueue:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
         self.faults.append("dropped events are not counted")
-        _LOG.warning("strandline: this JVM cannot count the events that find the queue full: %s", reason)
+        _LOG.warning(
+            "strandline: this JVM cannot count the events that find the queue full: %s", reason
+        )
         return self.queue, "offer"
 
     def _counting(self) -> Any:
@@ -90,7 +97,8 @@ class EventQueue:
         handles = self._handles
         self._dull.add(self.gateway.jvm.java.lang.Class.forName("java.lang.String"))
         dull = handles.then(
-            handles.path("java.lang.Object", "getClass"), handles.given_to(self._dull, _SET, "contains")
+            handles.path("java.lang.Object", "getClass"),
+            handles.given_to(self._dull, _SET, "contains"),
         )
         offer = handles.given_to(self.queue, "java.util.Queue", "offer")
         return handles.fed(handles.unless(dull, handles.after(self._offered, "release", offer)))
@@ -117,12 +125,22 @@ class EventQueue:
             for listener in self._listeners
         ]
         emptied = handles.asking(self.queue, "java.util.Collection", "clear")
-        return [*removals, *self.registry.removals(handles), emptied, self._answers.forgetting(handles)]
+        return [
+            *removals,
+            *self.registry.removals(handles),
+            emptied,
+            self._answers.forgetting(handles),
+        ]
 
     def poll(self, milliseconds: int) -> Any:
-        """The next event, or None after that time. Blocks inside the JVM, with Python's lock free."""
+        """The next event, or None after that time.
+
+        Blocks inside the JVM, with Python's lock free.
+        """
         event = self._answers.next(milliseconds)
-        if event is not None and not isinstance(event, str):  # a comparison would ask the JVM what the event is
+        if event is not None and not isinstance(
+            event, str
+        ):  # a comparison would ask the JVM what the event is
             self._polled += 1
         return event
 
@@ -133,7 +151,11 @@ class EventQueue:
     def dropped(self) -> int:
         """How many events found the queue full."""
         return (
-            0 if self.faults else max(0, int(self._offered.availablePermits()) - self._polled - int(self.queue.size()))
+            0
+            if self.faults
+            else max(
+                0, int(self._offered.availablePermits()) - self._polled - int(self.queue.size())
+            )
         )
 
     def all_came(self) -> bool:
@@ -142,12 +164,15 @@ class EventQueue:
 
 
 def acknowledge_quickly(gateway: Any) -> None:
-    """Lets this thread's connection to the JVM acknowledge at once: an answer over 8 KB waits 44 ms otherwise.
+    """Lets this thread's connection to the JVM acknowledge at once.
+
+    An answer over 8 KB waits 44 ms otherwise.
 
     Linux only, and only where Py4J pins a connection to a thread; elsewhere nothing changes.
     """
     with contextlib.suppress(Exception):
-        gateway.jvm.java.lang.System.nanoTime()  # a thread that has asked nothing yet has no connection
+        # a thread that has asked nothing yet has no connection
+        gateway.jvm.java.lang.System.nanoTime()
         connection = gateway._gateway_client.get_thread_connection()
         if connection is not None and hasattr(socket, "TCP_QUICKACK"):
             connection.stream = io.BufferedReader(_QuickSocket(connection.socket), _BUFFER)
@@ -179,8 +204,6 @@ def _listener(gateway: Any, collection: Any, action: str, method: str) -> Any:
 def _register(spark_context: Any, listener: Any) -> None:
     try:
         spark_context.listenerBus().addToQueue(listener, "strandline")
-    except (
-        Exception
-    ) as error:  # the bus is private to Spark: where it is gone, the public way shares a queue with others
+    except Exception as error:  # the bus is private to Spark: where it is gone, the public way shares a queue with others
         swallowed("Spark's events wait behind other listeners'", error)
         spark_context.addSparkListener(listener)

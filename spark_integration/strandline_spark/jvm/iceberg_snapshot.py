@@ -1,9 +1,10 @@
 """Exact commits and scans of Iceberg tables, from Iceberg's own listener registry.
 
-The registry calls a listener for every commit of this JVM, in the committing thread; an EventHandler puts what it is
-called with into the same queue as Spark's events, so that a commit always comes before the end of its execution. It has
-no method that removes a listener: its private map is asked for, and where that cannot be had the handler stays, and holds
-nothing but the bounded queue.
+The registry calls a listener for every commit of this JVM, in the committing thread; an
+EventHandler puts what it is called with into the same queue as Spark's events, so that a commit
+always comes before the end of its execution. It has no method that removes a listener: its private
+map is asked for, and where that cannot be had the handler stays, and holds nothing but the bounded
+queue.
 """
 
 from __future__ import annotations
@@ -23,21 +24,32 @@ from strandline_spark.jvm.client import JAVA_FAILED, JAVA_THREW, class_name, onc
 _EVENTS = "org.apache.iceberg.events."
 _KINDS = ("CreateSnapshotEvent", "ScanEvent", "IncrementalScanEvent")
 
-_COUNTED = {"rowCount": "added-records", "size": "added-files-size", "fileCount": "added-data-files"}
+_COUNTED = {
+    "rowCount": "added-records",
+    "size": "added-files-size",
+    "fileCount": "added-data-files",
+}
 
 REGISTRY = "iceberg.registry"  # by what name the JVM's reader keeps the emitter's `Registry`,
 ALL_CAME = "iceberg.all-came"  # and whether every commit has come from it
 BARRIER = "strandline.barrier"
 INPUTS = "strandline.inputs"
 GROUP = "strandline.group"
-GENERATION = "strandline.generation"  # of a commit; as a table's property: what its next commits must carry at least
-QUERY, BATCH = "strandline.query-id", "strandline.batch-id"  # of the micro-batch that made an aligned job's checkpoint
+# of a commit; as a table's property: what its next commits must carry at least
+GENERATION = "strandline.generation"
+QUERY, BATCH = (
+    "strandline.query-id",
+    "strandline.batch-id",
+)  # of the micro-batch that made an aligned job's checkpoint
 _SINK_QUERY, _SINK_BATCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One snapshot that this JVM committed. For CREATE TABLE AS Iceberg names the table without its catalog."""
+    """One snapshot that this JVM committed.
+
+    For CREATE TABLE AS Iceberg names the table without its catalog.
+    """
 
     table: str
     operation: str
@@ -58,7 +70,9 @@ class Commit:
     @property
     def statistics(self) -> dict[str, int]:
         """What it added, under the names of OpenLineage's outputStatistics facet."""
-        return {name: int(self.summary[key]) for name, key in _COUNTED.items() if key in self.summary}
+        return {
+            name: int(self.summary[key]) for name, key in _COUNTED.items() if key in self.summary
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +87,8 @@ class Scan:
 class Registry:
     """Feeds commits and scans to a Java object's method, wherever Iceberg's classes come from.
 
-    They may come with the class path, with `spark.jars` or with a later ADD JAR: each loader has a registry of its own.
+    They may come with the class path, with `spark.jars` or with a later ADD JAR: each loader has a
+    registry of its own.
     """
 
     def __init__(self, jvm: Any, target: Any, action: str) -> None:
@@ -86,7 +101,10 @@ class Registry:
         self.late = False  # whether Iceberg was seen before it was registered with
 
     def register(self, loader: Any = None) -> bool:
-        """Registers with the Iceberg of a loader, the thread's own unless given. False where it has none."""
+        """Registers with the Iceberg of a loader, the thread's own unless given.
+
+        False where it has none.
+        """
         try:
             loader = loader or self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
             names = ("Listeners", "Listener", *_KINDS)
@@ -98,7 +116,9 @@ class Registry:
             return False
         if where not in self._fed:
             self._fed.add(where)
-            handler = self._jvm.java.beans.EventHandler.create(listener, self._target, self._action, "", "notify")
+            handler = self._jvm.java.beans.EventHandler.create(
+                listener, self._target, self._action, "", "notify"
+            )
             for kind in kinds:
                 self._add(listeners, listener, handler, kind)
         return True
@@ -162,7 +182,11 @@ def commit_of(event: Any) -> Commit | Scan | None:
 def _commit(event: Any) -> Commit:
     summary = once(event, "summary", _summary) or {}
     return Commit(
-        str(event.tableName()), str(event.operation()), str(event.snapshotId()), int(event.sequenceNumber()), summary
+        str(event.tableName()),
+        str(event.operation()),
+        str(event.snapshotId()),
+        int(event.sequenceNumber()),
+        summary,
     )
 
 
@@ -198,7 +222,10 @@ def stated_barrier(summary: Mapping[str, str]) -> int | None:
 
 
 def barrier_of(summary: Mapping[str, str]) -> int | None:
-    """The barrier that a base table's snapshot carries: its own property, else that of its micro-batch (batch N is barrier N + 1)."""
+    """The barrier that a base table's snapshot carries.
+
+    Its own property, else that of its micro-batch (batch N is barrier N + 1).
+    """
     own = stated_barrier(summary)
     if own is not None:
         return own

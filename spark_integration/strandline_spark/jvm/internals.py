@@ -1,7 +1,8 @@
 """Trials at the start of whether what is relied on of Spark's and the formats' internals is here.
 
-Each has a fallback, which knows less or takes longer. What is not as it was seen is named once in the log and in the run
-facet `strandline_emitter`, so that nobody has to guess why a snapshot is only observed.
+Each has a fallback, which knows less or takes longer. What is not as it was seen is named once in
+the log and in the run facet `strandline_emitter`, so that nobody has to guess why a snapshot is
+only observed.
 """
 
 from __future__ import annotations
@@ -9,15 +10,32 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from strandline_spark.jvm.class_names import CONNECTOR_CATALOG, FIELDS, SCALA_OPTION, SPARK, Internal
+from strandline_spark.jvm.class_names import (
+    CONNECTOR_CATALOG,
+    FIELDS,
+    SCALA_OPTION,
+    SPARK,
+    Internal,
+)
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_names_hold
-from strandline_spark.jvm.parsed_texts import IDENTIFIER, METRICS, OPTION, TEXTS, ParsedText, counts_in, text_in
+from strandline_spark.jvm.parsed_texts import (
+    IDENTIFIER,
+    METRICS,
+    OPTION,
+    TEXTS,
+    ParsedText,
+    counts_in,
+    text_in,
+)
 
 _LOG = logging.getLogger("strandline")
 
 
 def unavailable(jvm: Jvm, of_formats: Iterable[Internal] = ()) -> tuple[str, ...]:
-    """What the emitter will not know in this JVM, or asks in another way; each is named in the log, once."""
+    """What the emitter will not know in this JVM, or asks in another way.
+
+    Each is named in the log, once.
+    """
     found = (*_tricks(jvm), *(one.lost for one in (*FIELDS, *of_formats) if _lacks(jvm, one)))
     for lost in found:
         _LOG.warning("strandline: not available with these versions: %s", lost)
@@ -48,7 +66,9 @@ def _option(jvm: Jvm) -> bool:
 
 
 def _identifier(jvm: Jvm) -> bool:
-    identifier = jvm.static(f"{CONNECTOR_CATALOG}Identifier", "of")(jvm.array("java.lang.String", "a", "b"), "c")
+    identifier = jvm.static(f"{CONNECTOR_CATALOG}Identifier", "of")(
+        jvm.array("java.lang.String", "a", "b"), "c"
+    )
     return str(identifier.toString()) == "a.b.c"
 
 
@@ -57,10 +77,16 @@ def _metrics(jvm: Jvm) -> bool:
     metric = jvm.new(f"{SPARK}sql.execution.metric.SQLMetric", "sum", 0)
     some = jvm.static(SCALA_OPTION, "apply")("number of rows")
     getattr(metric, "metadata_$eq")(jvm.new(f"{SPARK}util.AccumulatorMetadata", 7, some, False))
-    return counts_in(str(jvm.new("scala.collection.immutable.Map$Map1", "rows", metric).toString())) == {"rows": 0}
+    return counts_in(
+        str(jvm.new("scala.collection.immutable.Map$Map1", "rows", metric).toString())
+    ) == {"rows": 0}
 
 
-_TRIALS: Mapping[ParsedText, Callable[[Jvm], bool]] = {OPTION: _option, IDENTIFIER: _identifier, METRICS: _metrics}
+_TRIALS: Mapping[ParsedText, Callable[[Jvm], bool]] = {
+    OPTION: _option,
+    IDENTIFIER: _identifier,
+    METRICS: _metrics,
+}
 
 
 def _lacks(jvm: Jvm, one: Internal) -> bool:

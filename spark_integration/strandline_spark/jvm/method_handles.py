@@ -1,8 +1,9 @@
 """Questions for the JVM that take one round trip however many objects they concern.
 
-The JDK's method handles are joined, inside the JVM, into a function of one object: a path of methods, a row of answers,
-a choice by class, a walk over a collection. No class of ours is loaded there, and nothing is compiled. Joining costs
-tens of milliseconds, once; a function that gathers keeps a list of its own, so only one thread may call it.
+The JDK's method handles are joined, inside the JVM, into a function of one object: a path of
+methods, a row of answers, a choice by class, a walk over a collection. No class of ours is loaded
+there, and nothing is compiled. Joining costs tens of milliseconds, once; a function that gathers
+keeps a list of its own, so only one thread may call it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ UNKNOWN = "\0unknown"  # the answer to a question that could not be asked
 
 
 class Handles:
-    """Joins handles for one JVM. A class or method that this Spark has not is an error at joining time."""
+    """Joins handles for one JVM.
+
+    A class or method that this Spark has not is an error at joining time.
+    """
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
@@ -38,8 +42,11 @@ class Handles:
         self._step = lru_cache(maxsize=None)(self._reflected)
 
     def path(self, class_name: str, path: str) -> Handle:
-        """`first.second`: methods without arguments, one after the other; `name:some/Class` says what the method gives
-        where its own type is too wide."""
+        """`first.second`: methods without arguments, one after the other.
+
+        `name:some/Class` says what the method gives
+        where its own type is too wide.
+        """
         handle = None
         for step in path.split("."):
             name, _, narrower = step.partition(":")
@@ -49,8 +56,11 @@ class Handles:
         return handle
 
     def answer(self, class_name: str, question: str) -> Handle:
-        """A path, and where its end goes: `path|some.Class.method(kind)` to a static method, unless it is nothing;
-        `path?some.Class` to the question whether it is one. `UNKNOWN` where any of it fails."""
+        """A path, and where its end goes.
+
+        `path|some.Class.method(kind)` to a static method, unless it is nothing;
+        `path?some.Class` to the question whether it is one. `UNKNOWN` where any of it fails.
+        """
         path, asked, kind = question.partition("?")
         path, given, method = path.partition("|")
         handle = self.path(class_name, path)
@@ -65,16 +75,24 @@ class Handles:
         """The handle's answer, or `UNKNOWN` where it fails."""
         unknown = self._join("constant", self._jvm.class_named(_OBJECT), UNKNOWN)
         handler = self._join("dropArguments", unknown, 0, self._kinds("java.lang.Throwable"))
-        return self._join("catchException", handle, self._jvm.class_named("java.lang.Throwable"), handler)
+        return self._join(
+            "catchException", handle, self._jvm.class_named("java.lang.Throwable"), handler
+        )
 
     def called(self, class_name: str, method: str, kind: str, argument: JavaObject) -> Handle:
         """A method whose one argument, of that kind, is always this."""
-        found = self._unreflect(self._jvm.class_named(class_name).getMethod(method, self._kinds(kind)))
-        return self._join("insertArguments", found.asType(self._types[2]), 1, self._jvm.array(_OBJECT, argument))
+        found = self._unreflect(
+            self._jvm.class_named(class_name).getMethod(method, self._kinds(kind))
+        )
+        return self._join(
+            "insertArguments", found.asType(self._types[2]), 1, self._jvm.array(_OBJECT, argument)
+        )
 
     def given_to(self, target: JavaObject, class_name: str, method: str) -> Handle:
         """A method of this object, which is given what the handle takes."""
-        found = self._unreflect(self._jvm.class_named(class_name).getMethod(method, self._kinds(_OBJECT)))
+        found = self._unreflect(
+            self._jvm.class_named(class_name).getMethod(method, self._kinds(_OBJECT))
+        )
         return found.bindTo(target).asType(self._types[1])
 
     def construct(self, class_name: str, kind: str) -> Handle:
@@ -82,12 +100,18 @@ class Handles:
         maker = self._jvm.class_named(class_name).getConstructor(self._kinds(kind))
         return self._lookup.unreflectConstructor(maker).asType(self._types[1])
 
-    def asking(self, target: JavaObject, class_name: str, method: str, *arguments: tuple[JavaObject, Any]) -> Handle:
+    def asking(
+        self, target: JavaObject, class_name: str, method: str, *arguments: tuple[JavaObject, Any]
+    ) -> Handle:
         """A method of this object with arguments that are always these, each with its class, whatever the handle takes."""
         kinds = self._jvm.array("java.lang.Class", *(kind for kind, _ in arguments))
-        found = self._unreflect(self._jvm.class_named(class_name).getMethod(method, kinds)).bindTo(target)
+        found = self._unreflect(self._jvm.class_named(class_name).getMethod(method, kinds)).bindTo(
+            target
+        )
         values = self._jvm.array(_OBJECT, *(value for _, value in arguments))
-        return self._ignoring(self._join("insertArguments", found, 0, values).asType(self._types[0]))
+        return self._ignoring(
+            self._join("insertArguments", found, 0, values).asType(self._types[0])
+        )
 
     def always(self, value: Any) -> Handle:
         """The same answer to everything."""
@@ -99,12 +123,16 @@ class Handles:
 
     def if_any(self, handle: Handle) -> Handle:
         """The handle's answer; nothing to nothing."""
-        present = self._jvm.class_named("java.util.Objects").getMethod("nonNull", self._kinds(_OBJECT))
+        present = self._jvm.class_named("java.util.Objects").getMethod(
+            "nonNull", self._kinds(_OBJECT)
+        )
         return self._join("guardWithTest", self._unreflect(present), handle, self.always(None))
 
     def both(self, first: Handle, second: Handle) -> Handle:
         """The second's answer, once the first has done its work on the same object."""
-        void = self._type("methodType", self._jvm.static("java.lang.Void", "TYPE"), self._jvm.class_named(_OBJECT))
+        void = self._type(
+            "methodType", self._jvm.static("java.lang.Void", "TYPE"), self._jvm.class_named(_OBJECT)
+        )
         return self._join("foldArguments", second, first.asType(void))
 
     def after(self, target: JavaObject, method: str, handle: Handle) -> Handle:
@@ -121,9 +149,16 @@ class Handles:
         """The answers of all of them, as an array."""
         row, count = self._jvm.class_named(_ROW), len(handles)
         collected = self._join("identity", row).asCollector(row, count)
-        each = self._join("filterArguments", collected, 0, self._jvm.array("java.lang.invoke.MethodHandle", *handles))
+        each = self._join(
+            "filterArguments",
+            collected,
+            0,
+            self._jvm.array("java.lang.invoke.MethodHandle", *handles),
+        )
         wanted = self._type("methodType", row, self._jvm.class_named(_OBJECT))
-        return self._join("permuteArguments", each, wanted, self._jvm.zeros(count)).asType(self._types[1])
+        return self._join("permuteArguments", each, wanted, self._jvm.zeros(count)).asType(
+            self._types[1]
+        )
 
     def by_class(self, choices: Mapping[str, Handle], otherwise: Handle) -> Handle:
         """The handle of the object's own class."""
@@ -133,8 +168,12 @@ class Handles:
             if id(handle) not in functions:
                 functions[id(handle)] = self.function(handle)
             table.put(self._jvm.class_named(class_name), functions[id(handle)])
-        chosen = self.then(self.path(_OBJECT, "getClass"), self._looked_up(table, self.function(otherwise)))
-        apply = self._unreflect(self._jvm.class_named(_FUNCTION).getMethod("apply", self._kinds(_OBJECT)))
+        chosen = self.then(
+            self.path(_OBJECT, "getClass"), self._looked_up(table, self.function(otherwise))
+        )
+        apply = self._unreflect(
+            self._jvm.class_named(_FUNCTION).getMethod("apply", self._kinds(_OBJECT))
+        )
         return self._join("foldArguments", apply.asType(self._types[2]), chosen)
 
     def gathered(self, class_name: str, handle: Handle) -> Handle:
@@ -142,7 +181,9 @@ class Handles:
         found = JavaClass("java.util.ArrayList", self._jvm.view._gateway_client)()
         visit = self.then(handle, self.given_to(found, "java.util.ArrayList", "add"))
         face = self._face("asInterfaceInstance", self._jvm.class_named(SCALA_FUNCTION), visit)
-        filled = self.both(self.called(class_name, "foreach", SCALA_FUNCTION, face), self._of(found, "toArray"))
+        filled = self.both(
+            self.called(class_name, "foreach", SCALA_FUNCTION, face), self._of(found, "toArray")
+        )
         return self.both(self._of(found, "clear"), filled)
 
     def as_json(self, handle: Handle, mapper: JavaObject) -> Handle:
@@ -159,7 +200,9 @@ class Handles:
         for handle in reversed(handles):
             steps = self.both(self.or_unknown(handle), steps)
         nothing = self._join("insertArguments", steps, 0, self._jvm.array(_OBJECT, None))
-        return self._face("asInterfaceInstance", self._jvm.class_named("java.lang.Runnable"), nothing)
+        return self._face(
+            "asInterfaceInstance", self._jvm.class_named("java.lang.Runnable"), nothing
+        )
 
     def fed(self, handle: Handle) -> JavaObject:
         """A collection of a public class of the JDK, whose `add` gives the element to the handle and keeps nothing.
@@ -168,10 +211,14 @@ class Handles:
         """
         number = self._join("constant", self._jvm.static("java.lang.Integer", "TYPE"), 0)
         equal = self._join("dropArguments", number, 0, self._kinds(_OBJECT, _OBJECT))
-        void = self._type("methodType", self._jvm.static("java.lang.Void", "TYPE"), self._jvm.class_named(_OBJECT))
+        void = self._type(
+            "methodType", self._jvm.static("java.lang.Void", "TYPE"), self._jvm.class_named(_OBJECT)
+        )
         visit = self._join("dropArguments", handle.asType(void), 1, self._kinds(_OBJECT))
         compare = self._join("foldArguments", equal, visit)
-        comparator = self._face("asInterfaceInstance", self._jvm.class_named("java.util.Comparator"), compare)
+        comparator = self._face(
+            "asInterfaceInstance", self._jvm.class_named("java.util.Comparator"), compare
+        )
         one = JavaClass("java.util.TreeSet", self._jvm.view._gateway_client)(comparator)
         one.add("")
         return one
@@ -202,7 +249,9 @@ class Handles:
     def _looked_up(self, table: JavaObject, otherwise: JavaObject) -> Handle:
         method = table.getClass().getMethod("getOrDefault", self._kinds(_OBJECT, _OBJECT))
         found = self._unreflect(method).bindTo(table)
-        return self._join("insertArguments", found, 1, self._jvm.array(_OBJECT, otherwise)).asType(self._types[1])
+        return self._join("insertArguments", found, 1, self._jvm.array(_OBJECT, otherwise)).asType(
+            self._types[1]
+        )
 
     def _kinds(self, *class_names: str) -> JavaObject:
         return self._jvm.classes(*class_names)

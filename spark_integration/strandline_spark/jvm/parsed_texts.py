@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from strandline_spark.swallowed import swallowed
 
-# Names in Spark are words; Hudi's have blanks: number of inserted rows -> SQLMetric(id: 6, name: Some(..), value: 2)
+# Names in Spark are words; Hudi's have blanks: number of inserted rows -> SQLMetric(id: 6, name:
+# Some(..), value: 2)
 _METRIC = re.compile(r"(\w[\w ]*) -> SQLMetric\(id: \d+, name: .*?, value: (-?\d+)\)")
 _PLAIN = re.compile(r"\w+(\.\w+)*")
 
@@ -54,7 +55,10 @@ def counts_in(shown: str) -> dict[str, int]:
 
 
 def kind_and_place(shown: str) -> tuple[str, str]:
-    """Kind and place of a streaming source or sink of Spark's older kind; only those of places show one."""
+    """Kind and place of a streaming source or sink of Spark's older kind.
+
+    Only those of places show one.
+    """
     kind, _, place = shown.removesuffix("]").partition("[")
     if kind.startswith("File") and not place:
         swallowed("a stream's folder is not known", ValueError(f"{kind} does not show it"))

@@ -1,7 +1,9 @@
-"""A running streaming query as the JVM knows it: its trigger, its checkpoint, and the offsets of its micro-batches.
+"""A running streaming query as the JVM knows it.
 
-Everything is asked of Spark's own StreamExecution, so that it works for a checkpoint on any file system. What cannot be
-known is None or empty, never an error.
+Its trigger, its checkpoint, and the offsets of its micro-batches.
+
+Everything is asked of Spark's own StreamExecution, so that it works for a checkpoint on any file
+system. What cannot be known is None or empty, never an error.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from py4j.java_gateway import JavaClass
 from strandline_spark.jvm.class_names import HADOOP_PATH, IO_UTILS
 from strandline_spark.swallowed import swallowed
 
-_IDENTITY = re.compile(r"@[0-9a-f]+$")  # of a source without a name of its own: another one in each run
+_IDENTITY = re.compile(
+    r"@[0-9a-f]+$"
+)  # of a source without a name of its own: another one in each run
 _ENDS = ("AvailableNowTrigger", "OneTimeTrigger")
 
 
@@ -30,9 +34,14 @@ class StreamHandle:
         self.checkpoint = checkpoint
         self._names: list[str] = []
         self._begun: list[str | None] | None = None
-        self._newest: tuple[int, list[str | None]] = (-1, [])  # the offsets at which a micro-batch ended
+        self._newest: tuple[int, list[str | None]] = (
+            -1,
+            [],
+        )  # the offsets at which a micro-batch ended
         with contextlib.suppress(Exception):
-            self.ends_by_itself = execution.trigger().getClass().getSimpleName().rstrip("$") in _ENDS
+            self.ends_by_itself = (
+                execution.trigger().getClass().getSimpleName().rstrip("$") in _ENDS
+            )
         with contextlib.suppress(Exception):
             self.name = execution.name()
         with contextlib.suppress(Exception):
@@ -45,7 +54,10 @@ class StreamHandle:
 
     @classmethod
     def find(cls, jvm: Any, session: Any, query_id: str) -> StreamHandle:
-        """The query of that id, in whichever session it was started: they share the list of active queries."""
+        """The query of that id, in whichever session it was started.
+
+        They share the list of active queries.
+        """
         execution = None
         with contextlib.suppress(Exception):
             active = session.sharedState().activeStreamingQueries()
@@ -66,8 +78,11 @@ class StreamHandle:
             return None
 
     def first_own(self) -> int | None:
-        """The oldest micro-batch that this driver is known to have run. Ask after `last_committed`: a micro-batch is
-        in the log a moment before it is among the query's recent ones."""
+        """The oldest micro-batch that this driver is known to have run.
+
+        Ask after `last_committed`: a micro-batch is
+        in the log a moment before it is among the query's recent ones.
+        """
         try:
             recent = self._execution.recentProgress()
             return int(recent[0].batchId()) if len(recent) else None
@@ -89,20 +104,26 @@ class StreamHandle:
         return list(zip(names, ends, starts, strict=False))
 
     def initial_offsets(self, sources: int) -> list[str | None]:
-        """With what each source began, as Iceberg's write it into the checkpoint; of queries that end by themselves only.
+        """With what each source began, as Iceberg's write it into the checkpoint.
+
+        Of queries that end by themselves only.
 
         Their restart reads the table's history from there on, wherever they are, so it has to stay
         (https://github.com/apache/iceberg/issues/18000).
         """
         if self._begun is None:
-            self._begun = [self._initial(number) if self.ends_by_itself else None for number in range(sources)]
+            self._begun = [
+                self._initial(number) if self.ends_by_itself else None for number in range(sources)
+            ]
         return self._begun + [None] * (sources - len(self._begun))
 
     def _initial(self, source: int) -> str | None:
         try:
             client = self._execution._gateway_client
             path = JavaClass(HADOOP_PATH, client)(f"{self.checkpoint}/sources/{source}/offsets/0")
-            system = path.getFileSystem(self._execution.sparkSession().sessionState().newHadoopConf())
+            system = path.getFileSystem(
+                self._execution.sparkSession().sessionState().newHadoopConf()
+            )
             if not system.exists(path):  # a source that writes none
                 return None
             stream = system.open(path)
@@ -121,14 +142,22 @@ class StreamHandle:
             swallowed(missing, error)
 
     def _ends(self, batch_id: int) -> list[str | None]:
-        """The end offset of each source in a micro-batch. Where one ended the next begins: the newest are remembered."""
-        if self._newest[0] != batch_id or not self._newest[1]:  # it may not have been in the log yet
+        """The end offset of each source in a micro-batch.
+
+        Where one ended the next begins: the newest are remembered.
+        """
+        if (
+            self._newest[0] != batch_id or not self._newest[1]
+        ):  # it may not have been in the log yet
             self._newest = batch_id, list(_offsets(self._execution.offsetLog(), batch_id))
         return self._newest[1]
 
 
 def running_queries(session: Any) -> list[tuple[str, str, str | None]]:
-    """(id, id of the run, name) of each query that runs already: they were begun before anybody watched."""
+    """(id, id of the run, name) of each query that runs already.
+
+    They were begun before anybody watched.
+    """
     found: list[tuple[str, str, str | None]] = []
     if session is None:
         return found

@@ -1,7 +1,10 @@
-"""PySpark logs each failed analysis, once for every time that one is asked for. Asked on our own account, it is not logged.
+"""PySpark logs each failed analysis, once for every time that one is asked for.
 
-The user's own statement says what is wrong with it. A filter on PySpark's two loggers drops what comes from within
-`unlogged`, in that thread only; their levels and handlers stay the user's. Spark 3.5 logs nothing of the kind.
+Asked on our own account, it is not logged.
+
+The user's own statement says what is wrong with it. A filter on PySpark's two loggers drops what
+comes from within `unlogged`, in that thread only; their levels and handlers stay the user's. Spark
+3.5 logs nothing of the kind.
 """
 
 from __future__ import annotations

@@ -33,19 +33,32 @@ def graph_of(statements: Sequence[Statement], streaming: bool) -> LineageGraph:
         for output in statement.outputs:
             dataset = lineage_dataset(output.dataset)
             sink = sinks.setdefault(
-                dataset, TableSinkLineageVertex((dataset,), _MODIFY.get(output.operation, ModifyType.INSERT))
+                dataset,
+                TableSinkLineageVertex(
+                    (dataset,), _MODIFY.get(output.operation, ModifyType.INSERT)
+                ),
             )
             for read in statement.inputs:
                 source = lineage_dataset(read)
-                relations.append(TableLineageEdge(sources[source], sink, column_edges(source, statement)))
-    return LineageGraph(tuple(sources.values()), tuple(sinks.values()), tuple(dict.fromkeys(relations)))
+                relations.append(
+                    TableLineageEdge(sources[source], sink, column_edges(source, statement))
+                )
+    return LineageGraph(
+        tuple(sources.values()), tuple(sinks.values()), tuple(dict.fromkeys(relations))
+    )
 
 
 def _inputs(statements: Sequence[Statement]) -> list[LineageDataset]:
-    return list(dict.fromkeys(lineage_dataset(read) for statement in statements for read in statement.inputs))
+    return list(
+        dict.fromkeys(
+            lineage_dataset(read) for statement in statements for read in statement.inputs
+        )
+    )
 
 
-def column_edges(source: LineageDataset, statement: Statement) -> tuple[TableColumnLineageEdge, ...]:
+def column_edges(
+    source: LineageDataset, statement: Statement
+) -> tuple[TableColumnLineageEdge, ...]:
     """For each column of the output, the columns of this source that it is made of."""
     edges = []
     for column in statement.columns:
@@ -59,36 +72,59 @@ def lineage_dataset(dataset: Dataset) -> LineageDataset:
     """A Statement's dataset as FLIP-314's, a table where it is one."""
     facets: dict[str, Any] = dict(dataset.facets)
     if dataset.schema:
-        facets["schema"] = DatasetSchemaFacet({column.name: column.type for column in dataset.schema})
+        facets["schema"] = DatasetSchemaFacet(
+            {column.name: column.type for column in dataset.schema}
+        )
     if dataset.table is None:
         return LineageDataset(dataset.name, dataset.namespace, facets)
     catalog, _, path = dataset.table.partition(".")
-    return TableLineageDataset(dataset.name, dataset.namespace, facets, catalog, dataset.table, path)
+    return TableLineageDataset(
+        dataset.name, dataset.namespace, facets, catalog, dataset.table, path
+    )
 
 
 def dataset_of(dataset: LineageDataset, kind: str) -> Dataset:
     """The way back: a user's or provider's dataset as a Statement has it."""
     schema = dataset.facets.get("schema")
-    fields = tuple(Field(n, t) for n, t in schema.fields.items()) if isinstance(schema, DatasetSchemaFacet) else ()
-    facets = {key: facet for key, facet in dataset.facets.items() if not isinstance(facet, DatasetSchemaFacet)}
+    fields = (
+        tuple(Field(n, t) for n, t in schema.fields.items())
+        if isinstance(schema, DatasetSchemaFacet)
+        else ()
+    )
+    facets = {
+        key: facet
+        for key, facet in dataset.facets.items()
+        if not isinstance(facet, DatasetSchemaFacet)
+    }
     table = dataset.table if isinstance(dataset, TableLineageDataset) and dataset.table else None
     return Dataset(dataset.namespace, dataset.name, kind, fields, table=table, facets=facets)
 
 
 def with_edges(statements: Sequence[Statement], edges: Sequence[LineageEdge]) -> list[Statement]:
-    """The statements with a user's edges in place of what was found: one statement a sink, so that each has its own.
+    """The statements with a user's edges in place of what was found.
 
-    Snapshots and schemas that were found stay with their datasets; a sink that no edge names has no source.
+    One statement a sink, so that each has its own.
+
+    Snapshots and schemas that were found stay with their datasets; a sink that no edge names has no
+    source.
     """
-    datasets = {_key(d): d for s in statements for d in (*s.inputs, *(o.dataset for o in s.outputs))}
-    written = {_key(output.dataset): output for statement in statements for output in statement.outputs}
+    datasets = {
+        _key(d): d for s in statements for d in (*s.inputs, *(o.dataset for o in s.outputs))
+    }
+    written = {
+        _key(output.dataset): output for statement in statements for output in statement.outputs
+    }
     for edge in edges:
         for sink in edge.sink.datasets:
-            written.setdefault((sink.namespace, sink.name), Output(dataset_of(sink, "user"), "append"))
+            written.setdefault(
+                (sink.namespace, sink.name), Output(dataset_of(sink, "user"), "append")
+            )
     return [_statement(output, edges, datasets) for output in written.values()]
 
 
-def _statement(output: Output, edges: Sequence[LineageEdge], datasets: Mapping[tuple[str, str], Dataset]) -> Statement:
+def _statement(
+    output: Output, edges: Sequence[LineageEdge], datasets: Mapping[tuple[str, str], Dataset]
+) -> Statement:
     own = [edge for edge in edges if _writes(edge, output.dataset)]
     sources = dict.fromkeys(dataset for edge in own for dataset in edge.source.datasets)
     inputs = tuple(datasets.get((d.namespace, d.name)) or dataset_of(d, "user") for d in sources)

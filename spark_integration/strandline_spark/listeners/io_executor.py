@@ -1,7 +1,7 @@
 """The executor that listeners get for their IO.
 
-Not Python's ThreadPoolExecutor, whose threads the interpreter joins at its end: one task that hangs would keep the job's
-process alive for ever. These threads die with the process.
+Not Python's ThreadPoolExecutor, whose threads the interpreter joins at its end: one task that hangs
+would keep the job's process alive for ever. These threads die with the process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class IoExecutor(Executor):
         self._starting = threading.Lock()
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
-        """Runs the call on one of the threads, in order of submission; cancelled at once where too many wait already."""
+        """Runs the call on one of the threads, in order of submission.
+
+        Cancelled at once where too many wait already.
+        """
         if self._closed:
             raise RuntimeError("the application has ended: no new IO")
         future: Future[_T] = Future()
@@ -61,7 +64,9 @@ class IoExecutor(Executor):
         if not self._dropped:
             name = getattr(fn, "__qualname__", type(fn).__name__)
             _LOG.warning(
-                "strandline: %d tasks of a listener's IO wait: more are dropped, the first is %s", _WAITING, name
+                "strandline: %d tasks of a listener's IO wait: more are dropped, the first is %s",
+                _WAITING,
+                name,
             )
         self._dropped = True
 

@@ -1,8 +1,8 @@
 """Tells FLIP-314 listeners what is announced, each on a thread and from a bounded queue of its own.
 
-A listener that throws is logged; one that hangs, be it while it is made, fills its queue, misses what follows, and is left
-behind at the end. Each has an executor of its own for its IO, which finishes what it was given before the application's
-end, if time is left.
+A listener that throws is logged; one that hangs, be it while it is made, fills its queue, misses
+what follows, and is left behind at the end. Each has an executor of its own for its IO, which
+finishes what it was given before the application's end, if time is left.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class Notices:
         streaming = run.kind == "STREAMING"
         mode = ExecutionMode.STREAMING if streaming else ExecutionMode.BATCH
         self._status[run.run_id] = JobStatus.CREATED
-        created = JobCreatedEvent(run.run_id, run.job, graph_of(content.statements, streaming), mode)
+        created = JobCreatedEvent(
+            run.run_id, run.job, graph_of(content.statements, streaming), mode
+        )
         self._tell(lambda listener: listener.on_event(created))
         self._change(run, JobStatus.RUNNING, None)
 
@@ -90,8 +92,12 @@ class _ListenerThread:
         self._executor = IoExecutor(threads=2)
         self._context = Context(configuration, self._executor)
         self._missed = 0
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()  # its end finds room, however full it is
-        self._thread = threading.Thread(target=self._run, name=f"strandline-listener-{name}", daemon=True)
+        self._tasks: queue.SimpleQueue[_Task | None] = (
+            queue.SimpleQueue()
+        )  # its end finds room, however full it is
+        self._thread = threading.Thread(
+            target=self._run, name=f"strandline-listener-{name}", daemon=True
+        )
         self._thread.start()
 
     def tell(self, task: _Task) -> None:
@@ -123,12 +129,19 @@ class _ListenerThread:
                 swallowed(f"listener {self._name} failed", error)
 
     def _create_listener(self) -> Any:
-        """The listener of a factory named module.Class (or module:Class); None where it cannot be had."""
+        """The listener of a factory named module.Class (or module:Class).
+
+        None where it cannot be had.
+        """
         try:
             module, _, factory = self._name.replace(":", ".").rpartition(".")
-            return getattr(importlib.import_module(module), factory)().create_listener(self._context)
+            return getattr(importlib.import_module(module), factory)().create_listener(
+                self._context
+            )
         except Exception:
-            _LOG.warning("strandline: listener factory %s could not be used", self._name, exc_info=True)
+            _LOG.warning(
+                "strandline: listener factory %s could not be used", self._name, exc_info=True
+            )
             return None
 
 

@@ -1,4 +1,7 @@
-"""A Statement as it is reported: providers' datasets in place, noise cut from paths, column lineage as the conf asks."""
+"""A Statement as it is reported.
+
+Providers' datasets in place, noise cut from paths, column lineage as the conf asks.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,15 @@ def shaped(statement: Statement, conf: Conf) -> Statement:
 
 
 def _columns_as_asked(statement: Statement, conf: Conf) -> Statement:
-    """Without the columns of a statement that has more than the limit; filters and joins with each column if asked."""
+    """Without the columns of a statement that has more than the limit.
+
+    Filters and joins with each column if asked.
+    """
     if conf.column_limit is not None and len(statement.columns) > conf.column_limit:
         return replace(statement, columns=(), indirect=())
     if conf.dataset_lineage or not statement.indirect:
         return statement
-    columns = tuple(Column(column.name, (*column.origins, *statement.indirect)) for column in statement.columns)
+    columns = tuple(
+        Column(column.name, (*column.origins, *statement.indirect)) for column in statement.columns
+    )
     return replace(statement, columns=columns, indirect=())

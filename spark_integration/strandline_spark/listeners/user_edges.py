@@ -9,7 +9,9 @@ from typing import Any
 from strandline_spark.model.flip314 import LineageEdge
 
 _lock = threading.Lock()
-_by_session: dict[int, tuple[float, tuple[LineageEdge, ...]]] = {}  # identity of the JVM's session -> since, edges
+_by_session: dict[
+    int, tuple[float, tuple[LineageEdge, ...]]
+] = {}  # identity of the JVM's session -> since, edges
 _by_query: dict[str, tuple[LineageEdge, ...]] = {}
 _KEPT = 1000  # sessions that never run an action leave theirs behind
 
@@ -17,8 +19,8 @@ _KEPT = 1000  # sessions that never run an action leave theirs behind
 def add_lineage_edges(spark: Any, *edges: LineageEdge, query: str | None = None) -> None:
     """Overrides the edges that would be found.
 
-    They hold for the next action of the session, or for the next run of the streaming query named `query`, and are gone
-    then. Added twice before that, they add up.
+    They hold for the next action of the session, or for the next run of the streaming query named
+    `query`, and are gone then. Added twice before that, they add up.
     """
     with _lock:
         if query is not None:
@@ -32,7 +34,10 @@ def add_lineage_edges(spark: Any, *edges: LineageEdge, query: str | None = None)
 
 
 def edges_of_action(session: int, at: float) -> tuple[LineageEdge, ...]:
-    """Takes the edges for an action that began at `at` (milliseconds); those added later wait for the next one."""
+    """Takes the edges for an action that began at `at` (milliseconds).
+
+    Those added later wait for the next one.
+    """
     with _lock:
         since, edges = _by_session.get(session, (0.0, ()))
         if not edges or at < since - 1:

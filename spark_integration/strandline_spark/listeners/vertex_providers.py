@@ -1,4 +1,7 @@
-"""Python data sources that know their own lineage: the provider's datasets in place of the one that Spark can name."""
+"""Python data sources that know their own lineage.
+
+The provider's datasets in place of the one that Spark can name.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +23,37 @@ def provided(statement: Statement) -> Statement:
     if not any(OPTIONS in dataset.facets for dataset in _datasets(statement)):
         return statement
     replacements = {
-        (d.namespace, d.name): _datasets_of_provider(d) for d in _datasets(statement) if OPTIONS in d.facets
+        (d.namespace, d.name): _datasets_of_provider(d)
+        for d in _datasets(statement)
+        if OPTIONS in d.facets
     }
     inputs = [one for d in statement.inputs for one in replacements.get((d.namespace, d.name), [d])]
     outputs = [
         replace(output, dataset=one)
         for output in statement.outputs
-        for one in replacements.get((output.dataset.namespace, output.dataset.name), [output.dataset])
+        for one in replacements.get(
+            (output.dataset.namespace, output.dataset.name), [output.dataset]
+        )
     ]
-    return replace(statement, inputs=tuple(inputs), outputs=tuple(outputs), columns=_columns(statement, replacements))
+    return replace(
+        statement,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        columns=_columns(statement, replacements),
+    )
 
 
 def _datasets(statement: Statement) -> list[Dataset]:
     return [*statement.inputs, *(output.dataset for output in statement.outputs)]
 
 
-def _columns(statement: Statement, replacements: Mapping[tuple[str, str], list[Dataset]]) -> tuple[Column, ...]:
-    """Origins under the provider's name. Where it tells of several datasets, nobody knows which one a column is of."""
+def _columns(
+    statement: Statement, replacements: Mapping[tuple[str, str], list[Dataset]]
+) -> tuple[Column, ...]:
+    """Origins under the provider's name.
+
+    Where it tells of several datasets, nobody knows which one a column is of.
+    """
     columns = []
     for column in statement.columns:
         origins = []
@@ -51,7 +68,10 @@ def _columns(statement: Statement, replacements: Mapping[tuple[str, str], list[D
 
 
 def _datasets_of_provider(dataset: Dataset) -> list[Dataset]:
-    """What the provider says; the dataset as Spark names it, where there is no provider or it fails."""
+    """What the provider says.
+
+    The dataset as Spark names it, where there is no provider or it fails.
+    """
     facets = dict(dataset.facets)
     options = facets.pop(OPTIONS)
     plain = replace(dataset, facets=facets)

@@ -1,7 +1,9 @@
-"""FLIP-314's types under their names, in Python's spelling: what a listener is given, and what it implements.
+"""FLIP-314's types under their names, in Python's spelling.
 
-All events and graphs are frozen values. A listener runs on a thread of its own: it may throw, hang or do its IO on the
-context's executor, and hurts nobody.
+What a listener is given, and what it implements.
+
+All events and graphs are frozen values. A listener runs on a thread of its own: it may throw, hang
+or do its IO on the context's executor, and hurts nobody.
 """
 
 from __future__ import annotations
@@ -77,7 +79,10 @@ class LineageDataset:
 
 @dataclass(frozen=True)
 class TableLineageDataset(LineageDataset):
-    """A dataset that is a table: `object_path` is database.table, `catalog_context` the catalog's name."""
+    """A dataset that is a table.
+
+    `object_path` is database.table, `catalog_context` the catalog's name.
+    """
 
     catalog_context: str = ""
     table: str = ""
@@ -196,8 +201,8 @@ class JobStatusChangedListenerFactory(Protocol):
 class LineageVertexProvider:
     """A Python data source or sink that knows its own lineage.
 
-    Inherit from it beside `pyspark.sql.datasource.DataSource`: the class is found by its `name()`, made with the options
-    of the query, and asked for its vertex.
+    Inherit from it beside `pyspark.sql.datasource.DataSource`: the class is found by its `name()`,
+    made with the options of the query, and asked for its vertex.
     """
 
     def get_lineage_vertex(self) -> LineageVertex:
@@ -213,7 +218,10 @@ class CommitListener(Protocol):
     """
 
     def notify_commit_complete(self, identifier: str, snapshot_id: str, commit_kind: str) -> None:
-        """`identifier` is catalog.database.table; `commit_kind` the format's own word (append, overwrite, ...)."""
+        """`identifier` is catalog.database.table.
+
+        `commit_kind` the format's own word (append, overwrite, ...).
+        """
         ...
 
 

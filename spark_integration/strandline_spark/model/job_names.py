@@ -12,7 +12,9 @@ _DEFINITION = re.compile(r"(Create|Replace|Drop|Truncate)\w*(Table|View)\w*")
 
 
 def output_name(statements: Sequence[Statement]) -> str | None:
-    """database.table of the first output, or the last part of its path; None when nothing is written.
+    """database.table of the first output, or the last part of its path.
+
+    None when nothing is written.
 
     >>> output_name([])
     """
@@ -24,17 +26,28 @@ def output_name(statements: Sequence[Statement]) -> str | None:
 
 
 def unread_output_name(statements: Sequence[Statement]) -> str | None:
-    """What a job is named for that writes something which could not be read: its kind of statement; None for others.
+    """What a job is named for that writes something which could not be read: its kind of statement.
+
+    None for others.
 
     >>> unread_output_name([Statement("MergeIntoTable", unread=("an output of MergeIntoTable: LookupError: gone",))])
     'unread.MergeIntoTable'
     """
-    return next((f"unread.{statement.kind}" for statement in statements if statement.output_unread), None)
+    return next(
+        (f"unread.{statement.kind}" for statement in statements if statement.output_unread), None
+    )
 
 
 def _only_defines(statement: Statement) -> bool:
-    """CREATE TABLE and its kind bring no data: they are another job than the one that fills the table."""
-    return bool(_DEFINITION.fullmatch(statement.kind)) and "AsSelect" not in statement.kind and not statement.inputs
+    """CREATE TABLE and its kind bring no data.
+
+    They are another job than the one that fills the table.
+    """
+    return (
+        bool(_DEFINITION.fullmatch(statement.kind))
+        and "AsSelect" not in statement.kind
+        and not statement.inputs
+    )
 
 
 def short_name(dataset: Dataset) -> str:

@@ -1,7 +1,10 @@
-"""Names of datasets as the OpenLineage naming specification has them: a namespace for the place, a name inside it.
+"""Names of datasets as the OpenLineage naming specification has them.
 
-Pure functions from what Spark holds (paths, JDBC addresses, bootstrap servers) to (namespace, name). Whatever a path or
-address carries besides scheme, host, port and path (users, passwords, keys, options) is not part of the result.
+A namespace for the place, a name inside it.
+
+Pure functions from what Spark holds (paths, JDBC addresses, bootstrap servers) to (namespace,
+name). Whatever a path or address carries besides scheme, host, port and path (users, passwords,
+keys, options) is not part of the result.
 """
 
 from __future__ import annotations
@@ -12,11 +15,15 @@ from urllib.parse import unquote, urlsplit
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _OBJECT_STORES = {"s3", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cos", "obs"}
 _CONTAINER_IN_USER = {"abfs", "abfss", "wasb", "wasbs"}
-_BROKEN_LOGIN = re.compile(r"^//[^/?#@]*:(?!\d*(?:[/,?#]|$))[^?#@]*/[^?#]*@")  # a password with a slash in it
+_BROKEN_LOGIN = re.compile(
+    r"^//[^/?#@]*:(?!\d*(?:[/,?#]|$))[^?#@]*/[^?#]*@"
+)  # a password with a slash in it
 
 
 def of_path(location: str, default: str = "file:///") -> tuple[str, str]:
-    """Namespace and name of a file or folder; a path without scheme lies in the default file system.
+    """Namespace and name of a file or folder.
+
+    A path without scheme lies in the default file system.
 
     >>> of_path("file:/tmp/a/"), of_path("s3a://KEY:SECRET@bucket/a/b")
     (('file', '/tmp/a'), ('s3://bucket', 'a/b'))
@@ -74,7 +81,9 @@ def of_jdbc(url: str, table: str) -> tuple[str, str]:
     port = _port(authority.netloc) or _JDBC_PORTS.get(scheme)
     database = _jdbc_database(rest, authority.path)
     if scheme == "snowflake":
-        return f"snowflake://{host.partition('.')[0]}", _jdbc_name(database, _in_schema(table, rest))
+        return f"snowflake://{host.partition('.')[0]}", _jdbc_name(
+            database, _in_schema(table, rest)
+        )
     place = _redshift_place(host) if scheme == "redshift" else host
     return f"{scheme}://{place}{f':{port}' if port else ''}", _jdbc_name(database, table)
 
@@ -91,7 +100,10 @@ def _redshift_place(host: str) -> str:
 
 
 def _jdbc_database(address: str, path: str) -> str:
-    """The database that a parameter names, else the path. DB2 and Teradata have their parameters behind the path."""
+    """The database that a parameter names, else the path.
+
+    DB2 and Teradata have their parameters behind the path.
+    """
     for name in _DATABASE_PARAMETERS:
         if found := _parameter(address, name):
             return found
@@ -100,7 +112,11 @@ def _jdbc_database(address: str, path: str) -> str:
 
 
 def _jdbc_without_host(scheme: str, rest: str, table: str) -> tuple[str, str]:
-    oracle = re.match(r"thin:(?:[^@]*)@(?://)?([^:/]+)(?::(\d+))?[:/](\w+)", rest) if scheme == "oracle" else None
+    oracle = (
+        re.match(r"thin:(?:[^@]*)@(?://)?([^:/]+)(?::(\d+))?[:/](\w+)", rest)
+        if scheme == "oracle"
+        else None
+    )
     if oracle:
         return f"oracle://{oracle[1]}:{oracle[2] or 1521}", _jdbc_name(oracle[3], table)
     return scheme, _jdbc_name(re.split(r"[;?]", rest)[0], table)

@@ -1,7 +1,8 @@
 """What one SQL execution or micro-batch does with data, as plain values.
 
-Reading a plan makes a `Statement`; building an event takes one. Nothing here knows Spark, the JVM or OpenLineage's
-classes, so that a plan can be read on the emitter's thread, kept, compared and tested as a value.
+Reading a plan makes a `Statement`; building an event takes one. Nothing here knows Spark, the JVM
+or OpenLineage's classes, so that a plan can be read on the emitter's thread, kept, compared and
+tested as a value.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Operation = Literal[
-    "append", "overwrite", "create", "replace", "merge", "update", "delete", "drop", "truncate", "restore"
+    "append",
+    "overwrite",
+    "create",
+    "replace",
+    "merge",
+    "update",
+    "delete",
+    "drop",
+    "truncate",
+    "restore",
 ]
 
 
@@ -46,7 +56,10 @@ class Symlink:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The snapshot of a table that was read or made. `observed`: seen, but not proven to be this statement's."""
+    """The snapshot of a table that was read or made.
+
+    `observed`: seen, but not proven to be this statement's.
+    """
 
     format: str
     snapshot_id: str
@@ -61,7 +74,9 @@ class Snapshot:
     generation: int | None = None  # of its group, where the snapshot itself says so
     branch: str | None = None  # that has it where main has not; of one that was read, "main" too
     staged: bool = False  # no branch has it
-    same_rows_as: tuple[Snapshot, ...] = ()  # before it, the newest first: back to the one that changed rows
+    same_rows_as: tuple[
+        Snapshot, ...
+    ] = ()  # before it, the newest first: back to the one that changed rows
 
 
 VERSIONED: set[str] = set()
@@ -72,7 +87,11 @@ def each_once(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
     """The snapshots, each once: what is proven of one stands for what was only seen of the same."""
     distinct = tuple(dict.fromkeys(snapshots))
     proven = {(one.snapshot_id, one.from_snapshot_id) for one in distinct if not one.observed}
-    return tuple(one for one in distinct if not one.observed or (one.snapshot_id, one.from_snapshot_id) not in proven)
+    return tuple(
+        one
+        for one in distinct
+        if not one.observed or (one.snapshot_id, one.from_snapshot_id) not in proven
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +121,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One origin of a column: DIRECT (IDENTITY, TRANSFORMATION, AGGREGATION) or INDIRECT (FILTER, JOIN, GROUP_BY, ...)."""
+    """One origin of a column.
+
+    DIRECT (IDENTITY, TRANSFORMATION, AGGREGATION) or INDIRECT (FILTER, JOIN, GROUP_BY, ...).
+    """
 
     dataset: tuple[str, str]  # namespace, name
     column: str
@@ -120,12 +142,16 @@ class Column:
     origins: tuple[Origin, ...]
 
 
-UNREAD_OUTPUT = "an output"  # how a part begins that could not be read and is one that the statement writes
+UNREAD_OUTPUT = (
+    "an output"  # how a part begins that could not be read and is one that the statement writes
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A whole statement. `columns` belong to the (single) output; `indirect` are origins of every column of it.
+    """A whole statement.
+
+    `columns` belong to the (single) output; `indirect` are origins of every column of it.
 
     A multi-insert has several outputs, and a branch for each with what belongs to that one.
     """
@@ -135,7 +161,9 @@ class Statement:
     outputs: tuple[Output, ...] = ()
     columns: tuple[Column, ...] = ()
     indirect: tuple[Origin, ...] = ()
-    opaque: tuple[str, ...] = ()  # steps through which columns cannot be followed (mapInPandas, df.rdd)
+    opaque: tuple[
+        str, ...
+    ] = ()  # steps through which columns cannot be followed (mapInPandas, df.rdd)
     branches: tuple[Statement, ...] = ()
     sql: str | None = None  # as the user wrote it, if it was SQL
     unread: tuple[str, ...] = ()  # parts of the plan that could not be read, each with the reason

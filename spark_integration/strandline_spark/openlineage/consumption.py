@@ -1,7 +1,10 @@
-"""What the collector has to know to derive barriers: where each source was consumed, what was only looked up, of which group.
+"""What the collector has to know to derive barriers.
 
-A commit states a barrier if its snapshot does (an aligned job's), or if no table with snapshots is streamed: then its own
-micro-batches are what others are aligned to. Of everything else the number of the micro-batch is no barrier.
+Where each source was consumed, what was only looked up, of which group.
+
+A commit states a barrier if its snapshot does (an aligned job's), or if no table with snapshots is
+streamed: then its own micro-batches are what others are aligned to. Of everything else the number
+of the micro-batch is no barrier.
 """
 
 from __future__ import annotations
@@ -18,22 +21,36 @@ from strandline_spark.openlineage.facets import Lookup, StrandlineBarrierRunFace
 _CONTRIBUTES = {"append", "overwrite", "create", "replace", "merge"}
 
 
-def of_group(group: str | None, statements: Sequence[Statement]) -> StrandlineBarrierRunFacet | None:
-    """The facet of a batch run that makes a table out of tables with snapshots; None where it takes no part.
+def of_group(
+    group: str | None, statements: Sequence[Statement]
+) -> StrandlineBarrierRunFacet | None:
+    """The facet of a batch run that makes a table out of tables with snapshots.
+
+    None where it takes no part.
 
     A DELETE, an UPDATE and rows from elsewhere leave a table at no barrier.
     """
     outputs = _outputs(statements)
     own = {_key(output.dataset) for output in outputs}
     inputs = {_key(one) for one in _inputs(statements) if one.format in VERSIONED}
-    if group is None or not inputs - own or not all(output.operation in _CONTRIBUTES for output in outputs):
+    if (
+        group is None
+        or not inputs - own
+        or not all(output.operation in _CONTRIBUTES for output in outputs)
+    ):
         return None
     return StrandlineBarrierRunFacet(group=group)
 
 
 def numbered(statements: Sequence[Statement], batch_id: int) -> tuple[int | None, list[Statement]]:
-    """The barrier that a micro-batch states, and its statements with it: its snapshot's own; of a base table the next number."""
-    own = max((one.barrier_id for one in written_by(statements) if one.barrier_id is not None), default=None)
+    """The barrier that a micro-batch states, and its statements with it: its snapshot's own.
+
+    Of a base table the next number.
+    """
+    own = max(
+        (one.barrier_id for one in written_by(statements) if one.barrier_id is not None),
+        default=None,
+    )
     if own is not None or not is_root(statements):
         return own, list(statements)
     return batch_id + 1, with_barrier(statements, batch_id + 1)
@@ -46,7 +63,10 @@ def written_by(statements: Sequence[Statement]) -> list[Snapshot]:
 
 def committed_at(statements: Sequence[Statement]) -> str | None:
     """When the written snapshots say that they were committed."""
-    return max((one.committed_at for one in written_by(statements) if one.committed_at is not None), default=None)
+    return max(
+        (one.committed_at for one in written_by(statements) if one.committed_at is not None),
+        default=None,
+    )
 
 
 def group_of(statements: Sequence[Statement]) -> str | None:
@@ -71,7 +91,9 @@ def lookups_of(statements: Sequence[Statement]) -> list[Lookup] | None:
 def with_barrier(statements: Sequence[Statement], barrier: int) -> list[Statement]:
     """The statements of a base table's micro-batch, whose snapshots carry its number."""
     return [
-        replace(statement, outputs=tuple(_carrying(output, barrier) for output in statement.outputs))
+        replace(
+            statement, outputs=tuple(_carrying(output, barrier) for output in statement.outputs)
+        )
         for statement in statements
     ]
 
@@ -87,7 +109,9 @@ def with_sources(statements: Sequence[Statement], sources: Sequence[Dataset]) ->
     idle = {_key(one): one for one in sources if _key(one) not in read and one.snapshots}
     if not idle or not statements:
         return list(statements)
-    first, *others = [replace(one, inputs=tuple(idle.pop(_key(i), i) for i in one.inputs)) for one in statements]
+    first, *others = [
+        replace(one, inputs=tuple(idle.pop(_key(i), i) for i in one.inputs)) for one in statements
+    ]
     return [replace(first, inputs=(*first.inputs, *idle.values())), *others]
 
 
@@ -112,39 +136,58 @@ def certain(statements: Sequence[Statement]) -> list[Statement]:
     doubtful = {key for key, ids in seen.items() if len(ids) > 1}
     if not doubtful:
         return list(statements)
-    return [replace(one, inputs=tuple(_doubted(dataset, doubtful) for dataset in one.inputs)) for one in statements]
+    return [
+        replace(one, inputs=tuple(_doubted(dataset, doubtful) for dataset in one.inputs))
+        for one in statements
+    ]
 
 
 def as_committed(statements: Sequence[Statement], exact: Statement) -> list[Statement]:
     """The statements of an aligned job's micro-batch, with the snapshots that its own commit names, and no others."""
-    return [*(_without_snapshots(one) for one in statements), replace(exact, columns=(), indirect=())]
+    return [
+        *(_without_snapshots(one) for one in statements),
+        replace(exact, columns=(), indirect=()),
+    ]
 
 
 def reads_exactly(statements: Sequence[Statement], named: Mapping[str, str]) -> bool:
     """Whether what was seen to be read is what the commit names: of each table the one snapshot."""
     own = {_key(output.dataset) for statement in statements for output in statement.outputs}
     seen: dict[str, set[str]] = {}
-    for one in (one for statement in statements for one in statement.inputs if _key(one) not in own):
-        seen.setdefault(str(one.table), set()).update(snapshot.snapshot_id for snapshot in one.snapshots)
+    for one in (
+        one for statement in statements for one in statement.inputs if _key(one) not in own
+    ):
+        seen.setdefault(str(one.table), set()).update(
+            snapshot.snapshot_id for snapshot in one.snapshots
+        )
     return seen == {table: {snapshot} for table, snapshot in named.items()}
 
 
 def doubted(statements: Sequence[Statement]) -> list[Statement]:
     """The statements, where nothing that was read is certain."""
     everything = {_key(one) for statement in statements for one in statement.inputs}
-    return [replace(one, inputs=tuple(_doubted(dataset, everything) for dataset in one.inputs)) for one in statements]
+    return [
+        replace(one, inputs=tuple(_doubted(dataset, everything) for dataset in one.inputs))
+        for one in statements
+    ]
 
 
 def named_inputs(commits: Iterable[Any], batch: tuple[str, int]) -> Mapping[str, str]:
     """The inputs that the commit of a micro-batch names: each table with its snapshot."""
-    own = [one for one in commits if isinstance(one, Commit) and one.batch == batch and INPUTS in one.summary]
+    own = [
+        one
+        for one in commits
+        if isinstance(one, Commit) and one.batch == batch and INPUTS in one.summary
+    ]
     found: dict[str, str] = json.loads(own[-1].summary[INPUTS]) if own else {}
     return found
 
 
 def _without_snapshots(statement: Statement) -> Statement:
     inputs = tuple(replace(one, snapshots=()) for one in statement.inputs)
-    outputs = tuple(replace(one, dataset=replace(one.dataset, snapshots=())) for one in statement.outputs)
+    outputs = tuple(
+        replace(one, dataset=replace(one.dataset, snapshots=())) for one in statement.outputs
+    )
     return replace(statement, inputs=inputs, outputs=outputs)
 
 

@@ -50,7 +50,8 @@ _STATES = {
     "drop": _State.DROP,
     "truncate": _State.TRUNCATE,
 }
-# A statement's end says what its start said, and the next statement often the same. Columns may be thousands.
+# A statement's end says what its start said, and the next statement often the same. Columns may be
+# thousands.
 _REMEMBERED, _REMEMBERED_COLUMNS = 16, 4
 _Transformation = column_lineage_dataset.Transformation
 
@@ -67,10 +68,12 @@ def inputs_of(statements: Sequence[Statement]) -> list[InputDataset]:
 def outputs_of(statements: Sequence[Statement]) -> list[OutputDataset]:
     """Everything the statements write, each dataset once.
 
-    Where several statements are one run (writes inside foreachBatch), each output says by the `lineage` facet which
-    inputs are its own, because "all inputs to all outputs" would be wrong.
+    Where several statements are one run (writes inside foreachBatch), each output says by the
+    `lineage` facet which inputs are its own, because "all inputs to all outputs" would be wrong.
     """
-    several = len({(o.dataset.namespace, o.dataset.name) for s in statements for o in s.outputs}) > 1
+    several = (
+        len({(o.dataset.namespace, o.dataset.name) for s in statements for o in s.outputs}) > 1
+    )
     found: dict[tuple[str, str], OutputDataset] = {}
     for statement in statements:
         for output in statement.outputs:
@@ -111,23 +114,33 @@ def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDa
     if explicit:
         facets["lineage"] = lineage_facet([(i.namespace, i.name) for i in statement.inputs])
     if output.operation in _STATES:
-        facets["lifecycleStateChange"] = lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(
-            lifecycleStateChange=_STATES[output.operation]
+        facets["lifecycleStateChange"] = (
+            lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(
+                lifecycleStateChange=_STATES[output.operation]
+            )
         )
     output_facets = _snapshot_facet(dataset.snapshots, StrandlineSnapshotOutputDatasetFacet)
     if output.statistics:
         statistic = output.statistics.get
-        output_facets["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-            rowCount=statistic("rowCount"), size=statistic("size"), fileCount=statistic("fileCount")
+        output_facets["outputStatistics"] = (
+            output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+                rowCount=statistic("rowCount"),
+                size=statistic("size"),
+                fileCount=statistic("fileCount"),
+            )
         )
-    return OutputDataset(namespace=dataset.namespace, name=dataset.name, facets=facets, outputFacets=output_facets)
+    return OutputDataset(
+        namespace=dataset.namespace, name=dataset.name, facets=facets, outputFacets=output_facets
+    )
 
 
 def _joined(first: OutputDataset, second: OutputDataset) -> OutputDataset:
-    """Two statements of one run that write the same dataset: the later one's facets win, explicit inputs add up.
+    """Two statements of one run that write the same dataset.
 
-    What became of the dataset the first one says: a CREATE TABLE AS SELECT fills what it has made by an overwrite. One
-    that only decides about rows (a DELETE) takes no columns away.
+    The later one's facets win, explicit inputs add up.
+
+    What became of the dataset the first one says: a CREATE TABLE AS SELECT fills what it has made
+    by an overwrite. One that only decides about rows (a DELETE) takes no columns away.
     """
     return OutputDataset(
         namespace=first.namespace,
@@ -169,7 +182,9 @@ def _facets(dataset: Dataset) -> dict[str, Any]:
         facets["symlinks"] = _symlinks(dataset.symlinks)
     if dataset.snapshots:
         version = dataset.snapshots[-1].snapshot_id
-        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=version)
+        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(
+            datasetVersion=version
+        )
     return facets
 
 
@@ -195,7 +210,9 @@ def _catalog(catalog: Catalog) -> Clean:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _symlinks(symlinks: tuple[Symlink, ...]) -> Clean:
-    identifiers = [symlinks_dataset.Identifier(one.namespace, one.name, one.type) for one in symlinks]
+    identifiers = [
+        symlinks_dataset.Identifier(one.namespace, one.name, one.type) for one in symlinks
+    ]
     return shared(symlinks_dataset.SymlinksDatasetFacet(identifiers=identifiers))
 
 
@@ -252,29 +269,44 @@ def _columns(columns: tuple[Column, ...], indirect: tuple[Origin, ...]) -> Clean
         for column in columns
         if column.origins
     }
-    return shared(column_lineage_dataset.ColumnLineageDatasetFacet(fields=fields, dataset=_input_fields(indirect)))
+    return shared(
+        column_lineage_dataset.ColumnLineageDatasetFacet(
+            fields=fields, dataset=_input_fields(indirect)
+        )
+    )
 
 
 def _input_fields(origins: Sequence[Origin]) -> list[column_lineage_dataset.InputField]:
-    """Origins by source column: one that counts twice (filtered and grouped by) has two transformations."""
+    """Origins by source column.
+
+    One that counts twice (filtered and grouped by) has two transformations.
+    """
     found: dict[tuple[str, str, str], list[_Transformation]] = {}
     for origin in origins:
         found.setdefault((*origin.dataset, origin.column), []).append(_transformation(origin))
     return [
-        column_lineage_dataset.InputField(namespace=namespace, name=name, field=field, transformations=steps)
+        column_lineage_dataset.InputField(
+            namespace=namespace, name=name, field=field, transformations=steps
+        )
         for (namespace, name, field), steps in found.items()
     ]
 
 
 def _transformation(origin: Origin) -> _Transformation:
     return _Transformation(
-        type=origin.type, subtype=origin.subtype, description=origin.transform or "", masking=origin.masking
+        type=origin.type,
+        subtype=origin.subtype,
+        description=origin.transform or "",
+        masking=origin.masking,
     )
 
 
 def provider_facets(facets: Mapping[str, Any]) -> dict[str, Any]:
     """A provider's facets as OpenLineage has facets: with producer and schema."""
-    return {name: {"_producer": PRODUCER, "_schemaURL": _ANY_FACET, **_plain(f)} for name, f in facets.items()}
+    return {
+        name: {"_producer": PRODUCER, "_schemaURL": _ANY_FACET, **_plain(f)}
+        for name, f in facets.items()
+    }
 
 
 def _plain(facet: Any) -> dict[str, Any]:

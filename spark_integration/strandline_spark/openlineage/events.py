@@ -1,6 +1,7 @@
 """Makes OpenLineage RunEvents: whose run, which job, under which parent, with which facets.
 
-Built with openlineage-python's classes, returned as JSON-ready dictionaries without nulls. Nothing here knows Spark.
+Built with openlineage-python's classes, returned as JSON-ready dictionaries without nulls. Nothing
+here knows Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from openlineage.client.uuid import generate_static_uuid
 from strandline_spark.conf import Conf, Parent
 from strandline_spark.model.statement import Statement
 from strandline_spark.openlineage.datasets import inputs_of, outputs_of
-from strandline_spark.openlineage.facets import PRODUCER, StrandlineBarrierRunFacet, StrandlineHeartbeatRunFacet
+from strandline_spark.openlineage.facets import (
+    PRODUCER,
+    StrandlineBarrierRunFacet,
+    StrandlineHeartbeatRunFacet,
+)
 from strandline_spark.openlineage.redacted_sql import clean_sql
 from strandline_spark.openlineage.to_json import as_json, shared
 from strandline_spark.version import __version__
@@ -66,22 +71,32 @@ class Events:
     def __init__(self, conf: Conf, application: RunOf) -> None:
         self._conf = conf
         self._application = application
-        self._parents = {kind: shared(parent) for kind in get_args(Kind) if (parent := self._parent(kind)) is not None}
+        self._parents = {
+            kind: shared(parent)
+            for kind in get_args(Kind)
+            if (parent := self._parent(kind)) is not None
+        }
         self._lease = shared(StrandlineHeartbeatRunFacet(timeoutSeconds=conf.heartbeat_seconds))
         self._properties = shared({**_FOREIGN, "properties": dict(conf.captured)})
         self._engine = shared(
             processing_engine_run.ProcessingEngineRunFacet(
-                version=conf.spark_version or "unknown", name="spark", openlineageAdapterVersion=__version__
+                version=conf.spark_version or "unknown",
+                name="spark",
+                openlineageAdapterVersion=__version__,
             )
         )
 
-    def event(self, state: str, run: RunOf, at: float, content: EventContent = EventContent()) -> dict[str, Any]:
+    def event(
+        self, state: str, run: RunOf, at: float, content: EventContent = EventContent()
+    ) -> dict[str, Any]:
         """The RunEvent `state` of `run` at `at` (milliseconds since 1970) as a dictionary."""
         event = RunEvent(
             eventType=RunState(state),
             eventTime=iso_time(at),
             run=Run(runId=run.run_id, facets=self._run_facets(state, run, content)),
-            job=Job(namespace=self._conf.namespace, name=run.job, facets=self._job_facets(run, content)),
+            job=Job(
+                namespace=self._conf.namespace, name=run.job, facets=self._job_facets(run, content)
+            ),
             inputs=inputs_of(content.statements),
             outputs=outputs_of(content.statements),
             producer=PRODUCER,
@@ -112,7 +127,10 @@ class Events:
         return {name: facet for name, facet in facets.items() if name not in self._conf.facets_off}
 
     def _parent(self, kind: Kind) -> parent_run.ParentRunFacet | None:
-        """The application for its runs, the scheduler's run for the application; root is what is above all."""
+        """The application for its runs, the scheduler's run for the application.
+
+        Root is what is above all.
+        """
         application = Parent(self._conf.namespace, self._application.job, self._application.run_id)
         parent = self._conf.parent if kind == "APPLICATION" else application
         if parent is None:
@@ -128,7 +146,9 @@ class Events:
         )
 
     def _job_facets(self, run: RunOf, content: EventContent) -> dict[str, Any]:
-        if content.heartbeat:  # a heartbeat says nothing of the job, so that it cannot stand for a micro-batch
+        if (
+            content.heartbeat
+        ):  # a heartbeat says nothing of the job, so that it cannot stand for a micro-batch
             return {}
         facets = {"jobType": _job_type(run.kind, content.snapshot), **_sql(content.statements)}
         return {name: facet for name, facet in facets.items() if name not in self._conf.facets_off}
@@ -146,8 +166,14 @@ def _faults(content: EventContent) -> list[extraction_error_run.Error]:
 
 def _sql(statements: Sequence[Statement]) -> dict[str, Any]:
     """The statement's text without its values, where one statement of SQL is all there is."""
-    texts = {statement.sql for statement in statements if statement.outputs and statement.sql is not None}
-    return {"sql": sql_job.SQLJobFacet(query=clean_sql(texts.pop()), dialect="spark")} if len(texts) == 1 else {}
+    texts = {
+        statement.sql for statement in statements if statement.outputs and statement.sql is not None
+    }
+    return (
+        {"sql": sql_job.SQLJobFacet(query=clean_sql(texts.pop()), dialect="spark")}
+        if len(texts) == 1
+        else {}
+    )
 
 
 def _datasets(content: EventContent) -> int:
@@ -168,7 +194,10 @@ def _job_type(kind: Kind, snapshot: bool) -> Any:
 
 
 def key_of(event: Mapping[str, Any]) -> str:
-    """The Kafka key that OpenLineage clients give this event: the root's job, else the parent's, else its own."""
+    """The Kafka key that OpenLineage clients give this event.
+
+    The root's job, else the parent's, else its own.
+    """
     parent = event["run"].get("facets", {}).get("parent", {})
     job = parent.get("root", {}).get("job") or parent.get("job") or event["job"]
     return f"run:{job['namespace']}/{job['name']}"

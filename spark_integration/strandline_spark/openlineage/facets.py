@@ -36,7 +36,10 @@ class Lookup:
 
 @attr.define(kw_only=True)
 class StrandlineBarrierRunFacet(RunFacet):
-    """Which micro-batch committed, and its barrier where the commit states one; of a batch run the group alone."""
+    """Which micro-batch committed, and its barrier where the commit states one.
+
+    Of a batch run the group alone.
+    """
 
     barrierId: int | None = None  # noqa: N815
     engine: str = "spark"
@@ -58,7 +61,10 @@ class StrandlineBarrierRunFacet(RunFacet):
 
 @attr.define(kw_only=True)
 class OtherSnapshot:
-    """A further snapshot of the same table: one that the same statement read (a self-join), or of which another shows the rows."""
+    """A further snapshot of the same table.
+
+    One that the same statement read (a self-join), or of which another shows the rows.
+    """
 
     format: str
     snapshotId: str  # noqa: N815
@@ -95,7 +101,9 @@ class StrandlineSnapshotInputDatasetFacet(_Snapshot, InputDatasetFacet):
 
     @staticmethod
     def _get_schema() -> str:
-        return f"{SCHEMAS}/strandline_snapshot/1-0-0.json#/$defs/StrandlineSnapshotInputDatasetFacet"
+        return (
+            f"{SCHEMAS}/strandline_snapshot/1-0-0.json#/$defs/StrandlineSnapshotInputDatasetFacet"
+        )
 
 
 @attr.define(kw_only=True)
@@ -104,7 +112,9 @@ class StrandlineSnapshotOutputDatasetFacet(_Snapshot, OutputDatasetFacet):
 
     @staticmethod
     def _get_schema() -> str:
-        return f"{SCHEMAS}/strandline_snapshot/1-0-0.json#/$defs/StrandlineSnapshotOutputDatasetFacet"
+        return (
+            f"{SCHEMAS}/strandline_snapshot/1-0-0.json#/$defs/StrandlineSnapshotOutputDatasetFacet"
+        )
 
 
 @attr.define(kw_only=True)
@@ -120,7 +130,10 @@ class StrandlineHeartbeatRunFacet(RunFacet):
 
 @attr.define(kw_only=True)
 class StrandlineEmitterRunFacet(RunFacet):
-    """What the emitter could not tell since the application started. Sent only when there is something."""
+    """What the emitter could not tell since the application started.
+
+    Sent only when there is something.
+    """
 
     droppedEvents: int = 0  # noqa: N815
     rejectedEvents: int = 0  # noqa: N815

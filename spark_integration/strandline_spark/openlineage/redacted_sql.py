@@ -1,6 +1,9 @@
-"""The text of an SQL statement as it may leave the driver: names and keywords stay, values and comments go.
+"""The text of an SQL statement as it may leave the driver.
 
-Read as Spark's lexer reads it, so that an apostrophe in a comment or a backslash in a raw string moves no quotation mark.
+Names and keywords stay, values and comments go.
+
+Read as Spark's lexer reads it, so that an apostrophe in a comment or a backslash in a raw string
+moves no quotation mark.
 """
 
 from __future__ import annotations
@@ -57,6 +60,8 @@ def _shown(found: re.Match[str]) -> str:
     if found["name"]:
         return found[0]
     literal, length = found["text"], found["length"] or ""
-    if literal is not None and (_FORMAT.fullmatch(literal) or (length and _LENGTH.fullmatch(literal))):
+    if literal is not None and (
+        _FORMAT.fullmatch(literal) or (length and _LENGTH.fullmatch(literal))
+    ):
         return found[0]
     return f"{length}'{HIDDEN}'"

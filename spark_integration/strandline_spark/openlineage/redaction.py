@@ -1,8 +1,10 @@
-"""What may leave the driver: an allow-list for the parts of an address, for literals and for the words of a message.
+"""What may leave the driver.
 
-Of an address scheme, host, port and path are let through, of an expression everything but its literals (formats and
-separators stay), of a message everything but quoted values and what looks like a credential. Numbers, names of columns
-and offsets are lineage and stay as they are.
+An allow-list for the parts of an address, for literals and for the words of a message.
+
+Of an address scheme, host, port and path are let through, of an expression everything but its
+literals (formats and separators stay), of a message everything but quoted values and what looks
+like a credential. Numbers, names of columns and offsets are lineage and stay as they are.
 """
 
 from __future__ import annotations
@@ -18,21 +20,29 @@ _MESSAGE_CHARACTERS = 4000
 _SHORT = 200  # characters of a text that is worth remembering
 _CONTAINER_SCHEMES = {"abfs", "abfss", "wasb", "wasbs"}  # container@account is their host, no login
 
-_ERROR_CLASS = r"[A-Z][A-Za-z0-9]*(?:Error|Exception)(?=:|\Z)"  # Py4JJavaError: says what failed, and is no token
-_MIXED = re.compile(rf"(?<![`.\w/\0])(?!{_ERROR_CLASS})(?=[\w+/=\-]*\d)(?=[\w+/=\-]*[A-Za-z])[\w+/=\-]{{10,}}(?![`\w])")
-_ADDRESS = re.compile(r"(?<![\w+.\-])(?:(?:jdbc:[\w:]{1,60}:|[A-Za-z][\w+.\-]*:)//?[^\s\"'<>`]+|jdbc:[^\s\"'<>`]+)")
+# Py4JJavaError: says what failed, and is no token
+_ERROR_CLASS = r"[A-Z][A-Za-z0-9]*(?:Error|Exception)(?=:|\Z)"
+_MIXED = re.compile(
+    rf"(?<![`.\w/\0])(?!{_ERROR_CLASS})(?=[\w+/=\-]*\d)(?=[\w+/=\-]*[A-Za-z])[\w+/=\-]{{10,}}(?![`\w])"
+)
+_ADDRESS = re.compile(
+    r"(?<![\w+.\-])(?:(?:jdbc:[\w:]{1,60}:|[A-Za-z][\w+.\-]*:)//?[^\s\"'<>`]+|jdbc:[^\s\"'<>`]+)"
+)
 _AUTHORITY = re.compile(r"(?P<scheme>(?:[A-Za-z][\w+.\-]*:)+)//(?P<rest>.*)", re.DOTALL)
 _ORACLE = re.compile(r"(jdbc:oracle:\w+:)[^@\s]*@")
 _LITERAL = re.compile(  # one that does not end goes on to the end; a name in backticks is none
     r"`[^`]*`|(?P<length>\bINTERVAL )?'(?P<text>(?:[^'\\]|\\.|'')*)(?:'|\Z)", re.DOTALL
 )
-_QUOTATION = re.compile(  # an apostrophe in a word is none; after a quote without its other half nobody knows what is one
+# an apostrophe in a word is none; after a quote without its other half nobody knows what is one
+_QUOTATION = re.compile(
     r"(?<!\w)(?:[A-Z_]+|[bruex])?(?P<quote>['\"])(?P<text>(?:\\.|(?P=quote){2}|(?<=\w)'(?=\w)|(?!(?P=quote))[^\\])*)(?P=quote)(?!\w)"
     r"|(?P<lone>(?<!\w)'|'(?!\w)|\").*",
     re.DOTALL,
 )
 _TIME = r"y{4}|y{1,2}|M{1,4}|d{1,2}|H{1,2}|h{1,2}|m{2}|s{2}|S{1,9}|E{1,4}|a|X{1,3}|Z{1,4}|z|'?T'?"
-_FORMAT = re.compile(rf"(?=.*(?:yy|MM|dd|HH|hh|mm|ss))(?:{_TIME}|[\s:/.,_+\-])*|[\s.,:+\-/%]*|.{{0,2}}", re.DOTALL)
+_FORMAT = re.compile(
+    rf"(?=.*(?:yy|MM|dd|HH|hh|mm|ss))(?:{_TIME}|[\s:/.,_+\-])*|[\s.,:+\-/%]*|.{{0,2}}", re.DOTALL
+)
 _LENGTH = re.compile(r"[\d\s.:+\-]*")
 _TYPE = (
     r"(?:BOOLEAN|(?:TINY|SMALL|BIG)?INT|FLOAT|DOUBLE|DECIMAL|NUMERIC|STRING|(?:VAR)?CHAR|BINARY|DATE|TIME(?:STAMP(?:_NTZ|_LTZ)?)?|"
@@ -49,14 +59,25 @@ _BEFORE_NAME = re.compile(
     r"(?:\b[Ff]ile|\b[Ff]iles|\bmodule(?: named)?|\bimport name|\bfrom|\battribute|\bargument|\bfunction|\bclass|\bpackage|"
     r"\bdirectory:?|\bpath:?|\bname)\s+\Z"
 )
-_AFTER_NAME = re.compile(r"\s+(?:object has no attribute|is not defined|has no attribute|is not a package)")
+_AFTER_NAME = re.compile(
+    r"\s+(?:object has no attribute|is not defined|has no attribute|is not a package)"
+)
 _SECRET_WORD = re.compile(
     r"(?i)(?P<key>\b(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|(?:access|account|api|private|secret)[ ._\-]?key)\s+"
     r"(?:is\s+|was\s+)?)(?!(?:key|for|of|in|on|at|to|from|by|with|and|or|not|is|was|are|has|have|must|may|can|cannot|"
     r"could|does|did|will|expired|invalid|wrong|missing|required|failed)\b)(?P<value>[^\s'\"`(\[]+)"
 )
 
-_ADDRESS_KEYS = {"namespace", "name", "metadataUri", "warehouseUri", "checkpointLocation", "uri", "location", "path"}
+_ADDRESS_KEYS = {
+    "namespace",
+    "name",
+    "metadataUri",
+    "warehouseUri",
+    "checkpointLocation",
+    "uri",
+    "location",
+    "path",
+}
 _VERBATIM_KEYS = {
     "_producer", "_schemaURL", "schemaURL", "producer", "eventTime", "eventType", "runId", "snapshotId", "queryId",
     "parentSnapshotId", "fromSnapshotId", "datasetVersion", "committedAt", "startedAt", "startOffset", "endOffset",
@@ -74,7 +95,10 @@ def redacted(value: Any, key: str = "") -> Any:
     if isinstance(value, Clean):
         return value
     if isinstance(value, dict):
-        return {_cleaned(name, ""): redacted(item, _key_of(name, item, key)) for name, item in value.items()}
+        return {
+            _cleaned(name, ""): redacted(item, _key_of(name, item, key))
+            for name, item in value.items()
+        }
     if isinstance(value, list):
         return [redacted(item, key) for item in value]
     if not isinstance(value, str):
@@ -83,7 +107,10 @@ def redacted(value: Any, key: str = "") -> Any:
 
 
 def _key_of(name: str, item: Any, above: str) -> str:
-    """What an item is kept under: all of a secret's are secret, but a column or a facet may be called as it likes."""
+    """What an item is kept under.
+
+    All of a secret's are secret, but a column or a facet may be called as it likes.
+    """
     if above in _NAMING_KEYS and isinstance(item, dict):
         return ""
     return above if is_secret(above) else name
@@ -153,7 +180,9 @@ def clean_text(text: str) -> str:
 
 
 def clean_expression(text: str) -> str:
-    """An SQL expression without its literals; formats, lengths of time and separators tell nothing and stay.
+    """An SQL expression without its literals.
+
+    Formats, lengths of time and separators tell nothing and stay.
 
     >>> clean_expression("AES_ENCRYPT(DATE_FORMAT(birthday, 'yyyyMMdd'), 'k3y')")
     "AES_ENCRYPT(DATE_FORMAT(birthday, 'yyyyMMdd'), '***')"
@@ -177,7 +206,9 @@ def clean_message(text: str) -> str:
     >>> clean_message("No module named 'bank.loans' (imported by '/opt/jobs/loans.py')")
     "No module named 'bank.loans' (imported by '/opt/jobs/loans.py')"
     """
-    text = re.split(r"\n\s+at |\nCaused by|\n\nDriver stacktrace|\nJVM stacktrace", text, maxsplit=1)[0]
+    text = re.split(
+        r"\n\s+at |\nCaused by|\n\nDriver stacktrace|\nJVM stacktrace", text, maxsplit=1
+    )[0]
     text = _QUOTATION.sub(_hide_quotation, clean_text(text[:_MESSAGE_CHARACTERS]))
     return _MIXED.sub(HIDDEN, _SECRET_WORD.sub(rf"\g<key>{HIDDEN}", text)).replace(_KEPT, "")
 
@@ -188,11 +219,16 @@ def _hide_quotation(found: re.Match[str]) -> str:
     quote, text = found["quote"], found["text"]
     if quote == '"' and _HARMLESS_QUOTED.fullmatch(text):
         return found[0]
-    if _FILE.fullmatch(text) or (_NAME.fullmatch(text) and _names(found.string, found.start(), found.end())):
+    if _FILE.fullmatch(text) or (
+        _NAME.fullmatch(text) and _names(found.string, found.start(), found.end())
+    ):
         return f"{quote}{_KEPT}{clean_address(text)}{quote}"
     return f"{quote}{HIDDEN}{quote}"
 
 
 def _names(message: str, start: int, end: int) -> bool:
     """Whether a message quotes the name of a file, a module or the like there."""
-    return bool(_BEFORE_NAME.search(message[max(0, start - 60) : start]) or _AFTER_NAME.match(message[end : end + 60]))
+    return bool(
+        _BEFORE_NAME.search(message[max(0, start - 60) : start])
+        or _AFTER_NAME.match(message[end : end + 60])
+    )

@@ -1,4 +1,7 @@
-"""Facets and events of attrs classes as what JSON is made of: dictionaries and lists, without nulls."""
+"""Facets and events of attrs classes as what JSON is made of.
+
+Dictionaries and lists, without nulls.
+"""
 
 from __future__ import annotations
 
@@ -51,5 +54,7 @@ def _list(items: list[Any] | tuple[Any, ...]) -> list[Any]:
 def _fields_of(kind: type) -> tuple[str, ...] | None:
     """The names of an attrs class's fields; None for another class."""
     if kind not in _fields_by_class:
-        _fields_by_class[kind] = tuple(field.name for field in attr.fields(kind)) if attr.has(kind) else None
+        _fields_by_class[kind] = (
+            tuple(field.name for field in attr.fields(kind)) if attr.has(kind) else None
+        )
     return _fields_by_class[kind]

@@ -1,6 +1,9 @@
-"""Keeps an event within its budget of bytes: what can be missed goes first, snapshots last, barriers never.
+"""Keeps an event within its budget of bytes.
 
-What was taken out is named in the run facet `strandline_emitter`, so that nobody takes a trimmed event for a whole one.
+What can be missed goes first, snapshots last, barriers never.
+
+What was taken out is named in the run facet `strandline_emitter`, so that nobody takes a trimmed
+event for a whole one.
 """
 
 from __future__ import annotations
@@ -17,7 +20,10 @@ _TEXT = 2000
 
 
 def encoded(event: dict[str, Any], limit: int) -> bytes:
-    """The event as JSON, trimmed until it fits; what cannot be made to fit stays as small as it became."""
+    """The event as JSON, trimmed until it fits.
+
+    What cannot be made to fit stays as small as it became.
+    """
     body = compact_json(event)
     if len(body) > limit:
         event = json.loads(body)  # what is cut is this event's own: others share its facets
@@ -55,7 +61,10 @@ def _descriptions(event: dict[str, Any]) -> bool:
 def _input_fields(event: dict[str, Any]) -> list[dict[str, Any]]:
     facets = [dataset["facets"].get("columnLineage", {}) for dataset in event.get("outputs", [])]
     direct = [
-        field for facet in facets for column in facet.get("fields", {}).values() for field in column["inputFields"]
+        field
+        for facet in facets
+        for column in facet.get("fields", {}).values()
+        for field in column["inputFields"]
     ]
     return direct + [field for facet in facets for field in facet.get("dataset", [])]
 
@@ -102,7 +111,9 @@ def _sql(event: dict[str, Any]) -> bool:
 
 def _input_facets(event: dict[str, Any]) -> bool:
     """All that inputs say but their names and snapshots."""
-    facets = [d.get(kind, {}) for d in event.get("inputs", []) for kind in ("facets", "inputFacets")]
+    facets = [
+        d.get(kind, {}) for d in event.get("inputs", []) for kind in ("facets", "inputFacets")
+    ]
     taken = [facet.pop(key) for facet in facets for key in set(facet) - _SNAPSHOTS]
     return bool(taken)
 
@@ -110,7 +121,9 @@ def _input_facets(event: dict[str, Any]) -> bool:
 def _offsets(event: dict[str, Any]) -> bool:
     """Long offsets of a micro-batch's sources: the barrier stays."""
     sources = event["run"]["facets"].get("strandline_barrier", {}).get("sources", [])
-    long = [(s, k) for s in sources for k in ("startOffset", "endOffset") if len(s.get(k, "")) > _TEXT]
+    long = [
+        (s, k) for s in sources for k in ("startOffset", "endOffset") if len(s.get(k, "")) > _TEXT
+    ]
     for source, key in long:
         del source[key]
     return bool(long)

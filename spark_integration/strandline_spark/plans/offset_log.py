@@ -7,7 +7,9 @@ import re
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm
 
 Offsets = tuple[str | None, str | None]
-_NAMED = re.compile(r"^[A-Za-z_][\w.-]*:(?=[{\[\"])")  # sources may have names: `orders:{"logOffset":1}`
+_NAMED = re.compile(
+    r"^[A-Za-z_][\w.-]*:(?=[{\[\"])"
+)  # sources may have names: `orders:{"logOffset":1}`
 _MOST = 64
 
 
@@ -24,6 +26,9 @@ def logged_offsets(execution: JavaObject, jvm: Jvm) -> list[Offsets]:
 
 
 def _logged(location: str, jvm: Jvm) -> list[str | None]:
-    """A version, the batch's own settings, then a line a source; `-` for one that has nothing yet."""
+    """A version, the batch's own settings, then a line a source.
+
+    `-` for one that has nothing yet.
+    """
     lines = jvm.first_lines(location, _MOST)[2:]
     return [None if line == "-" else _NAMED.sub("", line) for line in lines]

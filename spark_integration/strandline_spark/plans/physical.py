@@ -1,7 +1,9 @@
-"""What a finished execution's physical plan tells: the reports of its scans and the metrics of its write.
+"""What a finished execution's physical plan tells.
 
-Query stages, adaptive plans, results of commands and cached relations are leaves to Spark although they hold plans;
-without looking into them every scan below an exchange would be missed.
+The reports of its scans and the metrics of its write.
+
+Query stages, adaptive plans, results of commands and cached relations are leaves to Spark although
+they hold plans; without looking into them every scan below an exchange would be missed.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ def _inside(leaf: JavaObject, name: str) -> list[JavaObject]:
 def statistics_of(execution: JavaObject) -> dict[str, int]:
     """What the write's own metrics counted, under the names of OpenLineage's outputStatistics facet."""
     counts = _counts(execution)
-    found = {name: next((counts[one] for one in names if one in counts), None) for name, names in _METRICS.items()}
+    found = {
+        name: next((counts[one] for one in names if one in counts), None)
+        for name, names in _METRICS.items()
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -61,10 +66,17 @@ def counted_by(execution: JavaObject, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def _counts(execution: JavaObject) -> dict[str, int]:
-    """All metrics of the write, by the text of all where that holds: one question instead of three for each."""
+    """All metrics of the write, by the text of all where that holds.
+
+    One question instead of three for each.
+    """
     if not METRICS.holds:
         return _asked(_written(execution.executedPlan()).metrics().iterator())
-    return counts_in(once(execution, "metrics", lambda one: str(_written(one.executedPlan()).metrics().toString())))
+    return counts_in(
+        once(
+            execution, "metrics", lambda one: str(_written(one.executedPlan()).metrics().toString())
+        )
+    )
 
 
 def _asked(metrics: JavaObject) -> dict[str, int]:

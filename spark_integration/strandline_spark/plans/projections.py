@@ -1,7 +1,7 @@
 """The rows that an Expand makes of each row, where Spark's JSON of a plan leaves them out.
 
-It writes those of SQL's UNPIVOT, and not those of DataFrame.unpivot, whose list is of another class: there the node
-itself is asked.
+It writes those of SQL's UNPIVOT, and not those of DataFrame.unpivot, whose list is of another
+class: there the node itself is asked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def _nodes(root: Node, plan: Asked) -> Iterator[tuple[Node, Asked]]:
     while waiting:
         node, asked = waiting.pop()
         yield node, asked
-        waiting += [(child, partial(_child, asked, index)) for index, child in enumerate(node.children)]
+        waiting += [
+            (child, partial(_child, asked, index)) for index, child in enumerate(node.children)
+        ]
         for name in _INSIDE:
             if is_tree(node.fields.get(name)):
                 node.fields[name] = tree_of(node.fields[name])
@@ -55,7 +57,10 @@ def _projections(asked: Asked) -> list[list[Any]] | None:
         count, width = int(rows.size()), int(rows.head().size()) if not rows.isEmpty() else 0
         if count * width > _MOST:
             return None
-        return [[json.loads(row.apply(index).toJSON()) for index in range(width)] for row in _each(rows, count)]
+        return [
+            [json.loads(row.apply(index).toJSON()) for index in range(width)]
+            for row in _each(rows, count)
+        ]
     except JAVA_FAILED:
         return None
 

@@ -21,7 +21,11 @@ def type_name(data_type: Any) -> str:
         return "struct<>"
     kind = data_type.get("type")
     if kind == "struct":
-        return "struct<" + ",".join(f"{f['name']}:{type_name(f['type'])}" for f in data_type["fields"]) + ">"
+        return (
+            "struct<"
+            + ",".join(f"{f['name']}:{type_name(f['type'])}" for f in data_type["fields"])
+            + ">"
+        )
     if kind == "array":
         return f"array<{type_name(data_type['elementType'])}>"
     if kind == "map":

@@ -1,7 +1,8 @@
 """A plan or expression as Spark's `toJSON` gives it, turned into nodes.
 
-Spark writes a tree as a flat list in pre-order, each entry with its number of children; plans inside expressions and
-commands are lists inside the entries. Nothing here recurses, so that a plan of any depth can be read.
+Spark writes a tree as a flat list in pre-order, each entry with its number of children; plans
+inside expressions and commands are lists inside the entries. Nothing here recurses, so that a plan
+of any depth can be read.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Node:
 
     def forget(self) -> None:
         """Keep the name alone: who has seen all of a tree needs its thousands of nodes no more, and Python's collector
-        would look at them again and again."""
+        would look at them again and again.
+        """
         self.fields, self.children = {}, []
 
     @property
@@ -51,14 +53,25 @@ class Node:
 
 
 def is_tree(value: object) -> bool:
-    """Whether a field's value is a tree: one that is read already, or a list of entries that name their class."""
+    """Whether a field's value is a tree.
+
+    One that is read already, or a list of entries that name their class.
+    """
     if isinstance(value, Node):
         return True
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "num-children" in value[0]
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and isinstance(value[0], dict)
+        and "num-children" in value[0]
+    )
 
 
 def tree_of(flat: Node | Sequence[dict[str, Any]]) -> Node:
-    """The tree of a list in pre-order. Reading it backwards, each entry finds its children on the stack."""
+    """The tree of a list in pre-order.
+
+    Reading it backwards, each entry finds its children on the stack.
+    """
     if isinstance(flat, Node):
         return flat
     stack: list[Node] = []

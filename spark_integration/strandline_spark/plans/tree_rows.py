@@ -1,8 +1,8 @@
 """A plan's tree in one round trip, with no more of each node than the reading of plans looks at.
 
-Spark's own JSON of a plan asks Scala's reflection about every node, which is most of what reading a plan costs. Here
-the nodes that plans are mostly made of say themselves what is used of them; any other node gives its own part of
-Spark's JSON, so that nothing is known less than before.
+Spark's own JSON of a plan asks Scala's reflection about every node, which is most of what reading a
+plan costs. Here the nodes that plans are mostly made of say themselves what is used of them; any
+other node gives its own part of Spark's JSON, so that nothing is known less than before.
 """
 
 from __future__ import annotations
@@ -49,9 +49,16 @@ OF_EXPRESSIONS: dict[str, Fields] = {
         "metadata": "metadata.jsonValue",
     },
     f"{EXPRESSIONS}Alias": {"exprId": "exprId.id", "name": "name"},
-    f"{EXPRESSIONS}Cast": {"dataType": "dataType.jsonValue", "mode": "evalMode.toString", "written": "written>"},
+    f"{EXPRESSIONS}Cast": {
+        "dataType": "dataType.jsonValue",
+        "mode": "evalMode.toString",
+        "written": "written>",
+    },
     f"{EXPRESSIONS}aggregate.AggregateExpression": {"isDistinct": "isDistinct"},
-    f"{EXPRESSIONS}SortOrder": {"direction": "direction.toString", "nullOrdering": "nullOrdering.toString"},
+    f"{EXPRESSIONS}SortOrder": {
+        "direction": "direction.toString",
+        "nullOrdering": "nullOrdering.toString",
+    },
 }
 NODES: dict[str, Fields] = {
     f"{LOGICAL}Project": {"projectList": "trees>projectList"},
@@ -114,8 +121,9 @@ _NUMBERS = {class_name: number for number, class_name in enumerate(_KNOWN)}
 class Functions:
     """Functions of the JVM, from an object to a text.
 
-    `plan`: from a plan to its tree, in rows that `root_of` reads. `execution`: from a QueryExecution to what tells it
-    from all others, its session, the rows of its analysed plan, and the SQL that this is of.
+    `plan`: from a plan to its tree, in rows that `root_of` reads. `execution`: from a
+    QueryExecution to what tells it from all others, its session, the rows of its analysed plan, and
+    the SQL that this is of.
     """
 
     plan: JavaObject
@@ -136,7 +144,9 @@ class _Program:
         self._count = handles.path(TREE, "children.size")
         self._class_name = handles.path("java.lang.Object", "getClass.getName")
         self._rest = self._other()
-        expression = handles.by_class({**self._plain(), **self._rows(OF_EXPRESSIONS, {})}, self._rest)
+        expression = handles.by_class(
+            {**self._plain(), **self._rows(OF_EXPRESSIONS, {})}, self._rest
+        )
         tree = handles.gathered(TREE, expression)
         along = {
             "attributes": handles.gathered(SCALA_SEQ, expression),
@@ -152,7 +162,8 @@ class _Program:
         mapper = jvm.static(SPARK_JSON, "MODULE$").mapper()
         whole = handles.gathered(TREE, handles.by_class(nodes, self._rest))
         number, session, plan = (
-            handles.path(QUERY_EXECUTION, path) for path in ("id", "sparkSession.sessionUUID", "analyzed")
+            handles.path(QUERY_EXECUTION, path)
+            for path in ("id", "sparkSession.sessionUUID", "analyzed")
         )
         text = handles.or_unknown(handles.path(QUERY_EXECUTION, "analyzed.origin.sqlText.toString"))
         within = handles.or_unknown(
@@ -164,7 +175,9 @@ class _Program:
             handles.function(handles.as_json(handles.row(asked), mapper)),
         )
 
-    def _rows(self, classes: Mapping[str, Fields], along: Mapping[str, Handle]) -> dict[str, Handle]:
+    def _rows(
+        self, classes: Mapping[str, Fields], along: Mapping[str, Handle]
+    ) -> dict[str, Handle]:
         found = {}
         for class_name, fields in classes.items():
             answers = [self._answer(class_name, path, along) for path in fields.values()]
@@ -187,7 +200,9 @@ class _Program:
         found = {}
         for class_name, questions in QUESTIONS.items():
             with suppress(*JAVA_FAILED):
-                answers = [self._handles.answer(class_name, question) for question in questions.values()]
+                answers = [
+                    self._handles.answer(class_name, question) for question in questions.values()
+                ]
                 found[class_name] = self._handles.row(answers)
         return found
 
@@ -231,7 +246,9 @@ def _node(row: list[Any], children: list[Node]) -> Node:
     kind, count, *values = row
     if isinstance(kind, str):
         rest = values[0] if values else {}
-        return Node(kind.rpartition(".")[2], {"class": kind, "num-children": count, **rest}, children)
+        return Node(
+            kind.rpartition(".")[2], {"class": kind, "num-children": count, **rest}, children
+        )
     class_name, name, asked = _SHAPES[kind]
     fields = {"class": class_name, "num-children": count}
     for (field, read), value in zip(asked, values, strict=True):
@@ -240,7 +257,10 @@ def _node(row: list[Any], children: list[Node]) -> Node:
 
 
 def _joined_by(text: str) -> Any:
-    """A join that says whether there is a match holds the column that says it: `ExistenceJoin(exists#12)`."""
+    """A join that says whether there is a match holds the column that says it.
+
+    `ExistenceJoin(exists#12)`.
+    """
     name, _, number = text.removesuffix(")").rpartition("#")
     if not name.startswith("ExistenceJoin("):
         return text
@@ -261,12 +281,21 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def known_of(table_class: str, answers: list[Any] | None) -> dict[str, Any]:
-    """What a table's format asked, by the names of its questions; without what could not be answered."""
+    """What a table's format asked, by the names of its questions.
+
+    Without what could not be answered.
+    """
     questions = QUESTIONS.get(table_class, {})
-    return {name: answer for name, answer in zip(questions, answers or (), strict=False) if answer != UNKNOWN}
+    return {
+        name: answer
+        for name, answer in zip(questions, answers or (), strict=False)
+        if answer != UNKNOWN
+    }
 
 
-def _shape(class_name: str, fields: Fields) -> tuple[str, str, list[tuple[str, Callable[[Any], Any] | None]]]:
+def _shape(
+    class_name: str, fields: Fields
+) -> tuple[str, str, list[tuple[str, Callable[[Any], Any] | None]]]:
     reads = [(field, _READ.get(path.rpartition(">")[0] or field)) for field, path in fields.items()]
     return class_name, class_name.rpartition(".")[2], reads
 

@@ -1,6 +1,7 @@
 """The tree of a plan, asked for in as little JSON as holds what is used of it.
 
-Writing a plan as JSON is most of what reading it costs the JVM: a plan is written once, and nothing in it twice.
+Writing a plan as JSON is most of what reading it costs the JVM: a plan is written once, and nothing
+in it twice.
 """
 
 from __future__ import annotations
@@ -28,11 +29,21 @@ from strandline_spark.plans.projections import LEFT_OUT, fill_projections
 from strandline_spark.plans.tree import Node, parsed
 from strandline_spark.plans.tree_rows import Functions, analysed_of, root_of, rows_of
 
-_KEEP_TWO = {"AppendData", "OverwritePartitionsDynamic"}  # their query, and the same again as `analyzedQuery`
-_SUBQUERY = '"plan":[{'  # how every expression that holds a plan is written; some commands look like it too
+_KEEP_TWO = {
+    "AppendData",
+    "OverwritePartitionsDynamic",
+}  # their query, and the same again as `analyzedQuery`
+_SUBQUERY = (
+    '"plan":[{'  # how every expression that holds a plan is written; some commands look like it too
+)
 PAYS = 200_000  # characters of JSON that cost about as much as joining the rows does
 _LOG = logging.getLogger("strandline")
-_EMPTIES = (',"explicitMetadata":{}', ',"nonInheritableMetadataKeys":[]', ',"metadata":{}', ',"qualifier":[]')
+_EMPTIES = (
+    ',"explicitMetadata":{}',
+    ',"nonInheritableMetadataKeys":[]',
+    ',"metadata":{}',
+    ',"qualifier":[]',
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +117,10 @@ class Trees:
 
 
 def _asked(function: JavaObject, about: JavaObject) -> str | None:
-    """What a function says; nothing where that fails: the plan's JSON, or its error, is there all the same."""
+    """What a function says; nothing where that fails.
+
+    The plan's JSON, or its error, is there all the same.
+    """
     try:
         return str(function.apply(fetched(about)))
     except (*JAVA_THREW, AttributeError):
@@ -122,7 +136,10 @@ def _analysed(execution: JavaObject) -> JavaObject:
 
 
 def number_of(execution: JavaObject) -> int | None:
-    """What tells a QueryExecution from all others of its JVM; none where something else stands for one."""
+    """What tells a QueryExecution from all others of its JVM.
+
+    None where something else stands for one.
+    """
     try:
         return int(once(execution, "number", lambda one: one.id()))
     except (*JAVA_FAILED, AttributeError):
@@ -130,7 +147,10 @@ def number_of(execution: JavaObject) -> int | None:
 
 
 def sql_of(plan: JavaObject) -> str | None:
-    """The SQL that a plan was parsed from. Some commands have lost it; what they are about, or the query, has it still."""
+    """The SQL that a plan was parsed from.
+
+    Some commands have lost it; what they are about, or the query, has it still.
+    """
     try:
         shown = text_in(once(plan, "sql", _sql))
         return shown if shown is not None else text_in(once(plan, "sql within", _sql_within))
@@ -172,7 +192,9 @@ def _around(plan: JavaObject, name: str, query: Tree) -> Tree:
 
 
 def without_empties(text: str) -> str:
-    r"""The same JSON without members that are nearly always empty: 11,000 of the 26,000 objects of 1,000 columns.
+    r"""The same JSON without members that are nearly always empty.
+
+    11,000 of the 26,000 objects of 1,000 columns.
 
     A quotation mark within a string is escaped, so these are members wherever they stand.
 
@@ -185,7 +207,10 @@ def without_empties(text: str) -> str:
 
 
 class Leaves:
-    """The leaves of a plan beside their nodes in its tree. Both list them in pre-order; each is fetched when asked for."""
+    """The leaves of a plan beside their nodes in its tree.
+
+    Both list them in pre-order; each is fetched when asked for.
+    """
 
     def __init__(self, plan: JavaObject, root: Node) -> None:
         self.nodes = [node for node in root.walk() if not node.children]

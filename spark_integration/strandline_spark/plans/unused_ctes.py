@@ -1,4 +1,7 @@
-"""Common table expressions that a statement defines and never uses: Spark keeps them in the analysed plan, reads none."""
+"""Common table expressions that a statement defines and never uses.
+
+Spark keeps them in the analysed plan, reads none.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The one way out for events: builds, redacts, bounds and queues them, and keeps the list of runs that are alive.
+"""The one way out for events.
 
-Safe from several threads (the emitter's and the heartbeat's). Whatever goes wrong in making an event is counted and
-logged, and hurts nobody.
+Builds, redacts, bounds and queues them, and keeps the list of runs that are alive.
+
+Safe from several threads (the emitter's and the heartbeat's). Whatever goes wrong in making an
+event is counted and logged, and hurts nobody.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class Watcher(Protocol):
 class Announcer:
     """Announces events of runs, and heartbeats for those that are alive."""
 
-    def __init__(self, conf: Conf, events: Events, box: Box, watcher: Watcher | None = None) -> None:
+    def __init__(
+        self, conf: Conf, events: Events, box: Box, watcher: Watcher | None = None
+    ) -> None:
         self._conf = conf
         self._events = events
         self._box = box
@@ -54,9 +58,13 @@ class Announcer:
         self.missed = 0  # executions that could not be reported, by a fault of ours
         self.overflowed = 0  # events of Spark that found the JVM's queue full
         self.unavailable: tuple[str, ...] = ()  # what cannot be known in this JVM
-        self.swallowed: Callable[[], Mapping[str, int]] = dict  # errors that the emitter went on after, by their kind
+        self.swallowed: Callable[[], Mapping[str, int]] = (
+            dict  # errors that the emitter went on after, by their kind
+        )
 
-    def say(self, state: str, run: RunOf, at: float, content: EventContent = EventContent()) -> None:  # noqa: B008 - frozen
+    def say(
+        self, state: str, run: RunOf, at: float, content: EventContent = EventContent()
+    ) -> None:
         """Announces one event of `run`; `at` is milliseconds since 1970."""
         try:
             self._put(state, run, at, content)
@@ -67,7 +75,9 @@ class Announcer:
             swallowed("an event could not be made", error)
 
     def beat(self, now: float) -> None:
-        """A RUNNING for every live run that was silent for a quarter of its heartbeat timeout; `now` is monotonic seconds.
+        """A RUNNING for every live run that was silent for a quarter of its heartbeat timeout.
+
+        `now` is monotonic seconds.
 
         Asked every twelfth of it, none is silent for longer than a third of it.
         """
@@ -92,7 +102,9 @@ class Announcer:
 
     def _put(self, state: str, run: RunOf, at: float, content: EventContent) -> None:
         event = self._events.event(state, run, at, content)
-        confession = None if content.heartbeat else self._confession()  # an outbox throws heartbeats away
+        confession = (
+            None if content.heartbeat else self._confession()
+        )  # an outbox throws heartbeats away
         if confession is not None:
             event["run"]["facets"]["strandline_emitter"] = confession
         barrier = content.barrier

@@ -1,7 +1,9 @@
-"""SQL executions of an application: nested ones folded into the action of the user that caused them.
+"""SQL executions of an application.
 
-An action is one run: START with its plan, then COMPLETE with what it did, FAIL with its error, or ABORT if it was
-cancelled. What only reads is reported when the conf asks for it.
+Nested ones folded into the action of the user that caused them.
+
+An action is one run: START with its plan, then COMPLETE with what it did, FAIL with its error, or
+ABORT if it was cancelled. What only reads is reported when the conf asks for it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from strandline_spark.priority import let_pass
 from strandline_spark.runs.announcer import Announcer
 from strandline_spark.swallowed import swallowed
 
-# What an error begins with, or a cause of it: a message that merely holds such words is another error's.
+# What an error begins with, or a cause of it: a message that merely holds such words is another
+# error's.
 _CANCELLED = re.compile(
     r"(?:\A|^Caused by: )(?:[\w.$]+\.\w+: )?(?:\[(?:SPARK_JOB_CANCELLED|JOB_CANCELLED|OPERATION_CANCELED)[\].]"
     r"|Job \d+ (?:was )?cancelled\b|SparkContext has been shutdown|Cannot call methods on a stopped SparkContext)"
@@ -39,7 +42,10 @@ class Reader(Protocol):
     """Reads plans: `plans.PlanReader`."""
 
     def at_start(self, qe: Any, planned: Any = None) -> Statement:
-        """What the analysed plan says; `planned`: of a micro-batch, what holds its query's own plan."""
+        """What the analysed plan says; `planned`.
+
+        Of a micro-batch, what holds its query's own plan.
+        """
         ...
 
     def at_end(self, qe: Any, commits: Sequence[Any]) -> Statement:
@@ -51,25 +57,36 @@ class Reader(Protocol):
         ...
 
     def earlier_batch(
-        self, qe: Any, batch: tuple[str, int], offsets: Sequence[tuple[str | None, str | None]], planned: Any = None
+        self,
+        qe: Any,
+        batch: tuple[str, int],
+        offsets: Sequence[tuple[str | None, str | None]],
+        planned: Any = None,
     ) -> Statement:
         """What an earlier micro-batch of the same query did, as the table and the offset log know it."""
         ...
 
-    def consumed(self, qe: Any, offsets: Sequence[tuple[str | None, str | None]]) -> Sequence[Dataset]:
+    def consumed(
+        self, qe: Any, offsets: Sequence[tuple[str | None, str | None]]
+    ) -> Sequence[Dataset]:
         """Every source of a query with where a micro-batch ended in it."""
         ...
 
-    def checkpoints(self, qe: Any, written: AlignedOutput, query_id: str, after: int) -> dict[int, Statement]:
+    def checkpoints(
+        self, qe: Any, written: AlignedOutput, query_id: str, after: int
+    ) -> dict[int, Statement]:
         """What the micro-batches of an aligned job after one committed, as its table knows it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A SparkListenerSQLExecutionStart as a value; `qe` is the JVM's QueryExecution, None if it is over already.
+    """A SparkListenerSQLExecutionStart as a value.
 
-    `job_name`: the template of names that its session had then, where that is not the application's.
+    `qe` is the JVM's QueryExecution, None if it is over already.
+
+    `job_name`: the template of names that its session had then, where that is not the
+    application's.
     """
 
     execution_id: int
@@ -147,7 +164,9 @@ class Arrivals:
 class Actions:
     """The application's ordinary (not streaming) actions."""
 
-    def __init__(self, conf: Conf, application: RunOf, reader: Reader, announcer: Announcer) -> None:
+    def __init__(
+        self, conf: Conf, application: RunOf, reader: Reader, announcer: Announcer
+    ) -> None:
         self._conf = conf
         self._application = application
         self._reader = reader
@@ -167,7 +186,10 @@ class Actions:
         self._announce(execution, self._overridden(execution, (execution.begun,)))
 
     def end(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> None:
-        """A root execution ended: COMPLETE, FAIL or ABORT; START before it, if the plan could not be read then."""
+        """A root execution ended: COMPLETE, FAIL or ABORT.
+
+        START before it, if the plan could not be read then.
+        """
         statements, unreadable = self._done(execution, ended, commits)
         statements = self._overridden(execution, statements)
         if execution.run is None:
@@ -175,7 +197,9 @@ class Actions:
         if execution.run is None:
             return
         barrier = of_group(self._conf.group, statements) if ended.error is None else None
-        content = EventContent(statements, error=ended.error, unreadable=unreadable, barrier=barrier)
+        content = EventContent(
+            statements, error=ended.error, unreadable=unreadable, barrier=barrier
+        )
         let_pass(ended.at)
         self._announcer.say(state_of(ended.error), execution.run, ended.at, content)
 
@@ -184,7 +208,9 @@ class Actions:
         if ended.error is not None or ended.qe is None:
             return
         statement = self._part(ended.qe, commits)
-        if statement is not None and (statement.outputs or any(dataset.snapshots for dataset in statement.inputs)):
+        if statement is not None and (
+            statement.outputs or any(dataset.snapshots for dataset in statement.inputs)
+        ):
             root.parts.append(statement)
 
     def _part(self, qe: Any, commits: Sequence[Any]) -> Statement | None:
@@ -198,11 +224,15 @@ class Actions:
     def _meant(self, qe: Any) -> Statement | None:
         try:
             return self._clean(self._reader.at_start(qe))
-        except Exception as error:  # mostly a format's own housekeeping; the root's plan is the fact
+        except (
+            Exception
+        ) as error:  # mostly a format's own housekeeping; the root's plan is the fact
             swallowed("a nested execution is not reported", error)
             return None
 
-    def _done(self, execution: Execution, ended: Ended, commits: Sequence[Any]) -> tuple[list[Statement], str | None]:
+    def _done(
+        self, execution: Execution, ended: Ended, commits: Sequence[Any]
+    ) -> tuple[list[Statement], str | None]:
         begun = [execution.begun] if execution.begun is not None else []
         if ended.qe is None:
             return [*begun, *writing(execution.parts)], None
@@ -246,9 +276,9 @@ class Actions:
 def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
     """A root's statement and what its nested executions add to it.
 
-    Where the root itself writes, a part counts only for the same output (the append inside a CREATE TABLE AS, which
-    knows the snapshot); parts that write elsewhere are a format's housekeeping. Where it does not, the parts are it.
-    A part that only reads knows at which snapshots.
+    Where the root itself writes, a part counts only for the same output (the append inside a CREATE
+    TABLE AS, which knows the snapshot); parts that write elsewhere are a format's housekeeping.
+    Where it does not, the parts are it. A part that only reads knows at which snapshots.
     """
     written = writing(parts)
     if not statement.outputs:
@@ -257,7 +287,10 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
     own = _names_written(statement)
     same = [part for part in written if _names_written(part) <= own]
     resolved = bool(statement.columns or statement.indirect)
-    return [statement, *(replace(part, columns=(), indirect=()) if resolved else part for part in same)]
+    return [
+        statement,
+        *(replace(part, columns=(), indirect=()) if resolved else part for part in same),
+    ]
 
 
 def _names_written(statement: Statement) -> set[tuple[str, str]]:
@@ -273,7 +306,11 @@ def informed(parts: Sequence[Statement]) -> list[Statement]:
     """What nested executions wrote, with the snapshots that others of them read where all agree on these."""
     reading, written = [part for part in parts if not part.outputs], writing(parts)
     snapshots = _snapshots_read(reading)
-    sure = [part for part in reading if all(len(snapshots.get((d.namespace, d.name), ())) < 2 for d in part.inputs)]
+    sure = [
+        part
+        for part in reading
+        if all(len(snapshots.get((d.namespace, d.name), ())) < 2 for d in part.inputs)
+    ]
     return [_as_read(part, sure) for part in written]
 
 
@@ -289,10 +326,17 @@ def _snapshots_read(parts: Sequence[Statement]) -> dict[tuple[str, str], set[tup
 
 def _as_read(statement: Statement, reading: Sequence[Statement]) -> Statement:
     """The statement with the snapshots that its nested executions read, where it has none of its own; the last try
-    of a statement that had to begin again is what counts."""
-    read = {(dataset.namespace, dataset.name): dataset.snapshots for part in reading for dataset in part.inputs}
+    of a statement that had to begin again is what counts.
+    """
+    read = {
+        (dataset.namespace, dataset.name): dataset.snapshots
+        for part in reading
+        for dataset in part.inputs
+    }
     inputs = (
-        dataset if dataset.snapshots else replace(dataset, snapshots=read.get((dataset.namespace, dataset.name), ()))
+        dataset
+        if dataset.snapshots
+        else replace(dataset, snapshots=read.get((dataset.namespace, dataset.name), ()))
         for dataset in statement.inputs
     )
     return replace(statement, inputs=tuple(inputs))
@@ -310,7 +354,10 @@ def state_of(error: str | None) -> str:
 
 
 def _user_edges(execution: Execution) -> tuple[LineageEdge, ...]:
-    """The edges that the user gave for this session's next action; commands that touch no data are no action."""
+    """The edges that the user gave for this session's next action.
+
+    Commands that touch no data are no action.
+    """
     begun = execution.begun
     if not any_waiting() or begun is None or not (begun.inputs or begun.outputs):
         return ()

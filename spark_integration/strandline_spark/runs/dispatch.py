@@ -1,4 +1,6 @@
-"""What each element of the JVM's queue means: executions and queries that begin and end, commits, the application's end.
+"""What each element of the JVM's queue means.
+
+Executions and queries that begin and end, commits, the application's end.
 
 Turns the JVM's objects into values as early as it can, and knows which execution belongs to which.
 """
@@ -54,7 +56,9 @@ class Watch:
         self._forget = forget  # a QueryExecution whose end is lost
         self._arrivals = Arrivals()
         self._taken_at = self._looked_at = 0.0  # milliseconds since 1970
-        self._over: set[int] = set()  # executions that Spark has forgotten, and whose end has not come
+        self._over: set[int] = (
+            set()
+        )  # executions that Spark has forgotten, and whose end has not come
         self._open: dict[int, Execution] = {}
         self._batches: dict[MicroBatch, Execution] = {}
         self.ended_at: float | None = None  # the application's end, when Spark has reported it
@@ -81,11 +85,18 @@ class Watch:
     def _arrive(self, found: Commit | Scan) -> None:
         self._arrivals.add(found, time.time() * 1000)
         if isinstance(found, Commit) and self._notices is not None:
-            self._notices.committed(self._qualified(found.table), found.snapshot_id, found.operation)
+            self._notices.committed(
+                self._qualified(found.table), found.snapshot_id, found.operation
+            )
 
     def _qualified(self, table: str) -> str:
-        """catalog.database.table: Iceberg leaves the catalog out in a CREATE TABLE AS, whose START knows it."""
-        begun = [execution.begun for execution in self._open.values() if execution.begun is not None]
+        """catalog.database.table.
+
+        Iceberg leaves the catalog out in a CREATE TABLE AS, whose START knows it.
+        """
+        begun = [
+            execution.begun for execution in self._open.values() if execution.begun is not None
+        ]
         names = (output.dataset.table or "" for statement in begun for output in statement.outputs)
         return next((name for name in names if name.endswith("." + table)), table)
 
@@ -94,7 +105,11 @@ class Watch:
         self._streams.announce_idle(now)
         while len(self._open) > _OPEN_EXECUTIONS:
             self._let_go(next(iter(self._open)))
-        if self._open and now - self._taken_at > _QUIET_MILLISECONDS and now - self._looked_at > _LOST_MILLISECONDS:
+        if (
+            self._open
+            and now - self._taken_at > _QUIET_MILLISECONDS
+            and now - self._looked_at > _LOST_MILLISECONDS
+        ):
             self._looked_at = now
             self._let_lost_go(now)
 
@@ -103,8 +118,14 @@ class Watch:
 
         Its end may be on its way from Spark's bus, so only the second look counts.
         """
-        old = (number for number, one in self._open.items() if now - one.started.at > _LOST_MILLISECONDS)
-        over = {number for number in islice(old, _LOOKED_AT) if self._query_execution(number) is None}
+        old = (
+            number
+            for number, one in self._open.items()
+            if now - one.started.at > _LOST_MILLISECONDS
+        )
+        over = {
+            number for number in islice(old, _LOOKED_AT) if self._query_execution(number) is None
+        }
         for number in over & self._over:
             self._let_go(number)
         self._over = over
@@ -124,7 +145,9 @@ class Watch:
             self._streams.abandon(at)
         for run in self._announcer.alive():
             if run != self._application and not (lives_on and run.kind == "STREAMING"):
-                self._announcer.say("ABORT", run, at, EventContent(error="the application ended before it"))
+                self._announcer.say(
+                    "ABORT", run, at, EventContent(error="the application ended before it")
+                )
 
     def _execution_started(self, event: Any) -> None:
         execution_id = int(event.executionId())
@@ -138,7 +161,9 @@ class Watch:
             qe=qe,
             job_name=job_name_of(event, qe),
         )
-        execution = self._open[execution_id] = Execution(started, self._arrivals.taken_since(self._begun(started)))
+        execution = self._open[execution_id] = Execution(
+            started, self._arrivals.taken_since(self._begun(started))
+        )
         batch = micro_batch_of(started.description)
         if batch is not None:
             if started.root_id != execution_id:
@@ -151,7 +176,10 @@ class Watch:
             self._actions.begin(execution)
 
     def _begun(self, started: Started) -> float:
-        """When the statement began: it may have been planned, and even have committed, before Spark reported it."""
+        """When the statement began.
+
+        It may have been planned, and even have committed, before Spark reported it.
+        """
         if started.qe is None or not self._arrivals.next:
             return started.at
         begun = begun_at(started.qe)
@@ -172,11 +200,15 @@ class Watch:
             self._actions.part(root, ended, commits)
         elif batch is None:
             self._actions.end(execution, ended, commits)
-        elif execution.started.root_id == execution_id and _is_whole(execution.started.qe or ended.qe):
+        elif execution.started.root_id == execution_id and _is_whole(
+            execution.started.qe or ended.qe
+        ):
             self._batches.pop(batch, None)
             self._streams.end(batch, execution, ended, commits)
         del self._open[execution_id]
-        self._arrivals.forget_before(min((e.since for e in self._open.values()), default=self._arrivals.next))
+        self._arrivals.forget_before(
+            min((e.since for e in self._open.values()), default=self._arrivals.next)
+        )
 
     def _end_lost_parts(self, root: Execution, error: str, commits: Sequence[Any]) -> None:
         """What is still open below a root that ends has lost its end, but not its plan."""
@@ -185,11 +217,16 @@ class Watch:
         for execution in lost:
             del self._open[execution.started.execution_id]
             if not error:
-                ended = Ended(execution.started.execution_id, root.started.at, None, execution.started.qe)
+                ended = Ended(
+                    execution.started.execution_id, root.started.at, None, execution.started.qe
+                )
                 self._actions.part(root, ended, commits)
 
     def _root_of(self, execution: Execution) -> Execution:
-        """The action that caused it: by Spark's root id, or the micro-batch that its description names."""
+        """The action that caused it.
+
+        By Spark's root id, or the micro-batch that its description names.
+        """
         root = self._open.get(execution.started.root_id, execution)
         if root is execution:
             batch = micro_batch_of(execution.started.description)

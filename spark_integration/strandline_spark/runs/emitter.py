@@ -1,7 +1,10 @@
-"""The emitter of one SparkContext: one thread takes Spark's events from the JVM's queue and has them announced.
+"""The emitter of one SparkContext.
 
-Nothing of it runs on Spark's threads, nothing of it raises into the user's code, and its end is bounded in time. What is
-slow to import (OpenLineage's classes, a third of a second) is imported on that thread.
+One thread takes Spark's events from the JVM's queue and has them announced.
+
+Nothing of it runs on Spark's threads, nothing of it raises into the user's code, and its end is
+bounded in time. What is slow to import (OpenLineage's classes, a third of a second) is imported on
+that thread.
 """
 
 from __future__ import annotations
@@ -28,19 +31,29 @@ if TYPE_CHECKING:
     from strandline_spark.runs.wiring import ApplicationParts
 
 _LOG = logging.getLogger("strandline")
-_BEHIND_SECONDS = 10.0  # how long the last events may take to be reported, while they are: a busy machine is slow
+_BEHIND_SECONDS = (
+    10.0  # how long the last events may take to be reported, while they are: a busy machine is slow
+)
 _TURN_SECONDS = 5.0  # within which one that gets on has taken another event
 _TRIES = 20
 _MOMENT_SECONDS = 0.1
-_HANG_SECONDS = 300.0  # how long one event may take to be reported before the JVM is not asked to wait any more
-_BUS_MILLISECONDS = 1500  # how long the last events may take from Spark's bus into the queue; an empty bus takes none
+_HANG_SECONDS = (
+    300.0  # how long one event may take to be reported before the JVM is not asked to wait any more
+)
+# how long the last events may take from Spark's bus into the queue; an empty bus takes none
+_BUS_MILLISECONDS = 1500
 
 
 class Emitter:
     """Watches one SparkContext (the Scala object) from its start to its end."""
 
     def __init__(
-        self, conf: Conf, queue: EventQueue, spark_context: Any, run_id: str, claim: Claim | None = None
+        self,
+        conf: Conf,
+        queue: EventQueue,
+        spark_context: Any,
+        run_id: str,
+        claim: Claim | None = None,
     ) -> None:
         self._conf = conf
         self._queue = queue
@@ -53,7 +66,10 @@ class Emitter:
         self._stopping = False
         self._taken = 0  # events of Spark
         self._in_vain = 0  # attempts to take one, one after the other
-        self._final: tuple[str, str | None] = "COMPLETE", None  # the application's last state, and why
+        self._final: tuple[str, str | None] = (
+            "COMPLETE",
+            None,
+        )  # the application's last state, and why
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="strandline-emitter", daemon=True)
         self._heart = threading.Thread(target=self._beat, name="strandline-heartbeat", daemon=True)
@@ -102,7 +118,10 @@ class Emitter:
                 return
 
     def _catches_up(self, before: int, limit: float) -> bool:
-        """Waits for an emitter that is behind as long as it gets on; False if it does not. Its own start has one turn."""
+        """Waits for an emitter that is behind as long as it gets on; False if it does not.
+
+        Its own start has one turn.
+        """
         goes_on = before < self._taken or self._parts is None
         while goes_on and (left := limit - time.monotonic()) > 0:
             before = self._taken
@@ -112,7 +131,10 @@ class Emitter:
         return False
 
     def leave(self) -> None:
-        """Takes the listeners away and gives the claim on the application back: no more events come."""
+        """Takes the listeners away and gives the claim on the application back.
+
+        No more events come.
+        """
         with contextlib.suppress(Exception):  # the context, or the JVM, may be gone
             self._queue.leave(self._spark_context)
         if self._claim is not None:
@@ -127,7 +149,8 @@ class Emitter:
 
     def _run(self) -> None:
         give_way()
-        self._prepare_for_the_worst()  # first: the imports take a second, and more on a busy machine
+        # first: the imports take a second, and more on a busy machine
+        self._prepare_for_the_worst()
         try:
             from strandline_spark.runs.wiring import assembled
 
@@ -147,8 +170,12 @@ class Emitter:
             return
         try:
             self._claim.undo(self._queue.undoing(self._spark_context))
-        except Exception as error:  # switched off meanwhile, or a JVM that does not know one of the methods
-            _LOG.info("strandline: if this process is killed, its queue stays in the JVM: %s", error)
+        except (
+            Exception
+        ) as error:  # switched off meanwhile, or a JVM that does not know one of the methods
+            _LOG.info(
+                "strandline: if this process is killed, its queue stays in the JVM: %s", error
+            )
 
     def _loop(self, parts: ApplicationParts) -> None:
         try:
@@ -158,12 +185,17 @@ class Emitter:
                 parts, 200
             ):  # ends of streaming queries may follow the application's end shortly
                 pass
-        except (Py4JError, OSError) as error:  # a connection that was reset is no Py4JNetworkError to Py4J
+        except (
+            Py4JError,
+            OSError,
+        ) as error:  # a connection that was reset is no Py4JNetworkError to Py4J
             if parts.watch.ended_at is None:
                 parts.finish("FAIL", f"the JVM is gone: {error}")
                 return
         if self._taken_over:  # what is still open is the other's to end
-            parts.end_application("ABORT", time.time() * 1000, "another process of this JVM has taken it over")
+            parts.end_application(
+                "ABORT", time.time() * 1000, "another process of this JVM has taken it over"
+            )
             return
         parts.finish(*self._final, lives_on=parts.watch.ended_at is None and self._is_awaited())
 
@@ -212,8 +244,15 @@ class Emitter:
             self._hold(time.monotonic())
 
     def _hold(self, now: float) -> None:
-        """Renews the claim while the emitter's thread gets on. Where it was silent for too long, it is claimed anew."""
-        if self._claim is None or now - self._renewed < claims.SECONDS / 3 or now - self._stepped > _HANG_SECONDS:
+        """Renews the claim while the emitter's thread gets on.
+
+        Where it was silent for too long, it is claimed anew.
+        """
+        if (
+            self._claim is None
+            or now - self._renewed < claims.SECONDS / 3
+            or now - self._stepped > _HANG_SECONDS
+        ):
             return
         try:
             if not self._claim.renew():
@@ -224,9 +263,14 @@ class Emitter:
 
     def _claim_again(self, claim: Claim) -> None:
         if claim.take():
-            _LOG.warning("strandline: silent for %.0f s: what Spark did since then is not reported", claims.SECONDS)
+            _LOG.warning(
+                "strandline: silent for %.0f s: what Spark did since then is not reported",
+                claims.SECONDS,
+            )
             self._queue.listen(self._spark_context)
             claim.undo(self._queue.undoing(self._spark_context))
         else:
-            _LOG.warning("strandline: another process of this JVM tells of this application from now on")
+            _LOG.warning(
+                "strandline: another process of this JVM tells of this application from now on"
+            )
             self._taken_over = True

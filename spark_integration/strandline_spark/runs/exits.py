@@ -1,7 +1,10 @@
-"""How the program ended: by an exception that nobody caught, or by `sys.exit` with a code that a scheduler calls a failure.
+"""How the program ended.
 
-Python forgets a SystemExit before it calls what is registered with `atexit`. But it asks the exception for its code, and
-then, unlike when a program catches it, no Python code is running. `raise SystemExit(3)` without `sys.exit` is not seen.
+By an exception that nobody caught, or by `sys.exit` with a code that a scheduler calls a failure.
+
+Python forgets a SystemExit before it calls what is registered with `atexit`. But it asks the
+exception for its code, and then, unlike when a program catches it, no Python code is running.
+`raise SystemExit(3)` without `sys.exit` is not seen.
 """
 
 from __future__ import annotations
@@ -35,11 +38,18 @@ def note_exits() -> None:
 
 def _exit(status: object = None, /) -> NoReturn:
     """Exit the interpreter by raising SystemExit(status)."""
-    raise _Exit(*status) if isinstance(status, tuple) else _Exit(*([] if status is None else [status]))
+    raise (
+        _Exit(*status)
+        if isinstance(status, tuple)
+        else _Exit(*([] if status is None else [status]))
+    )
 
 
 def uncaught() -> str | None:
-    """The exception that ended the program, as Python's interpreter remembers it; a prompt outlives its exceptions."""
+    """The exception that ended the program, as Python's interpreter remembers it.
+
+    A prompt outlives its exceptions.
+    """
     if hasattr(sys, "ps1"):
         return None
     error = getattr(sys, "last_value", None)

@@ -31,7 +31,10 @@ def micro_batch_of(description: str) -> MicroBatch | None:
     """
     found = _IN_DESCRIPTION.search(description or "")
     if found is None and "runId = " in (description or ""):
-        swallowed("a micro-batch is taken for a statement", ValueError("its description is not as it was seen"))
+        swallowed(
+            "a micro-batch is taken for a statement",
+            ValueError("its description is not as it was seen"),
+        )
     return MicroBatch(found["id"], found["run"], int(found["batch"])) if found else None
 
 
@@ -49,7 +52,11 @@ class CommittedBatch:
 def with_parts(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
     """A micro-batch's own statement, and what was written inside it that it does not write itself."""
     own = {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
-    others = [part for part in parts if not own & {(o.dataset.namespace, o.dataset.name) for o in part.outputs}]
+    others = [
+        part
+        for part in parts
+        if not own & {(o.dataset.namespace, o.dataset.name) for o in part.outputs}
+    ]
     return [statement, *others] if statement.inputs or statement.outputs or not others else others
 
 

@@ -1,7 +1,8 @@
 """Streaming queries: one run each, one RUNNING per committed micro-batch, one terminal event.
 
-A micro-batch is committed when its root execution ended without error. Whether an end was a failure, a stop() or a
-finished availableNow is decided by the exception, the trigger and the way in which the last micro-batch ended.
+A micro-batch is committed when its root execution ended without error. Whether an end was a
+failure, a stop() or a finished availableNow is decided by the exception, the trigger and the way in
+which the last micro-batch ended.
 """
 
 from __future__ import annotations
@@ -39,7 +40,14 @@ from strandline_spark.openlineage.consumption import (
 from strandline_spark.openlineage.events import EventContent, RunOf, iso_time
 from strandline_spark.openlineage.facets import StrandlineBarrierRunFacet
 from strandline_spark.runs.announcer import Announcer
-from strandline_spark.runs.batch_queries import Ended, Execution, Reader, informed, state_of, writing
+from strandline_spark.runs.batch_queries import (
+    Ended,
+    Execution,
+    Reader,
+    informed,
+    state_of,
+    writing,
+)
 from strandline_spark.runs.micro_batches import CommittedBatch, MicroBatch, offsets_of, with_parts
 from strandline_spark.swallowed import swallowed
 
@@ -60,12 +68,20 @@ class Query:
     run: RunOf | None = None
     interrupted: bool = False
     last_told: int | None = None  # the newest micro-batch that this driver announced
-    noted: int | None = None  # the newest that was announced before (`safe_batches`); a rollback may have undone it
-    searched: bool = False  # an aligned job's table was asked for what drivers before this one committed
+    noted: int | None = (
+        None  # the newest that was announced before (`safe_batches`); a rollback may have undone it
+    )
+    searched: bool = (
+        False  # an aligned job's table was asked for what drivers before this one committed
+    )
     edges: tuple[LineageEdge, ...] = ()  # the user's own
-    begun: dict[int, Execution] = field(default_factory=dict)  # micro-batches that began and have not been reported
+    begun: dict[int, Execution] = field(
+        default_factory=dict
+    )  # micro-batches that began and have not been reported
     look_again: float = 0.0  # when its plan is read anew, as long as no plan has named its output
-    sources: frozenset[tuple[str, str]] | None = None  # those with snapshots, once they were asked for
+    sources: frozenset[tuple[str, str]] | None = (
+        None  # those with snapshots, once they were asked for
+    )
     patience: int = 3  # look-ups that are tried once more: a catalog may be busy
 
     @property
@@ -108,18 +124,28 @@ class Streams:
         self._queries: dict[str, Query] = {}
 
     def query_started(self, query_id: str, run_id: str, name: str | None, at: float) -> None:
-        """Spark says that a query started. Its START waits for the first plan, which names its output."""
+        """Spark says that a query started.
+
+        Its START waits for the first plan, which names its output.
+        """
         handle = self._find(None, query_id)
-        self._queries[run_id] = Query(query_id, run_id, name, at, handle, noted=self._last_told(query_id))
+        self._queries[run_id] = Query(
+            query_id, run_id, name, at, handle, noted=self._last_told(query_id)
+        )
 
     def begin(self, batch: MicroBatch, execution: Execution) -> None:
-        """An execution of a micro-batch began (its root, or a write inside foreachBatch): START, if a plan says more."""
+        """An execution of a micro-batch began (its root, or a write inside foreachBatch).
+
+        START, if a plan says more.
+        """
         query = self._of(batch, execution, execution.started.qe)
         query.begun.setdefault(batch.batch_id, execution)
         if query.run is not None or execution.started.qe is None:
             return
         try:
-            statement = self._clean(self._reader.at_start(execution.started.qe, query.handle.as_query_execution()))
+            statement = self._clean(
+                self._reader.at_start(execution.started.qe, query.handle.as_query_execution())
+            )
         except Exception as error:  # the end of the micro-batch tells more
             swallowed("a streaming query is reported after its first micro-batch only", error)
             return
@@ -127,11 +153,15 @@ class Streams:
             self._announce(query, [statement])
             self._catch_up(query, execution.started.qe, batch.batch_id)
 
-    def end(self, batch: MicroBatch, execution: Execution, ended: Ended, commits: Sequence[Any]) -> None:
-        """The root execution of a micro-batch ended: if it did so well, the micro-batch is committed.
+    def end(
+        self, batch: MicroBatch, execution: Execution, ended: Ended, commits: Sequence[Any]
+    ) -> None:
+        """The root execution of a micro-batch ended.
 
-        So is one that was stopped, or failed, after its sink had committed for it: when it runs again, which may be
-        never, that sink does nothing more.
+        If it did so well, the micro-batch is committed.
+
+        So is one that was stopped, or failed, after its sink had committed for it: when it runs
+        again, which may be never, that sink does nothing more.
         """
         query = self._of(batch, execution, ended.qe)
         query.interrupted = state_of(ended.error) == "ABORT"
@@ -148,7 +178,9 @@ class Streams:
         if query.run is None:
             self._announce(query, statements)
         self._catch_up(query, ended.qe, batch.batch_id)
-        committed = CommittedBatch(batch.batch_id, execution.started.at, ended.at, statements, unreadable)
+        committed = CommittedBatch(
+            batch.batch_id, execution.started.at, ended.at, statements, unreadable
+        )
         self._tell(query, committed, at=ended.at)
 
     def query_terminated(self, run_id: str, at: float, error: str | None) -> None:
@@ -200,7 +232,9 @@ class Streams:
         if query is None:
             handle = self._find(qe, batch.query_id)
             noted = self._last_told(batch.query_id)
-            query = Query(batch.query_id, batch.run_id, handle.name, execution.started.at, handle, noted=noted)
+            query = Query(
+                batch.query_id, batch.run_id, handle.name, execution.started.at, handle, noted=noted
+            )
             self._queries[batch.run_id] = query
         elif not query.handle.found:  # its micro-batch knows a session
             query.handle = self._find(qe, batch.query_id)
@@ -213,14 +247,20 @@ class Streams:
             planned = query.handle.as_query_execution()
             statement = self._clean(self._reader.micro_batch(ended.qe, planned, commits))
         except Exception as error:
-            return writing(execution.parts), swallowed("what a micro-batch did is reported in part", error)
+            return writing(execution.parts), swallowed(
+                "what a micro-batch did is reported in part", error
+            )
         return with_parts(statement, informed(execution.parts)), None
 
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"
-        query.run = RunOf(query.run_id, job_name(self._conf.job_name, self._conf.app_name, output), "STREAMING")
+        query.run = RunOf(
+            query.run_id, job_name(self._conf.job_name, self._conf.app_name, output), "STREAMING"
+        )
         query.edges = edges_of_query(query.name)
-        self._announcer.say("START", query.run, query.started_at, EventContent(query.overridden(statements)))
+        self._announcer.say(
+            "START", query.run, query.started_at, EventContent(query.overridden(statements))
+        )
         return query.run
 
     def _catch_up_to_the_last(self, query: Query, over: bool = False) -> None:
@@ -231,14 +271,21 @@ class Streams:
             self._catch_up(query, query.handle.as_query_execution(), before)
 
     def _catch_up(self, query: Query, qe: Any, before: int) -> None:
-        """Reports micro-batches that were committed and not reported: their driver was killed, or events were dropped.
+        """Reports micro-batches that were committed and not reported.
 
-        What one wrote inside foreachBatch only this driver can know, if it saw that, but for an aligned job's.
+        Their driver was killed, or events were dropped.
+
+        What one wrote inside foreachBatch only this driver can know, if it saw that, but for an
+        aligned job's.
         """
         if query.aligned is not None:
             self._find_checkpoints(query, query.aligned, qe, before)
             return
-        noted = min(query.noted, before - 1) if query.noted is not None and query.noted <= before else None
+        noted = (
+            min(query.noted, before - 1)
+            if query.noted is not None and query.noted <= before
+            else None
+        )
         newest = query.last_told if query.last_told is not None else noted
         last = newest if newest is not None else before - self._conf.recover_batches - 1
         for batch_id in range(max(last + 1, before - _CATCH_UP, 0), before):
@@ -250,14 +297,22 @@ class Streams:
         if query.searched and last is not None and last >= before - 1:
             return
         try:
-            checkpoints = self._reader.checkpoints(qe, written, query.query_id, -1 if last is None else last)
-        except Exception as error:  # the catalog is busy, say: the end of the next micro-batch asks again
+            checkpoints = self._reader.checkpoints(
+                qe, written, query.query_id, -1 if last is None else last
+            )
+        except (
+            Exception
+        ) as error:  # the catalog is busy, say: the end of the next micro-batch asks again
             swallowed("checkpoints of an earlier driver are reported later", error)
             return
         query.searched = True
         most = self._conf.recover_batches if last is None else _CATCH_UP
         for batch_id, statement in list(checkpoints.items())[-most:] if most else ():
-            self._tell(query, CommittedBatch(batch_id, None, None, [self._clean(statement)], None), at=query.started_at)
+            self._tell(
+                query,
+                CommittedBatch(batch_id, None, None, [self._clean(statement)], None),
+                at=query.started_at,
+            )
 
     def _look_ahead(self, query: Query) -> None:
         """Reports the micro-batch after the last known one, if it was begun, and its sink has committed for it.
@@ -268,7 +323,9 @@ class Streams:
         numbers = [number for number in (query.last_told, committed) if number is not None]
         batch_id = max(numbers, default=-1) + 1
         if query.aligned is not None:
-            self._find_checkpoints(query, query.aligned, query.handle.as_query_execution(), batch_id)
+            self._find_checkpoints(
+                query, query.aligned, query.handle.as_query_execution(), batch_id
+            )
         elif query.handle.offsets(batch_id):
             earlier = self._earlier(query, query.handle.as_query_execution(), batch_id)
             if written_by(earlier.statements):
@@ -304,14 +361,24 @@ class Streams:
         try:
             checkpoint = query.patiently(ask).get(batch_id)
         except Exception as error:  # the table is gone, or the session is
-            swallowed("what an aligned job's micro-batch committed is not asked of its table", error)
+            swallowed(
+                "what an aligned job's micro-batch committed is not asked of its table", error
+            )
             return []
         return [self._clean(checkpoint)] if checkpoint is not None else []
 
     def _as_committed(
-        self, query: Query, qe: Any, batch: MicroBatch, statements: list[Statement], commits: Sequence[Any]
+        self,
+        query: Query,
+        qe: Any,
+        batch: MicroBatch,
+        statements: list[Statement],
+        commits: Sequence[Any],
     ) -> list[Statement]:
-        """What an aligned job's checkpoint read, as its own commit names it: what is seen of scans may be another job's."""
+        """What an aligned job's checkpoint read, as its own commit names it.
+
+        What is seen of scans may be another job's.
+        """
         named = named_inputs(commits, (query.query_id, batch.batch_id))
         if reads_exactly(statements, named):
             return statements
@@ -331,7 +398,9 @@ class Streams:
             statements = certain(with_sources(statements, self._idle(query, statements, sources)))
         barrier, statements = numbered(statements, batch.batch_id)
         facet = self._facet(query, batch, barrier, statements, sources)
-        content = EventContent(query.overridden(statements), barrier=facet, unreadable=batch.unreadable, snapshot=True)
+        content = EventContent(
+            query.overridden(statements), barrier=facet, unreadable=batch.unreadable, snapshot=True
+        )
         self._announcer.say("RUNNING", query.run, at, content)
 
     def _facet(
@@ -348,29 +417,44 @@ class Streams:
             batchId=batch.batch_id,
             phase="committed",
             group=group_of(statements) or self._conf.group,
-            generation=max((s.generation for s in written_by(statements) if s.generation), default=None),
+            generation=max(
+                (s.generation for s in written_by(statements) if s.generation), default=None
+            ),
             checkpointLocation=query.handle.checkpoint,
             startedAt=iso_time(batch.started_at) if batch.started_at is not None else None,
-            committedAt=iso_time(batch.ended_at) if batch.ended_at is not None else committed_at(statements),
+            committedAt=iso_time(batch.ended_at)
+            if batch.ended_at is not None
+            else committed_at(statements),
             sources=offsets_of(sources, query.handle.initial_offsets(len(sources))) or None,
             lookups=lookups_of(statements) if barrier is None else None,
         )
 
     def _idle(
-        self, query: Query, statements: Sequence[Statement], offsets: Sequence[tuple[str, str | None, str | None]]
+        self,
+        query: Query,
+        statements: Sequence[Statement],
+        offsets: Sequence[tuple[str, str | None, str | None]],
     ) -> Sequence[Dataset]:
         """The query's sources with where the micro-batch ended in them, where its plan does not name them all."""
         named = streamed_tables(statements)
-        if not offsets or not writing(statements) or (query.sources is not None and query.sources <= named):
+        if (
+            not offsets
+            or not writing(statements)
+            or (query.sources is not None and query.sources <= named)
+        ):
             return ()
         try:
             found = self._reader.consumed(
                 query.handle.as_query_execution(), [(start, end) for _, end, start in offsets]
             )
-        except Exception as error:  # the query is over: the collector knows where the micro-batch before it ended
+        except (
+            Exception
+        ) as error:  # the query is over: the collector knows where the micro-batch before it ended
             swallowed("a micro-batch is reported without its idle sources", error)
             return ()
-        query.sources = frozenset((one.namespace, one.name) for one in found if one.format in VERSIONED)
+        query.sources = frozenset(
+            (one.namespace, one.name) for one in found if one.format in VERSIONED
+        )
         return found
 
     def _clean(self, statement: Statement) -> Statement:

@@ -1,4 +1,7 @@
-"""Puts an emitter's parts together: reader, announcer, outbox. Imported on the emitter's thread, for it is slow."""
+"""Puts an emitter's parts together: reader, announcer, outbox.
+
+Imported on the emitter's thread, for it is slow.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,10 @@ class ApplicationParts:
         self.announcer.say(state, self.application, at, EventContent(error=error))
 
     def finish(self, state: str, error: str | None, lives_on: bool = False) -> None:
-        """Ends the runs that are still open, then the application's; what `lives_on` another process of the JVM tells of."""
+        """Ends the runs that are still open, then the application's.
+
+        What `lives_on` another process of the JVM tells of.
+        """
         at = self.watch.ended_at or time.time() * 1000
         self.watch.finish(at, lives_on)
         self.end_application(state, at, error)
@@ -82,7 +88,9 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> ApplicationParts:
     reader.jvm.kept[ALL_CAME] = queue.all_came
     announcer.swallowed = counted
     announcer.unavailable = (*queue.faults, *unavailable(reader.jvm, relied_on()))
-    streams = Streams(conf, reader, announcer, partial(_query, queue.gateway.jvm), safe_batches.last)
+    streams = Streams(
+        conf, reader, announcer, partial(_query, queue.gateway.jvm), safe_batches.last
+    )
     for query in running_queries(_session(queue.gateway.jvm)):
         streams.query_started(*query, time.time() * 1000)
     actions = Actions(conf, application, reader, announcer)
@@ -91,8 +99,15 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> ApplicationParts:
 
 
 def spool_folder(conf: Conf) -> Path:
-    """Where events wait. A driver that only prints its own must not take, and print, what others keep for a collector."""
-    return conf.spool_dir / "console" if conf.transport.get("type", "console") == "console" else conf.spool_dir
+    """Where events wait.
+
+    A driver that only prints its own must not take, and print, what others keep for a collector.
+    """
+    return (
+        conf.spool_dir / "console"
+        if conf.transport.get("type", "console") == "console"
+        else conf.spool_dir
+    )
 
 
 def _query(jvm: Any, qe: Any, query_id: str) -> StreamHandle:
@@ -103,7 +118,8 @@ def _query(jvm: Any, qe: Any, query_id: str) -> StreamHandle:
 def _session(jvm: Any) -> Any:
     """Any session of the JVM's; None if it has none.
 
-    A process that hosts Connect may have made a SparkContext only: then the JVM's default session is one.
+    A process that hosts Connect may have made a SparkContext only: then the JVM's default session
+    is one.
     """
     from pyspark.sql import SparkSession
 

@@ -24,7 +24,9 @@ def merged_schema(schemas: Mapping[str, pa.Schema]) -> StructType:
     for table, schema in schemas.items():
         for field in schema:
             if field.name.lower() in (TABLE, BARRIER):
-                raise ValueError(f"{table}: its column {field.name} has a name that strandline_aligned needs itself")
+                raise ValueError(
+                    f"{table}: its column {field.name} has a name that strandline_aligned needs itself"
+                )
             try:
                 kind = from_arrow_type(field.type)
             except Exception as error:
@@ -33,9 +35,13 @@ def merged_schema(schemas: Mapping[str, pa.Schema]) -> StructType:
                 ) from error
             where, name, before = found.setdefault(field.name.lower(), (table, field.name, kind))
             if before != kind:
-                raise ValueError(f"{name}: {before} in {where} and {kind} in {table}; read them in two streams")
+                raise ValueError(
+                    f"{name}: {before} in {where} and {kind} in {table}; read them in two streams"
+                )
     columns = [StructField(name, kind) for _, name, kind in found.values()]
-    return StructType([*columns, StructField(TABLE, StringType()), StructField(BARRIER, LongType())])
+    return StructType(
+        [*columns, StructField(TABLE, StringType()), StructField(BARRIER, LongType())]
+    )
 
 
 def widened(

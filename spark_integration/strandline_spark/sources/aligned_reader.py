@@ -10,10 +10,13 @@ from strandline_spark.sources.lake_catalogs import catalogs_in
 
 
 def aligned_source(spark: SparkSession) -> DataStreamReader:
-    """A reader of streams over several Iceberg tables, one barrier a micro-batch: `strandline_aligned`.
+    """A reader of streams over several Iceberg tables, one barrier a micro-batch.
 
-    `aligned_source(spark).option("tables", "lake.bank.credits,lake.bank.debits").load()`. From now on the format knows the
-    Iceberg catalogs of this session's conf. Rows are read by pyiceberg in the executors, which need it and strandline-spark.
+    `strandline_aligned`.
+
+    `aligned_source(spark).option("tables", "lake.bank.credits,lake.bank.debits").load()`. From now
+    on the format knows the Iceberg catalogs of this session's conf. Rows are read by pyiceberg in
+    the executors, which need it and strandline-spark.
 
     Raises:
         ConfigurationError: this Spark has no data sources in Python (3.5).
@@ -24,8 +27,12 @@ def aligned_source(spark: SparkSession) -> DataStreamReader:
         raise ConfigurationError(
             f"Spark {spark.version} has no data sources in Python: strandline_aligned needs Spark 4.0 or newer"
         ) from error
-    keys = str(spark._jsparkSession.sessionState().conf().getAllConfs().keys().mkString("\n")).split("\n")
-    of_conf = catalogs_in({key: spark.conf.get(key, "") for key in keys if key.startswith("spark.sql.catalog.")})
+    keys = str(
+        spark._jsparkSession.sessionState().conf().getAllConfs().keys().mkString("\n")
+    ).split("\n")
+    of_conf = catalogs_in(
+        {key: spark.conf.get(key, "") for key in keys if key.startswith("spark.sql.catalog.")}
+    )
 
     class SessionAlignedSource(AlignedSource):
         catalogs = of_conf

@@ -44,8 +44,12 @@ class AlignedOptions:
     catalogs: Mapping[str, Mapping[str, str]]
 
 
-def options_of(given: Mapping[str, str], catalogs: Mapping[str, Mapping[str, str]]) -> AlignedOptions:
-    """The options with their defaults; those of a catalog go before what is known of it. Raises ValueError.
+def options_of(
+    given: Mapping[str, str], catalogs: Mapping[str, Mapping[str, str]]
+) -> AlignedOptions:
+    """The options with their defaults; those of a catalog go before what is known of it.
+
+    Raises ValueError.
 
     >>> options_of({"tables": "lake.a.b, lake.a.c", "maxbehind": "1"}, {}).tables
     ('lake.a.b', 'lake.a.c')
@@ -87,7 +91,10 @@ def _seconds_of(text: str | None) -> float | None:
 
 
 class AlignedSource(DataSource):  # type: ignore[misc]  # pyspark has no types here
-    """The data source. `aligned_source` registers one that knows the catalogs of the session's conf."""
+    """The data source.
+
+    `aligned_source` registers one that knows the catalogs of the session's conf.
+    """
 
     catalogs: Mapping[str, Mapping[str, str]] = {}
 
@@ -99,7 +106,9 @@ class AlignedSource(DataSource):  # type: ignore[misc]  # pyspark has no types h
     def schema(self) -> StructType:
         """The columns of all tables by name, `strandline_table`, `strandline_barrier`."""
         asked = self._asked()
-        return merged_schema({name: LakeTable(name, asked.catalogs).arrow_schema() for name in asked.tables})
+        return merged_schema(
+            {name: LakeTable(name, asked.catalogs).arrow_schema() for name in asked.tables}
+        )
 
     def reader(self, schema: StructType) -> Any:
         """Raises ValueError: it is a source of streams."""
@@ -126,7 +135,10 @@ class AlignedPart(InputPartition):  # type: ignore[misc]
 
 
 class AlignedReader(DataSourceStreamReader):  # type: ignore[misc]
-    """The stream. An offset is `{"barrier": 4, "snapshots": {table: snapshot}}`; barrier 0 is before the first."""
+    """The stream.
+
+    An offset is `{"barrier": 4, "snapshots": {table: snapshot}}`; barrier 0 is before the first.
+    """
 
     def __init__(self, asked: AlignedOptions, schema: StructType) -> None:
         self._asked = asked
@@ -140,20 +152,28 @@ class AlignedReader(DataSourceStreamReader):  # type: ignore[misc]
             tables = self._tables()
             common = common_of([table.done for table in tables])
             if common:
-                return _offset(max(common), {table.name: table.done[max(common)] for table in tables})
+                return _offset(
+                    max(common), {table.name: table.done[max(common)] for table in tables}
+                )
         return _offset(0, {})
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802 - pyspark's name
-        """The barrier after the one where the stream is, once all tables have completed it; else where it is.
+        """The barrier after the one where the stream is, once all tables have completed it.
 
-        Raises TableAtError where the tables' barriers cannot be compared, or one was rolled back under the stream, and
-        InputsLateError once a table has been late for longer than `timeout`.
+        Else where it is.
+
+        Raises TableAtError where the tables' barriers cannot be compared, or one was rolled back
+        under the stream, and InputsLateError once a table has been late for longer than `timeout`.
         """
         position = start or self._position or self.initialOffset()
         tables = self._tables()
         _check_comparable(tables)
         _check_history(tables, position)
-        decision = decide({table.name: table.done for table in tables}, position["barrier"], self._asked.max_behind)
+        decision = decide(
+            {table.name: table.done for table in tables},
+            position["barrier"],
+            self._asked.max_behind,
+        )
         if decision.barrier is not None:
             position = _offset(decision.barrier, decision.snapshots)
             self._wait.end()
@@ -163,24 +183,35 @@ class AlignedReader(DataSourceStreamReader):  # type: ignore[misc]
         return position
 
     def partitions(self, start: Offset, end: Offset) -> list[AlignedPart]:
-        """The files between two offsets. With two equal ones Spark only says where a stream that starts again is."""
+        """The files between two offsets.
+
+        With two equal ones Spark only says where a stream that starts again is.
+        """
         self._position = end
         if start == end:
             return []
         return [
             AlignedPart(table.name, end["barrier"], tuple(tasks[first::_PARTS]))
             for table in self._tables()
-            for tasks in [self._files(table, start["snapshots"].get(table.name), end["snapshots"][table.name])]
+            for tasks in [
+                self._files(table, start["snapshots"].get(table.name), end["snapshots"][table.name])
+            ]
             for first in range(min(_PARTS, len(tasks)))
         ]
 
     def _files(self, table: LakeTable, after: str | None, until: str) -> list[Any]:
-        return table.files_at(until) if self._asked.rows == "state" else table.files_since(after, until)
+        return (
+            table.files_at(until)
+            if self._asked.rows == "state"
+            else table.files_since(after, until)
+        )
 
     def read(self, partition: AlignedPart) -> Iterator[pa.RecordBatch]:
         """The rows of some files."""
         table = LakeTable(partition.table, self._asked.catalogs)
-        return widened(table.batches(partition.tasks), self._schema, partition.table, partition.barrier)
+        return widened(
+            table.batches(partition.tasks), self._schema, partition.table, partition.barrier
+        )
 
     def _tables(self) -> list[LakeTable]:
         return [LakeTable(name, self._asked.catalogs) for name in self._asked.tables]
@@ -192,8 +223,12 @@ def _offset(barrier: int, snapshots: Mapping[str, str]) -> Offset:
 
 def _check_comparable(tables: list[LakeTable]) -> None:
     """Barriers of one group, of which at most one table's are the numbers of its own micro-batches."""
-    carriers = {table.name: carrier for table in tables if (carrier := table.last_carrier()) is not None}
-    groups = {name: carrier.group for name, carrier in carriers.items() if carrier.group is not None}
+    carriers = {
+        table.name: carrier for table in tables if (carrier := table.last_carrier()) is not None
+    }
+    groups = {
+        name: carrier.group for name, carrier in carriers.items() if carrier.group is not None
+    }
     if len(set(groups.values())) > 1:
         listed = ", ".join(f"{name}: {group}" for name, group in groups.items())
         raise TableAtError(f"barriers of two groups are never compared ({listed})")

@@ -1,4 +1,7 @@
-"""Catalogs of Spark's conf as pyiceberg knows them: a Python worker has no JVM to ask for a table."""
+"""Catalogs of Spark's conf as pyiceberg knows them.
+
+A Python worker has no JVM to ask for a table.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,16 @@ if TYPE_CHECKING:
 
 _SPARK = "spark.sql.catalog."
 _JDBC = re.compile(r"jdbc:(?P<dialect>sqlite|postgresql):(?P<rest>.*)")
-_INSTALL = "strandline_aligned reads tables through pyiceberg: pip install 'pyiceberg[pyarrow,sql-sqlite]'"
+_INSTALL = (
+    "strandline_aligned reads tables through pyiceberg: pip install 'pyiceberg[pyarrow,sql-sqlite]'"
+)
 
 
 class CatalogError(Exception):
-    """A catalog that pyiceberg cannot open, or a table that it does not give; the message names it and the reason."""
+    """A catalog that pyiceberg cannot open, or a table that it does not give.
+
+    The message names it and the reason.
+    """
 
 
 def catalogs_in(conf: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -24,8 +32,8 @@ def catalogs_in(conf: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
     >>> catalogs_in({
     ...     "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-    ...     "spark.sql.catalog.lake.type": "jdbc", "spark.sql.catalog.lake.uri": "jdbc:sqlite:/data/lake.db"})
-    {'lake': {'type': 'sql', 'uri': 'sqlite:////data/lake.db'}}
+    ...     "spark.sql.catalog.lake.type": "jdbc", "spark.sql.catalog.lake.uri":
+    "jdbc:sqlite:/data/lake.db"}) {'lake': {'type': 'sql', 'uri': 'sqlite:////data/lake.db'}}
     """
     names = [
         key.removeprefix(_SPARK)
@@ -64,7 +72,9 @@ def open_table(name: str, catalogs: Mapping[str, Mapping[str, str]]) -> Table:
     catalog, _, identifier = name.partition(".")
     if "." not in identifier:
         raise CatalogError(f"tables: {name!r} is not catalog.database.table")
-    properties = next((dict(one) for key, one in catalogs.items() if key.lower() == catalog.lower()), {})
+    properties = next(
+        (dict(one) for key, one in catalogs.items() if key.lower() == catalog.lower()), {}
+    )
     try:
         from pyiceberg.catalog import load_catalog
         from pyiceberg.table import StaticTable
@@ -76,11 +86,16 @@ def open_table(name: str, catalogs: Mapping[str, Mapping[str, str]]) -> Table:
         return load_catalog(catalog, **properties).load_table(identifier)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise CatalogError(f"{name}: catalog {catalog} does not give the table: {reason}") from error
+        raise CatalogError(
+            f"{name}: catalog {catalog} does not give the table: {reason}"
+        ) from error
 
 
 def _newest_metadata(properties: Mapping[str, str], identifier: str) -> str:
-    """The newest metadata file of a table in a folder, from the hint on: writers may be ahead of it."""
+    """The newest metadata file of a table in a folder, from the hint on.
+
+    Writers may be ahead of it.
+    """
     from pyiceberg.io import load_file_io
 
     folder = f"{properties['warehouse'].rstrip('/')}/{identifier.replace('.', '/')}/metadata"

@@ -1,4 +1,7 @@
-"""Iceberg tables as a Python worker reads them: the barriers of their snapshots, and rows as Arrow batches."""
+"""Iceberg tables as a Python worker reads them.
+
+The barriers of their snapshots, and rows as Arrow batches.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,9 @@ class LakeTable:
 
     def left_behind(self, snapshot_id: str) -> bool:
         """Whether a snapshot is there, and outside the main history: the table was rolled back."""
-        return self._point(snapshot_id) is not None and all(one.snapshot_id != snapshot_id for one in self._main())
+        return self._point(snapshot_id) is not None and all(
+            one.snapshot_id != snapshot_id for one in self._main()
+        )
 
     def arrow_schema(self) -> pa.Schema:
         """The columns of now."""
@@ -73,4 +78,6 @@ class LakeTable:
         from pyiceberg.io.pyarrow import ArrowScan
 
         schema = self._table.schema()
-        yield from ArrowScan(self._table.metadata, self._table.io, schema, AlwaysTrue()).to_record_batches(tasks)
+        yield from ArrowScan(
+            self._table.metadata, self._table.io, schema, AlwaysTrue()
+        ).to_record_batches(tasks)

@@ -1,4 +1,7 @@
-"""Which table a stream over several tables waits for: a warning that names it, and an end to the wait where one was asked for."""
+"""Which table a stream over several tables waits for.
+
+A warning that names it, and an end to the wait where one was asked for.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ Barriers = Mapping[str, Mapping[int, str]]
 
 
 class LateTables:
-    """How long a stream has waited for tables that are late. One without new data on any table does not wait."""
+    """How long a stream has waited for tables that are late.
+
+    One without new data on any table does not wait.
+    """
 
     def __init__(self, timeout: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._timeout = timeout
@@ -24,7 +30,10 @@ class LateTables:
         self._warned = False
 
     def check(self, done: Barriers, position: int) -> None:
-        """Note that the stream stays at a barrier. Raises InputsLateError when the wait has been too long."""
+        """Note that the stream stays at a barrier.
+
+        Raises InputsLateError when the wait has been too long.
+        """
         reason = reason_to_wait(done, position)
         if reason is None:
             self.end()
@@ -45,7 +54,9 @@ class LateTables:
 
 
 def reason_to_wait(done: Barriers, position: int) -> str | None:
-    """Why no table goes on from a barrier, by the barriers that each completed; None if nothing new is anywhere.
+    """Why no table goes on from a barrier, by the barriers that each completed.
+
+    None if nothing new is anywhere.
 
     >>> reason_to_wait({"lake.a.b": {1: "10"}, "lake.a.c": {}}, 0)
     'none of the snapshots of lake.a.c states a barrier (no job with barriers writes it)'
@@ -57,6 +68,12 @@ def reason_to_wait(done: Barriers, position: int) -> str | None:
         return f"none of the snapshots of {', '.join(bare)} states a barrier (no job with barriers writes it)"
     if max(newest.values()) <= position:
         return None
-    listed = ", ".join(f"{table} has barrier {barrier} as its newest" for table, barrier in newest.items())
+    listed = ", ".join(
+        f"{table} has barrier {barrier} as its newest" for table, barrier in newest.items()
+    )
     late = [table for table, barrier in newest.items() if barrier <= position]
-    return f"{', '.join(late)} is late ({listed})" if late else f"no barrier is common to all tables ({listed})"
+    return (
+        f"{', '.join(late)} is late ({listed})"
+        if late
+        else f"no barrier is common to all tables ({listed})"
+    )

@@ -1,4 +1,7 @@
-"""The columns of the lineage tables, with their types in Spark SQL. Standard library only: Python workers import it."""
+"""The columns of the lineage tables, with their types in Spark SQL.
+
+Standard library only: Python workers import it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import Any
 
 _PLACE = "namespace STRING, catalog STRING, consistency_group STRING"
 _JOB_LINEAGE = f"job STRING, database STRING, `table` STRING, {_PLACE}"
-_SNAPSHOT_LINEAGE = f"job STRING, barrier_id BIGINT, database STRING, `table` STRING, snapshot_id BIGINT, {_PLACE}"
+_SNAPSHOT_LINEAGE = (
+    f"job STRING, barrier_id BIGINT, database STRING, `table` STRING, snapshot_id BIGINT, {_PLACE}"
+)
 _ETL = f"job_id STRING, table_name STRING, {_PLACE}"
 _HISTORY = "run_id STRING, valid_from TIMESTAMP, valid_to TIMESTAMP, state STRING"
 
@@ -24,7 +29,13 @@ COLUMNS: Mapping[str, str] = {
     "__META_TABLE_VERSION": f"table_name STRING, version BIGINT, table_type STRING, {_PLACE}",
 }
 """The tables and their columns as Spark's DDL."""
-WITH_HISTORY = ("source_job_lineage", "sink_job_lineage", "job_startup", "__META_ETL_SOURCE", "__META_ETL_SINK")
+WITH_HISTORY = (
+    "source_job_lineage",
+    "sink_job_lineage",
+    "job_startup",
+    "__META_ETL_SOURCE",
+    "__META_ETL_SINK",
+)
 STATES = ("running", "history")
 _OTHER_NAMES = {"__meta_job_source": "__META_ETL_SOURCE", "__meta_job_sink": "__META_ETL_SINK"}
 Value = str | int | datetime | None
@@ -45,14 +56,22 @@ def table_called(name: str) -> str:
 
 
 def columns_of(table: str, state: str) -> str:
-    """The columns of a table as Spark's DDL. Of data lineage, which is a record, the history is the table itself."""
-    return f"{COLUMNS[table]}, {_HISTORY}" if state == "history" and table in WITH_HISTORY else COLUMNS[table]
+    """The columns of a table as Spark's DDL.
+
+    Of data lineage, which is a record, the history is the table itself.
+    """
+    return (
+        f"{COLUMNS[table]}, {_HISTORY}"
+        if state == "history" and table in WITH_HISTORY
+        else COLUMNS[table]
+    )
 
 
 def values_of(row: Mapping[str, Any], columns: str) -> tuple[Value, ...]:
     """A row of the collector's JSON in the columns' order and types.
 
-    An id that is no number of 64 bits is NULL, as in `try_cast`: Iceberg, Delta and Paimon have none.
+    An id that is no number of 64 bits is NULL, as in `try_cast`: Iceberg, Delta and Paimon have
+    none.
 
     >>> values_of({"job": "etl", "snapshot_id": "13"}, "job STRING, snapshot_id BIGINT")
     ('etl', 13)

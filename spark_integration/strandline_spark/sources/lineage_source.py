@@ -14,11 +14,20 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from strandline_spark.consistency.collector import URL_KEY, Collector, ConfigurationError
-from strandline_spark.sources.lineage_columns import STATES, Value, columns_of, table_called, values_of
+from strandline_spark.sources.lineage_columns import (
+    STATES,
+    Value,
+    columns_of,
+    table_called,
+    values_of,
+)
 
 
 class LineageSource(DataSource):  # type: ignore[misc]  # pyspark has no types here
-    """The data source. Of a session whose conf names the collector, `lineage_tables` registers one that knows it."""
+    """The data source.
+
+    Of a session whose conf names the collector, `lineage_tables` registers one that knows it.
+    """
 
     collector_url: str | None = None
     collector_token: str | None = None
@@ -33,7 +42,10 @@ class LineageSource(DataSource):  # type: ignore[misc]  # pyspark has no types h
         return columns_of(*_asked(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads the table. Raises ValueError for a faulty option, ConfigurationError without an address."""
+        """What reads the table.
+
+        Raises ValueError for a faulty option, ConfigurationError without an address.
+        """
         return LineageReader(*_asked(self.options), self._collector())
 
     def _collector(self) -> Collector:
@@ -48,7 +60,10 @@ class LineageSource(DataSource):  # type: ignore[misc]  # pyspark has no types h
 
 
 class LineageReader(DataSourceReader):  # type: ignore[misc]
-    """Reads a table whole, in one task. Spark keeps a query's partitions, so nothing is asked before the task runs."""
+    """Reads a table whole, in one task.
+
+    Spark keeps a query's partitions, so nothing is asked before the task runs.
+    """
 
     def __init__(self, table: str, state: str, collector: Collector) -> None:
         self._columns = columns_of(table, state)
@@ -60,14 +75,19 @@ class LineageReader(DataSourceReader):  # type: ignore[misc]
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Value, ...]]:
-        """The rows as they are now. Raises ConsistencyError where the collector does not give them."""
+        """The rows as they are now.
+
+        Raises ConsistencyError where the collector does not give them.
+        """
         return (values_of(row, self._columns) for row in self._collector.rows(self._path))
 
 
 def _asked(options: Mapping[str, str]) -> tuple[str, str]:
     name = options.get("table")
     if not name:
-        raise ValueError('strandline_lineage: which table? Give the option table, e.g. "sink_job_lineage"')
+        raise ValueError(
+            'strandline_lineage: which table? Give the option table, e.g. "sink_job_lineage"'
+        )
     state = options.get("state", STATES[0]).lower()
     if state not in STATES:
         raise ValueError(f"state: {state!r} is neither 'running' nor 'history'")

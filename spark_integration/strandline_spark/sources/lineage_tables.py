@@ -9,23 +9,34 @@ from strandline_spark.sources.lineage_columns import COLUMNS, WITH_HISTORY
 
 
 def lineage_tables(spark: SparkSession) -> tuple[str, ...]:
-    """Make temporary views of the collector's lineage tables, and of what ran as `NAME_history`; their names.
+    """Make temporary views of the collector's lineage tables, and of what ran as `NAME_history`.
 
-    Each query over a view asks the collector anew. `spark.read.format("strandline_lineage")` of this session knows the
-    conf's collector from now on too. The executors need strandline-spark and a way to the collector.
+    Their names.
+
+    Each query over a view asks the collector anew. `spark.read.format("strandline_lineage")` of
+    this session knows the conf's collector from now on too. The executors need strandline-spark and
+    a way to the collector.
 
     Raises:
-        ConfigurationError: the conf names no collector, or this Spark has no data sources in Python (3.5).
+        ConfigurationError: the conf names no collector, or this Spark has no data sources in Python
+        (3.5).
     """
     collector = Collector.of(spark)
     if collector is None:
-        raise ConfigurationError(f"{URL_KEY}: is not set, so it is not known whose lineage tables are meant")
+        raise ConfigurationError(
+            f"{URL_KEY}: is not set, so it is not known whose lineage tables are meant"
+        )
     _register(spark, collector)
     views = {name: (name, "running") for name in COLUMNS} | {
         f"{name}_history": (name, "history") for name in WITH_HISTORY
     }
     for view, (table, state) in views.items():
-        rows = spark.read.format("strandline_lineage").option("table", table).option("state", state).load()
+        rows = (
+            spark.read.format("strandline_lineage")
+            .option("table", table)
+            .option("state", state)
+            .load()
+        )
         rows.createOrReplaceTempView(view)
     return tuple(views)
 

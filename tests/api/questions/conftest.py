@@ -30,7 +30,10 @@ def world(engine: Engine) -> None:
     fill(engine, bank())
     tags = FACET | {"tags": [{"key": "pii", "value": "mail", "source": "USER", "field": "mail"}]}
     orders = dataset(
-        "orders", **owned("shop"), tags=tags, schema=FACET | {"fields": [{"name": "mail"}, {"name": "id"}]}
+        "orders",
+        **owned("shop"),
+        tags=tags,
+        schema=FACET | {"fields": [{"name": "mail"}, {"name": "id"}]},
     )
     rows = columns("rows", mail=("orders", "mail"), id=("orders", "id"))
     fill(
@@ -47,7 +50,10 @@ def world(engine: Engine) -> None:
 
 @pytest.fixture(params=BOTH)
 def database_url(request: pytest.FixtureRequest) -> str:
-    """Give the URL of an empty store: the SQL of a question differs between SQLite and PostgreSQL."""
+    """Give the URL of an empty store.
+
+    The SQL of a question differs between SQLite and PostgreSQL.
+    """
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
 
@@ -84,7 +90,10 @@ def own_server(own_world_url: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def command(
-    world_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    world_url: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> Command:
     """Give a function that runs the command line on the world."""
     monkeypatch.chdir(tmp_path)  # no .env of this folder
@@ -93,7 +102,10 @@ def command(
 
 @pytest.fixture
 def own_command(
-    own_world_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    own_world_url: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> Command:
     """Give a function that runs the command line on the test's own world."""
     monkeypatch.chdir(tmp_path)

@@ -34,14 +34,19 @@ def test_impact_lists_dependents_of_a_column_and_exits_with_diffs_codes(command:
     assert "did you mean" in err
     assert command("impact", "totals.number")[0] == 1  # the odd table is made from all of it
     assert command("impact", "no such table")[0] == 2
-    assert command("impact", "job:ns:dashboard")[:2] == (0, "nothing that is known depends on dashboard\n")
+    assert command("impact", "job:ns:dashboard")[:2] == (
+        0,
+        "nothing that is known depends on dashboard\n",
+    )
 
 
 def test_impact_agrees_in_json_csv_and_rest(command: Command, server: httpx.Client) -> None:
     as_json = json.loads(command("impact", "orders.mail", "--json")[1])
     code, as_csv, _ = command("impact", "orders.mail", "--csv")
     over_rest = server.get("/impact", params={"node": "orders.mail"}).json()
-    by_url = command("impact", "orders.mail", "--json", "--url", str(server.base_url).removesuffix("/api/v2/"))
+    by_url = command(
+        "impact", "orders.mail", "--json", "--url", str(server.base_url).removesuffix("/api/v2/")
+    )
 
     assert code == 1
     assert over_rest["items"] == as_json["items"] == json.loads(by_url[1])["items"]
@@ -66,7 +71,9 @@ def test_impact_as_of_a_moment_ignores_later_events(server: httpx.Client) -> Non
 
 def test_filters_hide_nodes_and_count_them(server: httpx.Client) -> None:
     def ids(**given: str) -> tuple[list[str], int]:
-        found = server.get("/lineage", params={"node": "orders", "direction": "downstream"} | given).json()
+        found = server.get(
+            "/lineage", params={"node": "orders", "direction": "downstream"} | given
+        ).json()
         return [node["name"] for node in found["nodes"]], found["hidden"]["filtered"]
 
     assert ids(kind="dataset")[0][:3] == ["orders", "rows", "totals"]
@@ -75,13 +82,17 @@ def test_filters_hide_nodes_and_count_them(server: httpx.Client) -> None:
     assert server.get("/impact", params={"node": "orders", "facet": "ownership.owners.name=sales"}).json()["affected"] == {
         "columns": 0, "datasets": 0, "jobs": 1
     }  # fmt: skip
-    tagged = server.get("/lineage", params={"node": "rows", "granularity": "column", "tag": "pii"}).json()
+    tagged = server.get(
+        "/lineage", params={"node": "rows", "granularity": "column", "tag": "pii"}
+    ).json()
     assert "column:db:orders:mail" in [node["id"] for node in tagged["nodes"]]
     assert "column:db:orders:id" not in [node["id"] for node in tagged["nodes"]]
 
 
 def test_paths_shows_the_way_between_two_tables(command: Command, server: httpx.Client) -> None:
-    found = server.get("/lineage/paths", params={"from": "orders", "to": "totals", "toColumn": "number"}).json()
+    found = server.get(
+        "/lineage/paths", params={"from": "orders", "to": "totals", "toColumn": "number"}
+    ).json()
 
     assert command("paths", "orders", "totals") == (
         0, "orders\n  -> job clean\n  -> rows\n  -> job count\n  -> totals\n", ""
@@ -111,7 +122,9 @@ def test_namespaces_shows_which_namespaces_feed_each_other(command: Command) -> 
     code, out, _ = command("namespaces", "--csv")
 
     assert code == 0
-    flows = {(row["source"], row["target"]): row["jobs"] for row in csv.DictReader(io.StringIO(out))}
+    flows = {
+        (row["source"], row["target"]): row["jobs"] for row in csv.DictReader(io.StringIO(out))
+    }
     assert flows[("namespace:db", "namespace:db")] == "3"
     assert flows[("namespace:file", "namespace:file")] == "4"
 
@@ -122,13 +135,20 @@ def test_lineage_accepts_several_tables_and_prints_every_graph_format(command: C
     assert code == 0
     assert out.startswith("What is made from rows and totals:\nrows\n")
     assert command("lineage", "rows", "--format", "dot")[1].startswith("digraph lineage {")
-    assert command("lineage", "rows", "--depth", "1", "--csv")[2] == "strandline: the answer is cut by depth\n"
+    assert (
+        command("lineage", "rows", "--depth", "1", "--csv")[2]
+        == "strandline: the answer is cut by depth\n"
+    )
 
 
 def test_manual_tags_count_like_tags_from_events(own_server: httpx.Client) -> None:
     (job,) = [one for one in own_server.get("/jobs").json()["items"] if one["name"] == "count"]
     given = str(own_server.base_url).replace("/api/v2/", "/api/v1/namespaces")
-    for place in ("db/datasets/rows", "db/datasets/orders/fields/id", f"{job['namespace']}/jobs/count"):
+    for place in (
+        "db/datasets/rows",
+        "db/datasets/orders/fields/id",
+        f"{job['namespace']}/jobs/count",
+    ):
         assert own_server.post(f"{given}/{place}/tags/GOLD", json={}).status_code < 300, place
 
     def shown(**asked: str) -> set[str]:
@@ -146,15 +166,37 @@ def test_manual_tags_count_like_tags_from_events(own_server: httpx.Client) -> No
 
 def test_changed_columns_are_printed_one_a_line(own_command: Command, own_world_url: str) -> None:
     def rows(*fields: tuple[str, str]) -> dict[str, object]:
-        return dataset("rows", schema=FACET | {"fields": [{"name": name, "type": kind} for name, kind in fields]})
+        return dataset(
+            "rows",
+            schema=FACET | {"fields": [{"name": name, "type": kind} for name, kind in fields]},
+        )
 
     engine = make_engine(own_world_url)
     later = rows(("id", "bigint"), ("mail", "string"))
-    fill(engine, [run("COMPLETE", 3.2, "clean", ["orders"], [rows(("id", "int"), ("fax", "string"))], run_id="2")])
+    fill(
+        engine,
+        [
+            run(
+                "COMPLETE",
+                3.2,
+                "clean",
+                ["orders"],
+                [rows(("id", "int"), ("fax", "string"))],
+                run_id="2",
+            )
+        ],
+    )
     fill(engine, [run("COMPLETE", 3.8, "clean", ["orders"], [later], run_id="3")])
     engine.dispose()
 
-    span = ("--since", "2026-11-20T12:00:03.5Z", "--until", "2026-11-20T12:00:03.9Z", "--granularity", "column")
+    span = (
+        "--since",
+        "2026-11-20T12:00:03.5Z",
+        "--until",
+        "2026-11-20T12:00:03.9Z",
+        "--granularity",
+        "column",
+    )
     code, out, err = own_command("changes", "job:ns:clean", *span)
 
     assert (code, err) == (0, "")
@@ -166,7 +208,9 @@ def test_changed_columns_are_printed_one_a_line(own_command: Command, own_world_
     ]
 
 
-def test_tables_with_the_same_short_name_are_shown_by_full_id(own_command: Command, own_world_url: str) -> None:
+def test_tables_with_the_same_short_name_are_shown_by_full_id(
+    own_command: Command, own_world_url: str
+) -> None:
     engine = make_engine(own_world_url)
     twins = [dataset("twin"), dataset("twin") | {"namespace": "other"}]
     fill(engine, [run("COMPLETE", 3.2, "split", ["orders"], twins)])
@@ -184,13 +228,25 @@ def test_tables_with_the_same_short_name_are_shown_by_full_id(own_command: Comma
     ]
 
 
-def test_paths_accepts_the_filters_of_lineage_and_keeps_both_ends(command: Command, server: httpx.Client) -> None:
+def test_paths_accepts_the_filters_of_lineage_and_keeps_both_ends(
+    command: Command, server: httpx.Client
+) -> None:
     def found(**given: str) -> tuple[list[str], list[str], int]:
-        answer = server.get("/lineage/paths", params={"from": "orders", "to": "totals"} | given).json()
-        return [node["name"] for node in answer["nodes"]], answer["shortest"], answer["hidden"]["filtered"]
+        answer = server.get(
+            "/lineage/paths", params={"from": "orders", "to": "totals"} | given
+        ).json()
+        return (
+            [node["name"] for node in answer["nodes"]],
+            answer["shortest"],
+            answer["hidden"]["filtered"],
+        )
 
     ends = ["dataset:db:orders", "dataset:db:totals"]
-    assert found(kind="dataset") == (["orders", "rows", "totals"], [ends[0], "dataset:db:rows", ends[1]], 2)
+    assert found(kind="dataset") == (
+        ["orders", "rows", "totals"],
+        [ends[0], "dataset:db:rows", ends[1]],
+        2,
+    )
     assert found(facet="ownership.owners.name=data") == (
         ["orders", "clean", "totals"],
         [ends[0], "job:ns:clean", ends[1]],
@@ -213,7 +269,10 @@ def test_changes_accepts_the_filters_of_lineage(command: Command, server: httpx.
         ends = {one["id"] or f"{one['source']} -> {one['target']}" for one in answer["items"]}
         assert answer["added"] == len(answer["items"])
         assert set(answer["labels"]) == {
-            one[name] for one in answer["items"] for name in ("id", "source", "target", "job") if one[name]
+            one[name]
+            for one in answer["items"]
+            for name in ("id", "source", "target", "job")
+            if one[name]
         }
         return ends, len(ends), answer["hidden"]["filtered"]
 
@@ -223,23 +282,32 @@ def test_changes_accepts_the_filters_of_lineage(command: Command, server: httpx.
     assert found(facet="ownership.owners.name=sales") == (
         {"job:ns:dashboard", "dataset:db:rows -> job:ns:dashboard"}, 2, every - 2
     )  # fmt: skip
-    assert found(kind="column", granularity="column")[0] == {"column:db:rows:id -> column:db:totals:number"}
+    assert found(kind="column", granularity="column")[0] == {
+        "column:db:rows:id -> column:db:totals:number"
+    }
     assert found(namespace="d*", kind="job") == (set(), 0, every)
-    code, out, _ = command("changes", "--since", span["since"], "--until", span["until"], "--kind", "dataset")
+    code, out, _ = command(
+        "changes", "--since", span["since"], "--until", span["until"], "--kind", "dataset"
+    )
     assert code == 0
     assert out.splitlines()[0] == "+ table totals"
     assert out.splitlines()[-1] == f"(not shown: {every - 1} changes that were filtered)"
 
 
-def test_relative_times_mean_the_same_to_command_and_api(command: Command, server: httpx.Client) -> None:
+def test_relative_times_mean_the_same_to_command_and_api(
+    command: Command, server: httpx.Client
+) -> None:
     for moment in ("yesterday", "friday", "18:00"):
         asked = server.get("/impact", params={"node": "orders", "asOf": moment}).json()
         assert (
-            asked["asOf"][:16] == json.loads(command("impact", "orders", "--as-of", moment, "--json")[1])["asOf"][:16]
+            asked["asOf"][:16]
+            == json.loads(command("impact", "orders", "--as-of", moment, "--json")[1])["asOf"][:16]
         )
 
 
-def test_limit_of_zero_is_rejected_by_command_and_api(command: Command, server: httpx.Client) -> None:
+def test_limit_of_zero_is_rejected_by_command_and_api(
+    command: Command, server: httpx.Client
+) -> None:
     assert server.get("/lineage", params={"node": "orders", "limit": 0}).status_code == 400
     for argv in (("lineage", "orders"), ("impact", "orders"), ("namespaces",)):
         code, out, err = command(*argv, "--limit", "0")
@@ -271,31 +339,48 @@ def test_contradictory_parameters_are_rejected(
     assert reason in err
 
 
-def test_columns_can_be_named_after_their_table_in_every_query(command: Command, server: httpx.Client) -> None:
+def test_columns_can_be_named_after_their_table_in_every_query(
+    command: Command, server: httpx.Client
+) -> None:
     ways = server.get("/lineage/paths", params={"from": "orders.id", "to": "totals.number"}).json()
     same = server.get(
-        "/lineage/paths", params={"from": "orders", "fromColumn": "id", "to": "totals", "toColumn": "number"}
+        "/lineage/paths",
+        params={"from": "orders", "fromColumn": "id", "to": "totals", "toColumn": "number"},
     ).json()
     graph = server.get("/lineage", params={"node": "orders.mail", "granularity": "column"}).json()
 
     assert ways["nodes"] == same["nodes"]
-    assert [node["id"] for node in graph["nodes"]] == ["column:db:orders:mail", "column:db:rows:mail"]
+    assert [node["id"] for node in graph["nodes"]] == [
+        "column:db:orders:mail",
+        "column:db:rows:mail",
+    ]
     assert command("lineage", "orders.mail", "--granularity", "column")[1].splitlines()[1:3] == [
         "orders.mail", "└─ rows.mail  by clean"
     ]  # fmt: skip
-    assert "unknown column of dataset:db:orders: 'typo'" in command("paths", "orders.typo", "totals")[2]
+    assert (
+        "unknown column of dataset:db:orders: 'typo'"
+        in command("paths", "orders.typo", "totals")[2]
+    )
 
 
 def test_lists_and_graphs_accept_namespace_patterns(command: Command, server: httpx.Client) -> None:
     for path in ("/jobs", "/datasets", "/runs"):
         all_of_it = [
-            one for one in server.get(path).json()["items"] if (one.get("job") or one)["namespace"][:1] in "nd"
+            one
+            for one in server.get(path).json()["items"]
+            if (one.get("job") or one)["namespace"][:1] in "nd"
         ]
         assert all_of_it
-        found = [one for mine in ("n*", "d*") for one in server.get(path, params={"namespace": mine}).json()["items"]]
+        found = [
+            one
+            for mine in ("n*", "d*")
+            for one in server.get(path, params={"namespace": mine}).json()["items"]
+        ]
         assert sorted(map(str, found)) == sorted(map(str, all_of_it)), path
         assert server.get(path, params={"namespace": "x*"}).json()["items"] == []
-    names = {node["name"] for node in server.get("/graph", params={"namespace": "d*"}).json()["nodes"]}
+    names = {
+        node["name"] for node in server.get("/graph", params={"namespace": "d*"}).json()["nodes"]
+    }
     assert {"orders", "rows", "clean"} <= names
     assert command("datasets", "--namespace", "d*", "--csv")[1].count("\r\n") == 5
 
@@ -305,14 +390,25 @@ def test_datasets_beyond_a_limit_are_counted(command: Command, server: httpx.Cli
     graph = server.get("/graph", params={"limit": 2}).json()
     changes = server.get("/lineage/changes", params={"since": "2020-01-01", "limit": 2}).json()
 
-    assert (graph["complete"], graph["truncatedBy"], graph["hidden"]["nodes"] >= every - 2) == (False, "nodes", True)
-    assert (changes["complete"], changes["truncatedBy"], changes["hidden"]["nodes"]) == (False, "nodes", every - 2)
+    assert (graph["complete"], graph["truncatedBy"], graph["hidden"]["nodes"] >= every - 2) == (
+        False,
+        "nodes",
+        True,
+    )
+    assert (changes["complete"], changes["truncatedBy"], changes["hidden"]["nodes"]) == (
+        False,
+        "nodes",
+        every - 2,
+    )
     out = command("changes", "--since", "2020-01-01", "--limit", "2")[1]
     assert f"(cut by nodes: at least {every - 2} nodes are not shown)" in out
 
 
 def test_empty_answer_says_when_a_filter_or_limit_hid_nodes(command: Command) -> None:
-    filtered, cut = command("impact", "orders", "--tag", "none"), command("impact", "orders", "--depth", "0")
+    filtered, cut = (
+        command("impact", "orders", "--tag", "none"),
+        command("impact", "orders", "--depth", "0"),
+    )
 
     for code, out, _ in (filtered, cut):
         assert code == 1
@@ -330,9 +426,21 @@ def test_application_stands_for_its_statements_in_every_query(
         [
             run("START", 20, "app"),
             run(
-                "COMPLETE", 21, "app.one", ["totals"], [columns("week", sum=("totals", "number"))], of_run=parent("app")
+                "COMPLETE",
+                21,
+                "app.one",
+                ["totals"],
+                [columns("week", sum=("totals", "number"))],
+                of_run=parent("app"),
             ),
-            run("COMPLETE", 22, "app.two", ["week"], [columns("year", all=("week", "sum"))], of_run=parent("app")),
+            run(
+                "COMPLETE",
+                22,
+                "app.two",
+                ["week"],
+                [columns("year", all=("week", "sum"))],
+                of_run=parent("app"),
+            ),
         ],
     )
     engine.dispose()
@@ -343,7 +451,9 @@ def test_application_stands_for_its_statements_in_every_query(
         "/lineage", params={"node": "app", "granularity": "column", "direction": "downstream"}
     ).json()
     breaks = own_server.get("/impact", params={"node": "app"}).json()
-    changes = own_server.get("/lineage/changes", params={"node": "app", "since": "2026-11-20T12:00:10Z"}).json()
+    changes = own_server.get(
+        "/lineage/changes", params={"node": "app", "since": "2026-11-20T12:00:10Z"}
+    ).json()
 
     assert ways["shortest"][0] == "dataset:db:orders"
     assert ways["shortest"][-1] == "job:ns:app.one"
@@ -355,14 +465,27 @@ def test_application_stands_for_its_statements_in_every_query(
 
 
 def test_job_lineage_shows_columns_of_its_inputs_and_outputs(command: Command) -> None:
-    shown = command("lineage", "job:ns:count", "--granularity", "column", "--depth", "2")[1].splitlines()
+    shown = command("lineage", "job:ns:count", "--granularity", "column", "--depth", "2")[
+        1
+    ].splitlines()
 
     assert shown[:4] == [
         "What the columns are made from:", "totals.number", "└─ rows.id  by count", "   └─ orders.id  by clean"
     ]  # fmt: skip
-    assert shown[4:8] == ["", "What is made from the columns:", "rows.id", "└─ totals.number  by count"]
-    reads = command("lineage", "job:ns:count", "--granularity", "column", "--direction", "upstream")[1]
-    assert reads.splitlines() == ["What the columns are made from:", "rows.id", "└─ orders.id  by clean"]
+    assert shown[4:8] == [
+        "",
+        "What is made from the columns:",
+        "rows.id",
+        "└─ totals.number  by count",
+    ]
+    reads = command(
+        "lineage", "job:ns:count", "--granularity", "column", "--direction", "upstream"
+    )[1]
+    assert reads.splitlines() == [
+        "What the columns are made from:",
+        "rows.id",
+        "└─ orders.id  by clean",
+    ]
 
 
 def test_removed_column_is_marked_as_missing_from_the_schema(
@@ -380,8 +503,12 @@ def test_removed_column_is_marked_as_missing_from_the_schema(
         own_server.get("/impact", params={"node": "orders.id"} | more).json()["items"]
         for more in ({}, {"asOf": "2026-11-20T12:00:21Z"})
     )
-    told = {one["column"]: one["inSchema"] for one in now if one["name"] == "prices" and one["column"]}
-    told_then = {one["column"]: one["inSchema"] for one in then if one["name"] == "prices" and one["column"]}
+    told = {
+        one["column"]: one["inSchema"] for one in now if one["name"] == "prices" and one["column"]
+    }
+    told_then = {
+        one["column"]: one["inSchema"] for one in then if one["name"] == "prices" and one["column"]
+    }
     unstated = {one["inSchema"] for one in now if one["name"] == "rows"}
     text = own_command("impact", "orders.id")[1]
 

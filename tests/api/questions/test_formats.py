@@ -41,20 +41,34 @@ def test_a_graph_is_the_same_in_every_format(server: httpx.Client) -> None:
     assert [node.get("id") for node in tree.iter(f"{GRAPHML}node")] == names
     edges = [(edge.get("source"), edge.get("target")) for edge in tree.iter(f"{GRAPHML}edge")]
     assert sorted(edges) == pairs(whole)
-    shown = dict(re.findall(r'^  (n\d+) \[.* id="((?:[^"\\]|\\.)*)"\];$', texts["dot"], re.MULTILINE))
-    raw = {short: re.sub(r"\\(.)", lambda one: {"n": "\n"}.get(one[1], one[1]), name) for short, name in shown.items()}
+    shown = dict(
+        re.findall(r'^  (n\d+) \[.* id="((?:[^"\\]|\\.)*)"\];$', texts["dot"], re.MULTILINE)
+    )
+    raw = {
+        short: re.sub(r"\\(.)", lambda one: {"n": "\n"}.get(one[1], one[1]), name)
+        for short, name in shown.items()
+    }
     assert list(raw.values()) == names
     drawn = re.findall(r"^  (n\d+) -> (n\d+)", texts["dot"], re.MULTILINE)
     assert sorted((raw[one], raw[other]) for one, other in drawn) == pairs(whole)
     arrows = re.findall(r"^  (n\d+) -->? (n\d+)$", texts["mermaid"], re.MULTILINE)
-    assert sorted((names[int(one[1:])], names[int(other[1:])]) for one, other in arrows) == pairs(whole)
+    assert sorted((names[int(one[1:])], names[int(other[1:])]) for one, other in arrows) == pairs(
+        whole
+    )
     assert all(re.fullmatch(r'  n\d+\(?\["[\w ./:,@=+#;-]*"\]\)?|  n\d+ -.*|flowchart LR|', line)
                for line in texts["mermaid"].split("\n"))  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/datasets", "/jobs", "/runs", "/search?q=a", "/impact?node=rows", "/lineage/changes?since=2020-01-01T00:00:00Z"],
+    [
+        "/datasets",
+        "/jobs",
+        "/runs",
+        "/search?q=a",
+        "/impact?node=rows",
+        "/lineage/changes?since=2020-01-01T00:00:00Z",
+    ],
 )
 def test_a_list_has_a_line_for_each_item(server: httpx.Client, path: str) -> None:
     items = server.get(path).json()["items"]
@@ -68,7 +82,13 @@ def test_a_list_has_a_line_for_each_item(server: httpx.Client, path: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "path", ["/graph", "/namespaces", "/lineage/paths?from=orders&to=totals", "/lineage?node=rows&granularity=column"]
+    "path",
+    [
+        "/graph",
+        "/namespaces",
+        "/lineage/paths?from=orders&to=totals",
+        "/lineage?node=rows&granularity=column",
+    ],
 )
 def test_every_graph_is_available_as_graphml(server: httpx.Client, path: str) -> None:
     whole = server.get(path).json()
@@ -84,7 +104,10 @@ def test_headers_carry_what_a_format_cannot_hold(server: httpx.Client) -> None:
     page = server.get("/datasets", params={"limit": 2, "format": "csv"})
     following = server.get(re.findall("<(.*)>", page.headers["link"])[0].removeprefix("/api/v2"))
 
-    assert (cut.headers["strandline-complete"], cut.headers["strandline-truncated-by"]) == ("false", "depth")
+    assert (cut.headers["strandline-complete"], cut.headers["strandline-truncated-by"]) == (
+        "false",
+        "depth",
+    )
     assert int(cut.headers["strandline-hidden-nodes"]) == 3
     every = [item["id"] for item in server.get("/datasets").json()["items"]]
     assert [row["id"] for row in lines(page.text) + lines(following.text)] == every[:4]
@@ -92,7 +115,10 @@ def test_headers_carry_what_a_format_cannot_hold(server: httpx.Client) -> None:
 
 def test_json_is_the_default_format(server: httpx.Client) -> None:
     for accept in ("*/*", "application/json", "text/html", "nonsense;q=x"):
-        assert server.get("/jobs", headers={"Accept": accept}).headers["content-type"] == "application/json"
+        assert (
+            server.get("/jobs", headers={"Accept": accept}).headers["content-type"]
+            == "application/json"
+        )
 
 
 def flat(item: dict[str, Any], columns: set[str], above: str = "") -> set[str]:
@@ -119,7 +145,9 @@ LISTS = {
 def test_csv_columns_of_a_list_do_not_depend_on_its_items(server: httpx.Client, path: str) -> None:
     both = "&" if "?" in path else "?"
     head, none = (
-        server.get(f"{path}{more}{'&' if '?' in path + more else '?'}format=csv").text.splitlines()[0].split(",")
+        server.get(f"{path}{more}{'&' if '?' in path + more else '?'}format=csv")
+        .text.splitlines()[0]
+        .split(",")
         for more in ("", LISTS[path])
     )
     items = server.get(f"{path}{both}limit=1000").json()["items"]
@@ -135,7 +163,9 @@ def test_csv_columns_of_snapshots_are_the_same_for_an_empty_list(server: httpx.C
     heads = {}
     for name in ("/lake/bank/balance", "/lake/bank/transfers"):
         asked = {"namespace": "file", "name": name}
-        heads[name] = server.get("/datasets/snapshots", params=asked | {"format": "csv"}).text.splitlines()[0]
+        heads[name] = server.get(
+            "/datasets/snapshots", params=asked | {"format": "csv"}
+        ).text.splitlines()[0]
         item = server.get("/datasets/snapshots", params=asked).json()["items"][0]
         assert sorted(item) == sorted(heads[name].split(","))
     none = {"namespace": "db", "name": "orders", "format": "csv"}
@@ -152,7 +182,9 @@ def test_empty_list_has_a_csv_header(server: httpx.Client, path: str) -> None:
     assert answer.text.count("\r\n") == 1
 
 
-def test_the_command_prints_the_csv_that_the_api_answers(command: Command, server: httpx.Client) -> None:
+def test_the_command_prints_the_csv_that_the_api_answers(
+    command: Command, server: httpx.Client
+) -> None:
     for argv, path in {
         ("jobs",): "/jobs",
         ("datasets",): "/datasets",
@@ -160,23 +192,38 @@ def test_the_command_prints_the_csv_that_the_api_answers(command: Command, serve
         ("search", "row"): "/search?q=row",
         ("impact", "orders"): "/impact?node=orders",
         ("impact", "job:ns:dashboard"): "/impact?node=job:ns:dashboard",
-        ("changes", "orders", "--since", "2020-01-01"): "/lineage/changes?node=orders&since=2020-01-01",
+        (
+            "changes",
+            "orders",
+            "--since",
+            "2020-01-01",
+        ): "/lineage/changes?node=orders&since=2020-01-01",
         ("paths", "orders", "totals"): "/lineage/paths?from=orders&to=totals",
         ("namespaces",): "/namespaces",
         ("events", "--limit", "3"): "/events?limit=3",
     }.items():
         said = server.get(path, headers={"Accept": "text/csv"}).text
-        assert list(csv.reader(io.StringIO(command(*argv, "--csv")[1]))) == list(csv.reader(io.StringIO(said))), argv
+        assert list(csv.reader(io.StringIO(command(*argv, "--csv")[1]))) == list(
+            csv.reader(io.StringIO(said))
+        ), argv
 
 
-def test_csv_escapes_names_that_look_like_spreadsheet_formulas(own_server: httpx.Client, own_world_url: str) -> None:
+def test_csv_escapes_names_that_look_like_spreadsheet_formulas(
+    own_server: httpx.Client, own_world_url: str
+) -> None:
     engine = make_engine(own_world_url)
     names = ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)", "\tx"]
     fill(engine, [run("COMPLETE", 9, "formulas", [], [dataset(name) for name in names])])
     engine.dispose()
 
     rows = lines(own_server.get("/datasets", params={"format": "csv"}).text)
-    edges = lines(own_server.get("/lineage", params={"node": "job:ns:formulas", "format": "csv-nodes"}).text)
+    edges = lines(
+        own_server.get("/lineage", params={"node": "job:ns:formulas", "format": "csv-nodes"}).text
+    )
     for found in (rows, edges):
         assert {f"'{name}" for name in names} <= {row["name"] for row in found}
-        assert not [row for row in found if any(value.startswith(("=", "+", "-", "@", "\t")) for value in row.values())]
+        assert not [
+            row
+            for row in found
+            if any(value.startswith(("=", "+", "-", "@", "\t")) for value in row.values())
+        ]

@@ -19,12 +19,14 @@ MOMENT = "2026-11-20T12:00:{:02}Z"
 
 def orders(*names: str) -> dict[str, Any]:
     """The table with these columns."""
-    return dataset("orders", schema=FACET | {"fields": [{"name": name, "type": "int"} for name in names]})
+    return dataset(
+        "orders", schema=FACET | {"fields": [{"name": name, "type": "int"} for name in names]}
+    )
 
 
 @pytest.fixture
 def filled(engine: Engine) -> Engine:
-    """orders -> totals: at 10 with the columns id, old, unused; at 20 with id, late, idle."""
+    """Orders -> totals: at 10 with the columns id, old, unused; at 20 with id, late, idle."""
     fill(engine, [
         run("COMPLETE", 10, "load", [], [orders("id", "old", "unused")]),
         run("COMPLETE", 11, "sum", ["orders"], [columns("totals", id=("orders", "id"), old=("orders", "old"))]),
@@ -43,20 +45,31 @@ def asked(engine: Engine, path: str, second: int | None, **given: Any) -> Mappin
 
 @pytest.mark.parametrize("path", ["/lineage", "/impact"])
 @pytest.mark.parametrize("column", ["late", "idle", "idle.inside", "nonsense"])
-def test_later_column_is_unknown_at_an_earlier_moment(filled: Engine, path: str, column: str) -> None:
+def test_later_column_is_unknown_at_an_earlier_moment(
+    filled: Engine, path: str, column: str
+) -> None:
     with pytest.raises(NotFoundError) as error:
         asked(filled, path, 15, column=column)
 
-    assert str(error.value) == f"unknown column of dataset:db:orders at 2026-11-20T12:00:15Z: {column!r}"
+    assert (
+        str(error.value)
+        == f"unknown column of dataset:db:orders at 2026-11-20T12:00:15Z: {column!r}"
+    )
     assert set(error.value.candidates) <= {"id", "old", "unused"}
 
 
 @pytest.mark.parametrize("path", ["/lineage", "/impact"])
 @pytest.mark.parametrize(("column", "below"), [("old", 1), ("unused", 0)])
-def test_removed_column_is_known_at_an_earlier_moment(filled: Engine, path: str, column: str, below: int) -> None:
+def test_removed_column_is_known_at_an_earlier_moment(
+    filled: Engine, path: str, column: str, below: int
+) -> None:
     then = asked(filled, path, 15, column=column)
 
-    found = then["edges"] if path == "/lineage" else [one for one in then["items"] if one["type"] == "column"]
+    found = (
+        then["edges"]
+        if path == "/lineage"
+        else [one for one in then["items"] if one["type"] == "column"]
+    )
     assert len(found) == below
     with pytest.raises(NotFoundError, match=rf"^unknown column of dataset:db:orders: '{column}'$"):
         asked(filled, path, None, column=column)
@@ -64,7 +77,11 @@ def test_removed_column_is_known_at_an_earlier_moment(filled: Engine, path: str,
 
 def test_past_columns_are_those_that_existed_then(filled: Engine) -> None:
     def starts(second: int | None) -> list[str]:
-        return [one["column"] for one in asked(filled, "/lineage", second)["nodes"] if one["distance"] == 0]
+        return [
+            one["column"]
+            for one in asked(filled, "/lineage", second)["nodes"]
+            if one["distance"] == 0
+        ]
 
     assert starts(15) == ["id", "old"]  # nothing tells a column without edges that is gone
     assert starts(25) == ["id", "idle", "late", "old"]  # which an earlier run read
@@ -83,11 +100,19 @@ def test_single_column_query_reads_more_events_than_a_query_for_all(
         asked(filled, "/lineage", 15, column="idle")
 
 
-def test_past_columns_of_many_jobs_are_read_in_batches(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_past_columns_of_many_jobs_are_read_in_batches(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(column_lineage, "JOBS_AT_ONCE", 2)
     names = [f"c{n}" for n in range(5)]
     fill(engine, [run("COMPLETE", 10, "load", [], [orders(*names)])])
-    fill(engine, [run("COMPLETE", 11, f"of {one}", ["orders"], [columns(one, id=("orders", one))]) for one in names])
+    fill(
+        engine,
+        [
+            run("COMPLETE", 11, f"of {one}", ["orders"], [columns(one, id=("orders", one))])
+            for one in names
+        ],
+    )
     fill(engine, [run("COMPLETE", 20, "load", [], [orders("id")], run_id="2")])
 
     found = asked(engine, "/lineage", 15)["nodes"]
@@ -95,7 +120,9 @@ def test_past_columns_of_many_jobs_are_read_in_batches(engine: Engine, monkeypat
     assert [one["column"] for one in found if one["distance"] == 0] == names
 
 
-def test_past_columns_stay_undecided_beyond_the_read_limit(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_past_columns_stay_undecided_beyond_the_read_limit(
+    filled: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(schemas, "MOST_LATER", 1)
 
     assert asked(filled, "/lineage", 15, column="idle")["edges"] == []

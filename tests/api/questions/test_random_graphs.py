@@ -57,11 +57,18 @@ def named(answer: Answer) -> set[str]:
     return {node["name"] for node in answer["nodes"] if node["type"] == "dataset"}
 
 
-def test_several_starts_reach_the_union_of_what_each_reaches(engine: Engine, jobs: list[Job]) -> None:
+def test_several_starts_reach_the_union_of_what_each_reaches(
+    engine: Engine, jobs: list[Job]
+) -> None:
     onwards, tables = ways_on(triples_of(jobs)), tables_of(jobs)
     writer = next(job for job in jobs if job.writes)
 
-    found = asked(engine, "/lineage", node=[tables[0], tables[1], f"job:ns:{writer.name}"], direction="downstream")
+    found = asked(
+        engine,
+        "/lineage",
+        node=[tables[0], tables[1], f"job:ns:{writer.name}"],
+        direction="downstream",
+    )
 
     assert named(found) == set(reached(onwards, [tables[0], tables[1], *writer.writes]))
 
@@ -74,7 +81,9 @@ def test_nodes_beyond_the_depth_are_counted(engine: Engine, jobs: list[Job]) -> 
         on = {triple for triple in triples if triple[0] in near}
         within = {triple for triple in triples if triple[0] == start}
         shown = near | {job for _, job, _ in within}
-        beyond = {node for _, job, sink in on - within for node in (job, sink) if node is not None} - shown
+        beyond = {
+            node for _, job, sink in on - within for node in (job, sink) if node is not None
+        } - shown
 
         found = asked(engine, "/lineage", node=start, direction="downstream", depth=1)
 
@@ -82,7 +91,9 @@ def test_nodes_beyond_the_depth_are_counted(engine: Engine, jobs: list[Job]) -> 
         assert found["complete"] == (not beyond)
 
 
-def test_hidden_nodes_are_bridged_without_joining_unconnected_nodes(engine: Engine, jobs: list[Job], seed: int) -> None:
+def test_hidden_nodes_are_bridged_without_joining_unconnected_nodes(
+    engine: Engine, jobs: list[Job], seed: int
+) -> None:
     """Two shown nodes are joined if a chain of triples connects them through hidden nodes only."""
     chance, triples = random.Random(seed), triples_of(jobs)
     whole = asked(engine, "/lineage", node=tables_of(jobs), direction="downstream")
@@ -97,7 +108,11 @@ def test_hidden_nodes_are_bridged_without_joining_unconnected_nodes(engine: Engi
 def bridges(triples: set[Triple], kept: set[str]) -> set[tuple[str, str]]:
     """By brute force: the longest chains that hidden nodes allow, from each shown node."""
     links = {
-        (f"dataset:db:{source}" if source else None, f"job:ns:{job}", f"dataset:db:{sink}" if sink else None)
+        (
+            f"dataset:db:{source}" if source else None,
+            f"job:ns:{job}",
+            f"dataset:db:{sink}" if sink else None,
+        )
         for source, job, sink in triples
     }
     found: set[tuple[str, str]] = set()
@@ -128,7 +143,9 @@ def test_paths_contain_exactly_the_nodes_between_both_ends(engine: Engine, jobs:
             if first == last:
                 continue
             distances = reached(onwards, [first])
-            between = set(distances) & set(reached(back, [last])) if last in distances else {first, last}
+            between = (
+                set(distances) & set(reached(back, [last])) if last in distances else {first, last}
+            )
 
             found = way(engine, first, last)
 
@@ -136,12 +153,16 @@ def test_paths_contain_exactly_the_nodes_between_both_ends(engine: Engine, jobs:
             assert len(found["shortest"]) == (2 * distances[last] + 1 if last in distances else 0)
 
 
-def test_paths_between_columns_exist_exactly_where_columns_connect(engine: Engine, jobs: list[Job]) -> None:
+def test_paths_between_columns_exist_exactly_where_columns_connect(
+    engine: Engine, jobs: list[Job]
+) -> None:
     """A whole table stands for all its columns, also at either end."""
     tables = tables_of(jobs)
     for first, last in zip(tables[:6], reversed(tables), strict=False):
         reached_from = columns_reached(jobs, (first, "x"), STRENGTH)
-        joined = any(name == last and column in ("", "y") for name, column in reached_from - {(first, "x")})
+        joined = any(
+            name == last and column in ("", "y") for name, column in reached_from - {(first, "x")}
+        )
         given = {"from": first, "fromColumn": "x", "to": last, "toColumn": "y"}
         with reader(engine) as connection:
             found = ANSWERS["/lineage/paths"](connection, given, NOW)
@@ -165,7 +186,9 @@ def test_paths_between_jobs_begin_and_end_with_those_jobs(engine: Engine, jobs: 
                     )
 
 
-def test_impact_of_a_table_is_every_derived_table_and_every_reading_job(engine: Engine, jobs: list[Job]) -> None:
+def test_impact_of_a_table_is_every_derived_table_and_every_reading_job(
+    engine: Engine, jobs: list[Job]
+) -> None:
     triples = triples_of(jobs)
     for start in tables_of(jobs):
         datasets = set(reached(ways_on(triples), [start]))
@@ -173,7 +196,9 @@ def test_impact_of_a_table_is_every_derived_table_and_every_reading_job(engine: 
 
         found = asked(engine, "/impact", node=start)
 
-        assert {one["name"] for one in found["items"] if one["type"] == "dataset"} == datasets - {start}
+        assert {one["name"] for one in found["items"] if one["type"] == "dataset"} == datasets - {
+            start
+        }
         assert {one["name"] for one in found["items"] if one["type"] == "job"} == touching
         assert found["complete"]
 
@@ -181,7 +206,9 @@ def test_impact_of_a_table_is_every_derived_table_and_every_reading_job(engine: 
 STRENGTH = ("direct", "indirect", "opaque")
 
 
-def test_impact_of_a_column_says_how_each_column_depends_on_it(engine: Engine, jobs: list[Job]) -> None:
+def test_impact_of_a_column_says_how_each_column_depends_on_it(
+    engine: Engine, jobs: list[Job]
+) -> None:
     """The best path counts, and its weakest edge; a whole dataset stands for all its columns."""
     for start in tables_of(jobs)[:6]:
         best: dict[tuple[str, str], str] = {}
@@ -192,15 +219,23 @@ def test_impact_of_a_column_says_how_each_column_depends_on_it(engine: Engine, j
 
         found = asked(engine, "/impact", node=start, column="x")
 
-        columns = {(one["name"], one["column"]): one["dependency"] for one in found["items"] if one["type"] == "column"}
+        columns = {
+            (one["name"], one["column"]): one["dependency"]
+            for one in found["items"]
+            if one["type"] == "column"
+        }
         assert columns == {node: how for node, how in best.items() if node[1]}
         tables = {name for name, _ in best} - {start}
         assert {one["name"] for one in found["items"] if one["type"] == "dataset"} == tables
-        only_read = {job.name for job in jobs if not job.writes and {start, *tables} & set(job.reads)}
+        only_read = {
+            job.name for job in jobs if not job.writes and {start, *tables} & set(job.reads)
+        }
         assert only_read <= {one["name"] for one in found["items"] if one["type"] == "job"}
 
 
-def columns_reached(jobs: list[Job], start: tuple[str, str], kinds: tuple[str, ...]) -> set[tuple[str, str]]:
+def columns_reached(
+    jobs: list[Job], start: tuple[str, str], kinds: tuple[str, ...]
+) -> set[tuple[str, str]]:
     """All columns that can be reached by edges of these kinds."""
     edges = [edge for job in jobs for edge in job.column_edges() if edge[3] in kinds]
     found, grown = {start}, True
@@ -215,12 +250,23 @@ def columns_reached(jobs: list[Job], start: tuple[str, str], kinds: tuple[str, .
     return found
 
 
-def test_changes_equal_the_difference_of_two_graphs(engine: Engine, jobs: list[Job], seed: int) -> None:
-    """Of each job the latest run that touched anything counts here; some run again with other datasets."""
+def test_changes_equal_the_difference_of_two_graphs(
+    engine: Engine, jobs: list[Job], seed: int
+) -> None:
+    """Of each job the latest run that touched anything counts here.
+
+    Some run again with other datasets.
+    """
     chance = random.Random(seed + 100)
     others = [one for one in random_jobs(chance, TABLES, JOBS) if one.reads or one.writes]
-    later = [replace(one, name=job.name, second=1_000) for job, one in zip(jobs[:5], others, strict=False)]
-    fill(engine, [run("COMPLETE", one.second, one.name, one.reads, one.writes, run_id="2") for one in later])
+    later = [
+        replace(one, name=job.name, second=1_000)
+        for job, one in zip(jobs[:5], others, strict=False)
+    ]
+    fill(
+        engine,
+        [run("COMPLETE", one.second, one.name, one.reads, one.writes, run_id="2") for one in later],
+    )
     after = {job.name: job for job in jobs} | {one.name: replace(one, stated={}) for one in later}
     noon = view("2026-11-20T12:10:00Z", past=True, runs=0)
 
@@ -229,29 +275,50 @@ def test_changes_equal_the_difference_of_two_graphs(engine: Engine, jobs: list[J
         found = differences(connection, Span((), tuple(every), noon, replace(NOW, runs=0)))
 
     old, new = edges_of(jobs), edges_of(list(after.values()))
-    lines = {(one["change"], one["source"], one["target"]) for one in found["items"] if one["kind"] == "edge"}
+    lines = {
+        (one["change"], one["source"], one["target"])
+        for one in found["items"]
+        if one["kind"] == "edge"
+    }
     gone, came = (
-        {(change, *edge) for edge in edges} for change, edges in (("removed", old - new), ("added", new - old))
+        {(change, *edge) for edge in edges}
+        for change, edges in (("removed", old - new), ("added", new - old))
     )
     assert lines == gone | came
 
 
 def edges_of(jobs: list[Job]) -> set[tuple[str, str]]:
     reads = {(f"dataset:db:{name}", f"job:ns:{job.name}") for job in jobs for name in job.reads}
-    return reads | {(f"job:ns:{job.name}", f"dataset:db:{name}") for job in jobs for name in job.writes}
+    return reads | {
+        (f"job:ns:{job.name}", f"dataset:db:{name}") for job in jobs for name in job.writes
+    }
 
 
 def test_edges_of_runs_that_are_no_longer_recent_are_counted(engine: Engine) -> None:
-    """The job read two other tables before its last runs; another job has stopped to write this one."""
+    """The job read two other tables before its last runs.
+
+    Another job has stopped to write this one.
+    """
     fill(engine, [run("COMPLETE", at, "j", [f"old{at}"], ["t"], run_id=str(at)) for at in range(2)])
     fill(engine, [run("COMPLETE", 10, "j", ["a"], ["t"], run_id="new")])
-    fill(engine, [run("COMPLETE", 1, "k", ["b"], ["t"]), run("COMPLETE", 11, "k", ["b"], ["u"], run_id="new")])
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "k", ["b"], ["t"]),
+            run("COMPLETE", 11, "k", ["b"], ["u"], run_id="new"),
+        ],
+    )
     only_newest = replace(NOW, runs=0)
 
     found = asked(engine, "/lineage", only_newest, node="t", direction="upstream")
-    then = asked(engine, "/lineage", replace(only_newest, past=True), node="t", direction="upstream")
+    then = asked(
+        engine, "/lineage", replace(only_newest, past=True), node="t", direction="upstream"
+    )
 
     assert ids(found) == ["dataset:db:t", "dataset:db:a", "job:ns:j"]
     assert found["hidden"] == {"nodes": 0, "edges": 3}
     assert then["hidden"] == found["hidden"]
-    assert asked(engine, "/lineage", node="t", direction="upstream")["hidden"] == {"nodes": 0, "edges": 0}
+    assert asked(engine, "/lineage", node="t", direction="upstream")["hidden"] == {
+        "nodes": 0,
+        "edges": 0,
+    }

@@ -26,7 +26,11 @@ def moment(seconds: float) -> str:
 
 def table(named: str, fields: Fields) -> dict[str, Any]:
     """A dataset that states these columns."""
-    return dataset(named, schema=FACET | {"fields": [{"name": name, "type": type_} for name, type_ in fields.items()]})
+    return dataset(
+        named,
+        schema=FACET
+        | {"fields": [{"name": name, "type": type_} for name, type_ in fields.items()]},
+    )
 
 
 def changes(engine: Engine, since: float, until: float, **given: Any) -> dict[str, Any]:
@@ -48,7 +52,13 @@ def test_changes_lists_added_removed_and_retyped_columns(engine: Engine) -> None
     fill(
         engine,
         [
-            run("COMPLETE", 1, "load", ["s"], [table("t", {"id": "int", "name": "string", "at": "date"})]),
+            run(
+                "COMPLETE",
+                1,
+                "load",
+                ["s"],
+                [table("t", {"id": "int", "name": "string", "at": "date"})],
+            ),
             run("COMPLETE", 3, "load", ["s"], [nested], run_id="2"),
         ],
     )
@@ -61,28 +71,47 @@ def test_changes_lists_added_removed_and_retyped_columns(engine: Engine) -> None
         ("changed", "column:db:t:id", "int", "long"),
         ("removed", "column:db:t:name", "string", None),
     ]
-    assert (answer["added"], answer["removed"], answer["changed"], answer["hidden"]["schemas"]) == (2, 1, 1, 0)
+    assert (answer["added"], answer["removed"], answer["changed"], answer["hidden"]["schemas"]) == (
+        2,
+        1,
+        1,
+        0,
+    )
     assert columns_of(changes(engine, 2, 2.5)) == []
     assert columns_of(changes(engine, 2, 4, granularity="table")) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_newest_event_decides_columns_in_random_histories_of_any_order(engine: Engine, seed: int) -> None:
+def test_newest_event_decides_columns_in_random_histories_of_any_order(
+    engine: Engine, seed: int
+) -> None:
     chance = random.Random(seed)
     history: list[tuple[int, str, Fields]] = []
     for second in range(1, 25):
         fields = {name: chance.choice(["int", "long"]) for name in "abcd" if chance.random() < 0.7}
         history.append((second, chance.choice(["t", "u"]), fields))
     records = [
-        run(chance.choice(["START", "RUNNING"]), second, "load", ["s"], [table(named, fields)], run_id=str(second % 5))
+        run(
+            chance.choice(["START", "RUNNING"]),
+            second,
+            "load",
+            ["s"],
+            [table(named, fields)],
+            run_id=str(second % 5),
+        )
         for second, named, fields in history
     ] + [run("START", 0, "load", ["s"], ["t", "u"], run_id="0")]
-    late = [one._replace(received_at=one.received_at + timedelta(seconds=chance.random() * 200)) for one in records]
+    late = [
+        one._replace(received_at=one.received_at + timedelta(seconds=chance.random() * 200))
+        for one in records
+    ]
     chance.shuffle(late)
     fill(engine, late)
 
     def stated(named: str, by: float) -> Fields | None:
-        return next((fields for at, of, fields in reversed(history) if of == named and at <= by), None)
+        return next(
+            (fields for at, of, fields in reversed(history) if of == named and at <= by), None
+        )
 
     for _ in range(12):
         first, last = sorted(chance.sample(range(30), 2))
@@ -94,7 +123,11 @@ def test_newest_event_decides_columns_in_random_histories_of_any_order(engine: E
                 continue
             assert new is not None
             ends = {name: (old.get(name), new.get(name)) for name in {**old, **new}}
-            expected += [(f"column:db:{named}:{name}", *both) for name, both in ends.items() if both[0] != both[1]]
+            expected += [
+                (f"column:db:{named}:{name}", *both)
+                for name, both in ends.items()
+                if both[0] != both[1]
+            ]
 
         answer = changes(engine, first + 0.5, last + 0.5, node=["t", "u"])
 
@@ -102,12 +135,17 @@ def test_newest_event_decides_columns_in_random_histories_of_any_order(engine: E
         assert answer["hidden"]["schemas"] == unclear
 
 
-def test_schema_changes_stay_undecided_without_visible_events(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schema_changes_stay_undecided_without_visible_events(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(
         engine,
         [
             run("COMPLETE", 1, "load", ["s"], [table("t", {"id": "int"})]),
-            *(run("COMPLETE", 2 + second / 100, f"other_{second}", ["a"], ["b"]) for second in range(6)),
+            *(
+                run("COMPLETE", 2 + second / 100, f"other_{second}", ["a"], ["b"])
+                for second in range(6)
+            ),
             run("COMPLETE", 4, "load", ["s"], [table("t", {"id": "long"})], run_id="2"),
         ],
     )
@@ -115,7 +153,9 @@ def test_schema_changes_stay_undecided_without_visible_events(engine: Engine, mo
     assert columns_of(changes(engine, 3, 5)) == whole
 
     asked = {"since": view(moment(3)).at, "granularity": "column", "node": ["t"]}
-    with narrowed(engine, Access("reader", frozenset({"read"}), ("db", "ns"))).connect() as connection:
+    with narrowed(
+        engine, Access("reader", frozenset({"read"}), ("db", "ns"))
+    ).connect() as connection:
         seen = ANSWERS["/lineage/changes"](connection, asked, view(moment(5), past=True))
     assert (columns_of(seen), seen["hidden"]["schemas"]) == ([], 1)
 

@@ -66,12 +66,14 @@ def hook() -> Iterator[Hook]:
 
 @pytest.fixture
 def held(server: Server) -> Server:
-    """credits stopped at barrier 1, transfers goes on."""
+    """Credits stopped at barrier 1, transfers goes on."""
     server.post(
         started("transfers", 0, [], ["bank.transfers"], domain="bank"),
         started("credits", 0, ["bank.transfers"], ["bank.credits"], domain="bank"),
         committed("transfers", 10, 1, {}, {"bank.transfers": "t1"}, domain="bank"),
-        committed("credits", 11, 1, {"bank.transfers": "t1"}, {"bank.credits": "c1"}, domain="bank"),
+        committed(
+            "credits", 11, 1, {"bank.transfers": "t1"}, {"bank.credits": "c1"}, domain="bank"
+        ),
         ended("credits", 20, "ABORT"),
         committed("transfers", 30, 2, {}, {"bank.transfers": "t2"}, domain="bank"),
     )
@@ -94,16 +96,23 @@ def test_blocked_version_alerts_once_and_again_when_it_recovers(held: Server, ho
     assert [(one["status"], one["rule"], one["about"]) for one in hook.told] == [
         ("firing", "blocked", "default:credits")
     ]
-    assert hook.told[0]["text"].startswith("a version is blocked by credits: job stopped 60 min ago")
+    assert hook.told[0]["text"].startswith(
+        "a version is blocked by credits: job stopped 60 min ago"
+    )
 
     held.post(
         started("credits", 60, ["bank.transfers"], ["bank.credits"], domain="bank", run=2),
-        committed("credits", 61, 2, {"bank.transfers": "t2"}, {"bank.credits": "c2"}, domain="bank", run=2),
+        committed(
+            "credits", 61, 2, {"bank.transfers": "t2"}, {"bank.credits": "c2"}, domain="bank", run=2
+        ),
     )
     alerts.look(NOW + 20)
     alerts.send(NOW + 20)
 
-    assert [(one["status"], one["rule"]) for one in hook.told] == [("firing", "blocked"), ("recovered", "blocked")]
+    assert [(one["status"], one["rule"]) for one in hook.told] == [
+        ("firing", "blocked"),
+        ("recovered", "blocked"),
+    ]
 
 
 def test_stale_table_alert_names_the_bottleneck(held: Server, hook: Hook) -> None:
@@ -112,7 +121,9 @@ def test_stale_table_alert_names_the_bottleneck(held: Server, hook: Hook) -> Non
     alerts.send(NOW)
 
     stale = [one["text"] for one in hook.told if one["rule"] == "staleness"]
-    assert stale == ["bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits"]
+    assert stale == [
+        "bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits"
+    ]
 
 
 def test_alerts_name_path_tables_as_spark_does(server: Server) -> None:
@@ -120,14 +131,24 @@ def test_alerts_name_path_tables_as_spark_does(server: Server) -> None:
     events = [
         started("transfers", 0, [], [transfers], domain="bank"),
         started("credits", 0, [transfers], [credits], domain="bank"),
-        *(committed("transfers", 10 * at, at, {}, {transfers: f"t{at}"}, domain="bank") for at in (1, 2, 3, 4)),
+        *(
+            committed("transfers", 10 * at, at, {}, {transfers: f"t{at}"}, domain="bank")
+            for at in (1, 2, 3, 4)
+        ),
         committed("credits", 11, 1, {transfers: "t1"}, {credits: "c1"}, domain="bank"),
         committed("credits", 31, 3, {transfers: "t3"}, {credits: "c3"}, domain="bank"),
     ]
     for one in events:
         for table in (*one["inputs"], *one["outputs"]):
-            spark_name = {"name": f"bank.{table['name'].rpartition('/')[2]}", "namespace": "lake", "type": "TABLE"}
-            table["namespace"], table["facets"]["symlinks"] = "file", facet({"identifiers": [spark_name]})
+            spark_name = {
+                "name": f"bank.{table['name'].rpartition('/')[2]}",
+                "namespace": "lake",
+                "type": "TABLE",
+            }
+            table["namespace"], table["facets"]["symlinks"] = (
+                "file",
+                facet({"identifiers": [spark_name]}),
+            )
     server.post(*events)
 
     with server.follower.model() as model:
@@ -142,12 +163,16 @@ def test_alerts_name_path_tables_as_spark_does(server: Server) -> None:
 @pytest.mark.parametrize(
     ("ownership", "told"),
     [
-        pytest.param(facet({"owners": [{"name": "ann"}, {"name": "ops"}]}), " (owner: ann, ops)", id="owned"),
+        pytest.param(
+            facet({"owners": [{"name": "ann"}, {"name": "ops"}]}), " (owner: ann, ops)", id="owned"
+        ),
         pytest.param(facet({"owners": "ann"}), "", id="quarantined"),
         pytest.param("ann", "", id="no object"),
     ],
 )
-def test_alert_names_the_owners_of_the_bottleneck(held: Server, hook: Hook, ownership: Any, told: str) -> None:
+def test_alert_names_the_owners_of_the_bottleneck(
+    held: Server, hook: Hook, ownership: Any, told: str
+) -> None:
     owned = event("ABORT", "credits", 21)
     owned["job"]["facets"]["ownership"] = ownership
     held.post(owned)
@@ -156,7 +181,9 @@ def test_alert_names_the_owners_of_the_bottleneck(held: Server, hook: Hook, owne
     alerts.send(NOW)
 
     stale = [one["text"] for one in hook.told if one["rule"] == "staleness"]
-    assert stale == [f"bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits{told}"]
+    assert stale == [
+        f"bank.credits is 60 min behind: barrier 2 is missing; the bottleneck is job credits{told}"
+    ]
 
 
 def test_dead_target_loses_no_alert_and_does_not_delay_the_other(held: Server, hook: Hook) -> None:
@@ -201,7 +228,10 @@ def rules(hook: Hook) -> list[tuple[str, str, str]]:
 def test_failed_job_alerts_and_recovers_when_it_runs_again(server: Server, hook: Hook) -> None:
     alerts = alerting(server, hook.address)
     recent = time.time() - EPOCH.timestamp()
-    server.post(started("etl", recent - 20, ["db.a"], ["db.b"], domain=None), ended("etl", recent - 10, "FAIL"))
+    server.post(
+        started("etl", recent - 20, ["db.a"], ["db.b"], domain=None),
+        ended("etl", recent - 10, "FAIL"),
+    )
     alerts.look(time.time())
     server.post(started("etl", recent - 5, ["db.a"], ["db.b"], domain=None, run=2))
     alerts.look(time.time())
@@ -214,7 +244,14 @@ def test_failed_job_alerts_and_recovers_when_it_runs_again(server: Server, hook:
 def test_silent_job_alerts(server: Server, hook: Hook) -> None:
     alerts = alerting(server, hook.address)
     recent = time.time() - EPOCH.timestamp()
-    server.post(event("START", "etl", recent, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 60})}))
+    server.post(
+        event(
+            "START",
+            "etl",
+            recent,
+            run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 60})},
+        )
+    )
     alerts.look(time.time())
     alerts.look(time.time() + 180)
     alerts.send(time.time() + 180)
@@ -230,7 +267,10 @@ def test_skipped_barriers_alert(server: Server, hook: Hook) -> None:
         started("to_a", 0, [], ["db.a"], domain="d"),
         started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
         *(committed("to_a", 10 * b, b, {}, {"db.a": f"a{b}"}, domain="d") for b in (1, 2, 3)),
-        *(committed("to_b", 10 * b, b, {"db.a": f"a{b}"}, {"db.b": f"b{b}"}, domain="d") for b in (1, 3)),
+        *(
+            committed("to_b", 10 * b, b, {"db.a": f"a{b}"}, {"db.b": f"b{b}"}, domain="d")
+            for b in (1, 3)
+        ),
     )
     alerts = alerting(server, hook.address)
     alerts.look(NOW)
@@ -276,7 +316,9 @@ def test_rejected_alert_is_sent_once_when_replayed(held: Server, hook: Hook) -> 
 def test_silent_target_does_not_delay_the_others(held: Server, hook: Hook) -> None:
     silent = Hook()
     silent.answers.clear()
-    alerts = Alerting(held.engine, held.follower, [silent.address, hook.address], lambda why: None, interval=0.05)
+    alerts = Alerting(
+        held.engine, held.follower, [silent.address, hook.address], lambda why: None, interval=0.05
+    )
     alerts.start()
     wait_until(lambda: hook.told)
     heard = len(hook.told)

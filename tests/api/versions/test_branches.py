@@ -11,12 +11,20 @@ from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
 
 JSON = dict[str, Any]
 T = "db.t"
-ASIDE = pytest.mark.parametrize("aside", [{"branch": "dev"}, {"staged": True}], ids=["branch", "staged"])
+ASIDE = pytest.mark.parametrize(
+    "aside", [{"branch": "dev"}, {"staged": True}], ids=["branch", "staged"]
+)
 
 
 def read(at: float, snapshot: str, **more: Any) -> JSON:
     """A batch job's COMPLETE that read a snapshot."""
-    return event("COMPLETE", "reader", at, run=int(at), inputs=[dataset(T, "input", {"snapshotId": snapshot, **more})])
+    return event(
+        "COMPLETE",
+        "reader",
+        at,
+        run=int(at),
+        inputs=[dataset(T, "input", {"snapshotId": snapshot, **more})],
+    )
 
 
 def lines(server: Server) -> tuple[list[str], list[str]]:
@@ -46,16 +54,26 @@ def test_branch_commits_do_not_count_with_several_base_tables(server: Server, as
 
 
 def heads(connection: Any, *names: str) -> dict[str, str]:
-    return {table[1]: head for table, head in heads_of(connection, [(LAKE, name) for name in names]).items()}
+    return {
+        table[1]: head
+        for table, head in heads_of(connection, [(LAKE, name) for name in names]).items()
+    }
 
 
 @ASIDE
 @pytest.mark.parametrize("parents", [True, False])
-def test_latest_snapshot_of_an_untracked_table_is_that_of_main(server: Server, aside: JSON, parents: bool) -> None:
-    server.post(appended("ingest", 1, T, "m1"), appended("ingest", 2, T, "b1", "m1" if parents else None, **aside))
+def test_latest_snapshot_of_an_untracked_table_is_that_of_main(
+    server: Server, aside: JSON, parents: bool
+) -> None:
+    server.post(
+        appended("ingest", 1, T, "m1"),
+        appended("ingest", 2, T, "b1", "m1" if parents else None, **aside),
+    )
 
     assert server.snapshots(T, consistency="weak") == {T: "m1"}
-    assert [one["snapshotId"] for one in server.ask("/cuts", {"tables": tables(T)})["tables"]] == ["m1"]
+    assert [one["snapshotId"] for one in server.ask("/cuts", {"tables": tables(T)})["tables"]] == [
+        "m1"
+    ]
     assert lines(server) == (["m1"], ["b1"])
 
 
@@ -79,7 +97,9 @@ def test_table_known_only_by_a_branch_has_no_version(server: Server) -> None:
 
 
 @ASIDE
-def test_branch_snapshot_joins_main_when_main_continues_from_it(server: Server, aside: JSON) -> None:
+def test_branch_snapshot_joins_main_when_main_continues_from_it(
+    server: Server, aside: JSON
+) -> None:
     """Main is set to a branch, and a commit follows on top."""
     server.post(appended("ingest", 1, T, "m1"))
     server.domain("d", T)
@@ -103,7 +123,9 @@ def test_snapshot_read_on_main_belongs_to_main(server: Server, aside: JSON) -> N
 
 def test_snapshot_first_reported_on_main_stays_on_main(server: Server) -> None:
     server.post(
-        appended("ingest", 1, T, "m1"), read(3, "b1", branch="main"), appended("ingest", 2, T, "b1", branch="dev")
+        appended("ingest", 1, T, "m1"),
+        read(3, "b1", branch="main"),
+        appended("ingest", 2, T, "b1", branch="dev"),
     )
 
     assert lines(server) == (["m1", "b1"], [])
@@ -117,7 +139,9 @@ def test_reading_a_branch_marks_its_snapshot_as_branch_only(server: Server) -> N
 
 
 def test_snapshot_ids_may_contain_the_separator_character(server: Server) -> None:
-    server.post(appended("ingest", 1, T, "m\x1f1"), appended("ingest", 2, T, "b1", "m\x1f1", branch="dev"))
+    server.post(
+        appended("ingest", 1, T, "m\x1f1"), appended("ingest", 2, T, "b1", "m\x1f1", branch="dev")
+    )
     ancestry, others = lines(server)
 
     assert (len(ancestry), others) == (1, ["b1"])

@@ -1,4 +1,7 @@
-"""Cutting barriers through base tables, runs that are lost, jobs that do not come back; two servers, and servers that restart."""
+"""Cutting barriers through base tables, runs that are lost, jobs that do not come back.
+
+Two servers, and servers that restart.
+"""
 
 import time
 from datetime import UTC, datetime
@@ -21,7 +24,9 @@ QUIET = Intervals(barrier=3600, timeout=10**9, resume=10**9)
 def test_every_commit_of_a_single_base_table_is_a_barrier(server: Server) -> None:
     server.post(appended("ingest", 1, "db.r", "r1"))
     server.domain("d", "db.r")
-    server.post(appended("ingest", 2, "db.r", "r2", "r1"), appended("ingest", 3, "db.r", "r3", "r2"))
+    server.post(
+        appended("ingest", 2, "db.r", "r2", "r1"), appended("ingest", 3, "db.r", "r3", "r2")
+    )
 
     assert server.snapshots("db.r") == {"db.r": "r3"}
     assert server.barriers("db.r") == {"db.r": 3}
@@ -37,7 +42,9 @@ def test_job_gets_the_base_snapshots_of_its_barrier(server: Server) -> None:
     decision = server.ask("/jobs/decision", {"namespace": "default", "name": "job", "position": 0})
 
     assert (decision["decision"], decision["barrier"]) == ("CHECKPOINT", 1)
-    assert decision["snapshots"] == [{"namespace": "iceberg://lake", "name": "db.r", "snapshotId": "r1"}]
+    assert decision["snapshots"] == [
+        {"namespace": "iceberg://lake", "name": "db.r", "snapshotId": "r1"}
+    ]
 
     server.post(committed("job", 5, 1, {"db.r": "r1"}, {"db.t": "t1"}, domain="d"))
 
@@ -68,7 +75,11 @@ def test_base_table_without_a_snapshot_delays_only_its_own_group(server: Server)
     follower = Follower(server.engine)
     server.domain("d", "db.r", "db.s")
     server.domain("e", "db.u", "db.v")
-    server.post(appended("one", 1, "db.r", "r1"), appended("two", 2, "db.u", "u1"), appended("three", 3, "db.v", "v1"))
+    server.post(
+        appended("one", 1, "db.r", "r1"),
+        appended("two", 2, "db.u", "u1"),
+        appended("three", 3, "db.v", "v1"),
+    )
     attend(server.engine, follower, QUIET, time.time())
 
     assert server.snapshots("db.u", "db.v") == {"db.u": "u1", "db.v": "v1"}
@@ -78,21 +89,31 @@ def test_base_table_without_a_snapshot_delays_only_its_own_group(server: Server)
 def test_snapshot_id_may_be_any_text(server: Server) -> None:
     """Long chains of snapshots are read from the database as two strings."""
     odd = "r2\x1f2\x1e,"
-    lone = [appended("lone", 10 + number, "db.lone", name) for number, name in enumerate(("1", odd, "3"))]
+    lone = [
+        appended("lone", 10 + number, "db.lone", name)
+        for number, name in enumerate(("1", odd, "3"))
+    ]
     server.domain("d", "db.r")
-    server.post(appended("ingest", 1, "db.r", "r1"), appended("ingest", 2, "db.r", odd, "r1"), *lone)
+    server.post(
+        appended("ingest", 1, "db.r", "r1"), appended("ingest", 2, "db.r", odd, "r1"), *lone
+    )
 
     assert server.snapshots("db.r") == {"db.r": odd}
     server.post(appended("ingest", 3, "db.r", "r3", odd))
     assert server.snapshots("db.r") == {"db.r": "r3"}
     assert server.barriers("db.r") == {"db.r": 3}
     expirable = server.get("/api/v2/expirable?namespace=iceberg%3A%2F%2Flake&name=db.lone")
-    assert {odd, "3"} <= {*expirable["expirable"], *(one["snapshotId"] for one in expirable["kept"])}
+    assert {odd, "3"} <= {
+        *expirable["expirable"],
+        *(one["snapshotId"] for one in expirable["kept"]),
+    }
 
 
 def test_a_base_table_of_another_group_is_refused(server: Server) -> None:
     server.domain("d", "db.r")
-    problem = server.ask("/groups", {"name": "e", "tables": [{"namespace": "iceberg://lake", "name": "db.r"}]}, 409)
+    problem = server.ask(
+        "/groups", {"name": "e", "tables": [{"namespace": "iceberg://lake", "name": "db.r"}]}, 409
+    )
 
     assert problem["code"] == "groups"
     assert [one["name"] for one in server.get("/api/v2/groups")["groups"]] == ["d"]
@@ -145,11 +166,20 @@ def test_silent_member_is_lost_stays_a_member_and_is_finally_retired(server: Ser
 
 def test_later_event_revives_a_lost_job(server: Server) -> None:
     server.post(started("job", 0, ["db.a"], ["db.b"], domain="d"))
-    start = event("RUNNING", "job", 1, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 1})})
+    start = event(
+        "RUNNING", "job", 1, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 1})}
+    )
     server.post(start)
     follower = Follower(server.engine)
     attend(server.engine, follower, QUIET, time.time() + 0.001 + 2)
-    server.post(event("RUNNING", "job", 2, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 10**6})}))
+    server.post(
+        event(
+            "RUNNING",
+            "job",
+            2,
+            run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 10**6})},
+        )
+    )
 
     with follower.model() as model:
         ended_ = model.places["default", "job"].ended
@@ -168,20 +198,26 @@ def test_two_servers_give_the_same_answers(engine: Engine) -> None:
         refused = one.send("PUT", "/register/sink/y/lake/db/x", 409)
 
     for answer in (first, second):
-        assert {table["name"]: table["snapshotId"] for table in answer["tables"]} == {"db.a": "a1", "db.b": "b1"}
+        assert {table["name"]: table["snapshotId"] for table in answer["tables"]} == {
+            "db.a": "a1",
+            "db.b": "b1",
+        }
     assert refused["code"] == "writer"
 
 
 def test_restarted_server_gives_the_same_answers(engine: Engine) -> None:
     with running(engine) as server:
         server.post(
-            started("to_a", 0, [], ["db.a"], domain="d"), committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d")
+            started("to_a", 0, [], ["db.a"], domain="d"),
+            committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"),
         )
         server.post(started("late", 20, ["db.a"], ["db.b"], domain="d"))
         lease = server.versions("db.a", leaseSeconds=600)["lease"]
         assert server.versions("db.b", status=409)["code"] == "joining"
     with running(engine) as server:
-        server.post(committed("late", 30, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"), ended("late", 40))
+        server.post(
+            committed("late", 30, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"), ended("late", 40)
+        )
 
         assert server.snapshots("db.a", "db.b") == {"db.a": "a1", "db.b": "b1"}
         assert server.client.put(f"/api/v2/leases/{lease['id']}", json={}).status_code == 200

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from fixtures.versions_server.events import barrier_facet, committed, dataset, event, facet, moment, started
+from fixtures.versions_server.events import (
+    barrier_facet,
+    committed,
+    dataset,
+    event,
+    facet,
+    moment,
+    started,
+)
 from fixtures.versions_server.server import Server
 
 JSON = dict[str, Any]
@@ -23,7 +31,9 @@ def lake(server: Server) -> Server:
         started("other", 2, [RAW], [OTHER], domain="plain"),
     )
     for barrier in range(1, 7):
-        server.post(committed("ingest", 10 * barrier, barrier, {}, {RAW: f"r{barrier}"}, domain="plain"))
+        server.post(
+            committed("ingest", 10 * barrier, barrier, {}, {RAW: f"r{barrier}"}, domain="plain")
+        )
     return server
 
 
@@ -39,7 +49,10 @@ def micro_batch(
     at = 100.0 + number if at is None else at
     facets = barrier_facet("plain", None, at - 1, at, batchId=number, **more)
     inputs = [dataset(name, "input", _snapshot(one)) for name, one in reads.items()]
-    outputs = [dataset(name, "output", {"committedAt": moment(at), **_snapshot(one)}) for name, one in writes.items()]
+    outputs = [
+        dataset(name, "output", {"committedAt": moment(at), **_snapshot(one)})
+        for name, one in writes.items()
+    ]
     return event("RUNNING", job, at, run_facets=facets, inputs=inputs, outputs=outputs)
 
 
@@ -48,7 +61,12 @@ def _snapshot(one: str | JSON) -> JSON:
 
 
 def batch_run(
-    job: str, run: int, at: float, reads: Mapping[str, str], writes: Mapping[str, str | JSON], parent: str | None = None
+    job: str,
+    run: int,
+    at: float,
+    reads: Mapping[str, str],
+    writes: Mapping[str, str | JSON],
+    parent: str | None = None,
 ) -> list[JSON]:
     """START and COMPLETE of a batch run of the group that reads whole tables."""
     made = {"committedAt": moment(at), **({"parentSnapshotId": parent} if parent else {})}
@@ -86,7 +104,9 @@ def test_micro_batch_counts_only_if_the_previous_one_is_known(lake: Server) -> N
 
 
 def test_micro_batch_with_a_start_snapshot_needs_no_predecessor(lake: Server) -> None:
-    lake.post(micro_batch("copy", 7, {RAW: {"snapshotId": "r3", "fromSnapshotId": "r2"}}, {COPY: "c7"}))
+    lake.post(
+        micro_batch("copy", 7, {RAW: {"snapshotId": "r3", "fromSnapshotId": "r2"}}, {COPY: "c7"})
+    )
 
     assert lake.barriers(COPY, consistency="weak") == {COPY: 3}
 
@@ -106,7 +126,12 @@ def test_compaction_carries_the_barrier_of_its_parent(lake: Server) -> None:
 
 def test_repeated_compaction_carries_the_barrier_of_the_first_parent(lake: Server) -> None:
     first = {"snapshotId": "r3x", "parentSnapshotId": "r3", "operation": "replace"}
-    second = {"snapshotId": "r3y", "parentSnapshotId": "r3x", "operation": "replace", "sameRowsAs": [first]}
+    second = {
+        "snapshotId": "r3y",
+        "parentSnapshotId": "r3x",
+        "operation": "replace",
+        "sameRowsAs": [first],
+    }
     lake.post(micro_batch("copy", 0, {RAW: second}, {COPY: "c0"}))
 
     assert lake.snapshots(COPY, consistency="weak") == {COPY: "c0"}
@@ -123,14 +148,21 @@ def test_stream_on_an_ungrouped_table_has_no_barrier_unless_it_is_a_lookup(lake:
 
 
 def test_batch_run_completes_the_barrier_at_which_all_inputs_stood(lake: Server) -> None:
-    lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}), micro_batch("copy", 1, {RAW: "r5"}, {COPY: "c1"}))
+    lake.post(
+        micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}),
+        micro_batch("copy", 1, {RAW: "r5"}, {COPY: "c1"}),
+    )
     lake.post(*batch_run("report", 1, 200, {RAW: "r3", COPY: "c0"}, {BOTH: "b1"}))
     before = lake.versions(BOTH, consistency="weak", status=409)
 
     lake.post(*batch_run("report", 2, 300, {RAW: "r5", COPY: "c1"}, {BOTH: "b2"}, parent="b1"))
 
     assert before["code"] == "no_version"
-    assert lake.snapshots(RAW, COPY, BOTH, consistency="weak") == {RAW: "r5", COPY: "c1", BOTH: "b2"}
+    assert lake.snapshots(RAW, COPY, BOTH, consistency="weak") == {
+        RAW: "r5",
+        COPY: "c1",
+        BOTH: "b2",
+    }
 
 
 def test_shared_table_completes_a_barrier_once_each_batch_job_reached_it(lake: Server) -> None:
@@ -157,11 +189,16 @@ def test_commits_outside_main_are_no_versions_of_a_table(lake: Server, aside: JS
     lake.post(micro_batch("copy", 0, {RAW: "r2"}, {COPY: "c0"}))
     lake.post(*batch_run("report", 1, 200, {RAW: "r2"}, {BOTH: "b1"}))
     lake.post(micro_batch("copy", 1, {RAW: "r4"}, {COPY: {"snapshotId": "c1"} | aside}))
-    lake.post(*batch_run("report", 2, 300, {RAW: "r4"}, {BOTH: {"snapshotId": "b2"} | aside}, parent="b1"))
+    lake.post(
+        *batch_run("report", 2, 300, {RAW: "r4"}, {BOTH: {"snapshotId": "b2"} | aside}, parent="b1")
+    )
 
     found = lake.snapshots(COPY, consistency="weak") | lake.snapshots(BOTH, consistency="weak")
     assert found == {COPY: "c0", BOTH: "b1"}
-    assert lake.barriers(COPY, consistency="weak") | lake.barriers(BOTH, consistency="weak") == {COPY: 2, BOTH: 2}
+    assert lake.barriers(COPY, consistency="weak") | lake.barriers(BOTH, consistency="weak") == {
+        COPY: 2,
+        BOTH: 2,
+    }
 
 
 def test_commit_whose_barrier_contradicts_its_inputs_is_ignored(lake: Server) -> None:
@@ -173,11 +210,17 @@ def test_commit_whose_barrier_contradicts_its_inputs_is_ignored(lake: Server) ->
 
 
 def test_weak_answer_shows_one_barrier_while_a_table_joins(lake: Server) -> None:
-    lake.post(micro_batch("copy", 0, {RAW: "r6"}, {COPY: "c0"}), micro_batch("other", 0, {RAW: "r6"}, {OTHER: "o0"}))
+    lake.post(
+        micro_batch("copy", 0, {RAW: "r6"}, {COPY: "c0"}),
+        micro_batch("other", 0, {RAW: "r6"}, {OTHER: "o0"}),
+    )
     lake.post(started("late", 300, [COPY], ["db.late"], domain="plain"))
     lake.post(committed("ingest", 310, 7, {}, {RAW: "r7"}, domain="plain"))
     lake.post(
-        micro_batch("copy", 1, {RAW: "r7"}, {COPY: "c1"}), micro_batch("late", 0, {COPY: "c0"}, {"db.late": "l0"})
+        micro_batch("copy", 1, {RAW: "r7"}, {COPY: "c1"}),
+        micro_batch("late", 0, {COPY: "c0"}, {"db.late": "l0"}),
     )
 
-    assert lake.barriers(RAW, COPY, "db.late", consistency="weak") == dict.fromkeys((RAW, COPY, "db.late"), 6)
+    assert lake.barriers(RAW, COPY, "db.late", consistency="weak") == dict.fromkeys(
+        (RAW, COPY, "db.late"), 6
+    )

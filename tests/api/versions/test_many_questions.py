@@ -31,7 +31,10 @@ QUESTIONS: dict[str, tuple[str, str, JSON | None]] = {
 
 @pytest.fixture
 def crowded(engine: Engine) -> Iterator[Server]:
-    """A server whose pool has one connection left: the others are lent to somebody who keeps them."""
+    """A server whose pool has one connection left.
+
+    The others are lent to somebody who keeps them.
+    """
     with running(engine) as server, ExitStack() as lent:
         server.post(started("to_a", 0, [], ["db.a"], domain="d"), barrier(1))
         server.versions("db.a")
@@ -43,11 +46,15 @@ def crowded(engine: Engine) -> Iterator[Server]:
 def barrier(number: int) -> JSON:
     """What the job told of one micro-batch."""
     parents = {"db.a": f"a{number - 1}"} if number > 1 else {}
-    return committed("to_a", 10.0 + number, number, {}, {"db.a": f"a{number}"}, domain="d", parents=parents)
+    return committed(
+        "to_a", 10.0 + number, number, {}, {"db.a": f"a{number}"}, domain="d", parents=parents
+    )
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_twenty_concurrent_queries_are_answered_beside_new_facts(crowded: Server, question: str) -> None:
+def test_twenty_concurrent_queries_are_answered_beside_new_facts(
+    crowded: Server, question: str
+) -> None:
     method, path, body = QUESTIONS[question]
 
     def ask(_: int) -> int:
@@ -63,7 +70,9 @@ def test_twenty_concurrent_queries_are_answered_beside_new_facts(crowded: Server
 
 
 @pytest.mark.parametrize("weakly", [True, False])
-def test_latest_snapshot_query_reads_one_row_and_blocks_nobody(server: Server, weakly: bool) -> None:
+def test_latest_snapshot_query_reads_one_row_and_blocks_nobody(
+    server: Server, weakly: bool
+) -> None:
     """A table may have 100,000 snapshots; reading all of them would make other readers wait."""
     server.post(*(appended("batch", number, "db.lookup", f"l{number}") for number in range(1, 4)))
     read: list[tuple[bool, bool]] = []
@@ -122,8 +131,13 @@ def test_code_holding_the_model_opens_no_connection() -> None:
 
 
 def calls(node: ast.With) -> set[str]:
-    """The methods that are called in a `with` and its body; to begin a transaction is to connect."""
+    """The methods that are called in a `with` and its body.
+
+    To begin a transaction is to connect.
+    """
     called = {
-        one.func.attr for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+        one.func.attr
+        for one in ast.walk(node)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
     }
     return called | ({"connect"} if "begin" in called else set())

@@ -13,7 +13,10 @@ from strandline.store.schema.version_tables import open_rollbacks
 
 @pytest.fixture
 def chain(server: Server) -> Server:
-    """a -> b by a tracked job; `ingest` fills a, `copy` makes db.plain of it and `report` reads b: of them nobody has barriers."""
+    """A -> b by a tracked job; `ingest` fills a, `copy` makes db.plain of it and `report` reads b.
+
+    Of them nobody has barriers.
+    """
     server.domain("d", "db.a")
     server.post(
         started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
@@ -45,7 +48,11 @@ def test_plan_names_outside_jobs_and_the_tables_that_they_leave_unchanged(chain:
         "ingest": [["db.a"], [], []],
         "report": [[], ["db.b"], []],
     }
-    assert {name: one["running"] for name, one in outside.items()} == {"copy": True, "ingest": False, "report": True}
+    assert {name: one["running"] for name, one in outside.items()} == {
+        "copy": True,
+        "ingest": False,
+        "report": True,
+    }
 
     chain.post(ended("report", 20, "COMPLETE"), ended("copy", 20, "COMPLETE"))
     assert {one["job"]["name"]: one["running"] for one in rolled_back(chain)["outside"]} == {
@@ -60,7 +67,9 @@ def test_rollback_does_not_begin_while_an_outside_job_runs(chain: Server) -> Non
     with follower.model() as model:
         wanted = Open((LAKE, "db.a"), 1, plan(model, (LAKE, "db.a"), 1))
 
-    with pytest.raises(RefusedError, match=r"job copy \(running\) reads db\.a; what it makes of it stays as it is"):
+    with pytest.raises(
+        RefusedError, match=r"job copy \(running\) reads db\.a; what it makes of it stays as it is"
+    ):
         begin(follower, wanted)
     chain.post(ended("copy", 21, "COMPLETE"))
     begin(follower, wanted)
@@ -71,8 +80,14 @@ def test_rollback_does_not_begin_while_an_outside_job_runs(chain: Server) -> Non
 
 
 def test_rollback_is_rejected_if_the_base_table_cannot_go_back(chain: Server) -> None:
-    """A full plan clears what was made from the base tables and replays them as they are: it would leave the wrong rows."""
-    body = tables("db.a")[0] | {"barrier": 1, "lostState": [{"namespace": "default", "name": "to_b"}]}
+    """A full plan clears what was made from the base tables and replays them as they are.
+
+    It would leave the wrong rows.
+    """
+    body = tables("db.a")[0] | {
+        "barrier": 1,
+        "lostState": [{"namespace": "default", "name": "to_b"}],
+    }
 
     problem = chain.ask("/rollbacks", body, 409)
 

@@ -31,20 +31,36 @@ from strandline.store.versions.outside_readers import Outside
 A = (LAKE, "db.a")
 DAY = 86_400
 LEASE = {"strandline_heartbeat": facet({"timeoutSeconds": 10**8})}
-STREAMING = {"jobType": facet({"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"})}
+STREAMING = {
+    "jobType": facet({"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"})
+}
 QUERY = "11111111-2222-3333-4444-555555555555"
 
 
 @pytest.fixture
 def lake(engine: Engine) -> Iterator[Server]:
-    """A tracked job made a1 to a6 of db.a, and another took them all; one barrier is kept for rollback."""
+    """A tracked job made a1 to a6 of db.a, and another took them all.
+
+    One barrier is kept for rollback.
+    """
     with running(engine, keep_barriers=1) as server:
-        server.post(started("to_a", 0, [], ["db.a"], domain="d"), started("m", 0, ["db.a"], ["db.m"], domain="d"))
+        server.post(
+            started("to_a", 0, [], ["db.a"], domain="d"),
+            started("m", 0, ["db.a"], ["db.m"], domain="d"),
+        )
         for b in range(1, 7):
             parents = {"db.a": f"a{b - 1}", "db.m": f"m{b - 1}"} if b > 1 else {}
             server.post(
                 committed("to_a", 10 * b, b, {}, {"db.a": f"a{b}"}, domain="d", parents=parents),
-                committed("m", 10 * b + 1, b, {"db.a": f"a{b}"}, {"db.m": f"m{b}"}, domain="d", parents=parents),
+                committed(
+                    "m",
+                    10 * b + 1,
+                    b,
+                    {"db.a": f"a{b}"},
+                    {"db.m": f"m{b}"},
+                    domain="d",
+                    parents=parents,
+                ),
             )
         yield server
 
@@ -67,7 +83,9 @@ def reasons(server: Server) -> str:
 
 def took(job: str, at: float, number: int, snapshot: str, *, run: int = 1) -> JSON:
     """A micro-batch of a stream that is in no group."""
-    return committed(job, at, number, {"db.a": snapshot}, {f"db.{job}": f"{job}{number}"}, domain=None, run=run)
+    return committed(
+        job, at, number, {"db.a": snapshot}, {f"db.{job}": f"{job}{number}"}, domain=None, run=run
+    )
 
 
 def outside_of_all(server: Server, seconds: float, outside: Outside) -> Expiry:
@@ -114,7 +132,10 @@ def test_run_without_reads_pins_everything_until_it_ends(lake: Server) -> None:
 
 def test_stream_without_known_snapshots_pins_everything(lake: Server) -> None:
     inputs = [dataset("db.a", "input")]
-    lake.post(event("RUNNING", "u", 23, run_facets=barrier_facet(None, 1, 22, 23), inputs=inputs), ended("u", 24))
+    lake.post(
+        event("RUNNING", "u", 23, run_facets=barrier_facet(None, 1, 22, 23), inputs=inputs),
+        ended("u", 24),
+    )
 
     assert expirable(lake) == []
     assert reasons(lake).startswith("job u, which is in no group, reads it (stopped ")
@@ -136,7 +157,9 @@ def stock(batch: int, kind: str, snapshot: str) -> JSON:
     read = {"namespace": LAKE, "name": "db.a", "facets": {}}
     report = {"inputFacets": {"icebergScanReport": facet({"snapshotId": int(snapshot)})}}
     facets = {"spark_jobDetails": facet(details)} | above
-    found = event(kind, "app.batch", 20 + batch, run=batch, run_facets=facets, inputs=[read | report])
+    found = event(
+        kind, "app.batch", 20 + batch, run=batch, run_facets=facets, inputs=[read | report]
+    )
     return found | {"job": found["job"] | {"facets": STREAMING}}
 
 
@@ -145,7 +168,9 @@ def test_micro_batches_of_the_stock_listener_count_once_they_are_complete(lake: 
         before = {"db.a": parent, "db.m": f"m{b - 1}"}
         lake.post(
             committed("to_a", 10 * b, b, {}, {"db.a": f"{b}"}, domain="d", parents=before),
-            committed("m", 10 * b + 1, b, {"db.a": f"{b}"}, {"db.m": f"m{b}"}, domain="d", parents=before),
+            committed(
+                "m", 10 * b + 1, b, {"db.a": f"{b}"}, {"db.m": f"m{b}"}, domain="d", parents=before
+            ),
         )
     lake.post(stock(1, "COMPLETE", "7"), stock(2, "FAIL", "8"))
 
@@ -164,7 +189,9 @@ def test_running_batch_run_pins_what_it_reads(lake: Server) -> None:
 
 
 def test_reads_under_another_table_name_count(lake: Server) -> None:
-    symlink = {"symlinks": facet({"identifiers": [{"namespace": LAKE, "name": "db.a", "type": "TABLE"}]})}
+    symlink = {
+        "symlinks": facet({"identifiers": [{"namespace": LAKE, "name": "db.a", "type": "TABLE"}]})
+    }
     elsewhere = {"namespace": "s3://lake", "name": "db/a", "facets": symlink}
     one = took("u", 23, 1, "a2")
     one["inputs"][0] |= elsewhere
@@ -176,7 +203,9 @@ def test_reads_under_another_table_name_count(lake: Server) -> None:
 def test_job_pins_nothing_once_its_recent_runs_skip_the_table(lake: Server) -> None:
     lake.post(took("u", 23, 1, "a2"), ended("u", 24))
     for run in range(2, 13):
-        other = committed("u", 30 + run, run, {"db.m": "m1"}, {"db.u": f"u{run}"}, domain=None, run=run)
+        other = committed(
+            "u", 30 + run, run, {"db.m": "m1"}, {"db.u": f"u{run}"}, domain=None, run=run
+        )
         lake.post(other, ended("u", 30 + run + 0.5, run=run))
         if run == 2:
             assert expirable(lake) == ["a1"]
@@ -189,7 +218,9 @@ def test_available_now_query_pins_its_start_snapshot(lake: Server) -> None:
     lake.post(committed("to_a", 80, 8, {}, {"db.a": "8"}, domain="d", parents={"db.a": "7"}))
     lake.post(committed("m", 81, 8, {"db.a": "8"}, {"db.m": "m8"}, domain="d"))
     one = took("u", 82, 1, "8")
-    one["run"]["facets"]["strandline_barrier"]["sources"] = [{"initialOffset": '{"snapshot_id": 7}'}]
+    one["run"]["facets"]["strandline_barrier"]["sources"] = [
+        {"initialOffset": '{"snapshot_id": 7}'}
+    ]
     lake.post(one, ended("u", 83))
 
     assert "a6" in expirable(lake)
@@ -198,7 +229,9 @@ def test_available_now_query_pins_its_start_snapshot(lake: Server) -> None:
 
 def test_retired_job_pins_nothing(lake: Server) -> None:
     lake.post(ended("m", 62))
-    retired = Outside({("default", "to_a"): float("inf"), ("default", "m"): datetime.now(UTC).timestamp()})
+    retired = Outside(
+        {("default", "to_a"): float("inf"), ("default", "m"): datetime.now(UTC).timestamp()}
+    )
 
     assert outside_of_all(lake, 70, retired).expirable == ["a1", "a2", "a3", "a4", "a5"]
 
@@ -210,14 +243,24 @@ def test_stream_dropped_by_retention_pins_nothing(lake: Server) -> None:
 
     now = EPOCH.timestamp() + 10 * DAY
     assert outside_of_all(lake, 10 * DAY, placed(before=now - 30 * DAY)).expirable == []
-    assert outside_of_all(lake, 10 * DAY, placed(before=now - 5 * DAY)).expirable == ["a1", "a2", "a3", "a4", "a5"]
+    assert outside_of_all(lake, 10 * DAY, placed(before=now - 5 * DAY)).expirable == [
+        "a1",
+        "a2",
+        "a3",
+        "a4",
+        "a5",
+    ]
 
 
 def test_job_names_hidden_from_the_key_are_not_shown(lake: Server) -> None:
     lake.post(took("u", 23, 1, "a2"), ended("u", 24))
     access = Access("reader", frozenset({"read"}), (LAKE,))
 
-    said = [reason for of in outside_of_all(lake, 70, placed(access=access)).reasons.values() for reason in of]
+    said = [
+        reason
+        for of in outside_of_all(lake, 70, placed(access=access)).reasons.values()
+        for reason in of
+    ]
 
     assert f"job {HIDDEN}, which is in no group, last read it (stopped 46 s ago)" in said
     assert not any("job u" in reason for reason in said)
@@ -230,6 +273,9 @@ def test_newest_of_a_hundred_reads_counts(lake: Server) -> None:
 
 
 def test_a_job_of_another_table_pins_nothing(lake: Server) -> None:
-    lake.post(appended("batch", 1, "db.other", "o1"), committed("w", 5, 1, {"db.other": "o1"}, {}, domain=None))
+    lake.post(
+        appended("batch", 1, "db.other", "o1"),
+        committed("w", 5, 1, {"db.other": "o1"}, {}, domain=None),
+    )
 
     assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]

@@ -26,7 +26,10 @@ def in_catalog(catalog: str, name: str, direction: str, snapshot: str) -> dict[s
 @pytest.fixture
 def two_catalogs(server: Server) -> Server:
     """job_name reads a table of catalog1 at snapshot 10 and makes snapshot 20 in catalog2."""
-    reads, writes = [in_catalog("catalog1", "db.s", "input", "10")], [in_catalog("catalog2", "db.k", "output", "20")]
+    reads, writes = (
+        [in_catalog("catalog1", "db.s", "input", "10")],
+        [in_catalog("catalog2", "db.k", "output", "20")],
+    )
     facets = barrier_facet("d", 1, 9, 10)
     server.post(
         event("START", "job_name", 0, inputs=reads, outputs=writes, run_facets=facets),
@@ -48,7 +51,12 @@ def configure(server: Server, catalog: str, key: str, value: str) -> None:
 
 def counts(server: Server) -> dict[str, int]:
     """Rows of each table."""
-    names = ["source_job_lineage", "sink_job_lineage", "source_snapshot_lineage", "sink_snapshot_lineage"]
+    names = [
+        "source_job_lineage",
+        "sink_job_lineage",
+        "source_snapshot_lineage",
+        "sink_snapshot_lineage",
+    ]
     names += ["__META_ETL_SOURCE", "__META_ETL_SINK", "__META_TABLE_VERSION"]
     return {name: len(server.get(f"/api/v2/tables/{name}")) for name in names}
 
@@ -113,12 +121,19 @@ def test_catalog_option_can_be_reset_and_invalid_values_are_explained(two_catalo
     hidden = counts(two_catalogs)
     configure(two_catalogs, "catalog1", "table-lineage", "true")
     wrong = two_catalogs.client.put(
-        "/api/v2/catalog-options", json={"catalog": "catalog1", "key": "data-lineage", "value": "off"}
+        "/api/v2/catalog-options",
+        json={"catalog": "catalog1", "key": "data-lineage", "value": "off"},
     )
     which = {"catalog": "catalog1", "key": "table-lineage"}
-    codes = [two_catalogs.client.delete("/api/v2/catalog-options", params=which).status_code for _ in (1, 2)]
+    codes = [
+        two_catalogs.client.delete("/api/v2/catalog-options", params=which).status_code
+        for _ in (1, 2)
+    ]
 
     assert hidden["source_job_lineage"] < before["source_job_lineage"]
     assert counts(two_catalogs) == before
-    assert (wrong.status_code, wrong.json()["detail"]) == (409, "data-lineage: 'off' is not one of true, false")
+    assert (wrong.status_code, wrong.json()["detail"]) == (
+        409,
+        "data-lineage: 'off' is not one of true, false",
+    )
     assert codes == [204, 404]

@@ -21,7 +21,7 @@ from strandline.store.versions.leases import lease_pins
 
 @pytest.fixture
 def chain(server: Server) -> Server:
-    """a -> b -> c at barriers 1 and 2; c lacks 2."""
+    """A -> b -> c at barriers 1 and 2; c lacks 2."""
     server.post(
         started("to_a", 0, [], ["db.a"], domain="d"),
         started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
@@ -30,7 +30,9 @@ def chain(server: Server) -> Server:
         committed("to_b", 12, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"),
         committed("to_c", 15, 1, {"db.b": "b1"}, {"db.c": "c1"}, domain="d"),
         committed("to_a", 20, 2, {}, {"db.a": "a2"}, domain="d", parents={"db.a": "a1"}),
-        committed("to_b", 23, 2, {"db.a": "a2"}, {"db.b": "b2"}, domain="d", parents={"db.b": "b1"}),
+        committed(
+            "to_b", 23, 2, {"db.a": "a2"}, {"db.b": "b2"}, domain="d", parents={"db.b": "b1"}
+        ),
     )
     return server
 
@@ -52,15 +54,21 @@ def test_timed_out_wait_names_the_blocking_job(chain: Server) -> None:
 
 def test_waiting_reader_is_answered_when_the_barrier_completes(chain: Server) -> None:
     answers: list[dict[str, int]] = []
-    reader = threading.Thread(target=lambda: answers.append(chain.barriers("db.a", "db.c", waitForBarrier=2)))
+    reader = threading.Thread(
+        target=lambda: answers.append(chain.barriers("db.a", "db.c", waitForBarrier=2))
+    )
     reader.start()
-    chain.post(committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"}))
+    chain.post(
+        committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"})
+    )
     reader.join(30)
 
     assert answers == [{"db.a": 2, "db.c": 2}]
 
 
-def test_lease_starts_when_the_answer_is_given(chain: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lease_starts_when_the_answer_is_given(
+    chain: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers: list[dict[str, Any]] = []
     looked, look = threading.Event(), tables_of
 
@@ -74,23 +82,35 @@ def test_lease_starts_when_the_answer_is_given(chain: Server, monkeypatch: pytes
     reader.start()
     assert looked.wait(30)
     before = micros_of(datetime.now(UTC))
-    chain.post(committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"}))
+    chain.post(
+        committed("to_c", 25, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d", parents={"db.c": "c1"})
+    )
     reader.join(30)
 
-    assert micros_of(datetime.fromisoformat(answers[0]["lease"]["expiresAt"])) >= before + 60_000_000
+    assert (
+        micros_of(datetime.fromisoformat(answers[0]["lease"]["expiresAt"])) >= before + 60_000_000
+    )
 
 
 def test_waiting_and_disconnected_readers_hold_no_thread(chain: Server) -> None:
     """All requests share 40 threads."""
-    body = json.dumps({"tables": tables("db.a"), "waitForBarrier": 9, "timeoutSeconds": 3600}).encode()
+    body = json.dumps(
+        {"tables": tables("db.a"), "waitForBarrier": 9, "timeoutSeconds": 3600}
+    ).encode()
     head = f"POST /api/v2/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with serving(chain.engine) as address, ExitStack() as waiting, client_of(address, "") as client:
         where = client.base_url.host, client.base_url.port or 80
         for _ in range(60):
             waiting.enter_context(socket.create_connection(where)).sendall(head + body)
-        beside = [client.get(path).status_code for path in ("/api/v2/datasets", "/readyz", "/api/v2/overview")]
+        beside = [
+            client.get(path).status_code
+            for path in ("/api/v2/datasets", "/readyz", "/api/v2/overview")
+        ]
         waiting.close()
-        after = [client.get(path).status_code for path in ("/api/v2/datasets", "/readyz", "/api/v2/overview")]
+        after = [
+            client.get(path).status_code
+            for path in ("/api/v2/datasets", "/readyz", "/api/v2/overview")
+        ]
 
     assert beside == after == [200] * 3
 
@@ -125,7 +145,9 @@ def test_lease_pins_its_snapshots_until_it_ends(chain: Server) -> None:
     with chain.engine.connect() as connection:
         after_the_first = micros_of(datetime.fromisoformat(lease["expiresAt"])) + 1
         pins = lease_pins(connection, (LAKE, "db.b"), after_the_first)
-    assert [(pin.snapshot, pin.reason) for pin in pins] == [("b1", f"lease {lease['id']} of report")]
+    assert [(pin.snapshot, pin.reason) for pin in pins] == [
+        ("b1", f"lease {lease['id']} of report")
+    ]
     assert chain.client.put(f"/api/v2/leases/{lease['id']}").status_code == 200
     chain.send("DELETE", f"/api/v2/leases/{lease['id']}")
     assert chain.client.put(f"/api/v2/leases/{lease['id']}", json={}).status_code == 404
@@ -153,7 +175,10 @@ def test_untracked_batch_table_gets_weak_answers_only(chain: Server) -> None:
     problem = chain.versions("db.a", "db.lookup", status=409)
 
     assert problem["code"] == "untracked"
-    assert chain.snapshots("db.a", "db.lookup", consistency="weak") == {"db.a": "a2", "db.lookup": "l1"}
+    assert chain.snapshots("db.a", "db.lookup", consistency="weak") == {
+        "db.a": "a2",
+        "db.lookup": "l1",
+    }
 
 
 def test_joining_table_gets_weak_answers_until_it_has_caught_up(chain: Server) -> None:
@@ -192,12 +217,34 @@ def test_cut_without_barriers_is_the_greatest_consistent_one(server: Server) -> 
         appended("w", 3, "db.s", "s3", "s2"),
         committed("q", 4, 1, {"db.s": "s2"}, {"db.t": "t1"}, domain=None, aligned=False),
         committed("r", 5, 1, {"db.s": "s1"}, {"db.u": "u1"}, domain=None, aligned=False),
-        committed("r", 6, 2, {"db.s": "s2"}, {"db.u": "u2"}, domain=None, aligned=False, parents={"db.u": "u1"}),
-        committed("r", 7, 3, {"db.s": "s3"}, {"db.u": "u3"}, domain=None, aligned=False, parents={"db.u": "u2"}),
+        committed(
+            "r",
+            6,
+            2,
+            {"db.s": "s2"},
+            {"db.u": "u2"},
+            domain=None,
+            aligned=False,
+            parents={"db.u": "u1"},
+        ),
+        committed(
+            "r",
+            7,
+            3,
+            {"db.s": "s3"},
+            {"db.u": "u3"},
+            domain=None,
+            aligned=False,
+            parents={"db.u": "u2"},
+        ),
     )
     answer = server.ask("/cuts", {"tables": tables("db.s", "db.t", "db.u")})
 
-    assert {one["name"]: one["snapshotId"] for one in answer["tables"]} == {"db.s": "s2", "db.t": "t1", "db.u": "u2"}
+    assert {one["name"]: one["snapshotId"] for one in answer["tables"]} == {
+        "db.s": "s2",
+        "db.t": "t1",
+        "db.u": "u2",
+    }
     compared = server.ask("/compare", {"tables": tables("db.s", "db.t", "db.u")})
     assert compared["versions"]["cut"]["tables"] == answer["tables"]
 

@@ -21,8 +21,19 @@ def test_tables_registered_by_place_complete_the_first_barrier(server: Server) -
             server.post(committed(job, 10 * barrier, barrier, read, made, domain="bank"))
     before = server.versions(CREDITS, DEBITS, BALANCE, status=404)
     server.post(
-        committed("balance", 30, 1, {CREDITS: "credits1", DEBITS: "debits1"}, {BALANCE: "balance1"}, domain="bank")
+        committed(
+            "balance",
+            30,
+            1,
+            {CREDITS: "credits1", DEBITS: "debits1"},
+            {BALANCE: "balance1"},
+            domain="bank",
+        )
     )
 
     assert "db.balance" in before["detail"]
-    assert server.snapshots(CREDITS, DEBITS, BALANCE) == {CREDITS: "credits1", DEBITS: "debits1", BALANCE: "balance1"}
+    assert server.snapshots(CREDITS, DEBITS, BALANCE) == {
+        CREDITS: "credits1",
+        DEBITS: "debits1",
+        BALANCE: "balance1",
+    }

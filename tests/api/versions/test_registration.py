@@ -1,4 +1,7 @@
-"""The proposals' paths below nothing else: announcing, refusing with reasons, retiring, asking for a version."""
+"""The proposals' paths below nothing else.
+
+Announcing, refusing with reasons, retiring, asking for a version.
+"""
 
 import pytest
 
@@ -64,7 +67,10 @@ def test_running_ungrouped_stream_blocks_a_second_writer(server: Server) -> None
     server.post(ended("ingest", 10))
     server.send("PUT", "/register/sink/two/iceberg%3A%2F%2Flake/db/ingest")
 
-    assert (problem["code"], problem["detail"].partition(": ")[2]) == ("writer", "is written by job ingest (running)")
+    assert (problem["code"], problem["detail"].partition(": ")[2]) == (
+        "writer",
+        "is written by job ingest (running)",
+    )
 
 
 def test_cycle_through_another_table_is_rejected_but_a_self_read_is_not(server: Server) -> None:
@@ -80,7 +86,10 @@ def test_cycle_through_another_table_is_rejected_but_a_self_read_is_not(server: 
 def test_sources_of_two_groups_are_rejected(server: Server) -> None:
     server.domain("d", "db.a")
     server.domain("e", "db.b")
-    server.post(started("x", 0, ["db.a"], ["db.x"], domain="d"), started("y", 0, ["db.b"], ["db.y"], domain="e"))
+    server.post(
+        started("x", 0, ["db.a"], ["db.x"], domain="d"),
+        started("y", 0, ["db.b"], ["db.y"], domain="e"),
+    )
     server.send("PUT", "/register/source/job/iceberg%3A%2F%2Flake/db/a")
     problem = server.send("PUT", "/register/source/job/iceberg%3A%2F%2Flake/db/b", 409)
 

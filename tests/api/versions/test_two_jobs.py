@@ -11,7 +11,14 @@ def lake(server: Server) -> Server:
     """ETL 1 made table_5@9 from table_2@13 and table_3@12."""
     server.post(
         started("ETL 1", 0, ["db.table_2", "db.table_3"], ["db.table_5"], domain="pip5"),
-        committed("ETL 1", 10, 1, {"db.table_2": "13", "db.table_3": "12"}, {"db.table_5": "9"}, domain="pip5"),
+        committed(
+            "ETL 1",
+            10,
+            1,
+            {"db.table_2": "13", "db.table_3": "12"},
+            {"db.table_5": "9"},
+            domain="pip5",
+        ),
     )
     return server
 
@@ -70,7 +77,14 @@ def past_startups(lake: Server) -> list[dict[str, str]]:
 def test_a_query_over_both_results_gets_one_version(lake: Server) -> None:
     lake.post(
         started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"),
-        committed("ETL 2", 30, 1, {"db.table_2": "13", "db.table_3": "12"}, {"db.table_6": "15"}, domain="pip5"),
+        committed(
+            "ETL 2",
+            30,
+            1,
+            {"db.table_2": "13", "db.table_3": "12"},
+            {"db.table_6": "15"},
+            domain="pip5",
+        ),
     )
 
     assert lake.snapshots("db.table_5", "db.table_6") == {"db.table_5": "9", "db.table_6": "15"}
@@ -87,9 +101,19 @@ def test_a_query_over_both_results_gets_one_version(lake: Server) -> None:
 def test_job_on_both_results_starts_from_their_version(lake: Server) -> None:
     lake.post(
         started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"),
-        committed("ETL 2", 30, 1, {"db.table_2": "13", "db.table_3": "12"}, {"db.table_6": "15"}, domain="pip5"),
+        committed(
+            "ETL 2",
+            30,
+            1,
+            {"db.table_2": "13", "db.table_3": "12"},
+            {"db.table_6": "15"},
+            domain="pip5",
+        ),
         started("ETL 3", 40, ["db.table_5", "db.table_6"], ["db.table_7"], domain="pip5"),
     )
     answer = lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 3"})
 
-    assert {one["name"]: one["snapshotId"] for one in answer["snapshots"]} == {"db.table_5": "9", "db.table_6": "15"}
+    assert {one["name"]: one["snapshotId"] for one in answer["snapshots"]} == {
+        "db.table_5": "9",
+        "db.table_6": "15",
+    }

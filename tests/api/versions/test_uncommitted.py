@@ -13,7 +13,10 @@ from strandline.store.ingest.take import Caches, Record, take
 from worlds.builders import encode
 
 A, JOB = (LAKE, "db.a"), ("default", "to_a")
-TOLD = (started("to_a", 0, [], ["db.a"], domain="d"), committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"))
+TOLD = (
+    started("to_a", 0, [], ["db.a"], domain="d"),
+    committed("to_a", 10, 1, {}, {"db.a": "a1"}, domain="d"),
+)
 
 
 class StoppedError(Exception):

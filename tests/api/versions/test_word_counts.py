@@ -21,14 +21,22 @@ def words(server: Server) -> Server:
 
 def value(server: Server, barrier: int) -> None:
     """The generator commits a barrier."""
-    server.post(committed("generator", 10 * barrier, barrier, {}, {VALUE: f"v{barrier}"}, domain="words"))
+    server.post(
+        committed("generator", 10 * barrier, barrier, {}, {VALUE: f"v{barrier}"}, domain="words")
+    )
 
 
 def count(server: Server, barrier: int, run: int = 1) -> None:
     """The counting job commits a barrier."""
     server.post(
         committed(
-            "count", 10 * barrier + 2, barrier, {VALUE: f"v{barrier}"}, {COUNT: f"c{barrier}"}, domain="words", run=run
+            "count",
+            10 * barrier + 2,
+            barrier,
+            {VALUE: f"v{barrier}"},
+            {COUNT: f"c{barrier}"},
+            domain="words",
+            run=run,
         )
     )
 
@@ -36,7 +44,14 @@ def count(server: Server, barrier: int, run: int = 1) -> None:
 def total(server: Server, barrier: int) -> None:
     """The summing job commits a barrier."""
     server.post(
-        committed("sum", 10 * barrier + 5, barrier, {VALUE: f"v{barrier}"}, {SUM: f"s{barrier}"}, domain="words")
+        committed(
+            "sum",
+            10 * barrier + 5,
+            barrier,
+            {VALUE: f"v{barrier}"},
+            {SUM: f"s{barrier}"},
+            domain="words",
+        )
     )
 
 
@@ -119,7 +134,9 @@ def test_failed_job_stays_a_member_and_the_others_continue(words: Server) -> Non
     assert holder["reason"].endswith(" ago; restart it, or retire it")
     assert not {row for row in words.rows("sink_job_lineage", "job") if row == ("count",)}
     decision = words.ask("/jobs/decision", {"namespace": "default", "name": "count", "position": 1})
-    assert decision["snapshots"] == [{"namespace": "iceberg://lake", "name": VALUE, "snapshotId": "v2"}]
+    assert decision["snapshots"] == [
+        {"namespace": "iceberg://lake", "name": VALUE, "snapshotId": "v2"}
+    ]
 
     words.post(started("count", 40, [VALUE], [COUNT], domain="words", run=2))
     count(words, 2, run=2)
@@ -151,7 +168,9 @@ def test_rollback_plan_raises_the_generation(words: Server) -> None:
     back = {"namespace": "iceberg://lake", "name": COUNT, "barrier": 2}
 
     plan = words.ask("/rollbacks", back)
-    full = words.ask("/rollbacks", {**back, "lostState": [{"namespace": "default", "name": "count"}]})
+    full = words.ask(
+        "/rollbacks", {**back, "lostState": [{"namespace": "default", "name": "count"}]}
+    )
 
     assert (plan["kind"], plan["barrier"], plan["generation"]) == ("incremental", 2, 2)
     assert [step["action"] for step in plan["steps"]] == [

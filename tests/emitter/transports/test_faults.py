@@ -1,6 +1,7 @@
 """Twelve network faults on three transports: nothing raises, and vital events arrive after healing.
 
-A name that does not resolve is healed by the next driver, which has the right address and the same spool folder.
+A name that does not resolve is healed by the next driver, which has the right address and the same
+spool folder.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ Address = tuple[str, int]
 
 def outbox_to(settings: Mapping[str, str], folder: Path) -> Outbox:
     """An outbox over the transport of that conf, quick to try again."""
-    return Outbox(lambda: transport_of(settings), Spool(folder, 10_000_000), attempt_seconds=1.0, first_pause=0.02)
+    return Outbox(
+        lambda: transport_of(settings),
+        Spool(folder, 10_000_000),
+        attempt_seconds=1.0,
+        first_pause=0.02,
+    )
 
 
 def delivered_in_spite_of(
@@ -55,7 +61,9 @@ def delivered_in_spite_of(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_http_delivers_vital_events_despite_network_faults(fault: str, server: RecordingServer, tmp_path: Path) -> None:
+def test_http_delivers_vital_events_despite_network_faults(
+    fault: str, server: RecordingServer, tmp_path: Path
+) -> None:
     def settings(host: str, port: int) -> dict[str, str]:
         return {"type": "http", "url": f"http://{host}:{port}", "timeoutInMillis": "500"}
 
@@ -85,20 +93,30 @@ def test_composite_delivers_vital_events_despite_network_faults(
     def arrived() -> bool:
         return server.wait_until(lambda: names(server.bodies()) >= set(VITAL))
 
-    assert delivered_in_spite_of(fault, ("127.0.0.1", server.port), settings, tmp_path / "spool", arrived)
+    assert delivered_in_spite_of(
+        fault, ("127.0.0.1", server.port), settings, tmp_path / "spool", arrived
+    )
     assert names(file.read_bytes().splitlines()) >= set(VITAL)
 
 
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python forgets TLS sockets
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # kafka-python forgets TLS sockets
 @pytest.mark.parametrize("fault", FAULTS)
-def test_kafka_delivers_vital_events_despite_network_faults(fault: str, kafka: str, tmp_path: Path) -> None:
+def test_kafka_delivers_vital_events_despite_network_faults(
+    fault: str, kafka: str, tmp_path: Path
+) -> None:
     topic = f"faults.{uuid4().hex}"
     host, port = kafka.rsplit(":", 1)
 
     def settings(host: str, port: int) -> dict[str, str]:
-        return {"type": "kafka", "topicName": topic, "properties.bootstrap.servers": f"{host}:{port}"}
+        return {
+            "type": "kafka",
+            "topicName": topic,
+            "properties.bootstrap.servers": f"{host}:{port}",
+        }
 
     read: set[str] = set()
 
@@ -116,7 +134,10 @@ def names(bodies: list[bytes]) -> set[str]:
 
 
 def records(bootstrap: str, topic: str, distinct: int) -> list[bytes]:
-    """The values on a topic, as soon as there are so many different ones; fewer after half a minute."""
+    """The values on a topic, as soon as there are so many different ones.
+
+    Fewer after half a minute.
+    """
     from kafka import KafkaConsumer
 
     consumer = KafkaConsumer(

@@ -16,7 +16,9 @@ from strandline_spark.delivery.transports.registry import transport_of
 ONE, TWO = message("one"), message("two", vital=True)
 
 
-def test_http_posts_each_event_to_the_endpoint_with_key_headers_and_parameters(server: RecordingServer) -> None:
+def test_http_posts_each_event_to_the_endpoint_with_key_headers_and_parameters(
+    server: RecordingServer,
+) -> None:
     transport = transport_of(
         {
             "type": "http",
@@ -35,11 +37,18 @@ def test_http_posts_each_event_to_the_endpoint_with_key_headers_and_parameters(s
     assert server.bodies() == [ONE.body, TWO.body]
     path, headers, _ = server.requests[0]
     assert path == "/api/v1/lineage?source=spark"
-    assert (headers["Authorization"], headers["X-Team"], headers["Content-Encoding"]) == ("Bearer k3y", "bank", "gzip")
+    assert (headers["Authorization"], headers["X-Team"], headers["Content-Encoding"]) == (
+        "Bearer k3y",
+        "bank",
+        "gzip",
+    )
 
 
 def test_http_uses_the_path_of_the_url_or_the_endpoint_setting(server: RecordingServer) -> None:
-    for settings in ({"url": f"{server.url}/gateway/lineage"}, {"url": server.url, "endpoint": "events"}):
+    for settings in (
+        {"url": f"{server.url}/gateway/lineage"},
+        {"url": server.url, "endpoint": "events"},
+    ):
         transport = transport_of({"type": "http", **settings})
         transport.send([ONE], 5)
         transport.close()
@@ -48,12 +57,19 @@ def test_http_uses_the_path_of_the_url_or_the_endpoint_setting(server: Recording
 
 
 @pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 201", b"HTTP/1.1 201 Created\r\n", b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nX-Slow: x"]
+    "answer",
+    [
+        b"HTTP/1.1 201",
+        b"HTTP/1.1 201 Created\r\n",
+        b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nX-Slow: x",
+    ],
 )
 def test_http_treats_a_truncated_answer_as_no_answer(answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=answer_and_close, args=(listening, answer), daemon=True).start()
-        transport = transport_of({"type": "http", "url": f"http://127.0.0.1:{listening.getsockname()[1]}"})
+        transport = transport_of(
+            {"type": "http", "url": f"http://127.0.0.1:{listening.getsockname()[1]}"}
+        )
         delivery = transport.send([ONE], 5)
         transport.close()
 
@@ -142,11 +158,15 @@ def test_http_keeps_events_after_other_status_codes(server: RecordingServer, sta
 
     transport.close()
     assert (delivery.unsent, delivery.refused) == ((ONE, TWO), ())
-    assert delivery.reason.startswith(f"http://127.0.0.1:{server.port}/api/v1/lineage: status {status}")
+    assert delivery.reason.startswith(
+        f"http://127.0.0.1:{server.port}/api/v1/lineage: status {status}"
+    )
 
 
 def test_http_opens_a_new_connection_after_a_failure(server: RecordingServer) -> None:
-    with faulty_proxy("500", ("127.0.0.1", server.port)) as gateway:  # says so once a connection, and then nothing
+    with faulty_proxy(
+        "500", ("127.0.0.1", server.port)
+    ) as gateway:  # says so once a connection, and then nothing
         transport = transport_of({"type": "http", "url": f"http://127.0.0.1:{gateway.port}"})
         reasons = [transport.send([ONE], 5).reason for _ in range(2)]
         transport.close()

@@ -32,7 +32,9 @@ def server(tls: Certificate) -> Iterator[RecordingServer]:
         yield found
 
 
-def test_http_trusts_only_the_configured_certificate(server: RecordingServer, tls: Certificate, tmp_path: Path) -> None:
+def test_http_trusts_only_the_configured_certificate(
+    server: RecordingServer, tls: Certificate, tmp_path: Path
+) -> None:
     untrusting = {"type": "http", "url": f"https://127.0.0.1:{server.port}"}
     trusting = {**untrusting, "sslContextConfig.caFile": str(tls.file)}
 
@@ -45,7 +47,9 @@ def test_http_trusts_only_the_configured_certificate(server: RecordingServer, tl
     outbox.close(5)
 
 
-def kafka_conf(address: str, topic: str, password: str, certificate_file: Path | None) -> dict[str, str]:
+def kafka_conf(
+    address: str, topic: str, password: str, certificate_file: Path | None
+) -> dict[str, str]:
     """The conf as Kafka's Java producer has it."""
     quoted = password.replace("\\", "\\\\").replace('"', '\\"')
     conf = {
@@ -56,7 +60,11 @@ def kafka_conf(address: str, topic: str, password: str, certificate_file: Path |
     }
     if certificate_file is not None:
         conf["ssl.ca.location"] = str(certificate_file)
-    return {"type": "kafka", "topicName": topic, **{f"properties.{key}": value for key, value in conf.items()}}
+    return {
+        "type": "kafka",
+        "topicName": topic,
+        **{f"properties.{key}": value for key, value in conf.items()},
+    }
 
 
 @pytest.mark.slow
@@ -66,7 +74,9 @@ def test_kafka_logs_in_over_tls_or_reports_why_not(secured: Broker, tls: Certifi
     answers = []
     for password, trusted in (("wrong", tls.file), (PASSWORD, None), (PASSWORD, tls.file)):
         with sender(kafka_conf(address, topic, password, trusted)) as process:
-            answers.append(process.send("one", 5 if (password, trusted) != (PASSWORD, tls.file) else 60))
+            answers.append(
+                process.send("one", 5 if (password, trusted) != (PASSWORD, tls.file) else 60)
+            )
 
     assert [answer["sent"] for answer in answers] == [False, False, True]
     assert [bool(answer["reason"]) for answer in answers] == [True, True, False]
@@ -76,7 +86,9 @@ def test_kafka_logs_in_over_tls_or_reports_why_not(secured: Broker, tls: Certifi
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_kafka_leaks_no_connections_to_a_silent_broker(secured: Broker, tls: Certificate) -> None:
-    with sender(kafka_conf(secured.bootstrap, f"silent.{uuid4().hex}", PASSWORD, tls.file)) as process:
+    with sender(
+        kafka_conf(secured.bootstrap, f"silent.{uuid4().hex}", PASSWORD, tls.file)
+    ) as process:
         assert process.send("one", 60)["sent"]
         secured.process.send_signal(signal.SIGSTOP)
         try:

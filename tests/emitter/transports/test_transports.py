@@ -59,7 +59,9 @@ def test_console_is_the_default_transport(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == ONE.body.decode() + "\n"
 
 
-def test_composite_resends_only_to_parts_that_lack_an_event(server: RecordingServer, tmp_path: Path) -> None:
+def test_composite_resends_only_to_parts_that_lack_an_event(
+    server: RecordingServer, tmp_path: Path
+) -> None:
     file = tmp_path / "events.jsonl"
     server.status = 503
     transport = transport_of(
@@ -82,9 +84,15 @@ def test_composite_resends_only_to_parts_that_lack_an_event(server: RecordingSer
     assert file.read_bytes() == ONE.body + b"\n"
 
 
-def test_composite_skips_a_misconfigured_part_and_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_composite_skips_a_misconfigured_part_and_warns_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     parts = {
-        "gone": {"type": "http", "url": "https://c", "sslContextConfig.caFile": str(tmp_path / "ca.pem")},
+        "gone": {
+            "type": "http",
+            "url": "https://c",
+            "sslContextConfig.caFile": str(tmp_path / "ca.pem"),
+        },
         "slow": {"type": "http", "url": "http://c", "timeoutInMillis": "soon"},
         "kept": {"type": "file", "location": str(tmp_path / "events.jsonl")},
     }
@@ -104,7 +112,9 @@ def test_composite_skips_a_misconfigured_part_and_warns_once(tmp_path: Path, cap
 def test_composite_part_that_fails_one_event_stays_reachable() -> None:
     bad, later = message("bad"), message("later")
     with failing_at(b"bad") as (url, got):
-        transport = transport_of({"type": "composite", **under({"only": {"type": "http", "url": url}})})
+        transport = transport_of(
+            {"type": "composite", **under({"only": {"type": "http", "url": url}})}
+        )
         deliveries = [transport.send(some, 5) for some in ([bad, ONE], [later])]
         transport.close()
 
@@ -115,31 +125,45 @@ def test_composite_part_that_fails_one_event_stays_reachable() -> None:
 
 def under(parts: dict[str, dict[str, str]]) -> dict[str, str]:
     """The conf of a composite's parts."""
-    return {f"transports.{name}.{key}": value for name, part in parts.items() for key, value in part.items()}
+    return {
+        f"transports.{name}.{key}": value
+        for name, part in parts.items()
+        for key, value in part.items()
+    }
 
 
 def test_composite_remembers_missing_deliveries_by_hash(server: RecordingServer) -> None:
     server.status = 503
-    transport = transport_of({"type": "composite", **under({"away": {"type": "http", "url": server.url}})})
+    transport = transport_of(
+        {"type": "composite", **under({"away": {"type": "http", "url": server.url}})}
+    )
     large = message("large", size=100_000)
 
     assert transport.send([large], 5).unsent == (large,)
     transport.close()
 
     assert isinstance(transport, CompositeTransport)
-    assert [(len(key), sorted(names)) for key, names in transport._lacking.items()] == [(32, ["away"])]
+    assert [(len(key), sorted(names)) for key, names in transport._lacking.items()] == [
+        (32, ["away"])
+    ]
 
 
 @pytest.mark.parametrize(
     ("conf", "fault"),
     [
-        ({"type": "smoke"}, "transport.type: 'smoke' is none of kafka, http, file, console, composite"),
+        (
+            {"type": "smoke"},
+            "transport.type: 'smoke' is none of kafka, http, file, console, composite",
+        ),
         ({"type": "http"}, "transport.url: the http transport needs an http or https address"),
         (
             {"type": "http", "url": "http://u:p@h/"},
             "transport.url: credentials belong into transport.auth, not into the address",
         ),
-        ({"type": "http", "url": "http://h:99999"}, "transport.url: its host or port cannot be read"),
+        (
+            {"type": "http", "url": "http://h:99999"},
+            "transport.url: its host or port cannot be read",
+        ),
         ({"type": "http", "url": "http://[::1"}, "transport.url: its host or port cannot be read"),
         ({"type": "file"}, "transport.location: the file transport needs it"),
         ({"type": "kafka"}, "transport.properties.bootstrap.servers: the kafka transport needs it"),
@@ -196,10 +220,19 @@ def test_openlineage_python_loads_the_kafka_transport(kafka: str) -> None:
         }
     )
     run = Run("22222222-2222-4222-8222-222222222222")
-    client.emit(RunEvent(eventType=RunState.START, eventTime="2026-11-21T12:00:00Z", run=run, job=Job("ns", "job")))
+    client.emit(
+        RunEvent(
+            eventType=RunState.START,
+            eventTime="2026-11-21T12:00:00Z",
+            run=run,
+            job=Job("ns", "job"),
+        )
+    )
     client.close()
 
-    consumer = KafkaConsumer(topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000)
+    consumer = KafkaConsumer(
+        topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000
+    )
     record = next(iter(consumer))
     consumer.close()
 
@@ -232,11 +265,15 @@ assert outbox.flush(60)
 def test_events_at_interpreter_exit_reach_kafka(kafka: str, tmp_path: Path) -> None:
     topic = f"late.{uuid4().hex}"
 
-    subprocess.run([sys.executable, "-c", LATE, kafka, topic, str(tmp_path)], check=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-c", LATE, kafka, topic, str(tmp_path)], check=True, timeout=120
+    )
 
     from kafka import KafkaConsumer
 
-    consumer = KafkaConsumer(topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000)
+    consumer = KafkaConsumer(
+        topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000
+    )
     assert [next(consumer).value for _ in range(2)] == [b'{"early": 1}', b'{"late": 1}']
     consumer.close()
     assert list(tmp_path.iterdir()) == []

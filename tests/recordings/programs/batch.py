@@ -15,19 +15,26 @@ def sql(spark: Any, *statements: str) -> None:
 
 
 def tables(spark: Any, *names: str) -> None:
-    """Create tables of (id, amount, region) that hold three rows each; the statements are part of the program."""
+    """Create tables of (id, amount, region) that hold three rows each.
+
+    The statements are part of the program.
+    """
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.bank")
     for name in names:
         spark.sql(
             f"CREATE TABLE IF NOT EXISTS lake.bank.{name} (id BIGINT, amount BIGINT, region STRING) USING iceberg"
         )
-        spark.sql(f"INSERT INTO lake.bank.{name} VALUES (1, 10, 'eu'), (2, 20, 'us'), (3, 30, 'eu')")
+        spark.sql(
+            f"INSERT INTO lake.bank.{name} VALUES (1, 10, 'eu'), (2, 20, 'us'), (3, 30, 'eu')"
+        )
 
 
 def empty(spark: Any, *names: str) -> None:
     """Create tables of (id, amount, region) without rows."""
     for name in names:
-        spark.sql(f"CREATE TABLE lake.bank.{name} (id BIGINT, amount BIGINT, region STRING) USING iceberg")
+        spark.sql(
+            f"CREATE TABLE lake.bank.{name} (id BIGINT, amount BIGINT, region STRING) USING iceberg"
+        )
 
 
 def insert_select(spark: Any, folder: Path) -> None:
@@ -96,7 +103,10 @@ def load_us(spark: Any, folder: Path) -> None:
 
 
 def failing(spark: Any, folder: Path) -> None:
-    """One good statement, two that fail while they run, one good one again: the application goes on."""
+    """One good statement, two that fail while they run, one good one again.
+
+    The application goes on.
+    """
     tables(spark, "orders", "customers")
     empty(spark, "good", "bad", "later")
     spark.sql("INSERT INTO lake.bank.good SELECT * FROM lake.bank.orders")
@@ -114,7 +124,9 @@ def failing_at_the_end(spark: Any, folder: Path) -> None:
     """One good statement, then an exception that ends the application."""
     empty(spark, "before")
     spark.sql("INSERT INTO lake.bank.before SELECT * FROM lake.bank.orders")
-    spark.sql("INSERT INTO lake.bank.bad SELECT id, raise_error('no such rate'), region FROM lake.bank.customers")
+    spark.sql(
+        "INSERT INTO lake.bank.bad SELECT id, raise_error('no such rate'), region FROM lake.bank.customers"
+    )
 
 
 def nested_ctas(spark: Any, folder: Path) -> None:
@@ -132,7 +144,10 @@ def nested_ctas(spark: Any, folder: Path) -> None:
 
 
 def partial_columns(spark: Any, folder: Path) -> None:
-    """Sources that only decide which rows are written, or give a constant: none of their columns is in the output."""
+    """Sources that only decide which rows are written, or give a constant.
+
+    None of their columns is in the output.
+    """
     tables(spark, "orders", "active", "rates", "regions")
     empty(spark, "kept", "joined_only", "counted", "converted")
     sql(
@@ -148,7 +163,10 @@ def partial_columns(spark: Any, folder: Path) -> None:
 
 
 def correct_ledger(spark: Any, folder: Path) -> None:
-    """A load, a MERGE from a view over a view, a DELETE that asks another table, a self-INSERT; then a MERGE that fails."""
+    """A load, a MERGE from a view over a view, a DELETE that asks another table, a self-INSERT.
+
+    Then a MERGE that fails.
+    """
     tables(spark, "orders", "refunds", "closed")
     empty(spark, "ledger")
     sql(
@@ -166,12 +184,21 @@ def correct_ledger(spark: Any, folder: Path) -> None:
 
 
 def publish_ledger(spark: Any, folder: Path) -> None:
-    """What the same application should have done next, by one of another name: a cached join, written twice, once to files."""
-    ledger = spark.table("lake.bank.ledger").alias("l").join(spark.table("lake.bank.orders").alias("o"), "id")
+    """What the same application should have done next, by one of another name.
+
+    A cached join, written twice, once to files.
+    """
+    ledger = (
+        spark.table("lake.bank.ledger")
+        .alias("l")
+        .join(spark.table("lake.bank.orders").alias("o"), "id")
+    )
     joined = ledger.selectExpr("id", "l.amount", "o.region").cache()
     empty(spark, "published")
     joined.writeTo("lake.bank.published").append()
-    joined.groupBy("region").sum("amount").toDF("region", "amount").write.parquet(str(folder / "files" / "regions"))
+    joined.groupBy("region").sum("amount").toDF("region", "amount").write.parquet(
+        str(folder / "files" / "regions")
+    )
     joined.unpersist()
     spark.sql(
         "CREATE TABLE lake.bank.summary USING iceberg AS WITH p AS (SELECT * FROM lake.bank.published) SELECT * FROM p"

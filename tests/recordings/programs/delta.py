@@ -51,7 +51,8 @@ def delta_changes(spark: Any, folder: Path) -> None:
 
 def delta_again(spark: Any, folder: Path) -> None:
     """A table gets three versions and is read, is dropped and made anew from another source, and is read again; what exists is
-    created if it does not exist; a DataFrame overwrites a table twice, each time from another source."""
+    created if it does not exist; a DataFrame overwrites a table twice, each time from another source.
+    """
     delta_tables(spark, "orders", "refunds")
     sql(
         spark,
@@ -66,5 +67,7 @@ def delta_again(spark: Any, folder: Path) -> None:
         "CREATE TABLE IF NOT EXISTS shop.before USING delta AS SELECT * FROM shop.refunds",
     )
     for source in ("orders", "refunds"):
-        spark.table(f"shop.{source}").write.format("delta").mode("overwrite").saveAsTable("shop.current")
+        spark.table(f"shop.{source}").write.format("delta").mode("overwrite").saveAsTable(
+            "shop.current"
+        )
     spark.sql("INSERT INTO shop.report SELECT id, amount FROM shop.refunds")

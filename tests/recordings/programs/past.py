@@ -1,4 +1,7 @@
-"""Batch programs over Iceberg tables that have a past: old snapshots read, branches, tables rolled back, dropped, changed."""
+"""Batch programs over Iceberg tables that have a past.
+
+Old snapshots read, branches, tables rolled back, dropped, changed.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,17 @@ from recordings.programs.batch import empty, sql, tables
 
 def snapshots(spark: Any, table: str) -> list[int]:
     """The ids of a table's snapshots, the oldest first."""
-    rows = spark.sql(f"SELECT snapshot_id FROM lake.bank.{table}.snapshots ORDER BY committed_at").collect()
+    rows = spark.sql(
+        f"SELECT snapshot_id FROM lake.bank.{table}.snapshots ORDER BY committed_at"
+    ).collect()
     return [row[0] for row in rows]
 
 
 def time_travel(spark: Any, folder: Path) -> None:
-    """Loads from a table as it was: by snapshot, by tag, from a branch of it; once beside the table as it is."""
+    """Loads from a table as it was: by snapshot, by tag, from a branch of it.
+
+    Once beside the table as it is.
+    """
     tables(spark, "orders")
     empty(spark, "first_day", "tagged", "branched", "compared")
     first = snapshots(spark, "orders")[0]
@@ -65,7 +73,8 @@ def evolved(spark: Any, folder: Path) -> None:
 
 def rolled_back(spark: Any, folder: Path) -> None:
     """A load that was wrong is rolled back and done again from another source, then the table is compacted; its reader
-    ran in between."""
+    ran in between.
+    """
     tables(spark, "orders", "refunds")
     empty(spark, "totals", "published")
     sql(spark, "INSERT INTO lake.bank.totals SELECT * FROM lake.bank.orders")
@@ -115,7 +124,10 @@ def again(spark: Any, folder: Path) -> None:
 
 
 def without_rows(spark: Any, folder: Path) -> None:
-    """Statements that change nothing: a MERGE, an UPDATE and a DELETE without a match, an INSERT of no row; and EXPLAIN."""
+    """Statements that change nothing.
+
+    A MERGE, an UPDATE and a DELETE without a match, an INSERT of no row; and EXPLAIN.
+    """
     tables(spark, "orders", "refunds")
     empty(spark, "quiet")
     sql(

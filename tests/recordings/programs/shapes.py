@@ -1,4 +1,7 @@
-"""Batch programs whose statements have unusual shapes: several sinks in one, partitions, views, caches, self-joins, files."""
+"""Batch programs whose statements have unusual shapes.
+
+Several sinks in one, partitions, views, caches, self-joins, files.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,7 @@ from typing import Any
 
 from recordings.programs.batch import empty, sql, tables
 
-PARTITIONED = (
-    "CREATE TABLE lake.bank.sales (id BIGINT, amount BIGINT, region STRING) USING iceberg PARTITIONED BY (region)"
-)
+PARTITIONED = "CREATE TABLE lake.bank.sales (id BIGINT, amount BIGINT, region STRING) USING iceberg PARTITIONED BY (region)"
 
 
 def partitions_eu(spark: Any, folder: Path) -> None:
@@ -61,22 +62,29 @@ def several_sinks(spark: Any, folder: Path) -> None:
     )
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(spark.sql, "INSERT INTO lake.bank.left SELECT * FROM lake.bank.refunds")
-        second = pool.submit(spark.sql, "INSERT INTO lake.bank.right SELECT * FROM lake.bank.customers")
+        second = pool.submit(
+            spark.sql, "INSERT INTO lake.bank.right SELECT * FROM lake.bank.customers"
+        )
         first.result()
         second.result()
 
 
 def files_and_tables(spark: Any, folder: Path) -> None:
-    """Files of three formats read and written: a folder by partitions, one overwritten by what another holds, a table of the
-    session's own catalog."""
+    """Files of three formats read and written.
+
+    A folder by partitions, one overwritten by what another holds, a table of the
+    session's own catalog.
+    """
     place = folder / "files"
-    spark.createDataFrame([(1, 10, "eu"), (2, 20, "us")], "id BIGINT, amount BIGINT, region STRING").write.csv(
-        f"{place}/raw", header=True
-    )
+    spark.createDataFrame(
+        [(1, 10, "eu"), (2, 20, "us")], "id BIGINT, amount BIGINT, region STRING"
+    ).write.csv(f"{place}/raw", header=True)
     raw = spark.read.csv(f"{place}/raw", header=True, inferSchema=True)
     raw.write.partitionBy("region").parquet(f"{place}/by_region")
     spark.read.parquet(f"{place}/by_region").where("region = 'eu'").write.json(f"{place}/european")
-    spark.read.parquet(f"{place}/by_region/region=us").write.mode("overwrite").orc(f"{place}/american")
+    spark.read.parquet(f"{place}/by_region/region=us").write.mode("overwrite").orc(
+        f"{place}/american"
+    )
     spark.read.json(f"{place}/european").write.saveAsTable("european")
     sql(
         spark,

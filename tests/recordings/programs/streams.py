@@ -18,12 +18,17 @@ SECONDS = 120
 def until_committed(query: Any, batches: int) -> None:
     """Wait until a query has committed so many micro-batches."""
     commits, until = commits_of(query), time.monotonic() + SECONDS
-    while len(list(commits.glob("[0-9]*"))) < batches and time.monotonic() < until and query.isActive:
+    while (
+        len(list(commits.glob("[0-9]*"))) < batches and time.monotonic() < until and query.isActive
+    ):
         time.sleep(0.2)
 
 
 def drain(query: Any, batches: int, folder: Path) -> None:
-    """Wait until a query has committed so many micro-batches and rests, then stop it; note what it was."""
+    """Wait until a query has committed so many micro-batches and rests, then stop it.
+
+    Note what it was.
+    """
     until_committed(query, batches)
     while query.isActive and query.status["isTriggerActive"]:
         time.sleep(0.05)
@@ -40,7 +45,12 @@ def commits_of(query: Any) -> Path:
 def note(query: Any, folder: Path) -> None:
     """Write down what a query was called and what it did: this goes into the truth."""
     numbers = sorted(int(file.name) for file in commits_of(query).glob("[0-9]*"))
-    about = {"name": query.name, "id": query.id, "newest_batch": max(numbers, default=None), "batches": len(numbers)}
+    about = {
+        "name": query.name,
+        "id": query.id,
+        "newest_batch": max(numbers, default=None),
+        "batches": len(numbers),
+    }
     with (folder / "queries.jsonl").open("a") as file:
         file.write(json.dumps(about) + "\n")
 
@@ -49,7 +59,9 @@ def files(folder: Path, name: str, *rows: tuple[int, int, str]) -> Path:
     """Write one JSON file with these rows into a folder."""
     place = folder / "landing" / name
     place.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"id": id_, "amount": amount, "region": region}) for id_, amount, region in rows]
+    lines = [
+        json.dumps({"id": id_, "amount": amount, "region": region}) for id_, amount, region in rows
+    ]
     (place / f"part-{len(list(place.iterdir()))}.json").write_text("\n".join(lines) + "\n")
     return place
 
@@ -61,11 +73,15 @@ def foreach_batch(spark: Any, folder: Path) -> None:
 
     def write(batch: Any, number: int) -> None:
         customers = spark.table("lake.bank.customers")
-        joined = batch.alias("o").join(customers.alias("c"), "id").selectExpr("id", "o.amount", "c.region")
+        joined = (
+            batch.alias("o")
+            .join(customers.alias("c"), "id")
+            .selectExpr("id", "o.amount", "c.region")
+        )
         joined.writeTo("lake.bank.enriched").append()
-        batch.groupBy("region").sum("amount").selectExpr("0L AS id", "`sum(amount)` AS amount", "region").writeTo(
-            "lake.bank.totals"
-        ).append()
+        batch.groupBy("region").sum("amount").selectExpr(
+            "0L AS id", "`sum(amount)` AS amount", "region"
+        ).writeTo("lake.bank.totals").append()
 
     stream = spark.readStream.table("lake.bank.orders")
     query = stream.writeStream.queryName("enrich_orders").foreachBatch(write).start()
@@ -75,12 +91,17 @@ def foreach_batch(spark: Any, folder: Path) -> None:
 
 
 def two_queries(spark: Any, folder: Path) -> None:
-    """Two queries in one application: files into an Iceberg table, and an Iceberg table into another by foreachBatch."""
+    """Two queries in one application.
+
+    Files into an Iceberg table, and an Iceberg table into another by foreachBatch.
+    """
     tables(spark, "orders")
     empty(spark, "landed", "copied")
     place = files(folder, "payments", (1, 5, "eu"), (2, 6, "us"))
     landing = spark.readStream.schema(SCHEMA).json(str(place))
-    landing = landing.writeStream.queryName("land_payments").option("checkpointLocation", f"{folder}/checkpoints/land")
+    landing = landing.writeStream.queryName("land_payments").option(
+        "checkpointLocation", f"{folder}/checkpoints/land"
+    )
     first = landing.toTable("lake.bank.landed")
 
     def copy(batch: Any, number: int) -> None:
@@ -96,7 +117,10 @@ def two_queries(spark: Any, folder: Path) -> None:
 
 
 def available_now(spark: Any, folder: Path) -> None:
-    """A stream of all that there is, by one file a micro-batch; it ends by itself. It merges into a table."""
+    """A stream of all that there is, by one file a micro-batch; it ends by itself.
+
+    It merges into a table.
+    """
     tables(spark, "orders")
     empty(spark, "latest")
     place = files(folder, "changes", (1, 11, "eu"), (5, 50, "us"))
@@ -110,14 +134,19 @@ def available_now(spark: Any, folder: Path) -> None:
         )
 
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(place))
-    writing = stream.writeStream.queryName("merge_changes").trigger(availableNow=True).foreachBatch(merge)
+    writing = (
+        stream.writeStream.queryName("merge_changes").trigger(availableNow=True).foreachBatch(merge)
+    )
     query = writing.option("checkpointLocation", f"{folder}/checkpoints/merge").start()
     query.awaitTermination(SECONDS)
     note(query, folder)
 
 
 def failing_stream(spark: Any, folder: Path) -> None:
-    """A stream whose second micro-batch fails; the application catches the exception and ends well."""
+    """A stream whose second micro-batch fails.
+
+    The application catches the exception and ends well.
+    """
     tables(spark, "orders")
     empty(spark, "checked")
 
@@ -126,7 +155,12 @@ def failing_stream(spark: Any, folder: Path) -> None:
             raise ValueError("a negative amount")
         batch.writeTo("lake.bank.checked").append()
 
-    query = spark.readStream.table("lake.bank.orders").writeStream.queryName("check_orders").foreachBatch(check).start()
+    query = (
+        spark.readStream.table("lake.bank.orders")
+        .writeStream.queryName("check_orders")
+        .foreachBatch(check)
+        .start()
+    )
     time.sleep(6)
     spark.sql("INSERT INTO lake.bank.orders VALUES (4, -40, 'us')")
     try:
@@ -167,7 +201,9 @@ def restarted_stream(spark: Any, folder: Path) -> None:
 
 def mirror(spark: Any, folder: Path, write: Any) -> Any:
     """Start the stream `mirror_orders` with one file of the table in each micro-batch."""
-    stream = spark.readStream.option("streaming-max-files-per-micro-batch", 1).table("lake.bank.orders")
+    stream = spark.readStream.option("streaming-max-files-per-micro-batch", 1).table(
+        "lake.bank.orders"
+    )
     writing = stream.writeStream.queryName("mirror_orders").foreachBatch(write)
     return writing.option("checkpointLocation", f"{folder}/checkpoints/mirror").start()
 
@@ -180,7 +216,9 @@ def delta_stream(spark: Any, folder: Path) -> None:
     spark.sql("INSERT INTO shop.events VALUES (1, 10, 'eu'), (2, 20, 'us')")
     spark.sql("INSERT INTO shop.corrections VALUES (2, 21, 'us')")
     stream = spark.readStream.table("shop.events").where("amount > 0").writeStream.format("delta")
-    stream = stream.queryName("clean_events").option("checkpointLocation", f"{folder}/checkpoints/clean")
+    stream = stream.queryName("clean_events").option(
+        "checkpointLocation", f"{folder}/checkpoints/clean"
+    )
     query = stream.toTable("shop.clean")
     until_committed(query, 1)
     spark.sql("INSERT INTO shop.events VALUES (3, 30, 'eu')")
@@ -201,7 +239,9 @@ def fan_out(spark: Any, folder: Path) -> None:
 
     def write(batch: Any, number: int) -> None:
         rates = spark.table("lake.bank.rates").selectExpr("id", "amount AS rate")
-        priced = batch.join(rates, "id").selectExpr("id", "amount * rate AS amount", "region").cache()
+        priced = (
+            batch.join(rates, "id").selectExpr("id", "amount * rate AS amount", "region").cache()
+        )
         priced.writeTo("lake.bank.priced").append()
         priced.createOrReplaceTempView("priced_now")
         batch.sparkSession.sql(
@@ -212,7 +252,11 @@ def fan_out(spark: Any, folder: Path) -> None:
         )
         priced.unpersist()
 
-    orders = spark.readStream.table("lake.bank.orders").writeStream.queryName("price_orders").foreachBatch(write)
+    orders = (
+        spark.readStream.table("lake.bank.orders")
+        .writeStream.queryName("price_orders")
+        .foreachBatch(write)
+    )
     first = orders.option("checkpointLocation", f"{folder}/checkpoints/price").start()
     until_committed(first, 1)
     spark.sql("INSERT INTO lake.bank.orders VALUES (1, 40, 'us')")
@@ -221,7 +265,15 @@ def fan_out(spark: Any, folder: Path) -> None:
     def keep(batch: Any, number: int) -> None:
         batch.where("amount > 100").writeTo("lake.bank.large").append()
 
-    priced = spark.readStream.table("lake.bank.priced").writeStream.queryName("keep_large").foreachBatch(keep)
-    second = priced.trigger(availableNow=True).option("checkpointLocation", f"{folder}/checkpoints/keep").start()
+    priced = (
+        spark.readStream.table("lake.bank.priced")
+        .writeStream.queryName("keep_large")
+        .foreachBatch(keep)
+    )
+    second = (
+        priced.trigger(availableNow=True)
+        .option("checkpointLocation", f"{folder}/checkpoints/keep")
+        .start()
+    )
     second.awaitTermination(SECONDS)
     note(second, folder)

@@ -1,4 +1,7 @@
-"""Programs that read and write in ways of their own: options, increments, metadata tables, branches to be published, overlaps."""
+"""Programs that read and write in ways of their own.
+
+Options, increments, metadata tables, branches to be published, overlaps.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,11 @@ from recordings.programs.streams import SCHEMA, SECONDS, files, note
 
 
 def reading_options(spark: Any, folder: Path) -> None:
-    """Loads from a table by option: from an old snapshot, of what came between two snapshots, from its list of snapshots, and
-    from a view of its changes."""
+    """Loads from a table by option.
+
+    From an old snapshot, of what came between two snapshots, from its list of snapshots, and
+    from a view of its changes.
+    """
     tables(spark, "orders")
     empty(spark, "old", "increment", "changes")
     sql(
@@ -27,8 +33,14 @@ def reading_options(spark: Any, folder: Path) -> None:
         "INSERT INTO lake.bank.orders VALUES (5, 50, 'eu')",
     )
     first, second, _ = snapshots(spark, "orders")
-    spark.read.option("versionAsOf", first).table("lake.bank.orders").writeTo("lake.bank.old").append()
-    between = spark.read.format("iceberg").option("start-snapshot-id", first).option("end-snapshot-id", second)
+    spark.read.option("versionAsOf", first).table("lake.bank.orders").writeTo(
+        "lake.bank.old"
+    ).append()
+    between = (
+        spark.read.format("iceberg")
+        .option("start-snapshot-id", first)
+        .option("end-snapshot-id", second)
+    )
     between.load("lake.bank.orders").writeTo("lake.bank.increment").append()
     sql(
         spark,
@@ -40,7 +52,10 @@ def reading_options(spark: Any, folder: Path) -> None:
 
 
 def write_audit_publish(spark: Any, folder: Path) -> None:
-    """A load goes to a branch, which the table then becomes; another is staged by an id, and published."""
+    """A load goes to a branch, which the table then becomes.
+
+    Another is staged by an id, and published.
+    """
     tables(spark, "orders", "refunds")
     empty(spark, "report", "copied", "copied_again")
     sql(
@@ -58,7 +73,9 @@ def write_audit_publish(spark: Any, folder: Path) -> None:
         "CALL lake.system.fast_forward('bank.report', 'main', 'audit')",
     )
     spark.conf.set("spark.wap.id", "late")
-    spark.sql("INSERT INTO lake.bank.report SELECT id + 10, amount, region FROM lake.bank.orders WHERE id = 1")
+    spark.sql(
+        "INSERT INTO lake.bank.report SELECT id + 10, amount, region FROM lake.bank.orders WHERE id = 1"
+    )
     spark.conf.unset("spark.wap.id")
     sql(
         spark,
@@ -90,17 +107,28 @@ def data_frames(spark: Any, folder: Path) -> None:
     tables(spark, "orders", "refunds", "rates")
     orders = spark.table("lake.bank.orders").writeTo("lake.bank.daily").using("iceberg")
     orders.partitionedBy(col("region")).createOrReplace()
-    spark.table("lake.bank.refunds").where("region = 'eu'").writeTo("lake.bank.daily").overwrite(col("region") == "eu")
+    spark.table("lake.bank.refunds").where("region = 'eu'").writeTo("lake.bank.daily").overwrite(
+        col("region") == "eu"
+    )
     spark.table("lake.bank.rates").write.insertInto("lake.bank.daily")
     spark.table("lake.bank.daily").write.saveAsTable("lake.bank.weekly", format="iceberg")
     spark.table("lake.bank.orders").write.mode("append").saveAsTable("lake.bank.weekly")
-    joined = spark.table("lake.bank.rates").alias("r").join(spark.table("lake.bank.refunds").alias("b"), "id")
-    joined.selectExpr("id", "b.amount", "r.region").write.mode("overwrite").saveAsTable("lake.bank.weekly")
+    joined = (
+        spark.table("lake.bank.rates")
+        .alias("r")
+        .join(spark.table("lake.bank.refunds").alias("b"), "id")
+    )
+    joined.selectExpr("id", "b.amount", "r.region").write.mode("overwrite").saveAsTable(
+        "lake.bank.weekly"
+    )
 
 
 def reading_its_target(spark: Any, folder: Path) -> None:
-    """Statements that read what they change: a MERGE from a join with its target, an overwrite of a table by itself and another,
-    an UPDATE and a DELETE that ask other tables."""
+    """Statements that read what they change.
+
+    A MERGE from a join with its target, an overwrite of a table by itself and another,
+    an UPDATE and a DELETE that ask other tables.
+    """
     tables(spark, "orders", "refunds", "rates", "closed")
     empty(spark, "balances")
     sql(
@@ -125,14 +153,18 @@ def joined_streams(spark: Any, folder: Path) -> None:
     orders = spark.readStream.table("lake.bank.orders")
     matched = orders.alias("o").join(paid.alias("p"), "id").selectExpr("id", "p.amount", "o.region")
     writing = matched.writeStream.queryName("match_payments").trigger(availableNow=True)
-    query = writing.option("checkpointLocation", f"{folder}/checkpoints/match").toTable("lake.bank.matched")
+    query = writing.option("checkpointLocation", f"{folder}/checkpoints/match").toTable(
+        "lake.bank.matched"
+    )
     query.awaitTermination(SECONDS)
     note(query, folder)
 
     def write(batch: Any, number: int) -> None:
         batch.writeTo("lake.bank.together").append()
 
-    both = spark.readStream.table("lake.bank.orders").union(spark.readStream.table("lake.bank.customers"))
+    both = spark.readStream.table("lake.bank.orders").union(
+        spark.readStream.table("lake.bank.customers")
+    )
     writing = both.writeStream.queryName("unite").trigger(availableNow=True).foreachBatch(write)
     query = writing.option("checkpointLocation", f"{folder}/checkpoints/unite").start()
     query.awaitTermination(SECONDS)
@@ -159,10 +191,15 @@ def delta_feed(spark: Any, folder: Path) -> None:
 
 
 def merge_on_read(spark: Any, folder: Path) -> None:
-    """A table whose UPDATE, DELETE and MERGE write deletions beside its files: of position, of a merge with inserts too."""
+    """A table whose UPDATE, DELETE and MERGE write deletions beside its files.
+
+    Of position, of a merge with inserts too.
+    """
     tables(spark, "orders", "refunds", "closed")
     empty(spark, "balances")
-    modes = ", ".join(f"'write.{name}.mode' = 'merge-on-read'" for name in ("delete", "update", "merge"))
+    modes = ", ".join(
+        f"'write.{name}.mode' = 'merge-on-read'" for name in ("delete", "update", "merge")
+    )
     sql(
         spark,
         f"ALTER TABLE lake.bank.balances SET TBLPROPERTIES ({modes})",

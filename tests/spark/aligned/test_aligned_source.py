@@ -48,9 +48,13 @@ class Bank:
         """What Spark asks for offsets, in this process."""
         keys = ("", ".type", ".uri", ".warehouse")
         conf = {
-            f"spark.sql.catalog.lake{key}": self.lake.spark.conf.get(f"spark.sql.catalog.lake{key}") for key in keys
+            f"spark.sql.catalog.lake{key}": self.lake.spark.conf.get(f"spark.sql.catalog.lake{key}")
+            for key in keys
         }
-        return AlignedReader(options_of({"tables": ",".join(self.tables), **options}, catalogs_in(conf)), StructType())
+        return AlignedReader(
+            options_of({"tables": ",".join(self.tables), **options}, catalogs_in(conf)),
+            StructType(),
+        )
 
     def run(self, **options: str) -> None:
         """The stream into a table, until nothing is new; the checkpoint stays."""
@@ -79,16 +83,22 @@ class Bank:
             rows = self.lake.history("out").at(point.snapshot_id) if rows is None else rows
             batch = defaultdict[tuple[str, int], list[tuple[int, int]]](list)
             for row in rows.collect():
-                batch[row.strandline_table, row.strandline_barrier].append((row.account, row.amount))
+                batch[row.strandline_table, row.strandline_barrier].append(
+                    (row.account, row.amount)
+                )
             if batch:
                 found.append({key: sorted(batch[key]) for key in sorted(batch)})
             before = point.snapshot_id
         return found
 
-    def changes(self, barrier: int, *with_those_of: int) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    def changes(
+        self, barrier: int, *with_those_of: int
+    ) -> dict[tuple[str, int], list[tuple[int, int]]]:
         """What came with a barrier, and with those that were given up before it."""
         rows = {
-            name: sorted(row for one in (*with_those_of, barrier) for row in self.commits[name][one])
+            name: sorted(
+                row for one in (*with_those_of, barrier) for row in self.commits[name][one]
+            )
             for name in self.tables
         }
         return {(name, barrier): found for name, found in rows.items() if found}
@@ -140,9 +150,13 @@ def test_stream_respects_its_start_and_batch_limits(both: Bank) -> None:
     reader = both.reader()
     assert [reader.latestOffset() for _ in range(4)] == [offset(1), offset(2), offset(3), offset(3)]
     again = both.reader()
-    assert again.partitions(offset(2), offset(2)) == []  # so Spark says where a stream that starts again is
+    assert (
+        again.partitions(offset(2), offset(2)) == []
+    )  # so Spark says where a stream that starts again is
     assert again.latestOffset() == offset(3)
-    assert both.reader().latestOffset(offset(1)) == offset(2)  # where who asks says where the stream is
+    assert both.reader().latestOffset(offset(1)) == offset(
+        2
+    )  # where who asks says where the stream is
 
 
 @pytest.mark.slow
@@ -173,7 +187,9 @@ def test_changes_across_a_delete_fail_with_the_snapshot_id(both: Bank) -> None:
         both.run()
 
     assert f"{both.tables[0]}: snapshot " in str(error.value)
-    assert "(delete) changed or deleted rows: read the table's state, not its changes" in str(error.value)
+    assert "(delete) changed or deleted rows: read the table's state, not its changes" in str(
+        error.value
+    )
 
 
 def test_rolled_back_table_ends_the_stream(both: Bank) -> None:
@@ -222,7 +238,12 @@ def test_columns_missing_from_one_table_are_null(both: Bank) -> None:
     both.lake.commit("debits", 1, (1, -1))
     both.run()
 
-    rows = both.lake.spark.table(both.out).orderBy("amount").select("amount", "reason", "strandline_barrier").collect()
+    rows = (
+        both.lake.spark.table(both.out)
+        .orderBy("amount")
+        .select("amount", "reason", "strandline_barrier")
+        .collect()
+    )
     assert [tuple(row) for row in rows] == [(-1, None, 1), (0, "opened", 1), (1, None, 1)]
 
 
@@ -232,7 +253,9 @@ def test_column_of_two_types_is_rejected(both: Bank) -> None:
     with pytest.raises(PySparkException) as error:
         both.stream()
 
-    assert f"reason: StringType() in {both.tables[0]} and IntegerType() in {both.tables[1]}" in str(error.value)
+    assert f"reason: StringType() in {both.tables[0]} and IntegerType() in {both.tables[1]}" in str(
+        error.value
+    )
 
 
 @pytest.mark.parametrize(
@@ -278,7 +301,9 @@ def test_query_waiting_for_a_table_without_barriers_fails_with_its_name(both: Ba
 def test_batch_read_is_rejected(both: Bank) -> None:
     aligned_source(both.lake.spark)
     with pytest.raises(PySparkException) as error:
-        both.lake.spark.read.format("strandline_aligned").option("tables", both.tables[0]).load().collect()
+        both.lake.spark.read.format("strandline_aligned").option(
+            "tables", both.tables[0]
+        ).load().collect()
 
     assert "read_consistent(spark, tables)" in str(error.value)
 
@@ -324,12 +349,18 @@ for again in range(2):
 
 
 @pytest.mark.slow
-def test_reads_are_reported_and_the_output_carries_the_barriers(tmp_path: Path, sqlite_url: str) -> None:
+def test_reads_are_reported_and_the_output_carries_the_barriers(
+    tmp_path: Path, sqlite_url: str
+) -> None:
     settings = emitting(tmp_path) | lake_settings(tmp_path, ["iceberg"])
     driver = SparkProgram(
         tmp_path,
         PIPELINE,
-        {**settings, "spark.strandline.group": "bank", "spark.jars": jars.comma_list(["iceberg-4.1"])},
+        {
+            **settings,
+            "spark.strandline.group": "bank",
+            "spark.jars": jars.comma_list(["iceberg-4.1"]),
+        },
     )
     ran = driver.run()
     assert ran.code == 0, ran.err[-2000:]

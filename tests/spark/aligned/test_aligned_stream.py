@@ -12,7 +12,10 @@ from strandline_spark import aligned_stream
 from strandline_spark.consistency.table_history import TableAtError
 from strandline_spark.extraction.aligned_outputs import is_finished
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 
 def balances(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
@@ -21,11 +24,20 @@ def balances(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
     return movements.groupBy("account").sum("amount").toDF("account", "amount")
 
 
-def run(bank: Any, inputs: list[str], output: str, transform: Any = balances, folder: str = "ck", **more: Any) -> None:
+def run(
+    bank: Any,
+    inputs: list[str],
+    output: str,
+    transform: Any = balances,
+    folder: str = "ck",
+    **more: Any,
+) -> None:
     """Make all checkpoints that are possible now."""
     more = {"available_now": True, "timeout": 30} | more
     tables, place = [bank.name(table) for table in inputs], str(bank.folder / folder / output)
-    query = aligned_stream(bank.spark, tables, bank.name(output), transform, checkpoint=place, **more)
+    query = aligned_stream(
+        bank.spark, tables, bank.name(output), transform, checkpoint=place, **more
+    )
     try:
         assert query.awaitTermination(600)
         assert is_finished(query.id)  # so its run is COMPLETE
@@ -56,7 +68,10 @@ def test_each_barrier_is_one_snapshot_with_its_inputs(accounts: Any) -> None:
     first, second = accounts.points("balance")
     credits, debits = (accounts.history(table).done for table in ("credits", "debits"))
     assert (first.barrier, second.barrier) == (1, 2)
-    assert second.inputs == {accounts.name("credits"): credits[2], accounts.name("debits"): debits[2]}
+    assert second.inputs == {
+        accounts.name("credits"): credits[2],
+        accounts.name("debits"): debits[2],
+    }
     assert (first.group, second.group) == ("bank", "bank")
 
 
@@ -79,7 +94,11 @@ def test_barrier_skipped_by_an_input_is_skipped_and_recorded(accounts: Any) -> N
     run(accounts, ["credits", "debits"], "balance")
 
     assert accounts.barriers("balance") == [1, 3]
-    summary = accounts.spark.sql(f"SELECT summary FROM {accounts.name('balance')}.snapshots").collect()[-1].summary
+    summary = (
+        accounts.spark.sql(f"SELECT summary FROM {accounts.name('balance')}.snapshots")
+        .collect()[-1]
+        .summary
+    )
     assert summary["strandline.skipped"] == "2"
 
 
@@ -97,9 +116,18 @@ def test_job_with_lost_checkpoints_continues_from_its_table(accounts: Any) -> No
 
 def test_replayed_micro_batch_duplicates_nothing(accounts: Any) -> None:
     both(accounts, 1, 2, 3)
-    run(accounts, ["credits", "debits"], "balance", available_now=False, until_barrier=2, trigger="300 milliseconds")
+    run(
+        accounts,
+        ["credits", "debits"],
+        "balance",
+        available_now=False,
+        until_barrier=2,
+        trigger="300 milliseconds",
+    )
     commits = accounts.folder / "ck" / "balance" / "commits"
-    for batch in range(1, 9):  # as if killed between the commit to the table and the end of micro-batch 1
+    for batch in range(
+        1, 9
+    ):  # as if killed between the commit to the table and the end of micro-batch 1
         (commits / str(batch)).unlink(missing_ok=True)
         (commits / f".{batch}.crc").unlink(missing_ok=True)
 
@@ -127,11 +155,19 @@ def test_a_job_may_read_its_own_state(bank: Any) -> None:
     both(bank, 1, 2, 3, tables=("credits",))
 
     def totals(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
-        return inputs["credits"].unionAll(inputs["totals"]).groupBy("account").sum("amount").toDF("account", "amount")
+        return (
+            inputs["credits"]
+            .unionAll(inputs["totals"])
+            .groupBy("account")
+            .sum("amount")
+            .toDF("account", "amount")
+        )
 
     run(bank, ["credits", "totals"], "totals", totals, changes=["credits"])
 
-    assert [bank.total_at("totals", bank.history("totals").done[barrier]) for barrier in (1, 2, 3)] == [10, 30, 60]
+    assert [
+        bank.total_at("totals", bank.history("totals").done[barrier]) for barrier in (1, 2, 3)
+    ] == [10, 30, 60]
 
 
 @pytest.mark.slow
@@ -160,7 +196,14 @@ def test_timed_out_wait_names_the_late_table_and_barrier(accounts: Any) -> None:
     accounts.commit("credits", 2, (1, 1))
 
     with pytest.raises(StreamingQueryException) as error:
-        run(accounts, ["credits", "debits"], "balance", available_now=False, until_barrier=2, timeout=0.5)
+        run(
+            accounts,
+            ["credits", "debits"],
+            "balance",
+            available_now=False,
+            until_barrier=2,
+            timeout=0.5,
+        )
 
     assert "after barrier 1" in str(error.value)
     assert f"{accounts.name('debits')} has barrier 1 as its newest" in str(error.value)
@@ -172,7 +215,9 @@ def test_rolled_back_output_is_rebuilt(accounts: Any) -> None:
     both(accounts, 1, 2)
     run(accounts, ["credits", "debits"], "balance")
     first = accounts.history("balance").done[1]
-    accounts.spark.sql(f"CALL lake.system.rollback_to_snapshot('{accounts.name('balance')}', {first})")
+    accounts.spark.sql(
+        f"CALL lake.system.rollback_to_snapshot('{accounts.name('balance')}', {first})"
+    )
 
     run(accounts, ["credits", "debits"], "balance")
 
@@ -183,7 +228,9 @@ def test_inputs_of_another_group_are_rejected(accounts: Any) -> None:
     accounts.commit("credits", 1, (1, 1), group="shop")
     accounts.commit("debits", 1, (1, 1), group="bank")
 
-    with pytest.raises(TableAtError, match="its barriers are of group 'shop', this job's of 'bank'"):
+    with pytest.raises(
+        TableAtError, match="its barriers are of group 'shop', this job's of 'bank'"
+    ):
         run(accounts, ["credits", "debits"], "balance", group="bank")
 
 
@@ -195,7 +242,9 @@ def test_inputs_of_another_group_are_rejected(accounts: Any) -> None:
         ({"start": "now"}, "start: 'now' is neither"),
     ],
 )
-def test_contradictory_arguments_are_rejected(accounts: Any, wrong: dict[str, Any], message: str) -> None:
+def test_contradictory_arguments_are_rejected(
+    accounts: Any, wrong: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         run(accounts, ["credits", "debits"], "balance", **wrong)
 
@@ -225,13 +274,17 @@ def test_input_that_never_appears_is_named_at_the_timeout(bank: Any) -> None:
         checkpoint=str(bank.folder / "late"), timeout=0.1,
     )  # fmt: skip
     try:
-        with pytest.raises(StreamingQueryException, match=r"for an input that is not there: .*nothing"):
+        with pytest.raises(
+            StreamingQueryException, match=r"for an input that is not there: .*nothing"
+        ):
             query.awaitTermination(600)
     finally:
         query.stop()
 
 
-NOTHING_TO_DO = "there was no checkpoint to make after barrier 1 (the newest that all inputs have is 1)"
+NOTHING_TO_DO = (
+    "there was no checkpoint to make after barrier 1 (the newest that all inputs have is 1)"
+)
 
 
 @pytest.mark.slow

@@ -30,10 +30,16 @@ ICEBERG = "org.apache.iceberg.spark.SparkCatalog"
         ({"type": "hive", "uri": "thrift://metastore:9083"}, {"type": "hive", "uri": "thrift://metastore:9083"}),
     ],
 )  # fmt: skip
-def test_a_catalog_has_pyiceberg_s_properties(given: dict[str, str], wanted: dict[str, str]) -> None:
-    conf = {"spark.sql.catalog.lake": ICEBERG} | {f"spark.sql.catalog.lake.{key}": one for key, one in given.items()}
+def test_a_catalog_has_pyiceberg_s_properties(
+    given: dict[str, str], wanted: dict[str, str]
+) -> None:
+    conf = {"spark.sql.catalog.lake": ICEBERG} | {
+        f"spark.sql.catalog.lake.{key}": one for key, one in given.items()
+    }
 
-    assert catalogs_in({**conf, "spark.sql.catalog.other": "org.apache.paimon.spark.SparkCatalog"}) == {"lake": wanted}
+    assert catalogs_in(
+        {**conf, "spark.sql.catalog.other": "org.apache.paimon.spark.SparkCatalog"}
+    ) == {"lake": wanted}
 
 
 @pytest.mark.spark
@@ -50,7 +56,9 @@ def test_folder_catalog_finds_the_newest_metadata(lake: Any, tmp_path: Path) -> 
         hint.write_text(version)
         current = open_table("pond.db.t", catalogs_in(conf)).current_snapshot()
         behind[version] = str(current.snapshot_id) if current is not None else None
-    (newest,) = lake.sql("SELECT snapshot_id FROM pond.db.t.snapshots ORDER BY committed_at DESC LIMIT 1").collect()
+    (newest,) = lake.sql(
+        "SELECT snapshot_id FROM pond.db.t.snapshots ORDER BY committed_at DESC LIMIT 1"
+    ).collect()
 
     assert behind == {"1": str(newest.snapshot_id), "2": str(newest.snapshot_id)}
     with pytest.raises(CatalogError) as error:

@@ -1,4 +1,7 @@
-"""Histories of real Iceberg tables: barriers, compaction, rollback, expiry, and reads at a snapshot."""
+"""Histories of real Iceberg tables.
+
+Barriers, compaction, rollback, expiry, and reads at a snapshot.
+"""
 
 from typing import Any
 
@@ -13,7 +16,10 @@ from strandline_spark.consistency.table_history import (
     full_name,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 
 def test_last_snapshot_that_carries_a_barrier_counts(bank: Any) -> None:
@@ -61,7 +67,9 @@ def test_refresh_sees_new_and_rolled_back_snapshots(bank: Any) -> None:
 def test_compaction_changes_neither_barriers_nor_the_changes_between_them(bank: Any) -> None:
     table = bank.table("t")
     first, second = bank.commit("t", 1, (1, 10)), bank.commit("t", 2, (1, 20))
-    bank.spark.sql(f"CALL lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))")
+    bank.spark.sql(
+        f"CALL lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))"
+    )
     third = bank.commit("t", 3, (1, 30))
 
     history = bank.history("t")
@@ -76,7 +84,9 @@ def test_changes_across_a_delete_are_rejected_with_the_snapshot_id(bank: Any) ->
     bank.spark.sql(f"DELETE FROM {table} WHERE amount = 10")
     second = bank.commit("t", 2, (1, 20))
 
-    with pytest.raises(NotOnlyAppendsError, match=r"t: snapshot \d+ \(delete\) changed or deleted rows"):
+    with pytest.raises(
+        NotOnlyAppendsError, match=r"t: snapshot \d+ \(delete\) changed or deleted rows"
+    ):
         bank.history("t").between(first, second)
 
 
@@ -120,14 +130,20 @@ def test_reading_an_expired_snapshot_names_it(bank: Any) -> None:
     )
     history.refresh()
 
-    with pytest.raises(ExpiredSnapshotError, match=rf"t: snapshot {first} is not in the table any more"):
+    with pytest.raises(
+        ExpiredSnapshotError, match=rf"t: snapshot {first} is not in the table any more"
+    ):
         history.at(first)
 
 
 def test_tables_that_cannot_be_aligned_are_rejected_with_the_reason(bank: Any) -> None:
-    bank.spark.sql("CREATE TABLE IF NOT EXISTS spark_catalog.default.csv_table (a bigint) USING csv")
+    bank.spark.sql(
+        "CREATE TABLE IF NOT EXISTS spark_catalog.default.csv_table (a bigint) USING csv"
+    )
 
-    with pytest.raises(UnsupportedTableError, match=r"spark_catalog\.default\.csv_table: only Iceberg tables"):
+    with pytest.raises(
+        UnsupportedTableError, match=r"spark_catalog\.default\.csv_table: only Iceberg tables"
+    ):
         TableHistory(bank.spark, "spark_catalog.default.csv_table")
     with pytest.raises(MissingTableError, match="nothing_here"):
         TableHistory(bank.spark, bank.name("nothing_here"))

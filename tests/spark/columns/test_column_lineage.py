@@ -1,8 +1,10 @@
-"""Column lineage, statement by statement. The cases are data: a file each for the constructs of a family.
+"""Column lineage, statement by statement.
 
-A row reads `target column <- table.column = transform`; a column that is taken as it is has no transform. `indirect`
-names what decides which rows there are, `kinds` how each column takes part, `inputs` the tables that are read. Tables are
-those of `setup.sql`, without their catalog.
+The cases are data: a file each for the constructs of a family.
+
+A row reads `target column <- table.column = transform`; a column that is taken as it is has no
+transform. `indirect` names what decides which rows there are, `kinds` how each column takes part,
+`inputs` the tables that are read. Tables are those of `setup.sql`, without their catalog.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from strandline_spark.sql_columns import rows_of as lineage_rows
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 HERE = Path(__file__).parent
 FORMAT = next((name for name in ("iceberg", "delta") if name in formats()), "parquet")
@@ -127,12 +131,17 @@ def test_columns_have_the_expected_origins(
     if "kinds" in case:
         assert kinds_of_origins(statement) == case["kinds"]
     if "inputs" in case:
-        assert sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs) == case["inputs"]
+        assert (
+            sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs)
+            == case["inputs"]
+        )
 
 
 def deciding_columns(statement: Statement) -> list[str]:
     """Return the columns that decide which rows there are, each with how it does so."""
-    return sorted(f"{o.subtype} {o.dataset[1].rpartition('/')[2]}.{o.column}" for o in statement.indirect)
+    return sorted(
+        f"{o.subtype} {o.dataset[1].rpartition('/')[2]}.{o.column}" for o in statement.indirect
+    )
 
 
 def kinds_of_origins(statement: Statement) -> list[str]:
@@ -169,7 +178,9 @@ def row_of(row: ColumnLineage) -> str:
 def test_row_says_whether_its_origin_supplies_the_value(shop: Any) -> None:
     sql = "SELECT CASE WHEN status = 'x' THEN amount END AS a, IF(amount > 1, amount, id) AS b FROM lake.shop.orders"
 
-    rows = [(row.target_column, row.source_column, row.type) for row in column_lineage(shop, here(sql))]
+    rows = [
+        (row.target_column, row.source_column, row.type) for row in column_lineage(shop, here(sql))
+    ]
 
     assert rows == [
         ("a", "status", "INDIRECT"),
@@ -184,7 +195,9 @@ def test_column_lineage_does_not_run_the_statement(shop: Any) -> None:
 
     rows = "SELECT id, name, name, birthday, ts, 'p' FROM lake.shop.ods_mysql_users"
     column_lineage(shop, here(f"INSERT INTO lake.shop.dwd_hudi_users {rows}"))
-    column_lineage(shop, here("CREATE TABLE lake.shop.never USING iceberg AS SELECT * FROM lake.shop.orders"))
+    column_lineage(
+        shop, here("CREATE TABLE lake.shop.never USING iceberg AS SELECT * FROM lake.shop.orders")
+    )
 
     assert shop.sql(here("SELECT count(*) FROM lake.shop.dwd_hudi_users")).collect() == before
     assert not shop.catalog.tableExists(f"{CATALOG}never")

@@ -12,7 +12,9 @@ from strandline_spark.extraction.reader import PlanReader
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 
 
@@ -29,9 +31,19 @@ def orders(lake: Any) -> Any:
 
 def rows_of(frame: Any, rows_after: int = 1 << 62) -> list[str]:
     """Each origin of each column, and how it takes part; then what decides, and what is opaque."""
-    statement = PlanReader(frame.sparkSession, rows_after=rows_after).at_start(frame._jdf.queryExecution())
-    rows = [f"{column.name} <- {o.column} {o.subtype}" for column in statement.columns for o in column.origins]
-    return [*rows, *sorted(f"{o.subtype} {o.column}" for o in statement.indirect), *statement.opaque]
+    statement = PlanReader(frame.sparkSession, rows_after=rows_after).at_start(
+        frame._jdf.queryExecution()
+    )
+    rows = [
+        f"{column.name} <- {o.column} {o.subtype}"
+        for column in statement.columns
+        for o in column.origins
+    ]
+    return [
+        *rows,
+        *sorted(f"{o.subtype} {o.column}" for o in statement.indirect),
+        *statement.opaque,
+    ]
 
 
 def test_unstarted_stream_has_column_lineage(orders: Any, tmp_path: Path) -> None:
@@ -43,9 +55,12 @@ def test_unstarted_stream_has_column_lineage(orders: Any, tmp_path: Path) -> Non
     for name, source in sources.items():
         source.createOrReplaceTempView(name)
         rows = column_lineage(
-            spark, f"SELECT s.amount + 1 AS more, o.status FROM {name} s JOIN frame_orders o USING (id)"
+            spark,
+            f"SELECT s.amount + 1 AS more, o.status FROM {name} s JOIN frame_orders o USING (id)",
         )
-        found[name] = [(row.source_table, row.source_column, row.target_column, row.transform) for row in rows]
+        found[name] = [
+            (row.source_table, row.source_column, row.target_column, row.transform) for row in rows
+        ]
 
     status = ("spark_catalog.default.frame_orders", "status", "status", None)
     assert found == {
@@ -57,7 +72,11 @@ def test_unstarted_stream_has_column_lineage(orders: Any, tmp_path: Path) -> Non
 def test_pivot_of_two_aggregates_has_column_lineage(orders: Any) -> None:
     from pyspark.sql import functions as f
 
-    frame = orders.groupBy("id").pivot("status", ["paid"]).agg(f.sum("amount").alias("s"), f.max("id").alias("n"))
+    frame = (
+        orders.groupBy("id")
+        .pivot("status", ["paid"])
+        .agg(f.sum("amount").alias("s"), f.max("id").alias("n"))
+    )
 
     assert rows_of(frame.withColumnsRenamed({"paid_s": "s"}).drop("paid_n")) == [
         "id <- id IDENTITY",
@@ -69,7 +88,9 @@ def test_pivot_of_two_aggregates_has_column_lineage(orders: Any) -> None:
 
 @pytest.mark.parametrize("rows_after", [0, 1 << 62], ids=["rows", "json"])
 def test_unpivot_has_column_lineage(orders: Any, rows_after: int) -> None:
-    frame = orders.selectExpr("id", "amount", "id + 1 AS next").unpivot("id", ["amount", "next"], "what", "value")
+    frame = orders.selectExpr("id", "amount", "id + 1 AS next").unpivot(
+        "id", ["amount", "next"], "what", "value"
+    )
 
     whole = ["id <- id IDENTITY", "value <- amount IDENTITY", "value <- id TRANSFORMATION"]
     assert rows_of(frame, rows_after) == whole
@@ -82,13 +103,17 @@ def test_unpivot_has_column_lineage(orders: Any, rows_after: int) -> None:
 
 
 def test_melt_into_files_has_column_lineage(orders: Any, tmp_path: Path) -> None:
-    frame = orders.melt(ids=["id"], values=["amount"], variableColumnName="what", valueColumnName="value")
+    frame = orders.melt(
+        ids=["id"], values=["amount"], variableColumnName="what", valueColumnName="value"
+    )
     frame.createOrReplaceTempView("melted")
     command = f"INSERT OVERWRITE DIRECTORY '{tmp_path}/out' USING parquet SELECT * FROM melted"
 
     state = orders.sparkSession._jsparkSession.sessionState()
     mode = orders.sparkSession._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-    written = PlanReader(orders.sparkSession).at_start(state.executePlan(state.sqlParser().parsePlan(command), mode))
+    written = PlanReader(orders.sparkSession).at_start(
+        state.executePlan(state.sqlParser().parsePlan(command), mode)
+    )
 
     assert [(column.name, [o.column for o in column.origins]) for column in written.columns] == [
         ("id", ["id"]),
@@ -98,7 +123,9 @@ def test_melt_into_files_has_column_lineage(orders: Any, tmp_path: Path) -> None
 
 
 def test_fillna_and_dropna_have_column_lineage(orders: Any) -> None:
-    frame = orders.select("id", "status", "amount").na.fill({"status": "x"}).na.drop(subset=["amount"])
+    frame = (
+        orders.select("id", "status", "amount").na.fill({"status": "x"}).na.drop(subset=["amount"])
+    )
 
     assert rows_of(frame) == [
         "id <- id IDENTITY",
@@ -113,19 +140,33 @@ def test_drop_duplicates_reports_its_columns(orders: Any) -> None:
         "amount <- amount IDENTITY",
         "GROUP_BY status",
     ]
-    assert rows_of(orders.select("amount").distinct()) == ["amount <- amount IDENTITY", "GROUP_BY amount"]
+    assert rows_of(orders.select("amount").distinct()) == [
+        "amount <- amount IDENTITY",
+        "GROUP_BY amount",
+    ]
 
 
 def test_union_by_name_fills_missing_columns(orders: Any) -> None:
-    frame = orders.select("id", "status").unionByName(orders.select("id", "amount"), allowMissingColumns=True)
+    frame = orders.select("id", "status").unionByName(
+        orders.select("id", "amount"), allowMissingColumns=True
+    )
 
-    assert rows_of(frame) == ["id <- id IDENTITY", "status <- status IDENTITY", "amount <- amount IDENTITY"]
+    assert rows_of(frame) == [
+        "id <- id IDENTITY",
+        "status <- status IDENTITY",
+        "amount <- amount IDENTITY",
+    ]
 
 
 def test_struct_fields_are_followed_in_and_out(orders: Any) -> None:
     from pyspark.sql import functions as f
 
-    struct = f.col("address").withField("city", f.upper("status")).withField("of", f.col("id")).dropFields("zip")
+    struct = (
+        f.col("address")
+        .withField("city", f.upper("status"))
+        .withField("of", f.col("id"))
+        .dropFields("zip")
+    )
     frame = orders.select(struct.alias("s")).select("s", "s.city", "s.of")
 
     assert rows_of(frame) == [
@@ -135,17 +176,23 @@ def test_struct_fields_are_followed_in_and_out(orders: Any) -> None:
         "city <- status TRANSFORMATION",
         "of <- id IDENTITY",
     ]
-    assert rows_of(orders.select(f.col("address").withField("city", f.lit("x"))["zip"].alias("zip"))) == [
-        "zip <- address TRANSFORMATION"
-    ]
+    assert rows_of(
+        orders.select(f.col("address").withField("city", f.lit("x"))["zip"].alias("zip"))
+    ) == ["zip <- address TRANSFORMATION"]
 
 
 def test_field_of_a_maximum_struct_has_column_lineage(orders: Any) -> None:
     from pyspark.sql import functions as f
 
-    newest = orders.groupBy("id").agg(f.max(f.struct("amount", "status")).alias("m")).select("m.status")
+    newest = (
+        orders.groupBy("id").agg(f.max(f.struct("amount", "status")).alias("m")).select("m.status")
+    )
 
-    assert rows_of(newest) == ["status <- amount CONDITIONAL", "status <- status AGGREGATION", "GROUP_BY id"]
+    assert rows_of(newest) == [
+        "status <- amount CONDITIONAL",
+        "status <- status AGGREGATION",
+        "GROUP_BY id",
+    ]
 
 
 def test_describe_has_column_lineage(orders: Any) -> None:
@@ -163,12 +210,16 @@ def test_array_literals_do_not_hide_filter_columns(orders: Any) -> None:
 def test_observations_hints_and_samples_change_nothing(orders: Any) -> None:
     from pyspark.sql import functions as f
 
-    frame = orders.observe("seen", f.max("amount").alias("most")).hint("broadcast").sample(0.5, seed=1)
+    frame = (
+        orders.observe("seen", f.max("amount").alias("most")).hint("broadcast").sample(0.5, seed=1)
+    )
 
     assert rows_of(frame.repartition(2, "amount").select("id")) == ["id <- id IDENTITY"]
 
 
-@pytest.mark.filterwarnings("ignore:distutils:DeprecationWarning")  # Spark 3.5 asks for the version of pandas with it
+@pytest.mark.filterwarnings(
+    "ignore:distutils:DeprecationWarning"
+)  # Spark 3.5 asks for the version of pandas with it
 def test_user_code_over_whole_rows_is_opaque(orders: Any) -> None:
     pytest.importorskip("pandas")
 

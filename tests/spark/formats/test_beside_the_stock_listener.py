@@ -1,8 +1,9 @@
 """One application under our emitter and the stock listener: all differences are listed.
 
-Compared are names, schemas and the columns that values come from, by output. `+` is what only we say, `-` what only the
-stock listener says; every line stands under the reason why it is so. Tables of Iceberg are left out: of those the stock
-listener (1.53) names no output in a JDBC catalog, as here; in a Hadoop catalog it does (tests/recordings).
+Compared are names, schemas and the columns that values come from, by output. `+` is what only we
+say, `-` what only the stock listener says; every line stands under the reason why it is so. Tables
+of Iceberg are left out: of those the stock listener (1.53) names no output in a JDBC catalog, as
+here; in a Hadoop catalog it does (tests/recordings).
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def test_the_differences_are_known(tmp_path: Path) -> None:
     for stock in (False, True):
         folder = tmp_path / ("stock" if stock else "ours")
         folder.mkdir()
-        told.append(written(events_of("ordinary.py", folder, "plain", conf=HIVE, stock=stock), str(folder)))
+        told.append(
+            written(events_of("ordinary.py", folder, "plain", conf=HIVE, stock=stock), str(folder))
+        )
 
     assert differences(*told) == sorted(line for lines in KNOWN.values() for line in lines)

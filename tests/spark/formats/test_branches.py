@@ -15,7 +15,9 @@ from strandline_spark.jvm.iceberg_snapshot import commit_of
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 Place = tuple[str | None, bool]
 MAIN, DEV, STAGED, NOTHING = ("main", False), ("dev", False), (None, True), (None, False)
@@ -42,7 +44,9 @@ def t(lake: Any, request: pytest.FixtureRequest) -> Iterator[str]:
     """A table with a first row, which is gone afterwards."""
     lake.sql("CREATE NAMESPACE IF NOT EXISTS lake.branches")
     name = "lake.branches.t"
-    lake.sql(f"CREATE TABLE {name} (k bigint) USING iceberg TBLPROPERTIES ('write.wap.enabled' = 'true')")
+    lake.sql(
+        f"CREATE TABLE {name} (k bigint) USING iceberg TBLPROPERTIES ('write.wap.enabled' = 'true')"
+    )
     lake.sql(f"INSERT INTO {name} VALUES (1)")
     yield name
     for key in ("spark.wap.id", "spark.wap.branch"):
@@ -65,7 +69,9 @@ def test_branch_is_omitted_for_a_table_with_only_main(ran: Callable[[str], Any],
     assert read(ran(f"SELECT * FROM {t}")) == NOTHING
 
 
-def test_branch_commit_names_its_branch_until_main_is_set_to_it(lake: Any, ran: Callable[[str], Any], t: str) -> None:
+def test_branch_commit_names_its_branch_until_main_is_set_to_it(
+    lake: Any, ran: Callable[[str], Any], t: str
+) -> None:
     lake.sql(f"ALTER TABLE {t} CREATE BRANCH dev")
 
     assert made(ran(f"INSERT INTO {t}.branch_dev VALUES (2)")) == DEV
@@ -75,7 +81,9 @@ def test_branch_commit_names_its_branch_until_main_is_set_to_it(lake: Any, ran: 
     assert read(ran(f"SELECT * FROM {t}.branch_dev")) == DEV
 
 
-def test_branch_that_main_was_set_to_is_read_as_main(lake: Any, ran: Callable[[str], Any], t: str) -> None:
+def test_branch_that_main_was_set_to_is_read_as_main(
+    lake: Any, ran: Callable[[str], Any], t: str
+) -> None:
     lake.sql(f"ALTER TABLE {t} CREATE BRANCH dev")
     committed = ran(f"INSERT INTO {t}.branch_dev VALUES (2)")
     lake.sql(f"CALL lake.system.fast_forward('{t.removeprefix('lake.')}', 'main', 'dev')")
@@ -85,14 +93,18 @@ def test_branch_that_main_was_set_to_is_read_as_main(lake: Any, ran: Callable[[s
     assert read(ran(f"SELECT * FROM {t}")) == MAIN
 
 
-def test_a_branch_that_a_session_writes_to_is_named(lake: Any, ran: Callable[[str], Any], t: str) -> None:
+def test_a_branch_that_a_session_writes_to_is_named(
+    lake: Any, ran: Callable[[str], Any], t: str
+) -> None:
     lake.conf.set("spark.wap.branch", "audit")
 
     assert made(ran(f"INSERT INTO {t} VALUES (2)")) == ("audit", False)
     assert read(ran(f"SELECT * FROM {t}")) == ("audit", False)
 
 
-def test_staged_snapshot_has_no_branch_until_published(lake: Any, ran: Callable[[str], Any], t: str) -> None:
+def test_staged_snapshot_has_no_branch_until_published(
+    lake: Any, ran: Callable[[str], Any], t: str
+) -> None:
     lake.conf.set("spark.wap.id", "load-7")
     staged = ran(f"INSERT INTO {t} VALUES (2)")
     lake.conf.unset("spark.wap.id")

@@ -14,7 +14,9 @@ from strandline_spark.model.statement import Dataset
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 OWN = ["id", "amount"]
 
@@ -64,7 +66,9 @@ def test_iceberg_changes_read_their_table(lake: Any) -> None:
     lake.sql("CREATE TABLE lake.db.moved (id BIGINT, amount BIGINT) USING iceberg")
     for number in range(2):
         lake.sql(f"INSERT INTO lake.db.moved VALUES ({number}, 10)")
-    rows = lake.sql("SELECT snapshot_id FROM lake.db.moved.snapshots ORDER BY committed_at").collect()
+    rows = lake.sql(
+        "SELECT snapshot_id FROM lake.db.moved.snapshots ORDER BY committed_at"
+    ).collect()
     first, second = (str(row[0]) for row in rows)
 
     between = lake.read.option("start-snapshot-id", first).option("end-snapshot-id", second)

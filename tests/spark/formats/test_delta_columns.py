@@ -16,7 +16,9 @@ from strandline_spark.jvm.event_queue import EventQueue
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 GENERATED = [
     "id <- visits.id",
@@ -36,7 +38,9 @@ def tables(lake: Any) -> Iterator[None]:
     made_of = {"day": "CAST(at AS DATE)", "twice": "id * 2"}
     for name, kind in columns.items():
         column = table.columnBuilder(lake._jsparkSession, name).dataType(kind)
-        days = days.addColumn((column.generatedAlwaysAs(made_of[name]) if name in made_of else column).build())
+        days = days.addColumn(
+            (column.generatedAlwaysAs(made_of[name]) if name in made_of else column).build()
+        )
     days.execute()
     yield
     lake.sql("DROP DATABASE generated CASCADE")
@@ -52,11 +56,17 @@ def rows(lake: Any, sql: str) -> list[str]:
 
 
 def test_generated_columns_come_from_their_source_columns(lake: Any) -> None:
-    assert rows(lake, "INSERT INTO generated.days (id, at) SELECT id, at FROM generated.visits") == GENERATED
+    assert (
+        rows(lake, "INSERT INTO generated.days (id, at) SELECT id, at FROM generated.visits")
+        == GENERATED
+    )
 
 
 def test_generated_column_over_an_expression_is_expanded(lake: Any) -> None:
-    found = rows(lake, "INSERT INTO generated.days (id, at) SELECT id + 1, current_timestamp() FROM generated.visits")
+    found = rows(
+        lake,
+        "INSERT INTO generated.days (id, at) SELECT id + 1, current_timestamp() FROM generated.visits",
+    )
 
     assert found == ["id <- visits.id = (id + 1)", "twice <- visits.id = ((id + 1) * 2)"]
 
@@ -72,11 +82,19 @@ def test_append_by_path_has_column_lineage(lake: Any) -> None:
     context = lake.sparkContext
     queue = EventQueue(context._gateway, 1000)
     queue.listen(context._jsc.sc())
-    lake.table("generated.visits").select("id", "at").write.format("delta").mode("append").save(path)
-    executions = [e.qe() for e in iter(lambda: queue.poll(3000), None) if class_name(e).endswith("SQLExecutionEnd")]
+    lake.table("generated.visits").select("id", "at").write.format("delta").mode("append").save(
+        path
+    )
+    executions = [
+        e.qe()
+        for e in iter(lambda: queue.poll(3000), None)
+        if class_name(e).endswith("SQLExecutionEnd")
+    ]
     queue.leave(context._jsc.sc())
 
-    save = next(qe for qe in executions if class_name(qe.analyzed()).endswith("SaveIntoDataSourceCommand"))
+    save = next(
+        qe for qe in executions if class_name(qe.analyzed()).endswith("SaveIntoDataSourceCommand")
+    )
     columns = PlanReader(lake).at_start(save).columns
 
     assert [(column.name, [o.column for o in column.origins]) for column in columns] == [
@@ -94,7 +112,11 @@ def test_merge_insert_clause_has_column_lineage(lake: Any) -> None:
         WHEN MATCHED THEN UPDATE SET at = s.seen
         WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.key, upper(s.called))"""
 
-    assert rows(lake, merge) == ["id <- days.id", "at <- days.at", "name <- visits.name = UPPER(name)"]
+    assert rows(lake, merge) == [
+        "id <- days.id",
+        "at <- days.at",
+        "name <- visits.name = UPPER(name)",
+    ]
 
 
 def test_merge_recomputes_generated_columns(lake: Any) -> None:
@@ -110,7 +132,9 @@ def test_merge_recomputes_generated_columns(lake: Any) -> None:
     ]
 
 
-@pytest.mark.skipif(SPARK == "3.5", reason="Iceberg's extensions for Spark 3.5 fail on an UPDATE of a Delta table")
+@pytest.mark.skipif(
+    SPARK == "3.5", reason="Iceberg's extensions for Spark 3.5 fail on an UPDATE of a Delta table"
+)
 def test_update_recomputes_generated_columns(lake: Any) -> None:
     assert rows(lake, "UPDATE generated.days SET id = id + 1") == [
         "id <- days.id = (id + 1)",

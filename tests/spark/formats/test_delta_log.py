@@ -24,7 +24,9 @@ class Asked:
         return version <= self.newest
 
 
-@pytest.mark.parametrize(("known", "newest", "most"), [(-1, -1, 1), (-1, 9_999, 28), (9_990, 9_999, 8), (41, 41, 1)])
+@pytest.mark.parametrize(
+    ("known", "newest", "most"), [(-1, -1, 1), (-1, 9_999, 28), (9_990, 9_999, 8), (41, 41, 1)]
+)
 def test_long_log_needs_few_lookups(known: int, newest: int, most: int) -> None:
     exists = Asked(newest)
 
@@ -40,7 +42,9 @@ def commit(table: Path, *versions: int) -> None:
 
 
 @pytest.mark.spark
-def test_log_is_followed_from_its_checkpoint_or_last_known_version(lake: Any, tmp_path: Path) -> None:
+def test_log_is_followed_from_its_checkpoint_or_last_known_version(
+    lake: Any, tmp_path: Path
+) -> None:
     jvm = Jvm(lake._jvm, lake._jsparkSession)
     table = tmp_path / "table"
 

@@ -16,7 +16,9 @@ from strandline_spark.model.statement import Operation, Statement
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 
 
@@ -32,11 +34,18 @@ def execution(spark: Any, statement: str) -> Any:
     return spark.sql(statement)._jdf.queryExecution()
 
 
-def read_and_written(statement: Statement) -> tuple[list[tuple[str, str]], list[tuple[str, Operation, str]]]:
+def read_and_written(
+    statement: Statement,
+) -> tuple[list[tuple[str, str]], list[tuple[str, Operation, str]]]:
     """What a statement read, as table (or folder) and version, and what it wrote, with its operation."""
-    read = [(one.table or one.name, one.snapshots[0].snapshot_id if one.snapshots else "") for one in statement.inputs]
+    read = [
+        (one.table or one.name, one.snapshots[0].snapshot_id if one.snapshots else "")
+        for one in statement.inputs
+    ]
     outputs = [(one.dataset, one.operation) for one in statement.outputs]
-    written = [(to.table or to.name, operation, to.snapshots[0].snapshot_id) for to, operation in outputs]
+    written = [
+        (to.table or to.name, operation, to.snapshots[0].snapshot_id) for to, operation in outputs
+    ]
     return read, written
 
 
@@ -47,8 +56,15 @@ def test_clone_and_restore_read_a_version(lake: Any, tmp_path: Path) -> None:
     def done(statement: str) -> Any:
         return read_and_written(PlanReader(lake).at_end(execution(lake, statement)))
 
-    base, copy, folder = "spark_catalog.versions.base", "spark_catalog.versions.copy", str(tmp_path / "copy")
-    assert done("RESTORE TABLE versions.base TO VERSION AS OF 0") == ([(base, "0")], [(base, "restore", "2")])
+    base, copy, folder = (
+        "spark_catalog.versions.base",
+        "spark_catalog.versions.copy",
+        str(tmp_path / "copy"),
+    )
+    assert done("RESTORE TABLE versions.base TO VERSION AS OF 0") == (
+        [(base, "0")],
+        [(base, "restore", "2")],
+    )
     assert done("CREATE TABLE versions.copy SHALLOW CLONE versions.base VERSION AS OF 1") == (
         [(base, "1")],
         [(copy, "create", "0")],
@@ -85,7 +101,10 @@ def test_clone_of_parquet_files_reads_them(lake: Any) -> None:
 KEPT = (
     ("REORG TABLE versions.tuned APPLY (PURGE)", "reorg"),
     ("OPTIMIZE versions.tuned", "optimize"),
-    ("ALTER TABLE versions.tuned SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", "set tblproperties"),
+    (
+        "ALTER TABLE versions.tuned SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "set tblproperties",
+    ),
     ("ALTER TABLE versions.tuned SET TBLPROPERTIES ('note' = 'x')", "set tblproperties"),
     ("ALTER TABLE versions.tuned UNSET TBLPROPERTIES ('note')", "unset tblproperties"),
     ("ALTER TABLE versions.tuned ADD COLUMNS (note STRING)", "add columns"),

@@ -1,7 +1,8 @@
 """Every way to write a table, in one application per table format.
 
-A line reads `state job [what was read] -> what was written`. Snapshots are numbered by table, in the order in which the
-application made them; that they are those of the table itself is looked up in its metadata elsewhere.
+A line reads `state job [what was read] -> what was written`. Snapshots are numbered by table, in
+the order in which the application made them; that they are those of the table itself is looked up
+in its metadata elsewhere.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from fixtures.spark_lake.running import Event, events_of, snapshot
 from fixtures.warm_jvm import WarmJvm
 
 pytestmark = pytest.mark.spark
-# The matrix tries every format; the suite the first one only, because an application takes half a minute.
+# The matrix tries every format; the suite the first one only, because an application takes half a
+# minute.
 KINDS = formats() if os.environ.get("STRANDLINE_MATRIX") else formats()[:1]
 NAMESPACES = {"iceberg": "lake.every", "delta": "every", "paimon": "paimon.every", "hudi": "every"}
 
-# What an application did is the same in all formats; Delta also keeps the making of a table as a snapshot.
+# What an application did is the same in all formats; Delta also keeps the making of a table as a
+# snapshot.
 EXPECTED_EVENTS = [
     "COMPLETE every.every.orders [] -> orders@1",
     "COMPLETE every.every.news [] -> news@1",
@@ -44,7 +47,8 @@ UNSEEN = {
         "COMPLETE every.every.orders [orders@2] -> orders@3": "COMPLETE every.every.orders [orders] -> orders@3",
         "COMPLETE every.every.orders [orders@3] -> orders@4": "COMPLETE every.every.orders [orders] -> orders@4",
     },
-    # Hudi lists a table's files anew after each write to it, and its MERGE counts nothing that its commit could prove
+    # Hudi lists a table's files anew after each write to it, and its MERGE counts nothing that its
+    # commit could prove
     "hudi": {
         "COMPLETE every.every.orders [news@1 orders@1] -> orders@2": (
             "COMPLETE every.every.orders [news@1 orders@1?] -> orders@2?"
@@ -57,7 +61,9 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_way_to_write_a_table_is_reported(kind: str, tmp_path: Path, warm_jvm: WarmJvm) -> None:
+def test_every_way_to_write_a_table_is_reported(
+    kind: str, tmp_path: Path, warm_jvm: WarmJvm
+) -> None:
     jvm = None if kind == "hudi" else warm_jvm
     events = events_of("every.py", tmp_path, kind, NAMESPACES[kind], jvm=jvm)
 
@@ -66,8 +72,12 @@ def test_every_way_to_write_a_table_is_reported(kind: str, tmp_path: Path, warm_
 
 def told(events: list[Event]) -> list[Event]:
     """What was done: neither beginnings nor signs of life, nor tables that were made without rows."""
-    done = [e for e in events if e["eventType"] != "START" and not e["job"]["name"].endswith(".create")]
-    return [e for e in done if e["eventType"] != "RUNNING" or "strandline_barrier" in e["run"]["facets"]]
+    done = [
+        e for e in events if e["eventType"] != "START" and not e["job"]["name"].endswith(".create")
+    ]
+    return [
+        e for e in done if e["eventType"] != "RUNNING" or "strandline_barrier" in e["run"]["facets"]
+    ]
 
 
 def lines(events: list[Event]) -> list[str]:
@@ -79,12 +89,17 @@ def line(event: Event, numbers: dict[str, dict[str, int]]) -> str:
     reads = sorted(shown(dataset, numbers) for dataset in event["inputs"])
     writes = [shown(dataset, numbers) for dataset in event["outputs"]]
     barrier = event["run"]["facets"].get("strandline_barrier")
-    written = " ".join(writes) + (f" barrier {barrier['barrierId']}" if barrier and "barrierId" in barrier else "")
+    written = " ".join(writes) + (
+        f" barrier {barrier['barrierId']}" if barrier and "barrierId" in barrier else ""
+    )
     return f"{event['eventType']} {event['job']['name']} [{' '.join(reads)}] -> {written}"
 
 
 def shown(dataset: dict[str, Any], numbers: dict[str, dict[str, int]]) -> str:
-    """`table@2`: the second snapshot of it that is met; a question mark where it was only observed."""
+    """`table@2`: the second snapshot of it that is met.
+
+    A question mark where it was only observed.
+    """
     table, found = dataset["name"].rpartition("/")[2], snapshot(dataset)
     if not found:
         return str(table)

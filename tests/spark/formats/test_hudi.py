@@ -14,7 +14,8 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.skipif(
-        "hudi" not in formats(), reason=f"Hudi has no runtime for Spark {SPARK}; the matrix runs it on Spark 3.5"
+        "hudi" not in formats(),
+        reason=f"Hudi has no runtime for Spark {SPARK}; the matrix runs it on Spark 3.5",
     ),
 ]
 DONE = [  # snapshots are numbered by table; a question mark stands where one was only observed
@@ -37,7 +38,11 @@ DONE = [  # snapshots are numbered by table; a question mark stands where one wa
 def done(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     """The ends of the statements of one application on Hudi tables."""
     events = events_of("hudi.py", tmp_path_factory.mktemp("hudi"), "hudi")
-    return [event for event in events if event["eventType"] == "COMPLETE" and event["job"]["name"] != "hudi"]
+    return [
+        event
+        for event in events
+        if event["eventType"] == "COMPLETE" and event["job"]["name"] != "hudi"
+    ]
 
 
 def test_each_statement_reports_its_reads_and_writes(done: list[Event]) -> None:
@@ -62,10 +67,18 @@ def shown(dataset: Event, numbers: dict[str, dict[str, int]]) -> str:
 
 
 def test_snapshot_is_a_timeline_instant_with_its_parent(done: list[Event]) -> None:
-    written = [snapshot(output) for event in done for output in event["outputs"] if output["name"].endswith("orders")]
+    written = [
+        snapshot(output)
+        for event in done
+        for output in event["outputs"]
+        if output["name"].endswith("orders")
+    ]
     made = [one for one in written if one]
 
-    assert [one.get("parentSnapshotId") for one in made] == [None, *(one["snapshotId"] for one in made[:-1])]
+    assert [one.get("parentSnapshotId") for one in made] == [
+        None,
+        *(one["snapshotId"] for one in made[:-1]),
+    ]
     assert [(one["operation"], one["numberOfRows"]) for one in made] == [
         ("insert", 2), ("upsert", 2), ("upsert_prepped", 1), ("delete_prepped", 0)
     ]  # fmt: skip
@@ -75,7 +88,11 @@ def test_snapshot_is_a_timeline_instant_with_its_parent(done: list[Event]) -> No
 def test_hudi_metadata_columns_are_not_table_columns(done: list[Event]) -> None:
     (read,) = done[8]["inputs"]
 
-    assert [field["name"] for field in read["facets"]["schema"]["fields"]] == ["id", "who", "amount"]
+    assert [field["name"] for field in read["facets"]["schema"]["fields"]] == [
+        "id",
+        "who",
+        "amount",
+    ]
 
 
 def test_merge_update_and_delete_have_column_lineage(done: list[Event]) -> None:
@@ -105,7 +122,9 @@ def columns(event: Event) -> list[str]:
         for step in origin["transformations"]
     ]
     deciding = [
-        f"decided by {column_of(o)}: {step['subtype']}" for o in facet["dataset"] for step in o["transformations"]
+        f"decided by {column_of(o)}: {step['subtype']}"
+        for o in facet["dataset"]
+        for step in o["transformations"]
     ]
     return sorted(values) + sorted(deciding)
 

@@ -24,27 +24,45 @@ def events(tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm) -> list[
 
 def facets(events: list[Event], table: str, side: str) -> list[Any]:
     """What the statements that wrote a table say of the snapshots that they read (inputs) or made (outputs)."""
-    ended = [event for event in events if event["eventType"] == "COMPLETE" and event["job"]["name"].endswith(table)]
+    ended = [
+        event
+        for event in events
+        if event["eventType"] == "COMPLETE" and event["job"]["name"].endswith(table)
+    ]
     parts = [one[f"{side[:-1]}Facets"] for event in ended for one in event[side]]
     return [one["strandline_snapshot"] for one in parts if "strandline_snapshot" in one]
 
 
 def test_compaction_makes_no_lineage(events: list[Event]) -> None:
     links = [
-        one["facets"]["symlinks"]["identifiers"] for event in events for one in (*event["inputs"], *event["outputs"])
+        one["facets"]["symlinks"]["identifiers"]
+        for event in events
+        for one in (*event["inputs"], *event["outputs"])
     ]
 
-    assert {link["name"] for one in links for link in one} == {"bank.orders", "bank.copied", "bank.compared"}
+    assert {link["name"] for one in links for link in one} == {
+        "bank.orders",
+        "bank.copied",
+        "bank.compared",
+    }
 
 
 def test_read_of_a_compacted_snapshot_names_the_one_before(events: list[Event]) -> None:
     first, second = (one["snapshotId"] for one in facets(events, "bank.orders", "outputs"))
-    (copied,), (compared,) = (facets(events, table, "inputs") for table in ("bank.copied", "bank.compared"))
+    (copied,), (compared,) = (
+        facets(events, table, "inputs") for table in ("bank.copied", "bank.compared")
+    )
 
     assert copied["snapshotId"] not in (first, second)  # the compaction's own
     assert (copied["operation"], copied["parentSnapshotId"]) == ("replace", second)
     (before,) = copied["sameRowsAs"]
-    assert (before["snapshotId"], before["parentSnapshotId"], before["operation"]) == (second, first, "append")
+    assert (before["snapshotId"], before["parentSnapshotId"], before["operation"]) == (
+        second,
+        first,
+        "append",
+    )
     assert before["committedAt"] < copied["committedAt"]
     assert (compared["snapshotId"], compared["sameRowsAs"]) == (copied["snapshotId"], [before])
-    assert [(one["snapshotId"], one["operation"]) for one in compared["others"]] == [(first, "append")]
+    assert [(one["snapshotId"], one["operation"]) for one in compared["others"]] == [
+        (first, "append")
+    ]

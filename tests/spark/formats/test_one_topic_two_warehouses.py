@@ -1,6 +1,7 @@
 """Two tables over one topic are one dataset; same names in two warehouses are two.
 
-The three jobs of examples/warehouses run one after the other, on every lake format that this Spark has a catalog of.
+The three jobs of examples/warehouses run one after the other, on every lake format that this Spark
+has a catalog of.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ for done, (job, *arguments) in enumerate(jobs, 1):
 
 @pytest.fixture(scope="module", params=KINDS)
 def driver(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, kafka: str, warm_jvm: WarmJvm
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    kafka: str,
+    warm_jvm: WarmJvm,
 ) -> SparkProgram:
     """The three jobs, run to their ends."""
     if SPARK not in CONNECTED:
@@ -81,7 +85,11 @@ def fill(servers: str) -> None:
 def test_spark_reports_one_topic_two_tables_and_a_join(driver: SparkProgram, kafka: str) -> None:
     folder = driver.folder
     one, two = (f"file {folder}/{name}/{path_of(driver)}" for name in ("one", "two"))
-    told = [told_of(event) for event in driver.events() if event["eventType"] == "COMPLETE" and event["inputs"]]
+    told = [
+        told_of(event)
+        for event in driver.events()
+        if event["eventType"] == "COMPLETE" and event["inputs"]
+    ]
 
     assert told == [
         ({f"kafka://{kafka} orders"}, {one}),
@@ -90,7 +98,9 @@ def test_spark_reports_one_topic_two_tables_and_a_join(driver: SparkProgram, kaf
     ]
 
 
-def test_collector_stores_four_datasets(driver: SparkProgram, request: pytest.FixtureRequest) -> None:
+def test_collector_stores_four_datasets(
+    driver: SparkProgram, request: pytest.FixtureRequest
+) -> None:
     pytest.importorskip("msgspec", reason="the collector is not installed beside this Spark")
     from strandline.store.sql.engine import make_engine
     from worlds.builders import rows, store

@@ -48,7 +48,11 @@ def test_ordinary_application_reports_every_statement(tmp_path: Path, warm_jvm: 
 
 def lines(events: list[Event], folder: str) -> list[str]:
     """A line an output, but for tables that were made without rows."""
-    done = [e for e in events if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]]
+    done = [
+        e
+        for e in events
+        if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]
+    ]
     filled = [event for event in done if not event["job"]["name"].endswith(".create")]
     return [line(output, event, folder) for event in filled for output in event["outputs"]]
 

@@ -1,6 +1,7 @@
 """Column lineage of Paimon's own commands, on Spark 3.5.
 
-In an application of their own, because Iceberg's extensions of Spark's SQL take Paimon's statements for theirs.
+In an application of their own, because Iceberg's extensions of Spark's SQL take Paimon's statements
+for theirs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Every snapshot in an event exists in table metadata while another writer commits.
 
-What a statement did can be read back from its table: an insert's row has the insert's name and counts what it read, a
-micro-batch's rows are those that it read. So a snapshot that was another statement's, or the other writer's, shows.
-A snapshot that is marked as observed is no claim, and is counted apart.
+What a statement did can be read back from its table: an insert's row has the insert's name and
+counts what it read, a micro-batch's rows are those that it read. So a snapshot that was another
+statement's, or the other writer's, shows. A snapshot that is marked as observed is no claim, and is
+counted apart.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from fixtures.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 THREADS, CHANGES = 3, 6
-ROUNDS = {"iceberg": 4, "delta": 2, "paimon": 4}  # statements of a thread; Delta's take seconds each
+ROUNDS = {
+    "iceberg": 4,
+    "delta": 2,
+    "paimon": 4,
+}  # statements of a thread; Delta's take seconds each
 NAMESPACES = {"iceberg": "lake.race", "delta": "race", "paimon": "paimon.race"}
 # Delta and Paimon cannot tell apart threads that append to one table at one time.
 OBSERVED: Mapping[str, set[str]] = {"iceberg": set(), "delta": {"sink"}, "paimon": {"sink"}}
@@ -39,17 +44,41 @@ def test_every_snapshot_belongs_to_its_statement(kind: str, tmp_path: Path) -> N
         told = {"spark.strandline.reads": "true"}
         events = events_of("race.py", tmp_path, kind, NAMESPACES[kind], str(rounds), conf=told)
     truth = TRUTHS[kind](tmp_path)
-    inserted, changed, copied, upserted = (done(events, name) for name in ("sink", "target", "copied", "merged"))
+    inserted, changed, copied, upserted = (
+        done(events, name) for name in ("sink", "target", "copied", "merged")
+    )
     counted = json.loads((tmp_path / "counted.json").read_text())
     wrong = [
-        *(fault for event, output in inserted for fault in insert_faults(event, snapshot(output), truth)),
+        *(
+            fault
+            for event, output in inserted
+            for fault in insert_faults(event, snapshot(output), truth)
+        ),
         *change_faults([snapshot(output) for _, output in changed], truth),
-        *read_faults([event for event in events if event["job"]["name"] == "race.read.race.source"], counted, truth),
-        *(fault for event, output in copied for fault in copy_faults(event, snapshot(output), truth)),
-        *(fault for event, output in upserted for fault in upsert_faults(event, snapshot(output), truth)),
-        *(fault for event, output in done(events, "made") for fault in made_faults(event, snapshot(output), truth)),
+        *read_faults(
+            [event for event in events if event["job"]["name"] == "race.read.race.source"],
+            counted,
+            truth,
+        ),
+        *(
+            fault
+            for event, output in copied
+            for fault in copy_faults(event, snapshot(output), truth)
+        ),
+        *(
+            fault
+            for event, output in upserted
+            for fault in upsert_faults(event, snapshot(output), truth)
+        ),
+        *(
+            fault
+            for event, output in done(events, "made")
+            for fault in made_faults(event, snapshot(output), truth)
+        ),
     ]
-    observed = [output["name"] for _, output in outputs(events, "") if snapshot(output).get("observed")]
+    observed = [
+        output["name"] for _, output in outputs(events, "") if snapshot(output).get("observed")
+    ]
 
     assert wrong == []
     assert (len(inserted), len(changed), len(counted)) == (THREADS * rounds, CHANGES, rounds)
@@ -59,20 +88,30 @@ def test_every_snapshot_belongs_to_its_statement(kind: str, tmp_path: Path) -> N
 
 def mark(folder: Path, rounds: int) -> None:
     """A file a statement, by which its event is known."""
-    for tag in (f"insert_{thread}_{number}" for thread in range(THREADS) for number in range(rounds)):
+    for tag in (
+        f"insert_{thread}_{number}" for thread in range(THREADS) for number in range(rounds)
+    ):
         (folder / "marks" / tag).mkdir(parents=True)
         pq.write_table(pa.table({"tag": [tag]}), folder / "marks" / tag / "0.parquet")
 
 
 def done(events: Sequence[Event], table: str) -> list[tuple[Event, dict[str, Any]]]:
     """What was told of a table's changes once they were there."""
-    told = [e for e in events if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]]
-    return outputs([event for event in told if not event["job"]["name"].endswith(".create")], f"/{table}")
+    told = [
+        e
+        for e in events
+        if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]
+    ]
+    return outputs(
+        [event for event in told if not event["job"]["name"].endswith(".create")], f"/{table}"
+    )
 
 
 def source_of(event: Event) -> dict[str, Any]:
     """The snapshot of the table that everything reads."""
-    return next(snapshot(dataset) for dataset in event["inputs"] if dataset["name"].endswith("/source"))
+    return next(
+        snapshot(dataset) for dataset in event["inputs"] if dataset["name"].endswith("/source")
+    )
 
 
 def insert_faults(event: Event, made: dict[str, Any], truth: Truth) -> Faults:
@@ -97,7 +136,9 @@ def change_faults(made: Sequence[dict[str, Any]], truth: Truth) -> Faults:
 
 
 def read_faults(events: Sequence[Event], counted: Sequence[int], truth: Truth) -> Faults:
-    for event, rows in zip([e for e in events if e["eventType"] == "COMPLETE"], counted, strict=True):
+    for event, rows in zip(
+        [e for e in events if e["eventType"] == "COMPLETE"], counted, strict=True
+    ):
         read = source_of(event)
         if not read.get("observed") and len(truth.rows("source", read["snapshotId"])) != rows:
             yield f"{rows} rows were counted, not those of {read}"
@@ -115,7 +156,11 @@ def upsert_faults(event: Event, made: dict[str, Any], truth: Truth) -> Faults:
     if not made:
         yield f"{barrier(event)}: no snapshot in {event['outputs']}"
     elif not made.get("observed"):
-        own = [row["v"] for row in truth.added("merged", made["snapshotId"]) if row["batch"] == barrier(event) - 1]
+        own = [
+            row["v"]
+            for row in truth.added("merged", made["snapshotId"])
+            if row["batch"] == barrier(event) - 1
+        ]
         wanted = max(values_in(source_of(event), truth), default=None)
         if own != [wanted]:
             yield f"{barrier(event)}: {made['snapshotId']} added {own}, read {wanted}"
@@ -130,7 +175,11 @@ def made_faults(event: Event, made: dict[str, Any], truth: Truth) -> Faults:
 
 def values_in(read: dict[str, Any], truth: Truth) -> set[int]:
     """What is between the two ends of a streamed range."""
-    before = {row["v"] for row in truth.rows("source", read["fromSnapshotId"])} if "fromSnapshotId" in read else set()
+    before = (
+        {row["v"] for row in truth.rows("source", read["fromSnapshotId"])}
+        if "fromSnapshotId" in read
+        else set()
+    )
     return {row["v"] for row in truth.rows("source", read["snapshotId"])} - before
 
 

@@ -79,21 +79,30 @@ def ran_sources(
     return folder, kind, events_of("sources.py", folder, kind, *arguments, conf=conf, jvm=warm_jvm)
 
 
-def test_each_read_and_write_is_reported_and_no_other(ran_sources: tuple[Path, str, list[Event]]) -> None:
+def test_each_read_and_write_is_reported_and_no_other(
+    ran_sources: tuple[Path, str, list[Event]],
+) -> None:
     folder, kind, events = ran_sources
 
     topics = TOPICS if SPARK in CONNECTED else []
     assert lines(events, str(folder)) == [*DATABASE, *FOLDERS, *topics, *LAKE.get(kind, []), *LAST]
 
 
-def test_empty_table_has_no_snapshot_and_two_versions_are_distinct(ran_sources: tuple[Path, str, list[Event]]) -> None:
+def test_empty_table_has_no_snapshot_and_two_versions_are_distinct(
+    ran_sources: tuple[Path, str, list[Event]],
+) -> None:
     _, kind, events = ran_sources
     if kind != "iceberg":
         pytest.skip("tables of Iceberg only")
 
     streamed = next(event for event in done(events) if event["job"]["name"] == "sources.copied")
     twice = next(event for event in done(events) if event["job"]["name"] == "sources.shop.twice")
-    orders = [o for event in done(events) if event["job"]["name"] == "sources.shop.orders" for o in event["outputs"]]
+    orders = [
+        o
+        for event in done(events)
+        if event["job"]["name"] == "sources.shop.orders"
+        for o in event["outputs"]
+    ]
     first, second = (snapshot(one)["snapshotId"] for one in orders)
     read = snapshot(twice["inputs"][0])
     assert snapshot(streamed["inputs"][0]) == {}
@@ -101,7 +110,11 @@ def test_empty_table_has_no_snapshot_and_two_versions_are_distinct(ran_sources: 
 
 
 def done(events: list[Event]) -> list[Event]:
-    return [e for e in events if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]]
+    return [
+        e
+        for e in events
+        if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]
+    ]
 
 
 def lines(events: list[Event], folder: str) -> list[str]:
@@ -121,7 +134,9 @@ def line(output: dict[str, Any], event: Event, folder: str) -> str:
 
 
 def origins(column: dict[str, Any], names: dict[tuple[str, str], str]) -> list[str]:
-    found = [f"{names[one['namespace'], one['name']]}.{one['field']}" for one in column["inputFields"]]
+    found = [
+        f"{names[one['namespace'], one['name']]}.{one['field']}" for one in column["inputFields"]
+    ]
     return [one.removeprefix("shopdb.") for one in found]
 
 

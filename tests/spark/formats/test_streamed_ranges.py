@@ -14,10 +14,15 @@ from strandline_spark.model.statement import Snapshot
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 TABLES = {"iceberg": "lake.ranges", "delta": "ranges"}
-KINDS = [pytest.param(kind, marks=[] if kind in formats() else pytest.mark.skip("no runtime")) for kind in TABLES]
+KINDS = [
+    pytest.param(kind, marks=[] if kind in formats() else pytest.mark.skip("no runtime"))
+    for kind in TABLES
+]
 
 
 @pytest.fixture(params=KINDS)
@@ -34,7 +39,11 @@ def kind(request: pytest.FixtureRequest, lake: Any) -> Iterator[str]:
 
 def copy(rows: Any, kind: str, name: str, folder: Path) -> Any:
     """Streams what there is into a table; the last micro-batch's execution."""
-    writer = rows.writeStream.format(kind).trigger(availableNow=True).option("checkpointLocation", f"{folder}/{name}")
+    writer = (
+        rows.writeStream.format(kind)
+        .trigger(availableNow=True)
+        .option("checkpointLocation", f"{folder}/{name}")
+    )
     query = writer.toTable(f"{TABLES[kind]}.{name}")
     query.awaitTermination(240)
     return query._jsq.streamingQuery().lastExecution()
@@ -46,9 +55,15 @@ def snapshots(lake: Any, kind: str) -> list[str]:
     if kind == "iceberg":
         return [
             str(row[0])
-            for row in lake.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
+            for row in lake.sql(
+                f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at"
+            ).collect()
         ]
-    versions = lake.sql(f"DESCRIBE HISTORY {table}").where("operation = 'STREAMING UPDATE'").select("version")
+    versions = (
+        lake.sql(f"DESCRIBE HISTORY {table}")
+        .where("operation = 'STREAMING UPDATE'")
+        .select("version")
+    )
     return sorted((str(row[0]) for row in versions.collect()), key=int)
 
 
@@ -63,4 +78,8 @@ def test_micro_batch_reports_its_snapshot_range(lake: Any, kind: str, tmp_path: 
 
     first, second, third = snapshots(lake, kind)
     ranges = [(one.from_snapshot_id, one.snapshot_id, one.barrier_id, one.observed) for one in told]
-    assert ranges == [(None, first, None, False), (first, second, None, False), (second, third, None, False)]
+    assert ranges == [
+        (None, first, None, False),
+        (first, second, None, False),
+        (second, third, None, False),
+    ]

@@ -17,9 +17,13 @@ from strandline_spark.jvm.client import keep
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
-paimon = pytest.mark.skipif("paimon" not in formats(), reason="Paimon has no runtime for this Spark")
+paimon = pytest.mark.skipif(
+    "paimon" not in formats(), reason="Paimon has no runtime for this Spark"
+)
 
 
 @pytest.fixture
@@ -49,7 +53,9 @@ def told(reader: PlanReader, execution: Any) -> str:
 
 
 @paimon
-def test_sequential_statements_have_exact_snapshots_even_if_read_late(lake: Any, reader: PlanReader) -> None:
+def test_sequential_statements_have_exact_snapshots_even_if_read_late(
+    lake: Any, reader: PlanReader
+) -> None:
     first, second = ran(lake), ran(lake)
 
     assert [told(reader, first), told(reader, second)] == ["1", "2"]
@@ -66,7 +72,9 @@ def test_concurrent_write_makes_a_snapshot_observed(lake: Any, reader: PlanReade
 
 @paimon
 def test_snapshot_is_exact_for_one_statement_only(lake: Any, reader: PlanReader) -> None:
-    nothing = lake.sql("INSERT INTO paimon.whose.t SELECT 1L, 'a' WHERE false")._jdf.queryExecution()
+    nothing = lake.sql(
+        "INSERT INTO paimon.whose.t SELECT 1L, 'a' WHERE false"
+    )._jdf.queryExecution()
     something = ran(lake)
     ended(nothing)
 
@@ -74,7 +82,9 @@ def test_snapshot_is_exact_for_one_statement_only(lake: Any, reader: PlanReader)
 
 
 @paimon
-def test_statement_without_a_known_end_has_an_observed_snapshot(lake: Any, reader: PlanReader) -> None:
+def test_statement_without_a_known_end_has_an_observed_snapshot(
+    lake: Any, reader: PlanReader
+) -> None:
     execution = lake.sql("INSERT INTO paimon.whose.t VALUES (1, 'a')")._jdf.queryExecution()
 
     assert told(reader, execution) == "1?"

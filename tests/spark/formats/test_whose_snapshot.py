@@ -1,7 +1,7 @@
 """Attribution of Iceberg snapshots among concurrent statements and another writer.
 
-What threads of one application do at random in the race, in a fixed order: each statement is read as if everything that
-the table has seen since had come between its start and its end.
+What threads of one application do at random in the race, in a fixed order: each statement is read
+as if everything that the table has seen since had come between its start and its end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from strandline_spark.model.statement import Statement
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 
 
@@ -48,7 +50,9 @@ def table(lake: Any) -> Iterator[Callable[..., str]]:
     made = []
 
     def make(name: str, **properties: str) -> str:
-        told = ", ".join(f"'{key.replace('_', '.')}' = '{value}'" for key, value in properties.items())
+        told = ", ".join(
+            f"'{key.replace('_', '.')}' = '{value}'" for key, value in properties.items()
+        )
         lake.sql(
             f"CREATE TABLE lake.whose.{name} (k bigint, v string) USING iceberg TBLPROPERTIES ({told})".replace(
                 " TBLPROPERTIES ()", ""
@@ -68,7 +72,9 @@ def ran(spark: Any, *statements: str) -> list[Any]:
 
 
 def history(spark: Any, table: str) -> list[str]:
-    rows = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at, snapshot_id").collect()
+    rows = spark.sql(
+        f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at, snapshot_id"
+    ).collect()
     return [str(row["snapshot_id"]) for row in rows]
 
 
@@ -86,7 +92,9 @@ def test_each_insert_finds_its_snapshot_among_later_ones(
     executions = ran(lake, *[f"INSERT INTO {t} VALUES ({number}, 'a')" for number in range(3)])
     told = registry()
 
-    assert [written(PlanReader(lake).at_end(execution, told)) for execution in executions] == history(lake, t)
+    assert [
+        written(PlanReader(lake).at_end(execution, told)) for execution in executions
+    ] == history(lake, t)
 
 
 def doubting(spark: Any) -> PlanReader:
@@ -106,7 +114,9 @@ def test_single_commit_proves_nothing_after_dropped_events(
     made = history(lake, t)
 
     assert written(PlanReader(lake).at_end(first, [other])) == made[1]  # what a proof is taken for
-    assert written(doubting(lake).at_end(first, [other])) == made[0]  # found in the table, by its own files
+    assert (
+        written(doubting(lake).at_end(first, [other])) == made[0]
+    )  # found in the table, by its own files
     assert written(doubting(lake).at_end(first, [own])) == made[0]
     assert written(doubting(lake).at_end(second, [other])) == made[1]
 
@@ -127,7 +137,12 @@ def test_delete_of_whole_files_is_observed_after_dropped_events(
 def test_each_change_finds_its_own_snapshot(
     lake: Any, table: Callable[..., str], registry: Registry, mode: str
 ) -> None:
-    t = table(mode.replace("-", "_"), write_merge_mode=mode, write_update_mode=mode, write_delete_mode=mode)
+    t = table(
+        mode.replace("-", "_"),
+        write_merge_mode=mode,
+        write_update_mode=mode,
+        write_delete_mode=mode,
+    )
     registry()
     executions = ran(
         lake,
@@ -140,7 +155,9 @@ def test_each_change_finds_its_own_snapshot(
     )
     told = registry()
 
-    assert [written(PlanReader(lake).at_end(execution, told)) for execution in executions] == history(lake, t)
+    assert [
+        written(PlanReader(lake).at_end(execution, told)) for execution in executions
+    ] == history(lake, t)
 
 
 def test_traceless_delete_is_observed_only_among_other_commits(
@@ -158,9 +175,14 @@ def test_traceless_delete_is_observed_only_among_other_commits(
     told = registry()
     made = history(lake, t)
 
-    assert written(PlanReader(lake).at_end(executions[3], told)) == made[3]  # the first had ended before it began
+    assert (
+        written(PlanReader(lake).at_end(executions[3], told)) == made[3]
+    )  # the first had ended before it began
     assert written(PlanReader(lake).at_end(executions[1], told)) == f"{made[3]}?"
-    assert written(PlanReader(lake).at_end(executions[1], told[: told.index(commit(told, made[2]))])) == made[1]
+    assert (
+        written(PlanReader(lake).at_end(executions[1], told[: told.index(commit(told, made[2]))]))
+        == made[1]
+    )
 
 
 def commit(told: list[Commit | Scan], snapshot_id: str) -> Commit:
@@ -177,7 +199,9 @@ def test_query_reads_the_snapshot_of_its_planning(lake: Any, table: Callable[...
     lake.sql(f"INSERT INTO {t} VALUES (3, 'c')")
 
     read = PlanReader(lake).at_end(rows._jdf.queryExecution()).inputs[0].snapshots
-    assert [(one.snapshot_id, one.observed) for one in read] == [(history(lake, t)[counted - 1], False)]
+    assert [(one.snapshot_id, one.observed) for one in read] == [
+        (history(lake, t)[counted - 1], False)
+    ]
 
 
 def test_table_read_at_two_snapshots_reports_both(lake: Any, table: Callable[..., str]) -> None:
@@ -185,14 +209,18 @@ def test_table_read_at_two_snapshots_reports_both(lake: Any, table: Callable[...
     lake.sql(f"INSERT INTO {t} VALUES (1, 'a')")
     lake.sql(f"INSERT INTO {t} VALUES (2, 'b')")
     first, second = history(lake, t)
-    rows = lake.sql(f"SELECT new.k, old.v FROM {t} AS new LEFT JOIN {t} VERSION AS OF {first} AS old ON old.k = new.k")
+    rows = lake.sql(
+        f"SELECT new.k, old.v FROM {t} AS new LEFT JOIN {t} VERSION AS OF {first} AS old ON old.k = new.k"
+    )
     rows.collect()
 
     read = PlanReader(lake).at_end(rows._jdf.queryExecution()).inputs
     assert [[one.snapshot_id for one in dataset.snapshots] for dataset in read] == [[first, second]]
 
 
-def test_scans_of_other_statements_are_observed(lake: Any, table: Callable[..., str], registry: Registry) -> None:
+def test_scans_of_other_statements_are_observed(
+    lake: Any, table: Callable[..., str], registry: Registry
+) -> None:
     """A DELETE of whole files reports no scan; Iceberg's registry reports everybody's scans."""
     t = table("scanned")
     lake.sql(f"INSERT INTO {t} VALUES (1, 'a')")
@@ -204,8 +232,11 @@ def test_scans_of_other_statements_are_observed(lake: Any, table: Callable[..., 
     inserted, deleted, later = history(lake, t)
     reader = PlanReader(lake)
 
-    assert [(one.snapshot_id, one.observed) for one in reader.at_end(execution, told).inputs[0].snapshots] == [
-        (inserted, False)
-    ]
-    assert all(one.observed for one in reader.at_end(execution, [*told, *registry()]).inputs[0].snapshots)
+    assert [
+        (one.snapshot_id, one.observed)
+        for one in reader.at_end(execution, told).inputs[0].snapshots
+    ] == [(inserted, False)]
+    assert all(
+        one.observed for one in reader.at_end(execution, [*told, *registry()]).inputs[0].snapshots
+    )
     assert deleted != later

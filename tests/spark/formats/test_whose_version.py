@@ -15,7 +15,9 @@ from strandline_spark.extraction.reader import PlanReader
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 
 
@@ -28,15 +30,23 @@ def place(lake: Any, tmp_path: Path) -> Iterator[str]:
 
 
 def told(spark: Any, *statements: str, then: Any = None) -> list[str]:
-    """The version that each made, read after all of them; with a question mark, if it is only observed."""
+    """The version that each made, read after all of them.
+
+    With a question mark, if it is only observed.
+    """
     executions = [spark.sql(statement)._jdf.queryExecution() for statement in statements]
     if then is not None:
         then()
-    made = (PlanReader(spark).at_end(execution).outputs[0].dataset.snapshots[0] for execution in executions)
+    made = (
+        PlanReader(spark).at_end(execution).outputs[0].dataset.snapshots[0]
+        for execution in executions
+    )
     return [one.snapshot_id + ("?" if one.observed else "") for one in made]
 
 
-@pytest.mark.skipif(SPARK == "3.5", reason="Iceberg's extensions for Spark 3.5 fail on an UPDATE of a Delta table")
+@pytest.mark.skipif(
+    SPARK == "3.5", reason="Iceberg's extensions for Spark 3.5 fail on an UPDATE of a Delta table"
+)
 def test_each_statement_finds_its_version_among_concurrent_ones(lake: Any, place: str) -> None:
     from deltalake import write_deltalake
 

@@ -40,10 +40,15 @@ PATTERN = r"/dt=[^/]+$"
 def events() -> list[Record]:
     """Recordings of the stock listener and the bank, shuffled, with repeats that are received at other times."""
     bodies = [body for name in recordings.names() for body in recordings.events_of(name)]
-    found = [Record(body, BEGIN + timedelta(minutes=3 * n)) for n, body in enumerate(bodies)] + bank(4)
+    found = [
+        Record(body, BEGIN + timedelta(minutes=3 * n)) for n, body in enumerate(bodies)
+    ] + bank(4)
     found += skewed()
     chance = random.Random(7)
-    repeats = [one._replace(received_at=one.received_at + timedelta(hours=5)) for one in chance.choices(found, k=60)]
+    repeats = [
+        one._replace(received_at=one.received_at + timedelta(hours=5))
+        for one in chance.choices(found, k=60)
+    ]
     chance.shuffle(found)
     return [*found, *repeats]
 
@@ -51,7 +56,8 @@ def events() -> list[Record]:
 def skewed() -> list[Record]:
     """One job with more events than all others: each of its runs reads another day of a path."""
     return [
-        Record(json.dumps(_daily(number)).encode(), BEGIN + timedelta(minutes=number, days=2)) for number in range(900)
+        Record(json.dumps(_daily(number)).encode(), BEGIN + timedelta(minutes=number, days=2))
+        for number in range(900)
     ]
 
 
@@ -104,7 +110,11 @@ def other_kind(engine: Engine, empty: Engine, request: pytest.FixtureRequest) ->
 def indexes(engine: Engine) -> set[tuple[str, str]]:
     """The indexes of all tables."""
     found = inspect(engine)
-    return {(table, index["name"] or "") for table in found.get_table_names() for index in found.get_indexes(table)}
+    return {
+        (table, index["name"] or "")
+        for table in found.get_table_names()
+        for index in found.get_indexes(table)
+    }
 
 
 @pytest.fixture
@@ -144,7 +154,9 @@ def test_rebuilt_store_equals_the_live_one_row_by_row(
     assert indexes(target) == had
     assert indexes(engine) == had
     with target.begin() as connection:
-        connection.exec_driver_sql("UPDATE runs SET state = state + 1 WHERE id = (SELECT min(id) FROM runs)")
+        connection.exec_driver_sql(
+            "UPDATE runs SET state = state + 1 WHERE id = (SELECT min(id) FROM runs)"
+        )
         connection.exec_driver_sql(
             "UPDATE run_templates SET first_at = 1 WHERE run_id = (SELECT max(run_id) FROM run_relations)"
         )
@@ -156,7 +168,11 @@ def test_rebuilt_store_equals_the_live_one_row_by_row(
 def catalog_of(lake: Any) -> dict[str, str]:
     """Return the properties by which pyiceberg opens Spark's own catalog."""
     file = lake.conf.get("spark.sql.catalog.lake.uri").removeprefix("jdbc:sqlite:")
-    return {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": lake.conf.get("spark.sql.catalog.lake.warehouse")}
+    return {
+        "type": "sql",
+        "uri": f"sqlite:///{file}",
+        "warehouse": lake.conf.get("spark.sql.catalog.lake.warehouse"),
+    }
 
 
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
@@ -165,8 +181,14 @@ def test_an_archive_of_another_format_is_rebuilt_like_one_of_parquet(
 ) -> None:
     """The archive is written by the format's own library and read by Spark."""
     filled(sqlite_engine, bank(2))
-    place = f"iceberg:lake.old_{uuid4().hex[:8]}.events" if form == "iceberg" else f"delta:{tmp_path}/archive"
-    moved = archive(sqlite_engine, place, LATER, {"lake": catalog_of(lake)} if form == "iceberg" else {})
+    place = (
+        f"iceberg:lake.old_{uuid4().hex[:8]}.events"
+        if form == "iceberg"
+        else f"delta:{tmp_path}/archive"
+    )
+    moved = archive(
+        sqlite_engine, place, LATER, {"lake": catalog_of(lake)} if form == "iceberg" else {}
+    )
 
     done = rebuild(lake, place, empty, NameRules([PATTERN], [JOINED]))
 
@@ -199,7 +221,9 @@ def test_event_received_twice_counts_from_the_first_time(
     assert differences(sqlite_engine, empty) == {}
 
 
-def test_nonempty_store_is_not_overwritten(lake: Any, sqlite_engine: Engine, tmp_path: Path) -> None:
+def test_nonempty_store_is_not_overwritten(
+    lake: Any, sqlite_engine: Engine, tmp_path: Path
+) -> None:
     filled(sqlite_engine, bank(1))
 
     with pytest.raises(RefusedError, match="holds events of its own"):
@@ -234,9 +258,17 @@ def test_the_command_compares_with_the_live_store(
 
 @pytest.mark.slow
 def test_events_larger_than_sparks_memory_are_rebuilt(tmp_path: Path) -> None:
-    events = [json.dumps(_daily(number) | {"large": "x" * 100_000}).encode() for number in range(4_000)]
-    columns = {"hash": [content_hash(event) for event in events], "received_at": range(len(events)), "body": events}
-    parquet.write_table(pa.table(columns), tmp_path / "archive.parquet", compression="zstd", write_batch_size=16)
+    events = [
+        json.dumps(_daily(number) | {"large": "x" * 100_000}).encode() for number in range(4_000)
+    ]
+    columns = {
+        "hash": [content_hash(event) for event in events],
+        "received_at": range(len(events)),
+        "body": events,
+    }
+    parquet.write_table(
+        pa.table(columns), tmp_path / "archive.parquet", compression="zstd", write_batch_size=16
+    )
     command = [
         "rebuild",
         "--from",
@@ -247,7 +279,9 @@ def test_events_larger_than_sparks_memory_are_rebuilt(tmp_path: Path) -> None:
     ]
     command += ["--master", "local[2]", "--conf", "spark.driver.memory=512m"]
 
-    ran = subprocess.run([sys.executable, "-m", "strandline", *command], capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-m", "strandline", *command], capture_output=True, text=True, check=False
+    )
 
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert json.loads(ran.stdout)["events"] == len(events)

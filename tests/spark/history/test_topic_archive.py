@@ -1,6 +1,7 @@
 """An archive of a topic contains each event once, as a collector would store it.
 
-Records of a real topic, while its broker and the archiver are killed; where the transport does not matter, from files.
+Records of a real topic, while its broker and the archiver are killed; where the transport does not
+matter, from files.
 """
 
 from __future__ import annotations
@@ -59,8 +60,22 @@ def send(servers: str, values: Sequence[bytes]) -> None:
 def archiver_of(folder: Path, servers: str) -> SparkProgram:
     """`strandline archive --from-topic`, watched by the emitter."""
     conf = emitting(folder) | {"spark.jars": jars.comma_list(["spark-kafka-4.1"])}
-    arguments = ["archive", "--from-topic", "--to", str(folder / "archive"), "--checkpoint", str(folder / "checkpoint")]
-    arguments += ["--kafka-bootstrap-servers", servers, "--kafka-topic", "lineage", "--master", "local[2]"]
+    arguments = [
+        "archive",
+        "--from-topic",
+        "--to",
+        str(folder / "archive"),
+        "--checkpoint",
+        str(folder / "checkpoint"),
+    ]
+    arguments += [
+        "--kafka-bootstrap-servers",
+        servers,
+        "--kafka-topic",
+        "lineage",
+        "--master",
+        "local[2]",
+    ]
     return SparkProgram(folder, COMMAND, conf, arguments=tuple(arguments))
 
 
@@ -72,7 +87,11 @@ def archived(folder: Path) -> list[bytes]:
         for line in log.read_text().split("\n")[1:]
     ]
     files = sorted({json.loads(line)["path"].removeprefix("file://") for line in lines})
-    return [found for file in files for found in parquet.ParquetFile(file).read(["hash"])["hash"].to_pylist()]
+    return [
+        found
+        for file in files
+        for found in parquet.ParquetFile(file).read(["hash"])["hash"].to_pylist()
+    ]
 
 
 def arrive(topic: Path, name: str, values: Sequence[bytes], received_at: int) -> None:
@@ -84,8 +103,12 @@ def arrive(topic: Path, name: str, values: Sequence[bytes], received_at: int) ->
 
 def archive(spark: Any, home: Path) -> None:
     """Write what has arrived, and stop."""
-    records = spark.readStream.schema("value binary, received_at bigint").parquet(str(home / "topic"))
-    query = started(spark, records, str(home / "archive"), str(home / "checkpoint"), available_now=True)
+    records = spark.readStream.schema("value binary, received_at bigint").parquet(
+        str(home / "topic")
+    )
+    query = started(
+        spark, records, str(home / "archive"), str(home / "checkpoint"), available_now=True
+    )
     query.awaitTermination()
 
 
@@ -93,13 +116,27 @@ def test_the_topic_is_archived_once_and_without_secrets(lake: Any, tmp_path: Pat
     first = bank(2)
     second = bank(4)[len(first) :]
     secret = json.loads(second[0].value)
-    secret["run"]["facets"]["custom"] = {"_producer": "test://x", "_schemaURL": "test://x", "password": SECRET}
+    secret["run"]["facets"]["custom"] = {
+        "_producer": "test://x",
+        "_schemaURL": "test://x",
+        "password": SECRET,
+    }
     hidden = json.dumps(secret).encode()
     clear = [one.value for one in (*first, *second)]
 
-    arrive(tmp_path / "topic", "1", [*(one.value for one in first), b"no event"], micros_of(first[0].received_at))
+    arrive(
+        tmp_path / "topic",
+        "1",
+        [*(one.value for one in first), b"no event"],
+        micros_of(first[0].received_at),
+    )
     archive(lake, tmp_path)
-    arrive(tmp_path / "topic", "2", [*(one.value for one in second), hidden], micros_of(second[0].received_at))
+    arrive(
+        tmp_path / "topic",
+        "2",
+        [*(one.value for one in second), hidden],
+        micros_of(second[0].received_at),
+    )
     archive(lake, tmp_path)  # goes on where the first one stopped
 
     folder = arrow.dataset(tmp_path / "archive", partitioning="hive", ignore_prefixes=["_", "."])
@@ -117,22 +154,36 @@ def test_a_missing_setting_is_named(capsys: pytest.CaptureFixture[str], tmp_path
     assert "kafka_bootstrap_servers is not set" in capsys.readouterr().err
 
 
-def test_missing_kafka_source_names_its_package(lake: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_missing_kafka_source_names_its_package(
+    lake: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     servers = ["--kafka-bootstrap-servers", "127.0.0.1:1"]
 
-    code = main(["archive", "--from-topic", "--to", str(tmp_path), "--checkpoint", str(tmp_path), *servers], {})
+    code = main(
+        ["archive", "--from-topic", "--to", str(tmp_path), "--checkpoint", str(tmp_path), *servers],
+        {},
+    )
 
     assert code == 2
-    assert f"spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:{lake.version}" in capsys.readouterr().err
+    assert (
+        f"spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:{lake.version}"
+        in capsys.readouterr().err
+    )
 
 
 def test_failed_query_is_reported_in_one_line(lake: Any, tmp_path: Path) -> None:
     (tmp_path / "topic").mkdir()
     (tmp_path / "topic" / "1.parquet").write_bytes(b"no such thing")
-    records = lake.readStream.schema("value binary, received_at bigint").parquet(str(tmp_path / "topic"))
-    query = started(lake, records, str(tmp_path / "archive"), str(tmp_path / "checkpoint"), available_now=True)
+    records = lake.readStream.schema("value binary, received_at bigint").parquet(
+        str(tmp_path / "topic")
+    )
+    query = started(
+        lake, records, str(tmp_path / "archive"), str(tmp_path / "checkpoint"), available_now=True
+    )
 
-    with pytest.raises(StrandlineError, match=r"the query ended: \[STREAM_FAILED\].*started again") as raised:
+    with pytest.raises(
+        StrandlineError, match=r"the query ended: \[STREAM_FAILED\].*started again"
+    ) as raised:
         await_end(query, Event())
 
     assert "\n" not in str(raised.value)
@@ -148,16 +199,25 @@ def test_killed_broker_or_archiver_loses_and_duplicates_no_event(tmp_path: Path,
         archiver = archiver_of(tmp_path, servers)
         send(servers, records[:third])
         with archiver.started() as process:
-            wait_until(lambda: len(archived(tmp_path)) == third or process.poll() is not None, SECONDS)
+            wait_until(
+                lambda: len(archived(tmp_path)) == third or process.poll() is not None, SECONDS
+            )
             running[0].kill()
             running.append(brokers.start(tmp_path / "broker", int(servers.rpartition(":")[2])))
             send(servers, records[third : 2 * third])
-            wait_until(lambda: len(archived(tmp_path)) == 2 * third or process.poll() is not None, SECONDS)
+            wait_until(
+                lambda: len(archived(tmp_path)) == 2 * third or process.poll() is not None, SECONDS
+            )
             assert process.poll() is None
-            send(servers, records[2 * third :])  # the archiver is killed in whatever it does with them
+            send(
+                servers, records[2 * third :]
+            )  # the archiver is killed in whatever it does with them
 
         with archiver.started() as process:
-            wait_until(lambda: len(archived(tmp_path)) == len(records) or process.poll() is not None, SECONDS)
+            wait_until(
+                lambda: len(archived(tmp_path)) == len(records) or process.poll() is not None,
+                SECONDS,
+            )
             process.terminate()
             _, err = process.communicate(timeout=SECONDS)
 

@@ -13,7 +13,9 @@ from strandline_spark.model.statement import Statement
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 
 
@@ -28,9 +30,18 @@ def folder(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def described(statement: Statement) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
     """Inputs, columns, what decides the rows, what is opaque."""
-    columns = [f"{column.name} <- {o.column} {o.subtype}" for column in statement.columns for o in column.origins]
+    columns = [
+        f"{column.name} <- {o.column} {o.subtype}"
+        for column in statement.columns
+        for o in column.origins
+    ]
     inputs = sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs)
-    return inputs, columns, [f"{o.subtype} {o.column}" for o in statement.indirect], statement.opaque
+    return (
+        inputs,
+        columns,
+        [f"{o.subtype} {o.column}" for o in statement.indirect],
+        statement.opaque,
+    )
 
 
 Query = Callable[[Any, Any], Any]
@@ -45,7 +56,9 @@ Query = Callable[[Any, Any], Any]
             id="a join that only chooses",
         ),
         pytest.param(
-            lambda orders, people: orders.groupBy().count(), (["orders"], [], [], ()), id="a count of all rows"
+            lambda orders, people: orders.groupBy().count(),
+            (["orders"], [], [], ()),
+            id="a count of all rows",
         ),
         pytest.param(
             lambda orders, people: orders.where("amount > 1").selectExpr("1 AS one"),
@@ -54,14 +67,19 @@ Query = Callable[[Any, Any], Any]
         ),
     ],
 )
-def test_the_inputs_of_a_checkpoint_are_read(lake: Any, folder: Path, query: Query, expected: Any) -> None:
+def test_the_inputs_of_a_checkpoint_are_read(
+    lake: Any, folder: Path, query: Query, expected: Any
+) -> None:
     frame = query(*(lake.read.parquet(f"{folder}/{name}") for name in ("orders", "people")))
     reader = PlanReader(lake)
     reader.at_start(frame._jdf.queryExecution())
     rows = frame.localCheckpoint()
 
     assert described(reader.at_start(rows._jdf.queryExecution())) == expected
-    assert described(reader.at_start(rows.where("1 = 1").localCheckpoint()._jdf.queryExecution())) == expected
+    assert (
+        described(reader.at_start(rows.where("1 = 1").localCheckpoint()._jdf.queryExecution()))
+        == expected
+    )
 
 
 def test_checkpoint_of_columns_from_mixed_statements_is_opaque(lake: Any, folder: Path) -> None:
@@ -79,7 +97,9 @@ def test_checkpoint_of_columns_from_mixed_statements_is_opaque(lake: Any, folder
     )
 
 
-def test_rows_in_foreach_batch_come_from_their_query(lake: Any, folder: Path, tmp_path: Path) -> None:
+def test_rows_in_foreach_batch_come_from_their_query(
+    lake: Any, folder: Path, tmp_path: Path
+) -> None:
     orders = lake.readStream.schema("id long, amount long").parquet(f"{folder}/orders")
     joined = orders.join(lake.read.parquet(f"{folder}/people"), "id").select("amount")
     seen = []

@@ -13,7 +13,9 @@ from strandline_spark.model.statement import Statement
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 INPUTS = ["people", "ticks"]
 COLUMNS = ["w <- at TRANSFORMATION", "name <- name IDENTITY", "n <- id AGGREGATION"]
@@ -38,7 +40,9 @@ def idle(lake: Any, folder: Path) -> Any:
     joined = ticks.withWatermark("at", "1 second").join(people, "id")
     counted = joined.groupBy(f.window("at", "1 second"), "name").agg(f.sum("id").alias("n"))
     rows = counted.select(f.col("window.start").alias("w"), "name", "n")
-    writer = rows.writeStream.trigger(availableNow=True).option("checkpointLocation", f"{folder}/checkpoint")
+    writer = rows.writeStream.trigger(availableNow=True).option(
+        "checkpointLocation", f"{folder}/checkpoint"
+    )
     query = writer.start(f"{folder}/counted")
     query.awaitTermination(240)
     return query._jsq.streamingQuery()
@@ -46,7 +50,11 @@ def idle(lake: Any, folder: Path) -> Any:
 
 def described(statement: Statement) -> tuple[list[str], list[str]]:
     """What is read, and what the columns are made of."""
-    columns = [f"{column.name} <- {o.column} {o.subtype}" for column in statement.columns for o in column.origins]
+    columns = [
+        f"{column.name} <- {o.column} {o.subtype}"
+        for column in statement.columns
+        for o in column.origins
+    ]
     return sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs), columns
 
 
@@ -75,7 +83,9 @@ def test_earlier_micro_batch_is_recovered_from_an_idle_plan(lake: Any, idle: Any
 
 def test_already_running_query_is_found(lake: Any, tmp_path: Path) -> None:
     writer = lake.readStream.format("rate").load().writeStream.queryName("early").format("noop")
-    query = writer.option("checkpointLocation", str(tmp_path)).trigger(processingTime="1 hour").start()
+    query = (
+        writer.option("checkpointLocation", str(tmp_path)).trigger(processingTime="1 hour").start()
+    )
     try:
         found = running_queries(lake._jsparkSession)
     finally:

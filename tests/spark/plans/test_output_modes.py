@@ -13,13 +13,17 @@ from strandline_spark.plans.tree_source import Trees
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 
 
 @pytest.mark.parametrize(("mode", "operation"), [("append", "append"), ("complete", "overwrite")])
 @pytest.mark.parametrize("rows_after", [0, 1 << 30], ids=["rows", "json"])
-def test_complete_mode_overwrites(lake: Any, tmp_path: Path, mode: str, operation: str, rows_after: int) -> None:
+def test_complete_mode_overwrites(
+    lake: Any, tmp_path: Path, mode: str, operation: str, rows_after: int
+) -> None:
     lake.range(3).write.parquet(str(tmp_path / "arriving"))
     arriving = lake.readStream.schema("id bigint").parquet(str(tmp_path / "arriving"))
     rows = arriving.groupBy().count() if mode == "complete" else arriving

@@ -15,7 +15,9 @@ from strandline_spark.model.statement import Field, Statement
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 WAIT = 5_000  # milliseconds
 NEVER = 1 << 62
@@ -33,7 +35,9 @@ def files(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def both(lake: Any, execution: Any) -> tuple[Statement, Statement]:
     """What a plan says in rows, and what it says in JSON."""
-    return PlanReader(lake, rows_after=0).at_start(execution), PlanReader(lake, rows_after=NEVER).at_start(execution)
+    return PlanReader(lake, rows_after=0).at_start(execution), PlanReader(
+        lake, rows_after=NEVER
+    ).at_start(execution)
 
 
 def test_folder_is_read_as_itself(lake: Any, files: Path) -> None:
@@ -93,7 +97,9 @@ def written(queue: EventQueue) -> Any:
     raise AssertionError("no write of files came")
 
 
-def test_file_write_supports_odd_column_names(lake: Any, files: Path, tmp_path: Path, queue: EventQueue) -> None:
+def test_file_write_supports_odd_column_names(
+    lake: Any, files: Path, tmp_path: Path, queue: EventQueue
+) -> None:
     frame = lake.read.parquet(str(files / "whole")).selectExpr("id + 1 AS `a; b`", "twice")
     frame.write.mode("overwrite").csv(str(tmp_path / "out"))
 

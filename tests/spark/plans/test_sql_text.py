@@ -15,7 +15,9 @@ from strandline_spark.jvm.event_queue import EventQueue
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 KIND = next((name for name in ("iceberg", "delta") if name in formats()), "parquet")
 SCHEMA = "lake.texts" if KIND == "iceberg" else "texts"
@@ -69,7 +71,9 @@ def last_execution(queue: EventQueue) -> Any:
     raise AssertionError("no statement ended")
 
 
-def test_data_frame_of_a_whole_sql_query_has_its_text(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
+def test_data_frame_of_a_whole_sql_query_has_its_text(
+    lake: Any, queue: EventQueue, tmp_path: Path
+) -> None:
     query = f"SELECT id FROM {SCHEMA}.orders WHERE status = 'a'"
     frames = {
         "whole": lake.sql(query),

@@ -23,7 +23,9 @@ from strandline_spark.swallowed import counted, swallowed
 
 spark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
 pytestmark = spark
 
@@ -46,7 +48,9 @@ def names(statement: Statement) -> list[str]:
     return [dataset.name.rpartition("/")[2] for dataset in statement.inputs]
 
 
-def test_unreadable_leaf_keeps_the_other_inputs(lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_leaf_keeps_the_other_inputs(
+    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = Files.dataset_of
 
     def broken(self: Files, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -59,11 +63,15 @@ def test_unreadable_leaf_keeps_the_other_inputs(lake: Any, folder: Path, monkeyp
     statement = PlanReader(lake).at_start(joined(lake, folder))
 
     assert names(statement) == ["orders"]
-    assert [(column.name, column.origins[0].column) for column in statement.columns] == [("twice", "twice")]
+    assert [(column.name, column.origins[0].column) for column in statement.columns] == [
+        ("twice", "twice")
+    ]
     assert statement.unread == ("an input: AttributeError: this Spark has no such method",)
 
 
-def test_unreadable_snapshot_keeps_the_dataset(lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_snapshot_keeps_the_dataset(
+    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(self: Files, mention: Mention, jvm: Jvm) -> Snapshot | None:
         raise LookupError("gone")
 
@@ -71,10 +79,14 @@ def test_unreadable_snapshot_keeps_the_dataset(lake: Any, folder: Path, monkeypa
     statement = PlanReader(lake).at_start(joined(lake, folder))
 
     assert names(statement) == ["orders", "people"]
-    assert statement.unread == tuple(f"the snapshot of {folder}/{name}: LookupError: gone" for name in names(statement))
+    assert statement.unread == tuple(
+        f"the snapshot of {folder}/{name}: LookupError: gone" for name in names(statement)
+    )
 
 
-def test_unreadable_output_keeps_the_inputs(lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_output_keeps_the_inputs(
+    lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(plan: Any, root: Node, jvm: Jvm) -> list[Write]:
         raise AttributeError("this Spark has no such method")
 
@@ -84,7 +96,11 @@ def test_unreadable_output_keeps_the_inputs(lake: Any, folder: Path, monkeypatch
     began, ended = reader.at_start(plan), reader.at_end(plan)
 
     for statement in (began, ended):
-        assert (names(statement), statement.outputs, statement.output_unread) == (["orders"], (), True)
+        assert (names(statement), statement.outputs, statement.output_unread) == (
+            ["orders"],
+            (),
+            True,
+        )
         assert statement.unread == (
             "an output of InsertIntoDataSourceDirCommand: AttributeError: this Spark has no such method",
         )

@@ -16,9 +16,13 @@ from strandline_spark.model.statement import Statement
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # PySpark leaves sockets to the gc
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # PySpark leaves sockets to the gc
 ]
-iceberg = pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark")
+iceberg = pytest.mark.skipif(
+    "iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"
+)
 delta = pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark")
 
 
@@ -74,7 +78,10 @@ def test_dynamic_overwrite_of_delta_is_an_overwrite(lake: Any) -> None:
     assert [(one.dataset.table, one.operation) for one in statement.outputs] == [
         ("spark_catalog.done.parts", "overwrite")
     ]
-    assert [(one.name, one.origins[0].transform) for one in statement.columns] == [("id", "(id + 1)"), ("p", None)]
+    assert [(one.name, one.origins[0].transform) for one in statement.columns] == [
+        ("id", "(id + 1)"),
+        ("p", None),
+    ]
 
 
 @delta
@@ -101,17 +108,26 @@ def test_branch_write_belongs_to_its_table(lake: Any) -> None:
     commits = [one for event in iter(queue.poll, None) if (one := commit_of(event)) is not None]
 
     written = PlanReader(lake).at_end(insert, commits).outputs[0].dataset
-    refs = lake.sql("SELECT snapshot_id FROM lake.done.branched.refs WHERE name = 'tried'").collect()
+    refs = lake.sql(
+        "SELECT snapshot_id FROM lake.done.branched.refs WHERE name = 'tried'"
+    ).collect()
     assert [one.snapshot_id for one in written.snapshots] == [str(refs[0]["snapshot_id"])]
-    assert (written.table, [link.name for link in written.symlinks]) == ("lake.done.branched", ["done.branched"])
+    assert (written.table, [link.name for link in written.symlinks]) == (
+        "lake.done.branched",
+        ["done.branched"],
+    )
 
 
 def test_dataframe_unpivot_has_column_lineage(lake: Any, tmp_path: Path) -> None:
-    lake.range(3).selectExpr("id", "id * 2 AS a", "id * 3 AS b").write.parquet(str(tmp_path / "wide"))
+    lake.range(3).selectExpr("id", "id * 2 AS a", "id * 3 AS b").write.parquet(
+        str(tmp_path / "wide")
+    )
     wide = lake.read.parquet(str(tmp_path / "wide"))
     wide.unpivot(["id"], ["a", "b"], "what", "value").createOrReplaceTempView("long")
 
-    statement = told(lake, f"INSERT OVERWRITE DIRECTORY '{tmp_path}/long' USING parquet SELECT * FROM long")
+    statement = told(
+        lake, f"INSERT OVERWRITE DIRECTORY '{tmp_path}/long' USING parquet SELECT * FROM long"
+    )
 
     columns = [(one.name, [origin.column for origin in one.origins]) for one in statement.columns]
     assert columns == [("id", ["id"]), ("value", ["a", "b"])]

@@ -130,18 +130,26 @@ def test_environment_can_disable_the_emitter(notebook: tuple[SparkProgram, Any, 
     assert notebook[1]["enabled in spite of the environment"] is False
 
 
-def test_emitter_stays_off_beside_the_stock_listener_and_logs_it(notebook: tuple[SparkProgram, Any, str]) -> None:
+def test_emitter_stays_off_beside_the_stock_listener_and_logs_it(
+    notebook: tuple[SparkProgram, Any, str],
+) -> None:
     _, said, err = notebook
 
     assert said["enabled beside the stock listener"] is False
     assert "the OpenLineage listener is on in spark.extraListeners: Strandline stands back" in err
 
 
-def test_log_names_the_destination_once_per_application(notebook: tuple[SparkProgram, Any, str]) -> None:
+def test_log_names_the_destination_once_per_application(
+    notebook: tuple[SparkProgram, Any, str],
+) -> None:
     driver, _, err = notebook
     place = re.escape(f"strandline: events go to the file {driver.events_file}; jobs are ")
 
-    assert re.findall(place + r"(.*)\.\{output\} in namespace default", err) == ["off", "first", "second"]
+    assert re.findall(place + r"(.*)\.\{output\} in namespace default", err) == [
+        "off",
+        "first",
+        "second",
+    ]
 
 
 def test_no_other_jobs_are_reported(notebook: tuple[SparkProgram, Any, str]) -> None:

@@ -35,7 +35,9 @@ def get(url: str, path: str) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_catalog_options_of_the_conf_apply(tmp_path: Path, warm_jvm: WarmJvm, sqlite_url: str) -> None:
+def test_catalog_options_of_the_conf_apply(
+    tmp_path: Path, warm_jvm: WarmJvm, sqlite_url: str
+) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as url:
         conf = {
@@ -52,7 +54,9 @@ def test_catalog_options_of_the_conf_apply(tmp_path: Path, warm_jvm: WarmJvm, sq
         assert ran.code == 0, ran.err[-2000:]
         wait_until(lambda: len(get(url, "/api/v2/tables/catalog_options")) == 2)
         options = get(url, "/api/v2/tables/catalog_options")
-        shown = {row["catalog"] for row in get(url, "/api/v2/tables/sink_job_lineage?state=history")}
+        shown = {
+            row["catalog"] for row in get(url, "/api/v2/tables/sink_job_lineage?state=history")
+        }
     engine.dispose()
 
     assert {(one["catalog"], one["key"], one["value"]) for one in options} == {
@@ -65,7 +69,10 @@ def test_catalog_options_of_the_conf_apply(tmp_path: Path, warm_jvm: WarmJvm, sq
 def test_rejected_option_logs_a_warning(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
     engine = make_engine(sqlite_url)
     with serving(engine) as url, caplog.at_level(logging.WARNING, "strandline"):
-        tell(Collector(url), [Option("lake", "table-lineage", "perhaps"), Option("lake", "data-lineage", "false")])
+        tell(
+            Collector(url),
+            [Option("lake", "table-lineage", "perhaps"), Option("lake", "data-lineage", "false")],
+        )
         options = get(url, "/api/v2/tables/catalog_options")
     engine.dispose()
 
@@ -77,8 +84,18 @@ def test_rejected_option_logs_a_warning(sqlite_url: str, caplog: pytest.LogCaptu
 
 def test_missing_collector_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "strandline"):
-        tell(Collector("http://127.0.0.1:1"), [Option("lake", "data-lineage", "false")], attempts=2, pause=0)
-        announce({"spark.strandline.catalog.lake.data-lineage": "false", "spark.openlineage.transport.type": "file"})
+        tell(
+            Collector("http://127.0.0.1:1"),
+            [Option("lake", "data-lineage", "false")],
+            attempts=2,
+            pause=0,
+        )
+        announce(
+            {
+                "spark.strandline.catalog.lake.data-lineage": "false",
+                "spark.openlineage.transport.type": "file",
+            }
+        )
 
     first, second = (record.getMessage() for record in caplog.records)
     assert first.startswith(

@@ -37,14 +37,19 @@ EXPECTED_EVENTS = [
 
 
 def environment(folder: Path, *wheels: Path) -> Path:
-    """The Python of a fresh environment with these wheels; this one's packages, but not its own two, lie behind them."""
+    """The Python of a fresh environment with these wheels.
+
+    This one's packages, but not its own two, lie behind them.
+    """
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
     if wheels:
         install = [*PIP, "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
         subprocess.run([*install, *map(str, wheels)], check=True, timeout=300)
     (site,) = folder.glob("lib/python*/site-packages")
-    (site / "zz_behind.pth").write_text(sysconfig.get_path("purelib") + "\n")  # .pth files there are not read
+    (site / "zz_behind.pth").write_text(
+        sysconfig.get_path("purelib") + "\n"
+    )  # .pth files there are not read
     return python
 
 
@@ -67,7 +72,9 @@ def submit(*options: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_python_job_with_wheels_and_conf_is_reported(fresh: Path, tmp_path: Path, java: str) -> None:
+def test_python_job_with_wheels_and_conf_is_reported(
+    fresh: Path, tmp_path: Path, java: str
+) -> None:
     driver = SparkProgram(tmp_path, JOB, emitting(tmp_path), python=fresh)
     ran = driver.run()
 
@@ -80,8 +87,12 @@ def test_python_job_with_wheels_and_conf_is_reported(fresh: Path, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_spark_submit_with_command_line_conf_is_reported(fresh: Path, tmp_path: Path, java: str) -> None:
-    conf = [part for key, value in emitting(tmp_path).items() for part in ("--conf", f"{key}={value}")]
+def test_spark_submit_with_command_line_conf_is_reported(
+    fresh: Path, tmp_path: Path, java: str
+) -> None:
+    conf = [
+        part for key, value in emitting(tmp_path).items() for part in ("--conf", f"{key}={value}")
+    ]
     driver = SparkProgram(tmp_path, JOB, python=fresh)
     ran = driver.run(submit(*conf))
 
@@ -108,7 +119,10 @@ def test_zip_is_complete_and_reproducible(tmp_path: Path) -> None:
 
     assert first.read_bytes() == second.read_bytes()
     names = zipfile.ZipFile(first).namelist()
-    assert {"sitecustomize.py", "strandline_spark/_boot.py", "kafka/__init__.py", "openlineage/client/event_v2.py"} <= {
-        *names
-    }
+    assert {
+        "sitecustomize.py",
+        "strandline_spark/_boot.py",
+        "kafka/__init__.py",
+        "openlineage/client/event_v2.py",
+    } <= {*names}
     assert [name for name in names if name.endswith(".so")] == []

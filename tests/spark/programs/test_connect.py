@@ -34,9 +34,9 @@ while not Path("stop").exists():
     time.sleep(0.1)
 spark.stop()
 """
-ONLY_A_CONTEXT = SERVER.replace("from pyspark.sql import SparkSession", "from pyspark import SparkContext").replace(
-    "SparkSession.builder.getOrCreate()", "SparkContext()"
-)
+ONLY_A_CONTEXT = SERVER.replace(
+    "from pyspark.sql import SparkSession", "from pyspark import SparkContext"
+).replace("SparkSession.builder.getOrCreate()", "SparkContext()")
 STREAM = """
 import sys
 from pyspark.sql import SparkSession
@@ -64,8 +64,14 @@ def test_server_process_reports_a_remote_clients_write(tmp_path: Path, java: str
     ]
 
 
-def test_remote_streaming_query_is_reported_by_a_context_only_process(tmp_path: Path, java: str) -> None:
-    ticks = [event for event in hosted(tmp_path, ONLY_A_CONTEXT, STREAM).events() if event["job"]["name"] != "bank"]
+def test_remote_streaming_query_is_reported_by_a_context_only_process(
+    tmp_path: Path, java: str
+) -> None:
+    ticks = [
+        event
+        for event in hosted(tmp_path, ONLY_A_CONTEXT, STREAM).events()
+        if event["job"]["name"] != "bank"
+    ]
 
     assert [event["eventType"] for event in ticks] == ["START", "RUNNING", "COMPLETE"]
     barrier = ticks[1]["run"]["facets"]["strandline_barrier"]
@@ -82,7 +88,9 @@ def hosted(folder: Path, server: str, program: str) -> SparkProgram:
     with driver.started() as process:
         wait_until((folder / "ready").exists, SECONDS)
         client = [sys.executable, "-c", program, f"sc://127.0.0.1:{port}", str(folder / "remote")]
-        subprocess.run(client, check=True, timeout=SECONDS, env=dict(os.environ), capture_output=True)
+        subprocess.run(
+            client, check=True, timeout=SECONDS, env=dict(os.environ), capture_output=True
+        )
         (folder / "stop").touch()
         process.communicate(timeout=SECONDS)
     return driver

@@ -88,7 +88,9 @@ print(json.dumps([found, seen, history, running]))
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm) -> tuple[SparkProgram, ProgramResult]:
+def ran(
+    tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm
+) -> tuple[SparkProgram, ProgramResult]:
     """The job, run to its end."""
     folder = tmp_path_factory.mktemp("shop")
     catalog = {
@@ -109,7 +111,9 @@ def test_table_and_data_appear_atomically(ran: tuple[SparkProgram, ProgramResult
     assert (seen_while_it_ran, snapshots) == ([False], 1)
 
 
-def test_failed_ctas_leaves_no_table_and_calls_the_hook_once(ran: tuple[SparkProgram, ProgramResult]) -> None:
+def test_failed_ctas_leaves_no_table_and_calls_the_hook_once(
+    ran: tuple[SparkProgram, ProgramResult],
+) -> None:
     found = ran[1].answer()[0]
 
     (created, failed), raised, rows = found["half"]
@@ -120,7 +124,9 @@ def test_failed_ctas_leaves_no_table_and_calls_the_hook_once(ran: tuple[SparkPro
     assert failed.startswith("failed: AnalysisException: [TABLE_OR_VIEW_ALREADY_EXISTS]")
 
 
-def test_canceled_ctas_leaves_no_table_and_no_running_task(ran: tuple[SparkProgram, ProgramResult]) -> None:
+def test_canceled_ctas_leaves_no_table_and_no_running_task(
+    ran: tuple[SparkProgram, ProgramResult],
+) -> None:
     """This includes Ctrl-C, although Py4J blocks the calling thread."""
     found, *_, running = ran[1].answer()
 
@@ -152,7 +158,11 @@ def test_the_collector_shows_no_table_that_was_not_made_but_a_failed_stream_s(
     engine.dispose()
 
     assert ran[1].answer()[0]["streamed"] == [[], "StreamingQueryException", 1]
-    assert sorted(one["table"] for one in listed if one["catalog"] == "lake") == ["rows", "streamed", "whole"]
+    assert sorted(one["table"] for one in listed if one["catalog"] == "lake") == [
+        "rows",
+        "streamed",
+        "whole",
+    ]
     assert ended == {}
     assert sorted(map(tuple, written)) == [
         ("rows", "COMPLETE"),

@@ -17,7 +17,13 @@ def test_statements_of_busy_threads_keep_their_own_names(tmp_path: Path, warm_jv
     events = events_of("names.py", tmp_path, "plain", conf=conf, jvm=warm_jvm)
 
     written = {
-        (event["job"]["name"], event["outputs"][0]["name"].rpartition("/")[2]) for event in events if event["outputs"]
+        (event["job"]["name"], event["outputs"][0]["name"].rpartition("/")[2])
+        for event in events
+        if event["outputs"]
     }
-    own = {(f"{thread}{number}", f"{thread}{number}") for thread in ("left", "right") for number in range(8)}
+    own = {
+        (f"{thread}{number}", f"{thread}{number}")
+        for thread in ("left", "right")
+        for number in range(8)
+    }
     assert written == own | {("app last", "last")}

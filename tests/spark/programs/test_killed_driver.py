@@ -81,7 +81,10 @@ FOREVER = 1_000_000
 
 
 def test_next_start_reports_commits_of_a_killed_driver(tmp_path: Path, iceberg_jars: str) -> None:
-    with recording_server() as server, faulty_proxy("black hole", ("127.0.0.1", server.port)) as port:
+    with (
+        recording_server() as server,
+        faulty_proxy("black hole", ("127.0.0.1", server.port)) as port,
+    ):
         conf = streaming_conf(tmp_path, iceberg_jars, f"http://127.0.0.1:{port.port}")
         with driver(tmp_path, conf, FOREVER).started() as process:
             wait_until((tmp_path / "checkpoint" / "commits" / str(KILLED_AFTER)).exists, SECONDS)
@@ -90,7 +93,9 @@ def test_next_start_reports_commits_of_a_killed_driver(tmp_path: Path, iceberg_j
         port.heal()
         ran = driver(tmp_path, conf, KILLED_AFTER + 2).run()
         assert ran.code == 0, ran.err[-2000:]
-        ended = server.wait_until(lambda: any(event["eventType"] == "ABORT" for event in server.documents()))
+        ended = server.wait_until(
+            lambda: any(event["eventType"] == "ABORT" for event in server.documents())
+        )
         told = barriers(server.documents())
     commits = [line.split() for line in (tmp_path / "commits.txt").read_text().splitlines()]
 
@@ -98,7 +103,9 @@ def test_next_start_reports_commits_of_a_killed_driver(tmp_path: Path, iceberg_j
     assert ended
     assert told == dict(ran.answer())
     assert sorted(told.values())[: KILLED_AFTER + 3] == [1, 2, 3, 4, 5]
-    committed = {snapshot for _, snapshot, _ in commits}  # the killed driver's newest may be missing
+    committed = {
+        snapshot for _, snapshot, _ in commits
+    }  # the killed driver's newest may be missing
     assert committed <= set(told)
     assert {barrier for snapshot, barrier in told.items() if snapshot in committed} >= {4, 5}
     assert {(table, kind) for table, _, kind in commits} == {("lake.bank.ticks", "append")}
@@ -130,14 +137,22 @@ def test_checkpoint_is_reported_even_if_its_micro_batch_failed(
 
 
 def data_lineage(url: str, events: list[Any]) -> tuple[dict[int, str], dict[int, str]]:
-    """What a store that takes these events shows of the credits: the snapshot made at each barrier, and the one read."""
+    """What a store that takes these events shows of the credits.
+
+    The snapshot made at each barrier, and the one read.
+    """
     from strandline.store.sql.engine import make_engine
     from worlds.builders import rows, store
 
     engine = make_engine(url)
     store(engine, events)
     made, read = (
-        dict(rows(engine, f"SELECT barrier_id, snapshot_id FROM {way}_snapshot_lineage WHERE \"table\" = '{table}'"))
+        dict(
+            rows(
+                engine,
+                f"SELECT barrier_id, snapshot_id FROM {way}_snapshot_lineage WHERE \"table\" = '{table}'",
+            )
+        )
         for way, table in (("sink", "credits"), ("source", "transfers"))
     )
     engine.dispose()
@@ -147,9 +162,9 @@ def data_lineage(url: str, events: list[Any]) -> tuple[dict[int, str], dict[int,
 def reads_of(events: list[Any]) -> dict[int, str]:
     """Which snapshot of the transfers was told to be read at each barrier of the credits."""
     return {
-        event["run"]["facets"]["strandline_barrier"]["barrierId"]: source["inputFacets"]["strandline_snapshot"][
-            "snapshotId"
-        ]
+        event["run"]["facets"]["strandline_barrier"]["barrierId"]: source["inputFacets"][
+            "strandline_snapshot"
+        ]["snapshotId"]
         for event in events
         if any(output["name"].endswith("/credits") for output in event["outputs"])
         for source in event["inputs"]
@@ -159,7 +174,9 @@ def reads_of(events: list[Any]) -> dict[int, str]:
 
 def barriers(events: list[Any], table: str = "ticks") -> dict[str, int]:
     """Which barrier was told for each snapshot of a table."""
-    facets = [(event["run"]["facets"].get("strandline_barrier"), event["outputs"]) for event in events]
+    facets = [
+        (event["run"]["facets"].get("strandline_barrier"), event["outputs"]) for event in events
+    ]
     return {
         output["outputFacets"]["strandline_snapshot"]["snapshotId"]: barrier["barrierId"]
         for barrier, outputs in facets

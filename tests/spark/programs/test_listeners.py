@@ -69,20 +69,34 @@ def ran(
         )
         program = (EXAMPLES / "vectors" / "vector_source.py").read_text()
         environ = {"PYTHONPATH": path}
-        driver = SparkProgram(folder, program, conf, environ=environ, arguments=("index",), jvm=warm_jvm)
+        driver = SparkProgram(
+            folder, program, conf, environ=environ, arguments=("index",), jvm=warm_jvm
+        )
         return driver, driver.run(), datahub
 
 
-def test_hanging_or_failing_listeners_change_nothing(ran: tuple[SparkProgram, ProgramResult, RecordingServer]) -> None:
+def test_hanging_or_failing_listeners_change_nothing(
+    ran: tuple[SparkProgram, ProgramResult, RecordingServer],
+) -> None:
     driver, result, _ = ran
 
     assert result.code == 0, result.err[-2000:]
-    rows = [json.loads(line) for line in (driver.folder / "index" / "vectors.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (driver.folder / "index" / "vectors.jsonl").read_text().splitlines()
+    ]
     assert rows == [{"topic": n, "vector": [float(n), 0.5]} for n in (1, 2, 3)]
-    assert [line.split()[0] for line in driver.lines()] == ["START", "START", "COMPLETE", "COMPLETE"]
+    assert [line.split()[0] for line in driver.lines()] == [
+        "START",
+        "START",
+        "COMPLETE",
+        "COMPLETE",
+    ]
 
 
-def test_faults_of_listeners_are_logged(ran: tuple[SparkProgram, ProgramResult, RecordingServer]) -> None:
+def test_faults_of_listeners_are_logged(
+    ran: tuple[SparkProgram, ProgramResult, RecordingServer],
+) -> None:
     err = ran[1].err
 
     assert "strandline: listener misbehaving.Throwing failed" in err

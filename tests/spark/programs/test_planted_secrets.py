@@ -116,10 +116,22 @@ def test_no_planted_secret_leaves_the_driver(tmp_path: Path, warm_jvm: WarmJvm, 
     assert len(set(planted)) == 300
     assert "the job ended" in ran.out
     states = {" ".join(line.split()[:2]) for line in driver.lines()}
-    assert states >= {"COMPLETE bank.default.told9", "FAIL bank.default.told9", "RUNNING bank.ticks", "FAIL bank"}
-    assert {way for way, lines in left.items() if len(lines) > 100} >= {"http", "file", "console", "spool"}
+    assert states >= {
+        "COMPLETE bank.default.told9",
+        "FAIL bank.default.told9",
+        "RUNNING bank.ticks",
+        "FAIL bank",
+    }
+    assert {way for way, lines in left.items() if len(lines) > 100} >= {
+        "http",
+        "file",
+        "console",
+        "spool",
+    }
     assert on_topic != []
-    assert any(": events wait or are refused: " in line and "away: http" in line for line in left["log"])
+    assert any(
+        ": events wait or are refused: " in line and "away: http" in line for line in left["log"]
+    )
     assert {way: leaked(planted, lines) for way, lines in left.items()} == {way: [] for way in left}
 
 
@@ -146,7 +158,10 @@ def take(number: int, another: Callable[[], str]) -> list[str]:
 
 
 def everywhere(folder: Path, server: RecordingServer, topic: Kafka) -> dict[str, str]:
-    """The conf of all transports at once; the last one's backend is away, so that all goes to the spool too."""
+    """The conf of all transports at once.
+
+    The last one's backend is away, so that all goes to the spool too.
+    """
     parts = {
         "http": {"type": "http", "url": server.url},
         "file": {"type": "file", "location": str(folder / "events.jsonl")},
@@ -154,7 +169,11 @@ def everywhere(folder: Path, server: RecordingServer, topic: Kafka) -> dict[str,
         "kafka": topic.conf(*topic.address),
         "away": {"type": "http", "url": f"http://127.0.0.1:{free_port()}"},
     }
-    found = {f"transports.{name}.{key}": value for name, part in parts.items() for key, value in part.items()}
+    found = {
+        f"transports.{name}.{key}": value
+        for name, part in parts.items()
+        for key, value in part.items()
+    }
     conf = {"type": "composite", **found}
     return {f"spark.openlineage.transport.{key}": value for key, value in conf.items()} | {
         "spark.strandline.reads": "true"
@@ -164,4 +183,8 @@ def everywhere(folder: Path, server: RecordingServer, topic: Kafka) -> dict[str,
 def leaked(planted: list[str], lines: list[str]) -> list[str]:
     """Which secrets are there, or a part of one that says much of it; in JSON as in plain text."""
     text = "\n".join(lines)
-    return [secret for secret in planted if any(part in text for part in (secret, secret.rpartition("/")[2]))]
+    return [
+        secret
+        for secret in planted
+        if any(part in text for part in (secret, secret.rpartition("/")[2]))
+    ]

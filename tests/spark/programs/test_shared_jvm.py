@@ -61,7 +61,9 @@ def test_restarted_kernel_reports_after_the_first_was_killed(jvm: SharedJvm) -> 
 
         wait_until(lambda: jvm.claims() == [])
         other.ask("__import__('gc').collect()")
-        assert jvm.waiting_executions() < 45  # those that the queue took before the lease ended are 60 and more
+        assert (
+            jvm.waiting_executions() < 45
+        )  # those that the queue took before the lease ended are 60 and more
 
     with jvm.kernel() as restarted:
         assert restarted.emits()
@@ -91,7 +93,9 @@ def test_hung_kernel_duplicates_nothing_after_a_takeover(jvm: SharedJvm) -> None
         hung.pause()
         wait_until(other.emits)
         hung.go_on()
-        wait_until(lambda: hung.ask("[one._taken_over for one in activation._emitters.values()]") == [True])
+        wait_until(
+            lambda: hung.ask("[one._taken_over for one in activation._emitters.values()]") == [True]
+        )
 
         hung.write("of_the_one_that_hung")
         other.write("of_the_other")
@@ -117,7 +121,9 @@ def test_standby_kernel_reports_a_query_that_outlives_its_process(jvm: SharedJvm
         wait_until(lambda: "RUNNING" in states(jvm, "handed")[told:])
         assert not {"ABORT", "COMPLETE", "FAIL"} & set(states(jvm, "handed"))
 
-        second.ask("[one.stop() for one in spark._jsparkSession.sharedState().activeStreamingQueries().values()]")
+        second.ask(
+            "[one.stop() for one in spark._jsparkSession.sharedState().activeStreamingQueries().values()]"
+        )
         wait_until(lambda: states(jvm, "handed")[-1] == "ABORT")
         second.end()
 

@@ -53,7 +53,11 @@ def test_user_edges_apply_to_one_action_or_one_query_run(tmp_path: Any, warm_jvm
     assert result.code == 0, result.err[-3000:]
 
     ends = [event for event in driver.events() if event["eventType"] in ("RUNNING", "COMPLETE")]
-    found = {name(output): (sources(output, event), columns(output)) for event in ends for output in event["outputs"]}
+    found = {
+        name(output): (sources(output, event), columns(output))
+        for event in ends
+        for output in event["outputs"]
+    }
 
     assert {sink: read for sink, (read, _) in found.items() if sink not in ("one", "two")} == {
         "others": {"two"},
@@ -81,5 +85,6 @@ def columns(output: dict[str, Any]) -> dict[str, set[str]]:
     """The origins of each column."""
     fields = output.get("facets", {}).get("columnLineage", {}).get("fields", {})
     return {
-        column: {f"{name(origin)}.{origin['field']}" for origin in of["inputFields"]} for column, of in fields.items()
+        column: {f"{name(origin)}.{origin['field']}" for origin in of["inputFields"]}
+        for column, of in fields.items()
     }

@@ -1,6 +1,7 @@
 """Lakes whose tables a collector knows: credits is one barrier ahead of debits and balance.
 
-`known_bank` is one for all tests that only read; a test that writes has `own_bank`, or tables of its own in `bank`.
+`known_bank` is one for all tests that only read; a test that writes has `own_bank`, or tables of
+its own in `bank`.
 """
 
 import json
@@ -40,7 +41,9 @@ def own_bank(bank: Any, collector: str) -> Any:
 
 
 @pytest.fixture(scope="session")
-def reported_bank(lake: Any, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def reported_bank(
+    lake: Any, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
     """The bank that `known_bank` shares, and the address of its collector."""
     from fixtures.servers import serving
     from strandline.store.sql.engine import make_engine
@@ -70,7 +73,10 @@ def report_bank(bank: Any, url: str) -> None:
     tables = ("credits", "debits", "balance")
     for table in tables:
         bank.table(table)
-    made = {bank.name(table): bank.commit(table, 1, (number, 10)) for number, table in enumerate(tables[:2], 1)}
+    made = {
+        bank.name(table): bank.commit(table, 1, (number, 10))
+        for number, table in enumerate(tables[:2], 1)
+    }
     bank.commit("balance", 1, (1, 10), (2, -10), **{"strandline.inputs": json.dumps(made)})
     for table in tables:
         report_commits(bank, url, f"bank_{table}", table, "bank")

@@ -26,9 +26,12 @@ class Answer:
     def __init__(self, bank: Any) -> None:
         self._spark = bank.spark
         identities = Identities(bank.spark)
-        self.tables = {table: identities.of(bank.name(table)) for table in ("credits", "debits", "balance")}
+        self.tables = {
+            table: identities.of(bank.name(table)) for table in ("credits", "debits", "balance")
+        }
         self.chosen: dict[str, JSON] = {
-            table: {"snapshotId": bank.history(table).done[1], "barrier": 1, "inputs": []} for table in self.tables
+            table: {"snapshotId": bank.history(table).done[1], "barrier": 1, "inputs": []}
+            for table in self.tables
         }
         self.chosen["balance"]["inputs"] = [
             {**self._pair(self.tables[table]), "snapshotId": self.chosen[table]["snapshotId"]}
@@ -39,17 +42,27 @@ class Answer:
         return {"namespace": identity.namespace, "name": identity.name}
 
     def faults(self, certified: JSON | None = None) -> list[str]:
-        """What a reader finds. `certified`: what the certificate says of tables, in place of the answer."""
-        told = {table: {**self._pair(one), **self.chosen[table]} for table, one in self.tables.items()}
+        """What a reader finds.
+
+        `certified`: what the certificate says of tables, in place of the answer.
+        """
+        told = {
+            table: {**self._pair(one), **self.chosen[table]} for table, one in self.tables.items()
+        }
         entries = [{**told[table], **(certified or {}).get(table, {})} for table in self.tables]
         certificate: JSON = {"answer": list(told.values()), "entries": entries}
         certificate["digest"] = digest(certificate)
-        return faults_of(self._spark, certificate, {self.tables[table]: one for table, one in told.items()})
+        return faults_of(
+            self._spark, certificate, {self.tables[table]: one for table, one in told.items()}
+        )
 
 
 @pytest.fixture(scope="module")
 def certified(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Credits, debits and a balance made from both at barrier 1; credits has a second snapshot of barrier 2."""
+    """Credits, debits and a balance made from both at barrier 1.
+
+    Credits has a second snapshot of barrier 2.
+    """
     with bank_in(lake, tmp_path_factory.mktemp("certified")) as bank:
         for table in ("credits", "debits", "balance"):
             bank.table(table)
@@ -81,7 +94,10 @@ def test_snapshot_with_another_barrier_is_a_fault(answer: Answer, table: str) ->
     snapshot = answer.chosen[table]["snapshotId"]
     answer.chosen[table]["barrier"] = 2
 
-    assert f"{answer.tables[table].full_name} says that {snapshot} is barrier 1, the answer says 2" in answer.faults()
+    assert (
+        f"{answer.tables[table].full_name} says that {snapshot} is barrier 1, the answer says 2"
+        in answer.faults()
+    )
 
 
 def test_input_read_at_another_snapshot_is_a_fault(answer: Answer, certified: Any) -> None:
@@ -90,4 +106,6 @@ def test_input_read_at_another_snapshot_is_a_fault(answer: Answer, certified: An
     answer.chosen["credits"] |= {"snapshotId": second, "barrier": 2}
     answer.chosen["balance"]["inputs"] = []
 
-    assert answer.faults() == [f"{credits} was read at {first} below the answer, which has it at {second}"]
+    assert answer.faults() == [
+        f"{credits} was read at {first} below the answer, which has it at {second}"
+    ]

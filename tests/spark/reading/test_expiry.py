@@ -87,7 +87,9 @@ def expire(bank: Any, url: str) -> dict[str, int]:
         query = urlencode({"namespace": identity.namespace, "name": identity.name})
         with urlopen(f"{url}/api/v2/expirable?{query}", timeout=20) as answer:
             named = orjson.loads(answer.read())["expirable"]
-        there = {point.snapshot_id for point in bank.points(table)}  # the collector is not told what went before
+        there = {
+            point.snapshot_id for point in bank.points(table)
+        }  # the collector is not told what went before
         ids = [one for one in named if one in there]
         forget(bank, table, ids)
         found[table] = len(ids)
@@ -108,10 +110,15 @@ def forget(bank: Any, table: str, ids: Sequence[str]) -> None:
 
 def sums(frames: Mapping[str, Any]) -> dict[str, int]:
     """The sum of the amounts by table."""
-    return {name.rpartition(".")[2]: frame.groupBy().sum("amount").first()[0] for name, frame in frames.items()}
+    return {
+        name.rpartition(".")[2]: frame.groupBy().sum("amount").first()[0]
+        for name, frame in frames.items()
+    }
 
 
-def test_expiry_keeps_what_leased_readers_and_stopped_jobs_need(moving: Any, collector: str) -> None:
+def test_expiry_keeps_what_leased_readers_and_stopped_jobs_need(
+    moving: Any, collector: str
+) -> None:
     names = [moving.name(table) for table in TABLES]
     with read_consistent(moving.spark, names) as leased:
         both(moving, collector, 4, 5)

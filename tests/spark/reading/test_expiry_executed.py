@@ -8,7 +8,10 @@ import pytest
 from strandline.cli import main
 from strandline_spark.jvm.streaming_query import StreamHandle
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 
 @pytest.fixture
@@ -33,10 +36,16 @@ def expire(bank: Any, database: str, *more: str) -> int:
     """Expire credits, with one barrier kept for rollback."""
     conf = bank.spark.conf
     uri = conf.get("spark.sql.catalog.lake.uri").replace("jdbc:sqlite:", "sqlite:///")
-    properties = {"type": "sql", "uri": uri, "warehouse": conf.get("spark.sql.catalog.lake.warehouse")}
+    properties = {
+        "type": "sql",
+        "uri": uri,
+        "warehouse": conf.get("spark.sql.catalog.lake.warehouse"),
+    }
     named = [f"--catalog-property=lake.{key}={value}" for key, value in properties.items()]
     table = bank.name("credits")
-    return main(["expire", table, "--database-url", database, "--keep-barriers", "1", *named, *more], {})
+    return main(
+        ["expire", table, "--database-url", database, "--keep-barriers", "1", *named, *more], {}
+    )
 
 
 def test_named_snapshots_go_and_needed_ones_are_tagged(
@@ -52,7 +61,9 @@ def test_named_snapshots_go_and_needed_ones_are_tagged(
 
     assert capsys.readouterr().out.splitlines()[-1].endswith(": 3 snapshots expired")
     left = copied.spark.sql(f"SELECT snapshot_id FROM {copied.name('credits')}.snapshots").collect()
-    tags = copied.spark.sql(f"SELECT name FROM {copied.name('credits')}.refs WHERE type = 'TAG'").collect()
+    tags = copied.spark.sql(
+        f"SELECT name FROM {copied.name('credits')}.refs WHERE type = 'TAG'"
+    ).collect()
     assert [str(row.snapshot_id) for row in left] == [fourth]
     assert {first, second, third}.isdisjoint({fourth})
     assert [row.name for row in tags] == [f"strandline-pin-{fourth}"]
@@ -96,8 +107,12 @@ def test_emitter_reports_the_start_offset_of_an_available_now_query(bank: Any) -
     for table in ("credits", "copy"):
         bank.table(table)
     first = bank.commit("credits", 1, (1, 10))
-    writer = bank.spark.readStream.table(bank.name("credits")).writeStream.trigger(availableNow=True)
-    query = writer.option("checkpointLocation", str(bank.folder / "copy")).toTable(bank.name("copy"))
+    writer = bank.spark.readStream.table(bank.name("credits")).writeStream.trigger(
+        availableNow=True
+    )
+    query = writer.option("checkpointLocation", str(bank.folder / "copy")).toTable(
+        bank.name("copy")
+    )
     handle = StreamHandle(query._jsq.streamingQuery())
     assert query.awaitTermination(600)
 

@@ -11,7 +11,10 @@ from strandline_spark import consistent_sql, read_consistent
 from strandline_spark.consistency.collector import ConsistencyError
 from strandline_spark.consistency.reading.plain import plain_sql
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 BROKEN = [
     "SELECT nothing FROM {credits}",

@@ -68,7 +68,10 @@ def test_consistent_sql_applies_to_every_table_of_a_query(known_bank: Any) -> No
         SELECT sum(c.amount) - (SELECT sum(amount) FROM debits) AS missing, max(c.amount) AS credits
           FROM {credits} AS c"""
 
-    strong, latest = consistent_sql(known_bank.spark, query).first(), known_bank.spark.sql(query).first()
+    strong, latest = (
+        consistent_sql(known_bank.spark, query).first(),
+        known_bank.spark.sql(query).first(),
+    )
 
     assert (strong.missing, strong.credits) == (0, 10)
     assert latest.missing == 5
@@ -95,7 +98,9 @@ def test_staleness_bound_gives_an_answer_or_an_error_at_once(known_bank: Any) ->
 
 def test_tables_unknown_to_the_collector_are_rejected(known_bank: Any, bank: Any) -> None:
     strange = bank.table("strange")
-    known_bank.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW a_view AS SELECT * FROM {known_bank.name('credits')}")
+    known_bank.spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW a_view AS SELECT * FROM {known_bank.name('credits')}"
+    )
 
     with pytest.raises(UnknownTableError):
         read_consistent(known_bank.spark, strange)

@@ -17,7 +17,10 @@ from fixtures.waiting import wait_until
 from strandline.cli import main
 from strandline_spark import aligned_stream, read_consistent
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 ROOTS = ("credits", "debits")
 Rows = list[tuple[int, ...]]
@@ -49,17 +52,36 @@ class Pipeline:
         """Start the job of a table."""
         bank, place = self.bank, str(self.bank.folder / "ck" / table)
         if table == "movements":
-            sources, how = [bank.name(one) for one in ROOTS], {"changes": ROOTS, "mode": "append", **how}
+            sources, how = (
+                [bank.name(one) for one in ROOTS],
+                {"changes": ROOTS, "mode": "append", **how},
+            )
             return aligned_stream(
-                bank.spark, sources, bank.name(table), self._movements, checkpoint=place, group="bank", **how
+                bank.spark,
+                sources,
+                bank.name(table),
+                self._movements,
+                checkpoint=place,
+                group="bank",
+                **how,
             )
         return aligned_stream(
-            bank.spark, [bank.name("movements")], bank.name(table), _balances, checkpoint=place, group="bank", **how
+            bank.spark,
+            [bank.name("movements")],
+            bank.name(table),
+            _balances,
+            checkpoint=place,
+            group="bank",
+            **how,
         )
 
     def _movements(self, inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
         debits = inputs["debits"].selectExpr("account", "-amount AS amount")
-        return inputs["credits"].unionAll(debits).selectExpr("account", f"amount * {self.factor} AS amount")
+        return (
+            inputs["credits"]
+            .unionAll(debits)
+            .selectExpr("account", f"amount * {self.factor} AS amount")
+        )
 
     def work(self, run: str = "") -> None:
         """Let both jobs take all barriers that are there, tell of them, and end."""
@@ -91,7 +113,11 @@ class Pipeline:
         """`strandline rollback` of movements to barrier 2."""
         conf = self.bank.spark.conf
         uri = conf.get("spark.sql.catalog.lake.uri").replace("jdbc:sqlite:", "sqlite:///")
-        properties = {"type": "sql", "uri": uri, "warehouse": conf.get("spark.sql.catalog.lake.warehouse")}
+        properties = {
+            "type": "sql",
+            "uri": uri,
+            "warehouse": conf.get("spark.sql.catalog.lake.warehouse"),
+        }
         named = [f"--catalog-property=lake.{key}={value}" for key, value in properties.items()]
         table = self.bank.name("movements")
         return [
@@ -130,7 +156,9 @@ def pipeline(bank: Any, collector: str, sqlite_url: str) -> Iterator[Pipeline]:
     bank.spark.conf.unset("spark.strandline.job.name")
 
 
-def test_full_plan_run_by_hand_replays_everything(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_plan_run_by_hand_replays_everything(
+    pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
     lost = ("--lost-state", "bank_movements")
     assert main(pipeline.command(*lost, "--json"), {}) == 0
     plan = json.loads(capsys.readouterr().out)
@@ -153,7 +181,9 @@ def test_full_plan_run_by_hand_replays_everything(pipeline: Pipeline, capsys: py
 
 @pytest.mark.slow
 def test_rollback_killed_in_every_step_still_completes(pipeline: Pipeline) -> None:
-    outputs = [killed_at(pipeline.command("--execute"), steps) for steps in (1, 1, 2, 2, 2, 2, 2, 2)]
+    outputs = [
+        killed_at(pipeline.command("--execute"), steps) for steps in (1, 1, 2, 2, 2, 2, 2, 2)
+    ]
     last = outputs[-1]
     again = killed_at(pipeline.command("--execute"), 99)
     pipeline.commit(5)
@@ -166,17 +196,25 @@ def test_rollback_killed_in_every_step_still_completes(pipeline: Pipeline) -> No
         f"  {pipeline.bank.name('movements')}: 8 rows now, 4 after: -4",
         outputs[0][3],
     ]
-    assert last[-1] == again[-1] == "start these jobs now, in this order: bank_movements, bank_balance"
+    assert (
+        last[-1] == again[-1] == "start these jobs now, in this order: bank_movements, bank_balance"
+    )
     assert again[0] == "done already: generation 2 of group bank has begun"
     assert pipeline.rows() == RIGHT
     assert pipeline.strong() == (5, 0)
 
 
 def killed_at(command: list[str], step: int) -> list[str]:
-    """Run the command until it begins its so-many-th step, and kill it there; the lines that it printed."""
+    """Run the command until it begins its so-many-th step, and kill it there.
+
+    The lines that it printed.
+    """
     lines, begun = [], 0
     with subprocess.Popen(
-        [sys.executable, "-m", "strandline", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-m", "strandline", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -199,7 +237,8 @@ def test_old_driver_cannot_commit_into_rolled_back_tables(
         assert main(pipeline.command("--lost-state", "bank_movements", "--execute"), {}) == 0
         pipeline.commit(5)
         with pytest.raises(
-            StreamingQueryException, match=r"RolledBackError|Cannot determine history|ck/movements/\w+ does not exist"
+            StreamingQueryException,
+            match=r"RolledBackError|Cannot determine history|ck/movements/\w+ does not exist",
         ):
             zombie.awaitTermination(600)
     finally:
@@ -213,7 +252,9 @@ def test_old_driver_cannot_commit_into_rolled_back_tables(
 
 
 @pytest.mark.slow
-def test_rollback_requires_jobs_to_be_stopped(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rollback_requires_jobs_to_be_stopped(
+    pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
     from worlds.lake import report_start
 
     report_start(pipeline.url, "bank_balance", run="another")

@@ -15,7 +15,10 @@ from strandline_spark.consistency.collector import (
 )
 from strandline_spark.consistency.reading.conf import obey
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 
 def now(bank: Any, table: str) -> list[int]:
@@ -28,7 +31,9 @@ def amounts(frame: Any) -> list[int]:
     return sorted(row.amount for row in frame.collect())
 
 
-def test_delete_update_and_merge_write_the_latest_and_read_the_version(own_strong_session: Any) -> None:
+def test_delete_update_and_merge_write_the_latest_and_read_the_version(
+    own_strong_session: Any,
+) -> None:
     sql, credits, mine = (
         own_strong_session.spark.sql,
         own_strong_session.name("credits"),
@@ -38,16 +43,23 @@ def test_delete_update_and_merge_write_the_latest_and_read_the_version(own_stron
 
     sql(f"UPDATE {mine} SET amount = (SELECT sum(amount) FROM {credits}) WHERE account = 1")
     sql(f"DELETE FROM {mine} WHERE amount IN (SELECT 2 FROM {credits})")
-    sql(f"MERGE INTO {mine} AS t USING {credits} AS s ON t.account = s.account + 2 WHEN MATCHED THEN UPDATE SET *")
+    sql(
+        f"MERGE INTO {mine} AS t USING {credits} AS s ON t.account = s.account + 2 WHEN MATCHED THEN UPDATE SET *"
+    )
     merged = now(own_strong_session, "mine")
     sql(f"DELETE FROM {credits} WHERE amount = 5")
 
-    assert merged == [10, 10]  # at the latest 15 would be the sum, and two rows of credits would match
+    assert merged == [
+        10,
+        10,
+    ]  # at the latest 15 would be the sum, and two rows of credits would match
     assert now(own_strong_session, "credits") == [10]
 
 
 @pytest.mark.parametrize("evolves", ["", "WITH SCHEMA EVOLUTION"])
-def test_insert_only_merge_compares_with_the_latest_target(strong_session: Any, bank: Any, evolves: str) -> None:
+def test_insert_only_merge_compares_with_the_latest_target(
+    strong_session: Any, bank: Any, evolves: str
+) -> None:
     """Spark plans it as an append of the rows that an anti-join with the latest target finds."""
     credits, mine = strong_session.name("credits"), bank.table("mine")
     strong_session.spark.sql(f"INSERT INTO {mine} VALUES (7, 7)")
@@ -65,7 +77,9 @@ def test_insert_only_merge_reads_its_target_as_a_versioned_source(own_strong_ses
     merge = "MERGE INTO {0} t USING (SELECT 9 AS account, max(amount) + 90 AS amount FROM {1}) s ON t.amount = s.amount"
     insert = "WHEN NOT MATCHED THEN INSERT *"
 
-    own_strong_session.spark.sql(f"DELETE FROM {credits} WHERE amount = 10")  # the version alone has it now
+    own_strong_session.spark.sql(
+        f"DELETE FROM {credits} WHERE amount = 10"
+    )  # the version alone has it now
     own_strong_session.spark.sql(f"{merge.format(credits, credits)} {insert}")
     with pytest.raises(UnreadableStatementError, match="IDENTIFIER"):
         own_strong_session.spark.sql(f"{merge.format(credits, hidden.format(credits))} {insert}")
@@ -74,16 +88,24 @@ def test_insert_only_merge_reads_its_target_as_a_versioned_source(own_strong_ses
 
 
 def test_recursive_query_reads_itself_by_name(strong_session: Any) -> None:
-    counts = "counts(n) AS (SELECT max(amount) FROM {0} UNION ALL SELECT n - 5 FROM counts WHERE n > 0)"
-    query = f"WITH RECURSIVE {counts} SELECT n AS amount FROM counts".format(strong_session.name("credits"))
+    counts = (
+        "counts(n) AS (SELECT max(amount) FROM {0} UNION ALL SELECT n - 5 FROM counts WHERE n > 0)"
+    )
+    query = f"WITH RECURSIVE {counts} SELECT n AS amount FROM counts".format(
+        strong_session.name("credits")
+    )
 
     assert amounts(strong_session.spark.sql(query)) == [0, 5, 10]
 
 
-def test_insert_reads_its_table_at_the_version_and_appends_to_the_latest(own_strong_session: Any) -> None:
+def test_insert_reads_its_table_at_the_version_and_appends_to_the_latest(
+    own_strong_session: Any,
+) -> None:
     credits = own_strong_session.name("credits")
 
-    own_strong_session.spark.sql(f"INSERT INTO {credits} SELECT account, amount * 100 FROM {credits}")
+    own_strong_session.spark.sql(
+        f"INSERT INTO {credits} SELECT account, amount * 100 FROM {credits}"
+    )
 
     assert now(own_strong_session, "credits") == [5, 10, 1000]
 
@@ -108,8 +130,12 @@ def test_tables_behind_a_view_are_read_at_the_version(own_strong_session: Any) -
     try:
         sql("CREATE OR REPLACE TEMPORARY VIEW seen_twice AS SELECT how_much AS amount FROM seen")
         text = sql(f"SHOW CREATE TABLE {view}").first()[0]
-        through = [amounts(sql(f"SELECT {name}.amount FROM {name}")) for name in ("seen_twice", "credits")]
-        joined = sql("SELECT sum(v.how_much) AS amount FROM seen v JOIN credits ON v.who = credits.account")
+        through = [
+            amounts(sql(f"SELECT {name}.amount FROM {name}")) for name in ("seen_twice", "credits")
+        ]
+        joined = sql(
+            "SELECT sum(v.how_much) AS amount FROM seen v JOIN credits ON v.who = credits.account"
+        )
         strong = amounts(joined)
     finally:
         sql("USE spark_catalog.default")
@@ -137,7 +163,9 @@ def test_keyword_arguments_metadata_tables_and_version_as_of_work(strong_session
     latest = strong_session.history("credits").newest.snapshot_id
     rows = strong_session.spark.createDataFrame([(10,)], "amount bigint")
 
-    assert amounts(sql(f"SELECT c.amount FROM {credits} c JOIN {{rows}} r USING (amount)", rows=rows)) == [10]
+    assert amounts(
+        sql(f"SELECT c.amount FROM {credits} c JOIN {{rows}} r USING (amount)", rows=rows)
+    ) == [10]
     assert sql(f"SELECT * FROM {credits}.snapshots").count() == 2
     assert amounts(sql(f"SELECT * FROM {credits} VERSION AS OF {latest}")) == [5, 10]
 
@@ -145,9 +173,15 @@ def test_keyword_arguments_metadata_tables_and_version_as_of_work(strong_session
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ("SELECT * FROM IDENTIFIER('{t}')", r"{t}: read through IDENTIFIER\(\), where no version can be put"),
+        (
+            "SELECT * FROM IDENTIFIER('{t}')",
+            r"{t}: read through IDENTIFIER\(\), where no version can be put",
+        ),
         ("INSERT INTO {t} SELECT * FROM IDENTIFIER('{t}')", r"{t}: read through IDENTIFIER\(\)"),
-        ("BEGIN INSERT INTO {t} SELECT * FROM {t}; SELECT 1; END", r"a SQL script is not read at one version"),
+        (
+            "BEGIN INSERT INTO {t} SELECT * FROM {t}; SELECT 1; END",
+            r"a SQL script is not read at one version",
+        ),
         ("EXECUTE IMMEDIATE 'SELECT * FROM {t}'", r"EXECUTE IMMEDIATE hides what it reads"),
         ("SELECT * FROM of_a_frame", r"{t}: read through a view made of a DataFrame"),
         ("SELECT total_of()", r"{t}: read through .* a function"),
@@ -163,7 +197,9 @@ def test_a_read_that_cannot_be_versioned_is_refused_with_the_reason(
         f"CREATE OR REPLACE TEMPORARY FUNCTION total_of() RETURNS BIGINT RETURN SELECT sum(amount) FROM {credits}"
     )
     try:
-        with pytest.raises(UnreadableStatementError, match=reason.format(t=credits.replace(".", r"\."))):
+        with pytest.raises(
+            UnreadableStatementError, match=reason.format(t=credits.replace(".", r"\."))
+        ):
             strong_session.spark.sql(statement.format(t=credits))
     finally:
         strong_session.spark.catalog.dropTempView("of_a_frame")
@@ -173,9 +209,15 @@ def test_a_read_that_cannot_be_versioned_is_refused_with_the_reason(
 
 @pytest.mark.parametrize(
     "statement",
-    ["SELECT * FROM IDENTIFIER('range')(3)", "BEGIN SELECT 1; END", "DELETE FROM IDENTIFIER('{t}') WHERE amount = 7"],
+    [
+        "SELECT * FROM IDENTIFIER('range')(3)",
+        "BEGIN SELECT 1; END",
+        "DELETE FROM IDENTIFIER('{t}') WHERE amount = 7",
+    ],
 )
-def test_statements_that_do_not_read_the_catalog_are_unchanged(strong_session: Any, bank: Any, statement: str) -> None:
+def test_statements_that_do_not_read_the_catalog_are_unchanged(
+    strong_session: Any, bank: Any, statement: str
+) -> None:
     strong_session.spark.sql(statement.format(t=bank.table("credits")))
 
 
@@ -204,7 +246,9 @@ def test_conf_allows_the_latest_snapshot_of_untracked_tables(
     assert amounts(sql(f"SELECT * FROM {rates}")) == [3]
 
 
-def test_failed_statement_releases_its_lease(strong_session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_statement_releases_its_lease(
+    strong_session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = list[tuple[str, str]]()
     ask = Collector.ask
 
@@ -214,7 +258,9 @@ def test_failed_statement_releases_its_lease(strong_session: Any, monkeypatch: p
 
     monkeypatch.setattr(Collector, "ask", note)
     with pytest.raises(UnreadableStatementError, match="nonsense"):
-        consistent_sql(strong_session.spark, f"SELECT nonsense FROM {strong_session.name('credits')}")
+        consistent_sql(
+            strong_session.spark, f"SELECT nonsense FROM {strong_session.name('credits')}"
+        )
 
     assert asked == [("POST", "/api/v2/versions"), ("DELETE", "/api/v2/leases")]
 

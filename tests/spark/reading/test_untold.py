@@ -36,7 +36,11 @@ def test_barrier_unknown_to_the_collector_is_not_skipped(bank: Any, collector: s
     for table in ("credits", "debits"):
         report_commits(bank, collector, f"bank_{table}", table, "bank", only=3)
 
-    asked = {"namespace": "default", "name": f"{bank.spark.sparkContext.appName}.balance", "position": 1}
+    asked = {
+        "namespace": "default",
+        "name": f"{bank.spark.sparkContext.appName}.balance",
+        "position": 1,
+    }
     told = Collector(collector, None).ask("POST", "/api/v2/jobs/decision", asked)
     work(bank)
 
@@ -46,10 +50,14 @@ def test_barrier_unknown_to_the_collector_is_not_skipped(bank: Any, collector: s
 
 def name_the_place(bank: Any, url: str, table: str) -> None:
     """Tell the collector which table of the catalog a dataset is."""
-    identity, place = Identities(bank.spark).of(bank.name(table)), bank.name(table).partition(".")[2]
+    identity, place = (
+        Identities(bank.spark).of(bank.name(table)),
+        bank.name(table).partition(".")[2],
+    )
     facets = {
         "catalog": FACET | {"framework": "iceberg", "type": "hadoop", "name": "lake"},
-        "symlinks": FACET | {"identifiers": [{"namespace": "hive://lake", "name": place, "type": "TABLE"}]},
+        "symlinks": FACET
+        | {"identifiers": [{"namespace": "hive://lake", "name": place, "type": "TABLE"}]},
     }
     event = {
         "eventTime": "2026-11-20T12:00:00Z",
@@ -57,7 +65,9 @@ def name_the_place(bank: Any, url: str, table: str) -> None:
         "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetEvent",
         "dataset": {"namespace": identity.namespace, "name": identity.name, "facets": facets},
     }
-    request = Request(f"{url}/api/v1/lineage", json.dumps(event).encode(), {"Content-Type": "application/json"})
+    request = Request(
+        f"{url}/api/v1/lineage", json.dumps(event).encode(), {"Content-Type": "application/json"}
+    )
     with urlopen(request, timeout=20) as answer:
         assert answer.status == 201
 

@@ -34,7 +34,9 @@ def test_strong_word_counts_agree_on_one_core(tmp_path: Path, iceberg_jars: str)
             bank.job("query", "word_counts"), cwd=bank.folder, env=os.environ | environ, capture_output=True, text=True,
             timeout=500, check=False,
         )  # fmt: skip
-    runs = re.findall(r"^run \d: consistent_sql: (\d+) of 5 .* strong: (\d+) of 5 ", ran.stdout, re.MULTILINE)
+    runs = re.findall(
+        r"^run \d: consistent_sql: (\d+) of 5 .* strong: (\d+) of 5 ", ran.stdout, re.MULTILINE
+    )
 
     assert ran.returncode == 0, ran.stderr[-3000:] + ran.stdout[-2000:]
     assert runs == [("0", "0")] * 3

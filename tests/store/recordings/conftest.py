@@ -57,7 +57,9 @@ def take_recording(new_store: Callable[[str], str]) -> Iterator[Take]:
 
 
 @pytest.fixture(scope="session")
-def heard_on(new_store: Callable[[str], str]) -> Iterator[Callable[[str, str], list[tuple[datetime, Engine, Engine]]]]:
+def heard_on(
+    new_store: Callable[[str], str],
+) -> Iterator[Callable[[str, str], list[tuple[datetime, Engine, Engine]]]]:
     """Give a function that returns moments of a recording, each with a store of then and the store of the end.
 
     The stores of then, on SQLite, have heard of the events up to the moment. The store of the end has heard of all.
@@ -84,7 +86,8 @@ def heard_on(new_store: Callable[[str], str]) -> Iterator[Callable[[str, str], l
 
 @pytest.fixture(params=SQLITE_FIRST)
 def heard(
-    heard_on: Callable[[str, str], list[tuple[datetime, Engine, Engine]]], request: pytest.FixtureRequest
+    heard_on: Callable[[str, str], list[tuple[datetime, Engine, Engine]]],
+    request: pytest.FixtureRequest,
 ) -> Heard:
     """Give `heard_on` for one database."""
     return partial(heard_on, request.param)

@@ -55,7 +55,9 @@ def test_columns_have_the_origins_in_the_sql(ran: Engine) -> None:
 
     unreported = TRUTH["unreported"]
     assert found == {
-        table: {column: of for column, of in columns.items() if column not in unreported.get(table, ())}
+        table: {
+            column: of for column, of in columns.items() if column not in unreported.get(table, ())
+        }
         for table, columns in TRUTH["columns"].items()
     }
 
@@ -64,4 +66,7 @@ def test_failed_task_fails_its_dag_run(ran: Engine) -> None:
     with reader(ran) as connection:
         jobs = jobs_page(connection, Filter(), NOW.at, 100, None)["items"]
 
-    assert sorted(one["name"] for one in jobs if one["latestRun"]["state"] == "FAIL") == TRUTH["failed"]
+    assert (
+        sorted(one["name"] for one in jobs if one["latestRun"]["state"] == "FAIL")
+        == TRUTH["failed"]
+    )

@@ -29,13 +29,17 @@ def test_each_model_is_made_from_what_it_selects_from(ran: Engine) -> None:
             for model in TRUTH["sources"]
         }
 
-    assert found == TRUTH["sources"] | TRUTH["reported"]  # dbt reports an ephemeral model as if it were a table
+    assert (
+        found == TRUTH["sources"] | TRUTH["reported"]
+    )  # dbt reports an ephemeral model as if it were a table
 
 
 def test_failed_or_skipped_model_has_no_sources(ran: Engine) -> None:
     with reader(ran) as connection:
         assert tables(lineage_of(connection, question(connection, "shop.main.bad"))) == []
-        assert "bad" not in tables(lineage_of(connection, question(connection, "shop.main.net", Direction.DOWNSTREAM)))
+        assert "bad" not in tables(
+            lineage_of(connection, question(connection, "shop.main.net", Direction.DOWNSTREAM))
+        )
         with pytest.raises(NotFoundError):
             node_called(connection, "shop.main.skipped")
 

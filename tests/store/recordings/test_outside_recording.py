@@ -40,5 +40,7 @@ def test_each_table_and_topic_is_made_from_what_its_statements_read(ran: Engine)
 def test_topic_lists_its_readers(ran: Engine) -> None:
     with reader(ran) as connection:
         for topic, readers in TRUTH["readers"].items():
-            answer = lineage_of(connection, question(connection, TOPIC.format(topic), Direction.DOWNSTREAM))
+            answer = lineage_of(
+                connection, question(connection, TOPIC.format(topic), Direction.DOWNSTREAM)
+            )
             assert {one["name"] for one in answer["nodes"] if one["type"] == "job"} == set(readers)

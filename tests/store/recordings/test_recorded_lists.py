@@ -1,7 +1,8 @@
 """Recordings: past lists equal those of a collector at that moment.
 
-What later events hide is left out (`updatedAt`, `droppedAt`), or cannot be told from what was not so: that a run that goes on had not yet
-reported RUNNING, and that a dataset had been named by edges alone. Streams are not here, as in test_recorded_past.
+What later events hide is left out (`updatedAt`, `droppedAt`), or cannot be told from what was not
+so: that a run that goes on had not yet reported RUNNING, and that a dataset had been named by edges
+alone. Streams are not here, as in test_recorded_past.
 """
 
 from datetime import UTC, datetime
@@ -19,7 +20,8 @@ from worlds.builders import Json
 MOST = 10_000
 MORE = ["failing", "recreated"]
 SLOW_NAMES = [
-    pytest.param(name, marks=pytest.mark.slow) for name in (*OTHER_NAMES, "nested_ctas", "retried", "two_inserts")
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in (*OTHER_NAMES, "nested_ctas", "retried", "two_inserts")
 ]
 STATES: dict[str, frozenset[str]] = {
     "any": frozenset(),
@@ -47,12 +49,17 @@ def plain(item: Json) -> Json:
 
 def expected(then: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
     """What was listed then, without what is hidden now."""
-    kept = {name: one for name, one in then.items() if name in found or one.get("createdAt") is not None}
+    kept = {
+        name: one for name, one in then.items() if name in found or one.get("createdAt") is not None
+    }
     return {name: shown(one, found.get(name, one)) for name, one in kept.items()}
 
 
 def shown(then: Json, found: Json) -> Json:
-    """The item of then with the keys that the other shows; of what was not dropped lists of the past say so."""
+    """The item of then with the keys that the other shows.
+
+    Of what was not dropped lists of the past say so.
+    """
     hidden = {"updatedAt", "droppedAt"} - found.keys()
     kept = {key: value for key, value in then.items() if key not in hidden}
     return {"droppedAt": None} | kept if "droppedAt" in found else kept

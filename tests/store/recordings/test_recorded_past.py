@@ -1,7 +1,8 @@
 """Recordings: past answers equal those of a collector at that moment.
 
-One store has heard of everything; another only of the events up to the moment. Streams are not here: which query a micro-batch
-belongs to is told by its later events, and then the answer about the past is the better one.
+One store has heard of everything; another only of the events up to the moment. Streams are not
+here: which query a micro-batch belongs to is told by its later events, and then the answer about
+the past is the better one.
 """
 
 from datetime import datetime
@@ -30,10 +31,15 @@ Edges = list[tuple[Any, ...]]
 def edges_of(answer: dict[str, Any]) -> Edges:
     """The edges of an answer, with what an edge of runs or of columns says of itself."""
     said = ("dependency", "dataset", "snapshotId", "rule")
-    return sorted((one["source"], one["target"], *(str(one.get(key)) for key in said)) for one in answer["edges"])
+    return sorted(
+        (one["source"], one["target"], *(str(one.get(key)) for key in said))
+        for one in answer["edges"]
+    )
 
 
-def answers(connection: Connection, tables: list[str], of_runs: list[str], moment: datetime) -> dict[str, Edges]:
+def answers(
+    connection: Connection, tables: list[str], of_runs: list[str], moment: datetime
+) -> dict[str, Edges]:
     """The lineage of these tables, whole and by column, and what these runs stand on, as it was at the moment."""
     view = View(micros_of(moment), past=True)
     found = {}
@@ -48,10 +54,14 @@ def answers(connection: Connection, tables: list[str], of_runs: list[str], momen
 def test_past_answers_equal_the_answers_of_that_moment(heard: Heard, name: str) -> None:
     for moment, then, whole in heard(name):
         with then.connect() as before, whole.connect() as after:
-            own = select(datasets.c.namespace, datasets.c.name).where(datasets.c.id == datasets.c.canonical_id)
+            own = select(datasets.c.namespace, datasets.c.name).where(
+                datasets.c.id == datasets.c.canonical_id
+            )
             tables = [node_text("dataset", *row) for row in before.execute(own)]
             of_runs = list(
-                before.scalars(select(runs.c.run_id).where(runs.c.newest_at.is_not(None), runs.c.design == 0))
+                before.scalars(
+                    select(runs.c.run_id).where(runs.c.newest_at.is_not(None), runs.c.design == 0)
+                )
             )
             expected = answers(before, tables, of_runs, moment)
 

@@ -1,6 +1,7 @@
 """Stock Spark recordings: default answers match what the programs did.
 
-Each recording comes in the order of its sending, shuffled, and shuffled with repeats in several transactions.
+Each recording comes in the order of its sending, shuffled, and shuffled with repeats in several
+transactions.
 """
 
 import json
@@ -36,7 +37,8 @@ from worlds.stock_recorded import (
     recorded,
 )
 
-# Whose snapshots no event names: the listener reports neither an Iceberg sink nor a Delta stream's or MERGE's version.
+# Whose snapshots no event names: the listener reports neither an Iceberg sink nor a Delta stream's
+# or MERGE's version.
 UNREPORTED = {
     "two_queries": {"bank.landed"},
     "delta_stream": {"shop.clean"},
@@ -46,20 +48,31 @@ UNREPORTED = {
     "delta_batch": {"shop.daily"},  # an overwrite of a part
     "delta_changes": {"shop.final", "shop.copy"},  # RENAME, RESTORE and CLONE
     "delta_again": {"shop.report"},  # an INSERT after a CREATE IF NOT EXISTS
-    "write_audit_publish": {"bank.report"},  # what is staged; the listener reports the commit before
+    "write_audit_publish": {
+        "bank.report"
+    },  # what is staged; the listener reports the commit before
     "joined_streams": {"bank.matched"},
     "delta_feed": {"shop.fed", "shop.whole"},  # an UPDATE, an OPTIMIZE, a MERGE
 }
 # Of these snapshots nobody can say what they were made from; that is what the answer says.
 UNKNOWN = {
-    "several_sinks": {("bank.large", 0), ("bank.small", 0)},  # two INSERTs in one statement: a run without outputs
+    "several_sinks": {
+        ("bank.large", 0),
+        ("bank.small", 0),
+    },  # two INSERTs in one statement: a run without outputs
     "rolled_back": {("bank.totals", 3)},
     "without_rows": {("bank.quiet", 3)},  # a DELETE from metadata alone
     "delta_batch": {("shop.daily", 2), ("shop.daily", 3)},  # an UPDATE
-    "delta_changes": {("shop.report", 0), ("shop.final", 0), ("shop.final", 2)},  # version 0 of two tables of one name
+    "delta_changes": {
+        ("shop.report", 0),
+        ("shop.final", 0),
+        ("shop.final", 2),
+    },  # version 0 of two tables of one name
     "delta_again": {("shop.report", 0), ("shop.report", 1)},
     "write_audit_publish": {("bank.report", 1), ("bank.report", 2)},  # to a branch; staged by an id
-    "reading_options": {("bank.changes", 0)},  # of what a view has, which is named without a snapshot
+    "reading_options": {
+        ("bank.changes", 0)
+    },  # of what a view has, which is named without a snapshot
     "delta_feed": {("shop.fed", 2), ("shop.fed", 4), ("shop.changes", 0)},
 }
 # One statement for each snapshot, and all that it reads is reported with its version.
@@ -79,18 +92,30 @@ def each(*names: str) -> pytest.MarkDecorator:
 
 
 def true_inputs(truth: Truth, table: str, snapshot: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """What a statement that made a snapshot has read: of each source, and of the table, the newest of that moment."""
+    """What a statement that made a snapshot has read.
+
+    Of each source, and of the table, the newest of that moment.
+    """
     found = set()
     for source in truth["sources"][table]:
         if source not in truth["unreported"].get(table, ()):
-            before = [one for one in truth["snapshots"][source] if one["milliseconds"] < snapshot["milliseconds"]]
+            before = [
+                one
+                for one in truth["snapshots"][source]
+                if one["milliseconds"] < snapshot["milliseconds"]
+            ]
             found.add((source, before[-1]["id"]))
     return found
 
 
 def sources_of(connection: Connection, table: str) -> set[str]:
-    """What a table is made from by default, but for itself: a MERGE or UPDATE reads what it changes."""
-    node = node_called(connection, table if table.startswith(("bank.", "shop.", "default.")) else f"/data/{table}")
+    """What a table is made from by default, but for itself.
+
+    A MERGE or UPDATE reads what it changes.
+    """
+    node = node_called(
+        connection, table if table.startswith(("bank.", "shop.", "default.")) else f"/data/{table}"
+    )
     answer = lineage_of(connection, Question(node, now(), Direction.UPSTREAM, 1))
     return {called(one) for one in answer["nodes"] if one["type"] == "dataset"} - {table}
 
@@ -116,13 +141,23 @@ def test_table_sources_are_what_its_statements_read(taken: Recorded) -> None:
 
 @each("foreach_batch", "available_now", "partial_columns", "fan_out")
 def test_impact_finds_everything_made_from_each_source(taken: Recorded) -> None:
-    wanted = {(source, table) for table, sources in true_sources(taken.truth).items() for source in sources}
+    wanted = {
+        (source, table)
+        for table, sources in true_sources(taken.truth).items()
+        for source in sources
+    }
     found = set()
     with taken.engine.connect() as connection:
         for source in {source for source, _ in wanted}:
-            node = node_called(connection, source if source.startswith("bank.") else f"/data/{source}")
+            node = node_called(
+                connection, source if source.startswith("bank.") else f"/data/{source}"
+            )
             answer = lineage_of(connection, Question(node, now(), Direction.DOWNSTREAM, 1))
-            found |= {(source, called(one)) for one in answer["nodes"] if one["type"] == "dataset" and one["distance"]}
+            found |= {
+                (source, called(one))
+                for one in answer["nodes"]
+                if one["type"] == "dataset" and one["distance"]
+            }
 
     assert found == wanted
 
@@ -162,7 +197,9 @@ def test_every_listed_snapshot_exists_in_its_table(taken: Recorded) -> None:
     with taken.engine.connect() as connection:
         for table, snapshots in taken.truth["snapshots"].items():
             if table != "shop.copy":  # a clone, of which no event tells
-                found = [one["snapshotId"] for one in listed(connection, node_called(connection, table))]
+                found = [
+                    one["snapshotId"] for one in listed(connection, node_called(connection, table))
+                ]
 
                 assert [one["id"] for one in snapshots if one["id"] in found] == found
 
@@ -185,7 +222,9 @@ def test_sources_of_a_dropped_table_are_not_in_the_latest_run(taken: Recorded) -
     table, gone = next(iter(taken.truth["gone"].items()))
     with taken.engine.connect() as connection:
         newest = View(micros_of(datetime.now(UTC)), newest=True)
-        answer = lineage_of(connection, Question(node_called(connection, table), newest, Direction.UPSTREAM, 1))
+        answer = lineage_of(
+            connection, Question(node_called(connection, table), newest, Direction.UPSTREAM, 1)
+        )
 
     assert {*gone}.isdisjoint({called(one) for one in answer["nodes"] if one["type"] == "dataset"})
 
@@ -204,7 +243,10 @@ def test_recreated_table_does_not_show_snapshots_of_the_old_one(
 @each("insert_select", "update_delete", "partial_columns", "merge_after_ctas", "nested_ctas")
 def test_snapshot_confirmed_by_a_commit_report_is_exact(taken: Recorded) -> None:
     with taken.engine.connect() as connection:
-        found = {table: listed(connection, node_called(connection, table)) for table in taken.truth["snapshots"]}
+        found = {
+            table: listed(connection, node_called(connection, table))
+            for table in taken.truth["snapshots"]
+        }
 
     assert {one["observed"] for rows in found.values() for one in rows} == {False}
 
@@ -216,7 +258,9 @@ def test_snapshot_sources_are_the_source_snapshots_of_that_time(taken: Recorded)
         for table in taken.truth["sources"]:
             node = node_called(connection, table)
             for snapshot in taken.truth["snapshots"][table]:
-                answer = snapshot_lineage_of(connection, node, snapshot["id"], now(), Direction.UPSTREAM, 1)
+                answer = snapshot_lineage_of(
+                    connection, node, snapshot["id"], now(), Direction.UPSTREAM, 1
+                )
                 sources = [one for one in answer["nodes"] if one["distance"]]
                 found[snapshot["id"]] = {(called(one), one["snapshotId"]) for one in sources}
                 wanted[snapshot["id"]] = true_inputs(taken.truth, table, snapshot)
@@ -226,16 +270,25 @@ def test_snapshot_sources_are_the_source_snapshots_of_that_time(taken: Recorded)
 
 @each("merge_after_ctas", "update_delete", "ledger")
 def test_row_change_reads_the_previous_snapshot_of_its_table(taken: Recorded) -> None:
-    table = {"merge_after_ctas": "bank.daily", "update_delete": "bank.balances", "ledger": "bank.ledger"}[taken.name]
+    table = {
+        "merge_after_ctas": "bank.daily",
+        "update_delete": "bank.balances",
+        "ledger": "bank.ledger",
+    }[taken.name]
     snapshots = taken.truth["snapshots"][table]
     with taken.engine.connect() as connection:
         node = node_called(connection, table)
         for before, after in pairwise(snapshots):
-            answer = snapshot_lineage_of(connection, node, after["id"], now(), Direction.UPSTREAM, 1)
+            answer = snapshot_lineage_of(
+                connection, node, after["id"], now(), Direction.UPSTREAM, 1
+            )
 
             edges = [edge for edge in answer["edges"] if edge["source"].endswith(before["id"])]
             assert [edge["observed"] for edge in edges] == [False]
-            assert [one["snapshotId"] for one in answer["nodes"] if called(one) == table] == [after["id"], before["id"]]
+            assert [one["snapshotId"] for one in answer["nodes"] if called(one) == table] == [
+                after["id"],
+                before["id"],
+            ]
 
 
 @each("nested_ctas")
@@ -243,7 +296,9 @@ def test_replaced_tables_snapshots_name_their_own_statements(taken: Recorded) ->
     with taken.engine.connect() as connection:
         node = node_called(connection, "bank.totals")
         ids = [one["id"] for one in taken.truth["snapshots"]["bank.totals"]]
-        answers = [snapshot_lineage_of(connection, node, id_, now(), Direction.UPSTREAM, 1) for id_ in ids]
+        answers = [
+            snapshot_lineage_of(connection, node, id_, now(), Direction.UPSTREAM, 1) for id_ in ids
+        ]
 
     assert [answer["nodes"][0]["madeBy"]["job"] for answer in answers] == [
         "job:lakehouse:wide.append_data.lake_bank_totals",
@@ -260,9 +315,13 @@ def test_the_greatest_cut_is_the_newest_snapshot_of_every_table(taken: Recorded)
         found = cut_of(connection, [(node.namespace, node.name) for node in nodes])
 
     newest = [taken.truth["snapshots"][table][-1]["id"] for table in tables]
-    unproven = {"bank.counted"} & {*tables}  # count(*) is answered without a scan, so no report confirms the version
+    unproven = {"bank.counted"} & {
+        *tables
+    }  # count(*) is answered without a scan, so no report confirms the version
     assert [cut.snapshot for cut in found.values()] == newest
-    assert {table for table, cut in zip(tables, found.values(), strict=True) if cut.observed} == unproven
+    assert {
+        table for table, cut in zip(tables, found.values(), strict=True) if cut.observed
+    } == unproven
 
 
 @each("insert_select", "update_delete", "killed_stream")
@@ -281,7 +340,9 @@ def test_weak_version_of_an_untracked_table_is_its_newest_snapshot(
 
 
 @each("insert_select")
-def test_command_finds_a_snapshot_by_its_table_id(taken: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_finds_a_snapshot_by_its_table_id(
+    taken: Recorded, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, last = (one["id"] for one in taken.truth["snapshots"]["bank.joined"])
     orders = [one["id"] for one in taken.truth["snapshots"]["bank.orders"]]
     url = taken.engine.url.render_as_string(hide_password=False)
@@ -311,8 +372,20 @@ def test_a_query_is_found_by_the_name_of_its_micro_batches(
     name: str, take_recording: Take, capsys: pytest.CaptureFixture[str]
 ) -> None:
     taken = take_recording(name, "sent")
-    touching = select(jobs.c.namespace, jobs.c.name).join(job_relations, job_relations.c.job_id == jobs.c.id).distinct()
+    touching = (
+        select(jobs.c.namespace, jobs.c.name)
+        .join(job_relations, job_relations.c.job_id == jobs.c.id)
+        .distinct()
+    )
     with taken.engine.connect() as connection:
         for namespace, job in connection.execute(touching).all():
-            main(["lineage", f"job:{namespace}:{job}", "--database-url", taken.engine.url.render_as_string()], {})
+            main(
+                [
+                    "lineage",
+                    f"job:{namespace}:{job}",
+                    "--database-url",
+                    taken.engine.url.render_as_string(),
+                ],
+                {},
+            )
             assert NOTHING not in capsys.readouterr().out, job

@@ -63,7 +63,10 @@ def exporting(engine: Engine) -> Iterator[Export]:
 
     def make(now: float = 0.0, **settings: Any) -> Exporting:
         found = Exporting(
-            engine, targets_of(Settings(**settings)), lambda why: None, settings.pop("max_waiting", 200_000)
+            engine,
+            targets_of(Settings(**settings)),
+            lambda why: None,
+            settings.pop("max_waiting", 200_000),
         )
         found.register(now)
         made.append(found)

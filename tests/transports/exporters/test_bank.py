@@ -55,14 +55,19 @@ def by_job(engine: Engine) -> dict[str, str]:
     found: dict[str, tuple[set[str], set[str]]] = {}
     for job, direction, _, name in rows(engine, RELATIONS):
         found.setdefault(job, (set(), set()))[direction].add(name)
-    return {job: f"{','.join(sorted(reads))} > {','.join(sorted(writes))}" for job, (reads, writes) in found.items()}
+    return {
+        job: f"{','.join(sorted(reads))} > {','.join(sorted(writes))}"
+        for job, (reads, writes) in found.items()
+    }
 
 
 def test_marquez_and_datahub_show_the_edges_of_the_store(
     sqlite_engine: Engine, sqlite_url: str, marquez: MarquezContract, datahub: DataHubContract
 ) -> None:
     exports = Exporting(
-        sqlite_engine, targets_of(Settings(marquez_url=marquez.url, datahub_url=datahub.url)), lambda why: None
+        sqlite_engine,
+        targets_of(Settings(marquez_url=marquez.url, datahub_url=datahub.url)),
+        lambda why: None,
     )
     exports.register()
     bank(sqlite_engine)
@@ -71,13 +76,19 @@ def test_marquez_and_datahub_show_the_edges_of_the_store(
     exports.stop()
     said = by_job(sqlite_engine)
     page = {job: text for job, text in marquez.page().items() if text != " > "}
-    edges = [one["dataJobInputOutput"] for urn, one in datahub.entities.items() if "dataJobInputOutput" in one]
+    edges = [
+        one["dataJobInputOutput"]
+        for urn, one in datahub.entities.items()
+        if "dataJobInputOutput" in one
+    ]
     written = {edge["destinationUrn"] for one in edges for edge in one["outputDatasetEdges"]}
 
     assert len(said) >= 4
     assert page == said
     assert len(edges) == len(said)
-    assert len(written) == len({name for _, direction, _, name in rows(sqlite_engine, RELATIONS) if direction == 1})
+    assert len(written) == len(
+        {name for _, direction, _, name in rows(sqlite_engine, RELATIONS) if direction == 1}
+    )
     assert rows(sqlite_engine, "SELECT * FROM export_parked") == []
     assert max(Counter(one for states in marquez.states.values() for one in {*states}).values()) > 0
     assert all(states.count("START") == 1 for states in marquez.states.values())
@@ -87,7 +98,9 @@ def test_own_marquez_api_can_be_a_target(sqlite_engine: Engine, tmp_path: Path) 
     other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
     migrate(other)
     with serving(other) as address:
-        exports = Exporting(sqlite_engine, targets_of(Settings(marquez_url=address)), lambda why: None)
+        exports = Exporting(
+            sqlite_engine, targets_of(Settings(marquez_url=address)), lambda why: None
+        )
         exports.register()
         bank(sqlite_engine)
         while exports.deliver(time.time()):
@@ -101,11 +114,14 @@ def test_own_marquez_api_can_be_a_target(sqlite_engine: Engine, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_datahub_cli_accepts_the_whole_bank(sqlite_engine: Engine, sqlite_url: str, tmp_path: Path) -> None:
+def test_datahub_cli_accepts_the_whole_bank(
+    sqlite_engine: Engine, sqlite_url: str, tmp_path: Path
+) -> None:
     bank(sqlite_engine)
     file = tmp_path / "bank.json"
     code = main(
-        ["export", "--to", "datahub", str(file), "--datahub-schemas", "true"], {"STRANDLINE_DATABASE_URL": sqlite_url}
+        ["export", "--to", "datahub", str(file), "--datahub-schemas", "true"],
+        {"STRANDLINE_DATABASE_URL": sqlite_url},
     )
     written = file.read_text()
     broken = tmp_path / "broken.json"
@@ -146,7 +162,11 @@ def test_exporter_killed_after_sending_sends_again(
     marquez.fault = fault
     sides = {"inputs": [dataset("db.a")], "outputs": [dataset("db.b")]}
     now = NOON.timestamp()
-    store(engine, [event("COMPLETE", run, "etl", run, **sides) for run in range(1, 7)], received_at=NOON)  # type: ignore[arg-type]
+    store(
+        engine,
+        [event("COMPLETE", run, "etl", run, **sides) for run in range(1, 7)],
+        received_at=NOON,
+    )  # type: ignore[arg-type]
     command = [sys.executable, "-c", EXPORTER, database_url, marquez.url, str(now)]
     with subprocess.Popen(command) as process:
         assert taken.wait(120)

@@ -28,26 +28,36 @@ COLUMNS = {
                     "namespace": "hive://lake",
                     "name": "db.a",
                     "field": "amount",
-                    "transformations": [{"type": "DIRECT", "subtype": "AGGREGATION", "description": "SUM(amount)"}],
+                    "transformations": [
+                        {"type": "DIRECT", "subtype": "AGGREGATION", "description": "SUM(amount)"}
+                    ],
                 }
             ]
         }
     }
 }
-SCHEMA = {"fields": [{"name": "total", "type": "decimal(10,2)"}, {"name": "at", "type": "timestamp"}]}
+SCHEMA = {
+    "fields": [{"name": "total", "type": "decimal(10,2)"}, {"name": "at", "type": "timestamp"}]
+}
 
 
 def etl(kind: str, run: int = 1, seconds: float = 0, **more: Any) -> dict[str, Any]:
     """An event of a Spark job that makes b of a."""
     inputs = [dataset("db.a", own=snapshot("71"))]
-    outputs = [dataset("db.b", own=snapshot("72", barrierId=5), columnLineage=COLUMNS, schema=SCHEMA)]
-    return event(kind, run, "bank.etl", seconds, inputs=inputs, outputs=outputs, job_facets=SPARK, **more)
+    outputs = [
+        dataset("db.b", own=snapshot("72", barrierId=5), columnLineage=COLUMNS, schema=SCHEMA)
+    ]
+    return event(
+        kind, run, "bank.etl", seconds, inputs=inputs, outputs=outputs, job_facets=SPARK, **more
+    )
 
 
 def edges(datahub: DataHubContract, side: str) -> dict[str, dict[str, str]]:
     """The datasets of the job, each with the properties of its edge."""
     aspect = datahub.entities[JOB]["dataJobInputOutput"]
-    return {one["destinationUrn"]: one.get("properties", {}) for one in aspect[f"{side}DatasetEdges"]}
+    return {
+        one["destinationUrn"]: one.get("properties", {}) for one in aspect[f"{side}DatasetEdges"]
+    }
 
 
 def test_a_run_becomes_flow_job_instance_edges_and_columns(
@@ -62,7 +72,9 @@ def test_a_run_becomes_flow_job_instance_edges_and_columns(
     assert set(datahub.entities) == {FLOW, JOB, instance, B}
     assert (job["dataJobInfo"]["name"], job["dataJobInfo"]["type"]) == ("etl", {"string": "BATCH"})
     assert edges(datahub, "input") == {A: {"snapshotId": "71", "format": "iceberg"}}
-    assert edges(datahub, "output") == {B: {"snapshotId": "72", "barrierId": "5", "format": "iceberg"}}
+    assert edges(datahub, "output") == {
+        B: {"snapshotId": "72", "barrierId": "5", "format": "iceberg"}
+    }
     assert job["dataJobInputOutput"]["fineGrainedLineages"] == [
         {
             "upstreamType": "FIELD_SET",
@@ -73,14 +85,25 @@ def test_a_run_becomes_flow_job_instance_edges_and_columns(
             "confidenceScore": 1.0,
         }
     ]
-    assert [one["owner"] for one in job["ownership"]["owners"]] == ["urn:li:corpGroup:ops", "urn:li:corpuser:ann"]
-    assert [one["tag"] for one in job["globalTags"]["tags"]] == ["urn:li:tag:pii", "urn:li:tag:tier:gold"]
+    assert [one["owner"] for one in job["ownership"]["owners"]] == [
+        "urn:li:corpGroup:ops",
+        "urn:li:corpuser:ann",
+    ]
+    assert [one["tag"] for one in job["globalTags"]["tags"]] == [
+        "urn:li:tag:pii",
+        "urn:li:tag:tier:gold",
+    ]
     assert datahub.run_events[instance] == ["STARTED", "COMPLETE"]
     assert run["dataProcessInstanceRelationships"]["parentTemplate"] == JOB
-    assert [one["fieldPath"] for one in datahub.entities[B]["schemaMetadata"]["fields"]] == ["total", "at"]
+    assert [one["fieldPath"] for one in datahub.entities[B]["schemaMetadata"]["fields"]] == [
+        "total",
+        "at",
+    ]
 
 
-def test_unchanged_run_sends_nothing(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
+def test_unchanged_run_sends_nothing(
+    engine: Engine, exporting: Export, datahub: DataHubContract
+) -> None:
     exports = exporting(datahub_url=datahub.url)
     store(engine, [etl("START"), etl("COMPLETE", seconds=9)], received_at=NOON)
     exports.deliver(NOW)
@@ -92,10 +115,16 @@ def test_unchanged_run_sends_nothing(engine: Engine, exporting: Export, datahub:
 
 
 @pytest.mark.parametrize(
-    ("policy", "inputs", "removed"), [("keep", [A], False), ("clear_edges", [], False), ("soft_delete", [A], True)]
+    ("policy", "inputs", "removed"),
+    [("keep", [A], False), ("clear_edges", [], False), ("soft_delete", [A], True)],
 )
 def test_end_policy_decides_whether_edges_stay(
-    engine: Engine, exporting: Export, datahub: DataHubContract, policy: str, inputs: list[str], removed: bool
+    engine: Engine,
+    exporting: Export,
+    datahub: DataHubContract,
+    policy: str,
+    inputs: list[str],
+    removed: bool,
 ) -> None:
     exports = exporting(datahub_url=datahub.url, datahub_on_end=policy)
     store(engine, [etl("START")], received_at=NOON)
@@ -105,35 +134,60 @@ def test_end_policy_decides_whether_edges_stay(
     exports.deliver(NOW)
 
     assert running == ([A], False)
-    assert (list(edges(datahub, "input")), datahub.entities[JOB]["status"]["removed"]) == (inputs, removed)
+    assert (list(edges(datahub, "input")), datahub.entities[JOB]["status"]["removed"]) == (
+        inputs,
+        removed,
+    )
 
 
-def test_job_keeps_the_inputs_of_its_other_runs(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
+def test_job_keeps_the_inputs_of_its_other_runs(
+    engine: Engine, exporting: Export, datahub: DataHubContract
+) -> None:
     exports = exporting(datahub_url=datahub.url)
-    other = event("COMPLETE", 2, "bank.etl", 20, inputs=[dataset("db.us")], outputs=[dataset("db.b")], job_facets=SPARK)
+    other = event(
+        "COMPLETE",
+        2,
+        "bank.etl",
+        20,
+        inputs=[dataset("db.us")],
+        outputs=[dataset("db.b")],
+        job_facets=SPARK,
+    )
     store(engine, [etl("COMPLETE", seconds=9), other], received_at=NOON)
     exports.deliver(NOW)
 
     assert {urn.split(",")[1] for urn in edges(datahub, "input")} == {"db.a", "db.us"}
 
 
-def test_an_event_without_datasets_clears_nothing(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
+def test_an_event_without_datasets_clears_nothing(
+    engine: Engine, exporting: Export, datahub: DataHubContract
+) -> None:
     exports = exporting(datahub_url=datahub.url)
     store(engine, [etl("START")], received_at=NOON)
     exports.deliver(NOW)
-    store(engine, [event("COMPLETE", 1, "bank.etl", 9), event("COMPLETE", 7, "bank", 10)], received_at=NOON)
+    store(
+        engine,
+        [event("COMPLETE", 1, "bank.etl", 9), event("COMPLETE", 7, "bank", 10)],
+        received_at=NOON,
+    )
     exports.deliver(NOW + 1)
 
     assert list(edges(datahub, "input")) == [A]
     assert not any("bank)" in urn for urn in datahub.entities if "dataJob" in urn)
 
 
-def test_stream_snapshots_are_sent_once_a_minute(engine: Engine, exporting: Export, datahub: DataHubContract) -> None:
+def test_stream_snapshots_are_sent_once_a_minute(
+    engine: Engine, exporting: Export, datahub: DataHubContract
+) -> None:
     exports = exporting(datahub_url=datahub.url)
     start = NOON.timestamp()
     for number in range(1, 50):
         outputs = [dataset("db.b", own=snapshot(str(number), barrierId=number))]
-        store(engine, [batch(number, job="bank.etl", inputs=[dataset("db.a")], outputs=outputs)], received_at=NOON)
+        store(
+            engine,
+            [batch(number, job="bank.etl", inputs=[dataset("db.a")], outputs=outputs)],
+            received_at=NOON,
+        )
         exports.deliver(start + number)
     few = len(datahub.asked)
     exports.keep_house(start + 61)  # the run is not yet silent
@@ -149,13 +203,17 @@ def test_rejected_entity_is_parked_and_the_others_are_delivered(
 ) -> None:
     exports = exporting(datahub_url=datahub.url)
     bad = f"urn:li:dataProcessInstance:{run_id(1)}"
-    datahub.fault = lambda asked: Fault(400) if any(one["urn"] == bad for one in asked.body) else None
+    datahub.fault = lambda asked: (
+        Fault(400) if any(one["urn"] == bad for one in asked.body) else None
+    )
     store(engine, [etl("COMPLETE"), etl("COMPLETE", run=2, seconds=5)], received_at=NOON)
     exports.deliver(NOW)
 
     assert set(datahub.entities) == {FLOW, JOB, f"urn:li:dataProcessInstance:{run_id(2)}"}
     with engine.connect() as connection:
-        assert list(connection.exec_driver_sql("SELECT about FROM export_parked").scalars()) == [bad]
+        assert list(connection.exec_driver_sql("SELECT about FROM export_parked").scalars()) == [
+            bad
+        ]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +221,10 @@ def test_rejected_entity_is_parked_and_the_others_are_delivered(
     [
         (("s3a://bank", "/lake/t"), "s3,bank/lake/t"),
         (("gs://bank", "lake/t"), "gcs,bank/lake/t"),
-        (("abfss://c@acc.dfs.core.windows.net", "/lake/t"), "abs,c@acc.dfs.core.windows.net/lake/t"),
+        (
+            ("abfss://c@acc.dfs.core.windows.net", "/lake/t"),
+            "abs,c@acc.dfs.core.windows.net/lake/t",
+        ),
         (("file", "/tmp/t"), "file,/tmp/t"),
         (("kafka://broker:9092", "payments"), "kafka,payments"),
         (("postgres://db:5432", "bank.public.t"), "postgres,bank.public.t"),
@@ -177,12 +238,24 @@ def test_names_become_urns_as_datahub_makes_them(named: tuple[str, str], urn: st
 
 
 def test_the_last_table_symlink_wins_and_platforms_can_be_renamed() -> None:
-    links = [("s3://b", "x", "LOCATION"), ("hive://m", "db.old", "TABLE"), ("hive://m", "db.t", "TABLE")]
+    links = [
+        ("s3://b", "x", "LOCATION"),
+        ("hive://m", "db.old", "TABLE"),
+        ("hive://m", "db.t", "TABLE"),
+    ]
     glue = [("arn:aws:glue:eu-west-1:1", "table/db/t", "TABLE")]
-    iceberg = Urns(platforms={"iceberg": "iceberg", "hive": "delta-lake"}, env="DEV", platform_instance="eu")
+    iceberg = Urns(
+        platforms={"iceberg": "iceberg", "hive": "delta-lake"}, env="DEV", platform_instance="eu"
+    )
 
-    assert Urns().dataset("s3://b", "wh/t", links) == "urn:li:dataset:(urn:li:dataPlatform:hive,db.t,PROD)"
-    assert Urns().dataset("s3://b", "wh/t", glue) == "urn:li:dataset:(urn:li:dataPlatform:glue,db.t,PROD)"
+    assert (
+        Urns().dataset("s3://b", "wh/t", links)
+        == "urn:li:dataset:(urn:li:dataPlatform:hive,db.t,PROD)"
+    )
+    assert (
+        Urns().dataset("s3://b", "wh/t", glue)
+        == "urn:li:dataset:(urn:li:dataPlatform:glue,db.t,PROD)"
+    )
     assert iceberg.dataset("s3://b", "wh/t", links, iceberg=True).endswith("iceberg,eu.db.t,DEV)")
     assert iceberg.dataset("s3://b", "wh/t", links).endswith("delta-lake,eu.db.t,DEV)")
 
@@ -207,7 +280,11 @@ def test_iceberg_table_uses_the_hive_platform_like_datahub(
         symlinks=symlink("db.t", "http://catalog"),
         catalog={"name": "lake", "framework": "iceberg"},
     )
-    store(engine, [event("COMPLETE", 1, "bank.etl", inputs=[table], job_facets=SPARK)], received_at=NOON)
+    store(
+        engine,
+        [event("COMPLETE", 1, "bank.etl", inputs=[table], job_facets=SPARK)],
+        received_at=NOON,
+    )
     exports.deliver(NOW)
 
     assert list(edges(datahub, "input")) == ["urn:li:dataset:(urn:li:dataPlatform:hive,db.t,PROD)"]

@@ -22,7 +22,9 @@ LATER = 1000.0
 
 def done(run: int, job: str = "etl", **more: Any) -> dict[str, Any]:
     """A run that is complete."""
-    return event("COMPLETE", run, job, run, inputs=[dataset("db.a")], outputs=[dataset(f"db.{job}")], **more)
+    return event(
+        "COMPLETE", run, job, run, inputs=[dataset("db.a")], outputs=[dataset(f"db.{job}")], **more
+    )
 
 
 def problem(engine: Engine, name: str = "marquez") -> str:
@@ -43,7 +45,10 @@ def test_no_target_means_no_outbox_rows(engine: Engine) -> None:
         (Fault(status=500), "answers 500"),
         (Fault(status=429, headers={"Retry-After": "90"}), "answers 429"),
         (Fault(status=401), "answers 401"),
-        (Fault(status=302, headers={"Location": "http://169.254.169.254/"}), "redirects are not followed"),
+        (
+            Fault(status=302, headers={"Location": "http://169.254.169.254/"}),
+            "redirects are not followed",
+        ),
         (Fault(half=True), "IncompleteRead"),
         (Fault(), "RemoteDisconnected"),
         (Fault(status=200, body=b"x" * (2 << 20)), "longer than"),
@@ -68,7 +73,9 @@ def test_everything_is_delivered_once_after_a_fault(
     assert problem(engine) == ""
 
 
-def test_unreachable_address_is_retried_less_and_less_often(engine: Engine, exporting: Export) -> None:
+def test_unreachable_address_is_retried_less_and_less_often(
+    engine: Engine, exporting: Export
+) -> None:
     exports = exporting(marquez_url=f"http://127.0.0.1:{free_port()}")
     store(engine, [done(1)], received_at=NOON)
     for second in range(0, 3600, 5):
@@ -104,10 +111,16 @@ def is_of(asked: Asked, job: str) -> bool:
     return bool(asked.body["job"]["name"] == job)
 
 
-def test_accepted_newer_state_unparks_a_run(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_accepted_newer_state_unparks_a_run(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     exports = exporting(marquez_url=marquez.url)
     marquez.fault = lambda _: Fault(400)
-    store(engine, [event("START", 1, inputs=[dataset("db.a")], outputs=[dataset("db.b")])], received_at=NOON)
+    store(
+        engine,
+        [event("START", 1, inputs=[dataset("db.a")], outputs=[dataset("db.b")])],
+        received_at=NOON,
+    )
     exports.deliver(NOW)
     marquez.fault = lambda _: None
     store(engine, [event("COMPLETE", 1, seconds=5)], received_at=NOON)
@@ -127,9 +140,9 @@ def test_run_that_breaks_a_target_does_not_block_the_others(
         exports.deliver(NOW + 700 * turn)
 
     assert set(marquez.states) == {run_id(2), run_id(3)}
-    assert [about.split(" of ")[1] for (about,) in rows(engine, "SELECT about FROM export_parked")] == [
-        "job tests bad (COMPLETE)"
-    ]
+    assert [
+        about.split(" of ")[1] for (about,) in rows(engine, "SELECT about FROM export_parked")
+    ] == ["job tests bad (COMPLETE)"]
 
 
 def test_dead_target_does_not_delay_the_others(engine: Engine, marquez: MarquezContract) -> None:
@@ -148,22 +161,31 @@ def test_dead_target_does_not_delay_the_others(engine: Engine, marquez: MarquezC
     assert heard == {run_id(1)}
 
 
-def test_two_processes_send_each_change_once(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_two_processes_send_each_change_once(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     one, other = exporting(marquez_url=marquez.url), exporting(marquez_url=marquez.url)
     for number in range(1, 6):
         store(engine, [done(number)], received_at=NOON)
-        threads = [threading.Thread(target=exports.deliver, args=(NOW + number,)) for exports in (one, other)]
+        threads = [
+            threading.Thread(target=exports.deliver, args=(NOW + number,))
+            for exports in (one, other)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     one.deliver(NOW + LATER)
 
-    assert {run: states for run, states in marquez.states.items() if states != ["START", "COMPLETE"]} == {}
+    assert {
+        run: states for run, states in marquez.states.items() if states != ["START", "COMPLETE"]
+    } == {}
     assert len(marquez.states) == 5
 
 
-def test_another_process_continues_when_one_dies(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_another_process_continues_when_one_dies(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     one, other = exporting(marquez_url=marquez.url), exporting(marquez_url=marquez.url)
     store(engine, [done(1)], received_at=NOON)
     one.deliver(NOW)
@@ -183,7 +205,12 @@ def test_another_process_continues_when_one_dies(engine: Engine, exporting: Expo
     ],
 )
 def test_delivery_lock_lasts_as_long_as_a_delivery(
-    engine: Engine, exporting: Export, marquez: MarquezContract, failures: int, answer: Fault | None, requests: int
+    engine: Engine,
+    exporting: Export,
+    marquez: MarquezContract,
+    failures: int,
+    answer: Fault | None,
+    requests: int,
 ) -> None:
     one, other = exporting(marquez_url=marquez.url), exporting(marquez_url=marquez.url)
     store(engine, [done(number) for number in range(1, 11)], received_at=NOON)
@@ -202,7 +229,9 @@ def test_delivery_lock_lasts_as_long_as_a_delivery(
     assert len(marquez.asked) == requests
 
 
-def test_retry_delay_starts_when_the_target_fails(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_retry_delay_starts_when_the_target_fails(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     exports = exporting(marquez_url=marquez.url)
     store(engine, [done(number) for number in range(1, 11)], received_at=NOON)
     clock = [NOW]
@@ -249,7 +278,9 @@ def test_changes_delivered_to_all_targets_are_dropped(
     assert rows(engine, "SELECT * FROM export_news") == []
 
 
-def test_target_no_longer_configured_is_removed(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_target_no_longer_configured_is_removed(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     exporting(marquez_url=marquez.url, now=NOW)
     exporting(openlineage_url=marquez.url, now=NOW + 8 * 86_400)
 

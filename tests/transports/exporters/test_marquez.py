@@ -18,12 +18,21 @@ STREAM = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
 
 def etl(kind: str, run: int = 1, seconds: float = 0, **more: Any) -> dict[str, Any]:
     """An event of a batch job that makes b of a."""
-    return event(kind, run, "etl", seconds, inputs=[dataset("db.a")], outputs=[dataset("db.b")], **more)
+    return event(
+        kind, run, "etl", seconds, inputs=[dataset("db.a")], outputs=[dataset("db.b")], **more
+    )
 
 
-def test_run_is_delivered_as_one_start_and_one_end(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_run_is_delivered_as_one_start_and_one_end(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     exports = exporting(marquez_url=marquez.url)
-    events = [etl("START"), etl("RUNNING", seconds=1), etl("RUNNING", seconds=2), etl("COMPLETE", seconds=3)]
+    events = [
+        etl("START"),
+        etl("RUNNING", seconds=1),
+        etl("RUNNING", seconds=2),
+        etl("COMPLETE", seconds=3),
+    ]
     random.Random(7).shuffle(events)
     for one in events:
         store(engine, [one, one], received_at=NOON)
@@ -40,7 +49,11 @@ def test_heartbeats_are_not_sent_but_a_stream_stays_visible(
 ) -> None:
     exports = exporting(marquez_url=marquez.url)
     for number in range(1, 6):
-        store(engine, [batch(number, inputs=[dataset("db.in")], outputs=[dataset("db.out")])], received_at=NOON)
+        store(
+            engine,
+            [batch(number, inputs=[dataset("db.in")], outputs=[dataset("db.out")])],
+            received_at=NOON,
+        )
         exports.deliver(NOON.timestamp() + number)
     store(
         engine,
@@ -54,7 +67,8 @@ def test_heartbeats_are_not_sent_but_a_stream_stays_visible(
 
 
 @pytest.mark.parametrize(
-    ("policy", "page"), [("keep", {"etl": "db.a > db.b"}), ("clear", {"etl": " > "}), ("delete", {})]
+    ("policy", "page"),
+    [("keep", {"etl": "db.a > db.b"}), ("clear", {"etl": " > "}), ("delete", {})],
 )
 def test_end_policy_decides_whether_edges_stay(
     engine: Engine, exporting: Export, marquez: MarquezContract, policy: str, page: dict[str, str]
@@ -66,7 +80,9 @@ def test_end_policy_decides_whether_edges_stay(
     store(engine, [etl("COMPLETE", seconds=5)], received_at=NOON)
     exports.deliver(NOW + 1)
 
-    assert running == {"etl": " > " if policy == "keep" else "db.a > db.b"}  # Marquez shows a batch run when it ends
+    assert running == {
+        "etl": " > " if policy == "keep" else "db.a > db.b"
+    }  # Marquez shows a batch run when it ends
     assert marquez.page() == page
 
 
@@ -81,7 +97,9 @@ def test_job_with_another_running_run_keeps_its_edges(
     assert marquez.page() == {"etl": "db.a > db.b"}
 
 
-def test_silent_run_is_ended_without_an_event(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_silent_run_is_ended_without_an_event(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     exports = exporting(marquez_url=marquez.url, marquez_on_end="clear")
     lease = {"strandline_heartbeat": {"timeoutSeconds": 60}}
     more: dict[str, Any] = {"facets": lease, "job_facets": STREAM}
@@ -94,20 +112,32 @@ def test_silent_run_is_ended_without_an_event(engine: Engine, exporting: Export,
     assert marquez.page() == {"etl": " > "}
 
 
-def test_parent_that_would_rename_a_job_is_omitted(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_parent_that_would_rename_a_job_is_omitted(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     exports = exporting(marquez_url=marquez.url)
     parent = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "dag"}}}
     store(
-        engine, [etl("COMPLETE", facets=parent), event("COMPLETE", 2, "dag.task", 1, facets=parent)], received_at=NOON
+        engine,
+        [etl("COMPLETE", facets=parent), event("COMPLETE", 2, "dag.task", 1, facets=parent)],
+        received_at=NOON,
     )
     exports.deliver(NOW)
 
     assert set(marquez.page()) == {"etl", "dag.task"}
 
 
-def test_job_events_and_odd_run_ids_are_delivered(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_job_events_and_odd_run_ids_are_delivered(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     exports = exporting(marquez_url=marquez.url)
-    odd = event("COMPLETE", "scheduled__2026-11-20", "odd", inputs=[dataset("db.x")], outputs=[dataset("db.y")])
+    odd = event(
+        "COMPLETE",
+        "scheduled__2026-11-20",
+        "odd",
+        inputs=[dataset("db.x")],
+        outputs=[dataset("db.y")],
+    )
     design = job_event("design", inputs=[dataset("db.c")], outputs=[dataset("db.d")])
     store(engine, [design, odd], received_at=NOON)
     exports.deliver(NOW)
@@ -115,7 +145,9 @@ def test_job_events_and_odd_run_ids_are_delivered(engine: Engine, exporting: Exp
     assert marquez.page() == {"design": "db.c > db.d", "odd": "db.x > db.y"}
 
 
-def test_only_allowed_namespaces_are_sent(engine: Engine, exporting: Export, marquez: MarquezContract) -> None:
+def test_only_allowed_namespaces_are_sent(
+    engine: Engine, exporting: Export, marquez: MarquezContract
+) -> None:
     exports = exporting(marquez_url=marquez.url, marquez_namespaces=("bank*", "!bank.test"))
     for name in ("bank", "bank.test", "other"):
         one = etl("COMPLETE", run=len(name))

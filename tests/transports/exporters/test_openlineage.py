@@ -22,7 +22,9 @@ COLUMNS = {
                     "namespace": "hive://lake",
                     "name": "db.a",
                     "field": "amount",
-                    "transformations": [{"type": "DIRECT", "subtype": "AGGREGATION", "description": "SUM(amount)"}],
+                    "transformations": [
+                        {"type": "DIRECT", "subtype": "AGGREGATION", "description": "SUM(amount)"}
+                    ],
                 }
             ]
         }
@@ -33,7 +35,14 @@ COLUMNS = {
 def made(run: int = 1, seconds: float = 1) -> dict[str, Any]:
     """A run that makes b of a, by columns, and of a filter."""
     outputs = [dataset("db.b", columnLineage=COLUMNS)]
-    return event("COMPLETE", run, "etl", seconds, inputs=[dataset("db.a"), dataset("db.filter")], outputs=outputs)
+    return event(
+        "COMPLETE",
+        run,
+        "etl",
+        seconds,
+        inputs=[dataset("db.a"), dataset("db.filter")],
+        outputs=outputs,
+    )
 
 
 def test_received_mode_sends_the_same_bytes_in_the_same_order(
@@ -62,9 +71,13 @@ def test_received_mode_does_not_resend_accepted_events(
     assert len({json.dumps(asked.body) for asked in anybody.asked}) == 10
 
 
-def test_secrets_are_not_sent_on(engine: Engine, exporting: Export, anybody: ContractServer) -> None:
+def test_secrets_are_not_sent_on(
+    engine: Engine, exporting: Export, anybody: ContractServer
+) -> None:
     exports = exporting(openlineage_url=anybody.url, openlineage_events="received")
-    source = dataset("db.a", dataSource={"name": "db", "uri": "jdbc:postgresql://u:hunter2@host/db"})
+    source = dataset(
+        "db.a", dataSource={"name": "db", "uri": "jdbc:postgresql://u:hunter2@host/db"}
+    )
     store(engine, [event("COMPLETE", inputs=[source])], received_at=NOON)
     exports.deliver(NOW)
 
@@ -88,13 +101,18 @@ def test_clean_mode_sends_events_with_explicit_edges(
     assert output["facets"]["columnLineage"]["fields"] == COLUMNS["fields"]
 
 
-def test_file_target_gets_one_event_per_line(engine: Engine, exporting: Export, tmp_path: Path) -> None:
+def test_file_target_gets_one_event_per_line(
+    engine: Engine, exporting: Export, tmp_path: Path
+) -> None:
     file = tmp_path / "events.jsonl"
     exports = exporting(openlineage_url=file.as_uri())
     store(engine, [made()], received_at=NOON)
     exports.deliver(NOW)
 
-    assert [json.loads(line)["eventType"] for line in file.read_text().splitlines()] == ["START", "COMPLETE"]
+    assert [json.loads(line)["eventType"] for line in file.read_text().splitlines()] == [
+        "START",
+        "COMPLETE",
+    ]
 
 
 @pytest.mark.kafka
@@ -104,12 +122,16 @@ def test_topic_target_keys_events_by_job(sqlite_engine: Engine, kafka: str) -> N
     from strandline.settings import Settings
 
     topic = "exported"
-    exports = Exporting(sqlite_engine, targets_of(Settings(openlineage_url=f"kafka://{kafka}/{topic}")), print)
+    exports = Exporting(
+        sqlite_engine, targets_of(Settings(openlineage_url=f"kafka://{kafka}/{topic}")), print
+    )
     exports.register(NOW)
     store(sqlite_engine, [made()], received_at=NOON)
     taken = exports.deliver(NOW)
     exports.couriers[0].let_go()
-    reader = KafkaConsumer(topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000)
+    reader = KafkaConsumer(
+        topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000
+    )
     found = [next(reader) for _ in range(2)]
     reader.close()
 
@@ -129,17 +151,27 @@ def test_openmetadata_gets_complete_events_and_changed_streams_only(
             {"namespace": "hive://m", "name": "db.x", "type": "TABLE"},
         ]
     }
-    sides: dict[str, Any] = {"inputs": [dataset("db.a")], "outputs": [dataset("db.out", symlinks=links)]}
+    sides: dict[str, Any] = {
+        "inputs": [dataset("db.a")],
+        "outputs": [dataset("db.out", symlinks=links)],
+    }
     half = event("COMPLETE", 3, "half", 1, inputs=[dataset("db.a")])
     for seconds in range(3):
-        store(engine, [event("RUNNING", 2, "stream", seconds, job_facets=stream, **sides)], received_at=NOON)
+        store(
+            engine,
+            [event("RUNNING", 2, "stream", seconds, job_facets=stream, **sides)],
+            received_at=NOON,
+        )
         exports.deliver(NOON.timestamp() + seconds)
     store(engine, [made(), half, event("FAIL", 4, "failed", 1, **sides)], received_at=NOON)
     exports.deliver(NOW)
     events = [one for asked in anybody.asked for one in asked.body["events"]]
 
     assert {asked.path for asked in anybody.asked} == {"/api/v1/openlineage/lineage/batch"}
-    assert [(one["eventType"], one["job"]["name"]) for one in events] == [("COMPLETE", "stream"), ("COMPLETE", "etl")]
+    assert [(one["eventType"], one["job"]["name"]) for one in events] == [
+        ("COMPLETE", "stream"),
+        ("COMPLETE", "etl"),
+    ]
     assert all(one["run"]["facets"]["parent"]["job"]["name"] for one in events)
     assert events[0]["outputs"][0]["facets"]["symlinks"]["identifiers"][0]["type"] == "TABLE"
     assert "columnLineage" in events[1]["outputs"][0]["outputFacets"]

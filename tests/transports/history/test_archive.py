@@ -39,18 +39,34 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """A target with its catalog, and how the hashes in it are read by that format's own library."""
     folder = str(tmp_path / "archive")
     if request.param == "parquet":
-        return folder, {}, lambda: arrow.dataset(folder, partitioning="hive").to_table()["hash"].to_pylist()
+        return (
+            folder,
+            {},
+            lambda: arrow.dataset(folder, partitioning="hive").to_table()["hash"].to_pylist(),
+        )
     if request.param == "delta":
         from deltalake import DeltaTable
 
-        return f"delta:{folder}", {}, lambda: DeltaTable(folder).to_pyarrow_table()["hash"].to_pylist()
+        return (
+            f"delta:{folder}",
+            {},
+            lambda: DeltaTable(folder).to_pyarrow_table()["hash"].to_pylist(),
+        )
     from pyiceberg.catalog import load_catalog
 
-    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+    catalog = {
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+        "warehouse": f"file://{tmp_path}/lake",
+    }
 
     def hashes() -> Sequence[bytes]:
         found: list[bytes] = (
-            load_catalog("lake", **catalog).load_table("old.events").scan().to_arrow()["hash"].to_pylist()
+            load_catalog("lake", **catalog)
+            .load_table("old.events")
+            .scan()
+            .to_arrow()["hash"]
+            .to_pylist()
         )
         return found
 
@@ -122,7 +138,13 @@ def test_archived_events_stay_known_until_retention(engine: Engine, tmp_path: Pa
 
 
 def test_archive_files_hold_one_day_each(engine: Engine, tmp_path: Path) -> None:
-    fill(engine, [Record(one.value, one.received_at + timedelta(days=n % 2)) for n, one in enumerate(bank(2))])
+    fill(
+        engine,
+        [
+            Record(one.value, one.received_at + timedelta(days=n % 2))
+            for n, one in enumerate(bank(2))
+        ],
+    )
 
     archive(engine, str(tmp_path / "archive"), LATER, {})
 
@@ -133,7 +155,9 @@ def test_archive_files_hold_one_day_each(engine: Engine, tmp_path: Path) -> None
 
 
 def test_target_without_a_table_is_rejected() -> None:
-    with pytest.raises(SettingsError, match=r"iceberg:events is not iceberg:CATALOG\.DATABASE\.TABLE"):
+    with pytest.raises(
+        SettingsError, match=r"iceberg:events is not iceberg:CATALOG\.DATABASE\.TABLE"
+    ):
         target_of("iceberg:events", {})
 
 
@@ -162,11 +186,15 @@ def test_restricted_key_is_not_shown_archives(sqlite_engine: Engine, tmp_path: P
     fill(sqlite_engine, bank(2))
     archive(sqlite_engine, str(tmp_path / "archive"), LATER, {})
     with sqlite_engine.begin() as connection:
-        keys = [add_key(connection, pattern, BEGIN, ["read"], [pattern]) for pattern in ("*", "spark")]
+        keys = [
+            add_key(connection, pattern, BEGIN, ["read"], [pattern]) for pattern in ("*", "spark")
+        ]
 
     with serving(sqlite_engine, replace(SETTINGS, auth="required")) as address:
         answers = [
-            httpx.get(f"{address}/api/v2/events", headers={"Authorization": f"Bearer {key}"}, timeout=60).json()
+            httpx.get(
+                f"{address}/api/v2/events", headers={"Authorization": f"Bearer {key}"}, timeout=60
+            ).json()
             for key in keys
         ]
 

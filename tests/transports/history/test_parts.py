@@ -12,7 +12,16 @@ from strandline.core.openlineage.events import decoded, trimmed
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import micros_of
 from strandline.history import sorted_files
-from strandline.history.parts import KNOWN, REFUSED, ArchivedEvent, Parts, dealt, folded, parts_of, together
+from strandline.history.parts import (
+    KNOWN,
+    REFUSED,
+    ArchivedEvent,
+    Parts,
+    dealt,
+    folded,
+    parts_of,
+    together,
+)
 from strandline.history.sorted_files import merged, write_sorted
 from worlds.scenarios.bank import bank
 
@@ -22,8 +31,14 @@ FACETS = ("facet_sets", "facet_uses", "facets", "facet_bodies")
 
 def recorded() -> list[ArchivedEvent]:
     bodies = [body for name in recordings.names()[::3] for body in recordings.events_of(name)]
-    found = [ArchivedEvent(content_hash(trimmed(body)), BEGIN + n * 10**6, body) for n, body in enumerate(bodies)]
-    streams = [ArchivedEvent(content_hash(one.value), micros_of(one.received_at), one.value) for one in bank(3)]
+    found = [
+        ArchivedEvent(content_hash(trimmed(body)), BEGIN + n * 10**6, body)
+        for n, body in enumerate(bodies)
+    ]
+    streams = [
+        ArchivedEvent(content_hash(one.value), micros_of(one.received_at), one.value)
+        for one in bank(3)
+    ]
     return [*found, *streams]
 
 
@@ -32,16 +47,27 @@ def fold(pieces: list[Parts]) -> Parts:
 
 
 def without_ways(parts: Parts) -> tuple[Parts, dict[tuple[int, str, int], tuple[int, bytes]]]:
-    """The parts, and apart from them moment and hash of the newest facet of each key: which are in sets depends on the cut."""
-    rows = {table: [msgspec.msgpack.decode(row) for _, row in parts.get(table, ())] for table in FACETS}
+    """The parts, and apart from them moment and hash of the newest facet of each key.
+
+    Which are in sets depends on the cut.
+    """
+    rows = {
+        table: [msgspec.msgpack.decode(row) for _, row in parts.get(table, ())] for table in FACETS
+    }
     sets = defaultdict(list)
     for set_id, key, kind, hash_, *_ in rows["facet_sets"]:
         sets[set_id].append((key, kind, hash_))
-    facets = [((entity, key, kind), (at, hash_)) for entity, key, kind, at, hash_, *_ in rows["facets"]]
-    facets += [
-        ((entity, key, kind), (at, hash_)) for entity, one, at in rows["facet_uses"] for key, kind, hash_ in sets[one]
+    facets = [
+        ((entity, key, kind), (at, hash_)) for entity, key, kind, at, hash_, *_ in rows["facets"]
     ]
-    return {table: rows for table, rows in parts.items() if table not in FACETS}, dict(sorted(facets))
+    facets += [
+        ((entity, key, kind), (at, hash_))
+        for entity, one, at in rows["facet_uses"]
+        for key, kind, hash_ in sets[one]
+    ]
+    return {table: rows for table, rows in parts.items() if table not in FACETS}, dict(
+        sorted(facets)
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -53,7 +79,11 @@ def test_folding_is_associative(seed: int) -> None:
     chance.shuffle(events)
     again = [*events, *chance.choices(events, k=40)]
 
-    pieces = [part for start in range(0, len(again), 37) for part in parts_of(again[start : start + 37], ())]
+    pieces = [
+        part
+        for start in range(0, len(again), 37)
+        for part in parts_of(again[start : start + 37], ())
+    ]
     while len(pieces) > 1:  # two at a time, in any order
         chance.shuffle(pieces)
         pieces = [*pieces[2:], fold(pieces[:2])]
@@ -70,13 +100,17 @@ def test_rows_of_all_buckets_are_merged_once_in_key_order(
     pieces = [part for seed in range(2) for part in parts_of(recorded()[seed::2], ())]
     hands = [dealt(piece, buckets) for piece in pieces]
 
-    files = [write_sorted(str(tmp_path), folded(together(filter(None, bucket)))) for bucket in zip(*hands, strict=True)]
+    files = [
+        write_sorted(str(tmp_path), folded(together(filter(None, bucket))))
+        for bucket in zip(*hands, strict=True)
+    ]
     found = {table: list(rows) for table, rows in merged(files)}
 
     whole = fold(pieces)
     assert max(map(len, whole.values())) > 2 * 5 * 40  # several pages of each file
     assert found == {
-        table: [msgspec.msgpack.decode(row, type=tuple) for _, row in rows] for table, rows in whole.items()
+        table: [msgspec.msgpack.decode(row, type=tuple) for _, row in rows]
+        for table, rows in whole.items()
     }
 
 

@@ -27,7 +27,10 @@ def take_all(engine: Engine, records: Sequence[Record]) -> None:
 def rows_by_kind(engine: Engine) -> dict[type[Any], list[Any]]:
     """Return the relations and edges of all runs."""
     return {
-        kind: [kind(*row) for row in rows(engine, f"SELECT {', '.join(kind._fields)} FROM {FOLDS[kind].table}")]
+        kind: [
+            kind(*row)
+            for row in rows(engine, f"SELECT {', '.join(kind._fields)} FROM {FOLDS[kind].table}")
+        ]
         for kind in (RelationSeen, EdgesUsed)
     }
 

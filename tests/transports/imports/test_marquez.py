@@ -45,7 +45,9 @@ def other(tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_imported_bank_equals_the_original_and_repeating_changes_nothing(sqlite_engine: Engine, other: Engine) -> None:
+def test_imported_bank_equals_the_original_and_repeating_changes_nothing(
+    sqlite_engine: Engine, other: Engine
+) -> None:
     batches = Batches(sqlite_engine)
     batches.write(list(records(BANK, datetime.now(UTC))))
     with serving(sqlite_engine) as address:
@@ -63,7 +65,10 @@ def test_imported_bank_equals_the_original_and_repeating_changes_nothing(sqlite_
 
 def test_jobs_without_runs_and_tags_come_too(sqlite_engine: Engine, other: Engine) -> None:
     with serving(sqlite_engine) as address, client_of(address, "/api/v1") as marquez:
-        store(sqlite_engine, [event("COMPLETE", 1, "etl", inputs=[dataset("db.a")], outputs=[dataset("db.b")])])
+        store(
+            sqlite_engine,
+            [event("COMPLETE", 1, "etl", inputs=[dataset("db.a")], outputs=[dataset("db.b")])],
+        )
         marquez.put("/tags/PII", json={"description": "about people"}).raise_for_status()
         marquez.post(f"/namespaces/{'hive:%2F%2Flake'}/datasets/db.b/tags/PII").raise_for_status()
         designed = job_event("sum", 2, inputs=[dataset("orders")], outputs=[dataset("sums")])
@@ -89,8 +94,16 @@ class Forgetful(ContractServer):
     def answer(self, asked: Asked) -> tuple[int, Any]:
         """Its lists."""
         path = asked.path.partition("?")[0]
-        version = {"datasetVersionId": {"namespace": "ns", "name": "a", "version": "v1"}, "facets": {}}
-        run: dict[str, Any] = {"id": run_id(1), "state": "FAILED", "createdAt": "2025-01-01T00:00:00Z", "facets": {}}
+        version = {
+            "datasetVersionId": {"namespace": "ns", "name": "a", "version": "v1"},
+            "facets": {},
+        }
+        run: dict[str, Any] = {
+            "id": run_id(1),
+            "state": "FAILED",
+            "createdAt": "2025-01-01T00:00:00Z",
+            "facets": {},
+        }
         run |= {
             "startedAt": "2025-01-01T00:00:01Z",
             "endedAt": "2025-01-01T00:00:09Z",
@@ -103,7 +116,10 @@ class Forgetful(ContractServer):
             "createdAt": "2025-01-01T00:00:00Z",
             "tags": ["GOLD"],
         }
-        ends = {"inputs": [{"namespace": "ns", "name": "a"}], "outputs": [{"namespace": "ns", "name": "b"}]}
+        ends = {
+            "inputs": [{"namespace": "ns", "name": "a"}],
+            "outputs": [{"namespace": "ns", "name": "b"}],
+        }
         column = {"name": "id", "type": "INT", "tags": ["KEY"], "description": "which"}
         table: dict[str, Any] = {
             "namespace": "ns",
@@ -127,7 +143,10 @@ def test_jobs_and_runs_without_events_keep_their_times(engine: Engine) -> None:
     again = take_marquez(engine, reader(server.url))
     server.close()
     states = rows(engine, "SELECT run_id, state, ended_at - started_at FROM runs WHERE design = 0")
-    touched = rows(engine, "SELECT direction, name FROM run_relations JOIN datasets ON datasets.id = dataset_id")
+    touched = rows(
+        engine,
+        "SELECT direction, name FROM run_relations JOIN datasets ON datasets.id = dataset_id",
+    )
 
     assert (counts["dead"], again["stored"]) == (0, 0)
     assert states == [(run_id(1), 5, 8_000_000)]
@@ -135,7 +154,10 @@ def test_jobs_and_runs_without_events_keep_their_times(engine: Engine) -> None:
 
 
 def test_interrupted_import_resumes(engine: Engine) -> None:
-    events = [event("COMPLETE", number, "etl", number, outputs=[dataset("db.b")]) for number in range(1, 1201)]
+    events = [
+        event("COMPLETE", number, "etl", number, outputs=[dataset("db.b")])
+        for number in range(1, 1201)
+    ]
 
     class Long(ContractServer):
         """A Marquez with many events."""
@@ -161,9 +183,13 @@ def test_interrupted_import_resumes(engine: Engine) -> None:
     assert rows(engine, "SELECT count(*) FROM event_keys") == [(1200,)]
 
 
-def test_address_without_a_marquez_is_reported(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_address_without_a_marquez_is_reported(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     server = ContractServer()
-    code = main(["import", "--from", "marquez", server.url], {"STRANDLINE_DATABASE_URL": sqlite_url})
+    code = main(
+        ["import", "--from", "marquez", server.url], {"STRANDLINE_DATABASE_URL": sqlite_url}
+    )
     server.close()
 
     assert code == 1

@@ -1,7 +1,9 @@
-"""One schedule of two servers, a lake, and jobs that ask before each checkpoint; anybody may crash between two steps.
+"""One schedule of two servers, a lake, and jobs that ask before each checkpoint.
 
-What decides is the product's own code; the database is a list of facts that only grows under a lock. The switches turn
-protections off: the wrong systems that the negative controls show.
+Anybody may crash between two steps.
+
+What decides is the product's own code; the database is a list of facts that only grows under a
+lock. The switches turn protections off: the wrong systems that the negative controls show.
 """
 
 from collections import deque
@@ -16,7 +18,13 @@ from strandline.core.versions.completions import Completions
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import plan
-from strandline.core.versions.root_barriers import cut_each_commit, cut_through, given_up, single_roots, to_cut
+from strandline.core.versions.root_barriers import (
+    cut_each_commit,
+    cut_through,
+    given_up,
+    single_roots,
+    to_cut,
+)
 from strandline.errors import RefusedError
 from worlds.barriers.history import DOMAIN, job, table
 
@@ -98,7 +106,11 @@ def schedule(seed: int, without: str = "", steps: int = 100) -> Schedule:
 def _begin(world: Schedule) -> None:
     world.roots = [table("r0"), table("r1")][: 1 + (world.random.random() < 0.5)]
     first = Asking("j0", list(world.roots), table("t0"))
-    second = Asking("j1", [table("t0")] if world.random.random() < 0.5 else [world.roots[0], table("t0")], table("t1"))
+    second = Asking(
+        "j1",
+        [table("t0")] if world.random.random() < 0.5 else [world.roots[0], table("t0")],
+        table("t1"),
+    )
     world.jobs = [first, second]
     world.commits = {root: [] for root in world.roots}
     world.known = dict.fromkeys(world.roots, 0)
@@ -140,18 +152,25 @@ def look(world: Schedule) -> None:
     """A server looks for what is due, without a lock; nothing may come of what it saw."""
     server = world.server()
     fold(world, server)
-    server.heads = {root: world.commits[root][known - 1] for root, known in world.known.items() if known}
+    server.heads = {
+        root: world.commits[root][known - 1] for root, known in world.known.items() if known
+    }
 
 
 def cut(world: Schedule) -> None:
-    """A server cuts barriers under the lock, on the newest model; without the lock, on what it looked at before."""
+    """A server cuts barriers under the lock, on the newest model.
+
+    Without the lock, on what it looked at before.
+    """
     server = world.server()
     look_at = Server(fold(world, server), heads=_heads(world)) if world.locked else server
     now = world.now()
     for domain in to_cut(look_at.model, INTERVAL, now):
         world.log += cut_through(look_at.model, domain, look_at.heads, now)
     for root in single_roots(look_at.model):
-        world.log += cut_each_commit(root, world.commits[root.table][: world.known[root.table]], now)
+        world.log += cut_each_commit(
+            root, world.commits[root.table][: world.known[root.table]], now
+        )
     world.log += given_up(look_at.model, TIMEOUT, now)
 
 
@@ -177,7 +196,9 @@ def ask(world: Schedule, asking: Asking) -> None:
     if world.aligned:
         asking.decision = decide(sources, asking.position, model.domain(DOMAIN).given_up)
     else:
-        newest = {source: done.of[done.last] for source, done in sources.items() if done.last is not None}
+        newest = {
+            source: done.of[done.last] for source, done in sources.items() if done.last is not None
+        }
         barrier = max((one.barrier for one in newest.values()), default=None)
         if len(newest) == len(sources) and barrier is not None and barrier > (asking.position or 0):
             read = tuple((source, one.snapshot) for source, one in newest.items())
@@ -227,7 +248,10 @@ def tell(world: Schedule) -> None:
 
 
 def crash_job(world: Schedule) -> None:
-    """A job dies and starts again: what it was told and had not checkpointed is gone; what it had spooled is not."""
+    """A job dies and starts again: what it was told and had not checkpointed is gone.
+
+    What it had spooled is not.
+    """
     asking = world.random.choice(world.jobs)
     asking.run += 1
     asking.decision = asking.written = None
@@ -255,7 +279,9 @@ def roll_back(world: Schedule) -> None:
     world.log.append(facts.RolledBack(DOMAIN, wanted.tables, barrier, at))
     for other in world.jobs:
         if other.writes in wanted.tables:
-            world.lake[other.writes] = {b: s for b, s in world.lake[other.writes].items() if b <= barrier}
+            world.lake[other.writes] = {
+                b: s for b, s in world.lake[other.writes].items() if b <= barrier
+            }
             other.position = barrier or None
             other.decision = other.written = None
 
@@ -274,7 +300,10 @@ STEPS: tuple[Callable[[Schedule], None], ...] = (
 
 
 def faults(world: Schedule) -> list[str]:
-    """What the log shows that must not be: two snapshots for one barrier, or a barrier that read others than it says."""
+    """What the log shows that must not be.
+
+    Two snapshots for one barrier, or a barrier that read others than it says.
+    """
     found = ["a table was written twice for one barrier"] * world.twice
     model, seen = Model(), dict[tuple[Table, int, int], str]()
     for fact in world.log:
@@ -288,7 +317,11 @@ def faults(world: Schedule) -> list[str]:
         for of, barrier, snapshot in shown:
             accepted = model.done[of].of.get(barrier)
             key = (of, barrier, model.domain(DOMAIN).incarnation)
-            if accepted is not None and accepted.snapshot == snapshot and seen.setdefault(key, snapshot) != snapshot:
+            if (
+                accepted is not None
+                and accepted.snapshot == snapshot
+                and seen.setdefault(key, snapshot) != snapshot
+            ):
                 found.append(f"{of[1]}: {seen[key]} and {snapshot} at barrier {barrier}")
     return found + misaligned(model)
 
@@ -300,5 +333,6 @@ def misaligned(model: Model) -> list[str]:
         for of, done in model.done.items()
         for barrier, made in done.of.items()
         for used in made.used
-        if barrier not in model.done[used.table] or model.done[used.table].of[barrier].snapshot != used.snapshot
+        if barrier not in model.done[used.table]
+        or model.done[used.table].of[barrier].snapshot != used.snapshot
     ]

@@ -40,7 +40,10 @@ class Derivation:
                 pass
 
     def done(self) -> Done:
-        """snap(T, b) of every table: of base tables as they were cut, of the others as it follows from what was read."""
+        """snap(T, b) of every table.
+
+        Of base tables as they were cut, of the others as it follows from what was read.
+        """
         found: Done = {}
         for cut in self.cuts.values():
             for one in cut.snapshots:
@@ -65,32 +68,55 @@ class Derivation:
         return self._of_stream(own, done)
 
     def _of_stream(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, str]:
-        micro = {(one.query, one.batch or 0): one for one in sorted(own, key=lambda one: (one.committed, one.run))}
+        micro = {
+            (one.query, one.batch or 0): one
+            for one in sorted(own, key=lambda one: (one.committed, one.run))
+        }
         if self.rule == "number":
             return {one.barrier: one.written[0].snapshot for one in micro.values()}
         found: dict[int, str] = {}
-        for one in sorted(micro.values(), key=lambda one: one.committed, reverse=self.rule == "first"):
+        for one in sorted(
+            micro.values(), key=lambda one: one.committed, reverse=self.rule == "first"
+        ):
             if self._counts(one, micro):
-                found |= {b: one.written[0].snapshot for b in self.cuts if self._ends(one, micro, done, b)}
+                found |= {
+                    b: one.written[0].snapshot for b in self.cuts if self._ends(one, micro, done, b)
+                }
         return found
 
-    def _counts(self, one: facts.BarrierCommitted, micro: dict[tuple[str, int], facts.BarrierCommitted]) -> bool:
-        began = {query: min(f.committed for (q, _), f in micro.items() if q == query) for query, _ in micro}
+    def _counts(
+        self, one: facts.BarrierCommitted, micro: dict[tuple[str, int], facts.BarrierCommitted]
+    ) -> bool:
+        began = {
+            query: min(f.committed for (q, _), f in micro.items() if q == query)
+            for query, _ in micro
+        }
         return one.written[0].operation == "overwrite" or min(began.values()) == began[one.query]
 
     def _ends(
-        self, one: facts.BarrierCommitted, micro: dict[tuple[str, int], facts.BarrierCommitted], done: Done, b: int
+        self,
+        one: facts.BarrierCommitted,
+        micro: dict[tuple[str, int], facts.BarrierCommitted],
+        done: Done,
+        b: int,
     ) -> bool:
         """Whether it ends at b, and is the first that does."""
         at = {source: done.get(source, {}).get(b) for source in self.reads[one.job]}
-        if any(snapshot is None or place(one, micro, source) != snapshot for source, snapshot in at.items()):
+        if any(
+            snapshot is None or place(one, micro, source) != snapshot
+            for source, snapshot in at.items()
+        ):
             return False
         if self.rule == "last" or one.batch == 0:
             return True
         before = micro.get((one.query, (one.batch or 0) - 1))
-        return before is not None and any(place(before, micro, source) not in (None, at[source]) for source in at)
+        return before is not None and any(
+            place(before, micro, source) not in (None, at[source]) for source in at
+        )
 
-    def _of_runs(self, table: Table, own: list[facts.BarrierCommitted], done: Done) -> dict[int, str]:
+    def _of_runs(
+        self, table: Table, own: list[facts.BarrierCommitted], done: Done
+    ) -> dict[int, str]:
         found: dict[int, str] = {}
         newest: dict[Writer, facts.BarrierCommitted] = {}
         known: set[Writer] = set()
@@ -109,7 +135,9 @@ class Derivation:
 
 def stood(run: facts.BarrierCommitted, done: Done, barrier: int) -> bool:
     """Whether all that a batch run read stood at a barrier."""
-    return all(used.exact and done.get(used.table, {}).get(barrier) == used.snapshot for used in run.used)
+    return all(
+        used.exact and done.get(used.table, {}).get(barrier) == used.snapshot for used in run.used
+    )
 
 
 def place(

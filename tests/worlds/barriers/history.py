@@ -1,7 +1,8 @@
 """A small world of streaming jobs that truly compute, and tells of it late, twice and out of order.
 
-Every snapshot has a content: a base table's is random, a derived one is computed from what the micro-batch really read. The
-world knows what is true; what it delivers is a stream of facts as a collector would see them.
+Every snapshot has a content: a base table's is random, a derived one is computed from what the
+micro-batch really read. The world knows what is true; what it delivers is a stream of facts as a
+collector would see them.
 """
 
 from collections.abc import Iterator
@@ -39,7 +40,9 @@ class Worker:
 
 @dataclass
 class World:
-    """Tables, jobs and what is on its way to the collector. `overwrites`: how often a micro-batch writes again.
+    """Tables, jobs and what is on its way to the collector.
+
+    `overwrites`: how often a micro-batch writes again.
 
     `moves`: how often a base table has a new snapshot at a cut.
     """
@@ -100,7 +103,11 @@ def act(world: World) -> list[facts.Fact]:
     if dice < 0.25:
         return [cut(world)]
     worker = world.random.choice(world.workers)
-    if worker.state == "new" or (worker.state == "stopped" and dice < 0.8) or (worker.state == "retired"):
+    if (
+        worker.state == "new"
+        or (worker.state == "stopped" and dice < 0.8)
+        or (worker.state == "retired")
+    ):
         return start(world, worker) if worker.state != "retired" or dice > 0.8 else []
     if worker.state == "running" and dice < 0.9:
         return commit(world, worker)
@@ -112,7 +119,10 @@ def act(world: World) -> list[facts.Fact]:
 
 
 def cut(world: World) -> facts.Fact:
-    """The coordinator cuts the next barrier through all base tables; some have a new snapshot, some the same."""
+    """The coordinator cuts the next barrier through all base tables.
+
+    Some have a new snapshot, some the same.
+    """
     world.barrier += 1
     made = []
     for root in world.roots:
@@ -135,7 +145,10 @@ def start(world: World, worker: Worker) -> list[facts.Fact]:
     announced: list[facts.Fact] = []
     if world.random.random() < 0.3:
         announced = [facts.JobRegistered(worker.job, reads, writes, at, DOMAIN)]
-    return [*announced, facts.RunStarted(worker.job, run_id(worker), world.tick(), DOMAIN, reads, writes)]
+    return [
+        *announced,
+        facts.RunStarted(worker.job, run_id(worker), world.tick(), DOMAIN, reads, writes),
+    ]
 
 
 def run_id(worker: Worker) -> str:
@@ -160,19 +173,34 @@ def commit(world: World, worker: Worker) -> list[facts.Fact]:
     first = written(world, worker, barrier, f"{worker.writes[1]}@{barrier}#{world.rollbacks}")
     if not world.overwrites or world.random.random() >= world.overwrites:
         return [first]
-    return [first, written(world, worker, barrier, f"{worker.writes[1]}@{barrier}#{world.rollbacks}, overwritten")]
+    return [
+        first,
+        written(
+            world, worker, barrier, f"{worker.writes[1]}@{barrier}#{world.rollbacks}, overwritten"
+        ),
+    ]
 
 
 def written(world: World, worker: Worker, barrier: int, snapshot: str) -> facts.Fact:
     """The worker's table gets a snapshot for a barrier; it may have one for it already."""
     started, used = world.tick(), {source: world.truth[source][barrier] for source in worker.reads}
-    world.content[snapshot] = derived(worker, [world.content[used[source]] for source in worker.reads])
+    world.content[snapshot] = derived(
+        worker, [world.content[used[source]] for source in worker.reads]
+    )
     made = facts.WrittenSnapshot(worker.writes, snapshot, worker.head)
     worker.head = snapshot
     world.truth[worker.writes][barrier] = snapshot
     read = tuple(facts.Used(source, used[source]) for source in worker.reads)
     return facts.BarrierCommitted(
-        worker.job, run_id(worker), DOMAIN, barrier, started, world.tick(), (made,), read, batch=barrier
+        worker.job,
+        run_id(worker),
+        DOMAIN,
+        barrier,
+        started,
+        world.tick(),
+        (made,),
+        read,
+        batch=barrier,
     )
 
 

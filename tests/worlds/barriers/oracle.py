@@ -1,6 +1,7 @@
 """The definitions of consistent versions, word for word, without any care for speed.
 
-Every answer is computed anew from sets. The switches turn rules off: the wrong systems that the negative controls show.
+Every answer is computed anew from sets. The switches turn rules off: the wrong systems that the
+negative controls show.
 """
 
 from collections.abc import Iterable
@@ -46,7 +47,11 @@ class Oracle:
             self._believe(table)
         self._admit()
         for table in self.done:
-            if self.managed(table) and not self.joining(table) and (version := self.version(table)) is not None:
+            if (
+                self.managed(table)
+                and not self.joining(table)
+                and (version := self.version(table)) is not None
+            ):
                 self.answered[table] = version
 
     def _learn(self, fact: facts.Fact) -> None:
@@ -74,14 +79,21 @@ class Oracle:
         if table not in self.done:
             self.done[table] = {}
             for barrier, carriers in self.carrying.get(table, {}).items():
-                right = {one: at for one, at in carriers.items() if not self._contradicted(table, barrier, one)}
+                right = {
+                    one: at
+                    for one, at in carriers.items()
+                    if not self._contradicted(table, barrier, one)
+                }
                 if right:
                     self.done[table][barrier] = right
         return self.done[table]
 
     def _contradicted(self, table: Table, barrier: int, snapshot: str) -> bool:
         inputs = [one for one in self.used.get((table, snapshot), ()) if self.managed(one.table)]
-        return any(one.snapshot not in self._believe(one.table).get(barrier, {one.snapshot: 0.0}) for one in inputs)
+        return any(
+            one.snapshot not in self._believe(one.table).get(barrier, {one.snapshot: 0.0})
+            for one in inputs
+        )
 
     def _end(self, job: Job, run: str) -> None:
         self.runs.setdefault(job, set()).add(run)
@@ -93,33 +105,47 @@ class Oracle:
             del self.jobs[job]
             self.retired[job] = (at, self.runs.pop(job, set()))
 
-    def _start(self, job: Job, run: str, at: float, reads: Iterable[Table], writes: Iterable[Table]) -> bool:
+    def _start(
+        self, job: Job, run: str, at: float, reads: Iterable[Table], writes: Iterable[Table]
+    ) -> bool:
         since, runs = self.retired.get(job, (float("-inf"), set()))
         if at <= since or run in runs:
             return False
         member = self.jobs.setdefault(job, Member(set(), set()))
         member.reads |= set(reads)
         member.writes |= set(writes)
-        member.run, member.since = max((member.run, member.since), (run, at), key=lambda one: one[1])
+        member.run, member.since = max(
+            (member.run, member.since), (run, at), key=lambda one: one[1]
+        )
         self.runs.setdefault(job, set()).add(run)
         return True
 
     def _commit(self, fact: facts.BarrierCommitted) -> None:
         reads, writes = [used.table for used in fact.used], [made.table for made in fact.written]
-        if not self._start(fact.job, fact.run, fact.started, reads, writes) and fact.job not in self.jobs:
+        if (
+            not self._start(fact.job, fact.run, fact.started, reads, writes)
+            and fact.job not in self.jobs
+        ):
             return
         for made in fact.written:
             self.used[made.table, made.snapshot] = fact.used
             self._complete(made.table, fact.barrier, fact.committed, made.snapshot)
         for used in fact.used:
-            if used.table in self.roots and not self.writers(used.table) and self._lacks(used.table, fact.barrier):
+            if (
+                used.table in self.roots
+                and not self.writers(used.table)
+                and self._lacks(used.table, fact.barrier)
+            ):
                 self._complete(used.table, fact.barrier, fact.started, used.snapshot)
 
     def _lacks(self, table: Table, barrier: int) -> bool:
         return barrier not in self.carrying.get(table, {})
 
     def _complete(self, table: Table, barrier: int, at: float, snapshot: str) -> None:
-        """A snapshot commits once: of several times told of it (by its cut, by a job that read it) the earliest is so."""
+        """A snapshot commits once.
+
+        Of several times told of it (by its cut, by a job that read it) the earliest is so.
+        """
         if at > self.floor.get(table, float("-inf")):
             carrying = self.carrying.setdefault(table, {}).setdefault(barrier, {})
             carrying[snapshot] = min(at, carrying.get(snapshot, at))
@@ -166,7 +192,9 @@ class Oracle:
 
     def common(self, tables: Iterable[Table]) -> int | None:
         """The greatest barrier in the intersection."""
-        return max(set.intersection(*(set(self.done.get(table, {})) for table in tables)), default=None)
+        return max(
+            set.intersection(*(set(self.done.get(table, {})) for table in tables)), default=None
+        )
 
     def snapshot(self, table: Table, barrier: int) -> str:
         """snap(T, b): the last of those that carry b."""
@@ -201,4 +229,6 @@ class Oracle:
         if all(version is None for version in versions):
             return True
         common = self.common(set.union(*(self.component(table) for table in links)))
-        return common is not None and common >= max(version for version in versions if version is not None)
+        return common is not None and common >= max(
+            version for version in versions if version is not None
+        )

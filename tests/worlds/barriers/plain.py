@@ -1,7 +1,10 @@
-"""A small world of jobs that nobody adapted: plain streams, batch runs, tables that batch jobs share.
+"""A small world of jobs that nobody adapted.
 
-They know nothing of barriers. A micro-batch consumes each input up to some snapshot, wherever that is; a flush consumes
-nothing and still changes the content; a query with a new checkpoint folder reads all again and overwrites.
+Plain streams, batch runs, tables that batch jobs share.
+
+They know nothing of barriers. A micro-batch consumes each input up to some snapshot, wherever that
+is; a flush consumes nothing and still changes the content; a query with a new checkpoint folder
+reads all again and overwrites.
 """
 
 from collections.abc import Iterator
@@ -35,7 +38,10 @@ class Plain:
 
 @dataclass
 class PlainWorld:
-    """`lines`: the snapshots of each table, oldest first; `content`: what is in each; `parts`: of a shared table."""
+    """`lines`: the snapshots of each table, oldest first; `content`: what is in each; `parts`.
+
+    Of a shared table.
+    """
 
     random: Random
     roots: list[Table] = field(default_factory=list)
@@ -63,7 +69,10 @@ class PlainWorld:
 
 
 def plain_world(seed: int, most: int = 5) -> PlainWorld:
-    """One or two base tables; jobs that read one to three tables before theirs; now and then two batch jobs share a table."""
+    """One or two base tables; jobs that read one to three tables before theirs.
+
+    Now and then two batch jobs share a table.
+    """
     world = PlainWorld(Random(seed))
     world.roots = [table(f"root{n}") for n in range(world.random.randint(1, 2))]
     known = list(world.roots)
@@ -73,14 +82,19 @@ def plain_world(seed: int, most: int = 5) -> PlainWorld:
         for part in range(2 if kind == "batch" and world.random.random() < 0.4 else 1):
             reads = world.random.sample(known, world.random.randint(1, min(3, len(known))))
             names_all, overwrites = world.random.random() < 0.5, world.random.random() < 0.3
-            world.jobs.append(Plain(job(f"job{number}.{part}"), kind, reads, writes, names_all, overwrites))
+            world.jobs.append(
+                Plain(job(f"job{number}.{part}"), kind, reads, writes, names_all, overwrites)
+            )
         known.append(writes)
     world.lines = {one: [] for one in known}
     return world
 
 
 def plain_history(world: PlainWorld, steps: int, late: float = 0.3) -> Iterator[facts.Fact]:
-    """Facts as they arrive: commits and cuts at once, late or twice; which jobs there are is known from the start."""
+    """Facts as they arrive: commits and cuts at once, late or twice.
+
+    Which jobs there are is known from the start.
+    """
     yield facts.DomainDeclared(DOMAIN, tuple(world.roots), world.tick())
     for one in world.jobs:
         yield started(world, one)
@@ -102,7 +116,13 @@ def plain_history(world: PlainWorld, steps: int, late: float = 0.3) -> Iterator[
 def started(world: PlainWorld, one: Plain) -> facts.RunStarted:
     """A run of a job."""
     return facts.RunStarted(
-        one.job, run_of(one), world.tick(), DOMAIN, tuple(one.reads), (one.writes,), batch=one.kind == "batch"
+        one.job,
+        run_of(one),
+        world.tick(),
+        DOMAIN,
+        tuple(one.reads),
+        (one.writes,),
+        batch=one.kind == "batch",
     )
 
 
@@ -159,7 +179,10 @@ def replayed(one: Plain) -> facts.Fact:
 
 
 def micro_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
-    """Each input is consumed a little further, or none at all: then what waited in windows comes out."""
+    """Each input is consumed a little further, or none at all.
+
+    Then what waited in windows comes out.
+    """
     before = dict(one.at)
     for source in one.reads:
         reach = len(world.lines[source]) - 1
@@ -172,22 +195,40 @@ def micro_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
         return []
     one.batch += 1
     started_at = world.tick()
-    content = derived(one, [world.content[world.lines[source][one.at[source]]] for source in one.reads])
+    content = derived(
+        one, [world.content[world.lines[source][one.at[source]]] for source in one.reads]
+    )
     made = world.add(one.writes, content ^ (0x5A5A if flush else 0))
     return [micro_batch_fact(world, one, before, made, started_at)]
 
 
 def micro_batch_fact(
-    world: PlainWorld, one: Plain, before: dict[Table, int], made: facts.WrittenSnapshot, started_at: float
+    world: PlainWorld,
+    one: Plain,
+    before: dict[Table, int],
+    made: facts.WrittenSnapshot,
+    started_at: float,
 ) -> facts.BarrierCommitted:
-    """What is told of a micro-batch: of all its inputs, or of those alone that had something new."""
-    named = [source for source in one.reads if one.names_all or one.at[source] != before.get(source)]
+    """What is told of a micro-batch.
+
+    Of all its inputs, or of those alone that had something new.
+    """
+    named = [
+        source for source in one.reads if one.names_all or one.at[source] != before.get(source)
+    ]
     used = tuple(
-        facts.Used(source, world.lines[source][one.at[source]], aligned=False, exact=world.random.random() > 0.03)
+        facts.Used(
+            source,
+            world.lines[source][one.at[source]],
+            aligned=False,
+            exact=world.random.random() > 0.03,
+        )
         for source in named
     )
     operation = "overwrite" if one.overwrites else "append"
-    made = facts.WrittenSnapshot(made.table, made.snapshot, made.parent, made.at, operation=operation)
+    made = facts.WrittenSnapshot(
+        made.table, made.snapshot, made.parent, made.at, operation=operation
+    )
     one.last = facts.BarrierCommitted(
         one.job, run_of(one), DOMAIN, one.batch + 1, started_at, world.tick(), (made,), used, batch=one.batch,
         stated=False, query=f"{one.job[1]}/q{one.query}",
@@ -221,7 +262,11 @@ def derived(one: Plain, contents: list[int]) -> int:
 
 def together(parts: dict[Job, int]) -> int:
     """The content of a table that several jobs fill; of one job it is that job's."""
-    return next(iter(parts.values())) if len(parts) == 1 else hash(tuple(sorted(parts.items()))) & 0xFFFFFFFF
+    return (
+        next(iter(parts.values()))
+        if len(parts) == 1
+        else hash(tuple(sorted(parts.items()))) & 0xFFFFFFFF
+    )
 
 
 def recomputed(world: PlainWorld, wanted: Table, barrier: int) -> int:

@@ -17,7 +17,10 @@ Outcome = int | str
 
 
 def play(
-    seed: int, after_each: Callable[[World, Model, Oracle], None], steps: int = 25, overwrites: float = 0.0
+    seed: int,
+    after_each: Callable[[World, Model, Oracle], None],
+    steps: int = 25,
+    overwrites: float = 0.0,
 ) -> tuple[World, Model]:
     """One random history; `after_each` looks at world, model and oracle after every fact."""
     world, model, oracle = small_world(Random(seed)), Model(), Oracle()
@@ -39,7 +42,10 @@ def deliver(fact: facts.Fact, model: Model, oracle: Oracle) -> None:
 
 
 def rolled_back(world: World, model: Model) -> list[facts.Fact]:
-    """Carry out a rollback plan in the world, when one can be made; the facts that a collector sees of it."""
+    """Carry out a rollback plan in the world, when one can be made.
+
+    The facts that a collector sees of it.
+    """
     worker = world.random.choice(world.workers)
     if not model.is_managed(worker.writes) or not world.truth[worker.writes]:
         return []
@@ -53,7 +59,9 @@ def rolled_back(world: World, model: Model) -> list[facts.Fact]:
         if other.writes in wanted.tables:
             stopped.append(facts.RunEnded(other.job, run_id(other), world.tick(), "ABORT"))
             other.state = "stopped" if other.state == "running" else other.state
-            world.truth[other.writes] = {b: s for b, s in world.truth[other.writes].items() if b <= barrier}
+            world.truth[other.writes] = {
+                b: s for b, s in world.truth[other.writes].items() if b <= barrier
+            }
             other.position, other.head = barrier, world.truth[other.writes].get(barrier)
     return [*stopped, facts.RolledBack(DOMAIN, wanted.tables, barrier, world.tick())]
 

@@ -1,4 +1,7 @@
-"""How many random histories a test plays: 60 by `make test`, 500 by `make test-all`, 10,000 by `make soak`."""
+"""How many random histories a test plays.
+
+60 by `make test`, 500 by `make test-all`, 10,000 by `make soak`.
+"""
 
 import pytest
 

@@ -24,7 +24,10 @@ STREAMS = {
 }
 COLUMNS: dict[str, dict[str, tuple[str, str, str | None]]] = {
     "credits": {"account": ("transfers", "payee", None), "amount": ("transfers", "amount", None)},
-    "debits": {"account": ("transfers", "payer", None), "amount": ("transfers", "amount", "(- amount)")},
+    "debits": {
+        "account": ("transfers", "payer", None),
+        "amount": ("transfers", "amount", "(- amount)"),
+    },
 }
 RUNS = {"ingest": 1, "credits": 2, "debits": 3, "balance": 4, "report": 5}
 
@@ -40,7 +43,9 @@ def bank(barriers: int = 10, *, ended: bool = True) -> list[Record]:
 
 def records(events: Iterable[dict[str, Any]]) -> list[Record]:
     """Events as they are received."""
-    return [Record(orjson.dumps(event), datetime.fromisoformat(event["eventTime"])) for event in events]
+    return [
+        Record(orjson.dumps(event), datetime.fromisoformat(event["eventTime"])) for event in events
+    ]
 
 
 def stream(job: str, barriers: int, *, ended: bool = True) -> Iterator[dict[str, Any]]:
@@ -65,7 +70,13 @@ def report(barrier: int) -> Iterator[dict[str, Any]]:
     creates = {"lifecycleStateChange": FACET | {"lifecycleStateChange": "CREATE"}}
     made_of_it = made("report", 1) | {"facets": dataset("report")["facets"] | creates}
     made_of_it["outputFacets"]["strandline_snapshot"].pop("barrierId")
-    yield event("START", 2 * barrier + 2, "report", [dataset("balance")], [made_of_it | {"outputFacets": {}}])
+    yield event(
+        "START",
+        2 * barrier + 2,
+        "report",
+        [dataset("balance")],
+        [made_of_it | {"outputFacets": {}}],
+    )
     yield event("COMPLETE", 2 * barrier + 4, "report", [read("balance", barrier)], [made_of_it])
 
 
@@ -86,8 +97,15 @@ def event(
         "eventTime": time(seconds),
         "producer": "test://bank",
         "schemaURL": SCHEMA,
-        "run": {"runId": run_id(job), "facets": {"strandline_heartbeat": FACET | {"timeoutSeconds": 60}, **facets}},
-        "job": {"namespace": "bank", "name": f"bank_{job}", "facets": {"jobType": FACET | job_type | pattern}},
+        "run": {
+            "runId": run_id(job),
+            "facets": {"strandline_heartbeat": FACET | {"timeoutSeconds": 60}, **facets},
+        },
+        "job": {
+            "namespace": "bank",
+            "name": f"bank_{job}",
+            "facets": {"jobType": FACET | job_type | pattern},
+        },
         "inputs": list(inputs),
         "outputs": list(outputs),
     }
@@ -120,14 +138,25 @@ def with_columns(table: str) -> dict[str, Any]:
     """A table as an output, with the lineage of its columns where the job tells it."""
     found = dataset(table)
     if table in COLUMNS:
-        fields = {column: {"inputFields": [_origin(*origin)]} for column, origin in COLUMNS[table].items()}
+        fields = {
+            column: {"inputFields": [_origin(*origin)]} for column, origin in COLUMNS[table].items()
+        }
         found["facets"]["columnLineage"] = FACET | {"fields": fields}
     return found
 
 
 def _origin(table: str, column: str, transform: str | None) -> dict[str, Any]:
-    how = {"type": "DIRECT", "subtype": "TRANSFORMATION" if transform else "IDENTITY", "description": transform or ""}
-    return {"namespace": "file", "name": f"/lake/bank/{table}", "field": column, "transformations": [how]}
+    how = {
+        "type": "DIRECT",
+        "subtype": "TRANSFORMATION" if transform else "IDENTITY",
+        "description": transform or "",
+    }
+    return {
+        "namespace": "file",
+        "name": f"/lake/bank/{table}",
+        "field": column,
+        "transformations": [how],
+    }
 
 
 def read(table: str, barrier: int) -> dict[str, Any]:
@@ -138,7 +167,11 @@ def read(table: str, barrier: int) -> dict[str, Any]:
 
 def made(table: str, barrier: int) -> dict[str, Any]:
     """A table as an output, with the snapshot that was made."""
-    told: dict[str, Any] = {"format": "iceberg", "snapshotId": snapshot_id(table, barrier), "barrierId": barrier}
+    told: dict[str, Any] = {
+        "format": "iceberg",
+        "snapshotId": snapshot_id(table, barrier),
+        "barrierId": barrier,
+    }
     told |= {"committedAt": time(2 * barrier), "operation": "append", "numberOfRows": 80}
     if barrier > 1:
         told["parentSnapshotId"] = snapshot_id(table, barrier - 1)

@@ -13,7 +13,12 @@ RECEIVED = datetime(2026, 11, 20, 12, tzinfo=UTC)
 def corpus_lines() -> list[bytes]:
     """Return the events of all files, in the order of the files' names."""
     files = sorted(FOLDER.glob("*.jsonl.gz"))
-    return [line for file in files for line in gzip.decompress(file.read_bytes()).splitlines() if line.strip()]
+    return [
+        line
+        for file in files
+        for line in gzip.decompress(file.read_bytes()).splitlines()
+        if line.strip()
+    ]
 
 
 def corpus() -> list[Record]:

@@ -45,37 +45,68 @@ def nodes(connection: Connection) -> list[Node]:
         datasets.c.id == datasets.c.canonical_id
     )
     found = [Node("dataset", *row) for row in connection.execute(tables)]
-    return found + [Node("job", *row) for row in connection.execute(select(jobs.c.id, jobs.c.namespace, jobs.c.name))]
+    return found + [
+        Node("job", *row)
+        for row in connection.execute(select(jobs.c.id, jobs.c.namespace, jobs.c.name))
+    ]
 
 
 def different(engine: Engine, graph: LineageGraph, at: int = MOMENT) -> str:
-    """The first question whose answer from memory is not the database's; nothing if there is none. Each node is asked one way."""
+    """The first question whose answer from memory is not the database's; nothing if there is none.
+
+    Each node is asked one way.
+    """
     with reading(engine).connect() as connection:
         ways = islice(cycle(WAYS), graph.counts.answered % len(WAYS), None)
         for node, (way, depth) in zip(nodes(connection), ways, strict=False):
             asked = Question(node, View(at), way, depth)
-            kept, wanted = graph.answer(connection, asked), orjson.dumps(lineage_of(connection, asked))
+            kept, wanted = (
+                graph.answer(connection, asked),
+                orjson.dumps(lineage_of(connection, asked)),
+            )
             if kept is not None and kept != wanted:
-                return f"{node} {way} {depth}: {difference(orjson.loads(kept), orjson.loads(wanted))}"
+                return (
+                    f"{node} {way} {depth}: {difference(orjson.loads(kept), orjson.loads(wanted))}"
+                )
             reached = graph.reach(connection, asked)
-            assert (reached is None) == (kept is None) or (kept is None and has_open_jobs(connection, graph, asked))
-            if reached is not None and reached != (only := orjson.dumps(only_nodes(orjson.loads(wanted)))):
+            assert (reached is None) == (kept is None) or (
+                kept is None and has_open_jobs(connection, graph, asked)
+            )
+            if reached is not None and reached != (
+                only := orjson.dumps(only_nodes(orjson.loads(wanted)))
+            ):
                 return f"only nodes of {node} {way} {depth}: {reached!r} is not {only!r}"
     return ""
 
 
 def has_open_jobs(connection: Connection, graph: LineageGraph, asked: Question) -> bool:
-    """Whether the state of a job depends on which of its micro-batches are looked at: nodes alone are kept then, for they show none."""
+    """Whether the state of a job depends on which of its micro-batches are looked at.
+
+    Nodes alone are kept then, for they show none.
+    """
     ids = list(connection.scalars(select(jobs.c.id)))
-    return bool(graph.ask(connection, asked, lambda entries, _: any(one.is_open for one in entries.jobs(ids).values())))
+    return bool(
+        graph.ask(
+            connection,
+            asked,
+            lambda entries, _: any(one.is_open for one in entries.jobs(ids).values()),
+        )
+    )
 
 
 def difference(kept: dict[str, Any], wanted: dict[str, Any]) -> str:
     """What each of two answers has that the other has not."""
 
     def alone(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-        listed = {name: [item for item in one[name] if item not in other[name]] for name in ("nodes", "edges")}
-        return listed | {name: value for name, value in one.items() if name not in listed and value != other[name]}
+        listed = {
+            name: [item for item in one[name] if item not in other[name]]
+            for name in ("nodes", "edges")
+        }
+        return listed | {
+            name: value
+            for name, value in one.items()
+            if name not in listed and value != other[name]
+        }
 
     return f"{alone(kept, wanted)} is not {alone(wanted, kept)}"
 
@@ -90,7 +121,9 @@ def reached(engine: Engine, graph: LineageGraph, name: str, at: int = MOMENT) ->
     return _asked(engine, graph.reach, name, at)
 
 
-def _asked(engine: Engine, answer: Callable[[Connection, Question], bytes | None], name: str, at: int) -> bytes:
+def _asked(
+    engine: Engine, answer: Callable[[Connection, Question], bytes | None], name: str, at: int
+) -> bytes:
     with reading(engine).connect() as connection:
         node = next(one for one in nodes(connection) if (one.kind, one.name) == ("dataset", name))
         found = answer(connection, Question(node, View(at)))
@@ -106,7 +139,8 @@ def story(engine: Engine, chance: random.Random) -> Iterator[str]:
     """Do one thing after the other to a store; gives what was done."""
     for step in range(12):
         what = chance.choices(
-            ("events", "alias", "forget job", "forget table", "expire", "settings"), (20, 2, 1, 1, 1, 1)
+            ("events", "alias", "forget job", "forget table", "expire", "settings"),
+            (20, 2, 1, 1, 1, 1),
         )[0]
         if what == "events":
             fill(engine, [random_event(chance, step) for _ in range(chance.randint(1, 4))])
@@ -132,15 +166,26 @@ def story(engine: Engine, chance: random.Random) -> Iterator[str]:
 def random_event(chance: random.Random, step: int) -> Record:
     job, seconds = chance.choice(NAMES), chance.randint(1, 40) + step / 100
     reads, writes = (chance.sample(TABLES, chance.randint(0, 2)) for _ in range(2))
-    shaped = [columns(name, x=(chance.choice(TABLES), "x")) if chance.random() < 0.4 else name for name in writes]
+    shaped = [
+        columns(name, x=(chance.choice(TABLES), "x")) if chance.random() < 0.4 else name
+        for name in writes
+    ]
     if shaped and chance.random() < 0.2:
         shaped[0] = chance.choice((creates(writes[0]), dropped(writes[0])))
-    of_run: dict[str, Any] = parent("app", str(chance.randint(1, 2))) if job.startswith("app.") else {}
+    of_run: dict[str, Any] = (
+        parent("app", str(chance.randint(1, 2))) if job.startswith("app.") else {}
+    )
     if job == "app.two" and chance.random() < 0.3:
         of_run = parent("other")
     if chance.random() < 0.3:
-        of_run = of_run | {"errorMessage": FACET | {"message": f"no {step}", "programmingLanguage": "SQL"}}
-    streams = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}} if job == "stream" else {}
+        of_run = of_run | {
+            "errorMessage": FACET | {"message": f"no {step}", "programmingLanguage": "SQL"}
+        }
+    streams = (
+        {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
+        if job == "stream"
+        else {}
+    )
     kind = chance.choice(("START", "RUNNING", "COMPLETE", "COMPLETE", "FAIL", "ABORT", None))
     if kind is not None and chance.random() < 0.1:
         job, of_run = "app", parent("dag")

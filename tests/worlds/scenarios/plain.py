@@ -1,4 +1,7 @@
-"""Events with just what a test says: jobs in namespace `ns`, datasets in namespace `db`, times in seconds."""
+"""Events with just what a test says.
+
+Jobs in namespace `ns`, datasets in namespace `db`, times in seconds.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -33,7 +36,9 @@ def run(
 
 def dataset(named: str | dict[str, Any], **facets: Any) -> dict[str, Any]:
     """A dataset by its name, or as it is."""
-    return named if isinstance(named, dict) else {"namespace": "db", "name": named, "facets": facets}
+    return (
+        named if isinstance(named, dict) else {"namespace": "db", "name": named, "facets": facets}
+    )
 
 
 def columns(named: str, **origins: tuple[str, str]) -> dict[str, Any]:
@@ -52,4 +57,7 @@ def creates(named: str) -> dict[str, Any]:
 
 def parent(job: str, run_id: str = "1") -> dict[str, Any]:
     """The run facet that names a parent."""
-    return {"parent": FACET | {"run": {"runId": f"{job}-{run_id}"}, "job": {"namespace": "ns", "name": job}}}
+    return {
+        "parent": FACET
+        | {"run": {"runId": f"{job}-{run_id}"}, "job": {"namespace": "ns", "name": job}}
+    }

@@ -61,7 +61,12 @@ class Job:
         return named | (set(self.reads) - self._named())
 
     def _named(self) -> set[str]:
-        return {origin[0] for stated in self.stated.values() for origins in stated.values() for origin in origins}
+        return {
+            origin[0]
+            for stated in self.stated.values()
+            for origins in stated.values()
+            for origin in origins
+        }
 
     def column_edges(self) -> Iterator[ColumnEdge]:
         """The same between columns."""
@@ -93,7 +98,11 @@ def _job(chance: random.Random, names: list[str], number: int) -> Job:
         if reads and chance.random() < 0.6:
             stated[sink] = {
                 column: [
-                    (chance.choice(reads), chance.choice(COLUMNS), chance.choice(("DIRECT", "INDIRECT")))
+                    (
+                        chance.choice(reads),
+                        chance.choice(COLUMNS),
+                        chance.choice(("DIRECT", "INDIRECT")),
+                    )
                     for _ in range(chance.randint(1, 2))
                 ]
                 for column in COLUMNS

@@ -1,7 +1,10 @@
-"""`python -m worlds.simulation FIRST COUNT`: simulates seeds; 1 and the story where one fails, 0 where none does.
+"""`python -m worlds.simulation FIRST COUNT`: simulates seeds.
 
-A failing seed is the same story again: `python -m worlds.simulation SEED 1`. With `--plant NAME,...` (or `all`) each bug of planted.py
-is simulated in a child of its own until it is caught; 1 if one survives.
+1 and the story where one fails, 0 where none does.
+
+A failing seed is the same story again: `python -m worlds.simulation SEED 1`. With `--plant
+NAME,...` (or `all`) each bug of planted.py is simulated in a child of its own until it is caught; 1
+if one survives.
 """
 
 import argparse
@@ -33,7 +36,9 @@ def main() -> int:
     parser = argparse.ArgumentParser("worlds.simulation", description=__doc__)
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
-    parser.add_argument("--plant", default="", help="bugs of worlds/simulation/planted.py, with commas, or all")
+    parser.add_argument(
+        "--plant", default="", help="bugs of worlds/simulation/planted.py, with commas, or all"
+    )
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.count)
     if not options.plant:
@@ -42,7 +47,9 @@ def main() -> int:
         importlib.import_module(library)
     names = list(BUGS) if options.plant == "all" else options.plant.split(",")
     survived = [name for name in names if not is_caught(name, seeds)]
-    print(f"{len(names) - len(survived)} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}")
+    print(
+        f"{len(names) - len(survived)} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}"
+    )
     return 1 if survived else 0
 
 
@@ -64,13 +71,20 @@ def simulated(seeds: range, *, stories: bool = True) -> int:
     """1 where a seed fails, after saying which and why."""
     from worlds.simulation.runs import simulate
 
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(
+        dir="/dev/shm" if Path("/dev/shm").is_dir() else None
+    ) as folder:
         began, found, points = time.monotonic(), Counter[str](), set[str]()
         for run in simulate(seeds, Path(folder), datetime.now(UTC).replace(microsecond=0)):
             found.update(run.struck, seeds=1, states=run.states)
             points |= run.points
             if run.wrong:
-                print(f"seed {run.seed}: {run.wrong[:300]}", *(run.story if stories else ()), sep="\n  ", flush=True)
+                print(
+                    f"seed {run.seed}: {run.wrong[:300]}",
+                    *(run.story if stories else ()),
+                    sep="\n  ",
+                    flush=True,
+                )
                 return 1
     print(
         f"{found.pop('seeds')} seeds from {seeds[0]}, {time.monotonic() - began:.0f} s, {time.process_time():.0f} s of CPU;"

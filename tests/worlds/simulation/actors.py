@@ -44,7 +44,10 @@ class ConsumerActor:
             self._write(self.holdings)
         except Crash:
             self.die("is killed")
-        except (StrandlineError, DBAPIError) as error:  # it stops with its reason, and is started again
+        except (
+            StrandlineError,
+            DBAPIError,
+        ) as error:  # it stops with its reason, and is started again
             self.die(f"stops: {error}".partition("\n")[0])
         finally:
             self.busy = False
@@ -59,7 +62,10 @@ class ConsumerActor:
 
     def _follow_group(self, holdings: Holdings) -> None:
         wanted = self.world.group.of(self.number)
-        revoked, assigned = sorted(self.held - wanted), sorted(wanted - self.held)  # the same in every process
+        revoked, assigned = (
+            sorted(self.held - wanted),
+            sorted(wanted - self.held),
+        )  # the same in every process
         if revoked:
             for one in revoked:
                 self.gathered.pop(one, None)

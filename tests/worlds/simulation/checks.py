@@ -28,9 +28,18 @@ from worlds.simulation.world import BEFORE_ALL, World
 BAD = "not an OpenLineage event"
 KILLED = "ended the process 3 times"
 Tables = dict[str, list[Any]]
-# What these have depends on the way that events took. What the store says of their content is read from none of them.
+# What these have depends on the way that events took. What the store says of their content is read
+# from none of them.
 OF_THE_WAY = frozenset(
-    ("crash_marks", "dead_letters", "dictionaries", "offsets", "raw_events", "search_pages", "store_settings")
+    (
+        "crash_marks",
+        "dead_letters",
+        "dictionaries",
+        "offsets",
+        "raw_events",
+        "search_pages",
+        "store_settings",
+    )
 )
 
 
@@ -44,7 +53,10 @@ class CachedOracle(Oracle):
 
 
 class Expected(NamedTuple):
-    """What is right in the end: the oracle's public tables, and the rows of a store that took all events once, in order."""
+    """What is right in the end.
+
+    The oracle's public tables, and the rows of a store that took all events once, in order.
+    """
 
     number: int
     tables: Tables
@@ -65,13 +77,18 @@ class Referee:
         if history.number != self._last.number:
             arrivals = [(one, received(at, now)) for one, at in history.arrivals]
             take_all(self._reference, arrivals)
-            self._last = Expected(history.number, tables_wanted(CachedOracle(arrivals)), kept(self._reference))
+            self._last = Expected(
+                history.number, tables_wanted(CachedOracle(arrivals)), kept(self._reference)
+            )
         return self._last
 
     def right(self, history: History) -> set[Rows]:
-        """The rows that worlds of this history had in the end and that were found to be right: the caller adds to them.
+        """The rows that worlds of this history had in the end and that were found to be right.
 
-        What has the same rows says the same, so that nobody has to ask it again: nine of ten worlds.
+        The caller adds to them.
+
+        What has the same rows says the same, so that nobody has to ask it again: nine of ten
+        worlds.
         """
         if history.number != self._right[0]:
             self._right = (history.number, set())
@@ -120,14 +137,26 @@ def _at_any_time(world: World, before: dict[int, int]) -> str:
 
 
 def _below(world: World, offsets: dict[int, int]) -> set[bytes]:
-    return {one for number, hashes in enumerate(world.topic.hashes) for one in hashes[: offsets.get(number, 0)]}
+    return {
+        one
+        for number, hashes in enumerate(world.topic.hashes)
+        for one in hashes[: offsets.get(number, 0)]
+    }
 
 
 def in_the_end(world: World, databases: Databases, referee: Referee) -> str:
-    """Every event is stored once, with all that it says; every other record is a dead letter, with its reason."""
+    """Every event is stored once, with all that it says.
+
+    Every other record is a dead letter, with its reason.
+    """
     if not world.is_drained() or world.server.waiting:
         return "it never comes to an end"
-    return _events(world, databases) or _letters(world) or _told(world) or _tables(world, databases, referee)
+    return (
+        _events(world, databases)
+        or _letters(world)
+        or _told(world)
+        or _tables(world, databases, referee)
+    )
 
 
 def _events(world: World, databases: Databases) -> str:
@@ -144,7 +173,9 @@ def _events(world: World, databases: Databases) -> str:
 
 
 def _letters(world: World) -> str:
-    found = sorted(world.observer.rows("SELECT partition_id, record_offset, reason FROM dead_letters"))
+    found = sorted(
+        world.observer.rows("SELECT partition_id, record_offset, reason FROM dead_letters")
+    )
     expected = {}
     for number, hashes in enumerate(world.topic.hashes):
         for offset, hash_ in enumerate(hashes):
@@ -157,12 +188,17 @@ def _letters(world: World) -> str:
 
 
 def _told(world: World) -> str:
-    """Nobody was told of more stored events than there are; of fewer only where a process died after its commit."""
+    """Nobody was told of more stored events than there are.
+
+    Of fewer only where a process died after its commit.
+    """
     told, there = world.counts.get("stored", 0), len(world.arrivals)
     if told > there:
         return f"{told} events were told to be stored, and there are {there}"
     unheard = {"poison", "lost commit", *CRASHES} & world.injector.struck.keys()
-    return f"of {there} events {told} were told to be stored" if told < there and not unheard else ""
+    return (
+        f"of {there} events {told} were told to be stored" if told < there and not unheard else ""
+    )
 
 
 def _tables(world: World, databases: Databases, referee: Referee) -> str:
@@ -184,8 +220,8 @@ def _tables(world: World, databases: Databases, referee: Referee) -> str:
 def kept(engine: Engine) -> Tables:
     """Every row, without sets of edges that nothing uses any more: they go with retention.
 
-    Facets are as they are read: how they are stored, a writer's memory decides. `job_relations` may hold a job too many, by who came first:
-    its module says so.
+    Facets are as they are read: how they are stored, a writer's memory decides. `job_relations` may
+    hold a job too many, by who came first: its module says so.
     """
     with engine.begin() as connection:
         expire(connection, BEFORE_ALL)

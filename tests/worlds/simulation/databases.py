@@ -1,7 +1,9 @@
-"""The databases of all worlds, one after the other: a file that is emptied for each seed, while engines keep what they compiled.
+"""The databases of all worlds, one after the other.
 
-What migrates a file and compiles statements costs more than what runs them, and says nothing about faults; so worlds share it, and
-nothing else.
+A file that is emptied for each seed, while engines keep what they compiled.
+
+What migrates a file and compiles statements costs more than what runs them, and says nothing about
+faults; so worlds share it, and nothing else.
 """
 
 import shutil
@@ -25,7 +27,10 @@ class Observer:
         self._connection = sqlite3.connect(file, isolation_level=None)
         self._version: Any = None
         self._tables = [
-            name for (name,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+            name
+            for (name,) in self.rows(
+                "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+            )
         ]
 
     def has_changed(self) -> bool:
@@ -40,7 +45,9 @@ class Observer:
     def rows_but_of(self, tables: AbstractSet[str]) -> Rows:
         """Every row of every table but these, in an order of their own."""
         names = (name for name in self._tables if name not in tables)
-        return tuple((name, tuple(sorted(map(repr, self.rows(f'SELECT * FROM "{name}"'))))) for name in names)
+        return tuple(
+            (name, tuple(sorted(map(repr, self.rows(f'SELECT * FROM "{name}"'))))) for name in names
+        )
 
     def close(self) -> None:
         """Let the file go."""
@@ -48,7 +55,10 @@ class Observer:
 
 
 class StoreReset:
-    """A file and the migrated empty one that it is reset to: added rows go, changed or deleted ones come back."""
+    """A file and the migrated empty one that it is reset to.
+
+    Added rows go, changed or deleted ones come back.
+    """
 
     def __init__(self, file: Path, template: Path) -> None:
         self._connection = sqlite3.connect(file, isolation_level=None)
@@ -73,7 +83,9 @@ class StoreReset:
         self._connection.close()
 
     def _question(self, database: str) -> str:
-        return "SELECT " + ", ".join(f'EXISTS (SELECT 1 FROM {database}."{name}")' for name in self._tables)
+        return "SELECT " + ", ".join(
+            f'EXISTS (SELECT 1 FROM {database}."{name}")' for name in self._tables
+        )
 
     def _with_rows(self, database: str) -> list[str]:
         answers = self._connection.execute(self._used[database]).fetchone()
@@ -81,21 +93,30 @@ class StoreReset:
 
 
 class Databases:
-    """`engine` is the program's, with faults; `checker` has the same file without them; `observer` reads it too.
+    """`engine` is the program's, with faults; `checker` has the same file without them.
+
+    `observer` reads it too.
 
     `reference` is a store that faults never reach.
     """
 
     def __init__(self, folder: Path) -> None:
-        template, file, reference = (folder / f"{name}.db" for name in ("template", "world", "reference"))
+        template, file, reference = (
+            folder / f"{name}.db" for name in ("template", "world", "reference")
+        )
         engine = make_engine(f"sqlite:///{template}")
         migrate(engine)
         engine.dispose()
         for other in (file, reference):
             shutil.copy(template, other)
         self.reference = quick_engine(reference)
-        self.engine, self.checker, self.observer = quick_engine(file), quick_engine(file), Observer(file)
-        self.engine.connect().close()  # what the first connection of an engine asks is no part of any story
+        self.engine, self.checker, self.observer = (
+            quick_engine(file),
+            quick_engine(file),
+            Observer(file),
+        )
+        # what the first connection of an engine asks is no part of any story
+        self.engine.connect().close()
         self.injector = Injector(self.engine)
         self._reset = StoreReset(file, template)
 
@@ -115,5 +136,7 @@ class Databases:
 def quick_engine(file: Path) -> Engine:
     """An engine that waits for no disk: for stores that nobody ends."""
     engine = make_engine(f"sqlite:///{file}")
-    event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
+    event.listen(
+        engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF")
+    )
     return engine

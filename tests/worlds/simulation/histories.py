@@ -30,7 +30,9 @@ def history_of(number: int, now: datetime) -> History:
     """The history that the worlds of a number share: those of WORLDS seeds, one after the other."""
     is_long = number % LONG == 0
     chance = Random(f"history {number}")
-    return History(number, history(chance, now, *((6, 26) if is_long else (1, 5))), 45 if is_long else 9)
+    return History(
+        number, history(chance, now, *((6, 26) if is_long else (1, 5))), 45 if is_long else 9
+    )
 
 
 @lru_cache(maxsize=1)
@@ -39,7 +41,9 @@ def bodies_of(number: int, now: datetime) -> dict[bytes, Json]:
     return {content_hash(encode(one)): one for one, _ in history_of(number, now).arrivals}
 
 
-def history(chance: Random, now: datetime, least: int = 6, most: int = 26) -> list[tuple[Json, datetime]]:
+def history(
+    chance: Random, now: datetime, least: int = 6, most: int = 26
+) -> list[tuple[Json, datetime]]:
     """Events with the time at which each was received, whoever received it."""
     skew = chance.choice((0, 0, 0, TEN_YEARS, -TEN_YEARS))  # of the producers' clock
     found = []
@@ -62,7 +66,10 @@ def history(chance: Random, now: datetime, least: int = 6, most: int = 26) -> li
 
 
 def received(at: datetime, now: datetime) -> datetime:
-    """When the collector believes a record to have been written: no more than a day ahead of its clock."""
+    """When the collector believes a record to have been written.
+
+    No more than a day ahead of its clock.
+    """
     return min(at, now + timedelta(days=1))
 
 
@@ -74,7 +81,9 @@ def _datasets(chance: Random) -> list[Json]:
 def _dataset(chance: Random, name: str) -> Json:
     facets: Json = {}
     if chance.random() < 0.15:
-        facets["symlinks"] = symlink(chance.choice(NAMES), "file", chance.choice(("TABLE", "LOCATION")))
+        facets["symlinks"] = symlink(
+            chance.choice(NAMES), "file", chance.choice(("TABLE", "LOCATION"))
+        )
     if chance.random() < 0.3:
         origin = {"namespace": "file", "name": chance.choice(NAMES), "field": "c"}
         facets["columnLineage"] = {"fields": {"c": {"inputFields": [origin]}}}
@@ -82,7 +91,12 @@ def _dataset(chance: Random, name: str) -> Json:
         facets["documentation"] = {"description": f"words {chance.randint(1, 3)} " * 20}
     own = {}
     if chance.random() < 0.5:
-        own = {"strandline_snapshot": {"snapshotId": chance.choice("123"), "observed": chance.random() < 0.5}}
+        own = {
+            "strandline_snapshot": {
+                "snapshotId": chance.choice("123"),
+                "observed": chance.random() < 0.5,
+            }
+        }
     return dataset(name, "file", own, **facets)
 
 
@@ -90,10 +104,17 @@ def _run_facets(chance: Random, run: int) -> Json:
     facets: Json = {}
     if chance.random() < 0.3:
         above = 9 if run == 8 else 8 if run == 7 else 7
-        facets["parent"] = {"run": {"runId": run_id(above)}, "job": {"namespace": "tests", "name": f"app{above}"}}
+        facets["parent"] = {
+            "run": {"runId": run_id(above)},
+            "job": {"namespace": "tests", "name": f"app{above}"},
+        }
     if chance.random() < 0.2:
         facets["strandline_heartbeat"] = {"timeoutSeconds": 36_000}
     if chance.random() < 0.3:
         phase = chance.choice(("committed", "committed", "skipped"))
-        facets["strandline_barrier"] = {"barrierId": chance.randint(1, 2), "queryId": run_id(90 + run), "phase": phase}
+        facets["strandline_barrier"] = {
+            "barrierId": chance.randint(1, 2),
+            "queryId": run_id(90 + run),
+            "phase": phase,
+        }
     return facets

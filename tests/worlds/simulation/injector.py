@@ -1,4 +1,7 @@
-"""Faults between the program and its database: at the n-th statement or commit from now, by wrapping SQLAlchemy's dialect."""
+"""Faults between the program and its database.
+
+At the n-th statement or commit from now, by wrapping SQLAlchemy's dialect.
+"""
 
 import re
 import sqlite3
@@ -86,4 +89,6 @@ class Injector:
     def _note(self, kind: str, statement: str) -> None:
         self.struck[kind] = self.struck.get(kind, 0) + 1
         table = TABLE.search(statement)
-        self.points.add(f"{kind}: {statement.split(maxsplit=1)[0]}{f' {table[1]}' if table else ''}")
+        self.points.add(
+            f"{kind}: {statement.split(maxsplit=1)[0]}{f' {table[1]}' if table else ''}"
+        )

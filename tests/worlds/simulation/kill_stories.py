@@ -55,7 +55,10 @@ class Store:
         self._warm()
 
     def play(self, seed: int) -> tuple[str, list[Kill]]:
-        """The first thing that is wrong with a seed's story, '' if nothing is; and what was killed in it."""
+        """The first thing that is wrong with a seed's story, '' if nothing is.
+
+        And what was killed in it.
+        """
         chance = random.Random(seed)
         story = History(seed, history(chance, self._now, 3, 12), 0)
         work = Serving(story, chance, self) if seed % 2 else Consuming(story, chance, self)
@@ -130,7 +133,10 @@ class Store:
 
 
 class Serving:
-    """A server: groups of requests, each a transaction. Who sends them sends again what was not answered."""
+    """A server: groups of requests, each a transaction.
+
+    Who sends them sends again what was not answered.
+    """
 
     kills = SERVED
 
@@ -163,7 +169,10 @@ class Serving:
         return self._answered == len(self._groups)
 
     def fault(self, stored: set[bytes], _offset: int, *, is_cut: bool) -> str:
-        """What was answered is there; of the group that was under way everything or nothing; of later ones nothing."""
+        """What was answered is there; of the group that was under way everything or nothing.
+
+        Of later ones nothing.
+        """
         hashes = [{content_hash(record.value) for record in group} for group in self._groups]
         answered = set[bytes]().union(*hashes[: self._answered])
         if lost := answered - stored:
@@ -197,7 +206,13 @@ class Consuming:
         settings = Settings(batch_records=SIZE, max_dead_in_row=10_000, max_dead_share=1.0)
         log = make_log(level="critical")
         holdings = Holdings(
-            self._store.engine, settings, log, lambda: None, waited, follower.take_news, follower.follow
+            self._store.engine,
+            settings,
+            log,
+            lambda: None,
+            waited,
+            follower.take_news,
+            follower.follow,
         )
         (position,) = holdings.claim(self._topic.bounds([PARTITION])).values()
         while polled := self._topic.poll(PARTITION, position, chance.randint(1, SIZE)):
@@ -214,11 +229,18 @@ class Consuming:
         return self._offset == len(self._topic.hashes[0])
 
     def fault(self, stored: set[bytes], offset: int, *, is_cut: bool) -> str:
-        """What lies below the stored offset is there, and nothing else. It goes back with a power cut alone, never behind what was told."""
+        """What lies below the stored offset is there, and nothing else.
+
+        It goes back with a power cut alone, never behind what was told.
+        """
         if offset < (least := self._told if is_cut else max(self._told, self._offset)):
             return f"the offset is {offset}, after {least} records were committed"
         self._offset = offset
-        return "" if stored == set(self._topic.hashes[0][:offset]) else f"events and the offset {offset} differ"
+        return (
+            ""
+            if stored == set(self._topic.hashes[0][:offset])
+            else f"events and the offset {offset} differ"
+        )
 
 
 def _point(chance: random.Random) -> Point:

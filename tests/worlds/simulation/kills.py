@@ -1,8 +1,11 @@
-"""`python -m worlds.simulation.kills FIRST COUNT`: kills a collector so often, at its writes and syncs; 1 and the seed where one costs something.
+"""`python -m worlds.simulation.kills FIRST COUNT`.
 
-Each seed is a story: a server or a consumer in a forked child takes a history into a real SQLite file, and is killed again and again, half
-of the times together with the machine, which loses what was not synced. Another child goes on with what is there. `--plant` as in
-`worlds.simulation`: one of the bugs that only this finds.
+Kills a collector so often, at its writes and syncs; 1 and the seed where one costs something.
+
+Each seed is a story: a server or a consumer in a forked child takes a history into a real SQLite
+file, and is killed again and again, half of the times together with the machine, which loses what
+was not synced. Another child goes on with what is there. `--plant` as in `worlds.simulation`: one
+of the bugs that only this finds.
 """
 
 import argparse
@@ -19,8 +22,12 @@ from worlds.simulation.planted import KILLS_BUGS, plant
 
 SERVED, CONSUMED = 8, 2  # kills of one story: a record that ends three consumers is a dead letter
 WRITES, SYNCS = 250, 6  # so many of a kind may pass before the one at which a child is killed
-NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)  # of all stories: what is written, and so what a kill hits, hangs on it
-PAGES = 30  # of the log, after which SQLite moves them into the file: often enough to be killed in it
+NOW = datetime(
+    2026, 11, 20, 12, tzinfo=UTC
+)  # of all stories: what is written, and so what a kill hits, hangs on it
+PAGES = (
+    30  # of the log, after which SQLite moves them into the file: often enough to be killed in it
+)
 
 
 class Kill(NamedTuple):
@@ -36,9 +43,13 @@ def main() -> int:
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int, help="kills")
     parser.add_argument(
-        "--plant", default="", help="bugs of worlds/simulation/planted.py that kills find, with commas, or all"
+        "--plant",
+        default="",
+        help="bugs of worlds/simulation/planted.py that kills find, with commas, or all",
     )
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no story after so long")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin no story after so long"
+    )
     options = parser.parse_args()
     from worlds.simulation.tracing import may_trace
 
@@ -49,7 +60,9 @@ def main() -> int:
         return killed(options.first, options.count, options.seconds)
     names = list(KILLS_BUGS) if options.plant == "all" else options.plant.split(",")
     survived = [name for name in names if not _is_caught(name, options.first, options.count)]
-    print(f"{len(names) - len(survived)} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}")
+    print(
+        f"{len(names) - len(survived)} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}"
+    )
     return 1 if survived else 0
 
 
@@ -70,14 +83,17 @@ def killed(first: int, count: int, seconds: float = float("inf")) -> int:
     from worlds.simulation.kill_stories import Store
 
     began, found, seed = time.monotonic(), Counter[Kill](), first
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(
+        dir="/dev/shm" if Path("/dev/shm").is_dir() else None
+    ) as folder:
         store = Store(Path(folder), NOW)
         while found.total() < count and time.monotonic() - began < seconds:
             wrong, kills = store.play(seed)
             found.update(kills)
             if wrong:
                 print(
-                    f"seed {seed}, after {len(kills)} kills ({kills[-1] if kills else ''}): {wrong[:300]}", flush=True
+                    f"seed {seed}, after {len(kills)} kills ({kills[-1] if kills else ''}): {wrong[:300]}",
+                    flush=True,
                 )
                 return 1
             seed += 1

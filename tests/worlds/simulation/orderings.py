@@ -1,7 +1,10 @@
-"""One set of events in many orders, repeated and cut into batches, folded by the core alone: each leaves the rows that a store has.
+"""One set of events in many orders, repeated and cut into batches, folded by the core alone.
 
-A tenth of a millisecond for each event, so that a hundred thousand orders take a minute. What the store finds out from rows is no fold
-over events, and left out here: the ids and names that a group of datasets shares (`store/ingest/labels.py`), and which job a run belongs to
+Each leaves the rows that a store has.
+
+A tenth of a millisecond for each event, so that a hundred thousand orders take a minute. What the
+store finds out from rows is no fold over events, and left out here: the ids and names that a group
+of datasets shares (`store/ingest/labels.py`), and which job a run belongs to
 (`store/lineage/owner_relations.py`).
 """
 
@@ -73,7 +76,10 @@ def first_wrong_order(store: OrderStore, first: int, orders: int, now: datetime)
     """Return the first history with an order that leaves other rows than the store has, '' if none has one."""
     for seed in range(first, first + orders // OF_EACH):
         arrivals, chance = events_of(seed, now), random.Random(seed)
-        expected, statements = stored(store.engine, store.observer, arrivals), statements_of(arrivals)
+        expected, statements = (
+            stored(store.engine, store.observer, arrivals),
+            statements_of(arrivals),
+        )
         for _ in range(OF_EACH):
             batches = order_of(chance, len(arrivals))
             if wrong := difference(expected, folded(statements, batches)):
@@ -92,7 +98,10 @@ def events_of(seed: int, now: datetime) -> list[Arrival]:
 
 
 def order_of(chance: random.Random, count: int) -> Batches:
-    """The events in an order, half of them again, in batches: as the places of a history of so many."""
+    """The events in an order, half of them again, in batches.
+
+    As the places of a history of so many.
+    """
     places = [*range(count), *chance.sample(range(count), count // 2)]
     chance.shuffle(places)
     batches = []
@@ -109,7 +118,9 @@ def statements_of(arrivals: Iterable[Arrival]) -> list[Sequence[Statement]]:
     for one, at in arrivals:
         body = encode(one)
         event, _ = decoded(body)
-        found.append(changes_of(event, Stamp.of(event.at, content_hash(body), micros_of(at)), memo).changes)
+        found.append(
+            changes_of(event, Stamp.of(event.at, content_hash(body), micros_of(at)), memo).changes
+        )
     return found
 
 
@@ -127,12 +138,17 @@ def folded(statements: Sequence[Sequence[Statement]], batches: Batches) -> Table
 def stored(engine: Engine, observer: Observer, arrivals: Sequence[Arrival]) -> Tables:
     """The rows of a store that took the events one by one, in order; `observer` reads its file."""
     take_all(engine, arrivals, range(len(arrivals)))
-    queries = {kind: f"SELECT {', '.join(kind._fields)} FROM {fold.table}" for kind, fold in FOLDS.items()}
+    queries = {
+        kind: f"SELECT {', '.join(kind._fields)} FROM {fold.table}" for kind, fold in FOLDS.items()
+    }
     return in_use({kind: set(observer.rows(query)) for kind, query in queries.items()})
 
 
 def in_use(tables: Tables) -> Tables:
-    """The rows without labels, and without those that nothing leads to any more: how many of these there are, the order decides."""
+    """The rows without labels, and without those that nothing leads to any more.
+
+    How many of these there are, the order decides.
+    """
     sets = {row[0] for row in _named(tables, EdgesUsed, "set_hash")}
     names = tuple(name for name in DatasetSeen._fields if name not in LABELS)
     left_out: Tables = {kind: set() for kind in (FacetBody, SetFacet, FacetSetUsed, JobRelation)}
@@ -148,13 +164,18 @@ def in_use(tables: Tables) -> Tables:
 
 
 def _facets(tables: Tables) -> set[Row]:
-    """The newest facets by the hash of their content, in rows of their own or in sets: which of the two, a writer's memory decides."""
+    """The newest facets by the hash of their content, in rows of their own or in sets.
+
+    Which of the two, a writer's memory decides.
+    """
     held = [(row[:3], row[3:5], row[6:]) for row in tables[FacetSeen]]
     sets = defaultdict[int, list[SetFacet]](list)
     for row in tables[SetFacet]:
         sets[row[0]].append(SetFacet(*row))
     for entity, set_id, at in tables[FacetSetUsed]:
-        held += [((entity, one.key, one.kind), (at, one.hash), (one.deleted, "")) for one in sets[set_id]]
+        held += [
+            ((entity, one.key, one.kind), (at, one.hash), (one.deleted, "")) for one in sets[set_id]
+        ]
     newest = {place: (stamp, rest) for place, stamp, rest in sorted(held, key=itemgetter(1))}
     return {(*place, *stamp, *rest) for place, (stamp, rest) in newest.items()}
 
@@ -169,7 +190,5 @@ def difference(expected: Tables, found: Tables) -> str:
     """The first kind of rows that are not the same, '' if all are."""
     for kind, rows in expected.items():
         if rows != found[kind]:
-            return (
-                f"{kind.__name__}: {sorted(rows - found[kind], key=repr)} became {sorted(found[kind] - rows, key=repr)}"
-            )
+            return f"{kind.__name__}: {sorted(rows - found[kind], key=repr)} became {sorted(found[kind] - rows, key=repr)}"
     return ""

@@ -1,4 +1,6 @@
-"""Bugs, each a line of the program changed, that the harness has to catch: 31 by worlds, 4 by kills.
+"""Bugs, each a line of the program changed, that the harness has to catch.
+
+31 by worlds, 4 by kills.
 
 A bug is planted while its module is loaded, in a process of its own; no file is changed.
 """
@@ -6,23 +8,48 @@ A bug is planted while its module is loaded, in a process of its own; no file is
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
-STORE, TRANSPORTS, CHANGES = "strandline.store.ingest", "strandline.transports", "strandline.core.changes"
+STORE, TRANSPORTS, CHANGES = (
+    "strandline.store.ingest",
+    "strandline.transports",
+    "strandline.core.changes",
+)
 
 
 @dataclass(frozen=True)
 class Bug:
-    """A line that somebody might write instead of the right one; `about` says what is wrong with it."""
+    """A line that somebody might write instead of the right one.
+
+    `about` says what is wrong with it.
+    """
 
     module: str
     right: str
     wrong: str
     about: str
+
+    def planted_in(self, source: str) -> str:
+        """Return the source with the bug; the layout of the right code does not count."""
+        places = list(_in_any_layout(self.right).finditer(source))
+        assert len(places) == 1, f"{len(places)} places in {self.module} are {self.right!r}"
+        (place,) = places
+        return source[: place.start()] + (self.wrong.strip() or "pass") + source[place.end() :]
+
+
+def _in_any_layout(code: str) -> re.Pattern[str]:
+    """Return a pattern of the code with any line breaks, blanks and trailing commas."""
+    pattern = ""
+    for token in re.findall(r"\w+|[^\w\s]", code):
+        is_word = token[0].isalnum() or token[0] == "_"
+        pattern += r"\b" if is_word else ""
+        pattern += rf",?\s*{re.escape(token)}\s*" if token in ")]}" else rf"{re.escape(token)}\s*"
+    return re.compile(pattern.removesuffix(r"\s*"))
 
 
 # Few worlds reach these; tests of their own find them (tests/store/test_retention.py).
@@ -189,8 +216,8 @@ BUGS = {
     ),
     "the first row stays": Bug(
         "strandline.store.sql.upsert",
-        '    action = _update(fold, columns, dialect) if fold.rank or fold.least or fold.most else "DO NOTHING"\n',
-        '    action = "DO NOTHING"\n',
+        '_update(fold, columns, dialect) if fold.rank or fold.least or fold.most else "DO NOTHING"',
+        '"DO NOTHING"',
         "what is stored is never changed",
     ),
     "what one event leaves out is forgotten": Bug(
@@ -259,8 +286,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         """The code of the changed source; never that of a cache."""
         source = self.get_source(fullname) or ""
-        assert source.count(self._bug.right) == 1, f"{fullname} has no such place, or several: {self._bug.right!r}"
-        return compile(source.replace(self._bug.right, self._bug.wrong), self.path, "exec")
+        return compile(self._bug.planted_in(source), self.path, "exec")
 
 
 class _Finder(importlib.abc.MetaPathFinder):

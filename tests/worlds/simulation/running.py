@@ -1,4 +1,7 @@
-"""Runs of the simulation in processes of their own: they replace the clock of modules, plant bugs and fork."""
+"""Runs of the simulation in processes of their own.
+
+They replace the clock of modules, plant bugs and fork.
+"""
 
 import os
 import re
@@ -17,14 +20,21 @@ def run(module: str, *arguments: str) -> ProgramResult:
 
 
 def _run(*arguments: str) -> ProgramResult:
-    path = os.pathsep.join(str(ROOT / part) for part in ("collector", "spark_integration", "tests", "."))
+    path = os.pathsep.join(
+        str(ROOT / part) for part in ("collector", "spark_integration", "tests", ".")
+    )
     environ = os.environ | {"PYTHONPATH": path}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+    )
 
 
 def play(first: int, count: int) -> int:
-    """Play the worlds of seeds, each of which has to end right; return at how many points a fault struck."""
+    """Play the worlds of seeds, each of which has to end right.
+
+    Return at how many points a fault struck.
+    """
     result = run("worlds.simulation", str(first), str(count))
     print(result.stdout)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -45,7 +55,11 @@ def run_shares(module: str, first: int, count: int, *more: str) -> list[str]:
     processes = os.cpu_count() or 1
     share = -(-count // processes)
     with ThreadPoolExecutor(processes) as pool:
-        parts = list(pool.map(lambda n: run(module, str(first + n * share), str(share), *more), range(processes)))
+        parts = list(
+            pool.map(
+                lambda n: run(module, str(first + n * share), str(share), *more), range(processes)
+            )
+        )
     print(commit(), *(one.stdout for one in parts), sep=": ")
     return [one.stdout + one.stderr for one in parts if one.returncode]
 
@@ -53,6 +67,10 @@ def run_shares(module: str, first: int, count: int, *more: str) -> list[str]:
 def commit() -> str:
     """Return the commit that runs."""
     found = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return found.stdout.strip() or "no commit"

@@ -12,8 +12,12 @@ from worlds.simulation.world import World
 
 
 class Run(NamedTuple):
-    """What became of a seed: what is wrong ('' if nothing), its story, what struck it and where, and how many states of the store it showed
-    that no world of its history had shown before."""
+    """What became of a seed.
+
+    What is wrong ('' if nothing), its story, what struck it and where, and how many states of the
+    store it showed
+    that no world of its history had shown before.
+    """
 
     seed: int
     wrong: str
@@ -40,4 +44,11 @@ def _run(seed: int, databases: Databases, referee: Referee, now: datetime) -> Ru
     except (Exception, Crash) as error:  # noqa: BLE001 - nobody in the world catches it: so no process would go on
         wrong = f"{type(error).__name__}: {error}".partition("\n")[0]
     struck = world.injector.struck | ({"fenced": world.fenced} if world.fenced else {})
-    return Run(seed, wrong, world.story, struck, world.injector.points, referee.new_states(world.history, world.states))
+    return Run(
+        seed,
+        wrong,
+        world.story,
+        struck,
+        world.injector.points,
+        referee.new_states(world.history, world.states),
+    )

@@ -1,4 +1,7 @@
-"""Clients that trust only answers: they send each event until it is answered with 201, and look whether it is there then."""
+"""Clients that trust only answers.
+
+They send each event until it is answered with 201, and look whether it is there then.
+"""
 
 import threading
 from collections import Counter
@@ -17,17 +20,26 @@ SECONDS = 600
 
 @dataclass
 class Heard:
-    """What clients heard: how often each status (0: no answer), and which events were answered with 201 and were not there."""
+    """What clients heard: how often each status (0.
+
+    No answer), and which events were answered with 201 and were not there.
+    """
 
     statuses: Counter[int] = field(default_factory=Counter)
     missing: list[bytes] = field(default_factory=list)
 
 
 def post_all(address: str, bodies: Sequence[bytes], engine: Engine) -> Heard:
-    """Several clients send at once until everything was answered with 201; `engine` is not the server's."""
+    """Several clients send at once until everything was answered with 201.
+
+    `engine` is not the server's.
+    """
     heard = Heard()
     parts = [bodies[number::SENDERS] for number in range(SENDERS)]
-    threads = [threading.Thread(target=_post, args=(address, part, engine, heard), daemon=True) for part in parts]
+    threads = [
+        threading.Thread(target=_post, args=(address, part, engine, heard), daemon=True)
+        for part in parts
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -46,7 +58,9 @@ def status_of(client: httpx.Client, body: bytes) -> int:
 
 def is_stored_once(connection: Connection, body: bytes) -> bool:
     """Whether the event is there now."""
-    query = select(func.count()).select_from(raw_events).where(raw_events.c.hash == content_hash(body))
+    query = (
+        select(func.count()).select_from(raw_events).where(raw_events.c.hash == content_hash(body))
+    )
     found = connection.execute(query).scalar_one()
     connection.rollback()
     return found == 1
@@ -54,7 +68,10 @@ def is_stored_once(connection: Connection, body: bytes) -> bool:
 
 def _post(address: str, bodies: Sequence[bytes], engine: Engine, heard: Heard) -> None:
     limits = httpx.Limits(max_keepalive_connections=1)
-    with httpx.Client(base_url=address, timeout=PATIENCE, limits=limits) as client, engine.connect() as eyes:
+    with (
+        httpx.Client(base_url=address, timeout=PATIENCE, limits=limits) as client,
+        engine.connect() as eyes,
+    ):
         for body in bodies:
             while (status := status_of(client, body)) != 201:
                 heard.statuses[status] += 1

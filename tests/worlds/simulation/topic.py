@@ -50,7 +50,10 @@ class Topic:
 
 @dataclass
 class Group:
-    """Who has which partition, as the group sees it: a member that is stopped does not know what it has lost."""
+    """Who has which partition, as the group sees it.
+
+    A member that is stopped does not know what it has lost.
+    """
 
     partitions: list[TopicPartition]
     members: list[int] = field(default_factory=list)

@@ -1,6 +1,9 @@
-"""A child of this process, killed at one of its writes to disk or syncs: by ptrace, so before the very system call is done.
+"""A child of this process, killed at one of its writes to disk or syncs.
 
-What a power cut leaves behind is known as well: of each file what was there at its last sync, and of later writes some sectors.
+By ptrace, so before the very system call is done.
+
+What a power cut leaves behind is known as well: of each file what was there at its last sync, and
+of later writes some sectors.
 """
 
 import ctypes
@@ -23,7 +26,9 @@ AT_EXIT, AT_CALL = (
 SET_NO_NEW_PRIVS, SET_SECCOMP, MODE_FILTER = 38, 22, 2
 LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 TRACE, ALLOW = 0x7FF00000, 0x7FFF0000
-INFO = struct.Struct("=B3xI2Q7Q")  # operation, architecture, instruction, stack; number and arguments of the call
+INFO = struct.Struct(
+    "=B3xI2Q7Q"
+)  # operation, architecture, instruction, stack; number and arguments of the call
 CALLS = {
     "x86_64": {18: "write", 77: "truncate", 74: "sync", 75: "sync"},
     "aarch64": {68: "write", 46: "truncate", 82: "sync", 83: "sync"},
@@ -54,12 +59,18 @@ class Disk:
 
     folder: Path
     synced: dict[Path, bytes] = field(default_factory=dict)
-    later: dict[Path, list[tuple[int, bytes | None]]] = field(default_factory=lambda: defaultdict(list))
+    later: dict[Path, list[tuple[int, bytes | None]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
     def look(self) -> None:
         """Everything that is there now will be there after a cut."""
         self.later.clear()
-        self.synced = {file: file.read_bytes() for file in self.folder.iterdir() if not file.name.endswith("-shm")}
+        self.synced = {
+            file: file.read_bytes()
+            for file in self.folder.iterdir()
+            if not file.name.endswith("-shm")
+        }
 
     def note(self, kind: str, file: Path, size: int, offset: int) -> None:
         """A call was done."""
@@ -74,7 +85,10 @@ class Disk:
             self.later[file].append((size, None))
 
     def cut(self, chance: Random) -> None:
-        """Make the folder what the power cut left: of the writes since the last sync some, perhaps in part."""
+        """Make the folder what the power cut left.
+
+        Of the writes since the last sync some, perhaps in part.
+        """
         for file in self.folder.iterdir():
             content = bytearray(self.synced.get(file, b""))
             for place, data in self.later.get(file, ()):
@@ -118,7 +132,10 @@ def may_trace() -> bool:
 
 
 def _stop_at_calls() -> bool:
-    """Let this process stop before the calls of CALLS, and at no other one: a story has thrice as many others. False where it may not."""
+    """Let this process stop before the calls of CALLS, and at no other one.
+
+    A story has thrice as many others. False where it may not.
+    """
     numbers = sorted(CALLS[platform.machine()])
     steps = [
         (LOAD, 0, 0, 0),
@@ -133,8 +150,13 @@ def _stop_at_calls() -> bool:
     return found == 0
 
 
-def traced(work: Callable[[Callable[[bytes], object]], None], disk: Disk, point: Point | None) -> Ended:
-    """Do the work in a child, which is killed at the point if it comes there; `work` is given what it may say it with."""
+def traced(
+    work: Callable[[Callable[[bytes], object]], None], disk: Disk, point: Point | None
+) -> Ended:
+    """Do the work in a child, which is killed at the point if it comes there.
+
+    `work` is given what it may say it with.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -157,7 +179,10 @@ def traced(work: Callable[[Callable[[bytes], object]], None], disk: Disk, point:
 
 
 def _follow(child: int, disk: Disk, point: Point | None) -> tuple[str, int]:
-    """Let the child go from call to call; at which one it was killed, and its exit status (or the signal's, negative)."""
+    """Let the child go from call to call.
+
+    At which one it was killed, and its exit status (or the signal's, negative).
+    """
     calls, left, pending = CALLS[platform.machine()], point.after if point else -1, None
     os.waitpid(child, 0)
     libc.ptrace(SETOPTIONS, child, None, TRACESYSGOOD | TRACESECCOMP | EXITKILL)

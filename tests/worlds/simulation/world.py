@@ -1,4 +1,7 @@
-"""The world of one seed: what is produced, who acts when, what breaks; then everything heals, and has to be right."""
+"""The world of one seed: what is produced, who acts when, what breaks.
+
+Then everything heals, and has to be right.
+"""
 
 import random
 from collections.abc import Iterable
@@ -25,10 +28,15 @@ from worlds.simulation.injector import CRASHES, ERRORS, Crash, Fault
 from worlds.simulation.topic import TOPIC, Group, Topic
 
 PARTITIONS, CONSUMERS = 2, 3
-MOST_CRASHES = 2  # of one seed: a record that ends three processes is a dead letter, and nobody else shall be one
-POISONED = 0.05  # how likely a world has a record that ends its process: three deaths cost as much as five faults
+# of one seed: a record that ends three processes is a dead letter, and nobody else shall be one
+MOST_CRASHES = 2
+# how likely a world has a record that ends its process: three deaths cost as much as five faults
+POISONED = 0.05
 ACTS_MEANWHILE = 0.3  # how likely somebody else does something while a process waits once
-SETTINGS, LOG = Settings(batch_records=3, max_dead_in_row=10_000, max_dead_share=1.0), make_log(level="critical")
+SETTINGS, LOG = (
+    Settings(batch_records=3, max_dead_in_row=10_000, max_dead_share=1.0),
+    make_log(level="critical"),
+)
 BEFORE_ALL = datetime(1990, 1, 1, tzinfo=UTC)
 
 
@@ -59,7 +67,11 @@ class World:
         self.clock = Clock(now)
         vars(partitions)["time"] = vars(transactions)["time"] = self.clock
         random.seed(seed)  # how long a transaction that is done again waits
-        self.engine, self.injector, self.observer = databases.engine, databases.injector, databases.observer
+        self.engine, self.injector, self.observer = (
+            databases.engine,
+            databases.injector,
+            databases.observer,
+        )
         self.topic = Topic([[] for _ in range(PARTITIONS)])
         self.group = Group([TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
         self.follower = Follower(self.engine)
@@ -79,7 +91,13 @@ class World:
     def holdings(self) -> Holdings:
         """Those of a new process."""
         return Holdings(
-            self.engine, SETTINGS, LOG, lambda: None, self._waited, self.follower.take_news, self.follower.follow
+            self.engine,
+            SETTINGS,
+            LOG,
+            lambda: None,
+            self._waited,
+            self.follower.take_news,
+            self.follower.follow,
         )
 
     def batches(self) -> Batches:
@@ -126,13 +144,21 @@ class World:
     def is_drained(self) -> bool:
         """Whether the store has taken every record of the topic."""
         taken = dict(self.observer.rows("SELECT partition_id, next_offset FROM offsets"))
-        return all(taken.get(number) == len(log) for number, log in enumerate(self.topic.partitions))
+        return all(
+            taken.get(number) == len(log) for number, log in enumerate(self.topic.partitions)
+        )
 
     def _produce(self) -> None:
-        """Each event goes to the topic, to the server, or to both, perhaps twice; among them records that are no events."""
+        """Each event goes to the topic, to the server, or to both, perhaps twice.
+
+        Among them records that are no events.
+        """
         posted: list[Record] = []
         for one, at in self.arrivals:
-            value, way = encode(one), self.chance.choice(("topic", "topic", "topic", "http", "both", "twice"))
+            value, way = (
+                encode(one),
+                self.chance.choice(("topic", "topic", "topic", "http", "both", "twice")),
+            )
             if way != "http":
                 for _ in range(2 if way == "twice" else 1):
                     number = self.chance.randrange(PARTITIONS)
@@ -141,8 +167,12 @@ class World:
                 posted.append(Record(value, received(at, self.now)))
                 self.sent.add(content_hash(value))
             if self.chance.random() < 0.1:
-                bad = self.chance.choice((b"no event", b"{}", None, b'{"eventTime": 1}', b"\xff\xfe"))
-                self.topic.append(self.chance.randrange(PARTITIONS), bad, round(at.timestamp() * 1000))
+                bad = self.chance.choice(
+                    (b"no event", b"{}", None, b'{"eventTime": 1}', b"\xff\xfe")
+                )
+                self.topic.append(
+                    self.chance.randrange(PARTITIONS), bad, round(at.timestamp() * 1000)
+                )
         while posted:
             size = self.chance.randint(1, 4)
             self.server.waiting.append(posted[:size])
@@ -162,7 +192,8 @@ class World:
     def _waited(self, seconds: float) -> bool:
         """A process waits: time passes, and others may act meanwhile.
 
-        Who waits for a partition looks at it again and again. While nobody acts it sees the same: these waits are one.
+        Who waits for a partition looks at it again and again. While nobody acts it sees the same:
+        these waits are one.
         """
         waited = 0.0
         while True:
@@ -182,8 +213,13 @@ class World:
             self.nested = False
 
     def _rebalance(self) -> None:
-        """The group believes other members to live; one that lives may be stopped with records in its hands."""
-        self.group.members = sorted(self.chance.sample(range(CONSUMERS), self.chance.randint(1, CONSUMERS)))
+        """The group believes other members to live.
+
+        One that lives may be stopped with records in its hands.
+        """
+        self.group.members = sorted(
+            self.chance.sample(range(CONSUMERS), self.chance.randint(1, CONSUMERS))
+        )
         self.group.share(self.chance)
         for one in self.consumers:
             if one.gathered and self.chance.random() < 0.4:

@@ -1,4 +1,7 @@
-"""The consistency board of a group: which table completed, skipped or lacks which barrier, and what blocks the strong version."""
+"""The consistency board of a group.
+
+Which table completed, skipped or lacks which barrier, and what blocks the strong version.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +28,10 @@ UP_TO = Parameter("upTo", "The newest barrier to show; without it the newest the
 
 
 def board(ask: Ask) -> dict[str, Any]:
-    """Rows are the tables of the group, upstream first; columns are its newest barriers, ascending."""
+    """Rows are the tables of the group, upstream first.
+
+    Columns are its newest barriers, ascending.
+    """
     name, now = ask.given["group"], time.time()
     with follower_of(ask).model() as model:
         domain = _domain_called(model, name, ask.access)
@@ -61,7 +67,9 @@ def _strong(model: Model, tables: Sequence[Table]) -> int | None:
 
 
 def _window(order: Sequence[int], strong: int | None, most: int) -> tuple[list[int], int | None]:
-    """The newest barriers, and where the strong one is older than those, the ones around it; after which some are left out.
+    """The newest barriers, and where the strong one is older than those, the ones around it.
+
+    After which some are left out.
 
     Where there is room for one only it is the newest.
     """
@@ -125,7 +133,11 @@ def _cell(model: Model, table: Table, barrier: int) -> dict[str, Any]:
     done = model.done[table]
     if barrier in done:
         completion = done.of[barrier]
-        return {"state": "done", "snapshotId": completion.snapshot, "committedAt": completion.committed}
+        return {
+            "state": "done",
+            "snapshotId": completion.snapshot,
+            "committedAt": completion.committed,
+        }
     passed = done.last is not None and done.last > barrier
     return {"state": "skipped" if passed else "missing", "snapshotId": None, "committedAt": None}
 

@@ -1,4 +1,7 @@
-"""PUT and DELETE /api/v2/catalog-options: what a catalog shows of lineage. GET /api/v2/tables/catalog_options lists them."""
+"""PUT and DELETE /api/v2/catalog-options: what a catalog shows of lineage.
+
+GET /api/v2/tables/catalog_options lists them.
+"""
 
 import msgspec
 

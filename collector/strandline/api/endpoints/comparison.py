@@ -1,4 +1,7 @@
-"""POST /api/v2/compare: why tables disagree, in one answer: their newest snapshots, and those that agree in each way."""
+"""POST /api/v2/compare: why tables disagree, in one answer.
+
+Their newest snapshots, and those that agree in each way.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,7 +10,14 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from strandline.api.endpoints.version_requests import TABLES, Named, body_as, follower_of, named, tables_of
+from strandline.api.endpoints.version_requests import (
+    TABLES,
+    Named,
+    body_as,
+    follower_of,
+    named,
+    tables_of,
+)
 from strandline.api.http.operations import Ask, Operation
 from strandline.core.versions.facts import Table
 from strandline.core.versions.strong_weak import Reading, strong, weak
@@ -16,7 +26,12 @@ from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import read_from
-from strandline.store.versions.answers import cut_answer, holders_answer, reading_answer, with_latest
+from strandline.store.versions.answers import (
+    cut_answer,
+    holders_answer,
+    reading_answer,
+    with_latest,
+)
 
 Answer = dict[str, Any]
 
@@ -28,17 +43,26 @@ class Compared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def compare(ask: Ask) -> Answer:
-    """Each table with its newest snapshot; the strong, the weak and the cut version, or why there is none."""
+    """Each table with its newest snapshot.
+
+    The strong, the weak and the cut version, or why there is none.
+    """
     asked, now = body_as(ask, Compared), time.time()
     with follower_of(ask).question(ask.access) as (connection, model):
         tables = tables_of(connection, model, asked.tables)
-        strongly, weakly = _tried(lambda: strong(model, tables)), _tried(lambda: weak(model, tables))
+        strongly, weakly = (
+            _tried(lambda: strong(model, tables)),
+            _tried(lambda: weak(model, tables)),
+        )
         held = holders_answer(model, tables, now)
     with read_from(ask.engine) as connection, read_from(ask.whole_engine) as whole:
         versions = {
             "strong": _answer(strongly, lambda found: [reading_answer(one, now) for one in found]),
             "weak": _answer(
-                weakly, lambda found: [reading_answer(one, now) for one in with_latest(connection, found, tables)]
+                weakly,
+                lambda found: [
+                    reading_answer(one, now) for one in with_latest(connection, found, tables)
+                ],
             ),
             "cut": _answer([], lambda _: cut_answer(whole, tables)),
         }
@@ -53,7 +77,9 @@ def _tried(ask: Callable[[], list[Reading]]) -> list[Reading] | RefusedError:
         return error
 
 
-def _answer(found: list[Reading] | RefusedError, show: Callable[[list[Reading]], list[Answer]]) -> Answer:
+def _answer(
+    found: list[Reading] | RefusedError, show: Callable[[list[Reading]], list[Answer]]
+) -> Answer:
     try:
         if isinstance(found, RefusedError):
             raise found

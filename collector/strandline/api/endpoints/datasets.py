@@ -1,4 +1,7 @@
-"""Lists and details of datasets, jobs and runs; their snapshots and barriers; the search for a name."""
+"""Lists and details of datasets, jobs and runs; their snapshots and barriers.
+
+The search for a name.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +10,16 @@ from sqlalchemy import Connection
 
 from strandline.api.http.filters import SPAN, filter_of
 from strandline.api.http.operations import Ask, Operation, Parameter, ParameterError, Text
-from strandline.api.http.paging import AS_OF, NAME, NAMESPACE, WITHIN, connected, page_of, paged, shape
+from strandline.api.http.paging import (
+    AS_OF,
+    NAME,
+    NAMESPACE,
+    WITHIN,
+    connected,
+    page_of,
+    paged,
+    shape,
+)
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog import details
 from strandline.store.catalog import lists as listing
@@ -23,7 +35,9 @@ OF_JOB = (
     ),
     Parameter("name", "Name of the job; without it the runs of all jobs", Text()),
     Parameter(
-        "job", "The same as one text, as for events: job:NAMESPACE:NAME, or its name where only one has it", Text(1)
+        "job",
+        "The same as one text, as for events: job:NAMESPACE:NAME, or its name where only one has it",
+        Text(1),
     ),
 )
 RUN = Parameter("runId", "The id of the run", Text(1), required=True,
@@ -91,13 +105,19 @@ def run(ask: Ask) -> Answer:
     """Everything about a run."""
     given = ask.given
     with connected(ask) as connection:
-        return details.run_detail(connection, given["runId"], micros_of(ask.now), _of_job(connection, given))
+        return details.run_detail(
+            connection, given["runId"], micros_of(ask.now), _of_job(connection, given)
+        )
 
 
 def _of_job(connection: Connection, given: Mapping[str, Any]) -> Node | None:
     named = None
     if given["name"] is not None:
-        named = job_of(connection, "default" if given["namespace"] is None else given["namespace"], given["name"])
+        named = job_of(
+            connection,
+            "default" if given["namespace"] is None else given["namespace"],
+            given["name"],
+        )
     if given["job"] is None:
         return named
     called = job_called(connection, given["job"])
@@ -122,8 +142,12 @@ RUN_SHAPE = shape(
     "runId", "state", live="boolean", job="object", startedAt="string|null", endedAt="string|null",
     error="string|null", failedChildren="integer",
 )  # fmt: skip
-SNAPSHOT_SHAPE = shape("snapshotId", observed="boolean", barrierId="integer|null", committedAt="string|null")
-BARRIER_SHAPE = shape("phase", barrierId="integer", batchId="integer|null", committedAt="string|null")
+SNAPSHOT_SHAPE = shape(
+    "snapshotId", observed="boolean", barrierId="integer|null", committedAt="string|null"
+)
+BARRIER_SHAPE = shape(
+    "phase", barrierId="integer", batchId="integer|null", committedAt="string|null"
+)
 NODE = (NAMESPACE, NAME)
 BASE = "/api/v2"
 OPERATIONS = (

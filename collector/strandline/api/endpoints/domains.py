@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from strandline.api.endpoints.version_requests import NAMED, TABLES, Named, body_as, follower_of, named
+from strandline.api.endpoints.version_requests import (
+    NAMED,
+    TABLES,
+    Named,
+    body_as,
+    follower_of,
+    named,
+)
 from strandline.api.http.operations import LIMIT, Ask, Operation, Parameter, Text, Whole
 from strandline.api.http.paging import paged
 from strandline.core.versions.checkpoint import FEW, Decision, decide
@@ -41,7 +48,8 @@ class Declaration(msgspec.Struct, frozen=True):
 class Position(msgspec.Struct, frozen=True, rename="camel"):
     """A job that is about to checkpoint; position is the barrier of its last checkpoint.
 
-    max_behind: how many barriers it takes one after the other before it drains; None: it takes each.
+    max_behind: how many barriers it takes one after the other before it drains; None: it takes
+    each.
     """
 
     namespace: str
@@ -67,9 +75,15 @@ def declare(ask: Ask) -> dict[str, Any]:
     if not wanted.name or not wanted.tables:
         raise RefusedError("a group needs a name and at least one base table", "groups")
 
-    def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], tuple[Table, ...]]:
-        roots = tuple(dict.fromkeys(known_name(connection, model, one.pair) for one in wanted.tables))
-        ask.access.require([*roots, *(table for table, of in model.domain_of.items() if of == wanted.name)])
+    def decide_(
+        connection: Connection, model: Model, now: float
+    ) -> tuple[list[Fact], tuple[Table, ...]]:
+        roots = tuple(
+            dict.fromkeys(known_name(connection, model, one.pair) for one in wanted.tables)
+        )
+        ask.access.require(
+            [*roots, *(table for table, of in model.domain_of.items() if of == wanted.name)]
+        )
         refuse_domain(model, wanted.name, roots)
         mark_roots(connection, wanted.name, roots)
         return [DomainDeclared(wanted.name, roots, now)], roots
@@ -88,11 +102,16 @@ def list_domains(ask: Ask) -> dict[str, Any]:
         names = nsmallest(limit + 1, (name for name in seen if after is None or (name,) > after))
         page = names[:limit]
         more = encode_cursor(page[-1:]) if len(names) > len(page) else None
-        return {"groups": [_domain(model, model.domains[name]) for name in page], "nextCursor": more}
+        return {
+            "groups": [_domain(model, model.domains[name]) for name in page],
+            "nextCursor": more,
+        }
 
 
 def _domain(model: Model, domain: Domain) -> dict[str, Any]:
-    roots = domain.declared or tuple(sorted(t for t in model.roots if model.domain_of.get(t) == domain.name))
+    roots = domain.declared or tuple(
+        sorted(t for t in model.roots if model.domain_of.get(t) == domain.name)
+    )
     return {
         "name": domain.name,
         "declared": bool(domain.declared),
@@ -110,15 +129,23 @@ def answer_decision(ask: Ask) -> dict[str, Any]:
         ask.access.require(_tables_of(model, job))
         decision = _decision(model, job, asked.position, asked.max_behind)
         place = model.places.get(job)
-        joining = place is not None and any(model.is_joining(table) for table in model.links(place) & place.writes)
-        written = [model.done[table].incarnation for table in (place.writes if place else ()) if table in model.done]
+        joining = place is not None and any(
+            model.is_joining(table) for table in model.links(place) & place.writes
+        )
+        written = [
+            model.done[table].incarnation
+            for table in (place.writes if place else ())
+            if table in model.done
+        ]
     return {
         "generation": max(written, default=1),
         "joining": joining,
         "decision": decision.kind,
         "barrier": decision.barrier,
         "abort": list(decision.abort),
-        "snapshots": [dict(named(table)) | {"snapshotId": snapshot} for table, snapshot in decision.snapshots],
+        "snapshots": [
+            dict(named(table)) | {"snapshotId": snapshot} for table, snapshot in decision.snapshots
+        ],
     }
 
 
@@ -128,7 +155,9 @@ def _tables_of(model: Model, job: Job) -> set[Table]:
     return {*tables.reads, *tables.writes}
 
 
-def _decision(model: Model, job: tuple[str, str], position: int | None, most: int | None) -> Decision:
+def _decision(
+    model: Model, job: tuple[str, str], position: int | None, most: int | None
+) -> Decision:
     place = model.places.get(job)
     if place is None:
         tables = model.registered[job].tables
@@ -136,10 +165,16 @@ def _decision(model: Model, job: tuple[str, str], position: int | None, most: in
         given_up: set[int] = set()
     else:
         if position is None and place.started_up and place.start_barrier is not None:
-            return Decision("CHECKPOINT", place.start_barrier, (), tuple(sorted(place.started_up.items())))
-        sources = sorted(table for table in model.links(place) if table in place.reads - place.writes)
+            return Decision(
+                "CHECKPOINT", place.start_barrier, (), tuple(sorted(place.started_up.items()))
+            )
+        sources = sorted(
+            table for table in model.links(place) if table in place.reads - place.writes
+        )
         given_up = model.domain(place.domain).given_up
-    return decide({table: model.done.get(table, Completions()) for table in sources}, position, given_up, most)
+    return decide(
+        {table: model.done.get(table, Completions()) for table in sources}, position, given_up, most
+    )
 
 
 def answer_delays(ask: Ask) -> dict[str, Any]:
@@ -150,7 +185,9 @@ def answer_delays(ask: Ask) -> dict[str, Any]:
         barrier = wanted if wanted is not None else model.done[table].last
         found = delay(model, table, barrier) if barrier is not None else None
         stale = staleness(model, table, ask.now.timestamp())
-        labels = labels_of(connection, {part.table for part in found.parts} if found is not None else ())
+        labels = labels_of(
+            connection, {part.table for part in found.parts} if found is not None else ()
+        )
     return {
         **named(table),
         "delay": _delay(found, labels) if found is not None else None,
@@ -175,7 +212,12 @@ def _delay(found: Delay, labels: Mapping[Table, str]) -> dict[str, Any]:
     ]
     largest = found.bottleneck
     bottleneck = parts[found.parts.index(largest)] if largest is not None else None
-    return {"barrier": found.barrier, "seconds": found.seconds, "parts": parts, "bottleneck": bottleneck}
+    return {
+        "barrier": found.barrier,
+        "seconds": found.seconds,
+        "parts": parts,
+        "bottleneck": bottleneck,
+    }
 
 
 def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
@@ -187,7 +229,10 @@ def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
 
 
 def answer_expirable(ask: Ask) -> dict[str, Any]:
-    """The snapshots that nobody needs, all of them, and why the others are kept: `limit` of these, the oldest."""
+    """The snapshots that nobody needs, all of them, and why the others are kept.
+
+    `limit` of these, the oldest.
+    """
     with follower_of(ask).question(ask.access) as (connection, model):
         table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
         needed = pins(model, table, ask.settings.keep_barriers)
@@ -209,7 +254,9 @@ def answer_rollbacks(ask: Ask) -> dict[str, Any]:
     """The plan; with `apply`, once its steps are done, the group goes on in its next generation."""
     asked = body_as(ask, Rollback)
 
-    def decide_(connection: Connection, model: Model, now: float) -> tuple[list[Fact], tuple[Plan, list[OutsideJob]]]:
+    def decide_(
+        connection: Connection, model: Model, now: float
+    ) -> tuple[list[Fact], tuple[Plan, list[OutsideJob]]]:
         table = table_of(connection, model, asked.namespace, asked.name)
         ask.access.require([table])
         call(connection, model, model.domain_of)
@@ -217,10 +264,17 @@ def answer_rollbacks(ask: Ask) -> dict[str, Any]:
         ask.access.require([*found.tables, *found.jobs])
         outside = jobs_outside(connection, found.tables, found.jobs)
         back = found.barrier if found.barrier is not None else 0
-        return ([RolledBack(found.domain, found.tables, back, now)] if asked.apply else []), (found, outside)
+        return ([RolledBack(found.domain, found.tables, back, now)] if asked.apply else []), (
+            found,
+            outside,
+        )
 
     found, outside = follower_of(ask).decide(decide_)
-    shown = [one for one in outside if all(map(ask.access.allows, {one.job[0], *(name for name, _ in one.makes)}))]
+    shown = [
+        one
+        for one in outside
+        if all(map(ask.access.allows, {one.job[0], *(name for name, _ in one.makes)}))
+    ]
     return plan_answer(found) | {"outside": [outside_answer(one) for one in shown]}
 
 
@@ -236,7 +290,13 @@ def _plan(model: Model, table: Table, asked: Rollback) -> Plan:
 def plan_answer(found: Plan) -> dict[str, Any]:
     """A plan as JSON shows it."""
     steps = [
-        {"action": s.action, "target": s.target, "before": s.before, "after": s.after, **dict(s.details)}
+        {
+            "action": s.action,
+            "target": s.target,
+            "before": s.before,
+            "after": s.after,
+            **dict(s.details),
+        }
         for s in found.steps
     ]
     return {

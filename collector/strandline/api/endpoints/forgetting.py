@@ -12,7 +12,10 @@ from strandline.store.forgetting.subjects import KINDS, Kind
 
 
 class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What is to be forgotten; only a `dry_run` that is false does so, as the command only does with --execute."""
+    """What is to be forgotten.
+
+    Only a `dry_run` that is false does so, as the command only does with --execute.
+    """
 
     kind: Kind
     namespace: str = ""
@@ -34,9 +37,14 @@ def take_out(ask: Ask) -> dict[str, Any]:
     """Count the rows, or forget it."""
     wanted = body_as(ask, Wanted)
     if missing := [one for one in _NEEDED[wanted.kind] if not getattr(wanted, one)]:
-        raise ParameterError(f"the body names no {' and no '.join(missing)}: a {wanted.kind} is named by it")
+        raise ParameterError(
+            f"the body names no {' and no '.join(missing)}: a {wanted.kind} is named by it"
+        )
     subject = Subject(wanted.kind, wanted.namespace, wanted.name, wanted.id)
-    ask.request.scope[BODY] = {"forget": subject.shown, "dryRun": wanted.dry_run}  # what the audit log gets of it
+    ask.request.scope[BODY] = {
+        "forget": subject.shown,
+        "dryRun": wanted.dry_run,
+    }  # what the audit log gets of it
     client = ask.request.client
     asked = Asked(ask.now, ask.access.who, client.host if client else "")
     found = forget(ask.whole_engine, subject, asked, execute=not wanted.dry_run)

@@ -1,6 +1,7 @@
 """What operators ask: alive, ready, metrics, and the documentation of everything that can be asked.
 
-Ready means that an event sent now would be stored: it turns false while there still is memory to say so.
+Ready means that an event sent now would be stored: it turns false while there still is memory to
+say so.
 """
 
 import sqlite3
@@ -34,7 +35,9 @@ def ready(ask: Ask) -> Response:
         "database": lambda: _database(ask),
         "memory": lambda: _memory(ask),
         "requests": lambda: _full("requests wait", state.writer.waiting, ask.settings.max_waiting),
-        "bodies": lambda: _full("bytes of requests wait", state.room.used, ask.settings.max_waiting_bytes),
+        "bodies": lambda: _full(
+            "bytes of requests wait", state.room.used, ask.settings.max_waiting_bytes
+        ),
         **state.checks,
     }
     faults = {name: fault for name, check in checks.items() if (fault := check())}
@@ -69,7 +72,9 @@ def _database(ask: Ask) -> str | None:
 
 def _memory(ask: Ask) -> str | None:
     return _full(
-        "bytes of memory are used", sum(ask.metrics.memory.resident_bytes().values()), ask.settings.memory_bytes
+        "bytes of memory are used",
+        sum(ask.metrics.memory.resident_bytes().values()),
+        ask.settings.memory_bytes,
     )
 
 
@@ -77,13 +82,41 @@ def _full(what: str, used: int, limit: int) -> str | None:
     return f"{used} {what}, the limit is {limit}" if used > FULL * limit else None
 
 
-STATUS_ANSWER = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
+STATUS_ANSWER = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {"status": {"type": "string"}},
+}
 OPERATIONS = (
-    Operation("GET", "/healthz", "Whether the process answers", alive, answer=STATUS_ANSWER, scope="open"),
-    Operation("GET", "/readyz", "Whether an event sent now would be stored", ready, answer=STATUS_ANSWER, scope="open"),
-    Operation("GET", "/metrics", "Metrics for Prometheus", metrics, media="text/plain", scope="read", whole=True),
     Operation(
-        "GET", "/openapi.json", "This documentation for programs", document, answer={"type": "object"}, scope="read"
+        "GET", "/healthz", "Whether the process answers", alive, answer=STATUS_ANSWER, scope="open"
     ),
-    Operation("GET", "/docs", "This documentation for people", docs, media="text/html", scope="read"),
+    Operation(
+        "GET",
+        "/readyz",
+        "Whether an event sent now would be stored",
+        ready,
+        answer=STATUS_ANSWER,
+        scope="open",
+    ),
+    Operation(
+        "GET",
+        "/metrics",
+        "Metrics for Prometheus",
+        metrics,
+        media="text/plain",
+        scope="read",
+        whole=True,
+    ),
+    Operation(
+        "GET",
+        "/openapi.json",
+        "This documentation for programs",
+        document,
+        answer={"type": "object"},
+        scope="read",
+    ),
+    Operation(
+        "GET", "/docs", "This documentation for people", docs, media="text/html", scope="read"
+    ),
 )

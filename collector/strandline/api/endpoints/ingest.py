@@ -1,7 +1,7 @@
 """OpenLineage's own calls: one event, or an array of events; 2xx means stored, after the commit.
 
-Bad input is 400 or 422 with the path to the fault, too much of it 413, and overload 503 with Retry-After: OpenLineage
-clients come again after that, and drop an event after 429.
+Bad input is 400 or 422 with the path to the fault, too much of it 413, and overload 503 with
+Retry-After: OpenLineage clients come again after that, and drop an event after 429.
 """
 
 import asyncio
@@ -17,7 +17,13 @@ from strandline.api.writer.refusals import agent_of
 from strandline.api.writer.senders import Senders
 from strandline.core.access.granted import Access
 from strandline.core.openlineage.events import elements
-from strandline.errors import BodyError, ForbiddenError, InvalidEventError, NotJsonError, StrandlineError
+from strandline.errors import (
+    BodyError,
+    ForbiddenError,
+    InvalidEventError,
+    NotJsonError,
+    StrandlineError,
+)
 from strandline.store.ingest.take import Outcome, Record, validated
 
 EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2"}
@@ -39,11 +45,15 @@ async def take_event(ask: Ask) -> Response:
             seen.append(raw)
             record = Record(raw, ask.now)
             if not ask.access.everything:
-                record = await asyncio.to_thread(_permitted, raw, ask.now, ask.access, state.senders)
+                record = await asyncio.to_thread(
+                    _permitted, raw, ask.now, ask.access, state.senders
+                )
             try:
                 (outcome,) = await _writer(ask).write([record])
             except StrandlineError:
-                validated(raw, ask.now)  # what is no event is refused, whatever keeps events from being stored
+                validated(
+                    raw, ask.now
+                )  # what is no event is refused, whatever keeps events from being stored
                 raise
             if outcome.kind == "refused":
                 raise _refusal(outcome)
@@ -61,7 +71,9 @@ async def take_batch(ask: Ask) -> Response | dict[str, Any]:
             taken = await _taken(ask, raw)
     refused = {index: one for index, one in enumerate(taken) if isinstance(one, Fault)}
     if refused:
-        await asyncio.to_thread(state.refusals.add_all, list(refused.values()), agent_of(ask.request), ask.now)
+        await asyncio.to_thread(
+            state.refusals.add_all, list(refused.values()), agent_of(ask.request), ask.now
+        )
     faults = {index: one.error for index, one in refused.items()}
     for index, outcome in enumerate(taken):
         if isinstance(outcome, Outcome) and outcome.kind == "dead":
@@ -72,7 +84,9 @@ async def take_batch(ask: Ask) -> Response | dict[str, Any]:
 async def _taken(ask: Ask, raw: bytes) -> list[Fault | Outcome]:
     """What became of each element of an array; raises what keeps good ones from being stored."""
     asked = raw, ask.now, ask.access, ask.request.app.state.senders
-    beside = len(raw) > LARGE or not ask.access.everything  # whose events are looked at more closely
+    beside = (
+        len(raw) > LARGE or not ask.access.everything
+    )  # whose events are looked at more closely
     read = await asyncio.to_thread(_all_read, *asked) if beside else _all_read(*asked)
     good = [one for one in read if isinstance(one, Record)]
     try:
@@ -100,14 +114,18 @@ def _refusal(outcome: Outcome) -> InvalidEventError:
     return kind(outcome.reason or "", outcome.path)
 
 
-def _all_read(raw: bytes, received_at: datetime, access: Access, senders: Senders) -> list[Record | Fault]:
+def _all_read(
+    raw: bytes, received_at: datetime, access: Access, senders: Senders
+) -> list[Record | Fault]:
     """The elements: unread where the writer takes them apart, decoded where the key has to be asked about them."""
     if access.everything:
         return [Record(element, received_at) for element in _elements(raw)]
     return _all_decoded(raw, received_at, access, senders)
 
 
-def _all_decoded(raw: bytes, received_at: datetime, access: Access, senders: Senders) -> list[Record | Fault]:
+def _all_decoded(
+    raw: bytes, received_at: datetime, access: Access, senders: Senders
+) -> list[Record | Fault]:
     return [_read(element, received_at, access, senders) for element in _elements(raw)]
 
 
@@ -122,7 +140,9 @@ def _permitted(body: bytes, received_at: datetime, access: Access, senders: Send
     return senders.permitted(validated(body, received_at), access)
 
 
-def _read(element: bytes, received_at: datetime, access: Access, senders: Senders) -> Record | Fault:
+def _read(
+    element: bytes, received_at: datetime, access: Access, senders: Senders
+) -> Record | Fault:
     try:
         return _permitted(element, received_at, access, senders)
     except InvalidEventError as error:
@@ -143,7 +163,8 @@ def _batch_answer(received: int, faults: dict[int, InvalidEventError]) -> dict[s
             "non_retriable": len(faults),
         },
         "failed_events": [
-            {"index": index, "reason": str(fault), "retriable": False} for index, fault in sorted(faults.items())
+            {"index": index, "reason": str(fault), "retriable": False}
+            for index, fault in sorted(faults.items())
         ],
         "results": [_result(index, faults.get(index)) for index in range(received)],
     }
@@ -152,7 +173,13 @@ def _batch_answer(received: int, faults: dict[int, InvalidEventError]) -> dict[s
 def _result(index: int, fault: InvalidEventError | None) -> dict[str, Any]:
     if fault is None:
         return {"index": index, "status": 201}
-    return {"index": index, "status": 422, "code": InvalidEventError.code, "reason": fault.reason, "path": fault.path}
+    return {
+        "index": index,
+        "status": 422,
+        "code": InvalidEventError.code,
+        "reason": fault.reason,
+        "path": fault.path,
+    }
 
 
 OPERATIONS = (

@@ -1,11 +1,22 @@
-"""GET /api/v2/lineage, /lineage/nodes and /snapshots/lineage: what was made from what, between tables, columns or snapshots."""
+"""GET /api/v2/lineage, /lineage/nodes and /snapshots/lineage.
+
+What was made from what, between tables, columns or snapshots.
+"""
 
 from typing import Any
 
 import orjson
 
 from strandline.api.http.filters import SELECTION
-from strandline.api.http.operations import Ask, Choice, Operation, Parameter, ParameterError, Text, Whole
+from strandline.api.http.operations import (
+    Ask,
+    Choice,
+    Operation,
+    Parameter,
+    ParameterError,
+    Text,
+    Whole,
+)
 from strandline.api.http.paging import (
     AS_OF,
     DEPTH,
@@ -83,7 +94,10 @@ def lineage(ask: Ask) -> dict[str, Any] | orjson.Fragment:
 
 
 def _between_tables(ask: Ask) -> dict[str, Any] | orjson.Fragment:
-    """Lineage between tables: out of memory where all of it is kept or can be, else by the database."""
+    """Lineage between tables.
+
+    Out of memory where all of it is kept or can be, else by the database.
+    """
     selection = selection_between(ask.given)
     with connected(ask) as connection:
         connection = by_itself(connection)
@@ -92,11 +106,18 @@ def _between_tables(ask: Ask) -> dict[str, Any] | orjson.Fragment:
         ask.metrics.kept.graph_answers.labels("database" if kept is None else "memory").inc()
         if kept is None:
             return selection.of(connection, lineage_of(connection, question))
-        return orjson.Fragment(kept) if selection.is_empty else selection.of(connection, orjson.loads(kept))
+        return (
+            orjson.Fragment(kept)
+            if selection.is_empty
+            else selection.of(connection, orjson.loads(kept))
+        )
 
 
 def nodes(ask: Ask) -> dict[str, Any] | orjson.Fragment:
-    """What lineage leads to, without edges: out of memory where that is possible, and nothing is filtered."""
+    """What lineage leads to, without edges.
+
+    Out of memory where that is possible, and nothing is filtered.
+    """
     given = ask.given
     if not selection_between(given).is_empty:
         return answer_to(ask, "/lineage/nodes")
@@ -124,11 +145,19 @@ def snapshot_lineage(ask: Ask) -> dict[str, Any]:
     with connected(ask) as connection:
         dataset = dataset_of(connection, given["namespace"], given["name"])
         return snapshot_lineage_of(
-            connection, dataset, given["snapshotId"], view_of(ask), direction, given["depth"], given["limit"]
+            connection,
+            dataset,
+            given["snapshotId"],
+            view_of(ask),
+            direction,
+            given["depth"],
+            given["limit"],
         )
 
 
-NODE_SHAPE = shape("id", "type", "namespace", "name", distance="integer", state="string", live="boolean")
+NODE_SHAPE = shape(
+    "id", "type", "namespace", "name", distance="integer", state="string", live="boolean"
+)
 EDGE_SHAPE = shape(
     "source", "target", rule="string", state="string", live="boolean", origins="array",
     lastSeen="string", runs="integer", ofRuns="integer", inNewest="boolean",
@@ -139,7 +168,8 @@ SNAPSHOT_SHAPE = shape(
     approximateSnapshotId="string",
     observed="boolean",
     barrierId="integer|null",
-    sameRowsAs="string",  # the earlier snapshot whose rows it shows, where compaction or the like left it
+    # the earlier snapshot whose rows it shows, where compaction or the like left it
+    sameRowsAs="string",
     inputsOfUnknownSnapshots="array",  # what the run that made it read besides; not there: nothing
 )
 STEP_SHAPE = shape("source", "target", "job", observed="boolean", barrierId="integer|null")
@@ -149,7 +179,19 @@ OPERATIONS = (
         "/api/v2/lineage",
         "Lineage of a dataset or job: which jobs made what from what, and by which rule that is known",
         lineage,
-        (NODE, DIRECTION, DEPTH, GRANULARITY, COLUMN, DEPENDENCY, STATE, AS_OF, COLLAPSE, *SELECTION, MOST),
+        (
+            NODE,
+            DIRECTION,
+            DEPTH,
+            GRANULARITY,
+            COLUMN,
+            DEPENDENCY,
+            STATE,
+            AS_OF,
+            COLLAPSE,
+            *SELECTION,
+            MOST,
+        ),
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
         refusals=(404,),
         export="graph",

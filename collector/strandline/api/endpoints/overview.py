@@ -1,4 +1,7 @@
-"""What a person sees first: how much runs, what needs attention, the groups; and a stream that says when to look again."""
+"""What a person sees first: how much runs, what needs attention, the groups.
+
+And a stream that says when to look again.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -42,7 +45,9 @@ def overview(ask: Ask) -> dict[str, Any]:
     with follower_of(ask).model() as model:
         found, of_tables = model_troubles(model, ask.settings.alert_staleness_seconds, now)
         named = [name for name in sorted(model.domains) if model.domains[name].newest]
-        domains = [_domain(model, name, now) for name in named if sees_domain(model, ask.access, name)]
+        domains = [
+            _domain(model, name, now) for name in named if sees_domain(model, ask.access, name)
+        ]
         tables = list(model.domain_of)
     with connected(ask) as connection:
         found = [*store_troubles(connection, of_tables, now), *found]
@@ -64,7 +69,9 @@ def _newest_event(connection: Connection, ask: Ask) -> int | None:
     """When the newest event came: any event, or of one's own jobs where others' are hidden."""
     query = select(func.max(raw_events.c.received_at))
     if not ask.access.everything:
-        query = select(func.max(runs.c.received_at)).select_from(runs.join(jobs, jobs.c.id == runs.c.job_id))
+        query = select(func.max(runs.c.received_at)).select_from(
+            runs.join(jobs, jobs.c.id == runs.c.job_id)
+        )
     found: int | None = connection.execute(query).scalar_one()
     return found
 
@@ -81,9 +88,14 @@ def _counts(connection: Connection, now: int) -> dict[str, int]:
 
 
 def _labelled(domain: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, Any]:
-    tables = [dict(named(table)) | {"label": labels.get(table, table[1])} for table in domain["tables"]]
+    tables = [
+        dict(named(table)) | {"label": labels.get(table, table[1])} for table in domain["tables"]
+    ]
     stalest = domain["stalest"]
-    return domain | {"tables": tables, "stalest": None if stalest is None else labels.get(stalest, stalest[1])}
+    return domain | {
+        "tables": tables,
+        "stalest": None if stalest is None else labels.get(stalest, stalest[1]),
+    }
 
 
 def _attention(trouble: Trouble) -> dict[str, Any]:
@@ -95,10 +107,16 @@ def _attention(trouble: Trouble) -> dict[str, Any]:
 
 def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
     domain = model.domains[name]
-    tables = sorted(table for table, of in model.domain_of.items() if of == name and model.is_managed(table))
+    tables = sorted(
+        table for table, of in model.domain_of.items() if of == name and model.is_managed(table)
+    )
     in_component = [table for table in tables if table in model.components]
     versions = [model.components[table].version for table in in_component]
-    worst = max((staleness(model, table, now) for table in in_component), key=lambda age: age.seconds, default=None)
+    worst = max(
+        (staleness(model, table, now) for table in in_component),
+        key=lambda age: age.seconds,
+        default=None,
+    )
     return {
         "name": name,
         "newest": domain.newest,
@@ -127,7 +145,9 @@ async def stream(ask: Ask) -> Response:
             seen = token
             await asyncio.sleep(LOOK_SECONDS)
 
-    return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    return StreamingResponse(
+        lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+    )
 
 
 def _token(ask: Ask) -> str:

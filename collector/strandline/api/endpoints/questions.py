@@ -1,4 +1,7 @@
-"""GET /api/v2/impact, /lineage/paths, /lineage/changes and /namespaces: what breaks, which way, what changed, who feeds whom."""
+"""GET /api/v2/impact, /lineage/paths, /lineage/changes and /namespaces.
+
+What breaks, which way, what changed, who feeds whom.
+"""
 
 from typing import Any
 
@@ -26,7 +29,13 @@ NODE = Parameter(
     example="bank.balance",
 )
 COLUMN = Parameter("column", "Only this column of the table", Text(1))
-FIRST = Parameter("from", "Where the ways begin: as `node` elsewhere", Text(1), required=True, example="bank.transfers")
+FIRST = Parameter(
+    "from",
+    "Where the ways begin: as `node` elsewhere",
+    Text(1),
+    required=True,
+    example="bank.transfers",
+)
 LAST = Parameter("to", "Where they end", Text(1), required=True, example="bank.balance")
 FIRST_COLUMN = Parameter("fromColumn", "Only from this column", Text(1))
 LAST_COLUMN = Parameter("toColumn", "Only to this column", Text(1))
@@ -78,7 +87,9 @@ OPERATIONS = (
         "What breaks if a table or a column goes: columns, tables and jobs, with owners and who read last",
         impact,
         (NODE, COLUMN, DEPTH, STATE, AS_OF, *SELECTION, MOST),
-        answer=listed(ITEM, node="object", affected="object", truncatedBy="string|null", asOf="string"),
+        answer=listed(
+            ITEM, node="object", affected="object", truncatedBy="string|null", asOf="string"
+        ),
         refusals=(404,),
         export="list",
         scope="read",
@@ -88,7 +99,18 @@ OPERATIONS = (
         "/api/v2/lineage/paths",
         "The ways from one node to another: all that lies on any, and a shortest one",
         paths,
-        (FIRST, LAST, FIRST_COLUMN, LAST_COLUMN, GRANULARITY, DEPTH, STATE, AS_OF, *SELECTION, MOST),
+        (
+            FIRST,
+            LAST,
+            FIRST_COLUMN,
+            LAST_COLUMN,
+            GRANULARITY,
+            DEPTH,
+            STATE,
+            AS_OF,
+            *SELECTION,
+            MOST,
+        ),
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
         refusals=(404,),
         export="graph",
@@ -119,7 +141,9 @@ OPERATIONS = (
         "Namespaces, and how many jobs read from one and write to another",
         namespaces,
         (AS_OF, MOST),
-        answer=graph_of(shape("id", "type", "namespace", "name"), shape("source", "target", jobs="integer")),
+        answer=graph_of(
+            shape("id", "type", "namespace", "name"), shape("source", "target", jobs="integer")
+        ),
         export="graph",
         scope="read",
     ),

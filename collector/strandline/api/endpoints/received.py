@@ -1,15 +1,31 @@
-"""What was received, newest first: the events as they came (but for secrets), and the records that are none."""
+"""What was received, newest first.
+
+The events as they came (but for secrets), and the records that are none.
+"""
 
 from typing import Any
 
 from sqlalchemy import Connection
 
 from strandline.api.http.filters import SINCE, UNTIL
-from strandline.api.http.operations import CURSOR, LIMIT, Ask, Operation, Parameter, ParameterError, Text
+from strandline.api.http.operations import (
+    CURSOR,
+    LIMIT,
+    Ask,
+    Operation,
+    Parameter,
+    ParameterError,
+    Text,
+)
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.event_filters import EventFilter, event_filter
 from strandline.store.catalog.received import CURSOR as CURSOR_TYPES
-from strandline.store.catalog.received import dead_letters_page, event_answer, events_page, unread_page
+from strandline.store.catalog.received import (
+    dead_letters_page,
+    event_answer,
+    events_page,
+    unread_page,
+)
 from strandline.store.ingest.archived import archived_answer
 from strandline.store.ingest.refused import refused_page
 from strandline.store.sql.engine import read_from
@@ -22,14 +38,23 @@ def events(ask: Ask) -> dict[str, Any]:
         asked = _asked(connection, ask)
     with read_from(ask.whole_engine) as connection:
         page, cursor = events_page(connection, ask.given["limit"], _after(ask), asked, ask.access)
-        # An archive holds events of all namespaces, and where it is concerns nobody who may not see them.
-        gone = archived_answer(connection, asked.since, asked.until) if ask.access.everything else []
-    return {"items": [event_answer(event) for event in page], "nextCursor": cursor, "archived": gone}
+        # An archive holds events of all namespaces, and where it is concerns nobody who may not see
+        # them.
+        gone = (
+            archived_answer(connection, asked.since, asked.until) if ask.access.everything else []
+        )
+    return {
+        "items": [event_answer(event) for event in page],
+        "nextCursor": cursor,
+        "archived": gone,
+    }
 
 
 def _asked(connection: Connection, ask: Ask) -> EventFilter:
     given = ask.given
-    since, until = (None if given[name] is None else micros_of(given[name]) for name in ("since", "until"))
+    since, until = (
+        None if given[name] is None else micros_of(given[name]) for name in ("since", "until")
+    )
     return event_filter(connection, given["job"], given["runId"], given["dataset"], since, until)
 
 
@@ -70,7 +95,9 @@ OF = (
     Parameter("job", "Of this job: job:NAMESPACE:NAME, or its name where only one has it", Text(1)),
     Parameter("runId", "Of this run", Text(1)),
     Parameter(
-        "dataset", "That name this dataset: dataset:NAMESPACE:NAME, or a short name like database.table", Text(1)
+        "dataset",
+        "That name this dataset: dataset:NAMESPACE:NAME, or a short name like database.table",
+        Text(1),
     ),
     SINCE,
     UNTIL,
@@ -78,7 +105,10 @@ OF = (
 PAGE = {
     "type": "object",
     "required": ["items", "nextCursor"],
-    "properties": {"items": {"type": "array", "items": {"type": "object"}}, "nextCursor": {"type": ["string", "null"]}},
+    "properties": {
+        "items": {"type": "array", "items": {"type": "object"}},
+        "nextCursor": {"type": ["string", "null"]},
+    },
 }
 ARCHIVED = {
     "type": "array",

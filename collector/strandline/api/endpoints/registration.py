@@ -1,4 +1,7 @@
-"""The paths of the proposals, below nothing else: /register, /unregister, /version. A job's id is its name."""
+"""The paths of the proposals, below nothing else: /register, /unregister, /version.
+
+A job's id is its name.
+"""
 
 from typing import Any
 
@@ -28,7 +31,9 @@ def register(ask: Ask) -> None:
         domain = bare(ask.given["group"]) if ask.given["group"] else None
         if domain:
             refuse_domain(connection, domain, id_of("job", *job), ask.access)
-        ask.access.require([job, table])  # a writer of another's table would take its strong versions away
+        ask.access.require(
+            [job, table]
+        )  # a writer of another's table would take its strong versions away
         reads, writes = ((table,), ()) if ask.given["direction"] == "source" else ((), (table,))
         wanted = JobRegistered(job, reads, writes, now, domain)
         call(connection, model, {table, *model.domain_of})
@@ -42,7 +47,10 @@ def register(ask: Ask) -> None:
 
 
 def unregister(ask: Ask) -> None:
-    """Let a job be a member no longer: its tables block no version, nor does it pin what it reads."""
+    """Let a job be a member no longer.
+
+    Its tables block no version, nor does it pin what it reads.
+    """
     job = _job(ask)
 
     def decide(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
@@ -84,7 +92,9 @@ _JOB = (
 )
 _DOMAIN = Parameter("group", "Group of the job, where its sources do not say it", Text(1))
 _DIRECTION = Parameter("direction", "source or sink", Choice(("source", "sink")), required=True)
-_CONSISTENCY = Parameter("consistencyType", "strong or weak", Choice(("strong", "weak")), required=True)
+_CONSISTENCY = Parameter(
+    "consistencyType", "strong or weak", Choice(("strong", "weak")), required=True
+)
 
 OPERATIONS = (
     *(

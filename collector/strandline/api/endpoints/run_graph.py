@@ -1,4 +1,7 @@
-"""GET /api/v2/runs/lineage: the runs that made what a run read, and those that made what they read, run by run."""
+"""GET /api/v2/runs/lineage.
+
+The runs that made what a run read, and those that made what they read, run by run.
+"""
 
 from typing import Any
 
@@ -6,7 +9,13 @@ from strandline.api.http.operations import Ask, Operation, Parameter, Text, Whol
 from strandline.api.http.paging import AS_OF, HIDDEN, answer_to, shape
 from strandline.store.questions import run_graph as runs
 
-RUN = Parameter("runId", "The id of the run", Text(1), required=True, example="0196a1c2-0000-7000-8000-000000000001")
+RUN = Parameter(
+    "runId",
+    "The id of the run",
+    Text(1),
+    required=True,
+    example="0196a1c2-0000-7000-8000-000000000001",
+)
 DEPTH = Parameter("depth", "How many runs on the way", Whole(0, 100), default=runs.DEPTH)
 
 

@@ -12,7 +12,12 @@ from strandline.api.http.paging import connected
 from strandline.store.catalog.proposal_tables import TABLES, columns_of, rows_of, table_called
 
 TABLE = Parameter("table", f"One of {', '.join(TABLES)}")
-FORMAT = Parameter("format", "An array of objects, or comma-separated values", Choice(("json", "csv")), default="json")
+FORMAT = Parameter(
+    "format",
+    "An array of objects, or comma-separated values",
+    Choice(("json", "csv")),
+    default="json",
+)
 STATE = Parameter(
     "state",
     "What runs now, or what ran, with valid_from and valid_to",
@@ -56,7 +61,10 @@ def _line(values: Sequence[object]) -> bytes:
 
 
 def _pieces(lines: Iterator[bytes], first: bytes) -> Iterator[bytes]:
-    """Lines in pieces worth sending. The first was read before the answer began, so that a fault still has a status."""
+    """Lines in pieces worth sending.
+
+    The first was read before the answer began, so that a fault still has a status.
+    """
     piece = bytearray(first)
     for line in lines:
         piece += line

@@ -1,4 +1,7 @@
-"""What the operations on versions share: the follower of the application, bodies as checked values, tables by name."""
+"""What the operations on versions share.
+
+The follower of the application, bodies as checked values, tables by name.
+"""
 
 import re
 from collections.abc import Mapping
@@ -46,7 +49,9 @@ def body_as(ask: Ask, kind: type[Body]) -> Body:
     try:
         return msgspec.convert(ask.body, kind)
     except msgspec.ValidationError as error:
-        raise ParameterError(f"the body is not as it should be: {error}{_choices(kind, str(error))}") from None
+        raise ParameterError(
+            f"the body is not as it should be: {error}{_choices(kind, str(error))}"
+        ) from None
 
 
 def _choices(kind: type[Any], fault: str) -> str:
@@ -60,8 +65,13 @@ def _choices(kind: type[Any], fault: str) -> str:
 
 
 def tables_of(connection: Connection, model: Model, named: tuple[Named, ...]) -> list[Table]:
-    """The tables that a body names, each once, in its order; words about them call them as Spark does."""
-    found = list(dict.fromkeys(table_of(connection, model, one.namespace, one.name) for one in named))
+    """The tables that a body names, each once, in its order.
+
+    Words about them call them as Spark does.
+    """
+    found = list(
+        dict.fromkeys(table_of(connection, model, one.namespace, one.name) for one in named)
+    )
     call(connection, model, found)
     return found
 

@@ -1,4 +1,7 @@
-"""POST /versions: which snapshots to read together; leases on them; POST /cuts where there are no barriers."""
+"""POST /versions: which snapshots to read together; leases on them.
+
+POST /cuts where there are no barriers.
+"""
 
 import asyncio
 import time
@@ -20,8 +23,20 @@ from strandline.core.versions.strong_weak import Reading, refuse_stale, strong, 
 from strandline.errors import NotFoundError, RefusedError, WaitedError
 from strandline.store.lineage.run_states import iso
 from strandline.store.sql.engine import read_from
-from strandline.store.versions.answers import Latest, cut_answer, holders_answer, reading_answer, with_latest
-from strandline.store.versions.leases import StoredLease, end_lease, renew_lease, tables_claimed, take_lease
+from strandline.store.versions.answers import (
+    Latest,
+    cut_answer,
+    holders_answer,
+    reading_answer,
+    with_latest,
+)
+from strandline.store.versions.leases import (
+    StoredLease,
+    end_lease,
+    renew_lease,
+    tables_claimed,
+    take_lease,
+)
 
 POLL_SECONDS = 0.05
 LONGEST_POLL_SECONDS = 0.5
@@ -82,12 +97,16 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
     return answer | {"lease": _leased(ask, question, found), "certificate": certificate}
 
 
-def _refuse_unbounded(model: Model, tables: Sequence[Table], bound: float, now: float, managed: list[Reading]) -> None:
+def _refuse_unbounded(
+    model: Model, tables: Sequence[Table], bound: float, now: float, managed: list[Reading]
+) -> None:
     refuse_stale(managed, bound, now, model.call)
     managed_tables = {one.table for one in managed}
     unmanaged = [model.call(table) for table in tables if table not in managed_tables]
     if unmanaged:
-        raise RefusedError(f"{', '.join(unmanaged)}: untracked, so how far behind it is cannot be known", "lag")
+        raise RefusedError(
+            f"{', '.join(unmanaged)}: untracked, so how far behind it is cannot be known", "lag"
+        )
 
 
 def _leased(ask: Ask, question: Versions, found: Sequence[Reading | Latest]) -> dict[str, Any]:
@@ -125,7 +144,9 @@ async def wait_for_barrier(ask: Ask) -> None:
         if missing is None or await ask.request.is_disconnected():
             return
         if now >= until:
-            raise WaitedError(f"waited {question.timeout_seconds:g} s in vain for barrier {barrier} of {missing}")
+            raise WaitedError(
+                f"waited {question.timeout_seconds:g} s in vain for barrier {barrier} of {missing}"
+            )
         pause = min(max(POLL_SECONDS, (now - began) / 20), LONGEST_POLL_SECONDS)
         await asyncio.sleep(min(pause, until - now))
 
@@ -134,10 +155,14 @@ def _missing(ask: Ask, question: Versions, barrier: int) -> str | None:
     """Which tables do not show `barrier`, and why; None: all do."""
     with follower_of(ask).question(ask.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)
-        behind = [table for table in tables if not _shows(model, table, question.consistency, barrier)]
+        behind = [
+            table for table in tables if not _shows(model, table, question.consistency, barrier)
+        ]
         if not behind:
             return None
-        reasons = "; ".join(dict.fromkeys(one["reason"] for one in holders_answer(model, behind, time.time())))
+        reasons = "; ".join(
+            dict.fromkeys(one["reason"] for one in holders_answer(model, behind, time.time()))
+        )
         return f"{', '.join(map(model.call, behind))}: {reasons or 'no job commits it'}"
 
 
@@ -156,7 +181,9 @@ def renew(ask: Ask) -> dict[str, Any]:
     seconds = (body_as(ask, Renewal) if ask.body is not None else Renewal()).lease_seconds
     with ask.engine.begin() as connection:
         _refuse_others(connection, ask)
-        return _shown(renew_lease(connection, ask.given["id"], seconds or ask.settings.lease_seconds, _now()))
+        return _shown(
+            renew_lease(connection, ask.given["id"], seconds or ask.settings.lease_seconds, _now())
+        )
 
 
 def end(ask: Ask) -> None:
@@ -168,7 +195,9 @@ def end(ask: Ask) -> None:
 
 def _refuse_others(connection: Connection, ask: Ask) -> None:
     """A lease on a table that the key does not see is another's."""
-    if not all(ask.access.allows(namespace) for namespace, _ in tables_claimed(connection, ask.given["id"])):
+    if not all(
+        ask.access.allows(namespace) for namespace, _ in tables_claimed(connection, ask.given["id"])
+    ):
         raise NotFoundError(f"unknown lease: {ask.given['id']}")
 
 

@@ -1,8 +1,10 @@
-"""Gives every request its access: all of it where no key is asked for, else what its API key or token grants.
+"""Gives every request its access.
 
-What a key grants is believed for four seconds, so that a busy sender costs a look-up every four seconds and a revoked key is
-out on every node within five. Wrong keys of one address are answered later and later, at the page's session too; a valid one
-never waits.
+All of it where no key is asked for, else what its API key or token grants.
+
+What a key grants is believed for four seconds, so that a busy sender costs a look-up every four
+seconds and a revoked key is out on every node within five. Wrong keys of one address are answered
+later and later, at the page's session too; a valid one never waits.
 """
 
 import asyncio
@@ -31,19 +33,24 @@ REMEMBERED = 10_000
 FREE_FAILURES = 5  # a key that was pasted wrongly a few times is not slowed
 LONGEST_DELAY = 5.0
 ACCESS = "strandline.access"  # where a request's scope has it
-HOW_TO_GET_IN = (
-    "send `Authorization: Bearer KEY`; `strandline keys add NAME --scope read --namespace PATTERN` makes one"
-)
+HOW_TO_GET_IN = "send `Authorization: Bearer KEY`; `strandline keys add NAME --scope read --namespace PATTERN` makes one"
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
 
 
 class RequireKey:
-    """ASGI middleware: `grant` says what a key may do, None if it is none of ours; without it everything is allowed."""
+    """ASGI middleware: `grant` says what a key may do, None if it is none of ours.
+
+    Without it everything is allowed.
+    """
 
     def __init__(
-        self, app: ASGIApp, grant: Grant | None, sleep: Sleep = asyncio.sleep, clock: Clock = time.monotonic
+        self,
+        app: ASGIApp,
+        grant: Grant | None,
+        sleep: Sleep = asyncio.sleep,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._app = app
         self._grant = grant
@@ -118,7 +125,10 @@ def granting(engine: Engine, settings: Settings, complain: Callable[[str], None]
     if settings.oidc_issuer is None:
         return by_key
     try:
-        from strandline.api.http.tokens import is_token, tokens_of  # an extra, which most do without
+        from strandline.api.http.tokens import (
+            is_token,
+            tokens_of,
+        )  # an extra, which most do without
     except ImportError as error:
         raise SettingsError([no_library(error)]) from error
     tokens = tokens_of(settings, complain)

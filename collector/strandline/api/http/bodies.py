@@ -1,4 +1,6 @@
-"""Reads a request's body under limits that hold while it arrives: bytes sent, bytes unpacked, their ratio, time.
+"""Reads a request's body under limits that hold while it arrives.
+
+Bytes sent, bytes unpacked, their ratio, time.
 
 gzip is recognised by its first two bytes, because some clients forget to say Content-Encoding.
 """
@@ -17,7 +19,8 @@ from strandline.settings import Settings
 
 RATIO = 200  # a logical plan of 23 MB packs 1:40, a bomb 1:1000
 RATIO_FREE = 4 * 1024 * 1024  # small bodies may pack as they like
-DRAIN = 2  # a body is read to twice its limit before the connection closes, so that its sender sees the answer
+# a body is read to twice its limit before the connection closes, so that its sender sees the answer
+DRAIN = 2
 DRAIN_SECONDS = 2
 GZIP = b"\x1f\x8b"
 
@@ -44,7 +47,9 @@ class Unpacking:
         self._limit = limit
         self._room = room
         self.taken = 0
-        self._gzip: bool | None = {"gzip": True, "x-gzip": True, "identity": None, "": None}.get(encoding, False)
+        self._gzip: bool | None = {"gzip": True, "x-gzip": True, "identity": None, "": None}.get(
+            encoding, False
+        )
         if self._gzip is False:
             raise BodyError(f"Content-Encoding {encoding!r} is not gzip")
         self._inflating: Any = None
@@ -76,7 +81,9 @@ class Unpacking:
     def _unpack(self, chunk: bytes) -> None:
         try:
             while chunk:
-                if self._inflating is None or self._inflating.eof:  # again where gzip files are joined
+                if (
+                    self._inflating is None or self._inflating.eof
+                ):  # again where gzip files are joined
                     self._inflating = zlib.decompressobj(31)
                 self._keep(self._inflating.decompress(chunk, self._limit + 1 - self._unpacked))
                 chunk = self._inflating.unconsumed_tail or self._inflating.unused_data
@@ -97,7 +104,10 @@ class Unpacking:
 
 @asynccontextmanager
 async def body_of(request: Request, settings: Settings, room: Room) -> AsyncIterator[bytes]:
-    """The unpacked body, or a BodyError; nothing larger than the limit is ever held, and its room is given back."""
+    """The unpacked body, or a BodyError.
+
+    Nothing larger than the limit is ever held, and its room is given back.
+    """
     limit = settings.max_body_bytes
     unpacking = Unpacking(limit, request.headers.get("content-encoding", "").strip().lower(), room)
     try:

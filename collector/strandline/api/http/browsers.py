@@ -1,7 +1,10 @@
-"""What a page of another origin makes a browser send is refused: it could write to a collector on this machine, and read it.
+"""What a page of another origin makes a browser send is refused.
 
-A browser names the page in `Origin` and `Sec-Fetch-Site`; a page whose name was pointed at this machine afterwards gives
-itself away by `Host`. Programs send neither of the first two, and the address that they were given as the third.
+It could write to a collector on this machine, and read it.
+
+A browser names the page in `Origin` and `Sec-Fetch-Site`; a page whose name was pointed at this
+machine afterwards gives itself away by `Host`. Programs send neither of the first two, and the
+address that they were given as the third.
 """
 
 from collections.abc import Iterable
@@ -37,7 +40,9 @@ class RefuseForeignPages:
         await self._app(scope, receive, send)
 
     def _objection(self, scope: Scope) -> ForbiddenError | MediaTypeError | None:
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"] if name in ASKED}
+        headers = {
+            name: value.decode("latin-1") for name, value in scope["headers"] if name in ASKED
+        }
         host = headers.get(b"host", "")
         if self._hosts is not None and _name_of(host) not in self._hosts:
             return ForbiddenError(
@@ -54,7 +59,9 @@ class RefuseForeignPages:
 
 
 def hosts_of(host: str, allowed: Iterable[str]) -> frozenset[str] | None:
-    """The names that requests may be sent to: those that were set; on loopback also its own; elsewhere any if none were set.
+    """The names that requests may be sent to: those that were set; on loopback also its own.
+
+    Elsewhere any if none were set.
 
     >>> sorted(hosts_of("127.0.0.1", [])) == sorted(LOOPBACK)
     True

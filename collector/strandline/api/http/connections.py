@@ -1,7 +1,9 @@
-"""uvicorn's HTTP protocol with bounds: on the bytes and seconds of a request's head, and on connections of one address.
+"""uvicorn's HTTP protocol with bounds.
 
-A body has bounds of its own (`bodies`). Without these, a head that never ends would be parsed for ever, and an address
-that opens connections and says nothing would leave none for others.
+On the bytes and seconds of a request's head, and on connections of one address.
+
+A body has bounds of its own (`bodies`). Without these, a head that never ends would be parsed for
+ever, and an address that opens connections and says nothing would leave none for others.
 """
 
 import asyncio
@@ -14,7 +16,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from strandline.settings import Settings
 
 HEAD_BYTES = 64 << 10
-_ANSWER = b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_ANSWER = (
+    b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+)
 TOO_LARGE = _ANSWER % b"431 Request Header Fields Too Large"
 TOO_SLOW = _ANSWER % b"408 Request Timeout"
 TOO_MANY = _ANSWER % b"429 Too Many Requests"

@@ -36,7 +36,11 @@ class When:
 
     def schema(self) -> Mapping[str, Any]:
         """A text; examples say which."""
-        return {"type": "string", "minLength": 1, "examples": EXAMPLES.replace(" or ", ", ").split(", ")}
+        return {
+            "type": "string",
+            "minLength": 1,
+            "examples": EXAMPLES.replace(" or ", ", ").split(", "),
+        }
 
 
 SINCE = Parameter("since", f"From this time on: {EXAMPLES}", When())
@@ -76,7 +80,9 @@ SELECTION = (
 def filter_of(ask: Ask) -> Filter:
     """What a list is asked for."""
     given = ask.given
-    since, until = (None if given[name] is None else micros_of(given[name]) for name in ("since", "until"))
+    since, until = (
+        None if given[name] is None else micros_of(given[name]) for name in ("since", "until")
+    )
     as_of = given.get("asOf")
     past = None if as_of is None or as_of >= ask.now else micros_of(as_of)
     return Filter(given.get("namespace"), given["state"] or frozenset(), since, until, past)

@@ -1,7 +1,9 @@
-"""In which format an answer goes out: by the parameter `format`, else by the Accept header, else JSON.
+"""In which format an answer goes out.
 
-A format without room for it says in headers what the answer left out (`Strandline-Complete`, `Strandline-Truncated-By`), and of
-a list where the next page is (`Link`).
+By the parameter `format`, else by the Accept header, else JSON.
+
+A format without room for it says in headers what the answer left out (`Strandline-Complete`,
+`Strandline-Truncated-By`), and of a list where the next page is (`Link`).
 """
 
 from collections.abc import Mapping
@@ -48,8 +50,12 @@ def _weighed(part: str) -> tuple[float, str]:
         return 0.0, media.strip()
 
 
-def exported(request: Request, path: str, name: str, answer: Mapping[str, Any], columns: tuple[str, ...]) -> Response:
-    """The answer of a path in a format other than JSON; `columns` are those that items of a list always have.
+def exported(
+    request: Request, path: str, name: str, answer: Mapping[str, Any], columns: tuple[str, ...]
+) -> Response:
+    """The answer of a path in a format other than JSON.
+
+    `columns` are those that items of a list always have.
 
     path: as it is declared, with the names of its parameters.
     """
@@ -57,7 +63,9 @@ def exported(request: Request, path: str, name: str, answer: Mapping[str, Any], 
         text = WRITERS[name][1](answer)
     else:
         path = path.format_map(request.path_params)
-        text = list_csv(path, next((one for one in answer.values() if isinstance(one, list)), []), columns)
+        text = list_csv(
+            path, next((one for one in answer.values() if isinstance(one, list)), []), columns
+        )
     return Response(text, media_type=media_of(name), headers=_told_apart(request, answer))
 
 
@@ -72,9 +80,12 @@ def _told_apart(request: Request, answer: Mapping[str, Any]) -> dict[str, str]:
     if answer.get("withheld"):
         headers["Strandline-Withheld"] = ", ".join(answer["withheld"])
     if cursor := answer.get("nextCursor"):
-        pairs = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
+        pairs = [
+            (name, value) for name, value in request.query_params.multi_items() if name != "cursor"
+        ]
         query = "&".join(
-            f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in [*pairs, ("cursor", cursor)]
+            f"{quote(name, safe='')}={quote(value, safe='')}"
+            for name, value in [*pairs, ("cursor", cursor)]
         )
         headers["Link"] = f'<{quote(request.url.path)}?{query}>; rel="next"'
     return headers

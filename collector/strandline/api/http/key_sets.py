@@ -21,7 +21,9 @@ STALE_SECONDS = 86_400
 ASK_EVERY = 30
 READ_SECONDS = 5.0
 MOST_BYTES = 256 << 10
-KINDS = frozenset({"RSA", "EC", "OKP"})  # of key pairs; `oct` is a shared secret, which nobody publishes
+KINDS = frozenset(
+    {"RSA", "EC", "OKP"}
+)  # of key pairs; `oct` is a shared secret, which nobody publishes
 
 Jwk = Mapping[str, Any]
 
@@ -36,7 +38,10 @@ class KeySet:
     """The keys by their ids; `read` gives the document, `complain` hears why there is none."""
 
     def __init__(
-        self, read: Callable[[], bytes], complain: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+        self,
+        read: Callable[[], bytes],
+        complain: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
         self._complain = complain
@@ -53,7 +58,9 @@ class KeySet:
             self._read_again(now)
             found = self._keys.get(id_)
         if _is_over(self._read_at, STALE_SECONDS, now):
-            raise OverloadError("the keys of the identity provider cannot be read; the log says why", ASK_EVERY)
+            raise OverloadError(
+                "the keys of the identity provider cannot be read; the log says why", ASK_EVERY
+            )
         if found is None:
             raise UnauthorizedError("the token is signed with a key that its issuer does not have")
         return found
@@ -73,7 +80,10 @@ class KeySet:
 
 
 def keys_in(document: bytes) -> dict[str, Jwk]:
-    """The keys of a JWKS that verify signatures, by their ids; a KeySetError where there is none."""
+    """The keys of a JWKS that verify signatures, by their ids.
+
+    A KeySetError where there is none.
+    """
     try:
         listed = orjson.loads(document)["keys"]
         found = {one["kid"]: one for one in reversed(listed) if _verifies(one)}

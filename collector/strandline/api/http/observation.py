@@ -1,6 +1,9 @@
-"""What is seen of every request: its id, how it was answered, how long that took, and a line in the log if asked for.
+"""What is seen of every request.
 
-A request keeps the id that its sender gave it (X-Request-ID), so that one line here and one there can be put together.
+Its id, how it was answered, how long that took, and a line in the log if asked for.
+
+A request keeps the id that its sender gave it (X-Request-ID), so that one line here and one there
+can be put together.
 """
 
 import os
@@ -57,10 +60,15 @@ def _note(scope: Scope, request_id: bytes, status: int, seconds: float) -> None:
 
 
 def _line(scope: Scope, request_id: bytes, status: int, seconds: float) -> dict[str, Any]:
-    """A line of the access log; no query, which may hold what was searched for, and status 0 if nobody waited."""
+    """A line of the access log.
+
+    No query, which may hold what was searched for, and status 0 if nobody waited.
+    """
     return {
         "method": scope["method"][:20],
-        "path": (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0][:LONGEST_PATH].decode("latin-1"),
+        "path": (scope.get("raw_path") or scope["path"].encode())
+        .partition(b"?")[0][:LONGEST_PATH]
+        .decode("latin-1"),
         "status": status,
         "ms": round(seconds * 1000, 1),
         "client": (scope.get("client") or ("",))[0],

@@ -1,4 +1,7 @@
-"""The OpenAPI document of all operations, and the page /docs made of it: both are read from the declarations alone."""
+"""The OpenAPI document of all operations, and the page /docs made of it.
+
+Both are read from the declarations alone.
+"""
 
 import base64
 import hashlib
@@ -24,9 +27,7 @@ PROBLEM = {
         "code": {"type": "string"},
     },
 }
-STYLE = (
-    "body{font:15px/1.5 system-ui;max-width:60em;margin:2em auto;padding:0 1em}code{background:#8882}dt{margin-top:1em}"
-)
+STYLE = "body{font:15px/1.5 system-ui;max-width:60em;margin:2em auto;padding:0 1em}code{background:#8882}dt{margin-top:1em}"
 
 
 def openapi(operations: Iterable[Operation]) -> dict[str, Any]:
@@ -48,7 +49,9 @@ def openapi(operations: Iterable[Operation]) -> dict[str, Any]:
 
 def docs_page(operations: Iterable[Operation]) -> str:
     """A page for people; it needs no script and nothing from elsewhere."""
-    entries = "".join(_entry(operation) for operation in sorted(operations, key=lambda one: one.path))
+    entries = "".join(
+        _entry(operation) for operation in sorted(operations, key=lambda one: one.path)
+    )
     head = f'<meta charset="utf-8"><title>Strandline API</title><style>{STYLE}</style>'
     intro = f'<h1>Strandline {__version__}</h1><p>For programs: <a href="openapi.json">openapi.json</a></p>'
     return f"<!doctype html><html lang=en><head>{head}</head><body>{intro}<dl>{entries}</dl></body></html>"
@@ -57,10 +60,12 @@ def docs_page(operations: Iterable[Operation]) -> str:
 def docs_headers() -> dict[str, str]:
     """What a browser may do with the page: nothing but show it in its own style."""
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    return {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    return {
+        "Content-Security-Policy": policy,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
 
 
 def _described(operation: Operation) -> dict[str, Any]:
@@ -109,14 +114,19 @@ def _responses(operation: Operation) -> dict[str, Any]:
     if operation.answer is not None:
         others = FORMATS[operation.export][1:] if operation.export else ()
         texts = {media_of(name): {"schema": {"type": "string"}} for name in others}
-        responses[str(operation.status)]["content"] = {operation.media: {"schema": operation.answer}} | texts
+        responses[str(operation.status)]["content"] = {
+            operation.media: {"schema": operation.answer}
+        } | texts
     if operation.empty is not None:
         responses[str(operation.empty)] = {"description": "done, with nothing to tell"}
     of_rate = {429} if operation.scope in ("read", "admin") else set[int]()
     large = {413} if operation.body is not None else set[int]()
     for status in sorted({400, 401, 503, *operation.refusals, *of_rate, *large}):
         content = {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-        responses[str(status)] = {"description": "a problem, told in its detail", "content": content}
+        responses[str(status)] = {
+            "description": "a problem, told in its detail",
+            "content": content,
+        }
     return responses
 
 

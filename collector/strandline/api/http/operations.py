@@ -1,7 +1,10 @@
-"""How a module of `endpoints` or `marquez` declares what it answers: `OPERATIONS`, a tuple of `Operation`, found by `operations()`.
+"""How a module of `endpoints` or `marquez` declares what it answers.
 
-An operation gets an `Ask` with its parameters parsed and checked; it returns what JSON should say (None: 204 without a
-body), a Response of its own, or raises an error of the tree. The same declaration makes the page /docs.
+`OPERATIONS`, a tuple of `Operation`, found by `operations()`.
+
+An operation gets an `Ask` with its parameters parsed and checked; it returns what JSON should say
+(None: 204 without a body), a Response of its own, or raises an error of the tree. The same
+declaration makes the page /docs.
 """
 
 import importlib
@@ -51,7 +54,9 @@ class Text:
         """The text, unless a database could not hold it."""
         if len(text) < self.shortest:
             raise ValueError("is empty")
-        if "\x00" in text or (not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text)):
+        if "\x00" in text or (
+            not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text)
+        ):
             raise ValueError("has a character that no name can have")
         return text
 
@@ -130,10 +135,13 @@ CURSOR = Parameter("cursor", "`nextCursor` of the page before", Text(1))
 
 @dataclass(frozen=True)
 class Ask:
-    """What an operation is asked: its parameters by name (absent ones have their default), its body, the moment.
+    """What an operation is asked.
 
-    `engine` shows what `access` sees and nothing else, whatever is asked of it. `whole_engine` shows everything: it is for
-    what an answer is computed from and does not name, as the leases that keep a snapshot.
+    Its parameters by name (absent ones have their default), its body, the moment.
+
+    `engine` shows what `access` sees and nothing else, whatever is asked of it. `whole_engine`
+    shows everything: it is for what an answer is computed from and does not name, as the leases
+    that keep a snapshot.
     """
 
     engine: Engine
@@ -149,23 +157,26 @@ class Ask:
     now: datetime
 
 
-# What an API key may be for. read: asks and leases; ingest: sends events and registers its jobs; admin: also changes what
-# others rely on. open: no key is needed at all, so the answer must not name anything that is stored.
+# What an API key may be for. read: asks and leases; ingest: sends events and registers its jobs;
+# admin: also changes what others rely on. open: no key is needed at all, so the answer must not
+# name anything that is stored.
 Scope = Literal["read", "ingest", "admin", "open"]
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A method of a path. Path parameters stand in braces; every path segment may be empty or percent-encoded.
+    """A method of a path.
 
-    `run` may be a coroutine function: then it runs on the event loop and reads the body by itself. Otherwise a thread runs
-    it, after `wait`, which waits on the event loop for what may take long.
-    `body` is the JSON Schema of the request's body (None: it takes none; it may be left out if `body_optional`), `answer`
-    that of its answer;
-    `refusals` are the statuses of problem details that it may give besides 400, 401 and 503.
-    `scope` is what an API key needs to ask it; it has no default, so a program with an operation that names none does
-    not start. `whole`: it is about no namespace, so a key needs all of them.
-    `export`: its answer is a "list" or a "graph", which can be had in other formats as well.
+    Path parameters stand in braces; every path segment may be empty or percent-encoded.
+
+    `run` may be a coroutine function: then it runs on the event loop and reads the body by itself.
+    Otherwise a thread runs it, after `wait`, which waits on the event loop for what may take long.
+    `body` is the JSON Schema of the request's body (None: it takes none; it may be left out if
+    `body_optional`), `answer` that of its answer; `refusals` are the statuses of problem details
+    that it may give besides 400, 401 and 503. `scope` is what an API key needs to ask it; it has no
+    default, so a program with an operation that names none does not start. `whole`: it is about no
+    namespace, so a key needs all of them. `export`: its answer is a "list" or a "graph", which can
+    be had in other formats as well.
     """
 
     method: str
@@ -178,7 +189,9 @@ class Operation:
     status: int = 200
     refusals: tuple[int, ...] = ()
     media: str = "application/json"
-    empty: int | None = None  # the status of a success with nothing to tell, where that is another one
+    empty: int | None = (
+        None  # the status of a success with nothing to tell, where that is another one
+    )
     export: str | None = None
     scope: Scope = field(kw_only=True)
     whole: bool = field(default=False, kw_only=True)
@@ -186,13 +199,20 @@ class Operation:
     body_optional: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse a scope that does not exist (nothing could be asked); give what can be exported its `format`."""
+        """Refuse a scope that does not exist (nothing could be asked).
+
+        Give what can be exported its `format`.
+        """
         if self.scope not in get_args(Scope):
-            raise TypeError(f"{self.method} {self.path} has no scope; it is one of {', '.join(get_args(Scope))}")
+            raise TypeError(
+                f"{self.method} {self.path} has no scope; it is one of {', '.join(get_args(Scope))}"
+            )
         if self.export is not None:
             words = FORMATS[self.export]
             about = f"{', '.join(words[:-1])} or {words[-1]}; without it as the Accept header says, else json"
-            object.__setattr__(self, "parameters", (*self.parameters, Parameter("format", about, Choice(words))))
+            object.__setattr__(
+                self, "parameters", (*self.parameters, Parameter("format", about, Choice(words)))
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""What the lists and graphs of this package have in common: parameters, the shape of a page, a connection that reads."""
+"""What the lists and graphs of this package have in common.
+
+Parameters, the shape of a page, a connection that reads.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,14 +26,18 @@ DIRECTION = Parameter(
     "direction", "What it was made from, what was made from it, or both", Choice(("upstream", "downstream", "both")),
     default="both",
 )  # fmt: skip
-DEPTH = Parameter("depth", "How many jobs on the way; without it to the ends of the graph", Whole(0, 1_000_000))
+DEPTH = Parameter(
+    "depth", "How many jobs on the way; without it to the ends of the graph", Whole(0, 1_000_000)
+)
 STATE = Parameter(
     "state",
     "recent: all edges of each job's last runs; latest: those of its latest run alone; running: only what runs now",
     Choice(("recent", "latest", "running")),
     default="recent",
 )
-AS_OF = Parameter("asOf", f"As it was at this time: {EXAMPLES}", When(), example="2026-11-20T12:00:00Z")
+AS_OF = Parameter(
+    "asOf", f"As it was at this time: {EXAMPLES}", When(), example="2026-11-20T12:00:00Z"
+)
 MOST = Parameter("limit", "How many nodes at most", Whole(1, MOST_OF_DATABASE), default=5_000)
 
 
@@ -67,7 +74,8 @@ HIDDEN = {
     "reported and are not among the state that is asked for, nodes (of changes: lines) that were filtered, edges of other dependencies, what is "
     "in namespaces that the key does not see, datasets whose schema at one of two moments no event that is kept tells",
     "properties": {
-        name: {"type": "integer"} for name in ("nodes", "edges", "filtered", "dependencies", "access", "schemas")
+        name: {"type": "integer"}
+        for name in ("nodes", "edges", "filtered", "dependencies", "access", "schemas")
     },
 }
 
@@ -78,7 +86,10 @@ def graph_of(node: Mapping[str, Any], edge: Mapping[str, Any]) -> Mapping[str, A
         "nodes": {"type": "array", "items": node},
         "edges": {"type": "array", "items": edge},
         "complete": {"type": "boolean"},
-        "truncatedBy": {"type": ["string", "null"], "enum": ["depth", "nodes", "edges", "access", None]},
+        "truncatedBy": {
+            "type": ["string", "null"],
+            "enum": ["depth", "nodes", "edges", "access", None],
+        },
         "asOf": {"type": "string", "format": "date-time"},
         "hidden": HIDDEN,
     }
@@ -88,14 +99,20 @@ def graph_of(node: Mapping[str, Any], edge: Mapping[str, Any]) -> Mapping[str, A
 def listed(item: Mapping[str, Any], **more: str) -> Mapping[str, Any]:
     """The schema of a list that says how much of it is there."""
     properties: dict[str, Any] = {name: {"type": kind.split("|")} for name, kind in more.items()}
-    properties |= {"items": {"type": "array", "items": item}, "complete": {"type": "boolean"}, "hidden": HIDDEN}
+    properties |= {
+        "items": {"type": "array", "items": item},
+        "complete": {"type": "boolean"},
+        "hidden": HIDDEN,
+    }
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
 def shape(*required: str, **properties: str) -> Mapping[str, Any]:
     """The schema of an object: names with their types, the required ones strings."""
     kinds = dict.fromkeys(required, "string") | properties
-    typed = {name: {"type": kind.split("|") if "|" in kind else kind} for name, kind in kinds.items()}
+    typed = {
+        name: {"type": kind.split("|") if "|" in kind else kind} for name, kind in kinds.items()
+    }
     return {"type": "object", "required": list(required), "properties": typed}
 
 
@@ -111,7 +128,12 @@ def view_of(ask: Ask) -> View:
     given = ask.given.get("asOf") or ask.given.get("until")
     at = micros_of(min(given or ask.now, ask.now))
     state = ask.given.get("state")
-    return View(at, live=state == "running", past=given is not None and given < ask.now, newest=state == "latest")
+    return View(
+        at,
+        live=state == "running",
+        past=given is not None and given < ask.now,
+        newest=state == "latest",
+    )
 
 
 def answer_to(ask: Ask, path: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:

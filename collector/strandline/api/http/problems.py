@@ -1,6 +1,7 @@
 """Errors as problem details (RFC 9457): one place says which error of the tree is which status.
 
-Every answer that is not a success has `type`, `title`, `status`, `detail` and a `code` that programs may rely on.
+Every answer that is not a success has `type`, `title`, `status`, `detail` and a `code` that
+programs may rely on.
 """
 
 from http import HTTPStatus
@@ -51,14 +52,24 @@ STATUS: tuple[tuple[type[StrandlineError], int], ...] = (
     (SchemaError, 503),
     (WaitedError, 504),
 )
-# The database is away, or all connections are in use: no fault of ours whose trace the log should have.
+# The database is away, or all connections are in use: no fault of ours whose trace the log should
+# have.
 NOBODYS = (OperationalError, InterfaceError, InternalError, NoConnectionError)
 
 
-def problem(status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
+def problem(
+    status: int, code: str, detail: str, headers: dict[str, str] | None = None, **more: Any
+) -> Response:
     """A problem document."""
     title = HTTPStatus(status).phrase
-    content = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code, **more}
+    content = {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        **more,
+    }
     return Response(orjson.dumps(content, default=str), status, headers, MEDIA)
 
 
@@ -75,7 +86,9 @@ def problem_of(error: StrandlineError) -> Response:
         case UnauthorizedError():
             return problem(status, error.code, str(error), {"WWW-Authenticate": "Bearer"})
         case TooLargeError():
-            return problem(status, error.code, str(error), {"Connection": "close"})  # the rest of it is not wanted
+            return problem(
+                status, error.code, str(error), {"Connection": "close"}
+            )  # the rest of it is not wanted
     return problem(status, error.code, str(error))
 
 
@@ -85,13 +98,19 @@ async def on_error(request: Request, error: Exception) -> Response:
         case StrandlineError():
             return problem_of(error)
         case HTTPException(status_code=404):
-            return problem(404, "not_found", f"{request.url.path}: there is no such path; /docs names all")
+            return problem(
+                404, "not_found", f"{request.url.path}: there is no such path; /docs names all"
+            )
         case HTTPException():
             code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
             return problem(error.status_code, code, str(error.detail), dict(error.headers or {}))
         case NoConnectionError():
-            return problem(503, "overload", "all connections to the database are in use", {"Retry-After": "5"})
+            return problem(
+                503, "overload", "all connections to the database are in use", {"Retry-After": "5"}
+            )
         case OperationalError() | InterfaceError() | InternalError():
             reason = str(error.orig or error).strip().partition("\n")[0]
-            return problem(503, "database", f"the database does not answer: {reason}", {"Retry-After": "5"})
+            return problem(
+                503, "database", f"the database does not answer: {reason}", {"Retry-After": "5"}
+            )
     return problem(500, "internal", "an error of Strandline's own; its log has the trace")

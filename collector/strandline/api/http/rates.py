@@ -1,7 +1,10 @@
-"""How often a key may ask: a bucket of tokens for each key and scope, which fills at the rate of the settings.
+"""How often a key may ask.
 
-A bucket holds ten seconds of its rate, so that a page that loads, or a job that ends, is not slowed. Who sends events hears 503
-where others hear 429: OpenLineage's clients come again after the one, and drop the event after the other.
+A bucket of tokens for each key and scope, which fills at the rate of the settings.
+
+A bucket holds ten seconds of its rate, so that a page that loads, or a job that ends, is not
+slowed. Who sends events hears 503 where others hear 429: OpenLineage's clients come again after the
+one, and drop the event after the other.
 """
 
 import math
@@ -16,7 +19,10 @@ MOST_BUCKETS = 10_000
 
 
 class Rates:
-    """The buckets of one server. `per_second` by scope; a scope without a rate, or with 0, has none."""
+    """The buckets of one server.
+
+    `per_second` by scope; a scope without a rate, or with 0, has none.
+    """
 
     def __init__(
         self,
@@ -30,7 +36,10 @@ class Rates:
         self._buckets: dict[tuple[str, str], tuple[float, float]] = {}  # what was left, and when
 
     def spend(self, who: str, scope: str) -> None:
-        """Take a token of `who`; a RateError, or for ingest an OverloadError, where none is left."""
+        """Take a token of `who`.
+
+        A RateError, or for ingest an OverloadError, where none is left.
+        """
         rate = self._per_second.get(scope, 0)
         if not rate:
             return
@@ -48,7 +57,9 @@ class Rates:
     def _keep(self, key: tuple[str, str], left: float, now: float) -> None:
         if key not in self._buckets and len(self._buckets) >= MOST_BUCKETS:
             self._buckets = {
-                one: (had, at) for one, (had, at) in self._buckets.items() if now - at < BURST_SECONDS
+                one: (had, at)
+                for one, (had, at) in self._buckets.items()
+                if now - at < BURST_SECONDS
             }  # the others are full again
         self._buckets[key] = left, now
 

@@ -1,8 +1,9 @@
 """From a request to an operation: path segments, parameters, body, answer.
 
-Segments are split before they are decoded, so `%2F` stays inside its segment and an empty segment counts: names of
-tables hold slashes, and the database of a path or topic is empty. Below /api/v1 a path that fits nowhere is read once
-more with parameters that may hold slashes: some clients and proxies do not encode them.
+Segments are split before they are decoded, so `%2F` stays inside its segment and an empty segment
+counts: names of tables hold slashes, and the database of a path or topic is empty. Below /api/v1 a
+path that fits nowhere is read once more with parameters that may hold slashes: some clients and
+proxies do not encode them.
 """
 
 import inspect
@@ -43,13 +44,19 @@ BODY = "strandline.body"  # where a request's scope has it once it is read
 class PathRoute(BaseRoute):
     """All operations of one path."""
 
-    def __init__(self, path: str, operations: Mapping[str, Operation], *, slashes: bool = False) -> None:
+    def __init__(
+        self, path: str, operations: Mapping[str, Operation], *, slashes: bool = False
+    ) -> None:
         """slashes: its parameters may hold slashes, the last as many as there are."""
         self.path = path
         self.operations = operations
-        self._async = {method for method, one in operations.items() if inspect.iscoroutinefunction(one.run)}
+        self._async = {
+            method for method, one in operations.items() if inspect.iscoroutinefunction(one.run)
+        }
         parts = re.split(r"(\{\w+\})", path)
-        self._pattern = re.compile("".join(_pattern_of(part, slashes=slashes) for part in parts), re.DOTALL)
+        self._pattern = re.compile(
+            "".join(_pattern_of(part, slashes=slashes) for part in parts), re.DOTALL
+        )
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Full for a path of this form, whatever the method."""
@@ -70,7 +77,9 @@ class PathRoute(BaseRoute):
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         operation = self.operations.get(method)
         if operation is not None:
-            response = await audited(operation, Request(scope, receive, send), on_loop=method in self._async)
+            response = await audited(
+                operation, Request(scope, receive, send), on_loop=method in self._async
+            )
         elif method == "OPTIONS":
             response = Response(status_code=204, headers={"Allow": self.allowed})
         else:
@@ -86,7 +95,10 @@ class PathRoute(BaseRoute):
 
 
 class LiteralRoutes(BaseRoute):
-    """All paths without parameters: looked up, where trying one after the other took a tenth of a POST's time."""
+    """All paths without parameters.
+
+    Looked up, where trying one after the other took a tenth of a POST's time.
+    """
 
     def __init__(self, routes: Mapping[str, PathRoute]) -> None:
         self._routes = routes
@@ -107,7 +119,10 @@ class LiteralRoutes(BaseRoute):
 
 
 def route_of(scope: Scope) -> str:
-    """The path as it was declared, once it is routed: `page` for a file of the page, `none` for what is not there."""
+    """The path as it was declared, once it is routed.
+
+    `page` for a file of the page, `none` for what is not there.
+    """
     route: str = scope.get(ROUTE) or ("page" if "endpoint" in scope else "none")
     return route
 
@@ -117,7 +132,10 @@ def routes_of(operations: tuple[Operation, ...]) -> list[BaseRoute]:
     paths: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method] = operation
-    routes = {path: PathRoute(path, paths[path]) for path in sorted(paths, key=lambda path: path.count("{"))}
+    routes = {
+        path: PathRoute(path, paths[path])
+        for path in sorted(paths, key=lambda path: path.count("{"))
+    }
     literal = {path: routes.pop(path) for path in paths if "{" not in path}
     return [LiteralRoutes(literal), *routes.values(), *_loose(paths)]
 
@@ -126,11 +144,17 @@ def _loose(paths: Mapping[str, Mapping[str, Operation]]) -> list[PathRoute]:
     """The paths of Marquez' API once more; the one that says most of itself first."""
     with_names = [path for path in paths if path.startswith(LOOSE) and "{" in path]
     fixed = {path: sum("{" not in part for part in path.split("/")) for path in with_names}
-    return [PathRoute(path, paths[path], slashes=True) for path in sorted(fixed, key=lambda path: -fixed[path])]
+    return [
+        PathRoute(path, paths[path], slashes=True)
+        for path in sorted(fixed, key=lambda path: -fixed[path])
+    ]
 
 
 async def audited(operation: Operation, request: Request, *, on_loop: bool) -> Response:
-    """What the operation says; where it needs an admin to change something, who asked is noted, whatever the answer."""
+    """What the operation says.
+
+    Where it needs an admin to change something, who asked is noted, whatever the answer.
+    """
     if operation.scope != "admin" or operation.method == "GET":
         return await permitted(operation, request, on_loop=on_loop)
     try:
@@ -153,7 +177,9 @@ def _note(operation: Operation, request: Request, status: int) -> None:
     state = request.app.state
     with state.engine.begin() as connection:
         note(connection, Entry(datetime.now(UTC), access.who, what, address, status, details))
-    state.log.info("audit", who=access.who, what=what, address=address, status=status, details=details)
+    state.log.info(
+        "audit", who=access.who, what=what, address=address, status=status, details=details
+    )
 
 
 def address_of(request: Request) -> str:
@@ -162,7 +188,10 @@ def address_of(request: Request) -> str:
 
 
 async def permitted(operation: Operation, request: Request, *, on_loop: bool) -> Response:
-    """What the operation says to this request, if the request's key may ask it; of what the key does not see, nothing."""
+    """What the operation says to this request, if the request's key may ask it.
+
+    Of what the key does not see, nothing.
+    """
     access: Access = request.scope[ACCESS].for_scope(operation.scope)
     request.scope[ACCESS] = access
     if operation.scope == "open":
@@ -175,7 +204,9 @@ async def permitted(operation: Operation, request: Request, *, on_loop: bool) ->
         if access.everything:
             raise
         refusal = problem_of(error)
-        refusal.body = orjson.dumps(await run_in_threadpool(seen_of, orjson.loads(refusal.body), request))
+        refusal.body = orjson.dumps(
+            await run_in_threadpool(seen_of, orjson.loads(refusal.body), request)
+        )
         refusal.headers["content-length"] = str(len(refusal.body))
         return refusal
 
@@ -199,14 +230,20 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
         body=None,
         now=datetime.now(UTC),
     )
-    answer = await operation.run(ask) if on_loop else await _answered_by_thread(operation, request, ask)
+    answer = (
+        await operation.run(ask) if on_loop else await _answered_by_thread(operation, request, ask)
+    )
     if isinstance(answer, Response):
         return answer
     if answer is None:
         return Response(status_code=204)
     if operation.scope != "open" and not access.everything:
-        answer = await run_in_threadpool(seen_of, orjson.loads(orjson.dumps(answer, option=DUMPED)), request)
-    wanted = JSON if operation.export is None else format_of(request, operation.export, given["format"])
+        answer = await run_in_threadpool(
+            seen_of, orjson.loads(orjson.dumps(answer, option=DUMPED)), request
+        )
+    wanted = (
+        JSON if operation.export is None else format_of(request, operation.export, given["format"])
+    )
     if operation.export is not None and wanted != JSON:
         plain = orjson.loads(orjson.dumps(answer, option=DUMPED))
         return exported(request, operation.path, wanted, plain, operation.columns)
@@ -247,13 +284,22 @@ def _parameters(operation: Operation, request: Request) -> dict[str, Any]:
 
 
 def _refuse_odd(operation: Operation, request: Request) -> None:
-    """A misspelt parameter would be an answer to another question; of two of one name only one would count."""
-    declared = [parameter.name for parameter in operation.parameters if f"{{{parameter.name}}}" not in operation.path]
+    """A misspelt parameter would be an answer to another question.
+
+    Of two of one name only one would count.
+    """
+    declared = [
+        parameter.name
+        for parameter in operation.parameters
+        if f"{{{parameter.name}}}" not in operation.path
+    ]
     many = {parameter.name for parameter in operation.parameters if parameter.many}
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
         if name not in declared:
-            raise ParameterError(f"parameter {name!r} is not known here; known: {', '.join(declared) or 'none'}")
+            raise ParameterError(
+                f"parameter {name!r} is not known here; known: {', '.join(declared) or 'none'}"
+            )
         if given.count(name) > 1 and name not in many:
             raise ParameterError(f"parameter {name} is given more than once")
 

@@ -1,7 +1,10 @@
-"""Tokens of an identity provider (JWT) as keys: verified here and now, and granted what the settings say of a claim's values.
+"""Tokens of an identity provider (JWT) as keys.
 
-PyJWT verifies. What it is let to take comes from the settings alone: signatures with a key pair, one issuer, its audiences; an
-end is required. Nothing that the token says of itself chooses more than one of the issuer's own keys.
+Verified here and now, and granted what the settings say of a claim's values.
+
+PyJWT verifies. What it is let to take comes from the settings alone: signatures with a key pair,
+one issuer, its audiences; an end is required. Nothing that the token says of itself chooses more
+than one of the issuer's own keys.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +24,9 @@ MOST_SHOWN = 200
 
 
 def is_token(key: str) -> bool:
-    """Whether this has the form of a token: three parts with dots between, which no key of ours has.
+    """Whether this has the form of a token.
+
+    Three parts with dots between, which no key of ours has.
 
     >>> is_token("eyJhbGciOiJSUzI1NiJ9.e30.c2ln"), is_token("st_00000000_secret")
     (True, False)
@@ -37,7 +42,10 @@ class Tokens:
         self._keys = keys
 
     def access(self, token: str) -> Access:
-        """What the settings grant to the token; an UnauthorizedError with the reason if it is not valid."""
+        """What the settings grant to the token.
+
+        An UnauthorizedError with the reason if it is not valid.
+        """
         try:
             claims = self._claims(token)
             who = _subject(claims)
@@ -46,7 +54,9 @@ class Tokens:
         values = set(values_of(claims, self._settings.oidc_claim))
         granted = [one for one in self._settings.oidc_grants if one.value in values]
         scopes: Callable[[Iterable[Any]], frozenset[Scope]] = frozenset
-        return Access.of_parts(who, [Access(who, scopes(one.scopes), one.patterns) for one in granted])
+        return Access.of_parts(
+            who, [Access(who, scopes(one.scopes), one.patterns) for one in granted]
+        )
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         if len(token) > LONGEST:
@@ -78,13 +88,21 @@ def _key(jwk: Jwk, algorithm: str) -> jwt.PyJWK:
 def _subject(claims: Mapping[str, Any]) -> str:
     """How the audit log names whom the token is about."""
     subject = claims["sub"]
-    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
-        raise jwt.InvalidTokenError(f"its subject (sub) is not one line of at most {LONGEST_SUBJECT} characters")
+    if (
+        not isinstance(subject, str)
+        or not 0 < len(subject) <= LONGEST_SUBJECT
+        or not subject.isprintable()
+    ):
+        raise jwt.InvalidTokenError(
+            f"its subject (sub) is not one line of at most {LONGEST_SUBJECT} characters"
+        )
     return f"subject {subject}"
 
 
 def values_of(claims: Mapping[str, Any], name: str) -> Iterator[str]:
-    """The values of a claim: those of a list, or a text and the words in it, as of `scope`; `a.b` is b within a, unless a
+    """The values of a claim: those of a list, or a text and the words in it, as of `scope`.
+
+    `a.b` is b within a, unless a
     claim is called so.
 
     >>> list(values_of({"realm_access": {"roles": ["etl"]}}, "realm_access.roles")), list(values_of({"scope": "a b"}, "scope"))
@@ -108,5 +126,8 @@ def _shown(error: Exception) -> str:
 
 
 def tokens_of(settings: Settings, complain: Callable[[str], None]) -> Tokens:
-    """What verifies the tokens of the settings' issuer; `complain` hears why its keys cannot be read."""
+    """What verifies the tokens of the settings' issuer.
+
+    `complain` hears why its keys cannot be read.
+    """
     return Tokens(settings, KeySet(reader_of(settings), complain))

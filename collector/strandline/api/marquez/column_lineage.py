@@ -31,16 +31,26 @@ def get_column_lineage(ask: Ask) -> Answer:
     now, way = now_of(ask), Direction.BOTH if ask.given["withDownstream"] else Direction.UPSTREAM
     with connected(ask) as connection:
         start, column = _start(connection, ask.given["nodeId"], now)
-        found = column_lineage_of(connection, Question(start.node, start.view, way, ask.given["depth"]), column)
+        found = column_lineage_of(
+            connection, Question(start.node, start.view, way, ask.given["depth"]), column
+        )
         nodes = {node["id"]: node for node in found["nodes"]}
         types = _types(connection, nodes)
     shown = {id_: _shown(node, start) for id_, node in nodes.items() if node["column"] is not None}
     graph = _graph(found["edges"], nodes, shown, types)
-    return {"graph": graph, "complete": found["complete"], "truncatedBy": found["truncatedBy"], "asOf": found["asOf"]}
+    return {
+        "graph": graph,
+        "complete": found["complete"],
+        "truncatedBy": found["truncatedBy"],
+        "asOf": found["asOf"],
+    }
 
 
 def _start(connection: Connection, text: str, now: int) -> tuple[Start, str | None]:
-    """The node and the column that a nodeId means: of a column's, the last colon that leaves a dataset counts."""
+    """The node and the column that a nodeId means.
+
+    Of a column's, the last colon that leaves a dataset counts.
+    """
     if not text.startswith(KIND):
         return start_of(connection, text, now), None
     rest, mark, version = text.removeprefix(KIND).rpartition("#")
@@ -48,14 +58,19 @@ def _start(connection: Connection, text: str, now: int) -> tuple[Start, str | No
     for name, suffix in ways:
         for colon in [found.start() for found in re.finditer(":", name)][: -MOST_SPLITS - 1 : -1]:
             try:
-                return start_of(connection, f"dataset:{name[:colon]}{suffix}", now), name[colon + 1 :]
+                return start_of(connection, f"dataset:{name[:colon]}{suffix}", now), name[
+                    colon + 1 :
+                ]
             except NotFoundError:
                 continue
     raise NotFoundError(f"unknown column: {text!r}")
 
 
 def _shown(node: Answer, start: Start) -> tuple[str, str, str]:
-    """Namespace, dataset and column; the dataset where the graph begins is called as it was asked for."""
+    """Namespace, dataset and column.
+
+    The dataset where the graph begins is called as it was asked for.
+    """
     own = node_text("dataset", node["namespace"], node["name"]) == str(start.node)
     pair = (start.namespace, start.name) if own else (node["namespace"], node["name"])
     return (*pair, node["column"])
@@ -67,9 +82,18 @@ def _graph(
     shown: Mapping[str, tuple[str, str, str]],
     types: Mapping[str, str | None],
 ) -> list[Answer]:
-    """Columns with their edges. In both lists the other column is the destination, and no edge leaves the answer."""
-    inputs, ids = inputs_by_target(edges, nodes), {id_: KIND + ":".join(names) for id_, names in shown.items()}
-    graph = {id_: _node(ids[id_], names, inputs.get(id_, []), types.get(id_)) for id_, names in shown.items()}
+    """Columns with their edges.
+
+    In both lists the other column is the destination, and no edge leaves the answer.
+    """
+    inputs, ids = (
+        inputs_by_target(edges, nodes),
+        {id_: KIND + ":".join(names) for id_, names in shown.items()},
+    )
+    graph = {
+        id_: _node(ids[id_], names, inputs.get(id_, []), types.get(id_))
+        for id_, names in shown.items()
+    }
     for edge in edges:
         source, target = edge["source"], edge["target"]
         if edge["opaque"] or source not in graph or target not in graph:
@@ -78,7 +102,11 @@ def _graph(
         if upstream not in graph[target]["inEdges"]:
             graph[target]["inEdges"].append(upstream)
             graph[source]["outEdges"].append({"origin": ids[source], "destination": ids[target]})
-    linked = [one for id_, one in graph.items() if one["inEdges"] or one["outEdges"] or nodes[id_]["distance"] == 0]
+    linked = [
+        one
+        for id_, one in graph.items()
+        if one["inEdges"] or one["outEdges"] or nodes[id_]["distance"] == 0
+    ]
     return sorted(linked, key=lambda one: str(one["id"]))
 
 
@@ -88,7 +116,13 @@ def _node(id_: str, names: tuple[str, str, str], inputs: list[Answer], kind: str
         "fieldType": kind,
         "inputFields": [{"datasetVersion": None} | one for one in inputs],
     }
-    return {"id": id_, "type": "DATASET_FIELD", "data": data | summary(inputs), "inEdges": [], "outEdges": []}
+    return {
+        "id": id_,
+        "type": "DATASET_FIELD",
+        "data": data | summary(inputs),
+        "inEdges": [],
+        "outEdges": [],
+    }
 
 
 def _types(connection: Connection, nodes: Mapping[str, Answer]) -> dict[str, str | None]:
@@ -105,7 +139,9 @@ def _types(connection: Connection, nodes: Mapping[str, Answer]) -> dict[str, str
     return {id_: typed.get((owner, nodes[id_]["column"])) for id_, owner in owners.items()}
 
 
-_DOWNSTREAM = Parameter("withDownstream", "Also what is made of the columns", AnyCaseFlag(), default=False)
+_DOWNSTREAM = Parameter(
+    "withDownstream", "Also what is made of the columns", AnyCaseFlag(), default=False
+)
 OPERATIONS = (
     Operation(
         "GET", f"{API}/column-lineage", "The columns around a column, a dataset or a job", get_column_lineage,

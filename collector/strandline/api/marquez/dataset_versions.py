@@ -7,13 +7,27 @@ from sqlalchemy import Connection
 
 from strandline.api.http.operations import Ask, Operation
 from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import DATASET, NAMESPACE, OBJECT, PAGE, VERSION, D, now_of, page_of
+from strandline.api.marquez.parameters import (
+    DATASET,
+    NAMESPACE,
+    OBJECT,
+    PAGE,
+    VERSION,
+    D,
+    now_of,
+    page_of,
+)
 from strandline.api.marquez.shapes.datasets import called, dataset_answers, fields_of
 from strandline.api.marquez.shapes.runs import run_answers
 from strandline.api.marquez.shapes.times import time_text
 from strandline.errors import NotFoundError
 from strandline.store.marquez.datasets import RequestedDataset, dataset_asked
-from strandline.store.marquez.versions import DatasetVersion, stated_facets, version_called, versions_page
+from strandline.store.marquez.versions import (
+    DatasetVersion,
+    stated_facets,
+    version_called,
+    versions_page,
+)
 
 KEPT = (
     "type", "name", "physicalName", "namespace", "sourceName", "fields", "tags", "lastModifiedAt", "description",
@@ -27,7 +41,9 @@ def list_versions(ask: Ask) -> Answer:
     with connected(ask) as connection:
         asked = dataset_asked(connection, ask.given["namespace"], ask.given["dataset"])
         found, total = versions_page(connection, asked.row, *page_of(ask))
-        answers = version_answers(connection, asked, found, now_of(ask), newest=ask.given["offset"] == 0)
+        answers = version_answers(
+            connection, asked, found, now_of(ask), newest=ask.given["offset"] == 0
+        )
         return {"versions": answers, "totalCount": total}
 
 
@@ -43,13 +59,21 @@ def get_version(ask: Ask) -> Answer:
 
 
 def version_answers(
-    connection: Connection, asked: RequestedDataset, found: Sequence[DatasetVersion], now: int, *, newest: bool
+    connection: Connection,
+    asked: RequestedDataset,
+    found: Sequence[DatasetVersion],
+    now: int,
+    *,
+    newest: bool,
 ) -> list[Answer]:
     """Versions as Marquez shows them. `newest`: the first of them is the dataset as it is.
 
-    Columns and facets are those that the event stated which made the version; where that is gone, those of today.
+    Columns and facets are those that the event stated which made the version; where that is gone,
+    those of today.
     """
-    dataset = called(dataset_answers(connection, [asked.row], now)[asked.row.id], asked.namespace, asked.name)
+    dataset = called(
+        dataset_answers(connection, [asked.row], now)[asked.row.id], asked.namespace, asked.name
+    )
     tags = {one["name"]: one["tags"] for one in dataset["fields"]}
     runs = run_answers(connection, [one.run for one in found if one.run is not None], now)
     stated = stated_facets(connection, found)
@@ -57,13 +81,21 @@ def version_answers(
     for place, one in enumerate(found):
         facets = None if newest and place == 0 else stated.get(one.id)
         own = {} if facets is None else {"fields": fields_of(facets, tags), "facets": facets}
-        answers.append(_answer({name: dataset[name] for name in KEPT} | own, one, runs.get(one.run or 0)))
+        answers.append(
+            _answer({name: dataset[name] for name in KEPT} | own, one, runs.get(one.run or 0))
+        )
     return answers
 
 
 def _answer(dataset: Answer, one: DatasetVersion, run: Answer | None) -> Answer:
     return dataset | {
-        "id": dict(zip(("namespace", "name", "version"), (dataset["namespace"], dataset["name"], one.id), strict=True)),
+        "id": dict(
+            zip(
+                ("namespace", "name", "version"),
+                (dataset["namespace"], dataset["name"], one.id),
+                strict=True,
+            )
+        ),
         "version": one.id,
         "createdAt": time_text(one.at),
         "createdByRun": run,

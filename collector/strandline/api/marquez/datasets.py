@@ -7,7 +7,16 @@ from sqlalchemy import Connection
 from strandline.api.http.operations import Ask, Operation
 from strandline.api.http.paging import connected
 from strandline.api.marquez.notes import write_notes
-from strandline.api.marquez.parameters import DATASET, NAMESPACE, OBJECT, PAGE, D, N, now_of, page_of
+from strandline.api.marquez.parameters import (
+    DATASET,
+    NAMESPACE,
+    OBJECT,
+    PAGE,
+    D,
+    N,
+    now_of,
+    page_of,
+)
 from strandline.api.marquez.shapes.columns import column_inputs
 from strandline.api.marquez.shapes.datasets import called, dataset_answers
 from strandline.store.lineage.lookup import dataset_of

@@ -1,4 +1,7 @@
-"""Run events as received. Events of jobs or datasets alone are left out: Marquez' page reads `run` and `job` of every one."""
+"""Run events as received.
+
+Events of jobs or datasets alone are left out: Marquez' page reads `run` and `job` of every one.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,7 +30,10 @@ def list_events(ask: Ask) -> dict[str, Any]:
 
 
 def _not_ahead(after: datetime | None, now: datetime) -> datetime | None:
-    """Marquez' page sends the beginning of somebody's local day as if it were UTC's: it may not have come yet."""
+    """Marquez' page sends the beginning of somebody's local day as if it were UTC's.
+
+    It may not have come yet.
+    """
     return after if after is None or after <= now else after - FURTHEST_ZONE
 
 

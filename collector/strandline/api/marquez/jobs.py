@@ -5,7 +5,18 @@ from typing import Any
 from strandline.api.http.operations import Ask, Operation, Parameter
 from strandline.api.http.paging import connected
 from strandline.api.marquez.notes import write_notes
-from strandline.api.marquez.parameters import API, JOB, NAMESPACE, OBJECT, PAGE, VERSION, J, N, now_of, page_of
+from strandline.api.marquez.parameters import (
+    API,
+    JOB,
+    NAMESPACE,
+    OBJECT,
+    PAGE,
+    VERSION,
+    J,
+    N,
+    now_of,
+    page_of,
+)
 from strandline.api.marquez.shapes.jobs import job_answers
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import job_of
@@ -69,17 +80,35 @@ def get_version(ask: Ask) -> dict[str, Any]:
     """The version of a job, where it is the one that is kept."""
     version = _version(get_job(ask))
     if version["version"] != ask.given["version"].lower():
-        raise NotFoundError(f"unknown version of {ask.given['job']!r}: {ask.given['version']!r}", [version["version"]])
+        raise NotFoundError(
+            f"unknown version of {ask.given['job']!r}: {ask.given['version']!r}",
+            [version["version"]],
+        )
     return version
 
 
 def _version(job: dict[str, Any]) -> dict[str, Any]:
-    kept = ("type", "name", "createdAt", "namespace", "inputs", "outputs", "location", "context", "description")
-    version = {"id": job["id"] | {"version": job["currentVersion"]}, "version": job["currentVersion"]}
+    kept = (
+        "type",
+        "name",
+        "createdAt",
+        "namespace",
+        "inputs",
+        "outputs",
+        "location",
+        "context",
+        "description",
+    )
+    version = {
+        "id": job["id"] | {"version": job["currentVersion"]},
+        "version": job["currentVersion"],
+    }
     return version | {name: job[name] for name in (*kept, "latestRun", "facets")}
 
 
-_STATES = Parameter("lastRunStates", f"Whose last run is {', '.join(RANKS)}, or several with commas", RunStates())
+_STATES = Parameter(
+    "lastRunStates", f"Whose last run is {', '.join(RANKS)}, or several with commas", RunStates()
+)
 _NAMED = (NAMESPACE, JOB)
 OPERATIONS = (
     Operation("GET", f"{API}/jobs", "All jobs", list_jobs, (*PAGE, _STATES), answer=OBJECT, scope="read"),

@@ -34,12 +34,18 @@ class Start(NamedTuple):
 
     @property
     def asked(self) -> str:
-        """The node's id, as the answer has it: Marquez' page looks for the one that it asked for."""
+        """The node's id, as the answer has it.
+
+        Marquez' page looks for the one that it asked for.
+        """
         return node_text(self.node.kind, self.namespace, self.name)
 
 
 def start_of(connection: Connection, text: str, now: int) -> Start:
-    """The node that a nodeId means; with `#version` at its end, at the moment of that version of the dataset."""
+    """The node that a nodeId means.
+
+    With `#version` at its end, at the moment of that version of the dataset.
+    """
     try:
         node = node_of(connection, text)
         return Start(node, *_asked_name(connection, node, text), View(now))
@@ -52,7 +58,9 @@ def start_of(connection: Connection, text: str, now: int) -> Start:
     version = None if row is None else version_called(connection, row, found[2])
     if version is None:
         raise NotFoundError(f"unknown version of {found[1]}: {found[2]!r}")
-    return Start(node, *_asked_name(connection, node, found[1]), View(version.at, past=version.at < now))
+    return Start(
+        node, *_asked_name(connection, node, found[1]), View(version.at, past=version.at < now)
+    )
 
 
 def _asked_name(connection: Connection, node: Node, text: str) -> tuple[str, str]:
@@ -71,7 +79,9 @@ def get_lineage(ask: Ask) -> Answer:
     now = now_of(ask)
     with connected(ask) as connection:
         start = start_of(connection, ask.given["nodeId"], now)
-        found = lineage_of(connection, Question(start.node, start.view, depth=ask.given["depth"] + 1))
+        found = lineage_of(
+            connection, Question(start.node, start.view, depth=ask.given["depth"] + 1)
+        )
         data = _data(connection, found["nodes"], now)
     if str(start.node) not in data:
         raise NotFoundError(f"deleted: {ask.given['nodeId']}")
@@ -79,7 +89,12 @@ def get_lineage(ask: Ask) -> Answer:
     if start.asked != str(start.node):
         data[str(start.node)] = called(data[str(start.node)], start.namespace, start.name)
     graph = _graph(data, found["edges"], names)
-    return {"graph": graph, "complete": found["complete"], "truncatedBy": found["truncatedBy"], "asOf": found["asOf"]}
+    return {
+        "graph": graph,
+        "complete": found["complete"],
+        "truncatedBy": found["truncatedBy"],
+        "asOf": found["asOf"],
+    }
 
 
 def _data(connection: Connection, nodes: list[Answer], now: int) -> dict[str, Answer]:
@@ -100,7 +115,9 @@ def _link(data: Mapping[str, Answer], source: str, target: str) -> None:
         data[source]["outputs"].append(data[target]["id"])
 
 
-def _graph(data: Mapping[str, Answer], edges: list[Answer], names: Mapping[str, str]) -> list[Answer]:
+def _graph(
+    data: Mapping[str, Answer], edges: list[Answer], names: Mapping[str, str]
+) -> list[Answer]:
     """Nodes with their edges; an edge that leaves the answer is cut."""
     nodes: dict[str, Answer] = {
         id_: {

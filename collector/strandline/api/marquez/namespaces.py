@@ -45,6 +45,23 @@ def namespace_answers(connection: Connection, found: Any, now: int) -> list[dict
 
 
 OPERATIONS = (
-    Operation("GET", f"{API}/namespaces", "All namespaces", list_namespaces, PAGE, answer=OBJECT, scope="read"),
-    Operation("GET", N, "A namespace", get_namespace, (NAMESPACE,), answer=OBJECT, refusals=(404,), scope="read"),
+    Operation(
+        "GET",
+        f"{API}/namespaces",
+        "All namespaces",
+        list_namespaces,
+        PAGE,
+        answer=OBJECT,
+        scope="read",
+    ),
+    Operation(
+        "GET",
+        N,
+        "A namespace",
+        get_namespace,
+        (NAMESPACE,),
+        answer=OBJECT,
+        refusals=(404,),
+        scope="read",
+    ),
 )

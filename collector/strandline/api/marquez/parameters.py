@@ -54,8 +54,12 @@ TAG = Parameter("tag", "The tag's name", Text(1), required=True)
 SOURCE = Parameter("source", "The source's name", Text(1), required=True)
 RUN = Parameter("id", "The id of the run", Text(1), required=True)
 VERSION = Parameter("version", "The id of the version", Text(1), required=True)
-LIMIT = Parameter("limit", f"How many at most; never more than {MOST}", Whole(0, 2**31 - 1), default=100)
-OFFSET = Parameter("offset", "How many to leave out at the beginning", Whole(0, 2**31 - 1), default=0)
+LIMIT = Parameter(
+    "limit", f"How many at most; never more than {MOST}", Whole(0, 2**31 - 1), default=100
+)
+OFFSET = Parameter(
+    "offset", "How many to leave out at the beginning", Whole(0, 2**31 - 1), default=0
+)
 PAGE = (LIMIT, OFFSET)
 NODE = Parameter("nodeId", "dataset:NAMESPACE:NAME or job:NAMESPACE:NAME", Text(1), required=True)
 DEPTH = Parameter("depth", "How many jobs on the way", Whole(0, 1_000), default=20)

@@ -42,7 +42,9 @@ def _input(one: Input, names: dict[int, str]) -> dict[str, Any]:
     return {
         "namespace": one.namespace,
         "name": one.name,
-        "version": str(version_id(one.dataset, one.snapshot, one.producer or 0)) if has_version else None,
+        "version": str(version_id(one.dataset, one.snapshot, one.producer or 0))
+        if has_version
+        else None,
         "producedByRunId": names.get(one.producer or 0),
     }
 

@@ -4,7 +4,17 @@ from typing import Any
 
 from strandline.api.http.operations import Ask, Choice, Operation, Parameter
 from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import API, JOB, NAMESPACE, OBJECT, PAGE, RUN, J, now_of, page_of
+from strandline.api.marquez.parameters import (
+    API,
+    JOB,
+    NAMESPACE,
+    OBJECT,
+    PAGE,
+    RUN,
+    J,
+    now_of,
+    page_of,
+)
 from strandline.api.marquez.shapes.runs import run_answers
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.facets import JOB as OF_JOB
@@ -37,14 +47,23 @@ def get_facets(ask: Ask) -> dict[str, Any]:
         id_ = run_called(connection, ask.given["id"])
         row = runs_by_id(connection, [id_])[id_]
         kind = ask.given["type"].lower()
-        ids = {"run": [id_], "job": [row.job_id], "dataset": [one.id for one in stated_ends(connection, id_)]}[kind]
-        facets = merged_facets(connection, {"run": OF_RUN, "job": OF_JOB, "dataset": DATASET}[kind], ids)
+        ids = {
+            "run": [id_],
+            "job": [row.job_id],
+            "dataset": [one.id for one in stated_ends(connection, id_)],
+        }[kind]
+        facets = merged_facets(
+            connection, {"run": OF_RUN, "job": OF_JOB, "dataset": DATASET}[kind], ids
+        )
         return {"runId": row.run_id, "facets": facets}
 
 
 _ONE = f"{API}/jobs/runs/{{id}}"
 _TYPE = Parameter(
-    "type", "Of the run, of its job, or of its datasets", Choice(("run", "job", "dataset")), default="run"
+    "type",
+    "Of the run, of its job, or of its datasets",
+    Choice(("run", "job", "dataset")),
+    default="run",
 )
 OPERATIONS = (
     Operation(

@@ -44,7 +44,12 @@ def get_search(ask: Ask) -> dict[str, Any]:
 def _result(one: dict[str, Any], row: Any, now: int) -> dict[str, Any]:
     updated = row.newest_at or row.first_at or now
     kept = {"namespace": one["namespace"], "name": one["name"]}
-    return {"type": one["type"].upper(), **kept, "updatedAt": time_text(updated), "nodeId": one["id"]}
+    return {
+        "type": one["type"].upper(),
+        **kept,
+        "updatedAt": time_text(updated),
+        "nodeId": one["id"],
+    }
 
 
 def _found(connection: Connection, ask: Ask, kind: str | None) -> Found:
@@ -64,7 +69,9 @@ def _items(connection: Connection, text: str, kind: str | None, most: int) -> li
     after = None
     while len(items) < most:
         page = search_page(connection, text, most, after)
-        items += [one for one in page["items"] if one["type"] in ((kind,) if kind else ("dataset", "job"))]
+        items += [
+            one for one in page["items"] if one["type"] in ((kind,) if kind else ("dataset", "job"))
+        ]
         if page["nextCursor"] is None:
             break
         after = decode_cursor(page["nextCursor"], CURSOR)
@@ -77,7 +84,10 @@ def _texts(ask: Ask) -> Iterator[str]:
     A `%` at an end is Marquez' own sign for any text, where nothing has such a name.
     """
     found = _Q.search(ask.request.scope["query_string"].decode("latin-1"))
-    for text in (ask.given["q"], *(() if found is None else (unquote_plus(found[1]), unquote(found[1])))):
+    for text in (
+        ask.given["q"],
+        *(() if found is None else (unquote_plus(found[1]), unquote(found[1]))),
+    ):
         clean = text.encode("utf-8", "replace").decode()
         yield clean
         yield clean.strip("%")
@@ -88,9 +98,15 @@ def _hits(kind: str) -> Any:
         with connected(ask) as connection:
             found = _found(connection, ask, kind)
             runs = _newest_runs(connection, kind, [row for _, row in found], now_of(ask))
-            facets = all_facets(connection, DATASET if kind == "dataset" else JOB, {row.id: row.id for _, row in found})
+            facets = all_facets(
+                connection,
+                DATASET if kind == "dataset" else JOB,
+                {row.id: row.id for _, row in found},
+            )
             shown = {row.id: run for _, row in found if (run := runs.get(row.id)) is not None}
-            of_runs = all_facets(connection, RUN, {run["row"]: run["row"] for run in shown.values()})
+            of_runs = all_facets(
+                connection, RUN, {run["row"]: run["row"] for run in shown.values()}
+            )
         hits = [
             {
                 "run_id": shown.get(row.id, {}).get("run_id", ""),
@@ -113,13 +129,20 @@ def _highlight(one: dict[str, Any]) -> dict[str, list[str]]:
     return {one["matched"]: [one["text"] or one["name"]]}
 
 
-def _newest_runs(connection: Connection, kind: str, rows: list[Any], now: int) -> dict[int, dict[str, Any]]:
+def _newest_runs(
+    connection: Connection, kind: str, rows: list[Any], now: int
+) -> dict[int, dict[str, Any]]:
     """The last run of each job, or the one that wrote each dataset last."""
     if kind == "dataset":
         writes = newest_writes(connection, rows, now).items()
-        return {id_: {"run_id": one.run.run_id, "eventType": one.run.state, "row": 0} for id_, one in writes}
+        return {
+            id_: {"run_id": one.run.run_id, "eventType": one.run.state, "row": 0}
+            for id_, one in writes
+        }
     newest = newest_run_ids(connection, [row.id for row in rows])
-    states = {id_: run_state(row, now) for id_, row in runs_by_id(connection, newest.values()).items()}
+    states = {
+        id_: run_state(row, now) for id_, row in runs_by_id(connection, newest.values()).items()
+    }
     return {
         job: {"run_id": states[run].run_id, "eventType": states[run].state, "row": run}
         for job, run in newest.items()
@@ -127,7 +150,9 @@ def _newest_runs(connection: Connection, kind: str, rows: list[Any], now: int) -
     }
 
 
-_QUERY = Parameter("q", "A part of a name, of a column or of an SQL text, in any case", Text(), default="")
+_QUERY = Parameter(
+    "q", "A part of a name, of a column or of an SQL text, in any case", Text(), default=""
+)
 _FILTER = Parameter("filter", "Only these", AnyCaseWord(("DATASET", "JOB")), default="")
 _SORT = Parameter(
     "sort", "By name, or the newest first; without it the shortest name first", AnyCaseWord(("NAME", "UPDATE_AT", "UPDATED_AT")),

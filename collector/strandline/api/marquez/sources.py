@@ -46,6 +46,10 @@ def _sources(connection: Connection) -> dict[str, dict[str, Any]]:
 
 _ONE = f"{API}/sources/{{source}}"
 OPERATIONS = (
-    Operation("GET", f"{API}/sources", "All sources", list_sources, PAGE, answer=OBJECT, scope="read"),
-    Operation("GET", _ONE, "A source", get_source, (SOURCE,), answer=OBJECT, refusals=(404,), scope="read"),
+    Operation(
+        "GET", f"{API}/sources", "All sources", list_sources, PAGE, answer=OBJECT, scope="read"
+    ),
+    Operation(
+        "GET", _ONE, "A source", get_source, (SOURCE,), answer=OBJECT, refusals=(404,), scope="read"
+    ),
 )

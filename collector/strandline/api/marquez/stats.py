@@ -16,10 +16,16 @@ HOURS, DAYS = 24, 7
 
 
 def lineage_events(ask: Ask) -> list[dict[str, Any]]:
-    """How many runs started, completed, failed and were aborted: each once, however often its events came."""
+    """How many runs started, completed, failed and were aborted.
+
+    Each once, however often its events came.
+    """
     edges = _edges(ask)
     with connected(ask) as connection:
-        return [span | counts for span, counts in zip(_spans(edges), run_counts(connection, edges), strict=True)]
+        return [
+            span | counts
+            for span, counts in zip(_spans(edges), run_counts(connection, edges), strict=True)
+        ]
 
 
 def _counter(what: str) -> Any:
@@ -34,7 +40,10 @@ def _counter(what: str) -> Any:
 
 
 def _spans(edges: list[int]) -> list[dict[str, Any]]:
-    return [{"startInterval": time_text(begin), "endInterval": time_text(end)} for begin, end in pairwise(edges)]
+    return [
+        {"startInterval": time_text(begin), "endInterval": time_text(end)}
+        for begin, end in pairwise(edges)
+    ]
 
 
 def _edges(ask: Ask) -> list[int]:
@@ -53,13 +62,20 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name.strip().replace(" ", "+") or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ParameterError(f"parameter timezone is no time zone that is known here: {name!r}") from None
+        raise ParameterError(
+            f"parameter timezone is no time zone that is known here: {name!r}"
+        ) from None
 
 
 _PERIOD = Parameter(
-    "period", "DAY: the last 24 hours; WEEK: the last seven days", AnyCaseWord(("DAY", "WEEK")), default="DAY"
+    "period",
+    "DAY: the last 24 hours; WEEK: the last seven days",
+    AnyCaseWord(("DAY", "WEEK")),
+    default="DAY",
 )
-_ZONE = Parameter("timezone", "Where days begin at midnight, as Europe/Berlin", Text(), default="UTC")
+_ZONE = Parameter(
+    "timezone", "Where days begin at midnight, as Europe/Berlin", Text(), default="UTC"
+)
 _COUNTS = {"type": "array", "items": {"type": "object"}}
 OPERATIONS = (
     Operation(

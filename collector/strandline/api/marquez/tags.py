@@ -10,7 +10,19 @@ from strandline.api.http.paging import connected
 from strandline.api.marquez.datasets import get_dataset
 from strandline.api.marquez.jobs import get_job
 from strandline.api.marquez.notes import write_notes
-from strandline.api.marquez.parameters import API, DATASET, FIELD, JOB, MOST, NAMESPACE, OBJECT, OFFSET, TAG, D, J
+from strandline.api.marquez.parameters import (
+    API,
+    DATASET,
+    FIELD,
+    JOB,
+    MOST,
+    NAMESPACE,
+    OBJECT,
+    OFFSET,
+    TAG,
+    D,
+    J,
+)
 from strandline.core.openlineage.names import id_of
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import dataset_of, job_of
@@ -39,7 +51,16 @@ def put_tag(ask: Ask) -> dict[str, Any]:
     """Create a tag, or say what it means."""
     new, tag = body_as(ask, NewTag), ask.given["tag"]
     write_notes(
-        ask, [Note(id_of("tag", tag), f"tag:{tag}", annotations.TAG_ITSELF, name=tag, value=new.description or "")]
+        ask,
+        [
+            Note(
+                id_of("tag", tag),
+                f"tag:{tag}",
+                annotations.TAG_ITSELF,
+                name=tag,
+                value=new.description or "",
+            )
+        ],
     )
     return {"name": tag, "description": new.description}
 
@@ -60,7 +81,9 @@ def tag_field(ask: Ask) -> dict[str, Any]:
     """Tag a column that the dataset has."""
     fields = [one["name"] for one in get_dataset(ask)["fields"]]
     if ask.given["field"] not in fields:
-        raise NotFoundError(f"unknown column of {ask.given['dataset']!r}: {ask.given['field']!r}", fields[:10])
+        raise NotFoundError(
+            f"unknown column of {ask.given['dataset']!r}: {ask.given['field']!r}", fields[:10]
+        )
     write_notes(ask, [_of_dataset(ask, ask.given["field"])])
     return get_dataset(ask)
 
@@ -98,11 +121,25 @@ def _of_job(ask: Ask) -> Note:
 _BODY = {"type": "object", "properties": {"description": {"type": ["string", "null"]}}}
 _TAGGED = (
     (f"{D}/tags/{{tag}}", "a dataset", tag_dataset, untag_dataset, (NAMESPACE, DATASET, TAG)),
-    (f"{D}/fields/{{field}}/tags/{{tag}}", "a column", tag_field, untag_field, (NAMESPACE, DATASET, FIELD, TAG)),
+    (
+        f"{D}/fields/{{field}}/tags/{{tag}}",
+        "a column",
+        tag_field,
+        untag_field,
+        (NAMESPACE, DATASET, FIELD, TAG),
+    ),
     (f"{J}/tags/{{tag}}", "a job", tag_job, untag_job, (NAMESPACE, JOB, TAG)),
 )
 OPERATIONS = (
-    Operation("GET", f"{API}/tags", "All tags", list_tags, (_MOST_TAGS, OFFSET), answer=OBJECT, scope="read"),
+    Operation(
+        "GET",
+        f"{API}/tags",
+        "All tags",
+        list_tags,
+        (_MOST_TAGS, OFFSET),
+        answer=OBJECT,
+        scope="read",
+    ),
     Operation(
         "PUT",
         f"{API}/tags/{{tag}}",
@@ -115,12 +152,21 @@ OPERATIONS = (
         whole=True,
     ),
     *(
-        Operation("POST", path, f"Tag {what}", tag, names, answer=OBJECT, refusals=(404,), scope="ingest")
+        Operation(
+            "POST", path, f"Tag {what}", tag, names, answer=OBJECT, refusals=(404,), scope="ingest"
+        )
         for path, what, tag, _, names in _TAGGED
     ),
     *(
         Operation(
-            "DELETE", path, f"Take a tag from {what}", untag, names, answer=OBJECT, refusals=(404,), scope="ingest"
+            "DELETE",
+            path,
+            f"Take a tag from {what}",
+            untag,
+            names,
+            answer=OBJECT,
+            refusals=(404,),
+            scope="ingest",
         )
         for path, what, _, untag, names in _TAGGED
     ),

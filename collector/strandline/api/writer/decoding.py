@@ -1,4 +1,7 @@
-"""Taking events apart where they are written: the server that answers hands on bytes, and each event is decoded once."""
+"""Taking events apart where they are written.
+
+The server that answers hands on bytes, and each event is decoded once.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +13,10 @@ Write = Callable[[Sequence[Record]], list[Outcome]]
 
 
 def decode_and_write(records: Sequence[Record], write: Write) -> list[Outcome]:
-    """Store what is an event; what is none is refused with the path to its fault, and costs no transaction."""
+    """Store what is an event.
+
+    What is none is refused with the path to its fault, and costs no transaction.
+    """
     read = [_decoded(record) for record in records]
     good = [one for one in read if isinstance(one, Record)]
     stored = iter(write(good) if good else ())
@@ -23,4 +29,6 @@ def _decoded(record: Record) -> Record | Outcome:
     try:
         return record._replace(read=decoded(record.value))
     except InvalidEventError as error:
-        return Outcome("refused", b"", error.reason, error.path, not isinstance(error, NotJsonError))
+        return Outcome(
+            "refused", b"", error.reason, error.path, not isinstance(error, NotJsonError)
+        )

@@ -1,7 +1,10 @@
-"""A process of its own that writes what was sent over HTTP: no answer waits for an interpreter that takes events apart.
+"""A process of its own that writes what was sent over HTTP.
 
-Server and process speak over a pair of sockets: records there, outcomes back. The process ends when its server closes them
-or dies; if the process dies instead, the next group starts another, and its senders hear that they may come again.
+No answer waits for an interpreter that takes events apart.
+
+Server and process speak over a pair of sockets: records there, outcomes back. The process ends when
+its server closes them or dies; if the process dies instead, the next group starts another, and its
+senders hear that they may come again.
 """
 
 import os
@@ -43,7 +46,9 @@ Answer = Written | Exception
 class WritingProcess:
     """Starts the process when it is first needed. For use by one thread."""
 
-    def __init__(self, settings: Settings, on_retry: Callable[[], None], after: Callable[[], None]) -> None:
+    def __init__(
+        self, settings: Settings, on_retry: Callable[[], None], after: Callable[[], None]
+    ) -> None:
         self._settings = settings
         self._on_retry = on_retry
         self._after = after
@@ -51,7 +56,10 @@ class WritingProcess:
         self._pipe: Connection | None = None
 
     def write(self, records: Sequence[Record]) -> list[Outcome]:
-        """Store the records in one transaction; returns after the commit, and after `after` where it brought facts."""
+        """Store the records in one transaction.
+
+        Returns after the commit, and after `after` where it brought facts.
+        """
         pipe = self._pipe or self.start()
         try:
             pipe.send([_unread(record) for record in records])
@@ -75,9 +83,18 @@ class WritingProcess:
         """Start the process; it is ready some time later, and whoever writes waits for it."""
         self._pipe, theirs = Pipe()
         with theirs:
-            command = [sys.executable, "-c", f"from {__name__} import main; main()", str(theirs.fileno())]
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
-        self._pipe.send((self._settings.database_url, self._settings.log_format, self._settings.log_level))
+            command = [
+                sys.executable,
+                "-c",
+                f"from {__name__} import main; main()",
+                str(theirs.fileno()),
+            ]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+            )
+        self._pipe.send(
+            (self._settings.database_url, self._settings.log_format, self._settings.log_level)
+        )
         return self._pipe
 
     def stop(self) -> None:
@@ -111,9 +128,15 @@ class _News:
 
 
 def main() -> None:
-    """Write what comes until the other side is gone. The first message says where, the others are batches."""
+    """Write what comes until the other side is gone.
+
+    The first message says where, the others are batches.
+    """
     os.nice(NICE)
-    for number in (signal.SIGINT, signal.SIGTERM):  # meant for the server, which ends this when all is written
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # meant for the server, which ends this when all is written
         signal.signal(number, signal.SIG_IGN)
     with Connection(int(sys.argv[1])) as pipe, suppress(EOFError, OSError):
         database, *how_to_log = pipe.recv()

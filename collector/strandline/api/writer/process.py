@@ -25,7 +25,10 @@ Answer = list[Outcome] | StrandlineError
 
 
 class UnstorableError(Exception):
-    """A commit elsewhere has failed, whatever it was; the text is the kind of the reason, and the log has it whole."""
+    """A commit elsewhere has failed, whatever it was.
+
+    The text is the kind of the reason, and the log has it whole.
+    """
 
 
 def complaining(log: FilteringBoundLogger) -> Sparing:
@@ -34,7 +37,10 @@ def complaining(log: FilteringBoundLogger) -> Sparing:
 
 
 def faulty(error: Exception, complain: Callable[[str], None]) -> OverloadError | None:
-    """The answer to senders where database or memory are at fault, and not what they sent; the reason is for the log."""
+    """The answer to senders where database or memory are at fault, and not what they sent.
+
+    The reason is for the log.
+    """
     if isinstance(error, MemoryError):
         complain("there is no memory left")
         return OverloadError("there is no memory left to take events", retry_after=5)
@@ -47,8 +53,8 @@ def faulty(error: Exception, complain: Callable[[str], None]) -> OverloadError |
 def patience_after(seconds: float) -> float:
     """How long a group waits for senders that were just answered, after a commit that took so long.
 
-    Much of a small transaction's cost does not depend on its size, so one large group is cheaper than two. A sender who does
-    not come back costs the others a quarter of a commit, once.
+    Much of a small transaction's cost does not depend on its size, so one large group is cheaper
+    than two. A sender who does not come back costs the others a quarter of a commit, once.
     """
     return min(0.02, seconds / 4)
 
@@ -62,7 +68,10 @@ class Offer:
 
 
 class Writer:
-    """The thread and its queue. `commit` writes records in one transaction and returns after it is durable."""
+    """The thread and its queue.
+
+    `commit` writes records in one transaction and returns after it is durable.
+    """
 
     def __init__(
         self,
@@ -132,7 +141,9 @@ class Writer:
             self._wait_for(self._expected, self._patience)
             group: list[Offer] = []
             size = 0
-            while self._offers and (not group or size + len(self._offers[0].records) <= self._batch_records):
+            while self._offers and (
+                not group or size + len(self._offers[0].records) <= self._batch_records
+            ):
                 group.append(self._offers.popleft())
                 size += len(group[-1].records)
             self._records -= size
@@ -179,7 +190,9 @@ class Writer:
         return [InvalidEventError(f"it cannot be stored: {type(error).__name__}")]
 
 
-def _resolve(group: Sequence[Offer], answers: Sequence[Answer], loop: asyncio.AbstractEventLoop) -> None:
+def _resolve(
+    group: Sequence[Offer], answers: Sequence[Answer], loop: asyncio.AbstractEventLoop
+) -> None:
     for offer, answer in zip(group, answers, strict=True):
         if offer.waiting.get_loop() is not loop or offer.waiting.done():
             continue

@@ -1,7 +1,9 @@
-"""Counts the events that are refused, and writes the counts down once a second: never in the way of who is answered.
+"""Counts the events that are refused, and writes the counts down once a second.
 
-What is refused is somebody's mistake or an attack, so nothing here grows with it: neither memory, nor the table, nor the
-number of transactions.
+Never in the way of who is answered.
+
+What is refused is somebody's mistake or an attack, so nothing here grows with it: neither memory,
+nor the table, nor the number of transactions.
 """
 
 import re
@@ -41,7 +43,10 @@ class Refusals:
     """What was refused since the last second, and the thread that writes it down."""
 
     def __init__(
-        self, engine: Engine, complain: Callable[[str], None], on_refused: Callable[[str], None] = lambda code: None
+        self,
+        engine: Engine,
+        complain: Callable[[str], None],
+        on_refused: Callable[[str], None] = lambda code: None,
     ) -> None:
         self._on_refused = on_refused
         self._engine = engine
@@ -85,7 +90,10 @@ class Refusals:
             self._pending[key] = one if before is None else before.joined(one)
 
     def flush(self) -> None:
-        """Write down what was counted before now, whoever has begun to; what cannot be written stays counted."""
+        """Write down what was counted before now, whoever has begun to.
+
+        What cannot be written stays counted.
+        """
         with self._writing:
             with self._lock:
                 pending, self._pending = self._pending, {}
@@ -93,7 +101,10 @@ class Refusals:
                 return
             try:
                 with self._engine.begin() as connection:
-                    add_refused(connection, [replace(one, body=redact_bytes(one.body)) for one in pending.values()])
+                    add_refused(
+                        connection,
+                        [replace(one, body=redact_bytes(one.body)) for one in pending.values()],
+                    )
             except BaseException:
                 for one in pending.values():
                     self._count(one)

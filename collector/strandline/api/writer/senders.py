@@ -34,7 +34,10 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Claims(NamedTuple):
-    """What an event says of its own: the ids of its runs, its job and the groups that this joins."""
+    """What an event says of its own.
+
+    The ids of its runs, its job and the groups that this joins.
+    """
 
     runs: frozenset[int]
     job: int
@@ -51,15 +54,22 @@ class Senders:
         self._own = Halves(REMEMBERED)
 
     def permitted(self, record: Record, access: Access) -> Record:
-        """The record as it may be stored; a ForbiddenError where it says something of what is not its key's."""
+        """The record as it may be stored.
+
+        A ForbiddenError where it says something of what is not its key's.
+        """
         if access.everything or record.read is None:
             return record
         event = record.read.event
         about = event.job or event.dataset
         if about is None or not access.allows(stored_name(about.namespace, LONGEST_NAMESPACE)):
-            raise ForbiddenError(f"this key sends no events of namespace {about.namespace if about else ''!r}")
+            raise ForbiddenError(
+                f"this key sends no events of namespace {about.namespace if about else ''!r}"
+            )
         found = self._changes(record)
-        if event.job and (_names_elsewhere(found, access) or SENDER in _facets_of(bytes(event.job.facets))):
+        if event.job and (
+            _names_elsewhere(found, access) or SENDER in _facets_of(bytes(event.job.facets))
+        ):
             value = with_sender(record.read.value, access.patterns)
             record = record._replace(value=value, read=decoded(value))
             found = self._changes(record)
@@ -73,18 +83,25 @@ class Senders:
         with self._lock:
             try:
                 return changes_of(event, Stamp(event.at, 0, 0), self._memo).changes
-            except Exception as error:  # a fault of ours: nobody can tell what the event would change
+            except (
+                Exception
+            ) as error:  # a fault of ours: nobody can tell what the event would change
                 raise InvalidEventError(f"it cannot be read: {type(error).__name__}") from error
 
     def _refuse_claims(self, claims: Claims, access: Access) -> None:
-        """Raise a ForbiddenError for another's run or group. What was found to be the key's stays so: nobody takes it away."""
+        """Raise a ForbiddenError for another's run or group.
+
+        What was found to be the key's stays so: nobody takes it away.
+        """
         asked: list[tuple[Any, ...]] = [(access.patterns, "run", run) for run in claims.runs]
         asked += [(access.patterns, claims.job, domain) for domain in claims.domains]
         with self._lock:
             if all(self._own.get(one) for one in asked):
                 return
         with read_from(self._engine) as connection:
-            own: list[tuple[Any, ...]] = [(access.patterns, "run", run) for run in own_runs(connection, claims, access)]
+            own: list[tuple[Any, ...]] = [
+                (access.patterns, "run", run) for run in own_runs(connection, claims, access)
+            ]
             for domain in claims.domains:
                 joined = refuse_domain(connection, domain, claims.job, access)
                 own += [(access.patterns, claims.job, domain)] if joined else []
@@ -94,7 +111,10 @@ class Senders:
 
 
 def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int]:
-    """Those of the runs that had events already; a ForbiddenError if one had them of a job in another namespace."""
+    """Those of the runs that had events already.
+
+    A ForbiddenError if one had them of a job in another namespace.
+    """
     had = (runs.c.first_at.is_not(None), runs.c.id.in_(claims.runs))
     query = select(runs.c.id, jobs.c.namespace).join(jobs, jobs.c.id == runs.c.job_id).where(*had)
     found = connection.execute(query).all()
@@ -104,15 +124,28 @@ def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int
 
 
 def refuse_domain(connection: Connection, domain: str, job: int, access: Access) -> bool:
-    """Whether the job is of this group already; a ForbiddenError if it is not, and others than the key's are."""
+    """Whether the job is of this group already.
+
+    A ForbiddenError if it is not, and others than the key's are.
+    """
     if access.everything:
         return True
-    members = select(jobs.c.id, jobs.c.namespace).join(job_domains, job_domains.c.job_id == jobs.c.id)
-    found = {row.id: row.namespace for row in connection.execute(members.where(job_domains.c.domain == domain))}
+    members = select(jobs.c.id, jobs.c.namespace).join(
+        job_domains, job_domains.c.job_id == jobs.c.id
+    )
+    found = {
+        row.id: row.namespace
+        for row in connection.execute(members.where(job_domains.c.domain == domain))
+    }
     if job in found:
         return True
-    roots = select(datasets.c.namespace).join(domain_roots, domain_roots.c.dataset_id == datasets.c.id)
-    namespaces = {*found.values(), *connection.scalars(roots.where(domain_roots.c.domain == domain))}
+    roots = select(datasets.c.namespace).join(
+        domain_roots, domain_roots.c.dataset_id == datasets.c.id
+    )
+    namespaces = {
+        *found.values(),
+        *connection.scalars(roots.where(domain_roots.c.domain == domain)),
+    }
     inferred = domain.startswith(INFERRED) and not access.allows_text(domain.removeprefix(INFERRED))
     if inferred or not all(map(access.allows, namespaces)):
         raise ForbiddenError(f"group {domain!r} has jobs or tables that are not this key's")
@@ -122,7 +155,10 @@ def refuse_domain(connection: Connection, domain: str, job: int, access: Access)
 def _names_elsewhere(found: Sequence[Statement], access: Access) -> bool:
     """Whether the event names a dataset, or another name of one, that is not the key's."""
     links = [link for outline in _outlines(found) for link in outline.links]
-    named = [*(link.dataset.namespace for link in links), *(one.namespace for one in _other_names(found))]
+    named = [
+        *(link.dataset.namespace for link in links),
+        *(one.namespace for one in _other_names(found)),
+    ]
     return not all(map(access.allows, named))
 
 
@@ -133,11 +169,16 @@ def _refuse_elsewhere(found: Sequence[Statement], access: Access) -> None:
     written += [link.dataset.namespace for link in links if not link.elsewhere]
     hidden = sorted({namespace for namespace in written if not access.allows(namespace)})
     if hidden:
-        raise ForbiddenError(f"this key writes nothing in namespace {hidden[0]!r}: --namespace names what it may write")
+        raise ForbiddenError(
+            f"this key writes nothing in namespace {hidden[0]!r}: --namespace names what it may write"
+        )
 
 
 def _written(found: Sequence[Statement]) -> Iterator[str]:
-    """The namespaces of what an event writes: outputs, what the job declares to make, sinks of edges by any name."""
+    """The namespaces of what an event writes.
+
+    Outputs, what the job declares to make, sinks of edges by any name.
+    """
     for outline in _outlines(found):
         named = {link.dataset.id: link.dataset.namespace for link in outline.links}
         sets = [link.group.aliases for link in outline.links if link.group.aliases]
@@ -148,8 +189,15 @@ def _written(found: Sequence[Statement]) -> Iterator[str]:
 
 def _other_names(found: Sequence[Statement]) -> Iterator[DatasetSeen]:
     for outline in _outlines(found):
-        yield from (one for link in outline.links if link.group.aliases for one in link.group.aliases.mentions)
-    yield from (one for aliases in found if isinstance(aliases, AliasSet) for one in aliases.mentions)
+        yield from (
+            one
+            for link in outline.links
+            if link.group.aliases
+            for one in link.group.aliases.mentions
+        )
+    yield from (
+        one for aliases in found if isinstance(aliases, AliasSet) for one in aliases.mentions
+    )
 
 
 def _outlines(found: Sequence[Statement]) -> list[Outline]:

@@ -1,4 +1,7 @@
-"""`strandline archive --to TARGET`: events leave the store for a table that Spark reads; answers about them stay."""
+"""`strandline archive --to TARGET`: events leave the store for a table that Spark reads.
+
+Answers about them stay.
+"""
 
 import json
 import sys
@@ -29,15 +32,23 @@ def arguments(parser: ArgumentParser) -> None:
         help="move what was received before this moment: 30d, 2026-11-20T12:00:00Z (default: 7d)",
     )  # fmt: skip
     parser.add_argument(
-        "--batch", type=int, default=MOST, metavar="EVENTS", help="events a batch (default: %(default)s)"
+        "--batch",
+        type=int,
+        default=MOST,
+        metavar="EVENTS",
+        help="events a batch (default: %(default)s)",
     )
     parser.add_argument(
         "--from-topic", action="store_true",
         help="write every event of the Kafka topic instead, with Spark, until stopped; the store is not touched",
     )  # fmt: skip
-    parser.add_argument("--checkpoint", metavar="FOLDER", help="with --from-topic: where Spark keeps its position")
     parser.add_argument(
-        "--available-now", action="store_true", help="with --from-topic: stop when the topic's end is reached"
+        "--checkpoint", metavar="FOLDER", help="with --from-topic: where Spark keeps its position"
+    )
+    parser.add_argument(
+        "--available-now",
+        action="store_true",
+        help="with --from-topic: stop when the topic's end is reached",
     )
     parser.add_argument("--json", action="store_true", help="for programs")
     catalog_arguments(parser)
@@ -51,7 +62,9 @@ def run(options: Namespace, settings: Settings) -> int:
     engine = open_store(settings, make_log(settings.log_format, "warning"))
     before = options.before or datetime.now(UTC) - timedelta(days=7)
     try:
-        moved = archive(engine, options.to, before, catalog_properties(options.catalog_property), options.batch)
+        moved = archive(
+            engine, options.to, before, catalog_properties(options.catalog_property), options.batch
+        )
     finally:
         engine.dispose()
     if options.json:
@@ -67,14 +80,20 @@ def _archive_topic(options: Namespace, settings: Settings) -> int:
     if not settings.kafka_bootstrap_servers:
         raise SettingsError(["archive --from-topic: kafka_bootstrap_servers is not set"])
     if not options.checkpoint:
-        raise SettingsError(["archive --from-topic: needs --checkpoint, where Spark keeps its position"])
+        raise SettingsError(
+            ["archive --from-topic: needs --checkpoint, where Spark keeps its position"]
+        )
     with spark_session(options) as spark:
         records = records_of(spark, settings.kafka_bootstrap_servers, settings.kafka_topic)
         stopping = Event()
         end_on_signals(stopping.set)
-        query = started(spark, records, options.to, options.checkpoint, available_now=options.available_now)
+        query = started(
+            spark, records, options.to, options.checkpoint, available_now=options.available_now
+        )
         await_end(query, stopping)
     return 0
 
 
-ARCHIVE = Command("archive", run, arguments, shows=("database_url", "kafka_bootstrap_servers", "kafka_topic"))
+ARCHIVE = Command(
+    "archive", run, arguments, shows=("database_url", "kafka_bootstrap_servers", "kafka_topic")
+)

@@ -1,4 +1,7 @@
-"""`strandline backup FILE` and `strandline restore FILE`: a checked copy of the whole store, and the store of a copy."""
+"""`strandline backup FILE` and `strandline restore FILE`.
+
+A checked copy of the whole store, and the store of a copy.
+"""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -45,7 +48,9 @@ def _report(options: Namespace, copied: Copied, line: str) -> int:
     tell(
         options.json,
         answer,
-        lambda: [f"{line}: {count} events, {sum(copied.rows.values())} rows, schema {copied.schema}"],
+        lambda: [
+            f"{line}: {count} events, {sum(copied.rows.values())} rows, schema {copied.schema}"
+        ],
     )
     return 0
 

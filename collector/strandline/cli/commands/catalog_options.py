@@ -1,4 +1,7 @@
-"""`strandline catalog-options`: what a catalog shows of lineage in the proposals' tables, listed, set and reset."""
+"""`strandline catalog-options`.
+
+What a catalog shows of lineage in the proposals' tables, listed, set and reset.
+"""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
@@ -15,9 +18,16 @@ from strandline.store.versions.catalog_options import drop_option, options_of, s
 
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("catalog", nargs="?", help="the catalog that is configured; without it all options are listed")
     parser.add_argument(
-        "options", nargs="*", metavar="KEY=VALUE", help="table-lineage=false, data-lineage=false; KEY= resets it"
+        "catalog",
+        nargs="?",
+        help="the catalog that is configured; without it all options are listed",
+    )
+    parser.add_argument(
+        "options",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="table-lineage=false, data-lineage=false; KEY= resets it",
     )
     add_list_output(parser)
 
@@ -37,7 +47,11 @@ def run(options: Namespace, settings: Settings) -> int:
     rows = [{"catalog": catalog, "key": key, "value": value} for catalog, key, value in found]
     lines = [f"{catalog}  {key}={value}" for catalog, key, value in found]
     if not tell_list(options, rows, rows, columns=("catalog", "key", "value")):
-        tell(False, rows, lambda: lines or ["no catalog has an option: table-lineage and data-lineage are on"])
+        tell(
+            False,
+            rows,
+            lambda: lines or ["no catalog has an option: table-lineage and data-lineage are on"],
+        )
     return 0
 
 

@@ -53,7 +53,11 @@ def run(options: Namespace, settings: Settings) -> int:
             fine[name] = _fine(name, settings)
     if not settings.faults:
         fine["settings"] = "ok"
-    tell(options.json, {"fine": fine, "faults": faults}, lambda: [f"{name}: {state}" for name, state in fine.items()])
+    tell(
+        options.json,
+        {"fine": fine, "faults": faults},
+        lambda: [f"{name}: {state}" for name, state in fine.items()],
+    )
     for fault in faults:
         print(f"strandline: {fault}", file=sys.stderr)
     return 1 if faults else 0
@@ -88,7 +92,9 @@ def _database(settings: Settings) -> Iterator[str]:
 def _store(engine: Engine, settings: Settings) -> Iterator[str]:
     with reading(engine).connect() as connection:
         yield from (
-            f"database: {fault}" for fault in (unwritable(connection), too_few_connections(connection)) if fault
+            f"database: {fault}"
+            for fault in (unwritable(connection), too_few_connections(connection))
+            if fault
         )
     check(engine)
     with reading(engine).connect() as connection:
@@ -154,7 +160,10 @@ LOOKS = (
     ("tokens", "OIDC_", token_faults),
     ("alerts", "ALERT_TARGETS", webhook_faults),
 )
-OPTIONAL = {"tokens": "oidc_issuer", "alerts": "alert_targets"}  # what is not spoken of where this is unset
+OPTIONAL = {
+    "tokens": "oidc_issuer",
+    "alerts": "alert_targets",
+}  # what is not spoken of where this is unset
 CHECK = Command(
     "check",
     run,

@@ -43,15 +43,27 @@ LEASE_SECONDS = 60
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the demo's own arguments."""
-    parser.add_argument("--keep", action="store_true", help="stay up, with the streams running, until Ctrl-C")
-    parser.add_argument("--http", action="store_true", help="send events by HTTP, without a broker")
-    parser.add_argument("--together", action="store_true", help="all streams in one application: 1 GB instead of 3")
-    parser.add_argument("--plain", action="store_true", help="without the second act: the bank, aligned")
     parser.add_argument(
-        "--replay", action="store_true", help="forty recorded minutes of the bank instead: ten seconds, no Java"
+        "--keep", action="store_true", help="stay up, with the streams running, until Ctrl-C"
     )
-    parser.add_argument("--rounds", type=int, default=10, help="micro-batches of the ingest job (10)")
-    parser.add_argument("--dir", type=Path, default=Path(".demo"), help="where it all lives; made anew (.demo)")
+    parser.add_argument("--http", action="store_true", help="send events by HTTP, without a broker")
+    parser.add_argument(
+        "--together", action="store_true", help="all streams in one application: 1 GB instead of 3"
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="without the second act: the bank, aligned"
+    )
+    parser.add_argument(
+        "--replay",
+        action="store_true",
+        help="forty recorded minutes of the bank instead: ten seconds, no Java",
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=10, help="micro-batches of the ingest job (10)"
+    )
+    parser.add_argument(
+        "--dir", type=Path, default=Path(".demo"), help="where it all lives; made anew (.demo)"
+    )
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -84,7 +96,9 @@ def replay(bank: Bank, settings: Settings) -> int:
     """Load the recording, then serve it until Ctrl-C."""
     begun = time.monotonic()
     count = demo_replay.load(bank.root / demo_replay.RECORDING, bank.database)
-    demo_report.say(f"forty recorded minutes of the bank, {count} events, loaded in {time.monotonic() - begun:.0f} s")
+    demo_report.say(
+        f"forty recorded minutes of the bank, {count} events, loaded in {time.monotonic() - begun:.0f} s"
+    )
     demo_report.tell_page(bank)
     demo_report.tell_recorded(bank)
     own = replace(settings, database_url=bank.database, port=bank.port, log_level="warning")
@@ -96,10 +110,18 @@ def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[DemoP
     jars = fetch(bank, "iceberg-4.1", "Iceberg's Spark runtime")
     bootstrap = None if options.http else start_broker(bank, started)
     start_collector(bank, bootstrap, started)
-    watch = Watch(started, partial(start_collector, bank, bootstrap, started), LEASE_SECONDS if options.keep else None)
-    transport = demo_bank.kafka_transport(bootstrap) if bootstrap else demo_bank.http_transport(bank.url)
+    watch = Watch(
+        started,
+        partial(start_collector, bank, bootstrap, started),
+        LEASE_SECONDS if options.keep else None,
+    )
+    transport = (
+        demo_bank.kafka_transport(bootstrap) if bootstrap else demo_bank.http_transport(bank.url)
+    )
     together = options.together or demo_bank.free_memory() < demo_bank.ONE_APPLICATION_BELOW
-    demo_bank.write_conf(bank, jars, transport, cores=2 if together else 1, lease_seconds=LEASE_SECONDS)
+    demo_bank.write_conf(
+        bank, jars, transport, cores=2 if together else 1, lease_seconds=LEASE_SECONDS
+    )
     demo_lake.make_tables(bank)
     streams = start_streams(bank, options.keep, together, started)
     wait_for_rounds(bank, streams, watch, options.keep)
@@ -114,7 +136,10 @@ def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[DemoP
 
 
 def fetch(bank: Bank, jars: str, what: str) -> str:
-    """Fetch a set of jars, saying so when it takes a while; give them as `spark.jars` takes them."""
+    """Fetch a set of jars, saying so when it takes a while.
+
+    Give them as `spark.jars` takes them.
+    """
     if not (bank.cache / "jars" / jars).exists():
         demo_report.say(f"fetching {what} (once)")
     command = [sys.executable, "-m", "deploy.jars", jars]
@@ -138,7 +163,9 @@ def start_broker(bank: Bank, started: Processes) -> str | None:
         fetch(bank, "kafka", "a Kafka broker")
         command = [sys.executable, "-m", "deploy.kafka", str(bank.folder / "kafka")]
         broker = started.start("kafka", command, bank.root, bank.deploy_environ())
-        found = wait(broker, lambda: re.search(r"^[\d.]+:\d+$", broker.log.read_text(), re.MULTILINE))
+        found = wait(
+            broker, lambda: re.search(r"^[\d.]+:\d+$", broker.log.read_text(), re.MULTILINE)
+        )
     except DemoError as error:
         demo_report.say(f"no Kafka here, so events go by HTTP: {error}")
         return None
@@ -148,7 +175,16 @@ def start_broker(bank: Bank, started: Processes) -> str | None:
 
 def start_collector(bank: Bank, bootstrap: str | None, started: Processes) -> DemoProcess:
     """Start `strandline serve` and wait until it answers."""
-    command = [sys.executable, "-m", "strandline", "serve", "--port", str(bank.port), "--database-url", bank.database]
+    command = [
+        sys.executable,
+        "-m",
+        "strandline",
+        "serve",
+        "--port",
+        str(bank.port),
+        "--database-url",
+        bank.database,
+    ]
     command += ["--kafka-bootstrap-servers", bootstrap] if bootstrap else []
     part = started.start("collector", command, bank.folder, os.environ)
     wait(part, lambda: answers(f"{bank.url}/healthz"))
@@ -160,7 +196,9 @@ def start_streams(bank: Bank, keep: bool, together: bool, started: Processes) ->
     """Start the drivers side by side, or one application where memory is short."""
     environ = bank.environ(keep)
     if together:
-        demo_report.say("one Spark application with four streams (independent drivers need 5 GB of free memory)")
+        demo_report.say(
+            "one Spark application with four streams (independent drivers need 5 GB of free memory)"
+        )
         return [started.start("together", bank.job("together"), bank.folder, environ)]
     demo_report.say("four Spark drivers start side by side: ingest -> credits, debits -> balance")
     return [started.start(name, bank.job(name), bank.folder, environ) for name in demo_bank.STREAMS]
@@ -186,7 +224,9 @@ def wait_for_rounds(bank: Bank, streams: list[DemoProcess], watch: Watch, keep: 
 
 def report(bank: Bank, started: Processes) -> None:
     """Run the batch job."""
-    demo_report.say("the report: CREATE TABLE lake.bank.report AS SELECT ... FROM lake.bank.balance")
+    demo_report.say(
+        "the report: CREATE TABLE lake.bank.report AS SELECT ... FROM lake.bank.balance"
+    )
     part = started.start("report", bank.job("report"), bank.folder, bank.environ(keep=False))
     with contextlib.suppress(subprocess.TimeoutExpired):
         part.process.wait(ROUNDS_SECONDS)
@@ -203,7 +243,9 @@ def stay(bank: Bank, streams: list[DemoProcess], watch: Watch) -> None:
     demo_report.say("the streams end")
     bank.stop_file.touch()
     let_end(streams)
-    if not any(part.killed for part in streams):  # a killed driver tells of its end by its heartbeat timeout only
+    if not any(
+        part.killed for part in streams
+    ):  # a killed driver tells of its end by its heartbeat timeout only
         demo_report.wait_until_collected(bank, streams, CAUGHT_UP_SECONDS)
     demo_report.say("stopped; nothing is left running")
 
@@ -223,7 +265,9 @@ def wait(part: DemoProcess, question: Callable[[], T | None]) -> T:
         if answer := question():
             return answer
         time.sleep(0.1)
-    raise DemoError(f"{part.name} was not ready within {START_SECONDS} s; {part.log}:\n{part.last_lines()}")
+    raise DemoError(
+        f"{part.name} was not ready within {START_SECONDS} s; {part.log}:\n{part.last_lines()}"
+    )
 
 
 def answers(url: str) -> bool:

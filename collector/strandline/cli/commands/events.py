@@ -35,30 +35,47 @@ HEAD = ("RECEIVED", "EVENT TIME", "TYPE", "INPUTS", "OUTPUTS", "RUN", "JOB")
 
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("--job", type=name_argument, help="of this job: its name, or job:NAMESPACE:NAME")
+    parser.add_argument(
+        "--job", type=name_argument, help="of this job: its name, or job:NAMESPACE:NAME"
+    )
     parser.add_argument("--run", type=name_argument, help="of the run with this id")
     parser.add_argument(
-        "--dataset", type=name_argument, help="that name this dataset: bank.balance, or dataset:NAMESPACE:NAME"
+        "--dataset",
+        type=name_argument,
+        help="that name this dataset: bank.balance, or dataset:NAMESPACE:NAME",
     )
     parser.add_argument(
-        "--since", type=time_argument, metavar="TIME", help=f"received from then on, in UTC: {EXAMPLES}"
+        "--since",
+        type=time_argument,
+        metavar="TIME",
+        help=f"received from then on, in UTC: {EXAMPLES}",
     )
     parser.add_argument("--until", type=time_argument, metavar="TIME", help="received before then")
-    parser.add_argument("--limit", type=number(1, 10_000), default=20, help="how many at most (default: 20)")
+    parser.add_argument(
+        "--limit", type=number(1, 10_000), default=20, help="how many at most (default: 20)"
+    )
     add_list_output(parser, "the events whole, as JSON")
     add_collector_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
     """Print the events."""
-    times = {name: vars(options)[name] and vars(options)[name].isoformat() for name in ("since", "until")}
+    times = {
+        name: vars(options)[name] and vars(options)[name].isoformat() for name in ("since", "until")
+    }
     asked: Json = {"job": options.job, "runId": options.run, "dataset": options.dataset} | times
     with answering(options, settings, _of_database) as ask:
         items, complete, archived = _all(ask, asked, options.limit)
     after = [] if complete else [f"(the newest {len(items)}; a greater --limit shows more)"]
     after += [_archive(one) for one in archived] if complete else []
     answer = {"items": items, "complete": complete, "archived": archived}
-    if tell_list(options, answer, items, "\nstrandline: ".join(line.strip("()") for line in after), COLUMNS["/events"]):
+    if tell_list(
+        options,
+        answer,
+        items,
+        "\nstrandline: ".join(line.strip("()") for line in after),
+        COLUMNS["/events"],
+    ):
         return 0
     if items:
         show_table(HEAD, [_row(one) for one in items], after)
@@ -81,7 +98,11 @@ def _all(ask: Ask, asked: Json, limit: int) -> tuple[list[Json], bool, list[Json
         items += page["items"]
         cursor = page["nextCursor"]
         if cursor is None or len(items) >= limit:
-            return items, cursor is None, page.get("archived", [])  # a server of an older version names none
+            return (
+                items,
+                cursor is None,
+                page.get("archived", []),
+            )  # a server of an older version names none
 
 
 def _of_database(engine: Engine) -> Ask:
@@ -89,12 +110,18 @@ def _of_database(engine: Engine) -> Ask:
         after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], CURSOR)
         with engine.connect() as connection:
             wanted = event_filter(
-                connection, asked["job"], asked["runId"], asked["dataset"], *(_micros(asked[name]) for name in SPAN)
+                connection,
+                asked["job"],
+                asked["runId"],
+                asked["dataset"],
+                *(_micros(asked[name]) for name in SPAN),
             )
             page, cursor = events_page(connection, asked["limit"], after, wanted, EVERYTHING)
             gone = archived_answer(connection, wanted.since, wanted.until)
         items = [event_answer(one) for one in page]
-        answer: Json = orjson.loads(orjson.dumps({"items": items, "archived": gone}, option=orjson.OPT_UTC_Z))
+        answer: Json = orjson.loads(
+            orjson.dumps({"items": items, "archived": gone}, option=orjson.OPT_UTC_Z)
+        )
         return answer | {"nextCursor": cursor}
 
     return ask

@@ -1,6 +1,9 @@
-"""`strandline expire TABLE`: which snapshots nobody needs any more, and why the others stay. It drops nothing by itself.
+"""`strandline expire TABLE`: which snapshots nobody needs any more, and why the others stay.
 
-With --execute it drops what it names from an Iceberg table; with --watch it does so again and again.
+It drops nothing by itself.
+
+With --execute it drops what it names from an Iceberg table; with --watch it does so again and
+again.
 """
 
 import sys
@@ -28,11 +31,20 @@ SHOWN = 20
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument("--json", action="store_true", help="the answer as JSON, with all snapshots")
-    parser.add_argument("--execute", action="store_true", help="drop what is expirable, through pyiceberg")
-    parser.add_argument("--no-tags", action="store_true", help="with --execute: put no tags on what is needed")
     parser.add_argument(
-        "--watch", type=float, metavar="SECONDS", help="with --execute: look again every so many seconds, until stopped"
+        "--json", action="store_true", help="the answer as JSON, with all snapshots"
+    )
+    parser.add_argument(
+        "--execute", action="store_true", help="drop what is expirable, through pyiceberg"
+    )
+    parser.add_argument(
+        "--no-tags", action="store_true", help="with --execute: put no tags on what is needed"
+    )
+    parser.add_argument(
+        "--watch",
+        type=float,
+        metavar="SECONDS",
+        help="with --execute: look again every so many seconds, until stopped",
     )
     catalog_arguments(parser)
 
@@ -49,7 +61,9 @@ def run(options: Namespace, settings: Settings) -> int:
     answer = {
         "table": table[1],
         "expirable": list(found.expirable),
-        "kept": [{"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in found.kept()],
+        "kept": [
+            {"snapshotId": one.snapshot, "reasons": list(one.reasons)} for one in found.kept()
+        ],
     }
     tell(options.json, answer, lambda: _lines(model.call(table), found))
     return 0
@@ -95,7 +109,9 @@ def _lines(name: str, found: Expiry) -> list[str]:
     if not found.ancestry and not found.others:
         return [f"{name}: no snapshot of it is known, so there is nothing to expire"]
     number, kept = len(found.expirable), found.kept_count
-    lines = [f"{name}: {counted(number, 'snapshot')} {_are(number)} expirable, {kept} {_are(kept)} kept"]
+    lines = [
+        f"{name}: {counted(number, 'snapshot')} {_are(number)} expirable, {kept} {_are(kept)} kept"
+    ]
     lines += [f"  expirable {snapshot}" for snapshot in found.expirable[:SHOWN]]
     if len(found.expirable) > SHOWN:
         lines.append(f"  ... and {len(found.expirable) - SHOWN} more: --json shows all")
@@ -104,7 +120,9 @@ def _lines(name: str, found: Expiry) -> list[str]:
     if between := len(found.ancestry) - found.first - len(pinned):
         lines.append(f"  kept {between} more, each because it comes after one that is needed")
     if found.others:
-        lines.append(f"  kept {len(found.others)} outside the main ancestry: nothing is known of their readers")
+        lines.append(
+            f"  kept {len(found.others)} outside the main ancestry: nothing is known of their readers"
+        )
     return lines
 
 

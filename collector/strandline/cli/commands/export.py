@@ -1,4 +1,7 @@
-"""`strandline export --to TARGET [PLACE]`: everything that the store holds, at once, to a catalog or into a file."""
+"""`strandline export --to TARGET [PLACE]`.
+
+Everything that the store holds, at once, to a catalog or into a file.
+"""
 
 import sys
 import time
@@ -26,10 +29,16 @@ SCHEMES = ("http://", "https://", "kafka://", "file://")
 
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("--to", required=True, choices=NAMES, help="what to export to; file: OpenLineage events")
-    parser.add_argument("place", nargs="?", help="its address, or a file; else that of the settings")
+    parser.add_argument(
+        "--to", required=True, choices=NAMES, help="what to export to; file: OpenLineage events"
+    )
+    parser.add_argument(
+        "place", nargs="?", help="its address, or a file; else that of the settings"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print what would be sent")
-    parser.add_argument("--json", action="store_true", help="how much was exported, and what was rejected, as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="how much was exported, and what was rejected, as JSON"
+    )
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -51,7 +60,9 @@ def run(options: Namespace, settings: Settings) -> int:
         print(f"strandline: rejected: {line}", file=sys.stderr)
     if not options.dry_run:
         answer = {"exported": count - len(refused), "rejected": refused}
-        tell(options.json, answer, lambda: [f"{count - len(refused)} items exported to {options.to}"])
+        tell(
+            options.json, answer, lambda: [f"{count - len(refused)} items exported to {options.to}"]
+        )
     return 1 if refused else 0
 
 

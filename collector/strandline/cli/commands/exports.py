@@ -7,7 +7,15 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from strandline.cli.answers import add_list_output, counted, one_line, short_time, show_table, tell, tell_list
+from strandline.cli.answers import (
+    add_list_output,
+    counted,
+    one_line,
+    short_time,
+    show_table,
+    tell,
+    tell_list,
+)
 from strandline.cli.command import Command
 from strandline.cli.commands.export import show_item
 from strandline.cli.open_store import existing_store
@@ -49,7 +57,18 @@ def run(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-TARGET_COLUMNS = ("name", "kinds", "waiting", "sent", "sentAt", "parked", "dropped", "failures", "problem", "nextAt")
+TARGET_COLUMNS = (
+    "name",
+    "kinds",
+    "waiting",
+    "sent",
+    "sentAt",
+    "parked",
+    "dropped",
+    "failures",
+    "problem",
+    "nextAt",
+)
 PARKED_COLUMNS = ("target", "about", "reason", "attempts", "at")
 
 
@@ -59,10 +78,23 @@ def _list(engine: Engine, options: Namespace, settings: Settings) -> None:
     if tell_list(options, {"items": found}, found, columns=TARGET_COLUMNS):
         return
     if not found:
-        tell(False, found, lambda: ["no target is known: set STRANDLINE_MARQUEZ_URL, or another, and start the server"])
+        tell(
+            False,
+            found,
+            lambda: [
+                "no target is known: set STRANDLINE_MARQUEZ_URL, or another, and start the server"
+            ],
+        )
         return
     rows = [
-        [one["name"], str(one["waiting"]), str(one["sent"]), str(one["parked"]), short_time(one["sentAt"]), _state(one)]
+        [
+            one["name"],
+            str(one["waiting"]),
+            str(one["sent"]),
+            str(one["parked"]),
+            short_time(one["sentAt"]),
+            _state(one),
+        ]
         for one in found
     ]
     show_table(("TARGET", "WAITING", "SENT", "PARKED", "LAST SENT", "PROBLEM"), rows)
@@ -86,7 +118,10 @@ def _parked(engine: Engine, options: Namespace, settings: Settings) -> None:
     if not found:
         tell(False, found, lambda: ["nothing is parked"])
         return
-    rows = [[one["target"], one["about"], str(one["attempts"]), short_time(one["at"]), one["reason"]] for one in found]
+    rows = [
+        [one["target"], one["about"], str(one["attempts"]), short_time(one["at"]), one["reason"]]
+        for one in found
+    ]
     show_table(("TARGET", "WHAT", "TRIES", "SINCE", "REASON"), rows)
 
 
@@ -103,7 +138,11 @@ def _preview(engine: Engine, options: Namespace, settings: Settings) -> None:
 def _replay(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
         count = outbox.replay_parked(connection, options.name, time.time())
-    tell(options.format == "json", {"replayed": count}, lambda: [f"{count} parked items go to {options.name} again"])
+    tell(
+        options.format == "json",
+        {"replayed": count},
+        lambda: [f"{count} parked items go to {options.name} again"],
+    )
 
 
 def _resend(engine: Engine, options: Namespace, settings: Settings) -> None:
@@ -112,14 +151,20 @@ def _resend(engine: Engine, options: Namespace, settings: Settings) -> None:
     tell(
         options.format == "json",
         {"resent": count},
-        lambda: [f"{counted(count, 'run')} {'goes' if count == 1 else 'go'} to {options.name} again"],
+        lambda: [
+            f"{counted(count, 'run')} {'goes' if count == 1 else 'go'} to {options.name} again"
+        ],
     )
 
 
 def _forget(engine: Engine, options: Namespace, settings: Settings) -> None:
     with engine.begin() as connection:
         outbox.forget(connection, [options.name])
-    tell(options.format == "json", {"forgotten": options.name}, lambda: [f"{options.name} is given up"])
+    tell(
+        options.format == "json",
+        {"forgotten": options.name},
+        lambda: [f"{options.name} is given up"],
+    )
 
 
 ACTIONS: dict[str, Callable[[Engine, Namespace, Settings], None]] = {

@@ -27,16 +27,24 @@ def arguments(parser: ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--job", nargs=2, metavar=TWO, help="a job with its runs and their events")
     what.add_argument("--dataset", nargs=2, metavar=TWO, help="a dataset under each of its names")
-    what.add_argument("--run", metavar="ID", help="a run with its events; one whose id is no UUID needs --of")
-    what.add_argument("--namespace", metavar="NAME", help="a namespace with all jobs and datasets in it")
-    what.add_argument("--event", metavar="HASH", help="an event, by the hash that `GET /api/v2/events` shows")
+    what.add_argument(
+        "--run", metavar="ID", help="a run with its events; one whose id is no UUID needs --of"
+    )
+    what.add_argument(
+        "--namespace", metavar="NAME", help="a namespace with all jobs and datasets in it"
+    )
+    what.add_argument(
+        "--event", metavar="HASH", help="an event, by the hash that `GET /api/v2/events` shows"
+    )
     what.add_argument(
         "--secret-from",
         metavar="FILE",
         help="a file with a secret (-: standard input); on the command line others would see it",
     )
     parser.add_argument("--of", nargs=2, metavar=TWO, help="the job of the run")
-    parser.add_argument("--execute", action="store_true", help="take it out; without this only count the rows")
+    parser.add_argument(
+        "--execute", action="store_true", help="take it out; without this only count the rows"
+    )
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
@@ -45,16 +53,25 @@ def run(options: Namespace, settings: Settings) -> int:
     secret = _read(options.secret_from) if options.secret_from else None
     engine = existing_store(settings)
     try:
-        return _forget(options, engine) if secret is None else _forget_secret(options, engine, secret)
+        return (
+            _forget(options, engine) if secret is None else _forget_secret(options, engine, secret)
+        )
     finally:
         engine.dispose()
 
 
 def _forget(options: Namespace, engine: Engine) -> int:
-    found = forget(engine, _subject(options), Asked(datetime.now(UTC), _user()), execute=options.execute)
+    found = forget(
+        engine, _subject(options), Asked(datetime.now(UTC), _user()), execute=options.execute
+    )
     answer = {"executed": options.execute, "gone": found.gone, "changed": found.changed}
-    lines = [f"  {_rows(one)} {'went' if options.execute else _verb(one, 'go', 'goes')}" for one in found.gone.items()]
-    lines += [f"  {_rows(one)} {_verb(one, 'stay', 'stays')} without it" for one in found.changed.items()]
+    lines = [
+        f"  {_rows(one)} {'went' if options.execute else _verb(one, 'go', 'goes')}"
+        for one in found.gone.items()
+    ]
+    lines += [
+        f"  {_rows(one)} {_verb(one, 'stay', 'stays')} without it" for one in found.changed.items()
+    ]
     tell(options.json, answer, lambda: _summary(lines, executed=options.execute, owed=found.owed))
     return 0
 
@@ -73,7 +90,11 @@ def _summary(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
     if not executed:
         return [*lines, "nothing was changed: --execute forgets it"]
     later = (
-        ["the old bytes are still in the file, which is in use: forget again, or let a server do it"] if owed else []
+        [
+            "the old bytes are still in the file, which is in use: forget again, or let a server do it"
+        ]
+        if owed
+        else []
     )
     return [*lines, "it is forgotten", *later]
 
@@ -107,7 +128,9 @@ def _read(source: str) -> str:
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise RefusedError(f"the secret cannot be read from {source}: {error}", code="missing") from error
+        raise RefusedError(
+            f"the secret cannot be read from {source}: {error}", code="missing"
+        ) from error
     return text.strip("\r\n")
 
 
@@ -117,7 +140,11 @@ def _lines(counts: dict[str, int], *, executed: bool) -> list[str]:
     rows = [f"  {_rows(one)}" for one in sorted(counts.items())]
     if not executed:
         return ["it is in", *rows, "nothing was changed: --execute takes it out"]
-    return ["it was taken out of", *rows, "restart servers that show it: names in their memory are as old as they are"]
+    return [
+        "it was taken out of",
+        *rows,
+        "restart servers that show it: names in their memory are as old as they are",
+    ]
 
 
 FORGET = Command("forget", run, arguments)

@@ -1,4 +1,7 @@
-"""`strandline import --from marquez URL | --from datahub FILE`: what another catalog holds, taken over as events."""
+"""`strandline import --from marquez URL | --from datahub FILE`.
+
+What another catalog holds, taken over as events.
+"""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -28,9 +31,13 @@ Report = Callable[[str, int, int | None], None]
 
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("--from", dest="source", required=True, choices=("marquez", "datahub"), help="which catalog")
     parser.add_argument(
-        "place", nargs="?", help="a Marquez' address, else that of the settings; a file of DataHub's metadata"
+        "--from", dest="source", required=True, choices=("marquez", "datahub"), help="which catalog"
+    )
+    parser.add_argument(
+        "place",
+        nargs="?",
+        help="a Marquez' address, else that of the settings; a file of DataHub's metadata",
     )
     parser.add_argument("--json", action="store_true", help="what was taken as JSON")
 
@@ -44,23 +51,31 @@ def run(options: Namespace, settings: Settings) -> int:
     finally:
         engine.dispose()
     answer = {kind: counts[kind] for kind in KINDS} | {"leftOut": dict(left_out)}
-    summary = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) or "nothing to take"
+    summary = (
+        ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) or "nothing to take"
+    )
     rest = [f"left out: {count} x {what}" for what, count in sorted(left_out.items())]
     tell(options.json, answer, lambda: [f"{options.source}: {summary}", *rest])
     return 1 if counts["dead"] else 0
 
 
-def _from_marquez(engine: Engine, options: Namespace, settings: Settings) -> tuple[Counter[str], Counter[str]]:
+def _from_marquez(
+    engine: Engine, options: Namespace, settings: Settings
+) -> tuple[Counter[str], Counter[str]]:
     if options.place is not None:
         settings = replace(settings, marquez_url=_address(options.place))
     if settings.marquez_url is None:
-        raise SettingsError(["where is the Marquez? strandline import --from marquez http://host:5000"])
+        raise SettingsError(
+            ["where is the Marquez? strandline import --from marquez http://host:5000"]
+        )
     with _progress() as report:
         reader = MarquezReader(client_of("marquez", settings, most_bytes=MOST_BYTES), report)
         return take_marquez(engine, reader), Counter()
 
 
-def _from_datahub(engine: Engine, options: Namespace, settings: Settings) -> tuple[Counter[str], Counter[str]]:
+def _from_datahub(
+    engine: Engine, options: Namespace, settings: Settings
+) -> tuple[Counter[str], Counter[str]]:
     if options.place is None:
         raise SettingsError(["which file? strandline import --from datahub FILE"])
     file = DataHubFile(Path(options.place))
@@ -95,4 +110,6 @@ def _progress() -> Iterator[Report]:
 
 
 KINDS = ("stored", "duplicate", "dead", "unread")
-IMPORT = Command("import", run, arguments, shows=("database_url", "marquez_url", "marquez_token_file"))
+IMPORT = Command(
+    "import", run, arguments, shows=("database_url", "marquez_url", "marquez_token_file")
+)

@@ -31,7 +31,9 @@ def arguments(parser: ArgumentParser) -> None:
         "--namespace", action="append", default=[], metavar="PATTERN",
         help="which namespaces of jobs and datasets, * for any text; may be given again",
     )  # fmt: skip
-    add.add_argument("--days", type=int, help="how long it is valid; without it until it is revoked")
+    add.add_argument(
+        "--days", type=int, help="how long it is valid; without it until it is revoked"
+    )
     revoke = actions.add_parser("revoke", help="end a key, within five seconds on every node")
     revoke.add_argument("name", help="the name that it was made with, or its id")
     listing = actions.add_parser("list", help="all keys, with their scopes, namespaces and times")
@@ -42,7 +44,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, settings: Settings) -> int:
     """Do one of the three."""
-    engine = _migrated_store(options, settings) if options.action == "add" else existing_store(settings)
+    engine = (
+        _migrated_store(options, settings) if options.action == "add" else existing_store(settings)
+    )
     now = datetime.now(UTC)
     with engine.begin() as connection:
         match options.action:
@@ -51,11 +55,19 @@ def run(options: Namespace, settings: Settings) -> int:
                 key = add_key(connection, options.name, now, options.scope, options.namespace, ends)
                 allowed = f"{', '.join(options.scope)} on {', '.join(options.namespace)}"
                 note_command(connection, now, "keys add", f"{options.name}: {allowed}")
-                tell(options.json, {"name": options.name, "key": key}, lambda: _shown(key, options, settings))
+                tell(
+                    options.json,
+                    {"name": options.name, "key": key},
+                    lambda: _shown(key, options, settings),
+                )
             case "revoke":
                 revoke_key(connection, options.name, now)
                 note_command(connection, now, "keys revoke", options.name)
-                tell(options.json, {"name": options.name, "revoked": True}, lambda: [f"{options.name}: revoked"])
+                tell(
+                    options.json,
+                    {"name": options.name, "revoked": True},
+                    lambda: [f"{options.name}: revoked"],
+                )
             case _:
                 _print(keys_of(connection), now, options)
     engine.dispose()
@@ -89,7 +101,10 @@ def no_key(settings: Settings) -> str:
 
 
 def _migrated_store(options: Namespace, settings: Settings) -> Engine:
-    """The store, which is made if it is not there yet: a key is often the first thing that a new server needs."""
+    """The store, which is made if it is not there yet.
+
+    A key is often the first thing that a new server needs.
+    """
     from strandline.logs import make_log  # for this one action
 
     faults = faults_of(options.scope, options.namespace)
@@ -113,7 +128,16 @@ def _print(keys: list[ApiKey], now: datetime, options: Namespace) -> None:
     show_table(titles, [_row(key, now) for key in keys])
 
 
-COLUMNS = ("id", "name", "scopes", "namespaces", "createdAt", "expiresAt", "lastUsedAt", "revokedAt")
+COLUMNS = (
+    "id",
+    "name",
+    "scopes",
+    "namespaces",
+    "createdAt",
+    "expiresAt",
+    "lastUsedAt",
+    "revokedAt",
+)
 
 
 def _document(key: ApiKey) -> dict[str, object]:
@@ -132,7 +156,15 @@ def _document(key: ApiKey) -> dict[str, object]:
 def _row(key: ApiKey, now: datetime) -> list[str]:
     used = f"{key.used_at:%Y-%m-%d %H:%M}" if key.used_at else "never"
     scopes, patterns = ", ".join(key.scopes), ", ".join(key.patterns)
-    return [key.id, key.name, scopes, patterns, f"{key.created_at:%Y-%m-%d %H:%M}", used, _state(key, now)]
+    return [
+        key.id,
+        key.name,
+        scopes,
+        patterns,
+        f"{key.created_at:%Y-%m-%d %H:%M}",
+        used,
+        _state(key, now),
+    ]
 
 
 def _state(key: ApiKey, now: datetime) -> str:

@@ -1,4 +1,7 @@
-"""`strandline late TABLE`: how far a table is behind its base tables, where the time goes, and whose turn it is."""
+"""`strandline late TABLE`.
+
+How far a table is behind its base tables, where the time goes, and whose turn it is.
+"""
 
 import time
 from argparse import ArgumentParser, Namespace
@@ -17,7 +20,9 @@ from strandline.settings import Settings
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument("--barrier", type=int, help="the barrier whose delay is shown (default: the last one)")
+    parser.add_argument(
+        "--barrier", type=int, help="the barrier whose delay is shown (default: the last one)"
+    )
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
@@ -51,23 +56,34 @@ def _owner(model: Model, table: Table) -> str:
 
 def _answer(found: Delay) -> dict[str, Any]:
     parts = [
-        {"table": one.table[1], "job": one.job[1] if one.job else None, "kind": one.kind, "seconds": one.seconds}
+        {
+            "table": one.table[1],
+            "job": one.job[1] if one.job else None,
+            "kind": one.kind,
+            "seconds": one.seconds,
+        }
         for one in found.parts
     ]
     return {"barrier": found.barrier, "seconds": found.seconds, "parts": parts}
 
 
-def _lines(model: Model, table: Table, stale: Staleness, found: Delay | None, holders: list[str]) -> list[str]:
+def _lines(
+    model: Model, table: Table, stale: Staleness, found: Delay | None, holders: list[str]
+) -> list[str]:
     lines = [f"{model.call(table)}, {_owner(model, table)}: {_behind(stale)}"]
     lines += [f"  the version of all tables together is blocked by {holder}" for holder in holders]
     if found is None:
         return [*lines, "  no barrier is completed yet"]
-    lines.append(f"  barrier {found.barrier} took {found.seconds:.1f} s from its base table to this table:")
+    lines.append(
+        f"  barrier {found.barrier} took {found.seconds:.1f} s from its base table to this table:"
+    )
     largest = found.bottleneck
     for part in found.parts:
         who = part.job[1] if part.job is not None else "cut"
         mark = "  <- the largest part" if part is largest else ""
-        lines.append(f"    {part.seconds:8.1f} s  {part.kind:4}  {who} -> {model.call(part.table)}{mark}")
+        lines.append(
+            f"    {part.seconds:8.1f} s  {part.kind:4}  {who} -> {model.call(part.table)}{mark}"
+        )
     return lines
 
 

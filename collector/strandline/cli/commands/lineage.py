@@ -1,6 +1,9 @@
-"""`strandline lineage NODE...`: what tables, jobs or snapshots are made from, and what is made from them.
+"""`strandline lineage NODE...`.
 
-Asked of the database, or with --url of a running collector. `report` is the same for other commands.
+What tables, jobs or snapshots are made from, and what is made from them.
+
+Asked of the database, or with --url of a running collector. `report` is the same for other
+commands.
 """
 
 import json
@@ -14,7 +17,14 @@ from sqlalchemy import Engine
 from strandline.cli.answers import number, show, show_table
 from strandline.cli.collector import Ask, answering
 from strandline.cli.command import Command
-from strandline.cli.lineage_text import Json, column_text, cut_lines, lineage_text, run_text, snapshot_text
+from strandline.cli.lineage_text import (
+    Json,
+    column_text,
+    cut_lines,
+    lineage_text,
+    run_text,
+    snapshot_text,
+)
 from strandline.cli.questions import (
     MOST,
     add_output,
@@ -48,7 +58,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
     parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
     parser.add_argument(
-        "--limit", type=number(1, MOST), help=f"how many nodes at most (default: {SHOWN}; with --nodes all)"
+        "--limit",
+        type=number(1, MOST),
+        help=f"how many nodes at most (default: {SHOWN}; with --nodes all)",
     )
     parser.add_argument("--granularity", choices=("table", "column"), default="table")
     parser.add_argument("--column", metavar="NAME", help="with --granularity column: only this one")
@@ -58,13 +70,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     add_view(parser)
     add_selection(parser)
-    parser.add_argument("--collapse", choices=("none", "parent", "root"), default="none", help="show parents for jobs")
+    parser.add_argument(
+        "--collapse",
+        choices=("none", "parent", "root"),
+        default="none",
+        help="show parents for jobs",
+    )
     parser.add_argument(
         "--nodes",
         action="store_true",
         help="only which tables and jobs, the nearest first, with their distances: for large graphs",
     )
-    parser.add_argument("--snapshots", action="store_true", help="also the newest snapshot's lineage")
+    parser.add_argument(
+        "--snapshots", action="store_true", help="also the newest snapshot's lineage"
+    )
     parser.add_argument("--snapshot", metavar="ID", help="also the lineage of this snapshot")
     add_output(parser, "graph")
 
@@ -91,7 +110,9 @@ def run(options: Namespace, settings: Settings) -> int:
     with answering(options, settings, of_database) as ask:
         if options.format not in (None, "json"):
             return print_export(ask("/lineage", asked), "/lineage", options.format)
-        text = (_json if options.json else _as_text)(ask, asked, snapshots=snapshots, snapshot=options.snapshot)
+        text = (_json if options.json else _as_text)(
+            ask, asked, snapshots=snapshots, snapshot=options.snapshot
+        )
     if options.json:
         print(text)
     else:
@@ -101,7 +122,18 @@ def run(options: Namespace, settings: Settings) -> int:
 
 def _of_nodes(options: Namespace, settings: Settings, asked: Mapping[str, Any]) -> int:
     """Print which nodes lineage leads to."""
-    names = ("node", "direction", "depth", "limit", "state", "asOf", "namespace", "kind", "tag", "facet")
+    names = (
+        "node",
+        "direction",
+        "depth",
+        "limit",
+        "state",
+        "asOf",
+        "namespace",
+        "kind",
+        "tag",
+        "facet",
+    )
     with answering(options, settings, of_database) as ask:
         answer = ask("/lineage/nodes", {name: asked[name] for name in names})
     if options.format not in (None, "json"):
@@ -157,11 +189,25 @@ def _fault_of_run(options: Namespace) -> str | None:
     if len(options.node) > 1:
         return "a run is asked for alone"
     plain = {"direction": "both", "granularity": "table", "state": "recent", "collapse": "none"}
-    others = ("column", "dependency", "namespace", "kind", "tag", "facet", "nodes", "snapshots", "snapshot")
+    others = (
+        "column",
+        "dependency",
+        "namespace",
+        "kind",
+        "tag",
+        "facet",
+        "nodes",
+        "snapshots",
+        "snapshot",
+    )
     given = [name for name, value in plain.items() if getattr(options, name) != value]
     given = [name for name in given if (name, options.direction) != ("direction", "upstream")]
     given += [name for name in others if getattr(options, name)]
-    return f"--{given[0]} is not for a run: its answer is the runs that it stands on" if given else None
+    return (
+        f"--{given[0]} is not for a run: its answer is the runs that it stands on"
+        if given
+        else None
+    )
 
 
 def _as_text(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
@@ -176,8 +222,12 @@ def _as_text(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: s
 
 
 def _starts(answer: Json, asked: int) -> list[str]:
-    """What the trees start from. Where one name was asked for under which another job told of itself (stock Spark's micro-batches do
-    for their query), that job."""
+    """What the trees start from.
+
+    Where one name was asked for under which another job told of itself (stock Spark's micro-batches
+    do
+    for their query), that job.
+    """
     starts = [node["id"] for node in answer["nodes"] if node["distance"] == 0]
     if asked > 1:
         return starts
@@ -188,10 +238,14 @@ def _starts(answer: Json, asked: int) -> list[str]:
 def _json(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
     answer = ask("/lineage", asked)
     found = _snapshots(ask, asked, answer, snapshot) if snapshots else None
-    return json.dumps(answer if not snapshots else {"lineage": answer, "snapshots": found}, indent=2)
+    return json.dumps(
+        answer if not snapshots else {"lineage": answer, "snapshots": found}, indent=2
+    )
 
 
-def _snapshots(ask: Ask, asked: Mapping[str, Any], answer: Json, snapshot: str | None) -> Json | None:
+def _snapshots(
+    ask: Ask, asked: Mapping[str, Any], answer: Json, snapshot: str | None
+) -> Json | None:
     """Lineage of a snapshot of the node; None if none was asked for by its id and none is known."""
     start = answer["nodes"][0]
     if start["type"] == "job":

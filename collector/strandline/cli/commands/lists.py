@@ -1,4 +1,6 @@
-"""`strandline jobs`, `datasets` and `runs`: what there is, by state, time and namespace; `search`: by a part of whatever text.
+"""`strandline jobs`, `datasets` and `runs`: what there is, by state, time and namespace; `search`.
+
+By a part of whatever text.
 
 Asked of the database, or with --url of a running collector.
 """
@@ -39,25 +41,45 @@ from strandline.store.sql.pages import decode_cursor
 Json = dict[str, Any]
 PAGE = 1_000
 MOST = 100_000
-CURSORS = {"jobs": (str, str), "datasets": (str, str), "runs": (int, int), "search": (int, str, str, str)}
+CURSORS = {
+    "jobs": (str, str),
+    "datasets": (str, str),
+    "runs": (int, int),
+    "search": (int, str, str, str),
+}
 
 
 def filter_arguments(parser: ArgumentParser) -> None:
     """The arguments that all lists have."""
     parser.add_argument("--namespace", help="only of this namespace")
-    parser.add_argument("--state", type=_states, metavar="STATE", help=f"{', '.join(STATES)}, or several with commas")
+    parser.add_argument(
+        "--state",
+        type=_states,
+        metavar="STATE",
+        help=f"{', '.join(STATES)}, or several with commas",
+    )
     parser.add_argument("--failed", action="store_true", help="the same as --state FAIL")
-    parser.add_argument("--since", type=time_argument, metavar="TIME", help=f"from then on, in UTC: {EXAMPLES}")
+    parser.add_argument(
+        "--since", type=time_argument, metavar="TIME", help=f"from then on, in UTC: {EXAMPLES}"
+    )
     parser.add_argument("--until", type=time_argument, metavar="TIME", help="before then")
     parser.add_argument(
-        "--as-of", type=time_argument, metavar="TIME", help="the list as it was then, by what had been heard of by then"
+        "--as-of",
+        type=time_argument,
+        metavar="TIME",
+        help="the list as it was then, by what had been heard of by then",
     )
     _output_arguments(parser)
 
 
 def run_arguments(parser: ArgumentParser) -> None:
     """The same, and a job."""
-    parser.add_argument("job", nargs="?", type=name_argument, help="only of this job: its name, or job:NAMESPACE:NAME")
+    parser.add_argument(
+        "job",
+        nargs="?",
+        type=name_argument,
+        help="only of this job: its name, or job:NAMESPACE:NAME",
+    )
     filter_arguments(parser)
 
 
@@ -72,7 +94,9 @@ def search_arguments(parser: ArgumentParser) -> None:
 
 
 def _output_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--limit", type=number(1, MOST), default=100, help="how many at most (default: 100)")
+    parser.add_argument(
+        "--limit", type=number(1, MOST), default=100, help="how many at most (default: 100)"
+    )
     add_list_output(parser)
     add_collector_arguments(parser)
 
@@ -84,17 +108,23 @@ def _states(text: str) -> frozenset[str]:
         raise ArgumentTypeError(f"{text} {error}") from None
 
 
-def run_list(kind: str, columns: Mapping[str, Callable[[Json], str]]) -> Callable[[Namespace, Settings], int]:
+def run_list(
+    kind: str, columns: Mapping[str, Callable[[Json], str]]
+) -> Callable[[Namespace, Settings], int]:
     """A command that prints a list of this kind as a table of these columns."""
 
     def run(options: Namespace, settings: Settings) -> int:
         items, complete = _all(options, settings, kind)
         cut = "" if complete else f"the first {len(items)}; a greater --limit shows more"
-        if tell_list(options, {"items": items, "complete": complete}, items, cut, COLUMNS[f"/{kind}"]):
+        if tell_list(
+            options, {"items": items, "complete": complete}, items, cut, COLUMNS[f"/{kind}"]
+        ):
             return 0
         after = [f"({cut})"] if cut else []
         if items:
-            show_table(list(columns), [[cell(one) for cell in columns.values()] for one in items], after)
+            show_table(
+                list(columns), [[cell(one) for cell in columns.values()] for one in items], after
+            )
         else:
             tell(False, None, lambda: [_nothing(kind, options)])
         return 0
@@ -103,7 +133,10 @@ def run_list(kind: str, columns: Mapping[str, Callable[[Json], str]]) -> Callabl
 
 
 def _nothing(kind: str, options: Namespace) -> str:
-    asked = [vars(options).get(name) for name in ("namespace", "state", "since", "until", "as_of", "job", "text")]
+    asked = [
+        vars(options).get(name)
+        for name in ("namespace", "state", "since", "until", "as_of", "job", "text")
+    ]
     narrowed = any(asked) or vars(options).get("failed")
     return f"no {NOUNS[kind]} {'matches' if narrowed else 'is known yet'}"
 
@@ -115,7 +148,10 @@ def _all(options: Namespace, settings: Settings, kind: str) -> tuple[list[Json],
     with answering(options, settings, lambda engine: _of_database(engine, options)) as ask:
         asked = _asked_of_api(ask, options) if options.url else {}
         while True:
-            page = ask(f"/{kind}", asked | {"limit": min(PAGE, options.limit - len(items)), "cursor": cursor})
+            page = ask(
+                f"/{kind}",
+                asked | {"limit": min(PAGE, options.limit - len(items)), "cursor": cursor},
+            )
             items += page["items"]
             cursor = page["nextCursor"]
             if cursor is None or len(items) >= options.limit:
@@ -200,7 +236,10 @@ def _run(key: str, name: str) -> Callable[[Json], str]:
 
 
 def _reason(key: str) -> Callable[[Json], str]:
-    """A cell with the error of the run that an item holds, or is; where it has none, how many below it failed."""
+    """A cell with the error of the run that an item holds, or is.
+
+    Where it has none, how many below it failed.
+    """
 
     def cell(one: Json) -> str:
         run = (one[key] if key else one) or {}

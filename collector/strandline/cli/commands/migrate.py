@@ -1,4 +1,7 @@
-"""`strandline migrate`: creates the schema in an empty database, or upgrades it; forward only, safe to run twice at once."""
+"""`strandline migrate`: creates the schema in an empty database, or upgrades it.
+
+Forward only, safe to run twice at once.
+"""
 
 from argparse import ArgumentParser, Namespace
 

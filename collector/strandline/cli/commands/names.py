@@ -1,4 +1,7 @@
-"""`strandline names`: which names are one dataset; `strip` parts of paths, or `join` two names: tried first, then applied."""
+"""`strandline names`: which names are one dataset; `strip` parts of paths, or `join` two names.
+
+Tried first, then applied.
+"""
 
 import argparse
 import re
@@ -11,7 +14,13 @@ from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import RefusedError
 from strandline.settings import Settings
-from strandline.store.ingest.name_patterns import Renaming, apply_alias, apply_patterns, planned_alias, planned_patterns
+from strandline.store.ingest.name_patterns import (
+    Renaming,
+    apply_alias,
+    apply_patterns,
+    planned_alias,
+    planned_patterns,
+)
 from strandline.store.lineage.joined_names import JoinedNames, joined_count, joined_names
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import strip_patterns
@@ -21,16 +30,29 @@ NAMED = (("namespace", "name"), ("other_namespace", "other_name"))
 
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("--limit", type=number(1, 10_000), default=100, help="how many datasets at most (default: 100)")
+    parser.add_argument(
+        "--limit",
+        type=number(1, 10_000),
+        default=100,
+        help="how many datasets at most (default: 100)",
+    )
     add_list_output(parser)
-    kinds = parser.add_subparsers(dest="kind", metavar="strip|join", help="without either: what is joined already")
-    strip = kinds.add_parser("strip", help="cut what these regular expressions match out of names that are paths")
-    strip.add_argument("patterns", nargs="+", metavar="PATTERN", help=r"such as '(/[^/=]+=[^/]*)+$' for partitions")
+    kinds = parser.add_subparsers(
+        dest="kind", metavar="strip|join", help="without either: what is joined already"
+    )
+    strip = kinds.add_parser(
+        "strip", help="cut what these regular expressions match out of names that are paths"
+    )
+    strip.add_argument(
+        "patterns", nargs="+", metavar="PATTERN", help=r"such as '(/[^/=]+=[^/]*)+$' for partitions"
+    )
     join = kinds.add_parser("join", help="let two names be one dataset")
     for name in sum(NAMED, ()):
         join.add_argument(name)
     for one in (strip, join):
-        one.add_argument("--apply", action="store_true", help="do it; otherwise only tell what would change")
+        one.add_argument(
+            "--apply", action="store_true", help="do it; otherwise only tell what would change"
+        )
         one.add_argument(
             "--json", action="store_const", dest="format", const="json", default=argparse.SUPPRESS,
             help="the answer as JSON",
@@ -46,12 +68,17 @@ def run(options: Namespace, settings: Settings) -> int:
         with engine.begin() as connection:
             plan = _plan(connection, options)
     except re.error as error:
-        raise RefusedError(f"no regular expression: {error.pattern!r}: {error}", "pattern") from None
+        raise RefusedError(
+            f"no regular expression: {error.pattern!r}: {error}", "pattern"
+        ) from None
     finally:
         engine.dispose()
     rows = [{"namespace": one.namespace, "name": one.name, "becomes": one.stripped} for one in plan]
     if not tell_list(
-        options, {"applied": options.apply, "datasets": rows}, rows, columns=("namespace", "name", "becomes")
+        options,
+        {"applied": options.apply, "datasets": rows},
+        rows,
+        columns=("namespace", "name", "becomes"),
     ):
         tell(False, rows, lambda: _lines(plan, options.apply))
     return 0
@@ -64,7 +91,11 @@ def _list(engine: Engine, options: Namespace) -> int:
         joined, more = joined_names(connection, options.limit)
         count = joined_count(connection)
     rows = [
-        {"namespace": one.namespace, "name": one.name, "alsoCalled": [other._asdict() for other in one.others]}
+        {
+            "namespace": one.namespace,
+            "name": one.name,
+            "alsoCalled": [other._asdict() for other in one.others],
+        }
         for one in joined
     ]
     answer = {"patterns": patterns, "datasets": rows, "complete": more is None}
@@ -74,14 +105,23 @@ def _list(engine: Engine, options: Namespace) -> int:
     return 0
 
 
-def _listed(patterns: list[str], joined: list[JoinedNames], count: int, more: str | None) -> list[str]:
+def _listed(
+    patterns: list[str], joined: list[JoinedNames], count: int, more: str | None
+) -> list[str]:
     lines = [f"stripped from paths: {pattern}" for pattern in patterns]
     for one in joined:
         lines.append(f"{one.namespace} {one.name}")
-        lines += [f"  also {other.namespace} {other.name}  ({', '.join(other.reasons)})" for other in one.others]
+        lines += [
+            f"  also {other.namespace} {other.name}  ({', '.join(other.reasons)})"
+            for other in one.others
+        ]
     if more is not None:
-        lines.append(f"(the first {len(joined)} datasets; {count} names are joined: --limit shows more)")
-    return lines or ["every dataset has one name; `strandline names join` or `strip` lets several names be one dataset"]
+        lines.append(
+            f"(the first {len(joined)} datasets; {count} names are joined: --limit shows more)"
+        )
+    return lines or [
+        "every dataset has one name; `strandline names join` or `strip` lets several names be one dataset"
+    ]
 
 
 def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
@@ -91,7 +131,9 @@ def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
         if options.apply:
             apply_patterns(connection, options.patterns)
         return plan
-    one, other = ((getattr(options, namespace), getattr(options, name)) for namespace, name in NAMED)
+    one, other = (
+        (getattr(options, namespace), getattr(options, name)) for namespace, name in NAMED
+    )
     plan = planned_alias(connection, one, other)
     if options.apply:
         apply_alias(connection, one, other)
@@ -99,7 +141,9 @@ def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
 
 
 def _lines(plan: list[Renaming], applied: bool) -> list[str]:
-    lines = [f"{one.namespace} {one.name} -> {one.stripped}" for one in plan] or ["no dataset changes its name"]
+    lines = [f"{one.namespace} {one.name} -> {one.stripped}" for one in plan] or [
+        "no dataset changes its name"
+    ]
     return lines if applied or not plan else [*lines, "nothing is changed yet: say --apply"]
 
 

@@ -1,7 +1,9 @@
-"""`strandline impact`, `paths`, `changes` and `namespaces`: what breaks, which way, what changed, who feeds whom.
+"""`strandline impact`, `paths`, `changes` and `namespaces`.
 
-Asked of the database, or with --url of a running collector. `impact` ends as diff does, so that a CI job may ask it: 0 nothing
-depends on it, 1 something does, 2 it could not be answered.
+What breaks, which way, what changed, who feeds whom.
+
+Asked of the database, or with --url of a running collector. `impact` ends as diff does, so that a
+CI job may ask it: 0 nothing depends on it, 1 something does, 2 it could not be answered.
 """
 
 import sys
@@ -41,13 +43,22 @@ SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 def _limits(parser: ArgumentParser) -> None:
     parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
-    parser.add_argument("--limit", type=number(1, MOST), default=5_000, help="how many nodes at most (default: 5000)")
+    parser.add_argument(
+        "--limit",
+        type=number(1, MOST),
+        default=5_000,
+        help="how many nodes at most (default: 5000)",
+    )
 
 
 def impact_arguments(parser: ArgumentParser) -> None:
     """What is thought to go."""
-    parser.add_argument("node", metavar="TABLE[.COLUMN]", help="a table, a column of one, or job:NAMESPACE:NAME")
-    parser.add_argument("--column", metavar="NAME", help="the column, where its name has dots or colons")
+    parser.add_argument(
+        "node", metavar="TABLE[.COLUMN]", help="a table, a column of one, or job:NAMESPACE:NAME"
+    )
+    parser.add_argument(
+        "--column", metavar="NAME", help="the column, where its name has dots or colons"
+    )
     _limits(parser)
     add_view(parser)
     add_selection(parser)
@@ -59,15 +70,23 @@ def run_impact(options: Namespace, settings: Settings) -> int:
     from strandline.cli import problem_of
 
     try:
-        answer = _ask(options, settings, "/impact", ("node", "column", "depth", "limit", "state", *SELECTED))
+        answer = _ask(
+            options, settings, "/impact", ("node", "column", "depth", "limit", "state", *SELECTED)
+        )
     except StrandlineError as error:
         print(f"strandline: {problem_of(error)}", file=sys.stderr)
         return TROUBLE
     _print(options, answer, "/impact", _impact_lines)
-    return SOMETHING if answer["items"] or not answer["complete"] or answer["hidden"]["filtered"] else NOTHING
+    return (
+        SOMETHING
+        if answer["items"] or not answer["complete"] or answer["hidden"]["filtered"]
+        else NOTHING
+    )
 
 
-def _ask(options: Namespace, settings: Settings, path: str, names: Sequence[str], **more: Any) -> Json:
+def _ask(
+    options: Namespace, settings: Settings, path: str, names: Sequence[str], **more: Any
+) -> Json:
     asked = asked_of(options, names) | more
     with answering(options, settings, of_database) as ask:
         return ask(path, asked)
@@ -92,11 +111,17 @@ def _impact_lines(answer: Json) -> None:
         show([f"{nothing} depends on {name}", *after[1:]])
         return
     head = ("KIND", "WHAT", "DEPENDS", "STEPS", "OWNERS", "LAST READ OR RUN", "BY")
-    show_table(head, [_impact_row(one) for one in answer["items"]], [f"{name}: {after[0]}", *after[1:]])
+    show_table(
+        head, [_impact_row(one) for one in answer["items"]], [f"{name}: {after[0]}", *after[1:]]
+    )
 
 
 def _summary(answer: Json) -> str:
-    affected = {kind.replace("dataset", "table"): number for kind, number in answer["affected"].items() if number}
+    affected = {
+        kind.replace("dataset", "table"): number
+        for kind, number in answer["affected"].items()
+        if number
+    }
     counts = [f"{number} {kind if number != 1 else kind[:-1]}" for kind, number in affected.items()]
     number = sum(answer["affected"].values())
     return f"{', '.join(counts)} {'depend' if number != 1 else 'depends'} on it"
@@ -145,7 +170,12 @@ def path_arguments(parser: ArgumentParser) -> None:
 
 def run_paths(options: Namespace, settings: Settings) -> int:
     """Print the ways; 1 if there is none."""
-    ends = {"from": options.from_, "to": options.to, "fromColumn": options.from_column, "toColumn": options.to_column}
+    ends = {
+        "from": options.from_,
+        "to": options.to,
+        "fromColumn": options.from_column,
+        "toColumn": options.to_column,
+    }
     names = ("depth", "limit", "state", "granularity", *SELECTED)
     answer = _ask(options, settings, "/lineage/paths", names, **ends)
     _print(options, answer, "/lineage/paths", _path_lines)
@@ -170,11 +200,19 @@ def _called(node: Json) -> str:
 
 def change_arguments(parser: ArgumentParser) -> None:
     """Since when, and around what."""
-    parser.add_argument("node", nargs="*", help="only around these tables or jobs (default: the newest datasets)")
     parser.add_argument(
-        "--since", type=time_argument, required=True, metavar="TIME", help=f"the earlier moment: {EXAMPLES}"
+        "node", nargs="*", help="only around these tables or jobs (default: the newest datasets)"
     )
-    parser.add_argument("--until", type=time_argument, metavar="TIME", help="the later moment (default: now)")
+    parser.add_argument(
+        "--since",
+        type=time_argument,
+        required=True,
+        metavar="TIME",
+        help=f"the earlier moment: {EXAMPLES}",
+    )
+    parser.add_argument(
+        "--until", type=time_argument, metavar="TIME", help="the later moment (default: now)"
+    )
     parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
     parser.add_argument(
         "--granularity",
@@ -190,15 +228,25 @@ def change_arguments(parser: ArgumentParser) -> None:
 
 def run_changes(options: Namespace, settings: Settings) -> int:
     """Print what came and went."""
-    times = {name: given.isoformat() if (given := vars(options)[name]) else None for name in ("since", "until")}
+    times = {
+        name: given.isoformat() if (given := vars(options)[name]) else None
+        for name in ("since", "until")
+    }
     names = ("node", "direction", "depth", "granularity", "limit", "state", *SELECTED)
-    _print(options, _ask(options, settings, "/lineage/changes", names, **times), "/lineage/changes", _change_lines)
+    _print(
+        options,
+        _ask(options, settings, "/lineage/changes", names, **times),
+        "/lineage/changes",
+        _change_lines,
+    )
     return 0
 
 
 def _change_lines(answer: Json) -> None:
     labels = answer["labels"].items()
-    names = told_apart({id_: f"job {label}" if id_.startswith("job:") else label for id_, label in labels})
+    names = told_apart(
+        {id_: f"job {label}" if id_.startswith("job:") else label for id_, label in labels}
+    )
     lines = [f"{SIGNS[one['change']]} {_change(one, names)}" for one in answer["items"]]
     span = f"from {_time(answer['since'])} to {_time(answer['until'])}"
     retyped = f"; {answer['changed']} of another type" if answer.get("changed") else ""
@@ -229,7 +277,10 @@ def _types(one: Json) -> str:
 def namespace_arguments(parser: ArgumentParser) -> None:
     """How many, and when."""
     parser.add_argument(
-        "--limit", type=number(1, MOST), default=1_000, help="how many namespaces at most (default: 1000)"
+        "--limit",
+        type=number(1, MOST),
+        default=1_000,
+        help="how many namespaces at most (default: 1000)",
     )
     add_as_of(parser)
     add_output(parser, "graph")
@@ -237,14 +288,19 @@ def namespace_arguments(parser: ArgumentParser) -> None:
 
 def run_namespaces(options: Namespace, settings: Settings) -> int:
     """Print the namespaces and who feeds whom."""
-    _print(options, _ask(options, settings, "/namespaces", ("limit",)), "/namespaces", _namespace_lines)
+    _print(
+        options, _ask(options, settings, "/namespaces", ("limit",)), "/namespaces", _namespace_lines
+    )
     return 0
 
 
 def _namespace_lines(answer: Json) -> None:
     rows = [(node["name"], str(node["datasets"]), str(node["jobs"])) for node in answer["nodes"]]
     names = {node["id"]: node["name"] for node in answer["nodes"]}
-    flows = [(names[edge["source"]], names[edge["target"]], str(edge["jobs"])) for edge in answer["edges"]]
+    flows = [
+        (names[edge["source"]], names[edge["target"]], str(edge["jobs"]))
+        for edge in answer["edges"]
+    ]
     if not rows:
         show(["no namespace is known yet"])
         return

@@ -1,4 +1,7 @@
-"""`strandline rebuild --from ARCHIVE --into DATABASE`: the lineage tables made anew from archived events, on Spark."""
+"""`strandline rebuild --from ARCHIVE --into DATABASE`.
+
+The lineage tables made anew from archived events, on Spark.
+"""
 
 import json
 import sys
@@ -25,13 +28,21 @@ def arguments(parser: ArgumentParser) -> None:
         "--from", dest="source", required=True, metavar="ARCHIVE",
         help="what strandline archive wrote: a folder, delta:FOLDER, or iceberg:CATALOG.DATABASE.TABLE (Spark's catalog)",
     )  # fmt: skip
-    parser.add_argument("--into", required=True, metavar="DATABASE_URL", help="an empty store; it is made and migrated")
+    parser.add_argument(
+        "--into",
+        required=True,
+        metavar="DATABASE_URL",
+        help="an empty store; it is made and migrated",
+    )
     parser.add_argument(
         "--like", metavar="DATABASE_URL",
         help="take path patterns, names joined by hand and annotations from this store, and compare every row with it afterwards",
     )  # fmt: skip
     parser.add_argument(
-        "--scratch", default="", metavar="FOLDER", help="what the workers fold; on a cluster a folder that all share"
+        "--scratch",
+        default="",
+        metavar="FOLDER",
+        help="what the workers fold; on a cluster a folder that all share",
     )
     parser.add_argument("--json", action="store_true", help="for programs")
     spark_arguments(parser)
@@ -40,7 +51,11 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, settings: Settings) -> int:
     """Rebuild, and compare if asked; 1 if anything differs."""
     if options.into in (settings.database_url, options.like):
-        raise SettingsError(["rebuild: --into names the live store: name a new one, and switch over when it is equal"])
+        raise SettingsError(
+            [
+                "rebuild: --into names the live store: name a new one, and switch over when it is equal"
+            ]
+        )
     target = make_engine(options.into)
     live = make_engine(options.like) if options.like else None
     try:
@@ -70,7 +85,12 @@ def _rebuilt(options: Namespace, target: Engine, live: Engine | None) -> Rebuilt
 
 def _show(options: Namespace, done: Rebuilt, differing: dict[str, int] | None) -> None:
     if options.json:
-        answer = {"events": done.events, "rows": done.rows, "rejected": done.refused, "differing": differing}
+        answer = {
+            "events": done.events,
+            "rows": done.rows,
+            "rejected": done.refused,
+            "differing": differing,
+        }
         sys.stdout.write(json.dumps(answer) + "\n")
         return
     lines = [

@@ -1,4 +1,7 @@
-"""`strandline replay`: takes events from files again, or dead letters; what is stored already stays as it is."""
+"""`strandline replay`: takes events from files again, or dead letters.
+
+What is stored already stays as it is.
+"""
 
 import json
 import sys
@@ -22,8 +25,15 @@ from strandline.transports.files import take_file
 
 def arguments(parser: ArgumentParser) -> None:
     """Files, or `--dead-letters`."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="one event a line, gzip or not; - is standard input")
-    parser.add_argument("--dead-letters", action="store_true", help="what an older version could not read")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="one event a line, gzip or not; - is standard input",
+    )
+    parser.add_argument(
+        "--dead-letters", action="store_true", help="what an older version could not read"
+    )
     parser.add_argument("--json", action="store_true", help="for programs")
 
 

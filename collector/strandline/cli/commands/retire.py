@@ -1,4 +1,7 @@
-"""`strandline retire JOB`: a job is a member no longer: it blocks no version, and pins nothing that it read."""
+"""`strandline retire JOB`: a job is a member no longer.
+
+It blocks no version, and pins nothing that it read.
+"""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -16,18 +19,25 @@ from strandline.settings import Settings
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("job", help="the job's name, or job:NAMESPACE:NAME")
-    parser.add_argument("--even-if-running", action="store_true", help="retire a job though a run of it is running")
+    parser.add_argument(
+        "--even-if-running", action="store_true", help="retire a job though a run of it is running"
+    )
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
 def run(options: Namespace, settings: Settings) -> int:
     """Retire the job, unless it runs."""
 
-    def decide(_: Connection, model: Model, now: float) -> tuple[Sequence[Fact], tuple[Job, list[Table]]]:
+    def decide(
+        _: Connection, model: Model, now: float
+    ) -> tuple[Sequence[Fact], tuple[Job, list[Table]]]:
         job = job_called(model, options.job)
         place = model.places.get(job)
         if place is not None and place.ended is None and not options.even_if_running:
-            raise RefusedError(f"{job[1]}: runs (run {place.run}); stop it first, or say --even-if-running", "running")
+            raise RefusedError(
+                f"{job[1]}: runs (run {place.run}); stop it first, or say --even-if-running",
+                "running",
+            )
         tables = sorted(place.writes) if place is not None else []
         return [JobRetired(job, now, "strandline retire")], (job, tables)
 
@@ -39,7 +49,10 @@ def run(options: Namespace, settings: Settings) -> int:
 
 def _lines(name: str, tables: Sequence[Table]) -> list[str]:
     lines = [f"{name} is retired: it blocks no version any more, and needs no snapshot"]
-    return lines + [f"  {table}: no strong versions until a job with barriers writes it again" for _, table in tables]
+    return lines + [
+        f"  {table}: no strong versions until a job with barriers writes it again"
+        for _, table in tables
+    ]
 
 
 RETIRE = Command("retire", run, arguments)

@@ -1,7 +1,10 @@
-"""`strandline rollback TABLE BARRIER`: the steps that take a table and everything made from it back. It changes nothing.
+"""`strandline rollback TABLE BARRIER`.
 
-With --execute it carries them out on Iceberg tables, after a rehearsal; run again after a kill, it goes on. With --done,
-once somebody has carried the steps out by hand, versions go on in the next generation.
+The steps that take a table and everything made from it back. It changes nothing.
+
+With --execute it carries them out on Iceberg tables, after a rehearsal; run again after a kill, it
+goes on. With --done, once somebody has carried the steps out by hand, versions go on in the next
+generation.
 """
 
 import sys
@@ -21,7 +24,12 @@ from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments
 from strandline.execution.rollback import Executor, Open, begin, open_rollback, running_jobs
 from strandline.settings import Settings
 from strandline.store.versions.lookup import call
-from strandline.store.versions.outside_jobs import OutsideJob, in_words, jobs_outside, outside_answer
+from strandline.store.versions.outside_jobs import (
+    OutsideJob,
+    in_words,
+    jobs_outside,
+    outside_answer,
+)
 
 Exists: TypeAlias = Callable[[Table, str], bool]
 Called: TypeAlias = Mapping[str, str]  # a step's target to what people call it
@@ -30,14 +38,30 @@ Called: TypeAlias = Mapping[str, str]  # a step's target to what people call it
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument("barrier", type=int, help="the barrier to go back to, or to the newest possible before it")
     parser.add_argument(
-        "--lost-state", action="append", default=[], metavar="JOB", help="a job whose checkpoint is gone"
+        "barrier", type=int, help="the barrier to go back to, or to the newest possible before it"
+    )
+    parser.add_argument(
+        "--lost-state",
+        action="append",
+        default=[],
+        metavar="JOB",
+        help="a job whose checkpoint is gone",
     )
     ways = parser.add_mutually_exclusive_group()
-    ways.add_argument("--rehearse", action="store_true", help="say what --execute would change, and change nothing")
-    ways.add_argument("--execute", action="store_true", help="carry the steps out, through pyiceberg")
-    ways.add_argument("--done", action="store_true", help="the steps are carried out: go on in the next generation")
+    ways.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="say what --execute would change, and change nothing",
+    )
+    ways.add_argument(
+        "--execute", action="store_true", help="carry the steps out, through pyiceberg"
+    )
+    ways.add_argument(
+        "--done",
+        action="store_true",
+        help="the steps are carried out: go on in the next generation",
+    )
     catalog_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
@@ -52,16 +76,30 @@ def run(options: Namespace, settings: Settings) -> int:
     ) -> tuple[Sequence[Fact], tuple[Plan, Called, list[str], list[OutsideJob], list[str]]]:
         found = _planned(connection, model, options)
         back = RolledBack(found.domain, found.tables, found.barrier or 0, now)
-        called = {one: model.call(one) for one in found.tables} | {job: job[1] for job in found.jobs}
+        called = {one: model.call(one) for one in found.tables} | {
+            job: job[1] for job in found.jobs
+        }
         names = {":".join(one): name for one, name in called.items()}
         outside = jobs_outside(connection, found.tables, found.jobs)
         words = in_words(connection, model, outside)
-        return ([back] if options.done else []), (found, names, running_jobs(model, found), outside, words)
+        return ([back] if options.done else []), (
+            found,
+            names,
+            running_jobs(model, found),
+            outside,
+            words,
+        )
 
     with store_of(settings) as (_, follower):
         found, called, running, outside, words = follower.decide(decide)
     steps = [
-        {"action": s.action, "target": s.target, "before": s.before, "after": s.after, **dict(s.details)}
+        {
+            "action": s.action,
+            "target": s.target,
+            "before": s.before,
+            "after": s.after,
+            **dict(s.details),
+        }
         for s in found.steps
     ]
     answer = {
@@ -74,12 +112,18 @@ def run(options: Namespace, settings: Settings) -> int:
     tell(
         options.json,
         answer,
-        lambda: _begun(found, running) if options.done else [*_lines(found, called), *_beside(words), *_next(options)],
+        lambda: (
+            _begun(found, running)
+            if options.done
+            else [*_lines(found, called), *_beside(words), *_next(options)]
+        ),
     )
     return 0
 
 
-def _planned(connection: Connection, model: Model, options: Namespace, exists: Exists = lambda *_: True) -> Plan:
+def _planned(
+    connection: Connection, model: Model, options: Namespace, exists: Exists = lambda *_: True
+) -> Plan:
     call(connection, model, model.domain_of)
     table = table_called(connection, model, options.table)
     domain = model.domain_at(table)
@@ -94,7 +138,9 @@ def _execute(options: Namespace, settings: Settings) -> int:
         with follower.question(EVERYTHING) as (connection, model):
             opened = _opened(connection, model, options, tables)
         if opened.raised:
-            _say(f"done already: generation {opened.plan.incarnation} of group {opened.plan.domain} has begun")
+            _say(
+                f"done already: generation {opened.plan.incarnation} of group {opened.plan.domain} has begun"
+            )
             _say(_restart(opened.plan))
             return 0
         executor = Executor(follower, opened, tables)
@@ -111,7 +157,9 @@ def _execute(options: Namespace, settings: Settings) -> int:
     return 0
 
 
-def _opened(connection: Connection, model: Model, options: Namespace, tables: IcebergTables) -> Open:
+def _opened(
+    connection: Connection, model: Model, options: Namespace, tables: IcebergTables
+) -> Open:
     """The rollback that was begun before and is not over, else a new one, of what the tables still have."""
     call(connection, model, model.domain_of)
     table = table_called(connection, model, options.table)
@@ -119,7 +167,9 @@ def _opened(connection: Connection, model: Model, options: Namespace, tables: Ic
     same = there is not None and (there.table, there.barrier) == (table, options.barrier)
     if there is not None and same and not (there.raised and running_jobs(model, there.plan)):
         return there  # else it is over: its jobs were started again
-    found = _planned(connection, model, options, lambda one, snapshot: tables.has(model.call(one), snapshot))
+    found = _planned(
+        connection, model, options, lambda one, snapshot: tables.has(model.call(one), snapshot)
+    )
     return Open(table, options.barrier, found)
 
 
@@ -135,7 +185,13 @@ def _say(line: str) -> None:
 def _begun(found: Plan, running: Sequence[str]) -> list[str]:
     where = f"barrier {found.barrier}" if found.barrier is not None else "the base tables"
     begun = f"generation {found.incarnation} of group {found.domain} has begun: its versions go on from {where}"
-    return [begun, *(f"  {job} still runs from its old state: stop it, and restart it as planned" for job in running)]
+    return [
+        begun,
+        *(
+            f"  {job} still runs from its old state: stop it, and restart it as planned"
+            for job in running
+        ),
+    ]
 
 
 def _beside(words: Sequence[str]) -> list[str]:
@@ -155,7 +211,9 @@ def _next(options: Namespace) -> list[str]:
 
 
 def _lines(found: Plan, called: Called) -> list[str]:
-    lines = [f"{found.kind} plan {_where(found)}; then generation {found.incarnation} of group {found.domain} begins"]
+    lines = [
+        f"{found.kind} plan {_where(found)}; then generation {found.incarnation} of group {found.domain} begins"
+    ]
     for number, step in enumerate(found.steps, 1):
         lines.append(f"{number:3}. {step.action} {called.get(step.target, step.target)}")
         lines.append(f"       when {step.before}; done when {step.after}")
@@ -164,7 +222,11 @@ def _lines(found: Plan, called: Called) -> list[str]:
 
 
 def _where(found: Plan) -> str:
-    return f"back to barrier {found.barrier}" if found.barrier is not None else f"from the base tables: {found.why}"
+    return (
+        f"back to barrier {found.barrier}"
+        if found.barrier is not None
+        else f"from the base tables: {found.why}"
+    )
 
 
 def _by_hand(step: RollbackStep) -> list[str]:
@@ -172,7 +234,9 @@ def _by_hand(step: RollbackStep) -> list[str]:
     details = dict(step.details)
     folder, batch = details.get("checkpointLocation"), details.get("batchId")
     if folder and step.action == "cut checkpoint":
-        return [f"{folder}: remove from commits/, then from offsets/, what is numbered above {batch}, with its .crc"]
+        return [
+            f"{folder}: remove from commits/, then from offsets/, what is numbered above {batch}, with its .crc"
+        ]
     if folder:
         return [f"{folder}: remove all that is in it"]
     return details["sql"].split("\n") if "sql" in details else []

@@ -1,6 +1,9 @@
-"""`strandline serve`: API and, where a topic is set, the consumer, in one process; `strandline consume`: the consumer.
+"""`strandline serve`: API and, where a topic is set, the consumer, in one process.
 
-Both end cleanly on SIGTERM and SIGINT: what was accepted is written, and partitions are left in good order.
+`strandline consume`: the consumer.
+
+Both end cleanly on SIGTERM and SIGINT: what was accepted is written, and partitions are left in
+good order.
 """
 
 import sys
@@ -58,13 +61,27 @@ def _serve(settings: Settings) -> int:
     _refuse_without_key(engine, settings, listening)
     follower = Follower(engine)
     consumes = settings.kafka_bootstrap_servers is not None
-    consumer = Consumer(engine, settings, metrics, log, follower.take_news, follower.follow) if consumes else None
+    consumer = (
+        Consumer(engine, settings, metrics, log, follower.take_news, follower.follow)
+        if consumes
+        else None
+    )
     checks = {"consumer": lambda: consumer.state} if consumer else {}
-    app = create_app(engine, settings, log=log, metrics=metrics, checks=checks, follower=follower, in_process=False)
+    app = create_app(
+        engine,
+        settings,
+        log=log,
+        metrics=metrics,
+        checks=checks,
+        follower=follower,
+        in_process=False,
+    )
     alerting = _alerting(engine, follower, settings, log)
     server = Server(app, settings)
     stopping = threading.Event()
-    thread = threading.Thread(target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True)
+    thread = threading.Thread(
+        target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True
+    )
     end_on_signals(server.end)
     if consumer:
         thread.start()
@@ -91,7 +108,9 @@ def _serve(settings: Settings) -> int:
 def consume(options: Namespace, settings: Settings) -> int:
     """Take records until a signal ends it."""
     if not settings.kafka_bootstrap_servers:
-        raise SettingsError(["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"])
+        raise SettingsError(
+            ["STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"]
+        )
     _check_files(settings)
     log, metrics = _log_of(settings), Metrics()
     _serve_metrics(settings, metrics)
@@ -148,14 +167,25 @@ def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
     return engine
 
 
-def _expiring(engine: Engine, settings: Settings, metrics: Metrics, log: FilteringBoundLogger) -> Turns:
+def _expiring(
+    engine: Engine, settings: Settings, metrics: Metrics, log: FilteringBoundLogger
+) -> Turns:
     """The thread that drops what is old, if anything ever is."""
     tell = telling(metrics, log)
-    return expiring(engine, settings.retention_days, tell, lambda why: log.warning("nothing expires", reason=why))
+    return expiring(
+        engine,
+        settings.retention_days,
+        tell,
+        lambda why: log.warning("nothing expires", reason=why),
+    )
 
 
 def _sampling(
-    engine: Engine, follower: Follower, metrics: Metrics, settings: Settings, log: FilteringBoundLogger
+    engine: Engine,
+    follower: Follower,
+    metrics: Metrics,
+    settings: Settings,
+    log: FilteringBoundLogger,
 ) -> Turns:
     """The thread that looks at the store for those who watch it."""
     return sampling(
@@ -172,7 +202,9 @@ def _log_stop(log: FilteringBoundLogger, metrics: Metrics, began: float) -> None
     log.info("stopped", seconds=round(time.monotonic() - began), events=metrics.events.total())
 
 
-def _exporting(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AbstractContextManager[None]:
+def _exporting(
+    engine: Engine, settings: Settings, log: FilteringBoundLogger
+) -> AbstractContextManager[None]:
     """The threads that export, if there is anybody to export to."""
     if not any(getattr(settings, f"{target}_url") for target in TARGETS):
         return nullcontext()
@@ -181,10 +213,17 @@ def _exporting(engine: Engine, settings: Settings, log: FilteringBoundLogger) ->
 
     targets = targets_of(settings)
     log.info("exporting", targets=[target.name for target in targets])
-    return Exporting(engine, targets, lambda why: log.warning("export waits", reason=why), settings.export_max_waiting)
+    return Exporting(
+        engine,
+        targets,
+        lambda why: log.warning("export waits", reason=why),
+        settings.export_max_waiting,
+    )
 
 
-def _alerting(engine: Engine, follower: Follower, settings: Settings, log: FilteringBoundLogger) -> Alerting:
+def _alerting(
+    engine: Engine, follower: Follower, settings: Settings, log: FilteringBoundLogger
+) -> Alerting:
     return Alerting(
         engine,
         follower,
@@ -208,7 +247,9 @@ def _consume(consumer: Consumer, log: FilteringBoundLogger, stopping: threading.
     try:
         consumer.run()
     except Exception as error:
-        if stopping.is_set() and isinstance(error, StrandlineError):  # a signal ended it, and it reports what it left
+        if stopping.is_set() and isinstance(
+            error, StrandlineError
+        ):  # a signal ended it, and it reports what it left
             log.info("the consumer has stopped", reason=str(error))
             return
         consumer.state = f"the consumer has given up: {error}"
@@ -218,11 +259,16 @@ def _consume(consumer: Consumer, log: FilteringBoundLogger, stopping: threading.
 
 
 def _take_unread(engine: Engine, log: FilteringBoundLogger) -> None:
-    """Take again what a program before this one could not read; if the database is away, the next start does."""
+    """Take again what a program before this one could not read.
+
+    If the database is away, the next start does.
+    """
     try:
         counts = take_unread(engine, Bugs(log))
     except DBAPIError as error:
-        log.warning("events that could not be read wait for the next start", reason=reason_of(error))
+        log.warning(
+            "events that could not be read wait for the next start", reason=reason_of(error)
+        )
         return
     if counts:
         log.info("events that could not be read were taken again", **counts)
@@ -247,5 +293,12 @@ SERVE = Command(
 CONSUME = Command(
     "consume",
     consume,
-    shows=("database_url", "kafka_bootstrap_servers", "kafka_topic", "kafka_group", "metrics_port", "log_format"),
+    shows=(
+        "database_url",
+        "kafka_bootstrap_servers",
+        "kafka_topic",
+        "kafka_group",
+        "metrics_port",
+        "log_format",
+    ),
 )

@@ -7,7 +7,15 @@ from typing import Any
 import orjson
 from sqlalchemy import Engine
 
-from strandline.cli.answers import add_list_output, name_argument, number, short_time, show_table, tell, tell_list
+from strandline.cli.answers import (
+    add_list_output,
+    name_argument,
+    number,
+    short_time,
+    show_table,
+    tell,
+    tell_list,
+)
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
 from strandline.core.exports.lists import COLUMNS
@@ -25,8 +33,12 @@ HEAD = ("SNAPSHOT", "COMMITTED", "BARRIER", "OPERATION", "ROWS", "HOW SURE")
 
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("table", type=name_argument, help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument("--limit", type=number(1, MOST), default=100, help="how many at most (default: 100)")
+    parser.add_argument(
+        "table", type=name_argument, help="a table: bank.balance, or dataset:NAMESPACE:NAME"
+    )
+    parser.add_argument(
+        "--limit", type=number(1, MOST), default=100, help="how many at most (default: 100)"
+    )
     add_list_output(parser)
     add_collector_arguments(parser)
 
@@ -37,9 +49,13 @@ def run(options: Namespace, settings: Settings) -> int:
         table = ask("/lineage", {"node": options.table, "depth": 0})["nodes"][0]
         if table["type"] != "dataset":
             raise NotFoundError(f"{options.table}: is a job, not a table")
-        items, complete = _all(ask, {name: table[name] for name in ("namespace", "name")}, options.limit)
+        items, complete = _all(
+            ask, {name: table[name] for name in ("namespace", "name")}, options.limit
+        )
     cut = "" if complete else f"the newest {len(items)}; a greater --limit shows more"
-    if tell_list(options, {"items": items, "complete": complete}, items, cut, COLUMNS["/datasets/snapshots"]):
+    if tell_list(
+        options, {"items": items, "complete": complete}, items, cut, COLUMNS["/datasets/snapshots"]
+    ):
         return 0
     if items:
         show_table(HEAD, [_row(one) for one in items], [f"({cut})"] if cut else [])
@@ -53,7 +69,10 @@ def _all(ask: Ask, table: Json, limit: int) -> tuple[list[Json], bool]:
     items: list[Json] = []
     cursor: str | None = None
     while True:
-        page = ask("/datasets/snapshots", table | {"limit": min(PAGE, limit - len(items)), "cursor": cursor})
+        page = ask(
+            "/datasets/snapshots",
+            table | {"limit": min(PAGE, limit - len(items)), "cursor": cursor},
+        )
         items += page["items"]
         cursor = page["nextCursor"]
         if cursor is None or len(items) >= limit:
@@ -65,21 +84,34 @@ def _of_database(engine: Engine) -> Ask:
         with engine.connect() as connection:
             if path == "/lineage":
                 node = node_called(connection, asked["node"])
-                return {"nodes": [{"type": node.kind, "namespace": node.namespace, "name": node.name}]}
+                return {
+                    "nodes": [{"type": node.kind, "namespace": node.namespace, "name": node.name}]
+                }
             table = dataset_of(connection, asked["namespace"], asked["name"])
             after = None if asked["cursor"] is None else decode_cursor(asked["cursor"], (int, str))
             page = snapshots_of(connection, table, asked["limit"], after)
-        answer: Json = orjson.loads(orjson.dumps(page.of([snapshot_answer(row) for row in page.rows])))
+        answer: Json = orjson.loads(
+            orjson.dumps(page.of([snapshot_answer(row) for row in page.rows]))
+        )
         return answer
 
     return ask
 
 
 def _row(item: Json) -> list[str]:
-    numbers = ("" if item[name] is None else str(item[name]) for name in ("barrierId", "numberOfRows"))
+    numbers = (
+        "" if item[name] is None else str(item[name]) for name in ("barrierId", "numberOfRows")
+    )
     barrier, rows = numbers
     sure = "observed" if item["observed"] else "reported"
-    return [item["snapshotId"], short_time(item["committedAt"] or ""), barrier, item["operation"] or "", rows, sure]
+    return [
+        item["snapshotId"],
+        short_time(item["committedAt"] or ""),
+        barrier,
+        item["operation"] or "",
+        rows,
+        sure,
+    ]
 
 
 SNAPSHOTS = Command("snapshots", run, arguments)

@@ -1,4 +1,7 @@
-"""`strandline tables publish --catalog NAME`: the lineage tables as real tables of a catalog's `strandline` database."""
+"""`strandline tables publish --catalog NAME`.
+
+The lineage tables as real tables of a catalog's `strandline` database.
+"""
 
 from argparse import ArgumentParser, Namespace
 
@@ -14,9 +17,14 @@ from strandline.store.sql.engine import reading
 
 def arguments(parser: ArgumentParser) -> None:
     """`publish`, and where to."""
-    parser.add_argument("action", choices=("publish",), help="replace the tables by what the store has now")
     parser.add_argument(
-        "--catalog", required=True, metavar="NAME", help="an Iceberg catalog; its database strandline is made"
+        "action", choices=("publish",), help="replace the tables by what the store has now"
+    )
+    parser.add_argument(
+        "--catalog",
+        required=True,
+        metavar="NAME",
+        help="an Iceberg catalog; its database strandline is made",
     )
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     catalog_arguments(parser)
@@ -25,7 +33,9 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, settings: Settings) -> int:
     """Write the tables."""
     if "." in options.catalog:
-        raise RefusedError(f"{options.catalog}: is the name of a catalog and of something in it", "catalog")
+        raise RefusedError(
+            f"{options.catalog}: is the name of a catalog and of something in it", "catalog"
+        )
     tables = IcebergTables(catalog_properties(options.catalog_property))
     engine = existing_store(settings)
     try:

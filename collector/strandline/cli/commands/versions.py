@@ -1,4 +1,7 @@
-"""`strandline versions TABLE...`: which snapshots of the tables belong together, and what blocks the version."""
+"""`strandline versions TABLE...`.
+
+Which snapshots of the tables belong together, and what blocks the version.
+"""
 
 import time
 from argparse import ArgumentParser, Namespace
@@ -15,7 +18,9 @@ from strandline.store.versions.answers import Latest, holders_answer, reading_an
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("table", nargs="+", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument("--weak", action="store_true", help="the newest barrier of these tables alone")
+    parser.add_argument(
+        "--weak", action="store_true", help="the newest barrier of these tables alone"
+    )
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
@@ -23,9 +28,13 @@ def run(options: Namespace, settings: Settings) -> int:
     """Print the version; a refusal is an error with its reason."""
     with model_of(settings) as (connection, model):
         now = time.time()
-        tables = list(dict.fromkeys(table_called(connection, model, text) for text in options.table))
+        tables = list(
+            dict.fromkeys(table_called(connection, model, text) for text in options.table)
+        )
         found: Sequence[Reading | Latest] = (
-            with_latest(connection, weak(model, tables), tables) if options.weak else strong(model, tables)
+            with_latest(connection, weak(model, tables), tables)
+            if options.weak
+            else strong(model, tables)
         )
         managed = [one for one in found if isinstance(one, Reading)]
         answer: dict[str, Any] = {
@@ -48,13 +57,19 @@ def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
         for name, one in zip(names, answer["tables"], strict=True)
     ]
     head = WEAK if answer["consistency"] == "weak" else STRONG
-    reasons = dict.fromkeys(one["reason"] for one in answer["blockedBy"])  # once, however many tables a job writes
+    reasons = dict.fromkeys(
+        one["reason"] for one in answer["blockedBy"]
+    )  # once, however many tables a job writes
     return [head, *tables, *(f"blocked by {reason}" for reason in reasons)]
 
 
 def _version(one: dict[str, Any]) -> str:
     if one["barrier"] is None:
-        newer = f"; {one['newerApproximate']} is newer, its id is not known" if "newerApproximate" in one else ""
+        newer = (
+            f"; {one['newerApproximate']} is newer, its id is not known"
+            if "newerApproximate" in one
+            else ""
+        )
         return f"untracked: its latest snapshot, without any promise{newer}"
     incarnation = f", generation {one['generation']}" if one["generation"] > 1 else ""
     behind = f"{ago(one['lagSeconds'])} behind" if one["lagSeconds"] else "nothing newer"

@@ -1,6 +1,9 @@
-"""What a request may ask and see: the scopes and namespace patterns of its key, as one value that every read is narrowed by.
+"""What a request may ask and see.
 
-A pattern is a namespace in which `*` stands for any text and `?` for one character. The pattern `*` alone is everything.
+The scopes and namespace patterns of its key, as one value that every read is narrowed by.
+
+A pattern is a namespace in which `*` stands for any text and `?` for one character. The pattern `*`
+alone is everything.
 """
 
 import re
@@ -18,7 +21,9 @@ EVERY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one key or token may do. `who` names it in the audit log; `admin` includes the other scopes.
+    """What one key or token may do.
+
+    `who` names it in the audit log; `admin` includes the other scopes.
 
     `parts`: what was granted one by one, where not every scope holds in every namespace.
     """
@@ -32,10 +37,18 @@ class Access:
     def of_parts(cls, who: str, parts: Sequence["Access"]) -> "Access":
         """All that was granted; what may be asked with which scope, `for_scope` says."""
         scopes = frozenset[Scope]().union(*(one.scopes for one in parts))
-        return cls(who, scopes, tuple(dict.fromkeys(one for part in parts for one in part.patterns)), tuple(parts))
+        return cls(
+            who,
+            scopes,
+            tuple(dict.fromkeys(one for part in parts for one in part.patterns)),
+            tuple(parts),
+        )
 
     def for_scope(self, scope: str) -> "Access":
-        """What of it counts for an operation of this scope: the namespaces that this scope was granted for."""
+        """What of it counts for an operation of this scope.
+
+        The namespaces that this scope was granted for.
+        """
         if not self.parts:
             return self
         fit = [one for one in self.parts if one.may(scope)]
@@ -64,13 +77,17 @@ class Access:
 
     def allows_text(self, text: str) -> bool:
         """Whether `NAMESPACE:NAME` may be seen, wherever its namespace ends."""
-        return self.everything or any(self.allows(text[: colon.start()]) for colon in re.finditer(":", text))
+        return self.everything or any(
+            self.allows(text[: colon.start()]) for colon in re.finditer(":", text)
+        )
 
     def require(self, named: Iterable[tuple[str, str]]) -> None:
         """Raise a ForbiddenError unless all of these (namespace, name) may be seen."""
         hidden = sum(not self.allows(namespace) for namespace, _ in named)
         if hidden:
-            raise ForbiddenError(f"{hidden} of the tables and jobs are in namespaces that this key does not see")
+            raise ForbiddenError(
+                f"{hidden} of the tables and jobs are in namespaces that this key does not see"
+            )
 
 
 EVERYTHING = Access("", frozenset(SCOPES), (EVERY,))
@@ -90,11 +107,15 @@ def glob_of(pattern: str) -> str:
 
 def faults_of(scopes: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """What is wrong with the scopes and patterns that a key shall have."""
-    found = [f"scope {one!r} is not one of {', '.join(SCOPES)}" for one in scopes if one not in SCOPES]
+    found = [
+        f"scope {one!r} is not one of {', '.join(SCOPES)}" for one in scopes if one not in SCOPES
+    ]
     found += [] if scopes else [f"a key needs a scope: {', '.join(SCOPES)}"]
     found += [] if patterns else ["a key needs a namespace, or a pattern of namespaces; * is all"]
     return found + [
-        f"namespace {one!r} is not one line of text" for one in patterns if not one or not one.isprintable()
+        f"namespace {one!r} is not one line of text"
+        for one in patterns
+        if not one or not one.isprintable()
     ]
 
 

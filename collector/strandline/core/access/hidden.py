@@ -1,7 +1,10 @@
-"""What is left of an answer for a key that does not see every namespace: hidden things are counted and never named.
+"""What is left of an answer for a key that does not see every namespace.
 
-The store's own queries are narrowed already (store/sql/narrowed.py). This is what stays true however an answer is made:
-an object with a hidden `namespace` leaves its list, which is then followed by how many did; a text loses the hidden names.
+Hidden things are counted and never named.
+
+The store's own queries are narrowed already (store/sql/narrowed.py). This is what stays true
+however an answer is made: an object with a hidden `namespace` leaves its list, which is then
+followed by how many did; a text loses the hidden names.
 """
 
 import re
@@ -24,14 +27,18 @@ class HiddenNames:
     def __init__(self, hidden: Iterable[str], seen: Iterable[str]) -> None:
         kept = {name for name in seen if name}
         self._hidden = {name for name in hidden if name} - kept
-        longest_first = sorted(self._hidden | kept, key=lambda name: (-len(name), name)) if self._hidden else []
+        longest_first = (
+            sorted(self._hidden | kept, key=lambda name: (-len(name), name)) if self._hidden else []
+        )
         self._pattern = _any_of(tuple(longest_first)) if longest_first else None
 
     def out_of(self, text: str) -> str:
         """The text with a word in place of each hidden name."""
         if self._pattern is None:
             return text
-        return self._pattern.sub(lambda found: HIDDEN if found[0] in self._hidden else found[0], text)
+        return self._pattern.sub(
+            lambda found: HIDDEN if found[0] in self._hidden else found[0], text
+        )
 
 
 def visible(answer: Any, access: Access, names: HiddenNames) -> Any:
@@ -45,7 +52,9 @@ def _shown(value: Any, access: Access, names: HiddenNames) -> Any:
         case dict():
             return _object(value, access, names)
         case list():
-            return [one for one in (_shown(item, access, names) for item in value) if one is not GONE]
+            return [
+                one for one in (_shown(item, access, names) for item in value) if one is not GONE
+            ]
         case str():
             node = NODE.fullmatch(value)
             return GONE if node and not access.allows_text(node[1]) else names.out_of(value)

@@ -37,8 +37,8 @@ class FacetRow(NamedTuple):
 class Group(NamedTuple):
     """All facets of one job or dataset in one event: as rows, and those of them that count.
 
-    redacted: something secret was taken out of them, or of the dataset's name; aliases: the other names of a dataset that
-    its symlinks facet states.
+    redacted: something secret was taken out of them, or of the dataset's name; aliases: the other
+    names of a dataset that its symlinks facet states.
     """
 
     rows: tuple[FacetRow, ...]
@@ -77,14 +77,20 @@ class ParentIds(NamedTuple):
 
 
 class Family(NamedTuple):
-    """What a parent facet names: who is above, and each of these jobs and runs once (`mentions`)."""
+    """What a parent facet names.
+
+    Who is above, and each of these jobs and runs once (`mentions`).
+    """
 
     above: ParentIds
     mentions: tuple[tuple[JobSeen, tuple[int, str]], ...]
 
 
 class FamilySeen(NamedTuple):
-    """A run named these as its parent and root, in an event received then; `hash` is the facet's."""
+    """A run named these as its parent and root, in an event received then.
+
+    `hash` is the facet's.
+    """
 
     hash: bytes
     family: Family
@@ -112,10 +118,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """All that an event says beside its run and its time. Equal only to itself: it is made once and remembered.
+    """All that an event says beside its run and its time.
 
-    `job` is its row without times; `edges` are sets, each with its sink and rule; `related` are the datasets that
-    the job is named with, as a source (0) or a sink (1).
+    Equal only to itself: it is made once and remembered.
+
+    `job` is its row without times; `edges` are sets, each with its sink and rule; `related` are the
+    datasets that the job is named with, as a source (0) or a sink (1).
     """
 
     job: JobSeen

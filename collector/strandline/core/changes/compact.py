@@ -46,7 +46,9 @@ class Rows(dict[type[Any], list[Any]]):
 
 
 def compact(statements: Iterable[Statement], shared: SharedFacets | None = None) -> Rows:
-    """The rows that these leave, by kind, each kind sorted by key; sets of edges, aliases and facets stay as they are.
+    """The rows that these leave, by kind, each kind sorted by key.
+
+    Sets of edges, aliases and facets stay as they are.
 
     shared: what decides which facets are stored in sets; None: none are.
     """
@@ -58,7 +60,10 @@ def compact(statements: Iterable[Statement], shared: SharedFacets | None = None)
 
 
 def fold_rows(kind: type[R], rows: Sequence[R]) -> list[R]:
-    """The rows of one kind folded to one a key, sorted by key. Folding folded rows again with others changes nothing."""
+    """The rows of one kind folded to one a key, sorted by key.
+
+    Folding folded rows again with others changes nothing.
+    """
     found = _MERGES[kind](_KEYS[kind], rows)
     return [found[key] for key in sorted(found)]
 
@@ -88,7 +93,11 @@ def _by_rank(rank: Key) -> Merge:
 
     def merge(key: Key, rows: Sequence[Row]) -> dict[Any, Row]:
         found = _any(key, rows)
-        return found if len(found) == len(rows) else _any(key, sorted(rows, key=rank, reverse=True)[::-1])
+        return (
+            found
+            if len(found) == len(rows)
+            else _any(key, sorted(rows, key=rank, reverse=True)[::-1])
+        )
 
     return merge
 
@@ -119,7 +128,11 @@ def _by_columns(kind: type[Any], fold: Fold) -> Merge:
 
 def _extreme(which: Callable[..., Any], values: Sequence[Any]) -> Any:
     """The least or greatest value that events state, None if they state none."""
-    return which(values) if None not in values else which((one for one in values if one is not None), default=None)
+    return (
+        which(values)
+        if None not in values
+        else which((one for one in values if one is not None), default=None)
+    )
 
 
 def _indexes(kind: type[Any], names: Sequence[str]) -> list[int]:

@@ -1,7 +1,9 @@
-"""What a job's `lineage` facet declares: the datasets that the job makes and from which origins, and those it consumes itself.
+"""What a job's `lineage` facet declares.
 
-On a JobEvent it is the job's declared lineage, on a RunEvent lineage that was observed during that run; so what it names
-is the job's also where it is not among the event's inputs and outputs.
+The datasets that the job makes and from which origins, and those it consumes itself.
+
+On a JobEvent it is the job's declared lineage, on a RunEvent lineage that was observed during that
+run; so what it names is the job's also where it is not among the event's inputs and outputs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +23,10 @@ PLAIN = f.Transformation()
 
 
 class EventNames(NamedTuple):
-    """How a dataset that a facet names is found: `own` are those of the event that are stored as their names do not tell."""
+    """How a dataset that a facet names is found.
+
+    `own` are those of the event that are stored as their names do not tell.
+    """
 
     memo: Memo
     own: Mapping[tuple[str, str], DatasetSeen]
@@ -48,15 +53,25 @@ def names_of(memo: Memo, ends: Iterable[Link]) -> EventNames:
 
 
 def _is_renamed(memo: Memo, one: Link) -> bool:
-    """Whether it is stored as another dataset than its name says; mostly it is stored under this very name."""
+    """Whether it is stored as another dataset than its name says.
+
+    Mostly it is stored under this very name.
+    """
     stored_as = (one.dataset.namespace, one.dataset.name)
     return stored_as != one.called and one.dataset.id != memo.dataset(*one.called).id
 
 
 def declared_by(
-    memo: Memo, job_id: int, lineage: f.JobLineage | None, inputs: Iterable[Link], outputs: Iterable[Link]
+    memo: Memo,
+    job_id: int,
+    lineage: f.JobLineage | None,
+    inputs: Iterable[Link],
+    outputs: Iterable[Link],
 ) -> Declared:
-    """What the facet declares, in an event with these inputs and outputs; entries for other jobs are none of this one's."""
+    """What the facet declares, in an event with these inputs and outputs.
+
+    Entries for other jobs are none of this one's.
+    """
     if lineage is None:
         return NOTHING_DECLARED
     sinks: dict[int, DatasetSeen] = {}
@@ -82,7 +97,11 @@ def is_own(memo: Memo, job_id: int, entry: f.Lineage) -> bool:
 
 def _dataset_named(entry: f.Lineage) -> tuple[str, str] | None:
     """Namespace and name of the dataset that an entry is about."""
-    return (entry.namespace, entry.name) if entry.type != "JOB" and entry.namespace and entry.name else None
+    return (
+        (entry.namespace, entry.name)
+        if entry.type != "JOB" and entry.namespace and entry.name
+        else None
+    )
 
 
 def _consumed(read: EventNames, inputs: Iterable[f.InputField]) -> dict[int, DatasetSeen]:
@@ -93,7 +112,10 @@ def _consumed(read: EventNames, inputs: Iterable[f.InputField]) -> dict[int, Dat
 
 
 def origins_of(lineage: f.Lineage) -> list[Origin] | None:
-    """The origins that a lineage facet or entry states; [] is "none", which only `inputs` can say; None says nothing."""
+    """The origins that a lineage facet or entry states; [] is "none", which only `inputs` can say.
+
+    None says nothing.
+    """
     origins = _origins_in("", lineage.inputs or ())
     for column, entry in (lineage.fields or {}).items():
         origins += _origins_in(column, entry.inputs)
@@ -102,7 +124,12 @@ def origins_of(lineage: f.Lineage) -> list[Origin] | None:
 
 def _origins_in(column: str, inputs: Iterable[f.InputField]) -> list[Origin]:
     """The origins of one column, or of all (""), without jobs."""
-    return [(column, one, how) for one in inputs if one.type != "JOB" for how in one.transformations or (PLAIN,)]
+    return [
+        (column, one, how)
+        for one in inputs
+        if one.type != "JOB"
+        for how in one.transformations or (PLAIN,)
+    ]
 
 
 def links_beside(declared: Declared, links: Iterable[Link], owns: Owns = everything) -> list[Link]:
@@ -112,6 +139,8 @@ def links_beside(declared: Declared, links: Iterable[Link], owns: Owns = everyth
         linked.add((link.direction, link.dataset.id))
         if link.group.aliases is not None:
             linked |= {(link.direction, one.alias_id) for one in link.group.aliases.aliases}
-    named = [(SOURCE, one) for one in declared.sources.values()] + [(SINK, one) for one in declared.sinks.values()]
+    named = [(SOURCE, one) for one in declared.sources.values()] + [
+        (SINK, one) for one in declared.sinks.values()
+    ]
     beside = [(way, one) for way, one in named if (way, one.id) not in linked]
     return [owned(Link(way, one, (one.namespace, one.name)), owns) for way, one in beside]

@@ -1,6 +1,9 @@
-"""Edges into the sinks of an event, and the rule that made them: `lineage` facets, else `columnLineage`, else (for an event
-that stands for itself) all of its sources; beside columns, the sources that no column names. Of events that do not stand for
-themselves, all sources of the run, or those that none of its columns names, are found when they are asked for.
+"""Edges into the sinks of an event, and the rule that made them.
+
+`lineage` facets, else `columnLineage`, else (for an event
+that stands for itself) all of its sources; beside columns, the sources that no column names. Of
+events that do not stand for themselves, all sources of the run, or those that none of its columns
+names, are found when they are asked for.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,7 +31,9 @@ from strandline.core.openlineage.names import clean
 
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
 FACETS = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
-NO_EDGES = EdgeSet(bytes(16), (), ())  # what a rule's deleted facet leaves; no source at all would be an assertion
+NO_EDGES = EdgeSet(
+    bytes(16), (), ()
+)  # what a rule's deleted facet leaves; no source at all would be an assertion
 
 
 class EventEdge(NamedTuple):
@@ -61,13 +66,19 @@ _EDGES = msgspec.json.Decoder(list[Edge])
 def edges_of(
     memo: Memo, inputs: Sequence[Link], outputs: Sequence[Link], of_job: "OfJob", stands_alone: bool
 ) -> Iterable[tuple[int, int, EdgeSet]]:
-    """The sets of edges that an event states, each with its sink and the rule; a sink that is listed twice has one."""
+    """The sets of edges that an event states, each with its sink and the rule.
+
+    A sink that is listed twice has one.
+    """
     sources = names_of(memo, inputs)
     sinks = _by_sink(outputs)
     stated = {**of_job.declared.origins, **_stated(sinks)}
     for sink_id, origins in stated.items():
         yield sink_id, BY_LINEAGE, _edge_set(sources, origins)
-    columns = {sink_id: _columns(sources, _facets(listed, "columnLineage")) for sink_id, listed in sinks.items()}
+    columns = {
+        sink_id: _columns(sources, _facets(listed, "columnLineage"))
+        for sink_id, listed in sinks.items()
+    }
     named = _sources_in(set_ for sink_id, set_ in columns.items() if sink_id not in stated)
     for sink_id, listed in sinks.items():
         for rule in {*of_job.taken_back, *chain.from_iterable(map(_taken_back, listed))}:
@@ -75,7 +86,11 @@ def edges_of(
         if columns[sink_id].edges:
             yield sink_id, BY_COLUMNS, columns[sink_id]
         if stands_alone and sink_id not in stated:
-            yield sink_id, BY_SOURCES, _all_sources(memo, inputs, named if columns[sink_id].edges else ())
+            yield (
+                sink_id,
+                BY_SOURCES,
+                _all_sources(memo, inputs, named if columns[sink_id].edges else ()),
+            )
 
 
 def _sources_in(sets: Iterable[EdgeSet]) -> set[int]:
@@ -90,7 +105,10 @@ def _by_sink(outputs: Iterable[Link]) -> dict[int, list[Link]]:
 
 
 def _stated(sinks: Mapping[int, Iterable[Link]]) -> dict[int, list[Origin]]:
-    """The origins that lineage facets of the sinks state; a sink without such a facet has no entry."""
+    """The origins that lineage facets of the sinks state.
+
+    A sink without such a facet has no entry.
+    """
     stated: dict[int, list[Origin]] = {}
     for sink_id, listed in sinks.items():
         for facet in _facets(listed, "lineage"):
@@ -101,13 +119,18 @@ def _stated(sinks: Mapping[int, Iterable[Link]]) -> dict[int, list[Origin]]:
 
 
 class OfJob(NamedTuple):
-    """What the job's `lineage` facet has to do with an event's edges: what it declares, and the rules that it takes back."""
+    """What the job's `lineage` facet has to do with an event's edges.
+
+    What it declares, and the rules that it takes back.
+    """
 
     declared: Declared
     taken_back: Sequence[int]
 
 
-def of_job(memo: Memo, job_id: int, group: Group, inputs: Sequence[Link], outputs: Sequence[Link]) -> OfJob:
+def of_job(
+    memo: Memo, job_id: int, group: Group, inputs: Sequence[Link], outputs: Sequence[Link]
+) -> OfJob:
     """What a job's facets have to do with the edges of an event with these inputs and outputs."""
     gone = any(facet.deleted and facet.key == "lineage" for facet in group.rows)
     declared = declared_by(memo, job_id, group.facets.value("lineage"), inputs, outputs)
@@ -125,7 +148,11 @@ def mentioned_by(memo: Memo, facets: UsableFacets) -> list[DatasetSeen]:
 
 def _facets(listed: Iterable[Link], key: str) -> list[f.Facet]:
     """The facets that one sink has where it is listed, each once."""
-    found = {facets[key].hash: facets[key] for facets in (one.group.facets for one in listed) if key in facets}
+    found = {
+        facets[key].hash: facets[key]
+        for facets in (one.group.facets for one in listed)
+        if key in facets
+    }
     return list(found.values())
 
 
@@ -135,7 +162,10 @@ def _taken_back(sink: Link) -> list[int]:
 
 
 def _columns(sources: EventNames, facets: Sequence[f.Facet]) -> EdgeSet:
-    """The edges of all facets of one sink. Without any they say nothing: constants and counts have no origin either."""
+    """The edges of all facets of one sink.
+
+    Without any they say nothing: constants and counts have no origin either.
+    """
 
     def make() -> EdgeSet:
         return _edge_set(sources, chain.from_iterable(_column_origins(one.value) for one in facets))
@@ -146,10 +176,18 @@ def _columns(sources: EventNames, facets: Sequence[f.Facet]) -> EdgeSet:
 
 
 def _column_origins(columns: f.ColumnLineage) -> list[Origin]:
-    origins: list[Origin] = [("", one, how) for one in columns.dataset or () for how in one.transformations or (PLAIN,)]
+    origins: list[Origin] = [
+        ("", one, how) for one in columns.dataset or () for how in one.transformations or (PLAIN,)
+    ]
     for column, entry in columns.fields.items():
-        older = f.Transformation(entry.transformation_type or "", None, entry.transformation_description)
-        origins += [(column, one, how) for one in entry.input_fields for how in one.transformations or (older,)]
+        older = f.Transformation(
+            entry.transformation_type or "", None, entry.transformation_description
+        )
+        origins += [
+            (column, one, how)
+            for one in entry.input_fields
+            for how in one.transformations or (older,)
+        ]
     return origins
 
 
@@ -175,10 +213,15 @@ def _edge_set(sources: EventNames, origins: Iterable[Origin]) -> EdgeSet:
         if source is not None:
             stated.append(_stated_edge(column, source.id, one.field or "", how))
     mentions = {source.id: source for source in found.values() if source is not None}
-    return _set_of(stated if len(mentions) == len(found) else list(dict.fromkeys(stated)), tuple(mentions.values()))
+    return _set_of(
+        stated if len(mentions) == len(found) else list(dict.fromkeys(stated)),
+        tuple(mentions.values()),
+    )
 
 
-def _stated_edge(sink_column: str, source_id: int, source_column: str, how: f.Transformation) -> EventEdge:
+def _stated_edge(
+    sink_column: str, source_id: int, source_column: str, how: f.Transformation
+) -> EventEdge:
     masking = None if how.masking is None else int(how.masking)
     subtype, transform = how.subtype or "", how.description or ""
     return EventEdge(sink_column, source_id, source_column, how.type, subtype, transform, masking)
@@ -195,7 +238,12 @@ def _set_of(stated: Sequence[EventEdge], mentions: tuple[DatasetSeen, ...]) -> E
         columns = one.sink_column, one.source_column
         edge = Edge(position, *columns, one.type, one.subtype, one.transform, one.masking)
         by_source.setdefault(one.source_id, []).append(edge)
-    edges = tuple([EdgeSeen(hash_, source_id, msgspec.json.encode(found)) for source_id, found in by_source.items()])
+    edges = tuple(
+        [
+            EdgeSeen(hash_, source_id, msgspec.json.encode(found))
+            for source_id, found in by_source.items()
+        ]
+    )
     return EdgeSet(hash_, edges, mentions)
 
 

@@ -6,12 +6,26 @@ A pure function of the event, its content hash and the moment of its receipt; ot
 from collections.abc import Iterator, Sequence
 
 from strandline.core.changes.barrier_facets import beside_columns
-from strandline.core.changes.bundles import FacetsSeen, Family, FamilySeen, Link, OutlineSeen, ParentIds
+from strandline.core.changes.bundles import (
+    FacetsSeen,
+    Family,
+    FamilySeen,
+    Link,
+    OutlineSeen,
+    ParentIds,
+)
 from strandline.core.changes.edges import mentioned_by
 from strandline.core.changes.extraction import SINK, SOURCE, Extraction, Stamp, relation_id_of
 from strandline.core.changes.outlines import Drawn, outline_of
 from strandline.core.changes.parse_cache import Memo
-from strandline.core.changes.rows import BarrierSeen, JobDomain, JobSeen, RunLease, RunParent, RunSeen
+from strandline.core.changes.rows import (
+    BarrierSeen,
+    JobDomain,
+    JobSeen,
+    RunLease,
+    RunParent,
+    RunSeen,
+)
 from strandline.core.changes.snapshot_claims import claim_of, is_before_commit
 from strandline.core.changes.snapshots import SnapshotContext, snapshots_of, under
 from strandline.core.changes.streaming_queries import QueryContext, batch_of, query_seen
@@ -64,12 +78,16 @@ def _read_snapshots(reading: Extraction, under: SnapshotContext, drawn: Drawn) -
     for link, own in _read_own(reading, under.run_id, drawn):
         claim = claim_of(link.group.facets, own) if own else link.claim
         if claim is not None:
-            early = is_before_commit(claim, drawn.outline.job.name, link.group.facets, own, alone=alone)
+            early = is_before_commit(
+                claim, drawn.outline.job.name, link.group.facets, own, alone=alone
+            )
             found.append((link, claim._replace(before=early)))
     reading.changes.extend(snapshots_of(under, found))
 
 
-def _read_own(reading: Extraction, run_id: int, drawn: Drawn) -> Iterator[tuple[Link, UsableFacets]]:
+def _read_own(
+    reading: Extraction, run_id: int, drawn: Drawn
+) -> Iterator[tuple[Link, UsableFacets]]:
     """Note the facets that each dataset has as an input or output of this event."""
     inputs, outputs = reading.event.inputs or (), reading.event.outputs or ()
     for link in drawn.named:
@@ -78,12 +96,19 @@ def _read_own(reading: Extraction, run_id: int, drawn: Drawn) -> Iterator[tuple[
         else:
             kind, facets = f.OUTPUT, outputs[link.place].output_facets
         if facets:
-            yield link, reading.facets(kind, relation_id_of(run_id, link.direction, link.dataset.id), facets)
+            yield (
+                link,
+                reading.facets(
+                    kind, relation_id_of(run_id, link.direction, link.dataset.id), facets
+                ),
+            )
         elif link.claim is not None:
             yield link, NO_FACETS
 
 
-def _add_run(reading: Extraction, run_id: int, job_id: int, streaming: int, spark: int, announced: int) -> None:
+def _add_run(
+    reading: Extraction, run_id: int, job_id: int, streaming: int, spark: int, announced: int
+) -> None:
     at, hash_, received_at = reading.stamp
     rank = states.rank_of(reading.event.event_type)
     started_at = at if states.runs(rank) else None
@@ -92,7 +117,9 @@ def _add_run(reading: Extraction, run_id: int, job_id: int, streaming: int, spar
     name = run_name(reading.event.run.run_id)
     times = (at, at, started_at, ended_at, received_at)
     own = (streaming, spark, announced)
-    reading.changes.append(RunSeen(run_id, name, job_id, at, hash_, rank, *times, 0, 0, *own, 0, job_id, job_id))
+    reading.changes.append(
+        RunSeen(run_id, name, job_id, at, hash_, rank, *times, 0, 0, *own, 0, job_id, job_id)
+    )
 
 
 def _read_design(reading: Extraction, job: Job) -> None:
@@ -155,7 +182,9 @@ def _read_lease(reading: Extraction, run_id: int, lease: f.Lease | None) -> None
         reading.changes.append(RunLease(run_id, seconds, reading.stamp.at, reading.stamp.hash))
 
 
-def _read_query(reading: Extraction, run_id: int, job: Job, facets: UsableFacets, links: Sequence[Link]) -> None:
+def _read_query(
+    reading: Extraction, run_id: int, job: Job, facets: UsableFacets, links: Sequence[Link]
+) -> None:
     """The streaming query that a micro-batch's own run belongs to, by its description or its captured properties."""
     batch = batch_of(facets.value("spark_jobDetails"), facets.value("spark_properties"))
     if batch is None:
@@ -165,14 +194,18 @@ def _read_query(reading: Extraction, run_id: int, job: Job, facets: UsableFacets
     parents = family.above if family and family.above.parent_run_id != run_id else None
     application = facet.value.job.name if facet else job.name
     above = QueryContext(run_id, job.namespace, application, parents)
-    seen = query_seen(reading.memo, batch, above, reading.event.event_type, list(links), reading.stamp)
+    seen = query_seen(
+        reading.memo, batch, above, reading.event.event_type, list(links), reading.stamp
+    )
     reading.changes.extend(seen)
 
 
 _PHASES = {"committed": 2, "skipped": 1}
 
 
-def _read_barrier(reading: Extraction, run_id: int, job_id: int, facets: UsableFacets) -> f.Barrier | None:
+def _read_barrier(
+    reading: Extraction, run_id: int, job_id: int, facets: UsableFacets
+) -> f.Barrier | None:
     """Note a barrier; gives it back if it is a committed one, for the snapshots that the event tells of."""
     barrier: f.Barrier | None = facets.value("strandline_barrier")
     if barrier is None:
@@ -184,7 +217,9 @@ def _read_barrier(reading: Extraction, run_id: int, job_id: int, facets: UsableF
     if number is None or phase is None:
         return None
     body = beside_columns(facets["strandline_barrier"].body)
-    reading.changes.append(_barrier_row(reading.stamp, run_id, job_id, barrier, number, phase, body))
+    reading.changes.append(
+        _barrier_row(reading.stamp, run_id, job_id, barrier, number, phase, body)
+    )
     return barrier if phase == _PHASES["committed"] else None
 
 
@@ -212,7 +247,9 @@ def _barrier_row(
 def _read_dataset(reading: Extraction, dataset: Dataset) -> None:
     """A DatasetEvent."""
     at = reading.stamp.at
-    stored, group = reading.memo.dataset_with(dataset.namespace, dataset.name, bytes(dataset.facets))
+    stored, group = reading.memo.dataset_with(
+        dataset.namespace, dataset.name, bytes(dataset.facets)
+    )
     if group.redacted:
         reading.redacted.append("dataset")
     if is_delta_log(dataset.name):

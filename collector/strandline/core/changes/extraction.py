@@ -1,4 +1,7 @@
-"""One event while it is read: what decides between its changes and others', and the changes that were found so far."""
+"""One event while it is read.
+
+What decides between its changes and others', and the changes that were found so far.
+"""
 
 from typing import NamedTuple
 
@@ -24,7 +27,10 @@ class Stamp(NamedTuple):
 
 
 class Extraction(NamedTuple):
-    """An event while it is read: its changes so far, and whether something secret was taken out (`redacted` not empty)."""
+    """An event while it is read.
+
+    Its changes so far, and whether something secret was taken out (`redacted` not empty).
+    """
 
     event: Event
     stamp: Stamp

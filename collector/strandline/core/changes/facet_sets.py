@@ -33,7 +33,10 @@ class FacetSet(NamedTuple):
 
 
 class _Named(NamedTuple):
-    """Facets of jobs or datasets, and how they are split: the events of an outline bring the very same object."""
+    """Facets of jobs or datasets, and how they are split.
+
+    The events of an outline bring the very same object.
+    """
 
     facets: Sequence[FacetRow]
     content: _Content
@@ -49,9 +52,12 @@ class _Choice(NamedTuple):
 
 
 class SharedFacets:
-    """What one writer has seen of facets and their owners; bounded. Not for several threads at once.
+    """What one writer has seen of facets and their owners; bounded.
 
-    is_new: whether no committed transaction of this writer has stored what a key stands for; this one does now.
+    Not for several threads at once.
+
+    is_new: whether no committed transaction of this writer has stored what a key stands for; this
+    one does now.
     """
 
     def __init__(self, is_new: Callable[[str, object], bool]) -> None:
@@ -59,7 +65,9 @@ class SharedFacets:
         self._owners = Halves(3 * REMEMBERED)
         self._choices = Halves(REMEMBERED)
         self._sets = Halves(SETS_BYTES)
-        self._named = Halves(SETS_BYTES)  # by the id() of the facets, which are held here: no others have it meanwhile
+        self._named = Halves(
+            SETS_BYTES
+        )  # by the id() of the facets, which are held here: no others have it meanwhile
 
     def split(
         self, entity_id: int, kind: int, facets: Sequence[FacetRow]
@@ -80,7 +88,10 @@ class SharedFacets:
     def _split_named(
         self, entity_id: int, kind: int, facets: Sequence[FacetRow]
     ) -> tuple[FacetSet | None, Sequence[FacetRow]]:
-        """The same of a job or dataset: all that may go into a set does so, once it was stored facet by facet."""
+        """The same of a job or dataset.
+
+        All that may go into a set does so, once it was stored facet by facet.
+        """
         named: _Named | None = self._named.get((kind, id(facets)))
         if named is not None and named.facets is facets:
             if self._is_new("facets of", hash((entity_id, kind, named.content))):
@@ -91,11 +102,15 @@ class SharedFacets:
         if len(stable) < LEAST or self._is_new("facets of", hash((entity_id, kind, content))):
             return None, facets
         keys = {one.key for one in stable}
-        found = _Named(facets, content, self._set(kind, stable), [one for one in facets if one.key not in keys])
+        found = _Named(
+            facets, content, self._set(kind, stable), [one for one in facets if one.key not in keys]
+        )
         self._named.put((kind, id(facets)), found, _size_of(facets))
         return found.set, found.others
 
-    def _of_run(self, run_id: int, stable: Sequence[FacetRow], content: _Content) -> frozenset[str] | None:
+    def _of_run(
+        self, run_id: int, stable: Sequence[FacetRow], content: _Content
+    ) -> frozenset[str] | None:
         """The same of a run: what was decided of its first event is decided of the next one that says the same."""
         choice: _Choice | None = self._choices.get(run_id)
         if choice is None or choice.content != content:
@@ -138,7 +153,10 @@ def _size_of(facets: Sequence[FacetRow]) -> int:
 
 
 def set_of(kind: int, facets: Sequence[FacetRow]) -> FacetSet:
-    """The set of some facets, in whichever order they came; of two keys that the store spells alike the greater content counts."""
+    """The set of some facets, in whichever order they came.
+
+    Of two keys that the store spells alike the greater content counts.
+    """
     ordered = tuple({one.key: one for one in sorted(facets, key=_content_of)}.values())
     names = [part for one in ordered for part in (one.key, one.hash.hex())]
     return FacetSet(id_of("facets", str(kind), *names), kind, ordered)

@@ -1,7 +1,7 @@
 """What reading one event teaches about the next: facets by their bytes, datasets by their names.
 
-Only pure results are kept, so forgetting any of them changes nothing but the time. Bounded: when the younger half is full,
-the older half goes.
+Only pure results are kept, so forgetting any of them changes nothing but the time. Bounded: when
+the younger half is full, the older half goes.
 """
 
 from collections.abc import Callable, Iterable
@@ -41,7 +41,14 @@ NAMES = 100_000
 ORDINARY_NAME = 250  # a longer name takes the place of several
 REMEMBERED_SIZE = 2_000
 VOLATILE = frozenset(
-    ("strandline_snapshot", "strandline_barrier", "outputStatistics", "inputStatistics", "version", "nominalTime")
+    (
+        "strandline_snapshot",
+        "strandline_barrier",
+        "outputStatistics",
+        "inputStatistics",
+        "version",
+        "nominalTime",
+    )
 )
 _EMPTY = frozenset((b"", b"{}", b"null"))
 
@@ -64,11 +71,16 @@ class Memo:
         self._derived = Halves(DERIVED_BYTES)
 
     def facet(self, kind: int, key: str, raw: bytes) -> tuple[Facet, FacetRow]:
-        """The facet in these bytes, and what is stored of it; only what may come again is remembered."""
+        """The facet in these bytes, and what is stored of it.
+
+        Only what may come again is remembered.
+        """
         if (key in VOLATILE and len(raw) < REMEMBERED_SIZE) or len(raw) > LARGE:
             return _read(kind, key, raw)
         cached: tuple[Facet, FacetRow] | None = self._facets.get((kind, key, raw))
-        return cached or self._facets.put((kind, key, raw), _read(kind, key, raw), 2 * len(raw) + 500)
+        return cached or self._facets.put(
+            (kind, key, raw), _read(kind, key, raw), 2 * len(raw) + 500
+        )
 
     def group(self, kind: int, raw: bytes) -> Group:
         """The facets in the bytes of a JSON object."""
@@ -76,20 +88,30 @@ class Memo:
             return NO_GROUP
         members = [(key, bytes(one)) for key, one in _MEMBERS.decode(raw).items()]
         group = self._group(kind, members)
-        if has_secret(emptied(raw, [one for _, one in members])):  # in a facet that comes twice, and is read once
+        if has_secret(
+            emptied(raw, [one for _, one in members])
+        ):  # in a facet that comes twice, and is read once
             return group._replace(redacted=True)
         return group
 
     def _group(self, kind: int, members: Iterable[tuple[str, bytes]]) -> Group:
         found = {key: self.facet(kind, key, raw) for key, raw in members}
-        facets = UsableFacets({key: facet for key, (facet, _) in found.items() if facet.value is not None})
+        facets = UsableFacets(
+            {key: facet for key, (facet, _) in found.items() if facet.value is not None}
+        )
         rows = tuple([row for _, row in found.values()])
         return Group(rows, facets, any(facet.redacted for facet, _ in found.values()))
 
     def recurring(
-        self, place: tuple[Any, ...], content: tuple[Any, ...], make: Callable[[], T], size: Callable[[], int]
+        self,
+        place: tuple[Any, ...],
+        content: tuple[Any, ...],
+        make: Callable[[], T],
+        size: Callable[[], int],
     ) -> T:
-        """What `make`, a pure function of the content, makes of it: mostly the content that was at this place last.
+        """What `make`, a pure function of the content, makes of it.
+
+        Mostly the content that was at this place last.
 
         Comparing with that takes a tenth of the time of looking it up.
         """
@@ -120,12 +142,16 @@ class Memo:
     ) -> tuple[DatasetSeen, Group]:
         group = self.group(DATASET, raw)
         part = part_read(name, group.facets) if read else None
-        dataset = self.dataset(namespace, name, iceberg=part not in (None, FEED, CHANGES), streamed=streamed)
+        dataset = self.dataset(
+            namespace, name, iceberg=part not in (None, FEED, CHANGES), streamed=streamed
+        )
         others = _other_names(group.facets, namespace)
         if part is not None:
             group = _of_the_table(group, part)
             others = [(of, without(one, part), type_) for of, one, type_ in others]
-        if part == CHANGES:  # a name of its own, so that the table's names can be taken out of events by their own
+        if (
+            part == CHANGES
+        ):  # a name of its own, so that the table's names can be taken out of events by their own
             others.append((namespace, without(name, part), "LOCATION"))
         aliases = self._aliases(dataset.id, others) if others else None
         redacted = group.redacted or bare(namespace) != namespace or bare(name) != name
@@ -134,11 +160,15 @@ class Memo:
     def _aliases(self, dataset_id: int, others: Iterable[tuple[str, str, str]]) -> AliasSet:
         named = [(self.dataset(*one), type_) for *one, type_ in others]
         named = [(alias, type_) for alias, type_ in named if alias.id != dataset_id]
-        aliases = tuple(DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in named)
+        aliases = tuple(
+            DatasetAlias(dataset_id, alias.id, key_text(type_.upper())) for alias, type_ in named
+        )
         hash_ = content_hash(repr(aliases).encode())
         return AliasSet(dataset_id, hash_, aliases, tuple(alias for alias, _ in named))
 
-    def dataset(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> DatasetSeen:
+    def dataset(
+        self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False
+    ) -> DatasetSeen:
         """The dataset of this name, without times."""
         key = (namespace, name, iceberg, streamed)
         cached: DatasetSeen | None = self._datasets.get(key)
@@ -151,7 +181,9 @@ class Memo:
         cached: int | None = self._runs.get((run_id, namespace, job))
         if cached is None:
             size = _places(run_id, namespace, job)
-            cached = self._runs.put((run_id, namespace, job), run_id_of(run_id, namespace, job), size)
+            cached = self._runs.put(
+                (run_id, namespace, job), run_id_of(run_id, namespace, job), size
+            )
         return cached
 
     def job(self, namespace: str, name: str) -> JobSeen:
@@ -175,19 +207,26 @@ class Memo:
     def _dataset(self, namespace: str, name: str, iceberg: bool, streamed: bool) -> DatasetSeen:
         kept = self.naming.name_of(namespace, name, iceberg=iceberg, streamed=streamed)
         place, own = place_of(*kept), id_of("dataset", *kept)
-        return DatasetSeen(own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0)
+        return DatasetSeen(
+            own, namespace_id(kept[0]), *kept, own, place_id(place), *place, None, None, 0
+        )
 
 
 def _other_names(facets: UsableFacets, namespace: str) -> list[tuple[str, str, str]]:
     """Namespace, name and type of what a dataset in this namespace is called as well."""
     symlinks: Symlinks | None = facets.value("symlinks") or facets.value("symlink")
     identifiers = symlinks.identifiers if symlinks else ()
-    named = [(one.namespace, one.name, one.type) for one in identifiers if one.namespace and one.name]
+    named = [
+        (one.namespace, one.name, one.type) for one in identifiers if one.namespace and one.name
+    ]
     return [_other_name(*one) for one in named if not is_of_a_session(namespace, *one[:2])]
 
 
 def _other_name(namespace: str, name: str, type_: str) -> tuple[str, str, str]:
-    """A path in an object store is no table, and has no slashes around it, as others name it: Airflow has both of Athena's."""
+    """A path in an object store is no table, and has no slashes around it, as others name it.
+
+    Airflow has both of Athena's.
+    """
     if type_.upper() == "TABLE" and name.startswith("/") and is_object_store(namespace):
         return namespace, name.strip("/") or name, "LOCATION"
     return namespace, name, type_
@@ -196,7 +235,9 @@ def _other_name(namespace: str, name: str, type_: str) -> tuple[str, str, str]:
 def _of_the_table(group: Group, part: str) -> Group:
     """The facets of a part of a table that are the table's as well."""
     rows = tuple([row for row in group.rows if is_of_the_table(row.key, part)])
-    facets = UsableFacets({key: facet for key, facet in group.facets.items() if is_of_the_table(key, part)})
+    facets = UsableFacets(
+        {key: facet for key, facet in group.facets.items() if is_of_the_table(key, part)}
+    )
     return group._replace(rows=rows, facets=facets)
 
 

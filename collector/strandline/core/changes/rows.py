@@ -1,8 +1,11 @@
-"""Changes: what one event says, as frozen values, each a row of one table; and how rows of one key are folded.
+"""Changes: what one event says, as frozen values, each a row of one table.
 
-The winner is decided by the change itself: `least` and `most` columns take the smallest and greatest value of any event, all
-others come from the row with the greatest `rank`. So applying the same changes twice, or in another order, or compacted
-first, leaves the same rows. The database (store/write.py) and `compact` fold by the same declarations.
+And how rows of one key are folded.
+
+The winner is decided by the change itself: `least` and `most` columns take the smallest and
+greatest value of any event, all others come from the row with the greatest `rank`. So applying the
+same changes twice, or in another order, or compacted first, leaves the same rows. The database
+(store/write.py) and `compact` fold by the same declarations.
 """
 
 from dataclasses import dataclass
@@ -30,7 +33,9 @@ class JobSeen(NamedTuple):
 
     def between(self, first_at: int, newest_at: int, noise: int, data: int) -> "JobSeen":
         """The job as the events between these moments have it."""
-        return JobSeen(self.id, self.namespace_id, self.namespace, self.name, first_at, newest_at, noise, data)
+        return JobSeen(
+            self.id, self.namespace_id, self.namespace, self.name, first_at, newest_at, noise, data
+        )
 
 
 class JobDomain(NamedTuple):
@@ -101,7 +106,10 @@ class RunQuery(NamedTuple):
 
 
 class DatasetSeen(NamedTuple):
-    """A dataset as a row of the store: it was named; without times, only mentioned (by a symlink or an edge)."""
+    """A dataset as a row of the store: it was named.
+
+    Without times, only mentioned (by a symlink or an edge).
+    """
 
     id: int
     namespace_id: int
@@ -168,7 +176,9 @@ class FacetSetUsed(NamedTuple):
     at: int
 
 
-QUARANTINED = 10  # is added to the kind of a facet that is not used, so that it replaces no good one
+QUARANTINED = (
+    10  # is added to the kind of a facet that is not used, so that it replaces no good one
+)
 
 
 class FacetSeen(NamedTuple):
@@ -184,7 +194,9 @@ class FacetSeen(NamedTuple):
     problem: str
 
 
-ELSEWHERE = 2  # in `creates`: the run reads a dataset that is not its sender's, so no version depends on it
+ELSEWHERE = (
+    2  # in `creates`: the run reads a dataset that is not its sender's, so no version depends on it
+)
 
 
 class RelationSeen(NamedTuple):
@@ -246,7 +258,10 @@ class BarrierSeen(NamedTuple):
 
 
 class SnapshotSeen(NamedTuple):
-    """A table has a snapshot. aside: whether main does not have it (`snapshot_claims`); None: nobody says."""
+    """A table has a snapshot. aside: whether main does not have it (`snapshot_claims`); None.
+
+    Nobody says.
+    """
 
     dataset_id: int
     snapshot_id: str
@@ -309,7 +324,10 @@ Change = (
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """How the rows of one key become one: see the module's docstring. Without rank the first row stays: all are equal."""
+    """How the rows of one key become one: see the module's docstring.
+
+    Without rank the first row stays: all are equal.
+    """
 
     table: str
     key: tuple[str, ...]
@@ -360,7 +378,9 @@ FOLDS: dict[type[Change], Fold] = {
         ("dataset_id", "snapshot_id"),
         rank=("rank", *_STAMP),
         least=("first_at", "aside"),
-        ranked=tuple(name for name in SnapshotSeen._fields[2:] if name not in ("first_at", "aside")),
+        ranked=tuple(
+            name for name in SnapshotSeen._fields[2:] if name not in ("first_at", "aside")
+        ),
     ),
     SnapshotUsed: Fold(
         "snapshot_uses",

@@ -1,9 +1,11 @@
 """Templates: what many runs read, wrote and made into each other alike, without when they did.
 
-All that is known of a run's relations and edges is split by its times: what was seen first and last at the same moments is one
-template. Of edges is known only when they were used last, so they are with what was seen last then, of several with what began first. The
-split follows from the rows alone, so it is the same in whichever order events came; and joined again (`rows_in`) it gives
-these rows. What a long run sees each time in another company is split into single rows, or there would be a template for each event.
+All that is known of a run's relations and edges is split by its times: what was seen first and last
+at the same moments is one template. Of edges is known only when they were used last, so they are
+with what was seen last then, of several with what began first. The split follows from the rows
+alone, so it is the same in whichever order events came; and joined again (`rows_in`) it gives these
+rows. What a long run sees each time in another company is split into single rows, or there would be
+a template for each event.
 """
 
 from collections.abc import Iterable
@@ -45,7 +47,9 @@ class RunTemplate(NamedTuple):
     newest_at: int
 
 
-def split(relations: Iterable[RelationSeen], edges: Iterable[EdgesUsed]) -> dict[Template, TimeSpan]:
+def split(
+    relations: Iterable[RelationSeen], edges: Iterable[EdgesUsed]
+) -> dict[Template, TimeSpan]:
     """The templates of one run, of which these are all rows, one a key."""
     begun: dict[int, int] = {}
     parts: dict[TimeSpan, tuple[list[tuple[int, int, int]], list[tuple[int, int, bytes]]]] = {}
@@ -57,15 +61,21 @@ def split(relations: Iterable[RelationSeen], edges: Iterable[EdgesUsed]) -> dict
         span = TimeSpan(begun.get(at, at), at)
         parts.setdefault(span, ([], []))[1].append((sink_id, rule, set_hash))
     if len(parts) <= MOST_PARTS:
-        return {Template(tuple(sorted(of[0])), tuple(sorted(of[1]))): span for span, of in parts.items()}
+        return {
+            Template(tuple(sorted(of[0])), tuple(sorted(of[1]))): span for span, of in parts.items()
+        }
     found: dict[Template, TimeSpan] = {}
     for span, (some_relations, some_edges) in parts.items():
         found |= {Template(relations=(one,)): span for one in some_relations}
-        found |= {Template(edges=(one,)): TimeSpan(span.newest_at, span.newest_at) for one in some_edges}
+        found |= {
+            Template(edges=(one,)): TimeSpan(span.newest_at, span.newest_at) for one in some_edges
+        }
     return found
 
 
-def rows_in(run_id: int, template: Template, span: TimeSpan) -> tuple[list[RelationSeen], list[EdgesUsed]]:
+def rows_in(
+    run_id: int, template: Template, span: TimeSpan
+) -> tuple[list[RelationSeen], list[EdgesUsed]]:
     """The rows that a template of a run stands for."""
     relations = [RelationSeen(run_id, *one, *span) for one in template.relations]
     return relations, [EdgesUsed(run_id, *one, span.newest_at) for one in template.edges]

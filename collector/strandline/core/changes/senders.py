@@ -1,7 +1,9 @@
-"""Whose the datasets of an event are: of one that is in no namespace of the sender's key the event may say that it is read.
+"""Whose the datasets of an event are.
 
-The collector notes these namespaces in the event (`strandline_sender`) where it names a dataset beyond them, so whoever reads
-the stored event again comes to the same rows.
+Of one that is in no namespace of the sender's key the event may say that it is read.
+
+The collector notes these namespaces in the event (`strandline_sender`) where it names a dataset
+beyond them, so whoever reads the stored event again comes to the same rows.
 """
 
 from collections.abc import Callable
@@ -39,20 +41,29 @@ _SENDER = msgspec.json.Decoder(SenderFacet)
 def owner_of(facet: f.Facet | None) -> Owns:
     """What the sender owns; without the facet, as the collector writes it, everything."""
     try:
-        return everything if facet is None else Access("", frozenset(), _SENDER.decode(facet.body).namespaces).allows
+        return (
+            everything
+            if facet is None
+            else Access("", frozenset(), _SENDER.decode(facet.body).namespaces).allows
+        )
     except msgspec.MsgspecError:
         return everything
 
 
 def owned(link: Link, owns: Owns) -> Link:
-    """The link without what is not the sender's to say: of a dataset elsewhere its name stays, and that the job reads it."""
+    """The link without what is not the sender's to say.
+
+    Of a dataset elsewhere its name stays, and that the job reads it.
+    """
     if owns is everything:
         return link
     group = link.group
     if owns(link.dataset.namespace):
         return replace(link, group=group._replace(aliases=owned_aliases(group.aliases, owns)))
     stated = NO_GROUP._replace(facets=group.facets)  # edges into and from what is the sender's
-    return replace(link, group=stated, creates=ELSEWHERE if link.direction == SOURCE else 0, elsewhere=True)
+    return replace(
+        link, group=stated, creates=ELSEWHERE if link.direction == SOURCE else 0, elsewhere=True
+    )
 
 
 def owned_aliases(aliases: AliasSet | None, owns: Owns) -> AliasSet | None:

@@ -1,9 +1,12 @@
-"""Which snapshot of a dataset an event claims: the best of what its facets hold, and how sure that is.
+"""Which snapshot of a dataset an event claims.
 
-Best first: the dataset's own snapshot facet; the standard `version` facet where Iceberg's scan or commit report holds the
-same number rounded to a double; the `version` facet alone, which is only observed: stock listeners read it when somebody
-else may have committed in between; the double alone, which is no id, but can be matched with the ids that the table has.
-A version that the report contradicts is a snapshot of the table, but not the one that was read or made.
+The best of what its facets hold, and how sure that is.
+
+Best first: the dataset's own snapshot facet; the standard `version` facet where Iceberg's scan or
+commit report holds the same number rounded to a double; the `version` facet alone, which is only
+observed: stock listeners read it when somebody else may have committed in between; the double
+alone, which is no id, but can be matched with the ids that the table has. A version that the report
+contradicts is a snapshot of the table, but not the one that was read or made.
 """
 
 from typing import NamedTuple
@@ -11,18 +14,29 @@ from typing import NamedTuple
 from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage import facets as f
 
-OBSERVED, REPORTED, STATED = 1, 2, 3  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED
-IN_MAIN, OF_BRANCH, STAGED = 0, 1, 2  # of snapshots.aside: main has it; another branch has it; no branch has it
+OBSERVED, REPORTED, STATED = (
+    1,
+    2,
+    3,
+)  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED
+IN_MAIN, OF_BRANCH, STAGED = (
+    0,
+    1,
+    2,
+)  # of snapshots.aside: main has it; another branch has it; no branch has it
 EXACT_DOUBLE = 2**53
-OVERWRITING_NODE = "overwrite_by_expression_exec_v1"  # as the stock listener names a run after a node of the plan
+OVERWRITING_NODE = (
+    "overwrite_by_expression_exec_v1"  # as the stock listener names a run after a node of the plan
+)
 BEYOND_IDS = 2**63  # an id is a whole number of 64 bits, so no greater double was made of one
 
 
 class SnapshotClaim(NamedTuple):
     """What one facet claims about a snapshot.
 
-    lossy: its id came as a double, so only the first digits are sure. beside: another snapshot that the table has. before: the
-    table had it before the statement committed, so another statement made it.
+    lossy: its id came as a double, so only the first digits are sure. beside: another snapshot that
+    the table has. before: the table had it before the statement committed, so another statement
+    made it.
     """
 
     snapshot: f.Snapshot
@@ -33,13 +47,21 @@ class SnapshotClaim(NamedTuple):
 
     @property
     def is_version(self) -> bool:
-        """Whether it is what a `version` facet alone says: a table's version at that moment, whoever made it."""
+        """Whether it is what a `version` facet alone says.
+
+        A table's version at that moment, whoever made it.
+        """
         return self.rank == OBSERVED and not self.snapshot.observed
 
 
 def claim_of(facets: UsableFacets, own: UsableFacets) -> SnapshotClaim | None:
-    """The best claim about a dataset's snapshot: by its own facets, and by those that it has as input or output."""
-    stated: f.Snapshot | None = own.value("strandline_snapshot") or facets.value("strandline_snapshot")
+    """The best claim about a dataset's snapshot.
+
+    By its own facets, and by those that it has as input or output.
+    """
+    stated: f.Snapshot | None = own.value("strandline_snapshot") or facets.value(
+        "strandline_snapshot"
+    )
     if stated is not None:
         return SnapshotClaim(stated, OBSERVED if stated.observed else STATED)
     report: f.Report | None = own.value("icebergScanReport") or own.value("icebergCommitReport")
@@ -48,9 +70,12 @@ def claim_of(facets: UsableFacets, own: UsableFacets) -> SnapshotClaim | None:
 
 
 def aside_of(snapshot: f.Snapshot) -> int | None:
-    """Whether a snapshot stands beside the main line of its table; None where an event says nothing of it.
+    """Whether a snapshot stands beside the main line of its table.
 
-    The least of all claims counts: what main once had is of its line, whatever branch had it before.
+    None where an event says nothing of it.
+
+    The least of all claims counts: what main once had is of its line, whatever branch had it
+    before.
 
     >>> aside_of(f.Snapshot("1", branch="main")), aside_of(f.Snapshot("1", branch="dev")), aside_of(f.Snapshot("1"))
     (0, 1, None)
@@ -60,8 +85,13 @@ def aside_of(snapshot: f.Snapshot) -> int | None:
     return STAGED if snapshot.staged else None
 
 
-def is_before_commit(claim: SnapshotClaim, job: str, facets: UsableFacets, own: UsableFacets, *, alone: bool) -> bool:
-    """Whether the snapshot of a sink is one that it had before the statement's commit. alone: the event has no other sink."""
+def is_before_commit(
+    claim: SnapshotClaim, job: str, facets: UsableFacets, own: UsableFacets, *, alone: bool
+) -> bool:
+    """Whether the snapshot of a sink is one that it had before the statement's commit. alone.
+
+    The event has no other sink.
+    """
     if claim.is_version:
         return _ends_before_commit(job, facets, own)
     return claim.rank == REPORTED and alone and _reports_another_commit(own)
@@ -77,15 +107,18 @@ def _reports_another_commit(own: UsableFacets) -> bool:
     written: f.Statistics | None = own.value("outputStatistics")
     if report is None or written is None or not isinstance(report.commit_metrics, dict):
         return False
-    rows, size = (report.commit_metrics.get(name) or 0 for name in ("addedRecords", "addedFilesSizeInBytes"))
+    rows, size = (
+        report.commit_metrics.get(name) or 0 for name in ("addedRecords", "addedFilesSizeInBytes")
+    )
     return written.row_count not in (None, 0, rows) and written.size not in (None, 0, size)
 
 
 def _ends_before_commit(job: str, facets: UsableFacets, own: UsableFacets) -> bool:
     """Whether the version of a sink is that before the statement's commit.
 
-    A DataFrame that overwrites a part of a Delta table has two runs. The inner one ends before the commit, with the version until
-    then; a statement that has committed has statistics of what it wrote beside its version.
+    A DataFrame that overwrites a part of a Delta table has two runs. The inner one ends before the
+    commit, with the version until then; a statement that has committed has statistics of what it
+    wrote beside its version.
     """
     change: f.Lifecycle | None = facets.value("lifecycleStateChange")
     overwrites = change is not None and change.lifecycle_state_change.upper() == "OVERWRITE"
@@ -97,9 +130,13 @@ def _best(reported: SnapshotClaim | None, version: str) -> SnapshotClaim | None:
     if reported is None:
         return SnapshotClaim(f.Snapshot(version), OBSERVED) if version else None
     if version in ("", reported.snapshot.snapshot_id):
-        return reported._replace(lossy=reported.lossy and not version)  # the version is the whole id, and proves it
+        return reported._replace(
+            lossy=reported.lossy and not version
+        )  # the version is the whole id, and proves it
     if reported.lossy and approximate(version) == float(reported.snapshot.snapshot_id):
-        return reported._replace(snapshot=_iceberg(version, reported.snapshot.operation), lossy=False)
+        return reported._replace(
+            snapshot=_iceberg(version, reported.snapshot.operation), lossy=False
+        )
     return reported._replace(beside=version)
 
 

@@ -1,4 +1,6 @@
-"""The snapshots that an event names as rows: those that a run read or made, each by the best claim about it.
+"""The snapshots that an event names as rows.
+
+Those that a run read or made, each by the best claim about it.
 
 `snapshot_claims` says which claim is the best, and how sure it is.
 """
@@ -9,7 +11,14 @@ from typing import NamedTuple
 from strandline.core.changes.bundles import Link
 from strandline.core.changes.extraction import SINK, Stamp
 from strandline.core.changes.rows import Change, SnapshotSeen, SnapshotUsed
-from strandline.core.changes.snapshot_claims import OBSERVED, REPORTED, STATED, SnapshotClaim, approximate, aside_of
+from strandline.core.changes.snapshot_claims import (
+    OBSERVED,
+    REPORTED,
+    STATED,
+    SnapshotClaim,
+    approximate,
+    aside_of,
+)
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.names import clean, key_text
 from strandline.core.openlineage.times import micros
@@ -18,7 +27,9 @@ APPROXIMATELY = "~"
 
 
 class SnapshotContext(NamedTuple):
-    """What all snapshots of one event share: its stamp, its run, and the query_id and barrier (0: none) that it tells of.
+    """What all snapshots of one event share: its stamp, its run, and the query_id and barrier (0.
+
+    None) that it tells of.
 
     starts: it is the run's START.
     """
@@ -30,28 +41,40 @@ class SnapshotContext(NamedTuple):
     starts: bool = False
 
 
-def under(stamp: Stamp, run_id: int, barrier: f.Barrier | None, event_type: str | None) -> SnapshotContext:
+def under(
+    stamp: Stamp, run_id: int, barrier: f.Barrier | None, event_type: str | None
+) -> SnapshotContext:
     """The same for an event of this type with this committed barrier."""
     starts = event_type == "START"
     if barrier is None:
         return SnapshotContext(stamp, run_id, "", 0, starts)
-    return SnapshotContext(stamp, run_id, key_text(barrier.query_id or ""), barrier.number or 0, starts)
+    return SnapshotContext(
+        stamp, run_id, key_text(barrier.query_id or ""), barrier.number or 0, starts
+    )
 
 
-def snapshots_of(under: SnapshotContext, found: Sequence[tuple[Link, SnapshotClaim]]) -> Iterable[Change]:
-    """The snapshots that a run read or made of datasets, and that it did; each dataset with the best claim about it.
+def snapshots_of(
+    under: SnapshotContext, found: Sequence[tuple[Link, SnapshotClaim]]
+) -> Iterable[Change]:
+    """The snapshots that a run read or made of datasets, and that it did.
 
-    A version that a table has when a statement starts was not made by it, and one that was only observed was not read by it
-    if it made that very one.
+    Each dataset with the best claim about it.
+
+    A version that a table has when a statement starts was not made by it, and one that was only
+    observed was not read by it if it made that very one.
     """
     written_here = _written_by(under, found)
     for link, claim in found:
         written, snapshot = link.direction == SINK, (link.dataset.id, claim.snapshot.snapshot_id)
         used = not claim.before and (claim.rank > OBSERVED or (snapshot in written_here) == written)
-        if not claim.lossy and not link.elsewhere:  # else it is no id that a table has, or not the sender's to say
+        if (
+            not claim.lossy and not link.elsewhere
+        ):  # else it is no id that a table has, or not the sender's to say
             yield _seen(under, link, claim, written=written and used)
         if claim.beside is not None and not link.elsewhere:
-            yield _seen(under, link, SnapshotClaim(f.Snapshot(claim.beside), OBSERVED), written=False)
+            yield _seen(
+                under, link, SnapshotClaim(f.Snapshot(claim.beside), OBSERVED), written=False
+            )
         if used:
             yield _used(under, link, claim)
         yield from _others(under, link, claim)
@@ -69,14 +92,20 @@ def _others(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> Iterabl
 
 def _before(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> Iterable[Change]:
     """Earlier snapshots of the table, of which the one that was read shows the rows."""
-    for one in () if link.elsewhere or link.direction == SINK else claim.snapshot.same_rows_as or ():
+    for one in (
+        () if link.elsewhere or link.direction == SINK else claim.snapshot.same_rows_as or ()
+    ):
         yield _seen(under, link, claim._replace(snapshot=one), written=False)
 
 
-def _written_by(under: SnapshotContext, found: Iterable[tuple[Link, SnapshotClaim]]) -> set[tuple[int, str]]:
+def _written_by(
+    under: SnapshotContext, found: Iterable[tuple[Link, SnapshotClaim]]
+) -> set[tuple[int, str]]:
     """(dataset, snapshot) of what the run wrote."""
     sinks = [(link.dataset.id, claim) for link, claim in found if link.direction == SINK]
-    own = [(id_, one) for id_, one in sinks if not one.before and not (one.is_version and under.starts)]
+    own = [
+        (id_, one) for id_, one in sinks if not one.before and not (one.is_version and under.starts)
+    ]
     return {(id_, one.snapshot.snapshot_id) for id_, one in own}
 
 
@@ -102,12 +131,17 @@ def unmarked(snapshot_id: str) -> str | None:
 
 
 def double_of(snapshot_id: str) -> str | None:
-    """The double that a report would hold for this id, as it would be stored; None where a double loses nothing."""
+    """The double that a report would hold for this id, as it would be stored.
+
+    None where a double loses nothing.
+    """
     double = approximate(snapshot_id)
     return unmarked(snapshot_id) if double is None else str(int(double))
 
 
-def _seen(under: SnapshotContext, link: Link, claim: SnapshotClaim, *, written: bool) -> SnapshotSeen:
+def _seen(
+    under: SnapshotContext, link: Link, claim: SnapshotClaim, *, written: bool
+) -> SnapshotSeen:
     one = claim.snapshot
     rank = min(claim.rank, STATED if written else REPORTED)
     return SnapshotSeen(

@@ -1,8 +1,11 @@
-"""Streaming queries whose micro-batches are runs of their own (the stock Spark listener): a job and a run for each.
+"""Streaming queries whose micro-batches are runs of their own (the stock Spark listener).
 
-A query's job has the query's name; without one the application's with the query's sink, or at least the query's id. Its
-run is the query within one application: it has no events, so the micro-batches' tell of it, and it ends with the
-application. What one event says is ranked, so that the best name counts whichever event came first.
+A job and a run for each.
+
+A query's job has the query's name; without one the application's with the query's sink, or at least
+the query's id. Its run is the query within one application: it has no events, so the micro-batches'
+tell of it, and it ends with the application. What one event says is ranked, so that the best name
+counts whichever event came first.
 """
 
 import re
@@ -27,7 +30,10 @@ _BATCH = re.compile(r"(?:^|\n|<br/?>|\s)batch = (\d{1,18})")
 
 
 class SparkBatch(NamedTuple):
-    """A micro-batch: of which query, and how sure that is; the description counts more than captured properties."""
+    """A micro-batch: of which query, and how sure that is.
+
+    The description counts more than captured properties.
+    """
 
     rank: int
     query_id: str
@@ -45,7 +51,9 @@ class QueryContext(NamedTuple):
 
 
 def batch_of(details: f.JobDetails | None, properties: f.Properties | None) -> SparkBatch | None:
-    """The micro-batch that an event tells of; properties may be one batch behind, so the description ranks higher.
+    """The micro-batch that an event tells of.
+
+    Properties may be one batch behind, so the description ranks higher.
 
     >>> batch_of(f.JobDetails("q<br/>id = 0f2c6d0e-0000-4000-8000-000000000001<br/>runId = x<br/>batch = 3"), None)
     SparkBatch(rank=2, query_id='0f2c6d0e-0000-4000-8000-000000000001', batch_id=3, name='q')
@@ -54,21 +62,35 @@ def batch_of(details: f.JobDetails | None, properties: f.Properties | None) -> S
     named = _QUERY_ID.search(text) if text else None
     if named:
         batch = _BATCH.search(text)
-        return SparkBatch(2, named[1].lower(), int(batch[1]) if batch else None, text[: named.start()].strip())
+        return SparkBatch(
+            2, named[1].lower(), int(batch[1]) if batch else None, text[: named.start()].strip()
+        )
     query_id = properties.properties.get("sql.streaming.queryId") if properties else None
     if not (properties and query_id):
         return None
     batch_id = str(properties.properties.get("streaming.sql.batchId", ""))
-    return SparkBatch(1, key_text(str(query_id)), int(batch_id) if _WHOLE.fullmatch(batch_id) else None)
+    return SparkBatch(
+        1, key_text(str(query_id)), int(batch_id) if _WHOLE.fullmatch(batch_id) else None
+    )
 
 
 def query_seen(
-    memo: Memo, batch: SparkBatch, under: QueryContext, event_type: str | None, links: list[Link], stamp: Stamp
+    memo: Memo,
+    batch: SparkBatch,
+    under: QueryContext,
+    event_type: str | None,
+    links: list[Link],
+    stamp: Stamp,
 ) -> list[Statement]:
-    """What an event of a micro-batch says of its query: its job, its run in this application, and the batch in it."""
+    """What an event of a micro-batch says of its query.
+
+    Its job, its run in this application, and the batch in it.
+    """
     rank, name = _name_of(batch, under, links)
     job, any_name = memo.job(under.namespace, name), memo.job(under.namespace, _by_id(batch))
-    text = str(uuid5(NAMESPACE, f"{under.parents.parent_run_id if under.parents else ''}/{batch.query_id}"))
+    text = str(
+        uuid5(NAMESPACE, f"{under.parents.parent_run_id if under.parents else ''}/{batch.query_id}")
+    )
     query = run_id_of(text, "", "")
     at, hash_, received_at = stamp
     began = states.rank_of(event_type) != states.NONE
@@ -88,7 +110,9 @@ def query_seen(
             streaming=1,
             query=1,
         ),
-        RunQuery(under.run_id, batch.query_id, batch.batch_id, any_name.id, query, batch.rank, at, hash_),
+        RunQuery(
+            under.run_id, batch.query_id, batch.batch_id, any_name.id, query, batch.rank, at, hash_
+        ),
     ]
     if under.parents:
         found.append(RunParent(query, *under.parents, at, hash_))
@@ -109,7 +133,10 @@ def _by_id(batch: SparkBatch) -> str:
 
 
 def _short(link: Link) -> str:
-    """What people call a dataset: by its table, if any of its names is one, else the end of its path."""
+    """What people call a dataset.
+
+    By its table, if any of its names is one, else the end of its path.
+    """
     names = [link.dataset, *(link.group.aliases.mentions if link.group.aliases else ())]
     called = sorted(f"{one.database_name}.{one.table_name}" for one in names if one.database_name)
     path = link.dataset.name

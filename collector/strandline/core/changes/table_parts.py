@@ -1,4 +1,6 @@
-"""What is read of a table beside its rows: an Iceberg table's metadata (`t.snapshots`) and changes (`t.changes`), Delta's change feed.
+"""What is read of a table beside its rows.
+
+An Iceberg table's metadata (`t.snapshots`) and changes (`t.changes`), Delta's change feed.
 
 To read that is to read the table. The columns are not the table's.
 """
@@ -7,7 +9,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage.facets import Catalog, Schema, Symlinks
-from strandline.core.openlineage.names import is_whole_name, may_be_metadata_table, metadata_table_in
+from strandline.core.openlineage.names import (
+    is_whole_name,
+    may_be_metadata_table,
+    metadata_table_in,
+)
 
 CHANGES, FEED = "changes", ""  # a feed has the table's own name
 _CHANGE_COLUMNS = {"_change_type", "_change_ordinal", "_commit_snapshot_id"}
@@ -16,7 +22,10 @@ _OF_THE_PART = frozenset(("schema", "symlinks", "symlink"))
 
 
 def part_read(name: str, facets: UsableFacets) -> str | None:
-    """Which part of a table an input with these facets is: `snapshots`, CHANGES and so on; None for its rows."""
+    """Which part of a table an input with these facets is: `snapshots`, CHANGES and so on.
+
+    None for its rows.
+    """
     schema: Schema | None = facets.value("schema")
     columns = {one.name for one in (schema and schema.fields) or ()}
     catalog: Catalog | None = facets.value("catalog")
@@ -50,7 +59,12 @@ def _part_among(names: Sequence[str], catalog: str, columns: Collection[str]) ->
 
 
 def _part_in(name: str, catalog: str, *, changes: bool) -> str:
-    if changes and "." in without(name, CHANGES) and name.endswith(f".{CHANGES}") and not is_whole_name(name, catalog):
+    if (
+        changes
+        and "." in without(name, CHANGES)
+        and name.endswith(f".{CHANGES}")
+        and not is_whole_name(name, catalog)
+    ):
         return CHANGES
     return metadata_table_in(name) if may_be_metadata_table(name, catalog) else ""
 

@@ -1,6 +1,7 @@
 """Unpacking bundles into the rows that their events would have left one by one.
 
-What a batch says with one outline is folded before: its first and newest moment, for each run and over all of them.
+What a batch says with one outline is folded before: its first and newest moment, for each run and
+over all of them.
 """
 
 from collections import defaultdict
@@ -35,7 +36,9 @@ from strandline.core.changes.rows import (
 from strandline.core.openlineage.facets import DATASET, JOB, SHARED_SIZE
 
 MENTION_AT = -(2**62)  # a parent facet knows the job's name, but any event of the run knows better
-KEPT_WITH_THE_ROW = frozenset(("catalog",))  # as long as it may be: whoever labels datasets reads it with the row
+KEPT_WITH_THE_ROW = frozenset(
+    ("catalog",)
+)  # as long as it may be: whoever labels datasets reads it with the row
 Found = dict[Any, list[Any]]
 
 
@@ -59,7 +62,9 @@ def _unpack_families(found: Found, seen: Iterable[FamilySeen]) -> None:
     for _, family, received_at in newest.values():
         for job, run in family.mentions:
             found[JobSeen].append(job)
-            found[RunSeen].append(RunSeen(*run, job.id, MENTION_AT, job.id, child_received_at=received_at))
+            found[RunSeen].append(
+                RunSeen(*run, job.id, MENTION_AT, job.id, child_received_at=received_at)
+            )
 
 
 def _unpack_outlines(found: Found, seen: Iterable[OutlineSeen]) -> None:
@@ -77,7 +82,9 @@ def _unpack_outlines(found: Found, seen: Iterable[OutlineSeen]) -> None:
 
 def _unpack_run(found: Found, outline: Outline, run_id: int, first: int, newest: int) -> None:
     for link in outline.links:
-        found[RelationSeen].append(RelationSeen(run_id, link.direction, link.dataset.id, link.creates, first, newest))
+        found[RelationSeen].append(
+            RelationSeen(run_id, link.direction, link.dataset.id, link.creates, first, newest)
+        )
     for sink_id, rule, edge_set in outline.edges:
         found[EdgesUsed].append(EdgesUsed(run_id, sink_id, rule, edge_set.hash, newest))
 
@@ -88,7 +95,9 @@ def _unpack_job(found: Found, outline: Outline, first: int, newest: int, run_id:
     found[JobSeen].append(outline.job.between(first, newest, outline.noise, outline.data))
     found[FacetsSeen].append(FacetsSeen(job_id, JOB, newest, outline.facets))
     found[EdgeSet] += [edge_set for _, _, edge_set in outline.edges]
-    found[JobRelation] += [JobRelation(job_id, *related, run_id, newest) for related in outline.related]
+    found[JobRelation] += [
+        JobRelation(job_id, *related, run_id, newest) for related in outline.related
+    ]
     for link in outline.links:
         _unpack_link(found, link, first, newest)
 
@@ -133,7 +142,10 @@ def rows_of_set(facets: FacetSet) -> tuple[list[SetFacet], list[FacetBody]]:
 
 
 def _facets(seen: Iterable[FacetsSeen]) -> tuple[list[FacetSeen], list[FacetBody]]:
-    """The newest facet of each key of each entity, and the bodies that are stored once. Most lose: no row is made of them."""
+    """The newest facet of each key of each entity, and the bodies that are stored once.
+
+    Most lose: no row is made of them.
+    """
     entities: dict[tuple[int, int], dict[str, tuple[int, FacetRow]]] = defaultdict(dict)
     for entity_id, kind, at, facets in sorted(seen, key=itemgetter(2), reverse=True):
         _take(entities[entity_id, kind], at, facets)
@@ -149,9 +161,14 @@ def _facets(seen: Iterable[FacetsSeen]) -> tuple[list[FacetSeen], list[FacetBody
 
 
 def _take(winners: dict[str, tuple[int, FacetRow]], at: int, facets: Sequence[FacetRow]) -> None:
-    """Take facets that are no newer than those before: they win where there is none, or by their hash."""
+    """Take facets that are no newer than those before.
+
+    They win where there is none, or by their hash.
+    """
     for facet in facets:
-        key = f"\0{facet.key}" if facet.problem else facet.key  # what is not used is nobody's rival but its like's
+        key = (
+            f"\0{facet.key}" if facet.problem else facet.key
+        )  # what is not used is nobody's rival but its like's
         winner = winners.get(key)
         if winner is None or (at == winner[0] and facet.hash > winner[1].hash):
             winners[key] = at, facet

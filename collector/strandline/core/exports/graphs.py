@@ -35,7 +35,9 @@ def graphml(graph: Graph) -> str:
     """The graph with all that its nodes and edges have, as Gephi, yEd, Cytoscape and networkx read it."""
     nodes = [dict(_plain(node)) for node in graph["nodes"]]
     edges = [dict(_plain(edge)) for edge in graph["edges"]]
-    about = dict(_plain({name: value for name, value in graph.items() if name not in ("nodes", "edges")}))
+    about = dict(
+        _plain({name: value for name, value in graph.items() if name not in ("nodes", "edges")})
+    )
     keys = _keys({"graph": [about], "node": nodes, "edge": edges})
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<graphml xmlns="{GRAPHML}">']
     lines += [
@@ -44,7 +46,11 @@ def graphml(graph: Graph) -> str:
     ]
     lines += ['  <graph id="lineage" edgedefault="directed">', *_data("graph", about, keys)]
     for node in nodes:
-        lines += [f"    <node id={_attribute(node['id'])}>", *_data("node", node, keys), "    </node>"]
+        lines += [
+            f"    <node id={_attribute(node['id'])}>",
+            *_data("node", node, keys),
+            "    </node>",
+        ]
     for place, edge in enumerate(edges):
         ends = f"source={_attribute(edge['source'])} target={_attribute(edge['target'])}"
         lines += [f'    <edge id="e{place}" {ends}>', *_data("edge", edge, keys), "    </edge>"]
@@ -52,7 +58,9 @@ def graphml(graph: Graph) -> str:
 
 
 def _keys(parts: Mapping[str, Sequence[Mapping[str, str]]]) -> dict[tuple[str, str], str]:
-    named = dict.fromkeys((kind, name) for kind, items in parts.items() for item in items for name in item)
+    named = dict.fromkeys(
+        (kind, name) for kind, items in parts.items() for item in items for name in item
+    )
     return {pair: f"d{place}" for place, pair in enumerate(named)}
 
 
@@ -80,12 +88,17 @@ def _attribute(text: str) -> str:
 
 
 def dot(graph: Graph) -> str:
-    """The graph for Graphviz, left to right: jobs as rounded boxes, indirect dependencies dashed."""
+    """The graph for Graphviz, left to right.
+
+    Jobs as rounded boxes, indirect dependencies dashed.
+    """
     names = _short_names(graph)
     lines = ["digraph lineage {", "  rankdir=LR;", "  node [shape=box];"]
     for node in graph["nodes"]:
         style = ", style=rounded" if node["type"] in ("job", "run") else ""
-        lines.append(f"  {names[node['id']]} [label={_quoted(label_of(node))}{style}, id={_quoted(node['id'])}];")
+        lines.append(
+            f"  {names[node['id']]} [label={_quoted(label_of(node))}{style}, id={_quoted(node['id'])}];"
+        )
     for edge in graph["edges"]:
         style = " [style=dashed]" if is_weak(edge) else ""
         lines.append(f"  {names[edge['source']]} -> {names[edge['target']]}{style};")
@@ -111,7 +124,9 @@ def mermaid(graph: Graph) -> str:
 
 
 def _entities(text: str) -> str:
-    """Everything that is no letter, digit, space or harmless sign by its number: Mermaid reads HTML and Markdown in labels.
+    """Everything that is no letter, digit, space or harmless sign by its number.
+
+    Mermaid reads HTML and Markdown in labels.
 
     >>> _entities('a"b<c>/d.e')
     'a#34;b#60;c#62;/d.e'
@@ -124,7 +139,10 @@ def _short_names(graph: Graph) -> dict[str, str]:
 
 
 def is_weak(edge: Item) -> bool:
-    """Whether no value came this way: what an indirect dependency, or a step past hidden nodes, says."""
+    """Whether no value came this way.
+
+    What an indirect dependency, or a step past hidden nodes, says.
+    """
     return str(edge.get("type") or "").upper() == "INDIRECT" or bool(edge.get("through"))
 
 

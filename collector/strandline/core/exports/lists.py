@@ -1,4 +1,7 @@
-"""The columns that each list has as CSV, by its path below /api/v2: the same on every page, and where nothing is listed."""
+"""The columns that each list has as CSV, by its path below /api/v2.
+
+The same on every page, and where nothing is listed.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -24,7 +27,15 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *_of("latestWrite", ("job.namespace", "job.name", *_STATE)),
     ),
     "/datasets/snapshots": (
-        *("snapshotId", "observed", "barrierId", "committedAt", "parentSnapshotId", "operation", "format"),
+        *(
+            "snapshotId",
+            "observed",
+            "barrierId",
+            "committedAt",
+            "parentSnapshotId",
+            "operation",
+            "format",
+        ),
         "numberOfRows",
     ),
     "/runs": (
@@ -33,18 +44,55 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "/search": (*_NODE, "matched", "text", "label"),
     "/impact": (
-        *(*_NODE, "catalog", "database", "table", "column", "distance", "dependency", "jobs", "owners", "droppedAt"),
-        *("lastReadAt", *_of("lastReadBy", ("job", "runId")), "lastRunAt", "lastRunState", "hidden.access", "inSchema"),
+        *(
+            *_NODE,
+            "catalog",
+            "database",
+            "table",
+            "column",
+            "distance",
+            "dependency",
+            "jobs",
+            "owners",
+            "droppedAt",
+        ),
+        *(
+            "lastReadAt",
+            *_of("lastReadBy", ("job", "runId")),
+            "lastRunAt",
+            "lastRunState",
+            "hidden.access",
+            "inSchema",
+        ),
     ),
     "/lineage/nodes": ("id", "distance"),
     "/lineage/changes": (
-        *("change", "kind", "id", "source", "target", "job", "dependency", "transform", "before", "after"),
+        *(
+            "change",
+            "kind",
+            "id",
+            "source",
+            "target",
+            "job",
+            "dependency",
+            "transform",
+            "before",
+            "after",
+        ),
     ),
     "/events": (
         *("hash", "receivedAt", "eventTime"),
         *_of(
             "event",
-            ("eventType", "run.runId", "job.namespace", "job.name", "dataset.namespace", "dataset.name", "producer"),
+            (
+                "eventType",
+                "run.runId",
+                "job.namespace",
+                "job.name",
+                "dataset.namespace",
+                "dataset.name",
+                "producer",
+            ),
         ),
         *("event", "problem"),
     ),
@@ -53,7 +101,16 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "/rejected-events": ("producer", "reason", "count", "firstAt", "newestAt", "body"),
     "/groups": ("name", "declared", "tables", "generation", "barrier", "hidden.access"),
     "/jobs/barriers": (
-        *("barrierId", "group", "phase", "queryId", "batchId", "engine", "startedAt", "committedAt"),
+        *(
+            "barrierId",
+            "group",
+            "phase",
+            "queryId",
+            "batchId",
+            "engine",
+            "startedAt",
+            "committedAt",
+        ),
         *("checkpointLocation", "runId", "sources"),
     ),
 }
@@ -62,6 +119,9 @@ REFUSED_COLUMNS = tuple(dict.fromkeys(("list", *COLUMNS["/rejected-events"], *_R
 
 
 def list_csv(path: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
-    """The items of a list as CSV: in its own columns, or where it has none in `columns` and all that items have."""
+    """The items of a list as CSV.
+
+    In its own columns, or where it has none in `columns` and all that items have.
+    """
     own = COLUMNS.get(path.removeprefix("/api/v2"))
     return csv_of(items, columns) if own is None else csv_of(items, own, others=False)

@@ -1,6 +1,9 @@
-"""Lists as comma-separated values (RFC 4180): one line an item, nested objects as columns such as `latestRun.state`.
+"""Lists as comma-separated values (RFC 4180).
 
-A text that a spreadsheet would take for a formula has an apostrophe before it: names are whatever a producer sends.
+One line an item, nested objects as columns such as `latestRun.state`.
+
+A text that a spreadsheet would take for a formula has an apostrophe before it: names are whatever a
+producer sends.
 """
 
 import csv
@@ -35,7 +38,10 @@ def csv_of(items: Sequence[Item], columns: Sequence[str] = (), *, others: bool =
 
 
 def _head(rows: Iterable[Mapping[str, str]], columns: Sequence[str]) -> list[str]:
-    """The names of all columns. One that is an object in other rows (`run` beside `run.state`) is left out."""
+    """The names of all columns.
+
+    One that is an object in other rows (`run` beside `run.state`) is left out.
+    """
     found = dict.fromkeys([*columns, *(column for row in rows for column in row)])
     objects = {name.rpartition(".")[0] for name in found if "." in name}
     return [name for name in found if name not in objects]

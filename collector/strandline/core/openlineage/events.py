@@ -1,7 +1,10 @@
-"""The wire model: one OpenLineage event as it came, its facets still bytes. `decode` is the only parser of events.
+"""The wire model: one OpenLineage event as it came, its facets still bytes.
 
-Strict where the core schema of OpenLineage 2-0-2 is (required fields, types, the six event types), silent about
-everything else: unknown fields, duplicate keys, run ids that are no UUIDs, and no schemaURL, as some producers leave it.
+`decode` is the only parser of events.
+
+Strict where the core schema of OpenLineage 2-0-2 is (required fields, types, the six event types),
+silent about everything else: unknown fields, duplicate keys, run ids that are no UUIDs, and no
+schemaURL, as some producers leave it.
 """
 
 import re
@@ -20,7 +23,8 @@ from strandline.errors import InvalidEventError, NotJsonError, TooLargeError
 EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
 Facets = dict[str, Raw]  # facets by their keys, each an object, unread
 NO_FACETS = Raw(b"")
-MOST_ELEMENTS = 10_000  # of an array of events: each costs memory and an entry of the answer, however small it is
+# of an array of events: each costs memory and an entry of the answer, however small it is
+MOST_ELEMENTS = 10_000
 WHITE_SPACE = b" \t\r\n"  # JSON's
 MOST_LOOKS = 1_000_000  # at brackets, of an array that is no JSON: within a second
 MOST_LOOKED_AT = 10_000_000  # bytes, some milliseconds
@@ -79,14 +83,18 @@ _DEEP = re.compile(_STRINGS % b"" + rb"([\[{]++|[\]}]++)", re.DOTALL)  # inside 
 _NO_NUMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)|-?\b(?:NaN|Infinity)\b', re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
-    rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+    rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
 )
 _FIELD = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
 class Decoded(NamedTuple):
-    """An event, and the bytes that it was read from: as they came, but trimmed, unless they had to be repaired."""
+    """An event, and the bytes that it was read from.
+
+    As they came, but trimmed, unless they had to be repaired.
+    """
 
     event: Event
     value: bytes
@@ -95,8 +103,8 @@ class Decoded(NamedTuple):
 def decode(value: bytes) -> Event:
     """The event in these bytes; raises InvalidEventError with the path to the fault.
 
-    Lone surrogates (half a character, as careless producers escape it) and numbers that JSON has not (as Python writes
-    them) are no reason to refuse: see `decoded`.
+    Lone surrogates (half a character, as careless producers escape it) and numbers that JSON has
+    not (as Python writes them) are no reason to refuse: see `decoded`.
 
     >>> decode(b'{"eventTime": "2026-01-01T00:00:00Z"}')
     Traceback (most recent call last):
@@ -106,7 +114,9 @@ def decode(value: bytes) -> Event:
 
 
 def trimmed(value: bytes) -> bytes:
-    """The bytes without what senders put around an event: a newline at its end, a byte order mark before it.
+    """The bytes without what senders put around an event.
+
+    A newline at its end, a byte order mark before it.
 
     >>> trimmed(b'\\xef\\xbb\\xbf{"eventTime": 1}\\r\\n')
     b'{"eventTime": 1}'
@@ -169,9 +179,12 @@ def _whole_characters(value: bytes) -> bytes:
 
 
 def elements(body: bytes) -> list[bytes]:
-    """The elements of a JSON array, unread. One that is no JSON, or nested too deeply, does not hide the others.
+    """The elements of a JSON array, unread.
 
-    Raises ValueError where the array itself does not begin or end, and TooLargeError for more than MOST_ELEMENTS.
+    One that is no JSON, or nested too deeply, does not hide the others.
+
+    Raises ValueError where the array itself does not begin or end, and TooLargeError for more than
+    MOST_ELEMENTS.
 
     >>> elements(b'[{"a": [1, NaN]}, {]')
     Traceback (most recent call last):
@@ -210,7 +223,10 @@ def _cut(text: bytes) -> Iterator[bytes]:
 
 
 def unread(event: Event, value: bytes) -> bytes:
-    """The event's bytes with `{}` for every facet that is read: what else is in them, nobody has looked at."""
+    """The event's bytes with `{}` for every facet that is read.
+
+    What else is in them, nobody has looked at.
+    """
     return emptied(value, [bytes(raw) for raw in _facets_read(event)])
 
 
@@ -229,7 +245,10 @@ def emptied(value: bytes, objects: Sequence[bytes]) -> bytes:
 
 
 def _emptied_in_any_order(value: bytes, objects: Sequence[bytes]) -> bytes:
-    """The same at the price of going over the bytes once for each object; where that is too much, they stay."""
+    """The same at the price of going over the bytes once for each object.
+
+    Where that is too much, they stay.
+    """
     if len(objects) * len(value) > MOST_LOOKED_AT:
         return value
     for one in objects:

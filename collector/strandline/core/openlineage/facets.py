@@ -1,6 +1,9 @@
-"""Facets: the ones whose content matters as frozen values in the specification's fields; every other one as it came.
+"""Facets: the ones whose content matters as frozen values in the specification's fields.
 
-What is not as specified is quarantined: kept and served with the problem, but not used; its event is taken all the same.
+Every other one as it came.
+
+What is not as specified is quarantined: kept and served with the problem, but not used; its event
+is taken all the same.
 """
 
 from hashlib import sha256
@@ -17,7 +20,10 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]  # what both dat
 
 
 class _Facet(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Fields are spelled as in the specification, in Python's way; unknown ones are ignored here and kept in the body."""
+    """Fields are spelled as in the specification, in Python's way.
+
+    Unknown ones are ignored here and kept in the body.
+    """
 
 
 class NamedEntity(_Facet, frozen=True):
@@ -58,7 +64,9 @@ class JobType(_Facet, frozen=True):
     def is_complete_snapshot(self) -> bool:
         """Whether each event of the job stands for itself."""
         pattern = self.emission_pattern
-        return "COMPLETE_SNAPSHOT" in (pattern.values() if isinstance(pattern, dict) else (pattern,))
+        return "COMPLETE_SNAPSHOT" in (
+            pattern.values() if isinstance(pattern, dict) else (pattern,)
+        )
 
 
 class Lease(_Facet, frozen=True):
@@ -74,7 +82,9 @@ class Barrier(_Facet, frozen=True):
     group: str | None = None
     engine: str | None = None
     query_id: str | None = None
-    batch_id: Annotated[int, msgspec.Meta(ge=-(2**63), lt=2**63 - 1)] | None = None  # the barrier may be one more
+    batch_id: Annotated[int, msgspec.Meta(ge=-(2**63), lt=2**63 - 1)] | None = (
+        None  # the barrier may be one more
+    )
     checkpoint_location: str | None = None
     phase: str = "committed"
     started_at: str | None = None
@@ -83,11 +93,18 @@ class Barrier(_Facet, frozen=True):
     @property
     def number(self) -> int | None:
         """The barrier: as stated, else one more than the batch."""
-        return self.batch_id + 1 if self.barrier_id is None and self.batch_id is not None else self.barrier_id
+        return (
+            self.batch_id + 1
+            if self.barrier_id is None and self.batch_id is not None
+            else self.barrier_id
+        )
 
 
 class Snapshot(_Facet, frozen=True):
-    """Input or output facet `strandline_snapshot`: the snapshot read or made; `observed`: seen, not proven."""
+    """Input or output facet `strandline_snapshot`: the snapshot read or made; `observed`.
+
+    Seen, not proven.
+    """
 
     snapshot_id: str
     format: str | None = None
@@ -101,11 +118,16 @@ class Snapshot(_Facet, frozen=True):
     branch: str | None = None
     staged: bool = False  # no branch has it
     others: list["Snapshot"] | None = None  # that the same statement read of the table
-    same_rows_as: list["Snapshot"] | None = None  # before it, the newest first: back to the one that changed rows
+    same_rows_as: list["Snapshot"] | None = (
+        None  # before it, the newest first: back to the one that changed rows
+    )
 
 
 class Report(_Facet, frozen=True):
-    """`icebergScanReport`, `icebergCommitReport`: the stock listener writes the id as a double, so digits are lost."""
+    """`icebergScanReport`, `icebergCommitReport`.
+
+    The stock listener writes the id as a double, so digits are lost.
+    """
 
     snapshot_id: int | float | str | None = None
     operation: str | None = None
@@ -193,7 +215,10 @@ class FieldInputs(_Facet, frozen=True):
 
 
 class Lineage(_Facet, frozen=True):
-    """Dataset facet `lineage`, and an entry of the job facet `lineage`: inputs [] says "none", no inputs say nothing."""
+    """Dataset facet `lineage`, and an entry of the job facet `lineage`.
+
+    Inputs [] says "none", no inputs say nothing.
+    """
 
     namespace: str | None = None
     name: str | None = None
@@ -304,7 +329,10 @@ class ErrorMessage(_Facet, frozen=True):
 
 
 class Statistics(_Facet, frozen=True):
-    """`inputStatistics`, `outputStatistics`. Numbers of rows are whole, but 1.0 and 1e3 are so as well."""
+    """`inputStatistics`, `outputStatistics`.
+
+    Numbers of rows are whole, but 1.0 and 1e3 are so as well.
+    """
 
     row_count: Whole | None = None
     size: Whole | None = None
@@ -359,7 +387,10 @@ MODELS: dict[tuple[int, str], type[_Facet]] = {
     (OUTPUT, "outputStatistics"): Statistics,
     (OUTPUT, "subset"): Subset,
 }
-_DECODERS = {key: msgspec.json.Decoder(model, strict=model is not Statistics) for key, model in MODELS.items()}
+_DECODERS = {
+    key: msgspec.json.Decoder(model, strict=model is not Statistics)
+    for key, model in MODELS.items()
+}
 _PLAIN = msgspec.json.Decoder(Plain)
 _DELETED = msgspec.json.Decoder(dict[str, Any])
 
@@ -382,7 +413,10 @@ def facet_of(kind: int, key: str, raw: bytes) -> Facet:
         deleted = b'"_deleted"' in body and _DELETED.decode(body).get("_deleted") is True
         value = None if deleted else _DECODERS.get((kind, key), _PLAIN).decode(body)
         body.decode()
-    except (ValueError, RecursionError) as error:  # msgspec's, json's and UTF-8's errors are ValueErrors
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # msgspec's, json's and UTF-8's errors are ValueErrors
         return _quarantined(key, raw, error)
     return Facet(content_hash(body), body, value, deleted, "", body is not raw)
 
@@ -397,4 +431,11 @@ def _quarantined(key: str, raw: bytes, error: Exception) -> Facet:
         body = redact_json(key, raw)
     except (ValueError, RecursionError):
         body = b"{}"  # not even JSON: nothing that could be served, or searched for secrets
-    return Facet(content_hash(body), body, None, False, f"{clean(key)}: {complaint(str(error))}"[:300], body != raw)
+    return Facet(
+        content_hash(body),
+        body,
+        None,
+        False,
+        f"{clean(key)}: {complaint(str(error))}"[:300],
+        body != raw,
+    )

@@ -1,4 +1,7 @@
-"""Moments as people write them: an ISO 8601 time, or one that is counted from now. Without a zone they are UTC."""
+"""Moments as people write them: an ISO 8601 time, or one that is counted from now.
+
+Without a zone they are UTC.
+"""
 
 import re
 from datetime import UTC, datetime, time, timedelta
@@ -13,7 +16,9 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d\d)", re.ASCII)
 
 
 def exact_moment(text: str) -> datetime:
-    """The moment of an ISO 8601 time, in UTC; ValueError if it is none. (A `+` that came unencoded is a space by now.)
+    """The moment of an ISO 8601 time, in UTC; ValueError if it is none.
+
+    (A `+` that came unencoded is a space by now.)
 
     >>> exact_moment("2026-11-20T12:00:00+02:00")
     datetime.datetime(2026, 11, 20, 10, 0, tzinfo=datetime.timezone.utc)
@@ -26,12 +31,15 @@ def exact_moment(text: str) -> datetime:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """The moment of an ISO time, or of one counted from `now`: 12h (so long ago), 18:00 (the last one), yesterday (its 0:00),
+    """The moment of an ISO time, or of one counted from `now`.
+
+    12h (so long ago), 18:00 (the last one), yesterday (its 0:00),
     friday (0:00 of the last one that began before today).
 
     >>> noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
     >>> [str(moment(text, noon)) for text in ("90m", "yesterday", "18:00", "friday")]
-    ['2026-11-20 10:30:00+00:00', '2026-11-19 00:00:00+00:00', '2026-11-19 18:00:00+00:00', '2026-11-13 00:00:00+00:00']
+    ['2026-11-20 10:30:00+00:00', '2026-11-19 00:00:00+00:00', '2026-11-19 18:00:00+00:00',
+    '2026-11-13 00:00:00+00:00']
     """
     word = text.strip().lower()
     if word == "now":

@@ -1,6 +1,9 @@
-"""Names and what is made of them: ids, the (catalog, database, table) of a dataset, what is stripped from paths.
+"""Names and what is made of them.
 
-Everything here is a pure function of the name (and the configured patterns), so that no order of events can matter.
+Ids, the (catalog, database, table) of a dataset, what is stripped from paths.
+
+Everything here is a pure function of the name (and the configured patterns), so that no order of
+events can matter.
 """
 
 import re
@@ -24,7 +27,8 @@ TABLE_SCHEMES = frozenset(
         "unity unitycatalog vertica",
     )
 )
-# Schemes whose names are keys of objects: with or without a slash before them, as the producer likes.
+# Schemes whose names are keys of objects: with or without a slash before them, as the producer
+# likes.
 OBJECT_STORES = frozenset(re.findall(r"\w+", "abfs abfss cos gcs gs obs oss s3 s3a s3n wasb wasbs"))
 ICEBERG_METADATA = frozenset(
     re.findall(
@@ -43,9 +47,13 @@ KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
 
 _SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
 _GLUE = re.compile(r"arn:aws[\w-]*:glue")  # its names are table/DATABASE/TABLE
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")  # as most producers write it
+_UUID = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)  # as most producers write it
 _DELTA_LOG = re.compile(r"/_delta_log(/|$)")
-_STREAMED_FILE = re.compile(r"/[^/]+\.(?:avro|csv|json|jsonl|ndjson|orc|parquet|txt|xml)(?:\.\w{2,7})?$")
+_STREAMED_FILE = re.compile(
+    r"/[^/]+\.(?:avro|csv|json|jsonl|ndjson|orc|parquet|txt|xml)(?:\.\w{2,7})?$"
+)
 
 T = TypeVar("T")
 
@@ -58,7 +66,9 @@ class TableName(NamedTuple):
     table: str
 
     def called(self, namespace: str, name: str) -> str:
-        """What people call the dataset here: by the place, where it is in a database; an address is no catalog's name.
+        """What people call the dataset here: by the place, where it is in a database.
+
+        An address is no catalog's name.
 
         >>> TableName("lake", "bank", "t").called("file", "/lake/bank/t")
         'lake.bank.t'
@@ -74,12 +84,20 @@ class TableName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How datasets are named: `strip` holds regular expressions whose matches are cut out of names that are paths."""
+    """How datasets are named.
+
+    `strip` holds regular expressions whose matches are cut out of names that are paths.
+    """
 
     strip: tuple[re.Pattern[str], ...] = ()
 
-    def name_of(self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False) -> tuple[str, str]:
-        """Namespace and name as they are stored: without secrets, metadata-table suffix, batch file, stripped parts."""
+    def name_of(
+        self, namespace: str, name: str, *, iceberg: bool = False, streamed: bool = False
+    ) -> tuple[str, str]:
+        """Namespace and name as they are stored.
+
+        Without secrets, metadata-table suffix, batch file, stripped parts.
+        """
         name = clean(bare(name))
         if iceberg:
             part = metadata_table_in(name)
@@ -92,7 +110,10 @@ class Naming:
 
 
 def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """An lru_cache for functions of a name that keeps no long ones: thousands of those would fill the memory."""
+    """An lru_cache for functions of a name that keeps no long ones.
+
+    Thousands of those would fill the memory.
+    """
 
     def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
         remembered = lru_cache(maxsize)(function)
@@ -118,7 +139,9 @@ def stored_name(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:
-    """A name that fits into an address: the rest of a longer one is replaced by its hash. Twice is once.
+    """A name that fits into an address: the rest of a longer one is replaced by its hash.
+
+    Twice is once.
 
     >>> shortened("lake.bank"), len(shortened("x" * 200_000))
     ('lake.bank', 817)
@@ -165,7 +188,9 @@ def run_id_of(run_id: str, namespace: str, job: str) -> int:
 
 
 def run_name(run_id: str) -> str:
-    """A run's id as it is stored: a UUID in its usual spelling, so that every event of the run says the same.
+    """A run's id as it is stored.
+
+    A UUID in its usual spelling, so that every event of the run says the same.
 
     >>> run_name("00000000-0000-4000-8000-00000000000A"), run_name("scheduled__2026-11-20")
     ('00000000-0000-4000-8000-00000000000a', 'scheduled__2026-11-20')
@@ -227,12 +252,18 @@ def place_of(namespace: str, name: str, catalog: str | None = None) -> TableName
 
 
 def table_place(namespace: str, name: str, catalog: str | None = None) -> TableName:
-    """The place of a dotted table name: its last two parts, in the catalog given, or named before them, or the namespace.
+    """The place of a dotted table name.
+
+    Its last two parts, in the catalog given, or named before them, or the namespace.
 
     >>> table_place("arn:aws:glue:eu-west-1:123456789012", "table/bank/transfers", "lake")
     TableName(catalog='lake', database='bank', table='transfers')
     """
-    parts = name.split("/")[1:] if name.startswith("table/") and _GLUE.match(namespace) else name.split(".")
+    parts = (
+        name.split("/")[1:]
+        if name.startswith("table/") and _GLUE.match(namespace)
+        else name.split(".")
+    )
     *before, database, table = ["", *parts] if len(parts) < 2 else parts
     return TableName(catalog or ".".join(before) or namespace, database, table)
 
@@ -243,7 +274,9 @@ def place_id(place: TableName) -> int:
 
 
 def may_be_metadata_table(name: str, catalog: str) -> bool:
-    """Whether the name ends like one of Iceberg's metadata tables: db.t.snapshots, /warehouse/db/t#snapshots. A table that is
+    """Whether the name ends like one of Iceberg's metadata tables.
+
+    Db.t.snapshots, /warehouse/db/t#snapshots. A table that is
     really called so may have catalog and database before it, and nothing else.
 
     >>> may_be_metadata_table("lake.sales.history", "lake"), may_be_metadata_table("lake.sales.orders.history", "lake")
@@ -255,15 +288,22 @@ def may_be_metadata_table(name: str, catalog: str) -> bool:
 
 def is_whole_name(name: str, catalog: str) -> bool:
     """Whether a name is catalog, database and table, and nothing else."""
-    return bool(catalog) and name.startswith(f"{catalog}.") and name.count(".", len(catalog) + 1) == 1
+    return (
+        bool(catalog) and name.startswith(f"{catalog}.") and name.count(".", len(catalog) + 1) == 1
+    )
 
 
 def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bool:
-    """Whether another name of a dataset in this namespace is what one session calls it: the name of its table in the catalog
-    that Flink keeps in memory, which is reported under the namespace of what the table connects to, or under `flink://`.
+    """Whether another name of a dataset in this namespace is what one session calls it.
+
+    The name of its table in the catalog
+    that Flink keeps in memory, which is reported under the namespace of what the table connects to,
+    or under `flink://`.
     """
     is_nobodys = other_namespace.startswith("flink:")
-    return is_nobodys or (other_namespace == namespace and other_name.startswith("default_catalog."))
+    return is_nobodys or (
+        other_namespace == namespace and other_name.startswith("default_catalog.")
+    )
 
 
 @_remembered(10_000)
@@ -274,7 +314,10 @@ def is_object_store(namespace: str) -> bool:
 
 
 def metadata_table_in(name: str) -> str:
-    """The metadata table at the end of a name: `snapshots` of db.t.snapshots and of /warehouse/db/t#snapshots; '' without one."""
+    """The metadata table at the end of a name.
+
+    `snapshots` of db.t.snapshots and of /warehouse/db/t#snapshots; '' without one.
+    """
     head, separator, tail = name.rpartition("#" if "#" in name else ".")
     enough = separator == "#" or "." in head
     return tail if enough and tail.lower() in ICEBERG_METADATA else ""

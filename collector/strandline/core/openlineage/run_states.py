@@ -29,7 +29,9 @@ def is_terminal(rank: int) -> bool:
 
 
 def state_of(rank: int, silent_at: int, now: int) -> State:
-    """The state of a run at a moment: LOST if it was silent for longer than its heartbeat timeout and nothing ended it.
+    """The state of a run at a moment.
+
+    LOST if it was silent for longer than its heartbeat timeout and nothing ended it.
 
     >>> state_of(RUNNING, silent_at=10, now=11), state_of(COMPLETE, silent_at=10, now=11)
     ('LOST', 'COMPLETE')

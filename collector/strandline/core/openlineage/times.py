@@ -1,18 +1,25 @@
-"""Times as microseconds since 1970 UTC, read by one total function: what no calendar has is clamped, never an overflow."""
+"""Times as microseconds since 1970 UTC, read by one total function.
+
+What no calendar has is clamped, never an overflow.
+"""
 
 import re
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-LATEST = (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+LATEST = (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC) - EPOCH) // timedelta(
+    microseconds=1
+)
 
 _ZONE_ID = re.compile(r"\[[\w/+:-]+\]$")  # Java's, after the offset
 _FAR_YEAR = re.compile(r"([+-]?)(\d{5,12})-\d\d-\d\d[Tt ]")
 
 
 def micros(text: str) -> int | None:
-    """The microseconds of an ISO 8601 time; None if it is none. No zone means UTC; far years are clamped.
+    """The microseconds of an ISO 8601 time; None if it is none.
+
+    No zone means UTC; far years are clamped.
 
     >>> micros("1970-01-01T00:00:01.5Z"), micros("1970-01-01T01:00:00+01:00"), micros("yesterday")
     (1500000, 0, None)

@@ -1,7 +1,10 @@
-"""Secrets are taken out before anything is stored, by allow-list: what may stay is named, not what looks secret.
+"""Secrets are taken out before anything is stored, by allow-list.
 
-Of an address stay scheme, host, port and path; of Spark's properties, environments and SQL options those on a list of
-harmless names. Redacting twice is redacting once, so a replay of stored events changes nothing.
+What may stay is named, not what looks secret.
+
+Of an address stay scheme, host, port and path; of Spark's properties, environments and SQL options
+those on a list of harmless names. Redacting twice is redacting once, so a replay of stored events
+changes nothing.
 """
 
 import json
@@ -22,9 +25,9 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 LONG = 200  # characters of what is not remembered
-STRINGS = (
-    5_000  # with a secret in one document: of one that has more, what may hold another is hidden without a closer look
-)
+# with a secret in one document: of one that has more, what may hold another is hidden without a
+# closer look
+STRINGS = 5_000
 
 _HARMLESS_PROPERTY = re.compile(
     r"spark\.(?:app\.(?:name|id|startTime)|master|version|submit\.deployMode|driver\.(?:host|port|memory|cores)|"
@@ -37,10 +40,12 @@ _HARMLESS_PROPERTY = re.compile(
 )
 _PROPERTY_FACETS = frozenset(("spark_properties", "environment-properties", "environmentVariables"))
 
-# A string with what makes it a name; what opens and closes; a number. In JSON nothing else but true, false and null.
+# A string with what makes it a name; what opens and closes; a number. In JSON nothing else but
+# true, false and null.
 _TOKEN = re.compile(r'("(?:[^"\\]++|\\[\s\S])*+"?+)(\s*+:)?+|([{\[])|([}\]])|(-?\d[^\s,\]}]*+)')
 _STRING = json.JSONDecoder(strict=False)
-# Objects whose members are called by the names of facets or columns, which tell nothing about what is in them.
+# Objects whose members are called by the names of facets or columns, which tell nothing about what
+# is in them.
 _NAMING = frozenset(("facets", "inputFacets", "outputFacets", "fields", "columnMetrics"))
 
 # Objects whose keys and values everybody may see.
@@ -54,7 +59,9 @@ _LAST = re.compile(r"\s*,\s*(?:\"(?:[^\"\\]++|\\[\s\S])*+\"|-?\d[^\s,\]}]*+)\s*\
 _NAME = re.compile(r"[\w.-]+")
 _PLAIN = re.compile(r'"[\w.-]*"')
 # ["password", ".."] may be columns as well, by the name of their list.
-_COLUMNS = re.compile(r"(?:columns?|cols?|fields?|keys?|names?|by|tags?|projection|schema)\Z", re.IGNORECASE)
+_COLUMNS = re.compile(
+    r"(?:columns?|cols?|fields?|keys?|names?|by|tags?|projection|schema)\Z", re.IGNORECASE
+)
 
 # Known tokens, calls with keys, and addresses that are secret as they are, in lower case.
 _TOKENS = (
@@ -64,13 +71,16 @@ _TOKENS = (
     r'://[^"/ \t\n\r\f\v]*(?:hook|discord|telegram|outlook)|[?&;](?:sig|sv|code|x-amz-[a-z0-9_-]+|x-goog-[a-z0-9_-]+)='
 )
 
-# A facet without any of these, and without an address that has more than a place, has nothing to redact.
+# A facet without any of these, and without an address that has more than a place, has nothing to
+# redact.
 _BLANK = r"(?:[ \t\n\r\f\v]|\\[nrtf])*"
 _SECRET_WORDS = (
     r"jdbc:|pass(?:w|phrase|code|[^a-z])|pwd|secret|token|credential|key|auth|signature|jaas|sas|cookie|curl|identified|"
     rf"\\/|\\u00|{_TOKENS}"
 )
-_SUSPICIOUS = _SECRET_WORDS + rf"|options|properties|environment|(?:with|encryption){_BLANK}=?{_BLANK}\("
+_SUSPICIOUS = (
+    _SECRET_WORDS + rf"|options|properties|environment|(?:with|encryption){_BLANK}=?{_BLANK}\("
+)
 # Nor has an event without its facets, `{}` standing for each.
 _SUSPICIOUS_REST = (
     _SECRET_WORDS + rf"|(?:options|properties|with|encryption){_BLANK}=?{_BLANK}\(|"
@@ -83,7 +93,10 @@ _SUSPICIOUS_ADDRESS = (
 
 
 def _finder(*patterns: str) -> Draft202012Validator:
-    """Finds any of these in one pass, in a tenth of the time of one after the other; `re` would take twice as long."""
+    """Finds any of these in one pass, in a tenth of the time of one after the other.
+
+    `re` would take twice as long.
+    """
     return Draft202012Validator({"pattern": "|".join(patterns)}, pattern_options=RegexOptions())
 
 
@@ -99,8 +112,9 @@ def is_suspicious(key: str, raw: bytes) -> bool:
 class _Place(NamedTuple):
     """How the members of an object are looked at.
 
-    strict: only harmless properties keep their value; hidden: nothing does; naming: a name says nothing about its object;
-    listed: in a list of environment variables; named: one of them, which has its name beside its value.
+    strict: only harmless properties keep their value; hidden: nothing does; naming: a name says
+    nothing about its object; listed: in a list of environment variables; named: one of them, which
+    has its name beside its value.
     """
 
     strict: bool = False
@@ -111,7 +125,10 @@ class _Place(NamedTuple):
 
 
 class _Pair:
-    """An object that may be a pair of name and value: whether its name is a secret's, and whether its value came."""
+    """An object that may be a pair of name and value.
+
+    Whether its name is a secret's, and whether its value came.
+    """
 
     __slots__ = ("public", "secret", "start", "valued")
 
@@ -136,30 +153,42 @@ class _List:
             around.started, around.is_next = True, False
 
     def take(self, value: str, text: str, end: int) -> bool:
-        """Take a value that ends there; whether it is a secret: after a secret's option, or its name if these two are all."""
+        """Take a value that ends there; whether it is a secret.
+
+        After a secret's option, or its name if these two are all.
+        """
         content = _content(value) if value[0] == '"' else ""
         hidden = self.is_next and not content.startswith("-")
         first, self.started = not self.started, True
-        self.is_next = bool(content) and _is_secret(content, False) and self._tells(content, first, text, end)
+        self.is_next = (
+            bool(content) and _is_secret(content, False) and self._tells(content, first, text, end)
+        )
         return hidden
 
     def _tells(self, content: str, first: bool, text: str, end: int) -> bool:
         if _OPTION.fullmatch(content):
             return True
-        is_name = not self.columns and (SETTING.fullmatch(content) or (self.inner and _NAME.fullmatch(content)))
+        is_name = not self.columns and (
+            SETTING.fullmatch(content) or (self.inner and _NAME.fullmatch(content))
+        )
         return first and bool(is_name) and _LAST.match(text, end) is not None
 
 
 def has_secret(rest: bytes) -> bool:
     """Whether a secret is in what is left of an event, `{}` standing for each facet that was looked at already."""
-    return _REST_FINDER.is_valid(rest.lower().decode("latin-1")) and redact_json("", rest) is not rest
+    return (
+        _REST_FINDER.is_valid(rest.lower().decode("latin-1")) and redact_json("", rest) is not rest
+    )
 
 
 def redact_json(key: str, raw: bytes) -> bytes:
-    """The facet (or whole document) without secrets, byte for byte the same but for them. Raises ValueError if it is no text.
+    """The facet (or whole document) without secrets, byte for byte the same but for them.
 
-    A list is looked at like one value of its name. Nothing is decoded, so any depth, any number and a name that comes
-    twice stay as they are, and of what is no JSON any more most secrets go as well.
+    Raises ValueError if it is no text.
+
+    A list is looked at like one value of its name. Nothing is decoded, so any depth, any number and
+    a name that comes twice stay as they are, and of what is no JSON any more most secrets go as
+    well.
     """
     text = raw.decode()
     kept = _redacted(key, text)
@@ -167,7 +196,10 @@ def redact_json(key: str, raw: bytes) -> bytes:
 
 
 def redact_bytes(body: bytes) -> bytes:
-    """Anything at all without secrets: as a document if it is JSON, or was before it was cut off; else as text too."""
+    """Anything at all without secrets: as a document if it is JSON, or was before it was cut off.
+
+    Else as text too.
+    """
     text = _redacted("", body.decode("utf-8", "surrogateescape"))
     try:
         msgspec.json.decode(text.encode(), type=msgspec.Raw)
@@ -207,7 +239,10 @@ def _without_secrets(key: str, text: str, secret_pairs: AbstractSet[int]) -> tup
 
 
 class _Cursor:
-    """Where a pass over a document stands: the name of the next value, and the objects and lists around it."""
+    """Where a pass over a document stands.
+
+    The name of the next value, and the objects and lists around it.
+    """
 
     __slots__ = ("_around", "_name", "_pair", "_place", "_row", "_secret_pairs", "late")
 
@@ -271,7 +306,9 @@ def _inside(name: str, place: _Place) -> _Place:
     """How an object under this name is looked at."""
     strict = place.strict or name in _PROPERTY_FACETS
     hidden = place.hidden or (not strict and not place.naming and _is_secret(name, False))
-    return _Place(strict, hidden, name in _NAMING, named=place.listed and name == "environmentVariables")
+    return _Place(
+        strict, hidden, name in _NAMING, named=place.listed and name == "environmentVariables"
+    )
 
 
 @_remembered

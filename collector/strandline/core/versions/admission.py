@@ -1,8 +1,9 @@
 """Admission: when a job's tables begin to count together, and how components merge and split.
 
-A job that joins, or gains a table, counts only once the versions of all components that it touches are equal (see
-components.py) and its new sinks completed that barrier; then V of none goes back. Where none of them has a version yet,
-it counts at once. Upstream first: a table whose own writer is joining admits nobody. Splits can only raise V.
+A job that joins, or gains a table, counts only once the versions of all components that it touches
+are equal (see components.py) and its new sinks completed that barrier; then V of none goes back.
+Where none of them has a version yet, it counts at once. Upstream first: a table whose own writer is
+joining admits nobody. Splits can only raise V.
 """
 
 from collections.abc import Collection, Iterable
@@ -13,8 +14,13 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 
 
-def resettle(model: Model, tables: Iterable[Table], jobs: Iterable[Job] = (), broken: Iterable[Table] = ()) -> None:
-    """After tables or jobs changed: drop what no longer counts, split what is `broken`, note whoever may be admitted."""
+def resettle(
+    model: Model, tables: Iterable[Table], jobs: Iterable[Job] = (), broken: Iterable[Table] = ()
+) -> None:
+    """After tables or jobs changed.
+
+    Drop what no longer counts, split what is `broken`, note whoever may be admitted.
+    """
     touched = set(tables)
     affected = set(jobs) | {job for table in touched for job in model.jobs_at(table)}
     broken = together(model, broken)
@@ -34,7 +40,10 @@ def resettle(model: Model, tables: Iterable[Table], jobs: Iterable[Job] = (), br
 
 
 def admit(model: Model) -> None:
-    """Admit those jobs that can be, and then whoever waited for one of them: once, at the end of a fact."""
+    """Admit those jobs that can be, and then whoever waited for one of them.
+
+    Once, at the end of a fact.
+    """
     while model.may_join:
         job = model.may_join.pop()
         merged = _admitted(model, job)
@@ -44,7 +53,12 @@ def admit(model: Model) -> None:
 
 def together(model: Model, tables: Iterable[Table]) -> set[Table]:
     """All tables of the components of `tables`."""
-    return {other for table in tables if table in model.components for other in model.components[table].tables}
+    return {
+        other
+        for table in tables
+        if table in model.components
+        for other in model.components[table].tables
+    }
 
 
 def loosen(model: Model, table: Table) -> None:
@@ -58,7 +72,11 @@ def loosen(model: Model, table: Table) -> None:
 
 def recount(model: Model, tables: set[Table]) -> None:
     """Count the components of `tables` anew: a rollback took barriers away."""
-    components = {id(model.components[table]): model.components[table] for table in tables if table in model.components}
+    components = {
+        id(model.components[table]): model.components[table]
+        for table in tables
+        if table in model.components
+    }
     for component in components.values():
         model.may_join |= component.joining
         _place_part(model, component.tables, component.joining)
@@ -93,11 +111,17 @@ def _equal(model: Model, touched: Collection[Component], sinks: set[Table]) -> b
     floors = [model.floors[table] for table in sinks if table in model.floors]
     if version is None:
         return not touched or not floors
-    return all(version in model.done[table] for table in sinks) and max(floors, default=version) <= version
+    return (
+        all(version in model.done[table] for table in sinks)
+        and max(floors, default=version) <= version
+    )
 
 
 def _merge(model: Model, touched: list[Component], sinks: set[Table]) -> Component:
-    """One component of all, whose version is theirs; of the new sinks only what comes after it is still counted."""
+    """One component of all, whose version is theirs.
+
+    Of the new sinks only what comes after it is still counted.
+    """
     if not touched:
         joining = {job for table in sinks for job in model.components[table].joining}
         return _place_part(model, sinks, joining)
@@ -130,7 +154,10 @@ def _stop_counting(model: Model, table: Table, component: Component) -> None:
 
 
 def _drop_links(model: Model, job: Job) -> set[Table]:
-    """Forget admitted tables through which `job` no longer counts; their components have to be split anew."""
+    """Forget admitted tables through which `job` no longer counts.
+
+    Their components have to be split anew.
+    """
     place = model.places.get(job)
     if place is None:
         return set()
@@ -157,7 +184,9 @@ def _split(model: Model, tables: set[Table]) -> None:
 
 def _place_part(model: Model, part: set[Table], joining: set[Job]) -> Component:
     component = counted(part, model.done)
-    component.joining = {job for job in joining if job in model.places and model.places[job].tables & part}
+    component.joining = {
+        job for job in joining if job in model.places and model.places[job].tables & part
+    }
     for table in part:
         model.components[table] = component
     return component

@@ -1,7 +1,8 @@
 """apply(model, fact): one function per kind of fact.
 
-Taking a fact twice changes nothing. Late facts are welcome: an older barrier is one more barrier, a run that ended
-before it was seen to start is a stopped run. Nothing here refuses: refusals come before facts (registration.py).
+Taking a fact twice changes nothing. Late facts are welcome: an older barrier is one more barrier, a
+run that ended before it was seen to start is a stopped run. Nothing here refuses: refusals come
+before facts (registration.py).
 """
 
 from collections.abc import Callable
@@ -72,7 +73,9 @@ def _start(model: Model, fact: facts.RunStarted) -> None:
         model.endings.get(fact.job, {}).pop(fact.run, None)
     if place.of_run.has(fact.reads, fact.writes) and place.effective.writes and not newer:
         return
-    place.of_run |= Tables(frozenset(map(model.name, fact.reads)), frozenset(map(model.name, fact.writes)))
+    place.of_run |= Tables(
+        frozenset(map(model.name, fact.reads)), frozenset(map(model.name, fact.writes))
+    )
     _link(model, place)
 
 
@@ -81,7 +84,10 @@ def _was_only_silent(place: ManagedJob, fact: facts.RunStarted) -> bool:
 
 
 def _place_of(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
-    """The job's place, made when the job is a tracked one; None for jobs that are not, and for runs of before."""
+    """The job's place, made when the job is a tracked one.
+
+    None for jobs that are not, and for runs of before.
+    """
     retired = model.retired.get(fact.job)
     if retired is not None and (fact.run in retired.runs or fact.at <= retired.at):
         return None
@@ -100,7 +106,9 @@ def _new_place(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
     named = fact.domain or (registration.domain if registration else None)
     domain = named or inferred_domain(model, fact)
     job = model.name(fact.job)
-    place = model.places[job] = ManagedJob(job, domain, fact.domain is None, fact.run, fact.at, batch=fact.batch)
+    place = model.places[job] = ManagedJob(
+        job, domain, fact.domain is None, fact.run, fact.at, batch=fact.batch
+    )
     place.ended = model.endings.get(job, {}).get(fact.run)
     model.starting.add(job)
     model.domain(domain)
@@ -108,7 +116,10 @@ def _new_place(model: Model, fact: facts.RunStarted) -> ManagedJob | None:
 
 
 def inferred_domain(model: Model, fact: facts.RunStarted | facts.JobRegistered) -> str:
-    """The group of a job that names none: that of its sources, else of its sinks, else one of its own."""
+    """The group of a job that names none.
+
+    That of its sources, else of its sinks, else one of its own.
+    """
     registration = model.registered.get(fact.job)
     reads, writes = list(fact.reads), list(fact.writes)
     if registration is not None:
@@ -141,11 +152,15 @@ def _link(model: Model, place: ManagedJob) -> None:
 
 
 def _own(model: Model, table: Table, place: ManagedJob) -> None:
-    """A table belongs to the group of its writer; another writer elsewhere makes it contested, not moved.
+    """A table belongs to the group of its writer.
+
+    Another writer elsewhere makes it contested, not moved.
 
     What batch jobs make of tables outside is as untracked as these.
     """
-    if place.batch and not any(model.domain_of.get(one) == place.domain for one in place.reads - place.writes):
+    if place.batch and not any(
+        model.domain_of.get(one) == place.domain for one in place.reads - place.writes
+    ):
         return
     owned = len(model.writers[table]) == 1 or table not in model.domain_of
     if owned and not _declared_elsewhere(model, table, place.domain):
@@ -192,12 +207,19 @@ def _belong(model: Model, table: Table, domain: str) -> None:
 
 
 def _move(model: Model, place: ManagedJob, domain: str) -> None:
-    """The job's events name its group after all: what was inferred goes, with the tables that only it held there."""
+    """The job's events name its group after all.
+
+    What was inferred goes, with the tables that only it held there.
+    """
     tables, left, held = place.tables, place.domain, place.admitted
     place.domain, place.inferred = domain, False
     model.domain(domain)
     for table in {table for table in tables if model.domain_of.get(table) == left}:
-        others = {job for job in model.jobs_at(table) if job != place.job and model.places[job].domain == left}
+        others = {
+            job
+            for job in model.jobs_at(table)
+            if job != place.job and model.places[job].domain == left
+        }
         if not others and table not in model.domain(left).declared:
             _belong(model, table, domain)
     place.admitted = set()
@@ -232,7 +254,11 @@ def _counts_batches(fact: facts.BarrierCommitted) -> bool:
 
 
 def _complete_stated(
-    model: Model, place: ManagedJob, fact: facts.BarrierCommitted, used: tuple[Used, ...], writes: tuple[Table, ...]
+    model: Model,
+    place: ManagedJob,
+    fact: facts.BarrierCommitted,
+    used: tuple[Used, ...],
+    writes: tuple[Table, ...],
 ) -> None:
     """The commit itself says its barrier."""
     for one in used:
@@ -243,14 +269,21 @@ def _complete_stated(
         place.position = max(fact.barrier, place.position or fact.barrier)
 
 
-def _who_committed(model: Model, fact: facts.BarrierCommitted) -> tuple[ManagedJob | None, ReadAndWritten]:
+def _who_committed(
+    model: Model, fact: facts.BarrierCommitted
+) -> tuple[ManagedJob | None, ReadAndWritten]:
     """The job's place, and the tables that it read and wrote, under their shared names."""
-    named = tuple([one.table for one in fact.used]), tuple([snapshot.table for snapshot in fact.written])
+    named = (
+        tuple([one.table for one in fact.used]),
+        tuple([snapshot.table for snapshot in fact.written]),
+    )
     place = model.places.get(fact.job)
     if place is not None and place.repeats(fact, named):
         return place, place.last_tables
     batch = fact.batch is None and not fact.stated
-    _start(model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, *named, batch=batch))
+    _start(
+        model, facts.RunStarted(fact.job, fact.run, fact.started, fact.domain, *named, batch=batch)
+    )
     place = model.places.get(fact.job)
     if place is not None and place.batch != batch:
         place.batch = batch
@@ -267,15 +300,25 @@ def _let_go_of_before(model: Model, place: ManagedJob, fact: facts.BarrierCommit
     """The first commit of a new run shows its tables: what only the runs before had is over."""
     left = place.of_before
     if fact.query in model.steps.get(place.job, NO_STEPS).queries:
-        return  # the sources of a query are always the same, but a micro-batch may name those alone that had something new
-    if fact.run == place.run and fact.written and (fact.used or not left.reads) and (left.reads or left.writes):
+        # the sources of a query are always the same, but a micro-batch may name those alone that
+        # had something new
+        return
+    if (
+        fact.run == place.run
+        and fact.written
+        and (fact.used or not left.reads)
+        and (left.reads or left.writes)
+    ):
         place.of_before = NO_TABLES
         if not left.reads | left.writes <= place.of_run.reads | place.of_run.writes:
             _link(model, place)
 
 
 def _completion(
-    place: ManagedJob, fact: facts.BarrierCommitted, written: facts.WrittenSnapshot, used: tuple[Used, ...]
+    place: ManagedJob,
+    fact: facts.BarrierCommitted,
+    written: facts.WrittenSnapshot,
+    used: tuple[Used, ...],
 ) -> Completion:
     committed = fact.committed if written.at is None else written.at
     run = place.run if fact.run == place.run else fact.run  # one object for all barriers of a run
@@ -285,7 +328,9 @@ def _completion(
     )  # fmt: skip
 
 
-def _complete_root(model: Model, place: ManagedJob, used: Used, fact: facts.BarrierCommitted) -> None:
+def _complete_root(
+    model: Model, place: ManagedJob, used: Used, fact: facts.BarrierCommitted
+) -> None:
     """What was read under a barrier shows the base table's snapshot of that barrier, where nothing else stated it before."""
     table = used.table
     if used.aligned and table not in model.domain_of:
@@ -341,15 +386,25 @@ def _place(model: Model, fact: facts.JobPlaced) -> None:
     place = model.places.get(fact.job)
     model.starting.discard(fact.job)
     if place is not None and place.position is None:
-        place.started_up, place.start_barrier, place.placed = dict(fact.snapshots), fact.barrier, True
+        place.started_up, place.start_barrier, place.placed = (
+            dict(fact.snapshots),
+            fact.barrier,
+            True,
+        )
 
 
 def _find(model: Model, fact: facts.TableFound) -> None:
-    """Let every registration say the table's name; jobs that counted with the announced table count with this one."""
+    """Let every registration say the table's name.
+
+    Jobs that counted with the announced table count with this one.
+    """
     if fact.announced in model.domain_of and fact.table not in model.domain_of:
         _rename(model, fact.announced, fact.table)
     for job, registration in model.registered.items():
-        before, registration.tables = registration.tables, registration.tables.renamed(fact.announced, fact.table)
+        before, registration.tables = (
+            registration.tables,
+            registration.tables.renamed(fact.announced, fact.table),
+        )
         if registration.tables is not before and job in model.places:
             _link(model, model.places[job])
 
@@ -367,7 +422,11 @@ def _rename(model: Model, announced: Table, table: Table) -> None:
         model.components[table].tables.add(table)
     for place in model.places.values():
         place.rename(announced, table)
-    for names in (model.roots, model.counting, *(place.admitted for place in model.places.values())):
+    for names in (
+        model.roots,
+        model.counting,
+        *(place.admitted for place in model.places.values()),
+    ):
         if announced in names:
             names.remove(announced)
             names.add(table)

@@ -49,24 +49,37 @@ def certify(model: Model, readings: Iterable[Reading]) -> Certificate:
 def _entry(model: Model, table: Table, barrier: int) -> tuple[Entry, list[Table]]:
     completion = model.done[table].of[barrier]
     sources = model.sources(table)
-    used = {one.table: _read(model, one, barrier) for one in completion.used if one.table != table and one.exact}
+    used = {
+        one.table: _read(model, one, barrier)
+        for one in completion.used
+        if one.table != table and one.exact
+    }
     inputs = [_named(source, used[source]) for source in sorted(used)]
     entry = _named(table, completion.snapshot) | {"barrier": barrier, "inputs": inputs}
-    return entry, [source for source in sorted(sources & used.keys()) if barrier in model.done[source]]
+    return entry, [
+        source for source in sorted(sources & used.keys()) if barrier in model.done[source]
+    ]
 
 
 def _read(model: Model, used: Used, barrier: int) -> str:
     """The snapshot that was read; of a compacted one that whose rows it shows."""
     done = model.done.get(used.table)
     completion = done.of.get(barrier) if done is not None else None
-    return used.shows if completion is not None and completion.snapshot == used.shows else used.snapshot
+    return (
+        used.shows
+        if completion is not None and completion.snapshot == used.shows
+        else used.snapshot
+    )
 
 
 def refuse_contradictions(document: Mapping[str, Any]) -> None:
     """Raise where the data lineage of an answer contradicts itself: it is not given then."""
     faults = _disagreements(document, {})
     if faults:
-        raise RefusedError(f"what is known of data lineage contradicts this version: {'; '.join(faults)}", "no_version")
+        raise RefusedError(
+            f"what is known of data lineage contradicts this version: {'; '.join(faults)}",
+            "no_version",
+        )
 
 
 def _named(table: Table, snapshot: str) -> Entry:
@@ -76,18 +89,28 @@ def _named(table: Table, snapshot: str) -> Entry:
 def digest(body: Mapping[str, Any]) -> str:
     """SHA-256 over the canonical JSON of answer and entries."""
     shown = {"answer": body["answer"], "entries": body["entries"]}
-    return hashlib.sha256(json.dumps(shown, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(shown, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def verify(
-    document: Mapping[str, Any], properties: Callable[[str, str, str], Mapping[str, str]] | None = None
+    document: Mapping[str, Any],
+    properties: Callable[[str, str, str], Mapping[str, str]] | None = None,
 ) -> list[str]:
-    """Every fault of a certificate, in words; an empty list is a proof that its tables belong together.
+    """Every fault of a certificate, in words.
 
-    `properties(namespace, name, snapshot id)` gives the properties that the table's own metadata has for a snapshot;
-    where they name barrier and inputs (`strandline.barrier`, `strandline.inputs`), both must agree.
+    An empty list is a proof that its tables belong together.
+
+    `properties(namespace, name, snapshot id)` gives the properties that the table's own metadata
+    has for a snapshot; where they name barrier and inputs (`strandline.barrier`,
+    `strandline.inputs`), both must agree.
     """
-    faults = [] if document.get("digest") == digest(document) else ["digest: does not belong to these entries"]
+    faults = (
+        []
+        if document.get("digest") == digest(document)
+        else ["digest: does not belong to these entries"]
+    )
     chosen: dict[tuple[str, str], Entry] = {}
     faults += _disagreements(document, chosen)
     for entry in document["entries"]:
@@ -96,7 +119,10 @@ def verify(
 
 
 def _disagreements(document: Mapping[str, Any], chosen: dict[tuple[str, str], Entry]) -> list[str]:
-    """Tables at two snapshots, and inputs that are not those of the version; `chosen` is filled with the entries."""
+    """Tables at two snapshots, and inputs that are not those of the version.
+
+    `chosen` is filled with the entries.
+    """
     faults: list[str] = []
     for entry in document["entries"]:
         other = chosen.setdefault((entry["namespace"], entry["name"]), entry)
@@ -107,7 +133,11 @@ def _disagreements(document: Mapping[str, Any], chosen: dict[tuple[str, str], En
     for entry in document["entries"]:
         for used in entry["inputs"]:
             entry_of_input = chosen.get((used["namespace"], used["name"]))
-            faults += _differs(used, entry_of_input, f"input of {entry['name']}") if entry_of_input is not None else []
+            faults += (
+                _differs(used, entry_of_input, f"input of {entry['name']}")
+                if entry_of_input is not None
+                else []
+            )
     return faults
 
 
@@ -115,18 +145,26 @@ def _differs(wanted: Mapping[str, Any], found: Entry | None, role: str) -> list[
     if found is None:
         return [f"{wanted['name']}: {role} without an entry"]
     if found["snapshotId"] != wanted["snapshotId"]:
-        return [f"{wanted['name']}: {role} is {wanted['snapshotId']}, the version has {found['snapshotId']}"]
+        return [
+            f"{wanted['name']}: {role} is {wanted['snapshotId']}, the version has {found['snapshotId']}"
+        ]
     return []
 
 
-def _against_table(entry: Entry, properties: Callable[[str, str, str], Mapping[str, str]]) -> list[str]:
+def _against_table(
+    entry: Entry, properties: Callable[[str, str, str], Mapping[str, str]]
+) -> list[str]:
     stated = properties(entry["namespace"], entry["name"], entry["snapshotId"])
     faults = []
     if stated.get("strandline.barrier", str(entry["barrier"])) != str(entry["barrier"]):
-        faults.append(f"{entry['name']}: the table says barrier {stated['strandline.barrier']}, not {entry['barrier']}")
+        faults.append(
+            f"{entry['name']}: the table says barrier {stated['strandline.barrier']}, not {entry['barrier']}"
+        )
     inputs = {used["name"]: used["snapshotId"] for used in entry["inputs"]}
     inputs_of_table = json.loads(stated.get("strandline.inputs", "{}"))
     for name, snapshot in inputs_of_table.items():
         if name in inputs and str(snapshot) != inputs[name]:
-            faults.append(f"{entry['name']}: the table says it read {name} at {snapshot}, not {inputs[name]}")
+            faults.append(
+                f"{entry['name']}: the table says it read {name} at {snapshot}, not {inputs[name]}"
+            )
     return faults

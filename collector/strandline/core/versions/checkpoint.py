@@ -1,4 +1,6 @@
-"""The three answers that a job gets before a checkpoint (FLIP-276): PROCEED, CHECKPOINT, ABORT; and how a job starts up.
+"""The three answers that a job gets before a checkpoint (FLIP-276): PROCEED, CHECKPOINT, ABORT.
+
+And how a job starts up.
 
 The answer holds for the whole micro-batch: all sources of one query stop at the same barrier.
 """
@@ -35,9 +37,12 @@ def decide(
     given_up: Collection[int] = frozenset(),
     most: int | None = FEW,
 ) -> Decision:
-    """The answer for a job at `position` (None: it has no checkpoint) over `sources`, without the overdue barriers `given_up`.
+    """The answer for a job at `position` (None.
 
-    One that is more than `most` barriers behind takes the newest, so that it catches up; None: it takes each.
+    It has no checkpoint) over `sources`, without the overdue barriers `given_up`.
+
+    One that is more than `most` barriers behind takes the newest, so that it catches up; None: it
+    takes each.
 
     >>> def done(*barriers): return Completions({b: None for b in barriers}, list(barriers))
     >>> decide({("lake", "a"): done(1, 3), ("lake", "b"): done(1, 2)}, 1)
@@ -48,7 +53,9 @@ def decide(
         return Decision("PROCEED")
     between = {b for done in sources.values() for b in done.after(position) if b < barrier}
     snapshots = tuple(sorted(snapshots_at(sources, barrier).items()))
-    return Decision("ABORT" if between else "CHECKPOINT", barrier, tuple(sorted(between)), snapshots)
+    return Decision(
+        "ABORT" if between else "CHECKPOINT", barrier, tuple(sorted(between)), snapshots
+    )
 
 
 def next_common(
@@ -57,7 +64,9 @@ def next_common(
     given_up: Collection[int] = frozenset(),
     most: int | None = FEW,
 ) -> int | None:
-    """min { b > position : b in all of `histories`, not overdue }, or None; the greatest of more than `most` of them.
+    """Min { b > position : b in all of `histories`, not overdue }, or None.
+
+    The greatest of more than `most` of them.
 
     Where all that there is was overdue the newest counts: somebody far behind gets on by one step.
     """
@@ -90,7 +99,8 @@ def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
     found = [
         (component.version, snapshots)
         for component in components.values()
-        if component.version is not None and (snapshots := _consumed(model, sources, others, component.version))
+        if component.version is not None
+        and (snapshots := _consumed(model, sources, others, component.version))
     ]
     return max(found, key=lambda one: one[0], default=None)
 
@@ -99,23 +109,36 @@ def _is_shared(model: Model, table: Table) -> bool:
     return model.is_managed(table) or len(model.jobs_at(table)) > 1
 
 
-def _components_of(model: Model, place: ManagedJob, tables: Iterable[Table]) -> dict[int, Component]:
+def _components_of(
+    model: Model, place: ManagedJob, tables: Iterable[Table]
+) -> dict[int, Component]:
     """The components of the tables that count for a job's group, by identity."""
-    return {id(c): c for table in tables if (c := model.components.get(table)) and _is_of(model, table, place)}
+    return {
+        id(c): c
+        for table in tables
+        if (c := model.components.get(table)) and _is_of(model, table, place)
+    }
 
 
 def _is_of(model: Model, table: Table, place: ManagedJob) -> bool:
     return model.domain_of.get(table) == place.domain
 
 
-def _consumed(model: Model, sources: set[Table], others: set[Job], barrier: int) -> dict[Table, str] | None:
-    """The snapshots of all `sources` at a barrier, as completed or as others read them; None when one is not known."""
+def _consumed(
+    model: Model, sources: set[Table], others: set[Job], barrier: int
+) -> dict[Table, str] | None:
+    """The snapshots of all `sources` at a barrier, as completed or as others read them.
+
+    None when one is not known.
+    """
     found: dict[Table, str] = {}
     for other in sorted(others):
         for sink in model.places[other].writes:
             completion = model.done[sink].of.get(barrier) if sink in model.done else None
             found |= _read_of(sources, completion.used) if completion else {}
-    found |= snapshots_at({table: model.done[table] for table in sources if table in model.done}, barrier)
+    found |= snapshots_at(
+        {table: model.done[table] for table in sources if table in model.done}, barrier
+    )
     return found if found and found.keys() == sources else None
 
 

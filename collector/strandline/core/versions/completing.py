@@ -13,7 +13,8 @@ from strandline.core.versions.prune import forget
 def complete(model: Model, domain: str, table: Table, completion: Completion) -> None:
     """Note a completed barrier of `table`, and who may be admitted by it.
 
-    One of long ago stays forgotten: come back alone it would be the weak answer of tables with no newer one in common.
+    One of long ago stays forgotten: come back alone it would be the weak answer of tables with no
+    newer one in common.
     """
     if model.domain_of.get(table) != domain:
         return
@@ -57,11 +58,17 @@ def _differs(model: Model, table: Table, completion: Completion, used: Used) -> 
         return False
     if completion.derived:
         return done.of[completion.barrier].snapshot != used.shows
-    return not (done.carries(used.shows, completion.barrier) or done.carries(used.snapshot, completion.barrier))
+    return not (
+        done.carries(used.shows, completion.barrier)
+        or done.carries(used.snapshot, completion.barrier)
+    )
 
 
 def take_back(model: Model, table: Table, barrier: int) -> None:
-    """Take a completed barrier back. One that was stated is held back until its inputs say the same again."""
+    """Take a completed barrier back.
+
+    One that was stated is held back until its inputs say the same again.
+    """
     done = model.done[table]
     if not done.of[barrier].derived:
         done.withheld.setdefault(barrier, []).append(done.of[barrier])

@@ -11,7 +11,10 @@ from strandline.core.versions.facts import Job, Table, Used
 
 
 class Completion(msgspec.Struct, frozen=True, gc=False):
-    """snap(T, b) with how it came about: who made it, from what, and when; `derived`: from what was read, not stated."""
+    """snap(T, b) with how it came about: who made it, from what, and when; `derived`.
+
+    From what was read, not stated.
+    """
 
     barrier: int
     snapshot: str
@@ -46,20 +49,28 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
         """Of derived ones the first step that ends at the barrier counts, with the last that it wrote; one stated before any."""
         if self.derived != other.derived:
             return other.derived
-        if self.writers != other.writers:  # another batch job that writes the table was heard of since
+        if (
+            self.writers != other.writers
+        ):  # another batch job that writes the table was heard of since
             return self.writers > other.writers
         later = (self.committed, self.snapshot) > (other.committed, other.snapshot)
-        same_step = self.batch is not None and (self.query, self.batch) == (other.query, other.batch)
+        same_step = self.batch is not None and (self.query, self.batch) == (
+            other.query,
+            other.batch,
+        )
         return later if same_step else not later and self.snapshot != other.snapshot
 
 
 @dataclass(slots=True)
 class Completions:
-    """done(T): the barriers that a table completed, with their last snapshot each; those of long ago are forgotten.
+    """done(T): the barriers that a table completed, with their last snapshot each.
 
-    `carried`: the barriers that each of these snapshots carries. `withheld`: what was stated and other facts contradict.
-    `overwritten`: when the other snapshots that carry a barrier were committed; few barriers have such. `fenced`: runs of
-    the table's writer that were over when it was rolled back. `forgotten`: barriers before this one are, for good.
+    Those of long ago are forgotten.
+
+    `carried`: the barriers that each of these snapshots carries. `withheld`: what was stated and
+    other facts contradict. `overwritten`: when the other snapshots that carry a barrier were
+    committed; few barriers have such. `fenced`: runs of the table's writer that were over when it
+    was rolled back. `forgotten`: barriers before this one are, for good.
     """
 
     of: dict[int, Completion] = field(default_factory=dict)
@@ -84,9 +95,10 @@ class Completions:
     def takes(self, completion: Completion) -> bool:
         """Whether it is of the time since the last rollback: facts of before are not taken.
 
-        The runs that were known to be over tell it whatever their clocks say, and so does the generation that a commit
-        carries; a run that was not heard of before may have come back or may only be late (a spool that is sent at the
-        next start), so without a generation its times decide.
+        The runs that were known to be over tell it whatever their clocks say, and so does the
+        generation that a commit carries; a run that was not heard of before may have come back or
+        may only be late (a spool that is sent at the next start), so without a generation its times
+        decide.
         """
         if completion.snapshot in self.discarded or completion.run in self.fenced:
             return False
@@ -110,7 +122,9 @@ class Completions:
             self._carry(self.of[before.barrier])
         if completion.snapshot != self.of[completion.barrier].snapshot and not completion.derived:
             others = self.overwritten.setdefault(completion.barrier, {})
-            others[completion.snapshot] = min(completion.committed, others.get(completion.snapshot, inf))
+            others[completion.snapshot] = min(
+                completion.committed, others.get(completion.snapshot, inf)
+            )
         return False
 
     def retract(self, barrier: int) -> None:
@@ -120,7 +134,9 @@ class Completions:
 
     def carries(self, snapshot: str, barrier: int) -> bool:
         """Whether a snapshot is, or was before an overwrite, the one of a barrier."""
-        return self.of[barrier].snapshot == snapshot or snapshot in self.overwritten.get(barrier, ())
+        return self.of[barrier].snapshot == snapshot or snapshot in self.overwritten.get(
+            barrier, ()
+        )
 
     def first(self, barrier: int) -> float:
         """When the first of the snapshots that carry `barrier` was committed."""
@@ -135,11 +151,14 @@ class Completions:
         return reversed(self.order[: bisect_right(self.order, barrier)])
 
     def cut_back(self, barrier: int, at: float, over: Collection[str], incarnation: int) -> None:
-        """Forget what came after `barrier`, for good: its snapshots, and the runs `over`, are never taken again.
+        """Forget what came after `barrier`, for good.
+
+        Its snapshots, and the runs `over`, are never taken again.
 
         Nor is a commit of a generation before this one.
 
-        A base table that had nothing new has one snapshot under several barriers: what an earlier one carries stays.
+        A base table that had nothing new has one snapshot under several barriers: what an earlier
+        one carries stays.
         """
         for later in list(self.after(barrier)):
             self._drop(self.of[later])
@@ -155,7 +174,10 @@ class Completions:
         self.forgotten = min(self.forgotten, barrier + 1)  # what comes after it is done anew
 
     def forget(self, before: int, least: int) -> None:
-        """Forget the barriers before one, but for the last `least`: nobody asks for them any more."""
+        """Forget the barriers before one, but for the last `least`.
+
+        Nobody asks for them any more.
+        """
         place = max(0, min(bisect_left(self.order, before), len(self.order) - least))
         for barrier in self.order[:place]:
             self._drop(self.of.pop(barrier))
@@ -181,12 +203,18 @@ class Completions:
 
 
 def greatest_common(histories: list[Completions]) -> int | None:
-    """The greatest barrier in all of `histories`: max of the intersection, not the minimum of the maxima."""
+    """The greatest barrier in all of `histories`.
+
+    Max of the intersection, not the minimum of the maxima.
+    """
     if not histories:
         return None
     fewest = min(histories, key=lambda done: len(done.order))
     rest = [done for done in histories if done is not fewest]
-    return next((barrier for barrier in reversed(fewest.order) if all(barrier in done for done in rest)), None)
+    return next(
+        (barrier for barrier in reversed(fewest.order) if all(barrier in done for done in rest)),
+        None,
+    )
 
 
 def snapshots_at(tables: Mapping[Table, Completions], barrier: int) -> dict[Table, str]:

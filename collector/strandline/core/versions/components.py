@@ -15,7 +15,10 @@ from strandline.core.versions.facts import Job, Table
 
 @dataclass(slots=True, eq=False)
 class Component:
-    """Tables joined by admitted jobs; `joining`: jobs that touch one of them and are not admitted with all theirs."""
+    """Tables joined by admitted jobs; `joining`.
+
+    Jobs that touch one of them and are not admitted with all theirs.
+    """
 
     tables: set[Table]
     version: int | None = None
@@ -38,13 +41,19 @@ class Component:
         return True
 
     def uncount(self, barrier: int) -> bool:
-        """One table has `barrier` no more; True when it was the version, so that all has to be counted anew."""
+        """One table has `barrier` no more.
+
+        True when it was the version, so that all has to be counted anew.
+        """
         if barrier in self.counts:
             self.counts[barrier] -= 1
         return barrier == self.version
 
     def take(self, other: "Component") -> None:
-        """Join `other`, whose version is the same: only barriers after it are still counted, so the sums hold."""
+        """Join `other`, whose version is the same.
+
+        Only barriers after it are still counted, so the sums hold.
+        """
         for barrier, seen in other.counts.items():
             if barrier not in self.counts:
                 heapq.heappush(self.flying, barrier)

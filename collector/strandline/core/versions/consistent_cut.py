@@ -1,8 +1,8 @@
 """The greatest consistent cut without barriers, from data lineage alone.
 
-A cut takes one snapshot of each table. It is consistent when each derived table shows exactly what the cut shows of its
-inputs. Consistent cuts are closed under the componentwise maximum, so the greatest one is unique; moving back whoever
-offends finds it. It may not exist.
+A cut takes one snapshot of each table. It is consistent when each derived table shows exactly what
+the cut shows of its inputs. Consistent cuts are closed under the componentwise maximum, so the
+greatest one is unique; moving back whoever offends finds it. It may not exist.
 """
 
 from collections import deque
@@ -16,7 +16,9 @@ UNKNOWN = 2**62  # farther than any line: nothing fits it
 
 @dataclass(slots=True)
 class Line:
-    """The main ancestry of a table, oldest first; `read[i]`: per source the snapshot up to which snapshot i read it.
+    """The main ancestry of a table, oldest first; `read[i]`.
+
+    Per source the snapshot up to which snapshot i read it.
 
     A snapshot whose source was read at none of the source's line fits no cut.
     """
@@ -84,13 +86,23 @@ def _last_within(place: _CutPlace, source: Table, limit: int) -> int:
 
 
 def _places(lines: Sequence[Line]) -> dict[Table, _CutPlace]:
-    index = {line.table: {snapshot: i for i, snapshot in enumerate(line.snapshots)} for line in lines}
-    return {line.table: _CutPlace(line.snapshots, _positions(line, index), len(line.snapshots) - 1) for line in lines}
+    index = {
+        line.table: {snapshot: i for i, snapshot in enumerate(line.snapshots)} for line in lines
+    }
+    return {
+        line.table: _CutPlace(line.snapshots, _positions(line, index), len(line.snapshots) - 1)
+        for line in lines
+    }
 
 
 def _positions(line: Line, index: Mapping[Table, Mapping[str, int]]) -> list[dict[Table, int]]:
-    """Per snapshot how far each source was read. What read nothing new stands where its parent stood."""
-    sources = {source for read in line.read for source in read if source in index and source != line.table}
+    """Per snapshot how far each source was read.
+
+    What read nothing new stands where its parent stood.
+    """
+    sources = {
+        source for read in line.read for source in read if source in index and source != line.table
+    }
     farthest = dict.fromkeys(sources, -1)
     at = dict(farthest)
     found = []

@@ -1,7 +1,10 @@
-"""End-to-end delay of a table at a barrier, split into the parts that jobs spent and waited; and how stale it is now.
+"""End-to-end delay of a table at a barrier, split into the parts that jobs spent and waited.
 
-delay(T, b) = commit(T, b) - birth(b). Walked back along the input that came last, the parts sum to the delay exactly.
-Clocks differ: a commit before its inputs' commits counts as at the latest of them, so no part is negative.
+And how stale it is now.
+
+delay(T, b) = commit(T, b) - birth(b). Walked back along the input that came last, the parts sum to
+the delay exactly. Clocks differ: a commit before its inputs' commits counts as at the latest of
+them, so no part is negative.
 """
 
 from collections.abc import Mapping
@@ -16,7 +19,10 @@ from strandline.errors import NotFoundError
 
 @dataclass(frozen=True, slots=True)
 class DelayPart:
-    """A stretch of the delay: `wait` before the job began the barrier though its inputs were ready, `work` after."""
+    """A stretch of the delay.
+
+    `wait` before the job began the barrier though its inputs were ready, `work` after.
+    """
 
     table: Table
     job: Job | None
@@ -36,12 +42,19 @@ class Delay:
     @property
     def bottleneck(self) -> DelayPart | None:
         """The largest part, or None when nothing took any time."""
-        return max((part for part in self.parts if part.seconds > 0), key=lambda part: part.seconds, default=None)
+        return max(
+            (part for part in self.parts if part.seconds > 0),
+            key=lambda part: part.seconds,
+            default=None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """The age of the first barrier that a table lacks: since it was born, and since all the inputs had it."""
+    """The age of the first barrier that a table lacks.
+
+    Since it was born, and since all the inputs had it.
+    """
 
     table: Table
     barrier: int | None
@@ -53,7 +66,9 @@ class Staleness:
 def delay(model: Model, table: Table, barrier: int) -> Delay:
     """The delay of `table` at `barrier`, or a NotFoundError when it has not completed it."""
     if table not in model.done or barrier not in model.done[table]:
-        raise NotFoundError(f"{model.call(table)}: barrier {barrier} is not completed, or too long ago")
+        raise NotFoundError(
+            f"{model.call(table)}: barrier {barrier} is not completed, or too long ago"
+        )
     if barrier not in model.domain(model.domain_of[table]).births:
         raise NotFoundError(
             f"{model.call(table)}: barrier {barrier} is too long ago: when it was born is not known any more"
@@ -75,7 +90,9 @@ def _parts(
 ) -> tuple[DelayPart, DelayPart]:
     start = min(max(completion.started, ready), commit)
     job = completion.job or writer
-    return DelayPart(table, job, "work", commit - start), DelayPart(table, job, "wait", start - ready)
+    return DelayPart(table, job, "work", commit - start), DelayPart(
+        table, job, "wait", start - ready
+    )
 
 
 def _commits(model: Model, table: Table, barrier: int) -> dict[Table, float]:
@@ -83,7 +100,9 @@ def _commits(model: Model, table: Table, barrier: int) -> dict[Table, float]:
     birth = model.domain(model.domain_of[table]).births[barrier]
     found: dict[Table, float] = {}
     for one in upstream_first(model, list(_upstream(model, table, barrier))):
-        ready = max((found[source] for source in model.sources(one) if source in found), default=birth)
+        ready = max(
+            (found[source] for source in model.sources(one) if source in found), default=birth
+        )
         found[one] = max(model.done[one].of[barrier].committed, ready)
     return found
 
@@ -98,8 +117,14 @@ def _upstream(model: Model, table: Table, barrier: int) -> set[Table]:
     return found
 
 
-def _latest_input(model: Model, table: Table, barrier: int, commits: Mapping[Table, float]) -> Table | None:
-    inputs = [source for source in model.sources(table) if source in commits and barrier in model.done[source]]
+def _latest_input(
+    model: Model, table: Table, barrier: int, commits: Mapping[Table, float]
+) -> Table | None:
+    inputs = [
+        source
+        for source in model.sources(table)
+        if source in commits and barrier in model.done[source]
+    ]
     return max(inputs, key=lambda source: (commits[source], source), default=None)
 
 

@@ -1,9 +1,10 @@
 """Barriers that no commit states: they follow from what was read.
 
-A micro-batch or batch run completes barrier b if what it has consumed of every input is exactly that input's state at b. The
-first micro-batch that ends there defines snap(T, b); one that ends where the one before it did (a flush without new data)
-carries none, so a micro-batch counts only when it is known where the one before it ended. All of this is a function of the
-set of facts: in whichever order they come, the same barriers are derived.
+A micro-batch or batch run completes barrier b if what it has consumed of every input is exactly
+that input's state at b. The first micro-batch that ends there defines snap(T, b); one that ends
+where the one before it did (a flush without new data) carries none, so a micro-batch counts only
+when it is known where the one before it ended. All of this is a function of the set of facts: in
+whichever order they come, the same barriers are derived.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +24,11 @@ _REPLACES = "overwrite"
 
 
 def note_step(
-    model: Model, place: ManagedJob, fact: BarrierCommitted, used: Iterable[Used], tables: tuple[Table, ...]
+    model: Model,
+    place: ManagedJob,
+    fact: BarrierCommitted,
+    used: Iterable[Used],
+    tables: tuple[Table, ...],
 ) -> None:
     """Take in a commit that states no barrier, or only the number of its micro-batch."""
     step = _step(place, fact, tuple(used), tables)
@@ -54,7 +59,9 @@ def cut_back(model: Model, table: Table) -> None:
             model.steps[job].cut_back(kept)
 
 
-def _step(place: ManagedJob, fact: BarrierCommitted, used: tuple[Used, ...], tables: tuple[Table, ...]) -> Step:
+def _step(
+    place: ManagedJob, fact: BarrierCommitted, used: tuple[Used, ...], tables: tuple[Table, ...]
+) -> Step:
     inputs = [one for one in used if one.table not in tables]
     stands, unsure = _stands(inputs)
     key = (fact.query or fact.run, fact.batch) if fact.batch is not None else (fact.run, RUN)
@@ -75,7 +82,9 @@ def _stands(inputs: Iterable[Used]) -> tuple[dict[Table, str], frozenset[Table]]
     shown: dict[Table, set[str]] = {}
     for one in inputs:
         shown.setdefault(one.table, set()).add(one.shows if one.exact else "")
-    certain = {table: next(iter(ids)) for table, ids in shown.items() if len(ids) == 1 and "" not in ids}
+    certain = {
+        table: next(iter(ids)) for table, ids in shown.items() if len(ids) == 1 and "" not in ids
+    }
     return certain, frozenset(shown.keys() - certain.keys())
 
 
@@ -91,7 +100,9 @@ def _output(place: ManagedJob, fact: BarrierCommitted, number: int) -> Completio
 def _counts(model: Model, step: Step) -> bool:
     """Whether it is of the time since the last rollback of what it wrote."""
     pairs = zip(step.tables, step.outputs, strict=True)
-    return all(table not in model.done or model.done[table].takes(output) for table, output in pairs)
+    return all(
+        table not in model.done or model.done[table].takes(output) for table, output in pairs
+    )
 
 
 def _follow(model: Model, place: ManagedJob, table: Table, barrier: int) -> None:
@@ -120,7 +131,11 @@ def _check(model: Model, output: Table, table: Table, barrier: int) -> None:
 
 def _lost(model: Model, found: Completion, table: Table) -> bool:
     """Whether it was derived from an input that does not have the barrier any more."""
-    return found.derived and any(used.table == table for used in found.used) and found.barrier not in model.done[table]
+    return (
+        found.derived
+        and any(used.table == table for used in found.used)
+        and found.barrier not in model.done[table]
+    )
 
 
 def _derive_again(model: Model, job: Job) -> None:
@@ -149,7 +164,9 @@ def _tables_of_runs(steps: Steps) -> set[Table]:
     return {table for step in steps.of.values() if step.is_run for table in step.tables}
 
 
-def _evaluate(model: Model, place: ManagedJob, steps: Steps, step: Step, barrier: int | None = None) -> None:
+def _evaluate(
+    model: Model, place: ManagedJob, steps: Steps, step: Step, barrier: int | None = None
+) -> None:
     """Complete what a step completes; of one barrier only, if given."""
     for table, output in zip(step.tables, step.outputs, strict=True):
         if step.is_run:
@@ -159,19 +176,36 @@ def _evaluate(model: Model, place: ManagedJob, steps: Steps, step: Step, barrier
 
 
 def _writes(model: Model, place: ManagedJob, table: Table) -> bool:
-    """Whether what the job writes there counts: no stream does as well, and the table is of the job's group."""
+    """Whether what the job writes there counts.
+
+    No stream does as well, and the table is of the job's group.
+    """
     return place.job in model.counted_writers(table) and model.domain_of.get(table) == place.domain
 
 
 def _is_exact(step: Step, table: Table) -> bool:
-    return all(one.exact for one, written in zip(step.fact.written, step.tables, strict=True) if written == table)
+    return all(
+        one.exact
+        for one, written in zip(step.fact.written, step.tables, strict=True)
+        if written == table
+    )
 
 
 def _complete_streamed(
-    model: Model, place: ManagedJob, steps: Steps, step: Step, table: Table, output: Completion, barrier: int | None
+    model: Model,
+    place: ManagedJob,
+    steps: Steps,
+    step: Step,
+    table: Table,
+    output: Completion,
+    barrier: int | None,
 ) -> None:
     inputs = _inputs(model, place, step)
-    if not inputs or not _is_first(steps, step, inputs) or (steps.restarted(step) and not _replaces(step, table)):
+    if (
+        not inputs
+        or not _is_first(steps, step, inputs)
+        or (steps.restarted(step) and not _replaces(step, table))
+    ):
         return
     used = tuple(Used(one, at) for one, at in sorted(step.stands.items()))
     own = model.done[table].of.get(step.fact.barrier) if step.fact.stated else None
@@ -192,18 +226,28 @@ def _complete(model: Model, place: ManagedJob, table: Table, completion: Complet
 
 
 def _replaces(step: Step, table: Table) -> bool:
-    """Whether what was in the table before is gone: it was overwritten, or the table was made anew."""
-    own = [one for one, written in zip(step.fact.written, step.tables, strict=True) if written == table]
+    """Whether what was in the table before is gone.
+
+    It was overwritten, or the table was made anew.
+    """
+    own = [
+        one for one, written in zip(step.fact.written, step.tables, strict=True) if written == table
+    ]
     return all(one.operation == _REPLACES for one in own)
 
 
 def _inputs(model: Model, place: ManagedJob, step: Step) -> set[Table] | None:
-    """The inputs that have to stand at a barrier; None where it is not known of each where the step stands in it.
+    """The inputs that have to stand at a barrier.
 
-    A stream from a table of no group stands at none. A table that is looked up may be untracked; it constrains nothing.
+    None where it is not known of each where the step stands in it.
+
+    A stream from a table of no group stands at none. A table that is looked up may be untracked; it
+    constrains nothing.
     """
     own = {one for one in step.stands.keys() | step.unsure if one not in place.writes}
-    managed = {one for one in own if model.domain_of.get(one) == place.domain and model.is_managed(one)}
+    managed = {
+        one for one in own if model.domain_of.get(one) == place.domain and model.is_managed(one)
+    }
     linked = model.links(place) & place.reads - place.writes
     if not own - managed <= step.lookups or not (managed | linked) <= step.stands.keys():
         return None
@@ -211,16 +255,26 @@ def _inputs(model: Model, place: ManagedJob, step: Step) -> set[Table] | None:
 
 
 def _is_first(steps: Steps, step: Step, inputs: set[Table]) -> bool:
-    """Whether no micro-batch before it ended where it ends: it says where it began, or the one before it is known."""
-    if step.key[1] == 0 or any(step.began.get(one, at) != at for one, at in step.own.items() if one in inputs):
+    """Whether no micro-batch before it ended where it ends.
+
+    It says where it began, or the one before it is known.
+    """
+    if step.key[1] == 0 or any(
+        step.began.get(one, at) != at for one, at in step.own.items() if one in inputs
+    ):
         return True
     before = steps.before(step)
-    return before is not None and any(before.stands.get(one, step.stands[one]) != step.stands[one] for one in inputs)
+    return before is not None and any(
+        before.stands.get(one, step.stands[one]) != step.stands[one] for one in inputs
+    )
 
 
 def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) -> list[int]:
     """The barriers at which all inputs have exactly these snapshots."""
-    carried = [model.done[one].carried.get(at, []) if one in model.done else [] for one, at in stands.items()]
+    carried = [
+        model.done[one].carried.get(at, []) if one in model.done else []
+        for one, at in stands.items()
+    ]
     fewest = min(carried, key=len)
     if barrier is not None:
         fewest = [barrier] if barrier in fewest else []
@@ -233,7 +287,10 @@ def _all_stand(done: Iterable[tuple[Mapping[int, Completion], str]], barrier: in
 
 
 def _complete_runs(model: Model, place: ManagedJob, table: Table) -> None:
-    """What the runs of batch jobs make of a table: whichever of them were last, all have to stand at the barrier."""
+    """What the runs of batch jobs make of a table.
+
+    Whichever of them were last, all have to stand at the barrier.
+    """
     if not _writes(model, place, table):
         return
     writers = model.counted_writers(table)
@@ -256,7 +313,9 @@ def _contributions(model: Model, writers: Iterable[Job], table: Table) -> Iterat
 
 def _contribution(model: Model, place: ManagedJob, step: Step, table: Table) -> Contribution:
     named = {one for one in step.own.keys() | step.unsure if one not in place.writes}
-    managed = {one for one in named if model.domain_of.get(one) == place.domain and model.is_managed(one)}
+    managed = {
+        one for one in named if model.domain_of.get(one) == place.domain and model.is_managed(one)
+    }
     reads = {one: step.own[one] for one in managed & step.own.keys()}
     whole = bool(reads) and not managed & step.unsure and not managed & step.began.keys()
     barriers = frozenset(_barriers_at(model, reads, None)) if whole else frozenset[int]()

@@ -1,7 +1,10 @@
-"""Which snapshots of a table nobody needs any more: the prefix of its history that is older than every pin.
+"""Which snapshots of a table nobody needs any more.
 
-A pin says from which snapshot on somebody needs the table, and why. Only a prefix is expirable, for a job that starts at
-a pin reads everything after it; the same prefix is safe to compact. Every kept snapshot is given with its reason.
+The prefix of its history that is older than every pin.
+
+A pin says from which snapshot on somebody needs the table, and why. Only a prefix is expirable, for
+a job that starts at a pin reads everything after it; the same prefix is safe to compact. Every kept
+snapshot is given with its reason.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,9 +34,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """A main ancestry (oldest first) that is split at `first`, its oldest pin; `others` are outside it, always kept.
+    """A main ancestry (oldest first) that is split at `first`, its oldest pin.
 
-    `reasons` are those of pinned snapshots, by their places. A table has 100,000 snapshots: nothing is made of each here.
+    `others` are outside it, always kept.
+
+    `reasons` are those of pinned snapshots, by their places. A table has 100,000 snapshots: nothing
+    is made of each here.
     """
 
     ancestry: Sequence[str]
@@ -52,7 +58,10 @@ class Expiry:
         return len(self.ancestry) - self.first + len(self.others)
 
     def kept(self) -> Iterator[Kept]:
-        """What stays, oldest first, each with its reasons; then what is outside the main ancestry."""
+        """What stays, oldest first, each with its reasons.
+
+        Then what is outside the main ancestry.
+        """
         after: tuple[str, ...] = ()
         for place in range(self.first, len(self.ancestry)):
             own = self.reasons.get(place)
@@ -64,7 +73,9 @@ class Expiry:
 
 
 def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Sequence[str] = ()) -> Expiry:
-    """Split the main ancestry (oldest first) at its oldest pin. A table without snapshots has nothing to expire or to pin.
+    """Split the main ancestry (oldest first) at its oldest pin.
+
+    A table without snapshots has nothing to expire or to pin.
 
     >>> expiry(["s1", "s2", "s3"], [Pin("s2", "lease 7")]).expirable
     ['s1']
@@ -82,7 +93,9 @@ def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Sequence[str] =
 
 
 def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
-    """What the model itself pins of a table: V (the one it has and the one it joins), the barriers kept for rollback, the
+    """What the model itself pins of a table.
+
+    V (the one it has and the one it joins), the barriers kept for rollback, the
     places of its readers.
 
     Leases of readers come from the store, besides these.
@@ -110,7 +123,11 @@ def _joining_pin(model: Model, table: Table) -> Pin:
     """A table whose job joins will count at the version of what it joins, which may be older than all that it reported."""
     job = model.writer(table)
     assert job is not None
-    versions = [model.components[one].version for one in model.links(model.places[job]) if one in model.counting]
+    versions = [
+        model.components[one].version
+        for one in model.links(model.places[job])
+        if one in model.counting
+    ]
     if not versions or None in versions:
         return Pin(None, f"job {job[1]} joins tables that have no version yet")
     version = max(one for one in versions if one is not None)
@@ -123,7 +140,10 @@ def _rollback_pin(done: Completions, keep_barriers: int) -> Pin:
     if len(done.order) <= keep_barriers:
         return Pin(None, f"the last {keep_barriers} barriers are kept for rollback")
     barrier = done.order[-keep_barriers]
-    return Pin(done.of[barrier].snapshot, f"barrier {barrier}: the last {keep_barriers} are kept for rollback")
+    return Pin(
+        done.of[barrier].snapshot,
+        f"barrier {barrier}: the last {keep_barriers} are kept for rollback",
+    )
 
 
 def _place_pin(model: Model, table: Table, place: ManagedJob) -> Pin:
@@ -131,15 +151,23 @@ def _place_pin(model: Model, table: Table, place: ManagedJob) -> Pin:
     if place.position is None:
         if table in place.started_up:
             return Pin(place.started_up[table], f"job {place.job[1]} starts up from it")
-        return Pin(None, f"job {place.job[1]} {state} and has not committed yet: it reads from the beginning")
+        return Pin(
+            None,
+            f"job {place.job[1]} {state} and has not committed yet: it reads from the beginning",
+        )
     position = next(model.done[table].up_to(place.position), None)
     if position is None:
         return Pin(None, f"job {place.job[1]} {state} before the table's first barrier")
-    return Pin(model.done[table].of[position].snapshot, f"job {place.job[1]} {state} at barrier {position}")
+    return Pin(
+        model.done[table].of[position].snapshot, f"job {place.job[1]} {state} at barrier {position}"
+    )
 
 
 def main_ancestry(parents: Mapping[str, str], head: str) -> tuple[list[str], list[str]]:
-    """(the ancestors of `head` oldest first with itself, all other snapshots); the parent of a first one is empty."""
+    """(the ancestors of `head` oldest first with itself, all other snapshots).
+
+    The parent of a first one is empty.
+    """
     line: list[str] = []
     at = head
     for _ in parents:  # no more steps than snapshots: events may state a ring of parents

@@ -1,7 +1,10 @@
-"""What happens to jobs, tables and barriers, as frozen facts; and the barriers that one table completed.
+"""What happens to jobs, tables and barriers, as frozen facts.
 
-A fact is what was seen or decided, never what follows from it: versions.py folds facts into a model. Times are seconds
-since 1970. Names are (namespace, name); a snapshot id is a string, for ids pass 2^53.
+And the barriers that one table completed.
+
+A fact is what was seen or decided, never what follows from it: versions.py folds facts into a
+model. Times are seconds since 1970. Names are (namespace, name); a snapshot id is a string, for ids
+pass 2^53.
 """
 
 from typing import TypeAlias
@@ -13,7 +16,9 @@ Job: TypeAlias = tuple[str, str]
 
 
 class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot that a micro-batch, or the cut of a base table, put under its barrier; `at`: its own commit, where known.
+    """A snapshot that a micro-batch, or the cut of a base table, put under its barrier; `at`.
+
+    Its own commit, where known.
 
     `exact`: the id is proven to be the writer's own; `operation`: what the commit did, where known.
     """
@@ -27,11 +32,13 @@ class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
 
 
 class Used(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot that a micro-batch read; `aligned`: the event states that it carries the micro-batch's barrier.
+    """A snapshot that a micro-batch read; `aligned`.
 
-    `since`: the exclusive start of an incremental read. `version`: the snapshot whose rows it shows, where a compaction made
-    it. `exact`: it was consumed as a whole and its id is certain; else nothing may be derived from it. `lookup`: it was read
-    as it was then, not as a stream.
+    The event states that it carries the micro-batch's barrier.
+
+    `since`: the exclusive start of an incremental read. `version`: the snapshot whose rows it
+    shows, where a compaction made it. `exact`: it was consumed as a whole and its id is certain;
+    else nothing may be derived from it. `lookup`: it was read as it was then, not as a stream.
     """
 
     table: Table
@@ -76,7 +83,9 @@ class JobRegistered(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunStarted(msgspec.Struct, frozen=True, gc=False):
-    """A run of a job really runs, with the tables that its events named so far; `seen`: when it was last heard of.
+    """A run of a job really runs, with the tables that its events named so far; `seen`.
+
+    When it was last heard of.
 
     `batch`: its job type says that it is no stream.
     """
@@ -94,8 +103,9 @@ class RunStarted(msgspec.Struct, frozen=True, gc=False):
 class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
     """A job committed barrier `barrier`: it read `used` and wrote `written` ("made" in the log).
 
-    Not `stated`: the commit names no barrier, and `barrier` only counts the micro-batches (0: a batch run). Which barriers
-    it completes follows from what it read. `query`: the streaming query, which is a new one with each checkpoint folder.
+    Not `stated`: the commit names no barrier, and `barrier` only counts the micro-batches (0: a
+    batch run). Which barriers it completes follows from what it read. `query`: the streaming query,
+    which is a new one with each checkpoint folder.
     """
 
     job: Job
@@ -114,7 +124,10 @@ class BarrierCommitted(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunEnded(msgspec.Struct, frozen=True, gc=False):
-    """A run ended, in any way; `how` is its state (COMPLETE, FAIL, ABORT, LOST), `heard` when that became known."""
+    """A run ended, in any way.
+
+    `how` is its state (COMPLETE, FAIL, ABORT, LOST), `heard` when that became known.
+    """
 
     job: Job
     run: str
@@ -124,7 +137,10 @@ class RunEnded(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobRetired(msgspec.Struct, frozen=True, gc=False):
-    """A job gave up its place: by /unregister, `strandline retire`, or because it did not come back in time."""
+    """A job gave up its place.
+
+    By /unregister, `strandline retire`, or because it did not come back in time.
+    """
 
     job: Job
     at: float
@@ -141,7 +157,10 @@ class JobPlaced(msgspec.Struct, frozen=True, gc=False):
 
 
 class RolledBack(msgspec.Struct, frozen=True, gc=False):
-    """`tables` (one table and all its descendants) went back to `barrier`; the generation of the group rises."""
+    """`tables` (one table and all its descendants) went back to `barrier`.
+
+    The generation of the group rises.
+    """
 
     domain: str
     tables: tuple[Table, ...]
@@ -157,7 +176,10 @@ class TableFound(msgspec.Struct, frozen=True, gc=False):
 
 
 class BarrierGivenUp(msgspec.Struct, frozen=True, gc=False):
-    """Too long after its birth not all tables completed a barrier: no job is asked to checkpoint at it any more."""
+    """Too long after its birth not all tables completed a barrier.
+
+    No job is asked to checkpoint at it any more.
+    """
 
     domain: str
     barrier: int

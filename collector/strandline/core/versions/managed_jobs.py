@@ -1,7 +1,9 @@
-"""The place of a tracked job: its part in a component and its pins. It outlives the run that took it.
+"""The place of a tracked job: its part in a component and its pins.
 
-A place ends by retirement only. A new run of the job takes it over; the tables that only the run before had named stay
-until the new run committed once, so that nothing falls apart in between.
+It outlives the run that took it.
+
+A place ends by retirement only. A new run of the job takes it over; the tables that only the run
+before had named stay until the new run committed once, so that nothing falls apart in between.
 """
 
 from collections.abc import Iterable
@@ -10,7 +12,9 @@ from typing import TypeAlias
 
 from strandline.core.versions.facts import BarrierCommitted, Job, Table
 
-ReadAndWritten: TypeAlias = tuple[tuple[Table, ...], tuple[Table, ...]]  # what was read, what was written
+ReadAndWritten: TypeAlias = tuple[
+    tuple[Table, ...], tuple[Table, ...]
+]  # what was read, what was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class Tables:
         if one not in self.reads | self.writes:
             return self
         reads, writes = (
-            frozenset(other if table == one else table for table in of) for of in (self.reads, self.writes)
+            frozenset(other if table == one else table for table in of)
+            for of in (self.reads, self.writes)
         )
         return Tables(reads, writes)
 
@@ -76,8 +81,8 @@ class Retirement:
 class ManagedJob:
     """A tracked job with its current run.
 
-    `admitted`: the tables with which it counts in a component; `last_tables`: what the run's last commit read and wrote;
-    `batch`: its runs are no streams.
+    `admitted`: the tables with which it counts in a component; `last_tables`: what the run's last
+    commit read and wrote; `batch`: its runs are no streams.
     """
 
     job: Job
@@ -108,12 +113,21 @@ class ManagedJob:
 
     def rename(self, one: Table, other: Table) -> None:
         """Let the place say another name of a table."""
-        self.of_run, self.of_before = self.of_run.renamed(one, other), self.of_before.renamed(one, other)
-        self.announced, self.effective = self.announced.renamed(one, other), self.effective.renamed(one, other)
+        self.of_run, self.of_before = (
+            self.of_run.renamed(one, other),
+            self.of_before.renamed(one, other),
+        )
+        self.announced, self.effective = (
+            self.announced.renamed(one, other),
+            self.effective.renamed(one, other),
+        )
         self.last_tables = ((), ())
 
     def repeats(self, fact: BarrierCommitted, tables: ReadAndWritten) -> bool:
-        """Whether a commit says no more of job and run than the one before it: nearly all say the same."""
+        """Whether a commit says no more of job and run than the one before it.
+
+        Nearly all say the same.
+        """
         same = fact.run == self.run and tables == self.last_tables and fact.started >= self.since
         return same and not (self.inferred and fact.domain not in (None, self.domain))
 

@@ -1,7 +1,10 @@
-"""The model of consistent versions: jobs with places, tables with completed barriers, groups, components.
+"""The model of consistent versions.
 
-It holds what the facts so far came to; folding.py applies a fact, admission.py keeps the components, versions.py and its
-neighbours answer. The same facts in the same order give the same model, on every server.
+Jobs with places, tables with completed barriers, groups, components.
+
+It holds what the facts so far came to; folding.py applies a fact, admission.py keeps the
+components, versions.py and its neighbours answer. The same facts in the same order give the same
+model, on every server.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -18,7 +21,10 @@ from strandline.core.versions.steps import Steps
 
 @dataclass(slots=True)
 class Domain:
-    """Base tables that are cut together. `declared`: the coordinator cuts them; else their jobs bring the barriers."""
+    """Base tables that are cut together.
+
+    `declared`: the coordinator cuts them; else their jobs bring the barriers.
+    """
 
     name: str
     declared: tuple[Table, ...] = ()
@@ -26,7 +32,9 @@ class Domain:
     births: dict[int, float] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
     given_up: set[int] = field(default_factory=set)
-    looked_at: int = 0  # how many barriers were needed when last something was forgotten (forgetting.py)
+    looked_at: int = (
+        0  # how many barriers were needed when last something was forgotten (forgetting.py)
+    )
     forgotten: int = 0  # barriers before this one are of long ago
 
     def born(self, barrier: int, at: float) -> None:
@@ -68,10 +76,12 @@ KEEPS = 100
 class Model:
     """Everything that answers need; changed by `apply` of folding.py only, but for `called`.
 
-    `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers; `floors`: what was answered
-    last for those that had them before; `may_join`: jobs whose admission a fact may have brought, empty between facts;
-    `starting`: jobs not yet placed; `steps`: what jobs did without stating a barrier; `changed`, `rederive`: of which
-    barriers and jobs derived.py has to look again, empty between facts; `names`: of tables and jobs, each once; `called`: what people call tables, for words.
+    `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers;
+    `floors`: what was answered last for those that had them before; `may_join`: jobs whose
+    admission a fact may have brought, empty between facts; `starting`: jobs not yet placed;
+    `steps`: what jobs did without stating a barrier; `changed`, `rederive`: of which barriers and
+    jobs derived.py has to look again, empty between facts; `names`: of tables and jobs, each once;
+    `called`: what people call tables, for words.
     """
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -98,7 +108,10 @@ class Model:
     called: dict[Table, str] = field(default_factory=dict)
 
     def name(self, named: Table | Job) -> Table:
-        """The one object for this name: thousands of barriers share it, and a lookup by it compares no texts."""
+        """The one object for this name.
+
+        Thousands of barriers share it, and a lookup by it compares no texts.
+        """
         found = self.names.get(named)
         if found is None:
             found = (intern(named[0]), named[1])
@@ -121,7 +134,10 @@ class Model:
         return self.domains.get(self.domain_of[table]) if table in self.domain_of else None
 
     def writer(self, table: Table) -> Job | None:
-        """The tracked job that writes `table`: of batch jobs that share it the first by name; None where several contend."""
+        """The tracked job that writes `table`: of batch jobs that share it the first by name.
+
+        None where several contend.
+        """
         writers = self.writers.get(table, ())
         if len(writers) < 2:
             return next(iter(writers), None)
@@ -129,7 +145,10 @@ class Model:
         return min(counted) if len(counted) == 1 or self.is_shared(table) else None
 
     def counted_writers(self, table: Table) -> set[Job]:
-        """The jobs whose commits count: streams before batch jobs, whose commits are backfills then."""
+        """The jobs whose commits count.
+
+        Streams before batch jobs, whose commits are backfills then.
+        """
         writers = self.writers.get(table, set())
         return {job for job in writers if not self.places[job].batch} or writers
 
@@ -151,20 +170,29 @@ class Model:
         """Whether a writer of the table is not admitted with it yet: weak answers only."""
         writers = self.writers.get(table, ())
         if len(writers) > 1:
-            return any(table not in self.places[job].admitted for job in self.counted_writers(table))
+            return any(
+                table not in self.places[job].admitted for job in self.counted_writers(table)
+            )
         return any(table not in self.places[job].admitted for job in writers)
 
     def links(self, place: ManagedJob) -> set[Table]:
-        """The tables through which a job counts: tracked ones of its own group, but what it only fills in."""
+        """The tables through which a job counts.
+
+        Tracked ones of its own group, but what it only fills in.
+        """
         return {
             table
             for table in place.tables
-            if self.domain_of.get(table) == place.domain and self.is_managed(table) and not self._fills(place, table)
+            if self.domain_of.get(table) == place.domain
+            and self.is_managed(table)
+            and not self._fills(place, table)
         }
 
     def _fills(self, place: ManagedJob, table: Table) -> bool:
         """Whether a batch job writes the table of a stream."""
-        return place.batch and table in place.writes and place.job not in self.counted_writers(table)
+        return (
+            place.batch and table in place.writes and place.job not in self.counted_writers(table)
+        )
 
     def jobs_at(self, table: Table) -> set[Job]:
         """The tracked jobs that read or write `table`."""
@@ -175,7 +203,9 @@ class Model:
         if self.writer(table) is None:
             return set()
         places = [self.places[job] for job in self.counted_writers(table)]
-        return {source for place in places for source in self.links(place) & place.reads - place.writes}
+        return {
+            source for place in places for source in self.links(place) & place.reads - place.writes
+        }
 
     def sinks(self, table: Table) -> set[Table]:
         """The tracked tables of the same group that are made from `table`."""
@@ -187,7 +217,11 @@ class Model:
 
     def unplaced(self) -> list[ManagedJob]:
         """Running jobs that have not committed, and whose start has not been decided though they reported what they read."""
-        return [self.places[job] for job in self.starting if self.places[job].reads and self.places[job].ended is None]
+        return [
+            self.places[job]
+            for job in self.starting
+            if self.places[job].reads and self.places[job].ended is None
+        ]
 
     def knows(self, job: Job) -> bool:
         """Whether facts of the job without a group may be wanted."""
@@ -199,7 +233,11 @@ class Model:
             case RunStarted():
                 return self._wants_start(fact)
             case BarrierCommitted():
-                return fact.domain is not None or fact.job in self.places or fact.job in self.registered
+                return (
+                    fact.domain is not None
+                    or fact.job in self.places
+                    or fact.job in self.registered
+                )
             case RunEnded():
                 return self.knows(fact.job) and fact.run not in self.endings.get(fact.job, {})
         return True
@@ -208,9 +246,13 @@ class Model:
         place = self.places.get(fact.job)
         if place is None:
             return fact.domain is not None or fact.job in self.registered
-        unchanged = fact.run in place.runs and (fact.run != place.run or place.of_run.has(fact.reads, fact.writes))
+        unchanged = fact.run in place.runs and (
+            fact.run != place.run or place.of_run.has(fact.reads, fact.writes)
+        )
         moved = place.inferred and fact.domain not in (None, place.domain)
-        silent = place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
+        silent = (
+            place.ended is not None and place.ended.how == "LOST" and fact.seen > place.ended.at
+        )
         return not unchanged or moved or silent
 
     def why_unmanaged(self, table: Table) -> str:

@@ -1,7 +1,7 @@
 """Whether a job that joins will ever do so at its present pace.
 
-It is admitted once its table has the barrier at which the tables that it joins stand. One whose commits all come when those
-stand at later barriers already would have to be faster, or they slower.
+It is admitted once its table has the barrier at which the tables that it joins stand. One whose
+commits all come when those stand at later barriers already would have to be faster, or they slower.
 """
 
 from strandline.core.versions.completions import Completions
@@ -13,7 +13,10 @@ BACK = 20  # barriers of the others that are looked at
 
 
 def never_joins(model: Model, job: Job) -> str | None:
-    """Why a job that joins will not be admitted at its pace, in words; None where nothing shows that."""
+    """Why a job that joins will not be admitted at its pace, in words.
+
+    None where nothing shows that.
+    """
     place = model.places[job]
     if place.ended is not None:
         return None
@@ -32,9 +35,16 @@ def never_joins(model: Model, job: Job) -> str | None:
 
 def _joined(model: Model, job: Job, table: Table) -> list[Completions]:
     """The histories of the tables that count together already and that the job would join."""
-    linked = [one for one in model.links(model.places[job]) if one != table and one in model.counting]
+    linked = [
+        one for one in model.links(model.places[job]) if one != table and one in model.counting
+    ]
     components = {id(model.components[one]): model.components[one] for one in linked}
-    tables = {one for component in components.values() for one in component.tables if component.version is not None}
+    tables = {
+        one
+        for component in components.values()
+        for one in component.tables
+        if component.version is not None
+    }
     return [model.done[one] for one in sorted(tables)]
 
 

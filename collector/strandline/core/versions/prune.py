@@ -1,7 +1,10 @@
-"""Forgetting barriers of long ago: a server lives for years, and every commit of every table is a barrier.
+"""Forgetting barriers of long ago.
 
-A barrier is needed while an answer, a place or a start-up is at it or before it; of those before all of these the last
-`keeps` stay, and of every table its own last ones. What goes follows from the facts alone, so all servers forget the same.
+A server lives for years, and every commit of every table is a barrier.
+
+A barrier is needed while an answer, a place or a start-up is at it or before it; of those before
+all of these the last `keeps` stay, and of every table its own last ones. What goes follows from the
+facts alone, so all servers forget the same.
 """
 
 from bisect import bisect_left
@@ -18,7 +21,11 @@ def forget(model: Model, domain: Domain) -> None:
     """Forget what nobody needs of a group's barriers, once there are `keeps` more of them than when last looked."""
     if len(domain.order) < domain.looked_at + 2 * model.keeps:
         return
-    tables = [table for table, name in model.domain_of.items() if name == domain.name and table in model.done]
+    tables = [
+        table
+        for table, name in model.domain_of.items()
+        if name == domain.name and table in model.done
+    ]
     needed = _needed(model, domain, tables)
     place = bisect_left(domain.order, needed) - model.keeps if needed is not None else 0
     if place > 0:
@@ -30,22 +37,33 @@ def forget(model: Model, domain: Domain) -> None:
 
 
 def _needed(model: Model, domain: Domain, tables: list[Table]) -> int | None:
-    """The oldest barrier at which somebody is, or that all tables have; None when somebody may need them all.
+    """The oldest barrier at which somebody is, or that all tables have.
 
-    A weak answer may be over any of the tables, those that join too. A job that states no barriers needs none of them.
+    None when somebody may need them all.
+
+    A weak answer may be over any of the tables, those that join too. A job that states no barriers
+    needs none of them.
     """
     positions = _positions(model, domain)
     histories = [model.done[table] for table in tables if _constrains(model, table)]
     if not histories or None in positions or not all(done.order for done in histories):
         return None
     common = _common(model, domain, histories)
-    return min((common, *[one for one in positions if one is not None])) if common is not None else None
+    return (
+        min((common, *[one for one in positions if one is not None]))
+        if common is not None
+        else None
+    )
 
 
 def _positions(model: Model, domain: Domain) -> list[int | None]:
     """Where the jobs of a group are that state barriers."""
     places = [place for place in model.places.values() if place.domain == domain.name]
-    return [_position(place) for place in places if place.job not in model.steps or place.position is not None]
+    return [
+        _position(place)
+        for place in places
+        if place.job not in model.steps or place.position is not None
+    ]
 
 
 def _common(model: Model, domain: Domain, histories: list[Completions]) -> int | None:
@@ -56,8 +74,13 @@ def _common(model: Model, domain: Domain, histories: list[Completions]) -> int |
 
 
 def _constrains(model: Model, table: Table) -> bool:
-    """Whether answers over the table need barriers; one whose job has derived none is answered at none."""
-    return model.is_managed(table) and (bool(model.done[table].order) or model.writer(table) not in model.steps)
+    """Whether answers over the table need barriers.
+
+    One whose job has derived none is answered at none.
+    """
+    return model.is_managed(table) and (
+        bool(model.done[table].order) or model.writer(table) not in model.steps
+    )
 
 
 def _position(place: ManagedJob) -> int | None:

@@ -1,7 +1,9 @@
-"""What a registration over REST is refused for: a second writer, a cycle through other tables, two groups.
+"""What a registration over REST is refused for.
 
-Each refusal says why, and nothing has changed. Events cannot be refused: what they show is folded in, and a second
-writer makes its table untracked.
+A second writer, a cycle through other tables, two groups.
+
+Each refusal says why, and nothing has changed. Events cannot be refused: what they show is folded
+in, and a second writer makes its table untracked.
 """
 
 from collections.abc import Iterable
@@ -14,7 +16,9 @@ from strandline.errors import RefusedError
 
 def refuse_registration(model: Model, wanted: JobRegistered) -> None:
     """Raise a RefusedError (writer, cycle, groups) when the job cannot have these tables."""
-    tables = Tables(frozenset(wanted.reads), frozenset(wanted.writes)) | tables_of(model, wanted.job)
+    tables = Tables(frozenset(wanted.reads), frozenset(wanted.writes)) | tables_of(
+        model, wanted.job
+    )
     _refuse_writers(model, wanted.job, tables.writes)
     _refuse_domains(model, wanted, tables)
     _refuse_cycle(model, wanted.job, tables)
@@ -29,7 +33,8 @@ def refuse_domain(model: Model, domain: str, roots: Iterable[Table]) -> None:
         if model.sources(table):
             writer = model.writer(table)
             raise RefusedError(
-                f"{model.call(table)}: job {writer[1] if writer else ''} makes it from tracked tables", "writer"
+                f"{model.call(table)}: job {writer[1] if writer else ''} makes it from tracked tables",
+                "writer",
             )
 
 
@@ -45,7 +50,10 @@ def _refuse_writers(model: Model, job: Job, writes: frozenset[Table]) -> None:
         if other == job:
             continue
         for table in sorted(writes & tables_of(model, other).writes):
-            raise RefusedError(f"{model.call(table)}: is written by job {other[1]} ({_state(model, other)})", "writer")
+            raise RefusedError(
+                f"{model.call(table)}: is written by job {other[1]} ({_state(model, other)})",
+                "writer",
+            )
 
 
 def _state(model: Model, job: Job) -> str:
@@ -68,7 +76,10 @@ def _refuse_domains(model: Model, wanted: JobRegistered, tables: Tables) -> None
 
 
 def _refuse_cycle(model: Model, job: Job, tables: Tables) -> None:
-    """Walk from the job's sinks downstream; a source of the job at the end of a path closes a cycle."""
+    """Walk from the job's sinks downstream.
+
+    A source of the job at the end of a path closes a cycle.
+    """
     made_from: dict[Table, set[Table]] = {}
     for other in (model.places.keys() | model.registered.keys()) - {job}:
         theirs = tables_of(model, other)
@@ -80,7 +91,8 @@ def _refuse_cycle(model: Model, job: Job, tables: Tables) -> None:
         for downstream in made_from.get(waiting.pop(), ()):
             if downstream in targets or downstream in tables.writes:
                 raise RefusedError(
-                    f"{job[1]}: reads {downstream[1]}, which is made from what it writes: a cycle", "cycle"
+                    f"{job[1]}: reads {downstream[1]}, which is made from what it writes: a cycle",
+                    "cycle",
                 )
             if downstream not in seen:
                 seen.add(downstream)

@@ -1,7 +1,8 @@
 """Plans to take a table and everything made from it back to a barrier.
 
-Incremental where a barrier exists that all of them completed and still have, and whose Spark state all their jobs
-retain; else full: clear, and replay from the base tables. Steps are idempotent, each with a condition before and after.
+Incremental where a barrier exists that all of them completed and still have, and whose Spark state
+all their jobs retain; else full: clear, and replay from the base tables. Steps are idempotent, each
+with a condition before and after.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,10 @@ INCARNATION = "strandline.generation"  # a property of tables, and of their snap
 
 @dataclass(frozen=True, slots=True)
 class RollbackStep:
-    """One thing to do. Where `after` holds already it is done; it must not begin before `before` holds."""
+    """One thing to do.
+
+    Where `after` holds already it is done; it must not begin before `before` holds.
+    """
 
     action: str
     target: str
@@ -28,7 +32,10 @@ class RollbackStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order. `barrier` is where an incremental plan ends; `why` says why the plan is a full one."""
+    """Steps in order.
+
+    `barrier` is where an incremental plan ends; `why` says why the plan is a full one.
+    """
 
     kind: Literal["incremental", "full"]
     domain: str
@@ -49,8 +56,8 @@ def plan(
 ) -> Plan:
     """The plan to take `table` back to `barrier` or the newest possible one before it.
 
-    `exists`: whether a table still has a snapshot. `retained`: per job the oldest barrier whose state it has; a job that
-    is not named has them all.
+    `exists`: whether a table still has a snapshot. `retained`: per job the oldest barrier whose
+    state it has; a job that is not named has them all.
     """
     if not model.is_managed(table):
         raise RefusedError(f"{model.why_unmanaged(table)}: it cannot be rolled back", "untracked")
@@ -112,39 +119,60 @@ def _incremental(
     return (*_stops(jobs), *restore, *rewind, _raise(incarnation), *_restarts(jobs))
 
 
-def _full(model: Model, tables: list[Table], jobs: tuple[Job, ...], incarnation: int) -> tuple[RollbackStep, ...]:
+def _full(
+    model: Model, tables: list[Table], jobs: tuple[Job, ...], incarnation: int
+) -> tuple[RollbackStep, ...]:
     stopped = [job for job in jobs if any(model.writer(table) == job for table in tables)]
     clear = [_clear(model, table, incarnation) for table in reversed(tables)]
     forget = [
         RollbackStep(
-            "clear checkpoint", _shown(job), "the job is stopped", "the folder is empty", _checkpoint(model, job)
+            "clear checkpoint",
+            _shown(job),
+            "the job is stopped",
+            "the folder is empty",
+            _checkpoint(model, job),
         )
         for job in reversed(stopped)
     ]
-    return (*_stops(tuple(stopped)), *clear, *forget, _raise(incarnation), *_restarts(tuple(stopped)))
+    return (
+        *_stops(tuple(stopped)),
+        *clear,
+        *forget,
+        _raise(incarnation),
+        *_restarts(tuple(stopped)),
+    )
 
 
 def _stops(jobs: tuple[Job, ...]) -> list[RollbackStep]:
     return [
-        RollbackStep("stop job", _shown(job), "every job downstream of it is stopped", "no run of it is live")
+        RollbackStep(
+            "stop job", _shown(job), "every job downstream of it is stopped", "no run of it is live"
+        )
         for job in reversed(jobs)
     ]
 
 
 def _restarts(jobs: tuple[Job, ...]) -> list[RollbackStep]:
     return [
-        RollbackStep("restart job", _shown(job), "every job upstream of it runs", "a new run of it is live")
+        RollbackStep(
+            "restart job", _shown(job), "every job upstream of it runs", "a new run of it is live"
+        )
         for job in jobs
     ]
 
 
 def _raise(incarnation: int) -> RollbackStep:
     before = f"generation {incarnation - 1}, and all steps before are done"
-    return RollbackStep("raise generation", "group", before, f"answers show generation {incarnation}")
+    return RollbackStep(
+        "raise generation", "group", before, f"answers show generation {incarnation}"
+    )
 
 
 def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> RollbackStep:
-    """The table's own property fences its writer: an aligned job of an earlier generation commits nothing more."""
+    """The table's own property fences its writer.
+
+    An aligned job of an earlier generation commits nothing more.
+    """
     snapshot = model.done[table].of[barrier].snapshot
     after = f"the current snapshot is {snapshot}, and the table's {INCARNATION} is {incarnation}"
     called = model.call(table)
@@ -153,7 +181,9 @@ def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> Roll
         f"CALL {_quoted(catalog)}.system.set_current_snapshot('{_escaped(name)}', {snapshot})",
         f"ALTER TABLE {_quoted(called)} SET TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')",
     )
-    statements = _sql(called, *sql) if snapshot.isdigit() else ()  # whoever sent the id must not write the statement
+    statements = (
+        _sql(called, *sql) if snapshot.isdigit() else ()
+    )  # whoever sent the id must not write the statement
     details = (("snapshotId", snapshot), ("table", called), *statements)
     return RollbackStep("roll back table", _shown(table), "its writer is stopped", after, details)
 
@@ -161,13 +191,17 @@ def _restore(model: Model, table: Table, barrier: int, incarnation: int) -> Roll
 def _clear(model: Model, table: Table, incarnation: int) -> RollbackStep:
     """A DELETE would leave the barriers in the table's history, from which an aligned job reads where it stands."""
     called = model.call(table)
-    after = f"the table has no rows, its history begins anew, and its {INCARNATION} is {incarnation}"
+    after = (
+        f"the table has no rows, its history begins anew, and its {INCARNATION} is {incarnation}"
+    )
     sql = (
         f"CREATE OR REPLACE TABLE {_quoted(called)} USING iceberg TBLPROPERTIES ('{INCARNATION}' = '{incarnation}')"
         f" AS SELECT * FROM {_quoted(called)} WHERE false  -- with PARTITIONED BY, if the table is partitioned"
     )
     details = (("table", called), *_sql(called, sql))
-    return RollbackStep("clear table", _shown(table), "its writer and all its readers are stopped", after, details)
+    return RollbackStep(
+        "clear table", _shown(table), "its writer and all its readers are stopped", after, details
+    )
 
 
 def _sql(called: str, *statements: str) -> tuple[tuple[str, str], ...]:
@@ -181,7 +215,10 @@ def _quoted(called: str) -> str:
     >>> _quoted("lake.bank.it`s")
     'lake.bank.`it``s`'
     """
-    return ".".join(part if part.isidentifier() else f"`{part.replace('`', '``')}`" for part in called.split("."))
+    return ".".join(
+        part if part.isidentifier() else f"`{part.replace('`', '``')}`"
+        for part in called.split(".")
+    )
 
 
 def _escaped(text: str) -> str:
@@ -192,7 +229,11 @@ def _escaped(text: str) -> str:
 def _rewind(model: Model, job: Job, barrier: int) -> RollbackStep:
     """Which files of the checkpoint go: those after the micro-batch that committed the barrier."""
     place = model.places[job]
-    batches = {model.done[table].of[barrier].batch for table in place.writes if barrier in model.done.get(table, ())}
+    batches = {
+        model.done[table].of[barrier].batch
+        for table in place.writes
+        if barrier in model.done.get(table, ())
+    }
     batch = next((number for number in sorted(b for b in batches if b is not None)), None)
     last = f"micro-batch {batch}" if batch is not None else f"the micro-batch of barrier {barrier}"
     details = (*_checkpoint(model, job), ("batchId", str(batch) if batch is not None else ""))

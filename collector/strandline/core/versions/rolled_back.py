@@ -1,4 +1,7 @@
-"""The rule for a rollback: what the tables of a group committed after a barrier no longer counts."""
+"""The rule for a rollback.
+
+What the tables of a group committed after a barrier no longer counts.
+"""
 
 from strandline.core.versions.admission import recount
 from strandline.core.versions.completions import Completions
@@ -32,11 +35,16 @@ def _newest_written(model: Model, place: ManagedJob) -> int | None:
 
 
 def _runs_over(model: Model, table: Table) -> set[str]:
-    """The runs of the table's writer that ended or were taken over; one that was only lost may still run."""
+    """The runs of the table's writer that ended or were taken over.
+
+    One that was only lost may still run.
+    """
     over: set[str] = set()
     for job in model.writers.get(table, ()):
         place, endings = model.places[job], model.endings.get(job, {})
-        over |= {run for run, ending in endings.items() if ending.how != "LOST"} | (place.runs - {place.run})
+        over |= {run for run, ending in endings.items() if ending.how != "LOST"} | (
+            place.runs - {place.run}
+        )
     return over
 
 

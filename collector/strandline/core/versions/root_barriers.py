@@ -1,7 +1,10 @@
-"""Cutting barriers through the base tables of declared groups: b := the latest committed snapshot of every base table.
+"""Cutting barriers through the base tables of declared groups.
 
-Base tables do not depend on each other, so every cut through them is consistent. One base table: each of its commits is a barrier.
-Several: one at an interval. Where tracked jobs write the base tables, their own events carry the barriers.
+B := the latest committed snapshot of every base table.
+
+Base tables do not depend on each other, so every cut through them is consistent. One base table:
+each of its commits is a barrier. Several: one at an interval. Where tracked jobs write the base
+tables, their own events carry the barriers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +18,10 @@ AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class SingleRoot:
-    """The base table of a group that has no other: the barrier that was cut last, and the snapshot that it went through."""
+    """The base table of a group that has no other.
+
+    The barrier that was cut last, and the snapshot that it went through.
+    """
 
     domain: str
     table: Table
@@ -26,18 +32,25 @@ class SingleRoot:
 def single_roots(model: Model) -> list[SingleRoot]:
     """Groups of which each commit of the base table is a barrier."""
     return [
-        SingleRoot(domain.name, domain.declared[0], domain.newest or 0, last_cut(model, domain.declared[0]))
+        SingleRoot(
+            domain.name, domain.declared[0], domain.newest or 0, last_cut(model, domain.declared[0])
+        )
         for domain in _cut_here(model)
         if len(domain.declared) == 1
     ]
 
 
 def cut_each_commit(root: SingleRoot, line: Sequence[str], now: float) -> list[RootsCut]:
-    """The barriers of a base table's commits after its last one; `line`: its main ancestry, oldest first."""
+    """The barriers of a base table's commits after its last one; `line`.
+
+    Its main ancestry, oldest first.
+    """
     new = line[line.index(root.last) + 1 :] if root.last in line else line
     return [
         RootsCut(root.domain, barrier, (WrittenSnapshot(root.table, snapshot, parent),), now)
-        for barrier, (parent, snapshot) in enumerate(zip([root.last, *new], new, strict=False), root.barrier + 1)
+        for barrier, (parent, snapshot) in enumerate(
+            zip([root.last, *new], new, strict=False), root.barrier + 1
+        )
     ]
 
 
@@ -46,19 +59,26 @@ def to_cut(model: Model, interval: float, now: float) -> list[Domain]:
     return [
         domain
         for domain in _cut_here(model)
-        if len(domain.declared) > 1 and (domain.newest is None or domain.births[domain.newest] + interval <= now)
+        if len(domain.declared) > 1
+        and (domain.newest is None or domain.births[domain.newest] + interval <= now)
     ]
 
 
-def cut_through(model: Model, domain: Domain, heads: Mapping[Table, str], now: float) -> list[RootsCut]:
-    """The next barrier of a group, through the newest snapshot of each base table; none while one has no snapshot, or none a new one.
+def cut_through(
+    model: Model, domain: Domain, heads: Mapping[Table, str], now: float
+) -> list[RootsCut]:
+    """The next barrier of a group, through the newest snapshot of each base table.
+
+    None while one has no snapshot, or none a new one.
 
     heads: of its base tables that have a snapshot, and maybe of tables of other groups.
     """
     last = {table: last_cut(model, table) for table in domain.declared}
     if not last.keys() <= heads.keys() or all(heads[table] == last[table] for table in last):
         return []
-    snapshots = tuple(WrittenSnapshot(table, heads[table], last[table]) for table in domain.declared)
+    snapshots = tuple(
+        WrittenSnapshot(table, heads[table], last[table]) for table in domain.declared
+    )
     return [RootsCut(domain.name, (domain.newest or 0) + 1, snapshots, now)]
 
 
@@ -69,7 +89,10 @@ def last_cut(model: Model, table: Table) -> str | None:
 
 
 def given_up(model: Model, timeout: float, now: float) -> list[BarrierGivenUp]:
-    """Barriers too old and not completed by all: whoever is behind takes a newer one, if there is one."""
+    """Barriers too old and not completed by all.
+
+    Whoever is behind takes a newer one, if there is one.
+    """
     versions: dict[str, set[int | None]] = {}
     for table in model.counting:
         versions.setdefault(model.domain_of[table], set()).add(model.components[table].version)

@@ -1,7 +1,10 @@
-"""Tables that batch jobs write, each with its own INSERT: what is there completes a barrier once all of it does.
+"""Tables that batch jobs write, each with its own INSERT.
 
-A table completes b when the newest contribution of each of its known writers was made at b. The contributions are followed
-back from snapshot to parent; where one in between is not known, nothing before it is taken to be the newest.
+What is there completes a barrier once all of it does.
+
+A table completes b when the newest contribution of each of its known writers was made at b. The
+contributions are followed back from snapshot to parent; where one in between is not known, nothing
+before it is taken to be the newest.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,12 +16,17 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.steps import Step
 
 Writer: TypeAlias = tuple[Job, frozenset[Table]]
-RECENT_RUNS = 10  # an INSERT that none of so many latest runs of its job did is none of its writers any more
+RECENT_RUNS = (
+    10  # an INSERT that none of so many latest runs of its job did is none of its writers any more
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """A run that wrote the table: `barriers` at which all that it read stood, `reads` what that was."""
+    """A run that wrote the table.
+
+    `barriers` at which all that it read stood, `reads` what that was.
+    """
 
     job: Job
     inputs: frozenset[Table]
@@ -36,7 +44,9 @@ class Contribution:
 def shared_completions(
     runs: Sequence[Contribution], jobs: frozenset[Job]
 ) -> Iterator[tuple[frozenset[int], Contribution, int]]:
-    """Of each run after which the table stood at barriers: these, the run, and how many INSERTs were known by then.
+    """Of each run after which the table stood at barriers.
+
+    These, the run, and how many INSERTs were known by then.
 
     `runs` in the order of their commits.
     """

@@ -1,7 +1,10 @@
-"""The steps of a job that states no barriers: its micro-batches and batch runs, with where each stood in its inputs.
+"""The steps of a job that states no barriers.
 
-A micro-batch may name only the inputs that had something new; where it stands in the others follows from the one before it.
-Steps are kept by what identifies them, so that a repeated or a late event changes nothing that another order would not.
+Its micro-batches and batch runs, with where each stood in its inputs.
+
+A micro-batch may name only the inputs that had something new; where it stands in the others follows
+from the one before it. Steps are kept by what identifies them, so that a repeated or a late event
+changes nothing that another order would not.
 """
 
 from dataclasses import dataclass, field
@@ -10,13 +13,18 @@ from typing import TypeAlias
 from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import BarrierCommitted, Table
 
-Key: TypeAlias = tuple[str, int]  # the streaming query and the micro-batch; of a batch run its id, and RUN
+Key: TypeAlias = tuple[
+    str, int
+]  # the streaming query and the micro-batch; of a batch run its id, and RUN
 RUN = -1
 
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One micro-batch or batch run. `stands`: per input the snapshot up to which it was consumed, where that is certain."""
+    """One micro-batch or batch run.
+
+    `stands`: per input the snapshot up to which it was consumed, where that is certain.
+    """
 
     key: Key
     fact: BarrierCommitted
@@ -46,14 +54,20 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class Steps:
-    """The newest steps of one job. `at`: the steps that stand at a snapshot of an input; `queries`: when each began."""
+    """The newest steps of one job.
+
+    `at`: the steps that stand at a snapshot of an input; `queries`: when each began.
+    """
 
     of: dict[Key, Step] = field(default_factory=dict)
     at: dict[tuple[Table, str], set[Key]] = field(default_factory=dict)
     queries: dict[str, float] = field(default_factory=dict)
 
     def add(self, step: Step, most: int) -> list[Step]:
-        """Take a step in; the steps that now stand somewhere they did not. At most `most` are kept."""
+        """Take a step in; the steps that now stand somewhere they did not.
+
+        At most `most` are kept.
+        """
         before = self.of.get(step.key)
         if before is not None and before.when >= step.when:
             return []
@@ -71,10 +85,15 @@ class Steps:
         return None if step.is_run else self.of.get((query, number - 1))
 
     def restarted(self, step: Step) -> bool:
-        """Whether another query of the job wrote before this one began: a new checkpoint folder reads all again."""
+        """Whether another query of the job wrote before this one began.
+
+        A new checkpoint folder reads all again.
+        """
         query = step.key[0]
         began = self.queries[query]
-        return not step.is_run and any(at < began for other, at in self.queries.items() if other != query)
+        return not step.is_run and any(
+            at < began for other, at in self.queries.items() if other != query
+        )
 
     def cut_back(self, committed: float) -> None:
         """Forget the steps committed after a moment: their table was rolled back."""
@@ -98,15 +117,23 @@ class Steps:
             for place in stands.items():
                 self.at.setdefault(place, set()).add(following.key)
             found.append(following)
-            following = None if step.is_run else self.of.get((following.key[0], following.key[1] + 1))
+            following = (
+                None if step.is_run else self.of.get((following.key[0], following.key[1] + 1))
+            )
         if following is not None:
-            found.append(following)  # what it completes depends on whether the step before it stands there too
+            found.append(
+                following
+            )  # what it completes depends on whether the step before it stands there too
         return found
 
     def _where(self, step: Step) -> dict[Table, str]:
         before = self.before(step)
         carried = before.stands if before is not None else {}
-        return {t: at for t, at in {**carried, **step.own}.items() if t in step.own or t not in step.unsure}
+        return {
+            t: at
+            for t, at in {**carried, **step.own}.items()
+            if t in step.own or t not in step.unsure
+        }
 
     def _leave(self, step: Step) -> None:
         for place in step.stands.items():

@@ -1,7 +1,8 @@
 """Strong and weak answers to "which snapshots do I read together?", each with what blocks it.
 
-strong: V of the tables' pipeline, the greatest barrier that all its tables completed. weak: the same over the query's
-own tables only. Always strong <= weak <= latest, table by table. What cannot be answered is refused with a reason.
+strong: V of the tables' pipeline, the greatest barrier that all its tables completed. weak: the
+same over the query's own tables only. Always strong <= weak <= latest, table by table. What cannot
+be answered is refused with a reason.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,10 @@ LONG_COMPONENT = 5000  # beyond this, what blocks an answer is not looked for
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Which snapshot of a table to read. `behind_since`: birth of the first barrier that it does not show."""
+    """Which snapshot of a table to read.
+
+    `behind_since`: birth of the first barrier that it does not show.
+    """
 
     table: Table
     domain: str
@@ -53,7 +57,9 @@ class Holder:
             return f"{self.name}: went past barrier {self.barrier} without a snapshot; the next common barrier counts"
         if self.state == "BASE_TABLE":
             return f"{self.name}: base table, not yet cut at barrier {self.barrier}"
-        behind = "has not committed any barrier" if self.last is None else f"is at barrier {self.last}"
+        behind = (
+            "has not committed any barrier" if self.last is None else f"is at barrier {self.last}"
+        )
         return f"{self.name}: running, {behind}, barrier {self.barrier} is next"
 
 
@@ -79,14 +85,17 @@ def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
         version = model.components[table].version
         if version is None:
             raise RefusedError(
-                f"{model.call(table)}: no barrier is completed by all tables of its pipeline yet", "no_version"
+                f"{model.call(table)}: no barrier is completed by all tables of its pipeline yet",
+                "no_version",
             )
         readings.append(reading(model, table, version))
     return readings
 
 
 def weak(model: Model, tables: Sequence[Table]) -> list[Reading]:
-    """The weak reading of the tracked ones of `tables`: per group, the greatest barrier that all of them have.
+    """The weak reading of the tracked ones of `tables`.
+
+    Per group, the greatest barrier that all of them have.
 
     Tables that are joining are among them: one query never sees two barriers of a group.
     """
@@ -110,11 +119,21 @@ def reading(model: Model, table: Table, barrier: int) -> Reading:
     domain = model.domain(model.domain_of[table])
     missing = domain.first_after(barrier)
     since = domain.births[missing] if missing is not None else None
-    return Reading(table, domain.name, barrier, domain.incarnation, model.done[table].of[barrier].snapshot, since)
+    return Reading(
+        table,
+        domain.name,
+        barrier,
+        domain.incarnation,
+        model.done[table].of[barrier].snapshot,
+        since,
+    )
 
 
 def refuse_stale(
-    readings: Iterable[Reading], max_lag: float, now: float, call: Callable[[Table], str] = itemgetter(1)
+    readings: Iterable[Reading],
+    max_lag: float,
+    now: float,
+    call: Callable[[Table], str] = itemgetter(1),
 ) -> None:
     """Raise unless every reading is within the bound: bounded staleness never waits."""
     for one in readings:
@@ -124,9 +143,14 @@ def refuse_stale(
 
 
 def held_by(model: Model, tables: Iterable[Table]) -> list[Holder]:
-    """Who keeps the components of `tables` from the next barrier that is born: the most upstream ones."""
+    """Who keeps the components of `tables` from the next barrier that is born.
+
+    The most upstream ones.
+    """
     found: dict[Table, Holder] = {}
-    for component in {id(model.components[t]): model.components[t] for t in tables if t in model.components}.values():
+    for component in {
+        id(model.components[t]): model.components[t] for t in tables if t in model.components
+    }.values():
         domain = model.domain(model.domain_of[next(iter(component.tables))])
         missing = domain.first_after(component.version)
         if missing is None or len(component.tables) > LONG_COMPONENT:
@@ -138,14 +162,19 @@ def held_by(model: Model, tables: Iterable[Table]) -> list[Holder]:
 
 
 def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
-    """Who keeps a weak answer from its next barrier: the most upstream one on the way to each table that lacks it."""
+    """Who keeps a weak answer from its next barrier.
+
+    The most upstream one on the way to each table that lacks it.
+    """
     found: dict[Table, Holder] = {}
     for one in readings:
         missing = model.domain(one.domain).first_after(one.barrier)
         if missing is None or missing in model.done[one.table]:
             continue
         at, seen = one.table, {one.table}
-        while lacking := sorted(s for s in model.sources(at) - seen if missing not in model.done[s]):
+        while lacking := sorted(
+            s for s in model.sources(at) - seen if missing not in model.done[s]
+        ):
             at = lacking[0]
             seen.add(at)
         found[at] = _holder(model, at, missing)
@@ -190,7 +219,9 @@ def _refuse_joining(model: Model, tables: Iterable[Table]) -> None:
 
 def _joins(model: Model, table: Table) -> str:
     writer = model.writer(table)
-    wanted = [model.components[t].version for t in model.links(model.places[writer])] if writer else []
+    wanted = (
+        [model.components[t].version for t in model.links(model.places[writer])] if writer else []
+    )
     newest = max((version for version in wanted if version is not None), default=None)
     until = f"barrier {newest}" if newest is not None else "the first barrier"
     has = model.done[table].last

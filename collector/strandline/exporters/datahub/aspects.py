@@ -1,4 +1,7 @@
-"""Aspects of DataHub's entities, of what Strandline knows of jobs, runs and datasets: each a plain JSON value."""
+"""Aspects of DataHub's entities, of what Strandline knows of jobs, runs and datasets.
+
+Each a plain JSON value.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -57,16 +60,24 @@ def stamp(at: int) -> Json:
 
 def flow_proposal(urn: str, job: JobRecord) -> Proposal:
     """The application of a job."""
-    about = {"customProperties": {"openlineage.namespace": job.namespace}, "name": flow_name(job.name)}
+    about = {
+        "customProperties": {"openlineage.namespace": job.namespace},
+        "name": flow_name(job.name),
+    }
     return Proposal("dataFlow", urn, {"dataFlowInfo": about, "status": {"removed": False}})
 
 
-def job_proposal(urn: str, flow: str, job: JobRecord, *, streaming: bool, removed: bool) -> Proposal:
+def job_proposal(
+    urn: str, flow: str, job: JobRecord, *, streaming: bool, removed: bool
+) -> Proposal:
     """A job with its owners and tags."""
     properties = {"openlineage.namespace": job.namespace, "openlineage.name": job.name}
     if query := job.facets.get("sql", {}).get("query"):
         properties["sql"] = str(query)
-    info: Json = {"name": job_title(job.name), "type": {"string": "STREAMING" if streaming else "BATCH"}}
+    info: Json = {
+        "name": job_title(job.name),
+        "type": {"string": "STREAMING" if streaming else "BATCH"},
+    }
     info |= {"flowUrn": flow, "customProperties": properties}
     if description := job.facets.get("documentation", {}).get("description"):
         info["description"] = str(description)
@@ -81,7 +92,11 @@ def owners_and_tags(facets: Mapping[str, Any]) -> Json:
     if owners:
         listed = [{"owner": user_urn(name), "type": "DATAOWNER"} for name in dict.fromkeys(owners)]
         found["ownership"] = {"owners": listed, "lastModified": {"time": 0, "actor": ACTOR}}
-    tags = [_tag(one) for one in _list(facets, "tags", "tags") if one.get("key") and not one.get("field")]
+    tags = [
+        _tag(one)
+        for one in _list(facets, "tags", "tags")
+        if one.get("key") and not one.get("field")
+    ]
     if tags:
         found["globalTags"] = {"tags": [{"tag": tag_urn(name)} for name in dict.fromkeys(tags)]}
     return found
@@ -128,10 +143,14 @@ class DatasetUrns:
     def of(self, dataset: DatasetRecord) -> str:
         """The urn of one dataset."""
         links = _list(dataset.facets, "symlinks", "identifiers")
-        symlinks = [(str(one.get("namespace")), str(one.get("name")), str(one.get("type"))) for one in links]
+        symlinks = [
+            (str(one.get("namespace")), str(one.get("name")), str(one.get("type"))) for one in links
+        ]
         catalog = dataset.facets.get("catalog", {})
         formats = f"{catalog.get('framework', '')}{catalog.get('type', '')}".lower()
-        return self._urns.dataset(dataset.namespace, dataset.name, symlinks, iceberg="iceberg" in formats)
+        return self._urns.dataset(
+            dataset.namespace, dataset.name, symlinks, iceberg="iceberg" in formats
+        )
 
 
 def _edge(urn: str, link: DatasetLink) -> Json:
@@ -161,35 +180,61 @@ def _columns(state: JobState, urns: DatasetUrns) -> Iterable[Json]:
             how[target].add(edge.how.transform or edge.how.subtype or "IDENTITY")
     for target in sorted(sources):
         entry: Json = {"upstreamType": "FIELD_SET", "upstreams": sorted(set(sources[target]))}
-        entry |= {"downstreamType": "FIELD", "downstreams": [field_urn(urns.of(state.datasets[target[0]]), target[1])]}
+        entry |= {
+            "downstreamType": "FIELD",
+            "downstreams": [field_urn(urns.of(state.datasets[target[0]]), target[1])],
+        }
         if how[target]:
             entry["transformOperation"] = "; ".join(sorted(how[target]))
         yield entry | {"confidenceScore": 1.0}
 
 
 def run_proposals(record: RunRecord, job: str, urns: DatasetUrns) -> tuple[Proposal, Proposal]:
-    """A run: as it began, and as it is now, with what it read and wrote. They differ in the event of the run alone."""
+    """A run: as it began, and as it is now, with what it read and wrote.
+
+    They differ in the event of the run alone.
+    """
     urn = run_urn(record.run_id)
     kind = "STREAMING" if record.state.streaming else "BATCH_SCHEDULED"
     properties = {"openlineage.state": record.state.state} | _barrier(record.facets)
-    properties |= _snapshots("input", record.inputs, urns) | _snapshots("output", record.outputs, urns)
+    properties |= _snapshots("input", record.inputs, urns) | _snapshots(
+        "output", record.outputs, urns
+    )
     relationships: Json = {"parentTemplate": job, "upstreamInstances": []}
     if record.parent is not None:
         relationships["parentInstance"] = run_urn(record.parent.run_id)
-    about = {"name": record.run_id, "created": stamp(record.started_at), "type": kind, "customProperties": properties}
-    aspects: Json = {"dataProcessInstanceProperties": about, "dataProcessInstanceRelationships": relationships}
+    about = {
+        "name": record.run_id,
+        "created": stamp(record.started_at),
+        "type": kind,
+        "customProperties": properties,
+    }
+    aspects: Json = {
+        "dataProcessInstanceProperties": about,
+        "dataProcessInstanceRelationships": relationships,
+    }
     if record.inputs:
-        aspects["dataProcessInstanceInput"] = {"inputs": [urns.of(link.dataset) for link in record.inputs]}
+        aspects["dataProcessInstanceInput"] = {
+            "inputs": [urns.of(link.dataset) for link in record.inputs]
+        }
     if record.outputs:
-        aspects["dataProcessInstanceOutput"] = {"outputs": [urns.of(link.dataset) for link in record.outputs]}
+        aspects["dataProcessInstanceOutput"] = {
+            "outputs": [urns.of(link.dataset) for link in record.outputs]
+        }
     begun = aspects | {"dataProcessInstanceRunEvent": _started(record)}
-    now = aspects | {"dataProcessInstanceRunEvent": _ended(record) if record.is_over else _started(record)}
+    now = aspects | {
+        "dataProcessInstanceRunEvent": _ended(record) if record.is_over else _started(record)
+    }
     return Proposal("dataProcessInstance", urn, begun), Proposal("dataProcessInstance", urn, now)
 
 
 def _barrier(facets: Mapping[str, Any]) -> dict[str, str]:
     barrier = facets.get("strandline_barrier", {})
-    return {name: str(barrier[name]) for name in ("barrierId", "group", "batchId") if barrier.get(name) is not None}
+    return {
+        name: str(barrier[name])
+        for name in ("barrierId", "group", "batchId")
+        if barrier.get(name) is not None
+    }
 
 
 def _snapshots(side: str, links: Sequence[DatasetLink], urns: DatasetUrns) -> dict[str, str]:
@@ -206,14 +251,24 @@ def _started(record: RunRecord) -> Json:
 
 def _ended(record: RunRecord) -> Json:
     at = record.ended_at or record.newest_at
-    result = {"type": RESULTS[record.state.state], "nativeResultType": "Strandline: " + record.state.state}
+    result = {
+        "type": RESULTS[record.state.state],
+        "nativeResultType": "Strandline: " + record.state.state,
+    }
     duration = max(0, at - record.started_at) // 1000
-    return {"timestampMillis": at // 1000, "status": "COMPLETE", "result": result, "durationMillis": duration}
+    return {
+        "timestampMillis": at // 1000,
+        "status": "COMPLETE",
+        "result": result,
+        "durationMillis": duration,
+    }
 
 
 def schema_proposal(dataset: DatasetRecord, urns: DatasetUrns, platform: str) -> Proposal | None:
     """The columns of a dataset, if events say them."""
-    columns = [field for one in _list(dataset.facets, "schema", "fields") for field in _fields(one, "")]
+    columns = [
+        field for one in _list(dataset.facets, "schema", "fields") for field in _fields(one, "")
+    ]
     if not columns:
         return None
     schema = {
@@ -224,13 +279,20 @@ def schema_proposal(dataset: DatasetRecord, urns: DatasetUrns, platform: str) ->
         "platformSchema": {"com.linkedin.schema.OtherSchema": {"rawSchema": ""}},
         "fields": columns,
     }
-    return Proposal("dataset", urns.of(dataset), {"schemaMetadata": schema, **owners_and_tags(dataset.facets)})
+    return Proposal(
+        "dataset", urns.of(dataset), {"schemaMetadata": schema, **owners_and_tags(dataset.facets)}
+    )
 
 
 def _fields(one: Json, above: str) -> Iterable[Json]:
     path = f"{above}.{one.get('name')}" if above else str(one.get("name"))
     native = str(one.get("type") or "unknown")
-    column: Json = {"fieldPath": path, "nativeDataType": native, "nullable": True, "recursive": False}
+    column: Json = {
+        "fieldPath": path,
+        "nativeDataType": native,
+        "nullable": True,
+        "recursive": False,
+    }
     column["type"] = {"type": {f"com.linkedin.schema.{_type_of(native)}": {}}}
     if one.get("description"):
         column["description"] = str(one["description"])
@@ -247,6 +309,8 @@ def _type_of(native: str) -> str:
     return next((name for name, words in TYPES.items() if word.startswith(words)), "StringType")
 
 
-def _joins_columns(source: tuple[int, str], target: tuple[int, str], datasets: Collection[int]) -> bool:
+def _joins_columns(
+    source: tuple[int, str], target: tuple[int, str], datasets: Collection[int]
+) -> bool:
     """Whether both ends of an edge name a column of a dataset that is sent."""
     return bool(source[1] and target[1]) and source[0] in datasets and target[0] in datasets

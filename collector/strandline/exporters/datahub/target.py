@@ -26,7 +26,14 @@ from strandline.store.ingest.export_news import DATASET
 
 KEEP, CLEAR, REMOVE = "keep", "clear_edges", "soft_delete"
 ENTITY = 4  # kind of items: an entity by its urn
-PASSING = ("lastModified", "properties", "customProperties", "timestampMillis", "durationMillis", "created")
+PASSING = (
+    "lastModified",
+    "properties",
+    "customProperties",
+    "timestampMillis",
+    "durationMillis",
+    "created",
+)
 
 
 class Emitter(Protocol):
@@ -67,27 +74,39 @@ class DataHub:
         records = self._records(connection, changes, now)
         jobs = {record.job.id for record, _ in records}
         states = job_states(connection, jobs, now, live=self._rules.on_end == CLEAR) if jobs else {}
-        running = live_jobs(connection, jobs, now) if self._rules.on_end == REMOVE and jobs else jobs
+        running = (
+            live_jobs(connection, jobs, now) if self._rules.on_end == REMOVE and jobs else jobs
+        )
         found: dict[str, Item] = {}
         for record, change in records:
-            for item in self._of_run(record, change, states.get(record.job.id), record.job.id in running):
+            for item in self._of_run(
+                record, change, states.get(record.job.id), record.job.id in running
+            ):
                 found.pop(item.about, None)
                 found[item.about] = item
         for item in self._of_datasets(connection, changes, [record for record, _ in records]):
             found[item.about] = item
         return list(found.values())
 
-    def _records(self, connection: Connection, changes: Sequence[Change], now: float) -> list[tuple[RunRecord, Change]]:
+    def _records(
+        self, connection: Connection, changes: Sequence[Change], now: float
+    ) -> list[tuple[RunRecord, Change]]:
         """The runs that read or write anything, each with its change."""
         found = records_of(connection, changes, now, self._rules.namespaces)
         return [(record, change) for record, change in found if record.inputs or record.outputs]
 
-    def _of_run(self, record: RunRecord, change: Change, state: JobState | None, runs: bool) -> Iterator[Item]:
-        flow = self._rules.urns.flow(self._orchestrator(record), record.job.name, record.job.namespace)
+    def _of_run(
+        self, record: RunRecord, change: Change, state: JobState | None, runs: bool
+    ) -> Iterator[Item]:
+        flow = self._rules.urns.flow(
+            self._orchestrator(record), record.job.name, record.job.namespace
+        )
         job = self._rules.urns.job(flow, record.job.name)
         removed = self._rules.on_end == REMOVE and not runs and not record.design
         yield _item(aspects.flow_proposal(flow, record.job), change, record)
-        about = aspects.job_proposal(job, flow, record.job, streaming=record.state.streaming, removed=removed)
+        about = aspects.job_proposal(
+            job, flow, record.job, streaming=record.state.streaming, removed=removed
+        )
         if state is not None:
             related = aspects.input_output(state, self._urns)
         elif self._rules.on_end == CLEAR and not record.design:
@@ -95,7 +114,9 @@ class DataHub:
         else:
             related = {}
         more = {"dataJobInputOutput": related} if related else {}
-        yield _item(about._replace(aspects=about.aspects | more), change, record, live=not record.is_over)
+        yield _item(
+            about._replace(aspects=about.aspects | more), change, record, live=not record.is_over
+        )
         if not record.design:
             begun, now = aspects.run_proposals(record, job, self._urns)
             first = (begun,) if record.is_over else ()
@@ -105,7 +126,9 @@ class DataHub:
         kind = record.job.facets.get("jobType", {})
         engine = record.facets.get("processing_engine", {})
         producer = str(kind.get("_producer") or "spark")
-        return orchestrator_of(self._rules.orchestrator, kind.get("integration"), engine.get("name"), producer)
+        return orchestrator_of(
+            self._rules.orchestrator, kind.get("integration"), engine.get("name"), producer
+        )
 
     def _of_datasets(
         self, connection: Connection, changes: Sequence[Change], records: Iterable[RunRecord]
@@ -113,7 +136,9 @@ class DataHub:
         if not self._rules.schemas:
             return
         marks = {change.entity_id: change for change in changes if change.kind == DATASET}
-        named: dict[int, DatasetRecord] = {} if not marks else dataset_records(connection, list(marks))
+        named: dict[int, DatasetRecord] = (
+            {} if not marks else dataset_records(connection, list(marks))
+        )
         for record in records:
             named |= {link.dataset.id: link.dataset for link in (*record.inputs, *record.outputs)}
         for dataset in named.values():
@@ -143,7 +168,9 @@ def _item(
     hashes = digest(shape), digest(tuple(proposal))
     run = record.id if record is not None else 0
     key = id_of("urn", proposal.urn)
-    return Item(ENTITY, key, change, proposal.urn, (proposal,), *hashes, run, live, slow=True, first=first)
+    return Item(
+        ENTITY, key, change, proposal.urn, (proposal,), *hashes, run, live, slow=True, first=first
+    )
 
 
 class RestEmitter:
@@ -157,9 +184,15 @@ class RestEmitter:
         for entity_type, group in groupby(proposals, key=lambda one: one.entity_type):
             for batch in _apart(list(group)):
                 body = [
-                    {"urn": one.urn, **{name: _valued(value) for name, value in one.aspects.items()}} for one in batch
+                    {
+                        "urn": one.urn,
+                        **{name: _valued(value) for name, value in one.aspects.items()},
+                    }
+                    for one in batch
                 ]
-                self._client.send("POST", f"/openapi/v3/entity/{entity_type}?async=false", orjson.dumps(body))
+                self._client.send(
+                    "POST", f"/openapi/v3/entity/{entity_type}?async=false", orjson.dumps(body)
+                )
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -171,7 +204,10 @@ def _valued(value: Any) -> dict[str, Any]:
 
 
 def _apart(proposals: Sequence[Proposal]) -> Iterator[list[Proposal]]:
-    """Two proposals for one urn go in two requests: within one, their order would be nobody's promise."""
+    """Two proposals for one urn go in two requests.
+
+    Within one, their order would be nobody's promise.
+    """
     batch: list[Proposal] = []
     for one in proposals:
         if any(other.urn == one.urn for other in batch):

@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 ENV = "PROD"
-OTHER_NAMES = {"s3a": "s3", "s3n": "s3", "gs": "gcs", "awsathena": "athena", "sqlserver": "mssql"} | dict.fromkeys(
-    ("abfs", "abfss", "wasb", "wasbs"), "abs"
-)
+OTHER_NAMES = {
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gcs",
+    "awsathena": "athena",
+    "sqlserver": "mssql",
+} | dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "abs")
 OBJECT_STORES = ("s3", "gcs", "abs")
 GLUE = ("aws:glue:", "arn:aws:glue:")
 TABLE = "TABLE"
@@ -18,7 +22,9 @@ ESCAPED = {"%": "%25", ",": "%2C", "(": "%28", ")": "%29", "\u241f": "%E2%90%9F"
 
 @dataclass(frozen=True, slots=True)
 class Urns:
-    """How urns are made. platforms: other names for platforms; `iceberg` stands for Iceberg tables, which are hive's without it.
+    """How urns are made. platforms: other names for platforms.
+
+    `iceberg` stands for Iceberg tables, which are hive's without it.
 
     >>> Urns().dataset("s3a://bank", "/lake/transfers")
     'urn:li:dataset:(urn:li:dataPlatform:s3,bank/lake/transfers,PROD)'
@@ -31,9 +37,17 @@ class Urns:
     platforms: Mapping[str, str] = field(default_factory=dict)
 
     def dataset(
-        self, namespace: str, name: str, symlinks: Iterable[tuple[str, str, str]] = (), *, iceberg: bool = False
+        self,
+        namespace: str,
+        name: str,
+        symlinks: Iterable[tuple[str, str, str]] = (),
+        *,
+        iceberg: bool = False,
     ) -> str:
-        """A dataset's urn. symlinks: namespace, name and type of each; the last of type TABLE wins."""
+        """A dataset's urn. symlinks: namespace, name and type of each.
+
+        The last of type TABLE wins.
+        """
         platform, called = self._of_name(namespace, name)
         for other_namespace, other_name, kind in symlinks:
             if kind == TABLE:
@@ -57,14 +71,18 @@ class Urns:
 
     def _of_table(self, namespace: str, name: str, iceberg: bool) -> tuple[str, str]:
         platform = "glue" if namespace.startswith(GLUE) else "hive"
-        called = name.removeprefix("table/").replace("/", ".") if name.startswith("table/") else name
+        called = (
+            name.removeprefix("table/").replace("/", ".") if name.startswith("table/") else name
+        )
         if iceberg and "iceberg" in self.platforms:
             return self.platforms["iceberg"], called
         return self.platforms.get(platform, platform), called
 
     def _of_name(self, namespace: str, name: str) -> tuple[str, str]:
         scheme, has_scheme, rest = namespace.partition("://")
-        platform = OTHER_NAMES.get(scheme, scheme) if has_scheme else OTHER_NAMES.get(namespace, namespace)
+        platform = (
+            OTHER_NAMES.get(scheme, scheme) if has_scheme else OTHER_NAMES.get(namespace, namespace)
+        )
         if platform in OBJECT_STORES:
             name = "/".join(part for part in (rest.strip("/"), name.strip("/")) if part)
         return self.platforms.get(platform, platform), name
@@ -113,7 +131,9 @@ def escaped(part: str) -> str:
     return "".join(ESCAPED.get(sign, sign) for sign in part)
 
 
-def orchestrator_of(configured: str | None, integration: str | None, engine: str | None, producer: str) -> str:
+def orchestrator_of(
+    configured: str | None, integration: str | None, engine: str | None, producer: str
+) -> str:
     """Who runs a job: what is configured, else the first that its events say, in small letters."""
     stated = next((one for one in (configured, integration, engine) if one), None)
     return (stated or producer.rstrip("/").rpartition("/")[2] or "spark").lower()

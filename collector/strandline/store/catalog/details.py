@@ -16,7 +16,13 @@ from strandline.store.catalog.lists import (
     run_answer,
     runs_called,
 )
-from strandline.store.lineage.children import children_answer, outcomes, query_answer, runs_below, touched_by
+from strandline.store.lineage.children import (
+    children_answer,
+    outcomes,
+    query_answer,
+    runs_below,
+    touched_by,
+)
 from strandline.store.lineage.facets import facets_of, merged_facets, quarantined, quarantined_each
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.run_snapshots import run_snapshots
@@ -41,13 +47,17 @@ def dataset_detail(connection: Connection, dataset: Node) -> Answer:
 
 
 def _least(rows: Any) -> str | None:
-    return min((row_at for row in rows if (row_at := dataset_answer(row)["createdAt"])), default=None)
+    return min(
+        (row_at for row in rows if (row_at := dataset_answer(row)["createdAt"])), default=None
+    )
 
 
 def _names(connection: Connection, rows: Any) -> list[Answer]:
     """The names of a dataset, and as what (TABLE, LOCATION, ...) a symlinks facet or a pattern called it so."""
     types: dict[int, set[str]] = {}
-    aliases = select(dataset_aliases).where(dataset_aliases.c.alias_id.in_([row.id for row in rows]))
+    aliases = select(dataset_aliases).where(
+        dataset_aliases.c.alias_id.in_([row.id for row in rows])
+    )
     for alias in connection.execute(aliases):
         types.setdefault(alias.alias_id, set()).add(alias.type)
     named = sorted(rows, key=lambda row: (row.namespace, row.name))
@@ -57,7 +67,10 @@ def _names(connection: Connection, rows: Any) -> list[Answer]:
 
 
 def job_detail(connection: Connection, job: Node, now: int) -> Answer:
-    """A job with its latest run, the runs below that, and its group; of a streaming query how far it is."""
+    """A job with its latest run, the runs below that, and its group.
+
+    Of a streaming query how far it is.
+    """
     newest = newest_runs(connection, [job.id], now).get(job.id)
     run = newest_run_ids(connection, [job.id]).get(job.id)
     return {
@@ -75,7 +88,10 @@ def job_detail(connection: Connection, job: Node, now: int) -> Answer:
 
 
 def run_detail(connection: Connection, run_id: str, now: int, job: Node | None = None) -> Answer:
-    """A run with its inputs and outputs, and the runs below it; an id that is no UUID may need its job."""
+    """A run with its inputs and outputs, and the runs below it.
+
+    An id that is no UUID may need its job.
+    """
     found = [row for row in runs_called(connection, run_id) if job is None or row.job_id == job.id]
     if not found:
         raise NotFoundError(f"unknown run: {run_id!r}")

@@ -1,7 +1,10 @@
-"""Which of the events as received a list shows: those of a job, a run or a dataset, of a span of time.
+"""Which of the events as received a list shows.
 
-No index leads from a run to its events: that would cost every event that is taken. But a run, job or dataset knows the times
-of its first and its newest event, so only events of these times are unpacked and looked into.
+Those of a job, a run or a dataset, of a span of time.
+
+No index leads from a run to its events: that would cost every event that is taken. But a run, job
+or dataset knows the times of its first and its newest event, so only events of these times are
+unpacked and looked into.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +29,10 @@ MOST_BATCHES = 100_000  # micro-batches of a streaming query's job
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """What events are asked for; `since` and `until` bound the moment of receipt, in microseconds."""
+    """What events are asked for.
+
+    `since` and `until` bound the moment of receipt, in microseconds.
+    """
 
     job: Node | None = None
     run_id: str | None = None
@@ -48,7 +54,10 @@ def event_filter(
     since: int | None = None,
     until: int | None = None,
 ) -> EventFilter:
-    """The filter of a job, run and dataset as people call them; a NotFoundError for what is unknown."""
+    """The filter of a job, run and dataset as people call them.
+
+    A NotFoundError for what is unknown.
+    """
     if run_id is not None and not runs_called(connection, run_id):
         raise NotFoundError(f"unknown run: {run_id!r}")
     of_job = None if job is None else job_called(connection, job)
@@ -64,7 +73,9 @@ class Matcher:
         self._memo = Memo(naming_of(strip_patterns(connection)))
         self._asked = asked
         self._runs: set[int] | None = (
-            {row.id for row in runs_called(connection, asked.run_id)} if asked.run_id is not None else None
+            {row.id for row in runs_called(connection, asked.run_id)}
+            if asked.run_id is not None
+            else None
         )
         self._job_runs = _batches_of(connection, asked.job)
         self._names = _names_of(connection, asked.dataset)
@@ -122,12 +133,20 @@ class Matcher:
     def _is_of_dataset(self, event: Event) -> bool:
         if self._names is None:
             return True
-        named = (one for group in (event.inputs, event.outputs, [event.dataset]) for one in group or () if one)
+        named = (
+            one
+            for group in (event.inputs, event.outputs, [event.dataset])
+            for one in group or ()
+            if one
+        )
         return any(self._memo.dataset(one.namespace, one.name).id in self._names for one in named)
 
 
 def event_is_seen(event: Event, access: Access) -> bool:
-    """Whether an event is in a namespace of the key: that of its job, or of its dataset where it has no job."""
+    """Whether an event is in a namespace of the key.
+
+    That of its job, or of its dataset where it has no job.
+    """
     about = event.job or event.dataset
     return access.everything or (about is not None and access.allows(about.namespace))
 
@@ -144,11 +163,18 @@ def _batches_of(connection: Connection, job: Node | None) -> set[int]:
 def _names_of(connection: Connection, dataset: Node | None) -> set[int] | None:
     if dataset is None:
         return None
-    return set(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset.id)))
+    return set(
+        connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset.id))
+    )
 
 
 def _span(connection: Connection, table: Table, ids: Iterable[int]) -> tuple[int, int] | None:
-    """The times of the first and the newest event that named one of these runs, jobs or datasets; None if none did."""
-    query = select(func.min(table.c.first_at), func.max(table.c.newest_at)).where(among(table.c.id, ids))
+    """The times of the first and the newest event that named one of these runs, jobs or datasets.
+
+    None if none did.
+    """
+    query = select(func.min(table.c.first_at), func.max(table.c.newest_at)).where(
+        among(table.c.id, ids)
+    )
     first, last = connection.execute(query).one()
     return None if first is None else (first, last)

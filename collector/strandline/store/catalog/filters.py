@@ -1,4 +1,7 @@
-"""Which datasets, jobs and runs a list shows: those of a namespace, of some states, of a span of time."""
+"""Which datasets, jobs and runs a list shows.
+
+Those of a namespace, of some states, of a span of time.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,10 +21,11 @@ ENDED = frozenset({"COMPLETE", "FAIL", "ABORT", "LOST"})
 class Filter:
     """What a list is asked for; `since` is inclusive, `until` exclusive, all in microseconds.
 
-    as_of: the past moment that the list is of; None: now. A QuestionError where `since` is after it.
+    as_of: the past moment that the list is of; None: now. A QuestionError where `since` is after
+    it.
 
-    A run is of a span if it ran in it; where states are asked for, a run that has ended is of the span in which it ended:
-    what failed last night began perhaps the day before.
+    A run is of a span if it ran in it; where states are asked for, a run that has ended is of the
+    span in which it ended: what failed last night began perhaps the day before.
     """
 
     namespace: str | None = None
@@ -53,7 +57,10 @@ class Filter:
         return self._holds(run.since, run.until if run.state in ENDED else None)
 
     def spans(self, first: int | None, last: int | None) -> bool:
-        """Whether something that events report from `first` to `last` is of the span; it is not, if none does."""
+        """Whether something that events report from `first` to `last` is of the span.
+
+        It is not, if none does.
+        """
         return not self.has_span or (last is not None and self._holds(first, last))
 
     def _holds(self, begin: int | None, end: int | None) -> bool:
@@ -65,7 +72,9 @@ ALL = Filter()
 
 
 def states_called(words: Iterable[str]) -> frozenset[str]:
-    """The states of a filter, in any case; RUNNING holds START, which runs as well. ValueError for what is no state.
+    """The states of a filter, in any case; RUNNING holds START, which runs as well.
+
+    ValueError for what is no state.
 
     >>> sorted(states_called(["fail", "running"]))
     ['FAIL', 'RUNNING', 'START']
@@ -77,7 +86,9 @@ def states_called(words: Iterable[str]) -> frozenset[str]:
 
 
 def may_be_of(asked: Filter) -> list[ColumnElement[bool]]:
-    """What `runs` alone can decide of it: no run that the filter admits is left out. A run that told of no end of its own may
+    """What `runs` alone can decide of it: no run that the filter admits is left out.
+
+    A run that told of no end of its own may
     be LOST, or have ended with the run above it.
     """
     open_ended = runs.c.state <= RUNNING

@@ -1,4 +1,7 @@
-"""The store in numbers, for whoever watches it: runs, letters, size, age. Cheap enough to be asked twice a minute."""
+"""The store in numbers, for whoever watches it: runs, letters, size, age.
+
+Cheap enough to be asked twice a minute.
+"""
 
 from dataclasses import dataclass
 
@@ -7,7 +10,14 @@ from sqlalchemy import Connection, Table, func, select, text, true
 from strandline.core.openlineage.run_states import FAIL
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.schema.export_tables import export_head, export_targets
-from strandline.store.schema.tables import dead_letters, jobs, raw_events, run_leases, runs, unread_events
+from strandline.store.schema.tables import (
+    dead_letters,
+    jobs,
+    raw_events,
+    run_leases,
+    runs,
+    unread_events,
+)
 from strandline.store.sql.each import of_each
 
 DAY = 86_400_000_000
@@ -24,7 +34,10 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """What is kept: bytes of the whole database; moments in microseconds, None without any event."""
+    """What is kept: bytes of the whole database.
+
+    Moments in microseconds, None without any event.
+    """
 
     database_bytes: int
     dead_letters: int
@@ -45,41 +58,69 @@ class TargetState:
 def target_states(connection: Connection) -> list[TargetState]:
     """Every target that is exported to."""
     behind = export_head.c.seq - export_targets.c.cursor
-    query = select(export_targets.c.name, behind, export_targets.c.failures).join(export_head, true())
+    query = select(export_targets.c.name, behind, export_targets.c.failures).join(
+        export_head, true()
+    )
     return [TargetState(*row) for row in connection.execute(query.order_by(export_targets.c.name))]
 
 
 def run_counts(connection: Connection, now: int) -> RunCounts:
     """How many runs there are of each kind at a moment."""
     dialect = connection.dialect.name
-    ends, silences = of_each(dialect, run_ends, runs.c.id), of_each(dialect, run_silences, runs.c.id)
+    ends, silences = (
+        of_each(dialect, run_ends, runs.c.id),
+        of_each(dialect, run_silences, runs.c.id),
+    )
     silent = silences.c.silent_at <= now
-    with_job = runs.join(jobs, jobs.c.id == runs.c.job_id)  # a key counts the runs of jobs that it sees
-    with_end = with_job.join(ends, ends.c.run_id == runs.c.id)  # its own, or that of the run above it
+    with_job = runs.join(
+        jobs, jobs.c.id == runs.c.job_id
+    )  # a key counts the runs of jobs that it sees
+    with_end = with_job.join(
+        ends, ends.c.run_id == runs.c.id
+    )  # its own, or that of the run above it
     with_silence = with_end.join(silences, silences.c.run_id == runs.c.id)
     open_runs = select(func.count()).select_from(with_silence).where(
         runs.c.ended_at.is_(None), ends.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
     )  # fmt: skip
-    lost = open_runs.join(run_leases, run_leases.c.run_id == runs.c.id).where(silent, runs.c.newest_at > now - DAY)
-    failed = select(func.count()).select_from(with_job).where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)
-    counts = (connection.execute(query).scalar_one() for query in (open_runs.where(~silent), lost, failed))
+    lost = open_runs.join(run_leases, run_leases.c.run_id == runs.c.id).where(
+        silent, runs.c.newest_at > now - DAY
+    )
+    failed = (
+        select(func.count())
+        .select_from(with_job)
+        .where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)
+    )
+    counts = (
+        connection.execute(query).scalar_one() for query in (open_runs.where(~silent), lost, failed)
+    )
     return RunCounts(*counts)
 
 
 def store_size(connection: Connection) -> StoreSize:
     """How much is kept, and since when."""
-    received = select(func.min(raw_events.c.received_at)), select(func.max(raw_events.c.received_at))
+    received = (
+        select(func.min(raw_events.c.received_at)),
+        select(func.max(raw_events.c.received_at)),
+    )
     oldest, newest = (connection.execute(query).scalar_one() for query in received)
     return StoreSize(
-        database_bytes(connection), _rows(connection, dead_letters), _rows(connection, unread_events), oldest, newest
+        database_bytes(connection),
+        _rows(connection, dead_letters),
+        _rows(connection, unread_events),
+        oldest,
+        newest,
     )
 
 
 def database_bytes(connection: Connection) -> int:
     """The size of the database; of an SQLite file without its log, which is folded into it."""
     if connection.dialect.name == "postgresql":
-        return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
-    pages, size = (connection.execute(text(f"PRAGMA {of}")).scalar_one() for of in ("page_count", "page_size"))
+        return int(
+            connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
+        )
+    pages, size = (
+        connection.execute(text(f"PRAGMA {of}")).scalar_one() for of in ("page_count", "page_size")
+    )
     return int(pages) * int(size)
 
 

@@ -11,7 +11,13 @@ from sqlalchemy import Connection, Select, and_, case, exists, false, func, not_
 from strandline.core.openlineage.names import run_id_of, run_name
 from strandline.store.catalog.filters import Filter, may_be_of
 from strandline.store.catalog.newest_writes import newest_writes
-from strandline.store.catalog.past_lists import datasets_then, had_run, jobs_then, runs_then, was_mentioned
+from strandline.store.catalog.past_lists import (
+    datasets_then,
+    had_run,
+    jobs_then,
+    runs_then,
+    was_mentioned,
+)
 from strandline.store.catalog.past_writes import was_named
 from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drop_answers
@@ -19,7 +25,15 @@ from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
 from strandline.store.lineage.relations import is_undone
 from strandline.store.lineage.run_states import RunState, iso, rows_of_runs, run_state, with_state
-from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, run_parents, runs
+from strandline.store.schema.tables import (
+    datasets,
+    job_barriers,
+    job_domains,
+    jobs,
+    relations,
+    run_parents,
+    runs,
+)
 from strandline.store.sql.compression import expand
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among
@@ -39,35 +53,51 @@ is_shown = or_(
 PHASES = {1: "skipped", 2: "committed"}
 
 
-def datasets_page(connection: Connection, asked: Filter, now: int, limit: int, after: Key | None) -> Answer:
-    """Datasets by name, each once, under its canonical name, with its latest write; a state is that of the latest write."""
+def datasets_page(
+    connection: Connection, asked: Filter, now: int, limit: int, after: Key | None
+) -> Answer:
+    """Datasets by name, each once, under its canonical name, with its latest write.
+
+    A state is that of the latest write.
+    """
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
-        unmade, writes = never_made(connection, [row.id for row in rows]), newest_writes(connection, rows, now)
+        unmade, writes = (
+            never_made(connection, [row.id for row in rows]),
+            newest_writes(connection, rows, now),
+        )
         dropped = drop_answers(connection, [row.id for row in rows], now)
         for row in rows:
             write = writes.get(row.id)
             written = write is not None and asked.admits(write.run)
-            is_shown = written if asked.states else written or asked.spans(row.first_at, row.newest_at)
+            is_shown = (
+                written if asked.states else written or asked.spans(row.first_at, row.newest_at)
+            )
             more = {"latestWrite": None if write is None else write.answer()} | dropped[row.id]
             yield dataset_answer(row) | more if is_shown and row.id not in unmade else None
 
     query = select(datasets).where(
-        datasets.c.id == datasets.c.canonical_id, *in_namespaces(connection, datasets, asked.namespace)
+        datasets.c.id == datasets.c.canonical_id,
+        *in_namespaces(connection, datasets, asked.namespace),
     )
     order = Order((datasets.c.namespace, datasets.c.name))
     items: Items = shown
     if asked.as_of is not None:
         query = query.where(was_named(asked.as_of))
-        items = _of_past(_placed, partial(datasets_then, connection, asked=asked, moment=asked.as_of))
+        items = _of_past(
+            _placed, partial(datasets_then, connection, asked=asked, moment=asked.as_of)
+        )
     return order.filtered(connection, query, limit, after, items, few=asked.asks_of_runs)
 
 
 def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Those of these datasets of which nothing is known but runs that failed to create them: no event named them before
+    """Those of these datasets of which nothing is known but runs that failed to create them.
+
+    No event named them before
     or after, be it an event about the dataset alone or an edge.
 
-    Asked of a page, not in the list's own query: that sorts all datasets before it takes a page of them.
+    Asked of a page, not in the list's own query: that sorts all datasets before it takes a page of
+    them.
     """
     named = datasets.alias("named")
     related = (
@@ -76,14 +106,22 @@ def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
         runs.c.id == relations.c.run_id,
     )
     undone = is_undone(relations, runs)
-    called = datasets.alias("called")  # any of its names: of the canonical one perhaps only a symlink tells
+    called = datasets.alias(
+        "called"
+    )  # any of its names: of the canonical one perhaps only a symlink tells
     of_all = called.c.canonical_id == datasets.c.id
-    first_told = select(func.min(called.c.first_at)).where(of_all).correlate(datasets).scalar_subquery()
-    last_told = select(func.max(called.c.newest_at)).where(of_all).correlate(datasets).scalar_subquery()
+    first_told = (
+        select(func.min(called.c.first_at)).where(of_all).correlate(datasets).scalar_subquery()
+    )
+    last_told = (
+        select(func.max(called.c.newest_at)).where(of_all).correlate(datasets).scalar_subquery()
+    )
     first = exists().where(*related, undone, relations.c.first_at <= first_told)
     last = exists().where(*related, undone, relations.c.newest_at >= last_told)
     only_undone = case((exists().where(*related, ~undone), false()), else_=and_(first, last))
-    return set(connection.scalars(select(datasets.c.id).where(among(datasets.c.id, ids), only_undone)))
+    return set(
+        connection.scalars(select(datasets.c.id).where(among(datasets.c.id, ids), only_undone))
+    )
 
 
 def dataset_answer(row: Any) -> Answer:
@@ -101,7 +139,10 @@ def _named_job(row: Any) -> Answer:
 
 
 def _of_past(same: Callable[[Any], Answer], then: Items) -> Items:
-    """Items of what is the same at any time and what was so at a moment; None where the moment has nothing."""
+    """Items of what is the same at any time and what was so at a moment.
+
+    None where the moment has nothing.
+    """
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         for row, of_moment in zip(rows, then(rows), strict=True):
@@ -110,7 +151,9 @@ def _of_past(same: Callable[[Any], Answer], then: Items) -> Items:
     return shown
 
 
-def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after: Key | None) -> Answer:
+def jobs_page(
+    connection: Connection, asked: Filter, now: int, limit: int, after: Key | None
+) -> Answer:
     """Jobs by name, each with its latest run, whose state and time count where a state is asked for."""
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
@@ -121,9 +164,15 @@ def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after
         for row in rows:
             run, state = newest.get(row.id, (0, None))
             ran = state is not None and asked.admits(state)
-            if row.id not in nested and (ran or (not asked.states and asked.spans(row.first_at, row.newest_at))):
+            if row.id not in nested and (
+                ran or (not asked.states and asked.spans(row.first_at, row.newest_at))
+            ):
                 newest_run = None if state is None else state.answer() | more[run]
-                yield _named_job(row) | _seen(row) | {"group": domains.get(row.id), "latestRun": newest_run}
+                yield (
+                    _named_job(row)
+                    | _seen(row)
+                    | {"group": domains.get(row.id), "latestRun": newest_run}
+                )
             else:
                 yield None
 
@@ -132,7 +181,9 @@ def jobs_page(connection: Connection, asked: Filter, now: int, limit: int, after
     items: Items = shown
     if asked.as_of is not None:
         query = query.where(was_mentioned(asked.as_of))
-        items = _of_past(_named_job, partial(jobs_then, connection, asked=asked, moment=asked.as_of))
+        items = _of_past(
+            _named_job, partial(jobs_then, connection, asked=asked, moment=asked.as_of)
+        )
     return order.filtered(connection, query, limit, after, items, few=asked.asks_of_runs)
 
 
@@ -143,7 +194,9 @@ def newest_runs(connection: Connection, job_ids: Sequence[int], now: int) -> dic
     return {job: state.answer() | more[run] for job, (run, state) in states.items()}
 
 
-def _newest_states(connection: Connection, job_ids: Sequence[int], now: int) -> dict[int, tuple[int, RunState]]:
+def _newest_states(
+    connection: Connection, job_ids: Sequence[int], now: int
+) -> dict[int, tuple[int, RunState]]:
     """(row id, state) of the latest run of each job."""
     rows = rows_of_runs(connection, newest_run_ids(connection, job_ids).values()).values()
     return {row.job_id: (row.id, run_state(row, now)) for row in rows}
@@ -163,34 +216,46 @@ def _newest(dialect: str) -> Select[Any]:
 def newest_run(dialect: str, given: str | None = None, most: int = 1) -> Select[Any]:
     """The id of the latest run, or of the `most` newest, of each of the given jobs, or of all."""
     run = runs.alias("run")
-    of_job = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), run.c.design == 0)
+    of_job = select(run.c.id).where(
+        run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), run.c.design == 0
+    )
     last = of_job.order_by(run.c.newest_at.desc(), run.c.id.desc()).limit(most)
     return for_each(dialect, jobs.c.id, given, last)
 
 
 def domains_of(connection: Connection, job_ids: Sequence[int]) -> dict[int, str]:
     """The group of each job that is in one."""
-    query = select(job_domains.c.job_id, job_domains.c.domain).where(among(job_domains.c.job_id, job_ids))
+    query = select(job_domains.c.job_id, job_domains.c.domain).where(
+        among(job_domains.c.job_id, job_ids)
+    )
     return {row.job_id: row.domain for row in connection.execute(query)}
 
 
 def runs_page(
     connection: Connection, job: Node | None, asked: Filter, now: int, limit: int, after: Key | None
 ) -> Answer:
-    """Runs, the newest first, of one job, of a namespace's jobs or of all; of a past moment those come first that were heard
+    """Runs, the newest first, of one job, of a namespace's jobs or of all.
+
+    Of a past moment those come first that were heard
     of again later.
     """
 
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         states = [run_state(row, now) for row in rows]
         wanted = [asked.admits(state) for state in states]
-        more = outcomes(connection, {row.id: one.state == "FAIL" for row, one in zip(rows, states, strict=True)})
+        more = outcomes(
+            connection, {row.id: one.state == "FAIL" for row, one in zip(rows, states, strict=True)}
+        )
         nested = nested_runs(connection, [row.id for row in rows]) if job is None else ()
         for row, is_wanted in zip(rows, wanted, strict=True):
-            yield run_answer(row, now) | more[row.id] if is_wanted and row.id not in nested else None
+            yield (
+                run_answer(row, now) | more[row.id] if is_wanted and row.id not in nested else None
+            )
 
     of_job = [] if job is None else [runs.c.job_id == job.id]
-    heard_of = runs.c.newest_at.is_not(None)  # a parent of which no event came has no place among the newest
+    heard_of = runs.c.newest_at.is_not(
+        None
+    )  # a parent of which no event came has no place among the newest
     of_namespace = in_namespaces(connection, jobs, asked.namespace)
     query = select(runs.c.id).join(jobs, jobs.c.id == runs.c.job_id)
     query = query.where(runs.c.design == 0, heard_of, *of_job, *of_namespace)
@@ -199,7 +264,9 @@ def runs_page(
         query = query.where(*may_be_of(asked))
     else:
         query = query.where(*had_run(asked, asked.as_of))
-        then = partial(runs_then, connection, asked=asked, moment=asked.as_of, of_job=job is not None)
+        then = partial(
+            runs_then, connection, asked=asked, moment=asked.as_of, of_job=job is not None
+        )
         items = _of_past(_belonging, then)
 
     def of_page(page: Sequence[Any]) -> Iterator[Answer | None]:
@@ -226,7 +293,9 @@ def run_answer(row: Any, now: int) -> Answer:
 def _belonging(row: Any) -> Answer:
     """Whose a run is."""
     parent = None
-    if row.parent_run is not None and row.parent_name is not None:  # without a name: the key does not see its job
+    if (
+        row.parent_run is not None and row.parent_name is not None
+    ):  # without a name: the key does not see its job
         job = {"namespace": row.parent_namespace, "name": row.parent_name}
         parent = {"runId": row.parent_run, "job": job}
     job = {"namespace": row.job_namespace, "name": row.job_name}
@@ -245,7 +314,10 @@ def _runs(dialect: str) -> Select[Any]:
         with_state(dialect)
         .add_columns(jobs.c.namespace.label("job_namespace"), jobs.c.name.label("job_name"))
         .add_columns(parents.c.run_id.label("parent_run"))
-        .add_columns(parent_jobs.c.namespace.label("parent_namespace"), parent_jobs.c.name.label("parent_name"))
+        .add_columns(
+            parent_jobs.c.namespace.label("parent_namespace"),
+            parent_jobs.c.name.label("parent_name"),
+        )
         .join(jobs, jobs.c.id == runs.c.job_id)
         .outerjoin(run_parents, run_parents.c.run_id == runs.c.id)
         .outerjoin(parents, parents.c.id == run_parents.c.parent_run_id)
@@ -254,7 +326,10 @@ def _runs(dialect: str) -> Select[Any]:
 
 
 def barriers_page(connection: Connection, job: Node, limit: int, after: Key | None) -> Answer:
-    """The barriers of a streaming job, the greatest first: its checkpoints, committed and skipped."""
+    """The barriers of a streaming job, the greatest first.
+
+    Its checkpoints, committed and skipped.
+    """
     query = (
         select(job_barriers, runs.c.run_id.label("run_text"))
         .outerjoin(runs, runs.c.id == job_barriers.c.run_id)
@@ -282,7 +357,9 @@ def barrier_answer(row: Any) -> Answer:
         "committedAt": iso(row.committed_at),
         "checkpointLocation": row.checkpoint or None,
         "runId": row.run_text,
-        "sources": orjson.Fragment(bytes(msgspec.json.decode(expand(row.facet), type=_Offsets).sources)),
+        "sources": orjson.Fragment(
+            bytes(msgspec.json.decode(expand(row.facet), type=_Offsets).sources)
+        ),
     }
 
 

@@ -1,6 +1,7 @@
 """Which run wrote a dataset last, for which job, and what became of it.
 
-`job_relations` notes what a run touched for each job that it may belong to; whose it is says `run_owners`.
+`job_relations` notes what a run touched for each job that it may belong to; whose it is says
+`run_owners`.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,10 @@ def newest_writes(connection: Connection, rows: Sequence[Any], now: int) -> dict
         .join(job_relations, job_relations.c.dataset_id == datasets.c.id)
         .join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
         .join(jobs, jobs.c.id == run_owners.c.job_id)
-        .where(among(datasets.c.canonical_id, [row.id for row in rows]), job_relations.c.direction == SINK)
+        .where(
+            among(datasets.c.canonical_id, [row.id for row in rows]),
+            job_relations.c.direction == SINK,
+        )
         .order_by(job_relations.c.at, job_relations.c.run_id)
     )
     newest = {dataset: (run, *job) for dataset, run, *job in connection.execute(query)}

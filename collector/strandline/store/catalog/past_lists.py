@@ -1,8 +1,12 @@
-"""Lists of datasets, jobs and runs as they were at a past moment: what had been heard of then, as `lists` shows it.
+"""Lists of datasets, jobs and runs as they were at a past moment.
 
-What a run, job or dataset is (its name, the run above it, whether it streams) is the same at any time; so is which query a
-micro-batch is of, and under which of its names a dataset is listed. Everything else is of the moment, and what no row of the
-store tells of it is left out: of what was heard of again later, when it had last been heard of (`updatedAt`), its `group`, whether it was dropped.
+What had been heard of then, as `lists` shows it.
+
+What a run, job or dataset is (its name, the run above it, whether it streams) is the same at any
+time; so is which query a micro-batch is of, and under which of its names a dataset is listed.
+Everything else is of the moment, and what no row of the store tells of it is left out: of what was
+heard of again later, when it had last been heard of (`updatedAt`), its `group`, whether it was
+dropped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,12 +42,17 @@ Answer = dict[str, Any]
 
 
 def had_run(asked: Filter, moment: int) -> list[ColumnElement[bool]]:
-    """Which runs had begun, and may be of the filter: what was heard of again may have been in another state then."""
+    """Which runs had begun, and may be of the filter.
+
+    What was heard of again may have been in another state then.
+    """
     begun = runs.c.first_at <= moment
     clauses = [begun]
     if asked.states:
         ranks = [rank for rank, name in enumerate(NAMES) if name in asked.states]
-        clauses.append(or_(runs.c.state.in_(ranks), runs.c.state <= RUNNING, runs.c.newest_at > moment))
+        clauses.append(
+            or_(runs.c.state.in_(ranks), runs.c.state <= RUNNING, runs.c.newest_at > moment)
+        )
     if asked.since is not None:
         clauses.append(or_(runs.c.newest_at >= asked.since, runs.c.state <= RUNNING))
     if asked.until is not None:
@@ -56,14 +65,19 @@ def was_mentioned(moment: int) -> ColumnElement[bool]:
     below, of_job = runs.alias("below"), runs.alias("of_job")
     begun = (below.c.id == run_parents.c.run_id, below.c.first_at <= moment)
     as_parent = exists().where(run_parents.c.parent_job_id == jobs.c.id, *begun)
-    as_root = exists().where(of_job.c.job_id == jobs.c.id, run_parents.c.root_run_id == of_job.c.id, *begun)
+    as_root = exists().where(
+        of_job.c.job_id == jobs.c.id, run_parents.c.root_run_id == of_job.c.id, *begun
+    )
     return or_(and_(jobs.c.first_at.is_not(None), jobs.c.first_at <= moment), as_parent, as_root)
 
 
 def runs_then(
     connection: Connection, rows: Sequence[Any], asked: Filter, moment: int, *, of_job: bool
 ) -> Iterator[Answer | None]:
-    """What a list of runs has of the moment for each of these rows; None for those that it does not show."""
+    """What a list of runs has of the moment for each of these rows.
+
+    None for those that it does not show.
+    """
     states = past_runs(connection, [row.id for row in rows], moment)
     failed = {run: one.state.state == "FAIL" for run, one in states.items()}
     more = outcomes(connection, failed, moment)
@@ -74,12 +88,19 @@ def runs_then(
         yield state.answer() | seen_then(row, moment) | more[row.id] if shown else None
 
 
-def jobs_then(connection: Connection, rows: Sequence[Any], asked: Filter, moment: int) -> Iterator[Answer | None]:
+def jobs_then(
+    connection: Connection, rows: Sequence[Any], asked: Filter, moment: int
+) -> Iterator[Answer | None]:
     """The same for a list of jobs: each with its latest run of then."""
     ids = [row.id for row in rows]
     nested = nested_jobs(connection, [(row.id, row.name) for row in rows], moment)
-    newest, domains = newest_runs_then(connection, ids, moment), _domains_then(connection, ids, moment)
-    more = outcomes(connection, {one.id: one.state.state == "FAIL" for one in newest.values()}, moment)
+    newest, domains = (
+        newest_runs_then(connection, ids, moment),
+        _domains_then(connection, ids, moment),
+    )
+    more = outcomes(
+        connection, {one.id: one.state.state == "FAIL" for one in newest.values()}, moment
+    )
     for row in rows:
         run = newest.get(row.id)
         if row.id in nested or not _is_job_of(asked, row, run, moment):
@@ -93,10 +114,14 @@ def _is_job_of(asked: Filter, row: Any, run: PastRun | None, moment: int) -> boo
     """Whether the job is of the filter, by its latest run of then or, where no state is asked for, by when it was heard of."""
     if run is not None and asked.admits(run.state):
         return True
-    return not asked.states and asked.spans(*_span(row, None if run is None else run.heard_at, moment))
+    return not asked.states and asked.spans(
+        *_span(row, None if run is None else run.heard_at, moment)
+    )
 
 
-def datasets_then(connection: Connection, rows: Sequence[Any], asked: Filter, moment: int) -> Iterator[Answer | None]:
+def datasets_then(
+    connection: Connection, rows: Sequence[Any], asked: Filter, moment: int
+) -> Iterator[Answer | None]:
     """The same for a list of datasets: each with its latest write of then."""
     ids = [row.id for row in rows]
     unmade, writes = not_made_by(connection, ids, moment), past_writes(connection, ids, moment)
@@ -110,8 +135,13 @@ def datasets_then(connection: Connection, rows: Sequence[Any], asked: Filter, mo
         yield seen_then(row, moment) | more if (written or spans) and row.id not in unmade else None
 
 
-def newest_runs_then(connection: Connection, job_ids: Sequence[int], moment: int) -> Mapping[int, PastRun]:
-    """The run of each job that had been heard of last; one that was under way counts as heard of at the moment."""
+def newest_runs_then(
+    connection: Connection, job_ids: Sequence[int], moment: int
+) -> Mapping[int, PastRun]:
+    """The run of each job that had been heard of last.
+
+    One that was under way counts as heard of at the moment.
+    """
     given = {"jobs": list(job_ids), "moment": moment}
     rows = connection.execute(_newest_then(connection.dialect.name), given).all()
     states = past_runs(connection, [row.id for row in rows], moment)
@@ -128,9 +158,14 @@ def _newest_then(dialect: str) -> CompoundSelect[Any]:
     run, last = runs.alias("run"), runs.alias("last")
     of_job = (run.c.job_id == jobs.c.id, run.c.design == 0, run.c.newest_at <= moment)
     newest = for_each(
-        dialect, jobs.c.id, "jobs", select(run.c.id).where(*of_job).order_by(run.c.newest_at.desc()).limit(1)
+        dialect,
+        jobs.c.id,
+        "jobs",
+        select(run.c.id).where(*of_job).order_by(run.c.newest_at.desc()).limit(1),
     )
-    as_new = and_(runs.c.job_id == last.c.job_id, runs.c.newest_at == last.c.newest_at, runs.c.design == 0)
+    as_new = and_(
+        runs.c.job_id == last.c.job_id, runs.c.newest_at == last.c.newest_at, runs.c.design == 0
+    )
     heard_last = select(runs.c.job_id, runs.c.id).join(last, as_new).where(last.c.id.in_(newest))
     going_on = (
         among_given(runs.c.job_id, "jobs"),
@@ -144,13 +179,19 @@ def _newest_then(dialect: str) -> CompoundSelect[Any]:
 def _domains_then(connection: Connection, job_ids: Sequence[int], moment: int) -> dict[int, Answer]:
     """`group` of each job; nothing of one that a later event put into a group."""
     query = select(job_domains.c.job_id, job_domains.c.domain, job_domains.c.at)
-    found = {row.job_id: row for row in connection.execute(query.where(among(job_domains.c.job_id, job_ids)))}
+    found = {
+        row.job_id: row
+        for row in connection.execute(query.where(among(job_domains.c.job_id, job_ids)))
+    }
     of_then = {job: {"group": row.domain} if row.at <= moment else {} for job, row in found.items()}
     return {job: of_then.get(job, {"group": None}) for job in job_ids}
 
 
 def seen_then(row: Any, moment: int) -> Answer:
-    """When the row was first heard of, and when last: left out where it was heard of again later."""
+    """When the row was first heard of, and when last.
+
+    Left out where it was heard of again later.
+    """
     first, last = (row.first_at, row.newest_at) if (row.first_at or 0) <= moment else (None, None)
     created = {"createdAt": iso(first)}
     return created | {"updatedAt": iso(last)} if (last or 0) <= moment else created

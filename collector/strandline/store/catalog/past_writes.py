@@ -1,6 +1,9 @@
-"""What runs had written, read or failed to create by a past moment: of datasets, as lists show them then.
+"""What runs had written, read or failed to create by a past moment.
 
-`job_relations` has the newest of each job alone, so here all relations of a dataset that had begun are asked.
+Of datasets, as lists show them then.
+
+`job_relations` has the newest of each job alone, so here all relations of a dataset that had begun
+are asked.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -33,10 +36,19 @@ called = datasets.alias("called")
 
 
 def was_named(moment: int) -> ColumnElement[bool]:
-    """Whether an event had named the dataset by then, by any of its names; or an edge alone, that no later one repeats."""
+    """Whether an event had named the dataset by then, by any of its names.
+
+    Or an edge alone, that no later one repeats.
+    """
     of_group = called.c.canonical_id == datasets.c.id
-    mentioned = exists().where(of_group, job_relations.c.dataset_id == called.c.id, job_relations.c.at <= moment)
-    return or_(_by(datasets.c.first_at, moment), exists().where(of_group, called.c.first_at <= moment), mentioned)
+    mentioned = exists().where(
+        of_group, job_relations.c.dataset_id == called.c.id, job_relations.c.at <= moment
+    )
+    return or_(
+        _by(datasets.c.first_at, moment),
+        exists().where(of_group, called.c.first_at <= moment),
+        mentioned,
+    )
 
 
 def _by(at: ColumnElement[Any], moment: int) -> ColumnElement[bool]:
@@ -55,7 +67,10 @@ def past_writes(connection: Connection, ids: Collection[int], moment: int) -> di
 
 
 def heard_by(connection: Connection, ids: Collection[int], moment: int) -> dict[int, int]:
-    """When a run was last heard to read or write each of these datasets by then; one that was under way is at the moment."""
+    """When a run was last heard to read or write each of these datasets by then.
+
+    One that was under way is at the moment.
+    """
     query = select(named.c.canonical_id, func.max(_heard_at(moment))).select_from(_touched())
     query = query.where(*_begun(ids, moment)).group_by(named.c.canonical_id)
     return dict(map(tuple, connection.execute(query)))
@@ -69,13 +84,22 @@ def not_made_by(connection: Connection, ids: Collection[int], moment: int) -> se
     first_told = _of_names(func.min(called.c.first_at))
     last_told = _of_names(func.max(called.c.newest_at))
     first = exists().where(*begun, undone, relations.c.first_at <= first_told)
-    last = or_(exists().where(*begun, undone, relations.c.newest_at >= last_told), last_told > moment)
+    last = or_(
+        exists().where(*begun, undone, relations.c.newest_at >= last_told), last_told > moment
+    )
     only_undone = case((exists().where(*begun, not_(undone)), false()), else_=and_(first, last))
-    return set(connection.scalars(select(datasets.c.id).where(among(datasets.c.id, ids), only_undone)))
+    return set(
+        connection.scalars(select(datasets.c.id).where(among(datasets.c.id, ids), only_undone))
+    )
 
 
 def _of_names(what: ColumnElement[Any]) -> Any:
-    return select(what).where(called.c.canonical_id == datasets.c.id).correlate(datasets).scalar_subquery()
+    return (
+        select(what)
+        .where(called.c.canonical_id == datasets.c.id)
+        .correlate(datasets)
+        .scalar_subquery()
+    )
 
 
 def _heard_at(moment: int) -> ColumnElement[Any]:
@@ -84,7 +108,9 @@ def _heard_at(moment: int) -> ColumnElement[Any]:
 
 
 def _touched() -> FromClause:
-    return named.join(relations, relations.c.dataset_id == named.c.id).join(runs, runs.c.id == relations.c.run_id)
+    return named.join(relations, relations.c.dataset_id == named.c.id).join(
+        runs, runs.c.id == relations.c.run_id
+    )
 
 
 def _begun(ids: Iterable[int], moment: int) -> Sequence[ColumnElement[bool]]:
@@ -96,8 +122,17 @@ def _newest_writes(ids: Iterable[int], moment: int) -> Select[Any]:
     since = case((relations.c.newest_at <= moment, 0), else_=relations.c.first_at)
     newest_first = (_heard_at(moment).desc(), since.desc(), relations.c.run_id.desc())
     standing = func.row_number().over(partition_by=named.c.canonical_id, order_by=newest_first)
-    owned = _touched().join(run_owners, run_owners.c.run_id == runs.c.id).join(jobs, jobs.c.id == run_owners.c.job_id)
-    columns = (named.c.canonical_id.label("dataset"), relations.c.run_id, jobs.c.namespace, jobs.c.name)
+    owned = (
+        _touched()
+        .join(run_owners, run_owners.c.run_id == runs.c.id)
+        .join(jobs, jobs.c.id == run_owners.c.job_id)
+    )
+    columns = (
+        named.c.canonical_id.label("dataset"),
+        relations.c.run_id,
+        jobs.c.namespace,
+        jobs.c.name,
+    )
     writes = select(*columns, standing.label("standing")).select_from(owned)
     ordered = writes.where(*_begun(ids, moment), relations.c.direction == SINK).subquery("writes")
     return select(ordered).where(ordered.c.standing == 1)

@@ -1,4 +1,7 @@
-"""The proposals' tables as rows: live, or (relations and start-up rows) as history. The views hold their definition."""
+"""The proposals' tables as rows: live, or (relations and start-up rows) as history.
+
+The views hold their definition.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +24,13 @@ TABLES = (
 )
 # The proposals' own queries name two of their tables so.
 OTHER_NAMES = {"__meta_job_source": "__META_ETL_SOURCE", "__meta_job_sink": "__META_ETL_SINK"}
-_LIVING = ("source_job_lineage", "sink_job_lineage", "job_startup", "__META_ETL_SOURCE", "__META_ETL_SINK")
+_LIVING = (
+    "source_job_lineage",
+    "sink_job_lineage",
+    "job_startup",
+    "__META_ETL_SOURCE",
+    "__META_ETL_SINK",
+)
 WITH_HISTORY = {name: f"{name}_history" for name in _LIVING}
 AT_ONCE = 1_000
 
@@ -42,7 +51,10 @@ def columns_of(connection: Connection, table: str, *, history: bool) -> list[str
 
 
 def rows_of(connection: Connection, table: str, *, history: bool) -> Iterator[dict[str, Any]]:
-    """The rows of the table in their order; data lineage is a record, so its history is itself. Ids are text."""
+    """The rows of the table in their order; data lineage is a record, so its history is itself.
+
+    Ids are text.
+    """
     places = range(1, len(columns_of(connection, table, history=history)) + 1)
     query = f"{_query(table, history)} ORDER BY {', '.join(map(str, places))}"
     streamed = connection.execution_options(stream_results=True, yield_per=AT_ONCE)

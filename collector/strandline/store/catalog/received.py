@@ -1,6 +1,9 @@
-"""Lists of what was received, newest first: events as stored, dead letters, and events that are kept unread.
+"""Lists of what was received, newest first.
 
-A page ends early where its events are large: an answer has to fit into memory, however long its page may be.
+Events as stored, dead letters, and events that are kept unread.
+
+A page ends early where its events are large: an answer has to fit into memory, however long its
+page may be.
 """
 
 from collections.abc import Sequence
@@ -27,7 +30,10 @@ SHOWN = 4096  # of a dead letter's body: enough to see what it is
 
 @dataclass(frozen=True)
 class ReceivedEvent:
-    """An event as stored: as received, but for its secrets. problem: why its body cannot be read any more."""
+    """An event as stored: as received, but for its secrets. problem.
+
+    Why its body cannot be read any more.
+    """
 
     hash: bytes
     received_at: int
@@ -45,7 +51,8 @@ def events_page(
 ) -> tuple[Sequence[ReceivedEvent], str | None]:
     """At most `limit` events before the cursor's, and the cursor of the next page if there is one.
 
-    A page of the events of a job, run or dataset may be short though it is not the last: it looks into so many and no more.
+    A page of the events of a job, run or dataset may be short though it is not the last: it looks
+    into so many and no more.
     """
     matcher = Matcher(connection, asked or EventFilter(), access)
     expansion = Expansion(connection)
@@ -62,7 +69,11 @@ def events_page(
         last = row
         if isinstance(body, DamagedError):
             if not matcher.looks_inside:
-                events.append(ReceivedEvent(bytes(row.hash), row.received_at, row.event_time, b"{}", str(body)))
+                events.append(
+                    ReceivedEvent(
+                        bytes(row.hash), row.received_at, row.event_time, b"{}", str(body)
+                    )
+                )
         elif matcher.admits(body):
             size += len(body)
             events.append(ReceivedEvent(bytes(row.hash), row.received_at, row.event_time, body))
@@ -90,16 +101,25 @@ def dead_letters_page(
 def unread_page(
     connection: Connection, limit: int, after: tuple[Any, ...] | None = None
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The same of the events that a fault of this program kept from being read or stored; the id is the event's hash."""
+    """The same of the events that a fault of this program kept from being read or stored.
+
+    The id is the event's hash.
+    """
     return _kept(connection, unread_events, unread_events.c.hash, limit, after)
 
 
 def _kept(
-    connection: Connection, table: Table, key: ColumnElement[bytes], limit: int, after: tuple[Any, ...] | None
+    connection: Connection,
+    table: Table,
+    key: ColumnElement[bytes],
+    limit: int,
+    after: tuple[Any, ...] | None,
 ) -> tuple[list[dict[str, Any]], str | None]:
     query = _before(table, key, after).add_columns(key.label("own_key")).limit(limit + 1)
     rows = connection.execute(query).all()
-    cursor = _cursor(rows[limit - 1].received_at, rows[limit - 1].own_key) if len(rows) > limit else None
+    cursor = (
+        _cursor(rows[limit - 1].received_at, rows[limit - 1].own_key) if len(rows) > limit else None
+    )
     return [_kept_answer(row) for row in rows[:limit]], cursor
 
 
@@ -118,7 +138,10 @@ def _kept_answer(row: Any) -> dict[str, Any]:
 
 
 def _before(table: Table, key: Any, after: tuple[Any, ...] | None) -> Select[Any]:
-    """Newest first. (A comparison of pairs, so that the key's index is walked from where the page begins.)"""
+    """Newest first.
+
+    (A comparison of pairs, so that the key's index is walked from where the page begins.)
+    """
     query = select(table).order_by(table.c.received_at.desc(), key.desc())
     if after is None:
         return query

@@ -15,7 +15,10 @@ MOST_RUNS = 2_000
 
 
 class Input(NamedTuple):
-    """A dataset that a run read: its snapshot ('' where nobody stated it) and the run that had made it (None: unknown)."""
+    """A dataset that a run read.
+
+    Its snapshot ('' where nobody stated it) and the run that had made it (None: unknown).
+    """
 
     dataset: int
     namespace: str
@@ -31,8 +34,13 @@ class RunInputs(NamedTuple):
     inputs: Sequence[Input]
 
 
-def upstream_runs(connection: Connection, run: int, depth: int, moment: int | None = None) -> list[RunInputs]:
-    """The run, the runs that made what it read, and so on, the nearest first; what was heard of by a moment, or all."""
+def upstream_runs(
+    connection: Connection, run: int, depth: int, moment: int | None = None
+) -> list[RunInputs]:
+    """The run, the runs that made what it read, and so on, the nearest first.
+
+    What was heard of by a moment, or all.
+    """
     found: dict[int, RunInputs] = {}
     level = [run]
     for _ in range(depth + 1):
@@ -54,14 +62,19 @@ def names_of_runs(connection: Connection, found: Iterable[RunInputs]) -> dict[in
 
 
 def _inputs(connection: Connection, row: Any, moment: int | None) -> list[Input]:
-    """What a run read, each dataset once: of a streaming query's many snapshots the one that it read last.
+    """What a run read, each dataset once.
+
+    Of a streaming query's many snapshots the one that it read last.
 
     Another run reads one snapshot from its first event on, whichever of its events stated it.
     """
     canonical = datasets.alias("canonical")
     read = (
         select(
-            canonical.c.id, canonical.c.namespace, canonical.c.name, _last_snapshot(moment if row.streaming else None)
+            canonical.c.id,
+            canonical.c.namespace,
+            canonical.c.name,
+            _last_snapshot(moment if row.streaming else None),
         )
         .join(datasets, datasets.c.canonical_id == canonical.c.id)
         .join(relations, relations.c.dataset_id == datasets.c.id)
@@ -88,7 +101,11 @@ def _last_snapshot(moment: int | None) -> Any:
             snapshot_uses.c.lossy == 0,
             *by_then,
         )
-        .order_by(snapshot_uses.c.barrier.desc(), snapshot_uses.c.at.desc(), snapshot_uses.c.snapshot_id.desc())
+        .order_by(
+            snapshot_uses.c.barrier.desc(),
+            snapshot_uses.c.at.desc(),
+            snapshot_uses.c.snapshot_id.desc(),
+        )
         .limit(1)
         .correlate(relations)
         .scalar_subquery()
@@ -96,23 +113,37 @@ def _last_snapshot(moment: int | None) -> Any:
 
 
 def _producer(connection: Connection, read: Input, reader: Any) -> int | None:
-    """The run that made the snapshot; where none was stated, the last that had written the dataset when the reader began.
+    """The run that made the snapshot.
+
+    Where none was stated, the last that had written the dataset when the reader began.
 
     What a streaming query wrote is there however it ended.
     """
-    names = list(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == read.dataset)))
+    names = list(
+        connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == read.dataset))
+    )
     if read.snapshot:
         writers = select(snapshot_uses.c.run_id).where(among(snapshot_uses.c.dataset_id, names))
-        writers = writers.where(snapshot_uses.c.snapshot_id == read.snapshot, snapshot_uses.c.direction == SINK)
-        return _other(connection.scalars(writers.order_by(snapshot_uses.c.rank.desc(), snapshot_uses.c.at)), reader.id)
+        writers = writers.where(
+            snapshot_uses.c.snapshot_id == read.snapshot, snapshot_uses.c.direction == SINK
+        )
+        return _other(
+            connection.scalars(writers.order_by(snapshot_uses.c.rank.desc(), snapshot_uses.c.at)),
+            reader.id,
+        )
     begun = reader.started_at if reader.started_at is not None else reader.first_at
     if begun is None:
         return None
     wrote = (
         select(runs.c.id)
         .join(relations, relations.c.run_id == runs.c.id)
-        .where(among(relations.c.dataset_id, names), relations.c.direction == SINK, runs.c.design == 0)
-        .where(relations.c.first_at <= begun, or_(runs.c.streaming == 1, runs.c.state.not_in((ABORT, FAIL))))
+        .where(
+            among(relations.c.dataset_id, names), relations.c.direction == SINK, runs.c.design == 0
+        )
+        .where(
+            relations.c.first_at <= begun,
+            or_(runs.c.streaming == 1, runs.c.state.not_in((ABORT, FAIL))),
+        )
         .order_by(relations.c.newest_at.desc(), runs.c.id)
         .limit(2)
     )

@@ -41,7 +41,11 @@ SHORTEST_RUN = 6  # characters of a run's id: with fewer, a word finds runs that
 RUN = 1 << 40
 TAG, IN_COLUMN, IN_SQL = RUN + 1, RUN + 2, RUN + 3
 STAGES = {TAG: "tag", IN_COLUMN: "column", IN_SQL: "sql"}
-KINDS = {TAG: {"dataset": DATASET_TAG, "job": JOB_TAG}, IN_COLUMN: {"dataset": COLUMN}, IN_SQL: {"job": SQL}}
+KINDS = {
+    TAG: {"dataset": DATASET_TAG, "job": JOB_TAG},
+    IN_COLUMN: {"dataset": COLUMN},
+    IN_SQL: {"job": SQL},
+}
 LAST = "\U0010ffff"
 
 Found = tuple[Key, Answer]
@@ -50,14 +54,19 @@ Found = tuple[Key, Answer]
 def search_page(connection: Connection, text: str, limit: int, after: Key | None) -> Answer:
     """Datasets, jobs and runs with this text, in any case; each says where it was found.
 
-    By name (any of a dataset's, or catalog.database.table) the shortest first, then runs whose ids begin so, then datasets and
-    jobs with it in a tag, a column, an SQL text. Each has a label: what Spark calls the table, or the name.
+    By name (any of a dataset's, or catalog.database.table) the shortest first, then runs whose ids
+    begin so, then datasets and jobs with it in a tag, a column, an SQL text. Each has a label: what
+    Spark calls the table, or the name.
     """
     if not is_filled(connection):
-        raise OverloadError("the index of the search is being made: try again in a minute", retry_after=30)
+        raise OverloadError(
+            "the index of the search is being made: try again in a minute", retry_after=30
+        )
     found = list(islice(Search(connection, text).results(after), limit + 1))
     items = [item for _, item in found[:limit]]
-    labels = labels_of(connection, [(one["namespace"], one["name"]) for one in items if one["type"] == "dataset"])
+    labels = labels_of(
+        connection, [(one["namespace"], one["name"]) for one in items if one["type"] == "dataset"]
+    )
     return {
         "items": [one | {"label": _label(one, labels)} for one in items],
         "nextCursor": encode_cursor(found[limit - 1][0]) if len(found) > limit else None,
@@ -95,8 +104,12 @@ class Search:
                 yield from self._by_text(place, after if stage == place else None)
 
     def _by_name(self, after: Key | None) -> Iterator[Found]:
-        seen: dict[int, str] = {row.id: row.name for row in self.connection.execute(select(namespaces))}
-        last: tuple[Any, ...] | None = None if after is None else (*after[:3], fold(str(after[3])), after[3])
+        seen: dict[int, str] = {
+            row.id: row.name for row in self.connection.execute(select(namespaces))
+        }
+        last: tuple[Any, ...] | None = (
+            None if after is None else (*after[:3], fold(str(after[3])), after[3])
+        )
         hits = found_by_name(pages_of(self.connection, NAMES), self.word, seen)
         if last is not None:
             first = last[:4]
@@ -105,13 +118,18 @@ class Search:
             for key, kind, row in sorted(self._named(some), key=lambda one: one[0]):
                 if last is None or key > last:
                     last = key
-                    yield (*key[:3], key[4]), named_answer(kind, row) | {"matched": "name", "text": None}
+                    yield (
+                        (*key[:3], key[4]),
+                        named_answer(kind, row) | {"matched": "name", "text": None},
+                    )
 
     def _named(self, hits: Sequence[Hit]) -> Iterator[tuple[Any, str, Any]]:
         """(key, kind, row) of those hits that are as the index has them."""
         for kind in ("dataset", "job"):
             rows = self._rows(kind, [id_ for key, id_ in hits if key[1] == kind])
-            names = TEXTS[DATASET_NAME if kind == "dataset" else JOB_NAME](self.connection, list(rows))
+            names = TEXTS[DATASET_NAME if kind == "dataset" else JOB_NAME](
+                self.connection, list(rows)
+            )
             for key, id_ in hits:
                 if key[1] == kind and id_ in rows and self._matches(names.get(id_, ())):
                     row = rows[id_]
@@ -124,8 +142,16 @@ class Search:
 
     def _rows(self, kind: str, ids: Sequence[int]) -> dict[int, Any]:
         """The rows of datasets or jobs that lists show, and of a job that they fold into another where its whole name is asked for."""
-        table, shown = (datasets, datasets.c.id == datasets.c.canonical_id) if kind == "dataset" else (jobs, is_shown)
-        rows = self.connection.execute(select(table).where(among(table.c.id, ids), shown)) if ids else ()
+        table, shown = (
+            (datasets, datasets.c.id == datasets.c.canonical_id)
+            if kind == "dataset"
+            else (jobs, is_shown)
+        )
+        rows = (
+            self.connection.execute(select(table).where(among(table.c.id, ids), shown))
+            if ids
+            else ()
+        )
         found = {row.id: row for row in rows}
         for id_ in self._hidden(kind, found):
             del found[id_]
@@ -135,7 +161,8 @@ class Search:
         if kind == "dataset":
             return never_made(self.connection, list(rows)) if rows else set()
         return nested_jobs(
-            self.connection, [(id_, row.name) for id_, row in rows.items() if fold(row.name) != self.word]
+            self.connection,
+            [(id_, row.name) for id_, row in rows.items() if fold(row.name) != self.word],
         )
 
     def _runs(self, after: Key | None) -> Iterator[Found]:
@@ -143,7 +170,9 @@ class Search:
         if len(self.text) < SHORTEST_RUN:
             return
         while True:
-            rows = self.connection.execute(_runs_like(self.connection.dialect.name, self.text, after)).all()
+            rows = self.connection.execute(
+                _runs_like(self.connection.dialect.name, self.text, after)
+            ).all()
             for row in rows:
                 after = (RUN, "run", str(row.id), row.name)
                 yield after, named_answer("run", row) | {"matched": "run", "text": row.job}
@@ -171,22 +200,42 @@ class Search:
         for id_, row in sorted(rows.items()):
             own = (*tags.get(id_, ()), *self._tagged[kind].get(id_, ()))
             before = (*names.get(id_, ()), *(() if stage == TAG else own))
-            found = [one for one in (own if stage == TAG else texts.get(id_, ())) if self.word in fold(one)]
+            found = [
+                one
+                for one in (own if stage == TAG else texts.get(id_, ()))
+                if self.word in fold(one)
+            ]
             if found and not self._matches(before):
                 where = ", ".join(list(dict.fromkeys(found))[:TEXTS_SHOWN])
-                yield (stage, kind, "", str(id_)), named_answer(kind, row) | {"matched": STAGES[stage], "text": where}
+                yield (
+                    (stage, kind, "", str(id_)),
+                    named_answer(kind, row) | {"matched": STAGES[stage], "text": where},
+                )
 
     @cached_property
     def _tagged(self) -> dict[str, dict[int, list[str]]]:
-        """The tags with the word that people gave, by kind and id of what has them: of datasets the canonical one."""
-        given = select(annotations.c.entity_id, annotations.c.name).where(annotations.c.kind == TAG_GIVEN)
-        tags = [(row.entity_id, row.name) for row in self.connection.execute(given) if self._matches((row.name,))]
+        """The tags with the word that people gave, by kind and id of what has them.
+
+        Of datasets the canonical one.
+        """
+        given = select(annotations.c.entity_id, annotations.c.name).where(
+            annotations.c.kind == TAG_GIVEN
+        )
+        tags = [
+            (row.entity_id, row.name)
+            for row in self.connection.execute(given)
+            if self._matches((row.name,))
+        ]
         ids = sorted({id_ for id_, _ in tags})
         named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.id, ids))
-        canonical = {row.id: row.canonical_id for row in self.connection.execute(named)} if ids else {}
+        canonical = (
+            {row.id: row.canonical_id for row in self.connection.execute(named)} if ids else {}
+        )
         found: dict[str, dict[int, list[str]]] = {"dataset": {}, "job": {}}
         for id_, tag in tags:
-            found["dataset" if id_ in canonical else "job"].setdefault(canonical.get(id_, id_), []).append(tag)
+            found["dataset" if id_ in canonical else "job"].setdefault(
+                canonical.get(id_, id_), []
+            ).append(tag)
         return found
 
 
@@ -213,15 +262,22 @@ def _runs_like(dialect: str, word: str, after: Key | None) -> Select[Any]:
     """The next runs whose ids begin with a text; as bytes sort, in the order of the index."""
     sought = runs.alias("sought")
     as_bytes = dialect == "postgresql"
-    query = select(sought.c.id, sought.c.run_id.label("name"), jobs.c.namespace, jobs.c.name.label("job"))
+    query = select(
+        sought.c.id, sought.c.run_id.label("name"), jobs.c.namespace, jobs.c.name.label("job")
+    )
     least, beyond = ("~>=~", "~<~") if as_bytes else (">=", "<")
     begins = [
-        sought.c.run_id.op(least, is_comparison=True)(one) & sought.c.run_id.op(beyond, is_comparison=True)(one + LAST)
+        sought.c.run_id.op(least, is_comparison=True)(one)
+        & sought.c.run_id.op(beyond, is_comparison=True)(one + LAST)
         for one in {word, word.lower()}
     ]
     query = query.join(jobs, jobs.c.id == sought.c.job_id).where(or_(*begins), is_shown)
     if after is not None:
-        name: ColumnElement[bool] = sought.c.run_id.op("~>~" if as_bytes else ">", is_comparison=True)(after[3])
-        query = query.where(or_(name, (sought.c.run_id == after[3]) & (sought.c.id > _number(after[2]))))
+        name: ColumnElement[bool] = sought.c.run_id.op(
+            "~>~" if as_bytes else ">", is_comparison=True
+        )(after[3])
+        query = query.where(
+            or_(name, (sought.c.run_id == after[3]) & (sought.c.id > _number(after[2])))
+        )
     order = text("sought.run_id USING ~<~") if as_bytes else sought.c.run_id
     return query.order_by(order, sought.c.id).limit(AT_ONCE)

@@ -1,1 +1,4 @@
-"""Forgetting a job, a dataset, a run, a namespace or an event: everywhere in the store, as if it had never come."""
+"""Forgetting a job, a dataset, a run, a namespace or an event.
+
+Everywhere in the store, as if it had never come.
+"""

@@ -1,7 +1,8 @@
 """The events that name what is to be forgotten, and what is left of each.
 
-Names count in their places. What texts say (SQL, plans, messages) counts in events of the jobs that named it, and of the jobs
-above and below these: another job may mean something else by the same word.
+Names count in their places. What texts say (SQL, plans, messages) counts in events of the jobs that
+named it, and of the jobs above and below these: another job may mean something else by the same
+word.
 """
 
 from collections import defaultdict
@@ -57,12 +58,16 @@ def events_left(connection: Connection, target: Target, memo: Memo) -> list[Left
 
 
 def write(connection: Connection, target: Target, left: Sequence[Left]) -> int:
-    """Take out what goes, and write what stays; each is still known by its hash, so that it does not come again.
+    """Take out what goes, and write what stays.
+
+    Each is still known by its hash, so that it does not come again.
 
     References that name it go as well, and what is packed with them stays; gives how many.
     """
     named = dict(_references_left(connection, target, {one.before.hash: one.after for one in left}))
-    replace_bodies(connection, {(one.before.received_at, one.before.hash): one.after for one in left})
+    replace_bodies(
+        connection, {(one.before.received_at, one.before.hash): one.after for one in left}
+    )
     replace_references(connection, named)
     return len(named)
 
@@ -70,14 +75,20 @@ def write(connection: Connection, target: Target, left: Sequence[Left]) -> int:
 def _references_left(
     connection: Connection, target: Target, left: Mapping[bytes, bytes | None]
 ) -> Iterator[tuple[int, bytes | None]]:
-    """The references that name it, and what is left of each. The event that one was made of may have gone long ago."""
+    """The references that name it, and what is left of each.
+
+    The event that one was made of may have gone long ago.
+    """
     naming = target.naming
     for id_, one in stored_references(connection):
         if isinstance(one, DamagedError) or one.source in target.hashes:
             yield id_, None
         elif one.source in left:
             yield id_, left[one.source]
-        elif not target.hashes and (kept := left_of(one.content, naming, prose=True)) is not one.content:
+        elif (
+            not target.hashes
+            and (kept := left_of(one.content, naming, prose=True)) is not one.content
+        ):
             yield id_, kept
 
 
@@ -102,7 +113,11 @@ def _jobs_in(body: bytes, memo: Memo) -> list[int]:
         event = decoded(body).event
     except InvalidEventError:
         return []
-    return [] if event.job is None else [memo.job(event.job.namespace, event.job.name).id, *_above(event, memo)]
+    return (
+        []
+        if event.job is None
+        else [memo.job(event.job.namespace, event.job.name).id, *_above(event, memo)]
+    )
 
 
 def _above(event: Event, memo: Memo) -> Iterator[int]:
@@ -121,9 +136,13 @@ def _above(event: Event, memo: Memo) -> Iterator[int]:
 
 def _around(connection: Connection, jobs: set[int]) -> set[int]:
     """These jobs, those that their runs belong to, and those whose runs belong to theirs."""
-    above = select(run_parents.c.parent_job_id, run_parents.c.root_job_id).join(runs, runs.c.id == run_parents.c.run_id)
+    above = select(run_parents.c.parent_job_id, run_parents.c.root_job_id).join(
+        runs, runs.c.id == run_parents.c.run_id
+    )
     below = select(runs.c.job_id).join(run_parents, runs.c.id == run_parents.c.run_id)
-    found = {id_ for row in connection.execute(above.where(among(runs.c.job_id, jobs))) for id_ in row}
+    found = {
+        id_ for row in connection.execute(above.where(among(runs.c.job_id, jobs))) for id_ in row
+    }
     theirs = or_(among(run_parents.c.parent_job_id, jobs), among(run_parents.c.root_job_id, jobs))
     return {*jobs, *found, *connection.scalars(below.where(theirs))}
 
@@ -140,4 +159,6 @@ def _stored(connection: Connection, keys: Sequence[Key]) -> Iterator[Stored]:
         for row in connection.execute(
             select(raw_events).where(chosen).order_by(raw_events.c.received_at, raw_events.c.hash)
         ):
-            yield Stored(bytes(row.hash), row.received_at, expansion.expand(row.dictionary_id, row.body))
+            yield Stored(
+                bytes(row.hash), row.received_at, expansion.expand(row.dictionary_id, row.body)
+            )

@@ -1,6 +1,9 @@
-"""The log of facts without what is forgotten. Whoever has folded the old log folds the new one from its beginning.
+"""The log of facts without what is forgotten.
 
-A fact of a forgotten job or run goes. A forgotten table goes from a fact; a fact that names no table any more goes too.
+Whoever has folded the old log folds the new one from its beginning.
+
+A fact of a forgotten job or run goes. A forgotten table goes from a fact; a fact that names no
+table any more goes too.
 """
 
 from collections.abc import Callable
@@ -46,7 +49,9 @@ def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
     changed: dict[int, Fact] = {}
     lock_head(connection)
     for seq, kind, body in connection.execute(
-        select(version_facts.c.seq, version_facts.c.kind, version_facts.c.body).order_by(version_facts.c.seq)
+        select(version_facts.c.seq, version_facts.c.kind, version_facts.c.body).order_by(
+            version_facts.c.seq
+        )
     ).all():
         fact = DECODERS[kind].decode(body)
         kept = left_of_fact(fact, names)
@@ -55,17 +60,24 @@ def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
         elif kept != fact:
             changed[seq] = kept
     for start in range(0, len(gone), PAGE):
-        connection.execute(delete(version_facts).where(among(version_facts.c.seq, gone[start : start + PAGE])))
+        connection.execute(
+            delete(version_facts).where(among(version_facts.c.seq, gone[start : start + PAGE]))
+        )
     for seq, fact in changed.items():
         body = msgspec.json.encode(fact)
-        connection.execute(update(version_facts).where(version_facts.c.seq == seq).values(body=body))
+        connection.execute(
+            update(version_facts).where(version_facts.c.seq == seq).values(body=body)
+        )
     if gone or changed:
         begin_anew(connection)
     return len(gone), len(changed)
 
 
 def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
-    """What is left of a fact: itself where it names nothing that is forgotten, None where nothing is left."""
+    """What is left of a fact.
+
+    Itself where it names nothing that is forgotten, None where nothing is left.
+    """
     if _is_of_forgotten(fact, names):
         return None
     match fact:
@@ -76,7 +88,9 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
         case f.JobRegistered(reads=reads, writes=writes):
             return _with(fact, reads=names.tables(reads), writes=names.tables(writes))
         case f.RunStarted(reads=reads, writes=writes):
-            return msgspec.structs.replace(fact, reads=names.tables(reads), writes=names.tables(writes))
+            return msgspec.structs.replace(
+                fact, reads=names.tables(reads), writes=names.tables(writes)
+            )
         case f.BarrierCommitted(written=written, used=used):
             return _with(fact, written=names.of_tables(written), used=names.of_tables(used))
         case f.JobPlaced(snapshots=snapshots):
@@ -115,4 +129,6 @@ def _among(target: Target, kind: str) -> Asks:
 def _run_names(connection: Connection, target: Target) -> frozenset[str]:
     if not target.run_ids:
         return frozenset()
-    return frozenset(connection.scalars(select(runs.c.run_id).where(among(runs.c.id, target.run_ids))))
+    return frozenset(
+        connection.scalars(select(runs.c.run_id).where(among(runs.c.id, target.run_ids)))
+    )

@@ -87,7 +87,10 @@ def fold_again(connection: Connection, target: Target, keys: Keys, caches: Cache
     _restore(connection, target, before)
     if groups:
         relabel(connection, groups)
-    index_again(connection, groups | {key[place] for kind, place in _SOUGHT.items() for key in keys.get(kind, ())})
+    index_again(
+        connection,
+        groups | {key[place] for kind, place in _SOUGHT.items() for key in keys.get(kind, ())},
+    )
     return _compared(before, lambda kind: dict(_held(connection, kind, keys[kind])))
 
 
@@ -96,7 +99,9 @@ def _deletable(kind: type[Any], found: Iterable[Key], target: Target) -> list[Ke
     return [key for key in found if kind not in CONTENT or key[-1] in target.dataset_ids]
 
 
-def _held(connection: Connection, kind: type[Any], keys: Iterable[Key]) -> Iterator[tuple[Key, Row]]:
+def _held(
+    connection: Connection, kind: type[Any], keys: Iterable[Key]
+) -> Iterator[tuple[Key, Row]]:
     """The stored rows with these keys."""
     fold, mark = FOLDS[kind], _mark(connection)
     where = " AND ".join(f"{name} = {mark}" for name in fold.key)
@@ -127,7 +132,9 @@ def _folded(connection: Connection, keys: Keys, caches: Caches) -> Rows:
         statements: list[Statement] = []
         for one in page:
             read = decoded(one.body).event
-            statements += changes_of(read, Stamp.of(read.at, one.hash, one.received_at), caches.memo).changes
+            statements += changes_of(
+                read, Stamp.of(read.at, one.hash, one.received_at), caches.memo
+            ).changes
         rows = only_news(compact(statements), caches)
         caches.discard()
         for kind, some in rows.items():
@@ -138,14 +145,21 @@ def _folded(connection: Connection, keys: Keys, caches: Caches) -> Rows:
 
 
 def _groups_of(connection: Connection, keys: Keys) -> set[int]:
-    """The datasets whose names or places may change: those of the rows, and whoever shares a group with one of them."""
+    """The datasets whose names or places may change.
+
+    Those of the rows, and whoever shares a group with one of them.
+    """
     touched = {key[0] for key in keys.get(DatasetSeen, ())} | {
         id_ for key in keys.get(DatasetAlias, ()) for id_ in key[:2]
     }
     touched |= {key[0] for key in keys.get(FacetSeen, ()) if key[2] == DATASET}
     other = datasets.alias("other_name")
     query = select(other.c.id).join(datasets, datasets.c.canonical_id == other.c.canonical_id)
-    return {*touched, *connection.scalars(query.where(among(datasets.c.id, touched)))} if touched else set()
+    return (
+        {*touched, *connection.scalars(query.where(among(datasets.c.id, touched)))}
+        if touched
+        else set()
+    )
 
 
 def _relate(connection: Connection, keys: Keys) -> None:
@@ -158,7 +172,11 @@ def _relate(connection: Connection, keys: Keys) -> None:
         select(run_parents.c.run_id).where(among(run_parents.c.parent_job_id, jobs)),
         select(runs.c.id).where(
             runs.c.least_job != runs.c.most_job,
-            or_(among(runs.c.least_job, jobs), among(runs.c.most_job, jobs), among(runs.c.job_id, jobs)),
+            or_(
+                among(runs.c.least_job, jobs),
+                among(runs.c.most_job, jobs),
+                among(runs.c.job_id, jobs),
+            ),
         ),
     )
     ids = sorted({id_ for query in of_jobs for id_ in connection.scalars(query)})
@@ -171,13 +189,17 @@ def _drop_unused(connection: Connection) -> None:
         connection.execute(text(f"DELETE FROM {where}"))
 
 
-def _restore(connection: Connection, target: Target, before: dict[type[Any], dict[Key, Row]]) -> None:
+def _restore(
+    connection: Connection, target: Target, before: dict[type[Any], dict[Key, Row]]
+) -> None:
     own = {*target.dataset_ids, *target.run_ids, *target.job_ids, *target.namespace_ids}
     for kind, references in _REFERRED:
         rows = {key: row for key, row in before.get(kind, {}).items() if key[0] not in own}
         there = dict(_held(connection, kind, rows))
         gone = [
-            row for key, row in rows.items() if key not in there and _is_referred_to(connection, key[0], references)
+            row
+            for key, row in rows.items()
+            if key not in there and _is_referred_to(connection, key[0], references)
         ]
         apply(connection, {kind: gone} if gone else {})
 
@@ -185,23 +207,33 @@ def _restore(connection: Connection, target: Target, before: dict[type[Any], dic
 def _is_referred_to(connection: Connection, id_: int, references: Iterable[str]) -> bool:
     places = (one.split(".") for one in references)
     return any(
-        connection.execute(text(f"SELECT 1 FROM {table} WHERE {column} = :id LIMIT 1"), {"id": id_}).first()
+        connection.execute(
+            text(f"SELECT 1 FROM {table} WHERE {column} = :id LIMIT 1"), {"id": id_}
+        ).first()
         for table, column in places
     )
 
 
-def _compared(before: dict[type[Any], dict[Key, Row]], held: Callable[[type[Any]], dict[Key, Row]]) -> Counts:
+def _compared(
+    before: dict[type[Any], dict[Key, Row]], held: Callable[[type[Any]], dict[Key, Row]]
+) -> Counts:
     counts = Counts({}, {})
     for kind, rows in before.items():
         after, table = held(kind), FOLDS[kind].table
         counts.gone[table] = len(rows.keys() - after.keys())
         counts.changed[table] = sum(
-            key in after and _read(kind, after[key]) != _read(kind, row) for key, row in rows.items()
+            key in after and _read(kind, after[key]) != _read(kind, row)
+            for key, row in rows.items()
         )
     return counts
 
 
 def _read(kind: type[Any], row: Row) -> Row:
-    """Return the row with its bodies unpacked: bodies that are packed in different ways are the same."""
+    """Return the row with its bodies unpacked.
+
+    Bodies that are packed in different ways are the same.
+    """
     named = zip(kind._fields, row, strict=True)
-    return tuple(expand(value) if name in _PACKED and value is not None else value for name, value in named)
+    return tuple(
+        expand(value) if name in _PACKED and value is not None else value for name, value in named
+    )

@@ -1,7 +1,10 @@
-"""Forgetting something everywhere: one transaction, so that whoever is killed has changed nothing, or all.
+"""Forgetting something everywhere.
 
-What is left equals a store that never got it: events are rewritten or taken out, every row that they had a part in is folded
-again, and nothing else is touched. Without `execute` the transaction is rolled back, and the counts are exact all the same.
+One transaction, so that whoever is killed has changed nothing, or all.
+
+What is left equals a store that never got it: events are rewritten or taken out, every row that
+they had a part in is folded again, and nothing else is touched. Without `execute` the transaction
+is rolled back, and the counts are exact all the same.
 """
 
 from collections import Counter
@@ -35,7 +38,10 @@ __all__ = ["Asked", "Forgotten", "Subject", "forget"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who wants it forgotten, when, and from where: for the audit log, which does not get the name."""
+    """Who wants it forgotten, when, and from where.
+
+    For the audit log, which does not get the name.
+    """
 
     at: datetime
     who: str
@@ -82,14 +88,21 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     target = target_of(connection, subject)
     caches = Caches(naming_of(target.patterns))
     left = events_left(connection, target, Memo(naming_of(target.patterns)))
-    own_runs = {*target.run_ids, *connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids)))}
+    own_runs = {
+        *target.run_ids,
+        *connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids))),
+    }
     gone_facts, changed_facts = forget_facts(connection, target)
     keys = keys_to_fold(connection, target, left, caches)
     references = write(connection, target, left)
     counts = fold_again(connection, target, keys, caches)
     noted = forget_notes(connection, target, own_runs, left)
     trained = drop_dictionaries(connection, pieces_to_drop(connection, target, left)) if left else 0
-    gone = Counter(counts.gone) + noted + Counter(version_facts=gone_facts, dictionaries=references + trained)
+    gone = (
+        Counter(counts.gone)
+        + noted
+        + Counter(version_facts=gone_facts, dictionaries=references + trained)
+    )
     gone += Counter(raw_events=sum(one.after is None for one in left))
     changed = Counter(counts.changed) + Counter(version_facts=changed_facts)
     changed += Counter(raw_events=sum(one.after is not None for one in left))
@@ -100,13 +113,22 @@ def _note(connection: Connection, subject: Subject, asked: Asked, found: Forgott
     if not found.is_nothing:
         owe(connection, _written_tables(found))
     counted = ", ".join(
-        f"{table} {count}" for table, count in sorted((Counter(found.gone) + Counter(found.changed)).items())
+        f"{table} {count}"
+        for table, count in sorted((Counter(found.gone) + Counter(found.changed)).items())
     )
-    note(connection, Entry(asked.at, asked.who, f"forget {subject.shown}", asked.address, 0, counted or "nothing"))
+    note(
+        connection,
+        Entry(
+            asked.at, asked.who, f"forget {subject.shown}", asked.address, 0, counted or "nothing"
+        ),
+    )
 
 
 def _written_tables(found: Forgotten) -> list[str]:
-    """Return the tables whose rows were deleted or changed; a view's rows are in the tables of templates."""
+    """Return the tables whose rows were deleted or changed.
+
+    A view's rows are in the tables of templates.
+    """
     names = {*found.gone, *found.changed}
     if names & RUN_VIEWS.keys():
         names = names - RUN_VIEWS.keys() | {table.name for table in TEMPLATES}

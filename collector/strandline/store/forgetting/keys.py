@@ -1,7 +1,9 @@
-"""Which rows have to be made again: those that a changed event made, and those that are about what is forgotten.
+"""Which rows have to be made again.
 
-The tables are a fold over the set of events. So a row that a forgotten event took part in is deleted, and folded again from
-the events that stay; one that none of them makes is gone.
+Those that a changed event made, and those that are about what is forgotten.
+
+The tables are a fold over the set of events. So a row that a forgotten event took part in is
+deleted, and folded again from the events that stay; one that none of them makes is gone.
 """
 
 from collections import defaultdict
@@ -86,7 +88,9 @@ def rows_of(event: Stored, body: bytes, caches: Caches) -> dict[type[Any], list[
     return found
 
 
-def keys_to_fold(connection: Connection, target: Target, left: Iterable[Left], caches: Caches) -> Keys:
+def keys_to_fold(
+    connection: Connection, target: Target, left: Iterable[Left], caches: Caches
+) -> Keys:
     """The keys of all rows that have to be made again."""
     found: Keys = defaultdict(set)
     for one in left:
@@ -104,7 +108,11 @@ def _add_own(connection: Connection, target: Target, found: Keys) -> None:
     """Rows about what is forgotten, whichever event made them: it may have left the store."""
     of_jobs = connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids)))
     own_runs = {*target.run_ids, *of_jobs}
-    for ids, columns in ((own_runs, _OF_RUNS), (target.job_ids, _OF_JOBS), (target.dataset_ids, _OF_DATASETS)):
+    for ids, columns in (
+        (own_runs, _OF_RUNS),
+        (target.job_ids, _OF_JOBS),
+        (target.dataset_ids, _OF_DATASETS),
+    ):
         for kind, column in columns:
             _add(connection, kind, column, ids, found)
     found[NamespaceSeen] |= {(id_,) for id_ in target.namespace_ids}
@@ -116,7 +124,9 @@ def _add_own(connection: Connection, target: Target, found: Keys) -> None:
     _add_facets(connection, of, (INPUT, OUTPUT), found)
 
 
-def _relations(connection: Connection, column: ColumnElement[int], ids: Collection[int]) -> Iterator[int]:
+def _relations(
+    connection: Connection, column: ColumnElement[int], ids: Collection[int]
+) -> Iterator[int]:
     if ids:
         own = select(relations.c.run_id, relations.c.direction, relations.c.dataset_id)
         for row in connection.execute(own.where(among(column, ids))):
@@ -124,19 +134,30 @@ def _relations(connection: Connection, column: ColumnElement[int], ids: Collecti
 
 
 def _add_related(connection: Connection, found: Keys) -> None:
-    """What jobs were seen to touch in such a run: an owner's rows are made of its micro-batches', by no event alone."""
-    touched = {key[0] for kind in (RelationSeen, EdgesUsed, RunSeen, RunQuery) for key in found[kind]}
+    """What jobs were seen to touch in such a run.
+
+    An owner's rows are made of its micro-batches', by no event alone.
+    """
+    touched = {
+        key[0] for kind in (RelationSeen, EdgesUsed, RunSeen, RunQuery) for key in found[kind]
+    }
     _add(connection, JobRelation, "run_id", touched, found)
 
 
-def _add(connection: Connection, kind: type[Any], column: str, ids: Collection[int], found: Keys) -> None:
+def _add(
+    connection: Connection, kind: type[Any], column: str, ids: Collection[int], found: Keys
+) -> None:
     if ids:
         table = as_read(kind)
-        query = select(*(table.c[one] for one in FOLDS[kind].key)).where(among(table.c[column], ids))
+        query = select(*(table.c[one] for one in FOLDS[kind].key)).where(
+            among(table.c[column], ids)
+        )
         found[kind] |= {_plain(row) for row in connection.execute(query)}
 
 
-def _add_facets(connection: Connection, ids: Collection[int], kinds: Iterable[int], found: Keys) -> None:
+def _add_facets(
+    connection: Connection, ids: Collection[int], kinds: Iterable[int], found: Keys
+) -> None:
     if ids:
         store_by_themselves(connection, ids)
         table = metadata.tables["facets"]

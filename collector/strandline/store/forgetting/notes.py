@@ -1,4 +1,6 @@
-"""What else the store notes of jobs, datasets and runs: annotations, what was set aside, leases, alerts, the outbox, the audit log.
+"""What else the store notes of jobs, datasets and runs.
+
+Annotations, what was set aside, leases, alerts, the outbox, the audit log.
 
 What only says something of it goes. The audit log keeps its entries, without the name.
 """
@@ -14,7 +16,12 @@ from strandline.core.forgotten import NamesToForget, left_of
 from strandline.store.forgetting.events import Left
 from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.export_news import DATASET, EVENT, RUN
-from strandline.store.schema.export_tables import export_changes, export_news, export_parked, export_sent
+from strandline.store.schema.export_tables import (
+    export_changes,
+    export_news,
+    export_parked,
+    export_sent,
+)
 from strandline.store.schema.tables import (
     annotation_log,
     annotations,
@@ -35,11 +42,24 @@ from strandline.store.schema.version_tables import (
 )
 from strandline.store.sql.id_lists import among
 
-_SET_ASIDE = (dead_letters, unread_events, refused_events)  # whole events, or what was sent in place of one
-_SAID = (reader_leases, open_rollbacks, alerts, export_news, export_changes, export_parked)  # goes where it names it
+_SET_ASIDE = (
+    dead_letters,
+    unread_events,
+    refused_events,
+)  # whole events, or what was sent in place of one
+_SAID = (
+    reader_leases,
+    open_rollbacks,
+    alerts,
+    export_news,
+    export_changes,
+    export_parked,
+)  # goes where it names it
 
 
-def forget_notes(connection: Connection, target: Target, own_runs: Iterable[int], left: Iterable[Left]) -> Counter[str]:
+def forget_notes(
+    connection: Connection, target: Target, own_runs: Iterable[int], left: Iterable[Left]
+) -> Counter[str]:
     """Take it out of every such table; how many rows went, or are others now."""
     naming, counts = target.naming, Counter[str]()
     runs = frozenset(own_runs)
@@ -57,7 +77,9 @@ def forget_notes(connection: Connection, target: Target, own_runs: Iterable[int]
     return +counts
 
 
-def _owned(target: Target, runs: frozenset[int], left: Iterable[Left]) -> Iterable[tuple[Table, Any]]:
+def _owned(
+    target: Target, runs: frozenset[int], left: Iterable[Left]
+) -> Iterable[tuple[Table, Any]]:
     """The rows that hang on an id."""
     things = [*target.job_ids, *target.dataset_ids, *target.namespace_ids]
     events = [int.from_bytes(one.before.hash[:8], "big") >> 1 for one in left if one.after is None]
@@ -73,14 +95,20 @@ def _owned(target: Target, runs: frozenset[int], left: Iterable[Left]) -> Iterab
     yield domain_roots, among(domain_roots.c.dataset_id, target.dataset_ids)
     yield version_news, among(version_news.c.entity_id, [*runs, *target.dataset_ids])
     yield annotations, among(annotations.c.entity_id, things)
-    entities = [f"{kind}:{namespace}:{name}" for kind in ("job", "dataset") for namespace, name in target.names]
+    entities = [
+        f"{kind}:{namespace}:{name}"
+        for kind in ("job", "dataset")
+        for namespace, name in target.names
+    ]
     if target.namespace_ids:
         entities += [f"namespace:{word}" for word in target.words]
         yield catalog_options, catalog_options.c.namespace.in_(target.words)
     yield annotation_log, among(annotation_log.c.entity, entities)
     for table in (export_news, export_changes, export_sent, export_parked):
         kinds = ((RUN, runs), (DATASET, target.dataset_ids), (EVENT, events))
-        own = [and_(table.c.kind == kind, among(table.c.entity_id, ids)) for kind, ids in kinds if ids]
+        own = [
+            and_(table.c.kind == kind, among(table.c.entity_id, ids)) for kind, ids in kinds if ids
+        ]
         if table is export_sent:
             own = [among(table.c.entity_id, [*things, *runs, *events]), among(table.c.run_id, runs)]
         if own:
@@ -88,18 +116,28 @@ def _owned(target: Target, runs: frozenset[int], left: Iterable[Left]) -> Iterab
 
 
 def _clean(connection: Connection, table: Table, naming: NamesToForget, target: Target) -> int:
-    """Rows whose body is what somebody sent: without it as an event is, or, where it is no JSON, gone if it is mentioned."""
+    """Rows whose body is what somebody sent.
+
+    Without it as an event is, or, where it is no JSON, gone if it is mentioned.
+    """
     changed = 0
     for row in connection.execute(select(table)).all():
-        body, texts = bytes(row.body), {name: value for name, value in row._mapping.items() if isinstance(value, str)}
+        body, texts = (
+            bytes(row.body),
+            {name: value for name, value in row._mapping.items() if isinstance(value, str)},
+        )
         kept = _left_of_any(body, naming, target)
         kept_texts = (
-            {name: naming.texts.without(value) for name, value in texts.items()} if _has_both(row, target) else texts
+            {name: naming.texts.without(value) for name, value in texts.items()}
+            if _has_both(row, target)
+            else texts
         )
         if kept is None:
             connection.execute(delete(table).where(*_this(table, row)))
         elif kept != body or kept_texts != texts:
-            connection.execute(update(table).where(*_this(table, row)).values(body=kept, **kept_texts))
+            connection.execute(
+                update(table).where(*_this(table, row)).values(body=kept, **kept_texts)
+            )
         else:
             continue
         changed += 1
@@ -109,7 +147,11 @@ def _clean(connection: Connection, table: Table, naming: NamesToForget, target: 
 def _left_of_any(body: bytes, naming: NamesToForget, target: Target) -> bytes | None:
     try:
         placed = left_of(body, naming, prose=False)
-        return placed if placed is body and not _in_both(body, target) else left_of(body, naming, prose=True)
+        return (
+            placed
+            if placed is body and not _in_both(body, target)
+            else left_of(body, naming, prose=True)
+        )
     except (ValueError, RecursionError):  # it is no JSON, or was cut off
         return None if naming.texts.are_in(body.decode("utf-8", "replace")) else body
 
@@ -118,7 +160,8 @@ def _names_it(row: Row[Any], naming: NamesToForget, target: Target) -> bool:
     if _has_both(row, target) and any(naming.texts.are_in(text) for text in _texts(row)):
         return True
     return any(
-        isinstance(value, bytes | memoryview) and _is_named_in(bytes(value), naming) for value in row._mapping.values()
+        isinstance(value, bytes | memoryview) and _is_named_in(bytes(value), naming)
+        for value in row._mapping.values()
     )
 
 
@@ -139,23 +182,33 @@ def _in_both(body: bytes, target: Target) -> bool:
     if target.distinct or target.namespace_ids:
         return any(one in text or quote(one, safe="") in text for one in target.words)
     return any(
-        all(one in text or quote(one, safe="") in text for one in (namespace, name)) for namespace, name in target.names
+        all(one in text or quote(one, safe="") in text for one in (namespace, name))
+        for namespace, name in target.names
     )
 
 
 def _texts(row: Row[Any]) -> list[str]:
-    shown = (value for value in row._mapping.values() if isinstance(value, str | bytes | memoryview))
-    return [value if isinstance(value, str) else bytes(value).decode("utf-8", "replace") for value in shown]
+    shown = (
+        value for value in row._mapping.values() if isinstance(value, str | bytes | memoryview)
+    )
+    return [
+        value if isinstance(value, str) else bytes(value).decode("utf-8", "replace")
+        for value in shown
+    ]
 
 
 def _unname(connection: Connection, naming: NamesToForget, target: Target) -> int:
     changed = 0
-    for row in connection.execute(select(audit_log.c.id, audit_log.c.what, audit_log.c.details)).all():
+    for row in connection.execute(
+        select(audit_log.c.id, audit_log.c.what, audit_log.c.details)
+    ).all():
         if not _in_both(f"{row.what}\n{row.details}".encode(), target):
             continue
         what, details = naming.texts.without(row.what), naming.texts.without(row.details)
         if (what, details) != (row.what, row.details):
-            connection.execute(update(audit_log).where(audit_log.c.id == row.id).values(what=what, details=details))
+            connection.execute(
+                update(audit_log).where(audit_log.c.id == row.id).values(what=what, details=details)
+            )
             changed += 1
     return changed
 

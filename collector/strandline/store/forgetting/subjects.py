@@ -1,7 +1,8 @@
 """What is to be forgotten: as somebody asks for it (`Subject`), and as the store has it (`Target`).
 
-A dataset goes under each of its names, which symlinks join. A job goes with its runs, and with the micro-batches of its streaming
-query; its children are jobs of their own. A namespace goes with all jobs and datasets in it.
+A dataset goes under each of its names, which symlinks join. A job goes with its runs, and with the
+micro-batches of its streaming query; its children are jobs of their own. A namespace goes with all
+jobs and datasets in it.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,7 +36,9 @@ CUT = 800  # characters of a name that is stored with the hash of its rest
 
 
 class Subject(NamedTuple):
-    """What somebody wants forgotten: a job or dataset by namespace and name, a namespace, a run by its id (one that is no
+    """What somebody wants forgotten.
+
+    A job or dataset by namespace and name, a namespace, a run by its id (one that is no
     UUID within its job), an event by the hash that lists of events show.
     """
 
@@ -46,7 +49,10 @@ class Subject(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """A word for it that does not tell its name: what is forgotten is not written into the audit log."""
+        """A word for it that does not tell its name.
+
+        What is forgotten is not written into the audit log.
+        """
         return f"{self.kind} {id_of('forgotten', *self):016x}"
 
 
@@ -70,16 +76,24 @@ class Target:
     def naming(self) -> NamesToForget:
         """What it is called in documents."""
         texts = Texts(self.words, dotted=self.dotted)
-        return NamesToForget(self._is_job(), self._is_dataset(), self._is_run, texts, self._may_be_in())
+        return NamesToForget(
+            self._is_job(), self._is_dataset(), self._is_run, texts, self._may_be_in()
+        )
 
     def _is_run(self, run: str, namespace: str, job: str) -> bool:
-        return run_id_of(run, stored_name(namespace, LONGEST_NAMESPACE), stored_name(job)) in self.run_ids
+        return (
+            run_id_of(run, stored_name(namespace, LONGEST_NAMESPACE), stored_name(job))
+            in self.run_ids
+        )
 
     def _is_job(self) -> Callable[[str, str], bool]:
         @lru_cache(10_000)
         def is_job(namespace: str, name: str) -> bool:
             kept = stored_name(namespace, LONGEST_NAMESPACE)
-            return namespace_id(kept) in self.namespace_ids or id_of("job", kept, stored_name(name)) in self.job_ids
+            return (
+                namespace_id(kept) in self.namespace_ids
+                or id_of("job", kept, stored_name(name)) in self.job_ids
+            )
 
         return is_job
 
@@ -90,7 +104,11 @@ class Target:
 
         @lru_cache(10_000)
         def is_dataset(namespace: str, name: str) -> bool:
-            named = {naming.name_of(namespace, one, iceberg=i, streamed=s) for one in _spellings(name) for i, s in ways}
+            named = {
+                naming.name_of(namespace, one, iceberg=i, streamed=s)
+                for one in _spellings(name)
+                for i, s in ways
+            }
             here = any(namespace_id(one) in self.namespace_ids for one, _ in named)
             return here or any(id_of("dataset", *one) in self.dataset_ids for one in named)
 
@@ -98,8 +116,15 @@ class Target:
 
     def _may_be_in(self) -> Callable[[bytes], bool]:
         """Names that are stored otherwise than they came may be anywhere."""
-        hints = {max(word.lower().split("."), key=len).strip("/") for word in self.words} | {*self.run_names}
-        if self.patterns or not hints or len(hints) > MOST_HINTS or any(len(word) >= CUT for word in self.words):
+        hints = {max(word.lower().split("."), key=len).strip("/") for word in self.words} | {
+            *self.run_names
+        }
+        if (
+            self.patterns
+            or not hints
+            or len(hints) > MOST_HINTS
+            or any(len(word) >= CUT for word in self.words)
+        ):
             return lambda raw: True
         escaped = (b"\\u", b"\\/", b"%")
         last = [hint.encode() for hint in hints]
@@ -116,7 +141,10 @@ def _spellings(name: str) -> set[str]:
 
 
 def target_of(connection: Connection, subject: Subject) -> Target:
-    """The subject as the store has it now. What is not there has a target as well: it may be named in what was set aside."""
+    """The subject as the store has it now.
+
+    What is not there has a target as well: it may be named in what was set aside.
+    """
     found = _TARGETS[subject.kind](connection, subject)
     patterns = tuple(strip_patterns(connection))
     named = select(runs.c.run_id).where(among(runs.c.id, found.get("run_ids", ())))
@@ -135,7 +163,9 @@ def _dataset(connection: Connection, subject: Subject) -> dict[str, Any]:
     kept = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
     own = id_of("dataset", *kept)
     group = select(datasets.c.canonical_id).where(datasets.c.id == own)
-    query = select(datasets.c.id, datasets.c.namespace, datasets.c.name).where(datasets.c.canonical_id.in_(group))
+    query = select(datasets.c.id, datasets.c.namespace, datasets.c.name).where(
+        datasets.c.canonical_id.in_(group)
+    )
     rows = connection.execute(query).all()
     names = {kept, *((row.namespace, row.name) for row in rows)}
     ids = {own, *(row.id for row in rows)}
@@ -154,7 +184,9 @@ def _run(connection: Connection, subject: Subject) -> dict[str, Any]:
         kept = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
         ids = {run_id_of(subject.id, *kept)}
     if len(ids) > 1:
-        raise RefusedError(f"{len(ids)} jobs have a run {subject.id}: name its job as well", code="ambiguous")
+        raise RefusedError(
+            f"{len(ids)} jobs have a run {subject.id}: name its job as well", code="ambiguous"
+        )
     distinct = len(name) == UUID_LENGTH and ids == {run_id_of(name, "", "")}
     owned = select(run_queries.c.run_id).where(among(run_queries.c.owner_id, ids))
     return {"run_ids": frozenset({*ids, *connection.scalars(owned)}), "words": (name,) if distinct else (),
@@ -164,11 +196,16 @@ def _run(connection: Connection, subject: Subject) -> dict[str, Any]:
 def _namespace(connection: Connection, subject: Subject) -> dict[str, Any]:
     kept = stored_name(subject.namespace, LONGEST_NAMESPACE)
     ids = [namespace_id(kept)]
-    of_jobs = select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(among(jobs.c.namespace_id, ids))
+    of_jobs = select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(
+        among(jobs.c.namespace_id, ids)
+    )
     of_datasets = select(datasets.c.id, datasets.c.namespace, datasets.c.name).where(
         among(datasets.c.namespace_id, ids)
     )
-    job_rows, dataset_rows = connection.execute(of_jobs).all(), connection.execute(of_datasets).all()
+    job_rows, dataset_rows = (
+        connection.execute(of_jobs).all(),
+        connection.execute(of_datasets).all(),
+    )
     job_ids = {row.id for row in job_rows}
     return {
         "namespace_ids": frozenset(ids),
@@ -190,7 +227,10 @@ def _event(_: Connection, subject: Subject) -> dict[str, Any]:
 
 
 def _batches_of(connection: Connection, job_ids: Iterable[int]) -> frozenset[int]:
-    """The runs that a streaming query among these jobs owns, whose events name another job: the application's."""
+    """The runs that a streaming query among these jobs owns, whose events name another job.
+
+    The application's.
+    """
     owner = runs.alias("owner")
     query = (
         select(run_queries.c.run_id)

@@ -1,1 +1,4 @@
-"""The graph that a serving process keeps in memory: what changed, what is kept, and answers from it."""
+"""The graph that a serving process keeps in memory.
+
+What changed, what is kept, and answers from it.
+"""

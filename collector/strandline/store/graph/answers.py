@@ -1,6 +1,9 @@
-"""Lineage between tables and jobs from entries in memory: the same answer as store/lineage/table_lineage.py has, as JSON.
+"""Lineage between tables and jobs from entries in memory.
 
-What is asked of the database besides is little: which datasets were dropped, where something was said of that.
+The same answer as store/lineage/table_lineage.py has, as JSON.
+
+What is asked of the database besides is little: which datasets were dropped, where something was
+said of that.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +22,10 @@ from strandline.store.lineage.table_lineage import Question, begun_at, outcome
 
 
 def may_answer(asked: Question) -> bool:
-    """Whether such a question can be answered from memory: of what is known now, without jobs above others."""
+    """Whether such a question can be answered from memory.
+
+    Of what is known now, without jobs above others.
+    """
     view = asked.view
     return not (view.past or view.live or view.newest) and asked.collapse == "none"
 
@@ -27,12 +33,16 @@ def may_answer(asked: Question) -> bool:
 def answer_from(connection: Connection, entries: Entries, asked: Question) -> bytes:
     """The answer as JSON; NotKeptError where only the database has it."""
     graph = _EntryGraph(LookedAt.from_(entries, asked.starts))
-    found = walk(graph, [node.id for node in asked.starts], asked.direction, asked.depth, asked.most)
+    found = walk(
+        graph, [node.id for node in asked.starts], asked.direction, asked.depth, asked.most
+    )
     steps = cast("Collection[GraphStep]", found.steps)
     writing = _Writing(connection, graph.looked, found.nodes, steps, asked.view.at)
     whole = orjson.dumps(outcome(found, asked.view, graph.looked.hidden(), 0))
     nodes, edges = b",".join(writing.nodes()), b",".join(writing.edges())
-    return b"".join((b'{"nodes":[', nodes, b'],"edges":[', edges, b"],", whole[1:]))  # % takes 20 times as long
+    return b"".join(
+        (b'{"nodes":[', nodes, b'],"edges":[', edges, b"],", whole[1:])
+    )  # % takes 20 times as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +59,14 @@ class _EntryGraph:
         asked = frozenset(nodes) - starts
         found: list[GraphStep] = []
         passed = [*starts]
-        for id_, job in looked.jobs_at(starts, [node for node in nodes if node in asked], near).items():
+        for id_, job in looked.jobs_at(
+            starts, [node for node in nodes if node in asked], near
+        ).items():
             leaving: Sequence[GraphStep] = job.steps
             if id_ not in starts:  # written out, as a hub has thousands of jobs
-                leaving = [step for step in leaving if (step.target if is_up else step.source) in asked]
+                leaving = [
+                    step for step in leaving if (step.target if is_up else step.source) in asked
+                ]
             if leaving:
                 found += leaving
                 passed.append(id_)
@@ -62,7 +76,10 @@ class _EntryGraph:
 
 
 class _Writing:
-    """Nodes and edges of a walk as JSON. A node's place is where it stands in the order of names."""
+    """Nodes and edges of a walk as JSON.
+
+    A node's place is where it stands in the order of names.
+    """
 
     def __init__(
         self,
@@ -101,7 +118,10 @@ class _Writing:
         found = []
         for id_ in sorted(self._ordered, key=distances.__getitem__):
             label = labels[id_]
-            found.append(b'{%b,"distance":%d%b%b}' % (label.before, distances[id_], label.after, after.get(id_, b"")))
+            found.append(
+                b'{%b,"distance":%d%b%b}'
+                % (label.before, distances[id_], label.after, after.get(id_, b""))
+            )
         return found
 
     def edges(self) -> list[bytes]:
@@ -113,22 +133,39 @@ class _Writing:
             target, source = divmod(edge, many)
             last = b""
             if (made_from := origins.get(edge)) is not None:
-                last = b',"origins":[%b]' % b",".join([quoted[place] for place in sorted(made_from)])
-            found.append(b'{"source":%b,"target":%b%b%b}' % (quoted[source], quoted[target], texts[edge].json, last))
+                last = b',"origins":[%b]' % b",".join(
+                    [quoted[place] for place in sorted(made_from)]
+                )
+            found.append(
+                b'{"source":%b,"target":%b%b%b}'
+                % (quoted[source], quoted[target], texts[edge].json, last)
+            )
         return found
 
     def _texts_and_origins(self) -> tuple[dict[int, EdgeText], dict[int, set[int]]]:
-        """What edges show, and which places those that are written are made from; an edge is the number that orders it."""
+        """What edges show, and which places those that are written are made from.
+
+        An edge is the number that orders it.
+        """
         places, many = self._places, len(self._places)
         texts: dict[int, EdgeText] = {}
         origins: dict[int, set[int]] = {}
         for step in self._steps:
             via = places[step.via]
-            source, target = places.get(cast("int", step.source)), places.get(cast("int", step.target))
-            if source is not None and texts.setdefault(read := via * many + source, step.read) is not step.read:
+            source, target = (
+                places.get(cast("int", step.source)),
+                places.get(cast("int", step.target)),
+            )
+            if (
+                source is not None
+                and texts.setdefault(read := via * many + source, step.read) is not step.read
+            ):
                 texts[read] = self._looked.jobs[step.via].join(texts[read], step.read)
             if target is not None:
-                if texts.setdefault(written := target * many + via, step.written) is not step.written:
+                if (
+                    texts.setdefault(written := target * many + via, step.written)
+                    is not step.written
+                ):
                     texts[written] = self._looked.jobs[step.via].join(texts[written], step.written)
                 sources = origins.setdefault(written, set())
                 if source is not None:

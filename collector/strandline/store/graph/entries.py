@@ -1,7 +1,10 @@
-"""What is kept of the graph in memory: datasets with the jobs that touch them, jobs with their steps, ready to be shown.
+"""What is kept of the graph in memory.
 
-An entry never changes but for the jobs that touch a dataset; whatever else is news makes a new one. What depends on more than
-the entry itself (which of a job's steps an answer has, how far a node is) is decided when an answer is written.
+Datasets with the jobs that touch them, jobs with their steps, ready to be shown.
+
+An entry never changes but for the jobs that touch a dataset; whatever else is news makes a new one.
+What depends on more than the entry itself (which of a job's steps an answer has, how far a node is)
+is decided when an answer is written.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -69,7 +72,10 @@ class DatasetEntry:
 
 
 class _EdgeBasis(msgspec.Struct, array_like=True):
-    """What joining an edge with others asks of it; newest: owner, since and at of its newest relation."""
+    """What joining an edge with others asks of it; newest.
+
+    Owner, since and at of its newest relation.
+    """
 
     rule: str
     newest: tuple[int, int, int] | None
@@ -81,7 +87,10 @@ _BASIS = msgspec.msgpack.Decoder(_EdgeBasis)
 
 
 class EdgeText:
-    """An edge of a job without its ends and origins: its JSON between these; and as bytes what it stands for."""
+    """An edge of a job without its ends and origins: its JSON between these.
+
+    And as bytes what it stands for.
+    """
 
     __slots__ = ("basis", "json")
 
@@ -94,7 +103,9 @@ class EdgeText:
         """The text of an edge whose runs have these states."""
         related = edge.related
         newest = None if related is None else (related.owner, related.since, related.at)
-        json = b"," + part_of({"rule": edge.rule} | state_of_edge(edge, states) | seen_answer(edge.seen))
+        json = b"," + part_of(
+            {"rule": edge.rule} | state_of_edge(edge, states) | seen_answer(edge.seen)
+        )
         return cls(json, _encode(_EdgeBasis(edge.rule, newest, edge.seen)))
 
     @property
@@ -124,11 +135,13 @@ class GraphStep(WalkStep[int]):
 class JobEntry:
     """A job, or only a name under which runs of other jobs were reported.
 
-    also: the jobs that runs of this name belong to. names: other names of its runs. states: of its owning runs, with what they
-    came to as JSON. reported: (job, direction, dataset) that was reported under this name; of the job itself only what it is
-    not known to touch. unstepped: (direction, dataset) that it touches and no step shows; only_stated: the other way round,
-    as edges alone name it. depends_on: ids of runs whose news change it. since, until: the moments
-    between which its states are as they are here. is_open: some of its answer depends on which steps are asked for.
+    also: the jobs that runs of this name belong to. names: other names of its runs. states: of its
+    owning runs, with what they came to as JSON. reported: (job, direction, dataset) that was
+    reported under this name; of the job itself only what it is not known to touch. unstepped:
+    (direction, dataset) that it touches and no step shows; only_stated: the other way round, as
+    edges alone name it. depends_on: ids of runs whose news change it. since, until: the moments
+    between which its states are as they are here. is_open: some of its answer depends on which
+    steps are asked for.
     """
 
     id: int

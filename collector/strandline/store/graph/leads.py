@@ -12,9 +12,12 @@ Ids = tuple[int, ...]
 
 
 class Leads(NamedTuple):
-    """Where one dataset leads one way: jobs that lead on from it, and the datasets that they lead to.
+    """Where one dataset leads one way.
 
-    idle: jobs that touch it and lead nowhere from it. since, until: the moments between which this is so.
+    Jobs that lead on from it, and the datasets that they lead to.
+
+    idle: jobs that touch it and lead nowhere from it. since, until: the moments between which this
+    is so.
     """
 
     jobs: Ids
@@ -30,10 +33,16 @@ class Leads(NamedTuple):
 
 
 def leads_of(looked: LookedAt, near: int, ids: Collection[int]) -> dict[int, Leads]:
-    """Where these datasets lead by way of the jobs that touch them in the direction `near`; notes what is looked at."""
+    """Where these datasets lead by way of the jobs that touch them in the direction `near`.
+
+    Notes what is looked at.
+    """
     jobs = looked.jobs_at((), ids, near)
     beyond = _beyond(jobs.values(), near, frozenset(ids))
-    return {id_: _leads(beyond[id_], [jobs[job] for job in looked.jobs_around(id_, near)]) for id_ in ids}
+    return {
+        id_: _leads(beyond[id_], [jobs[job] for job in looked.jobs_around(id_, near)])
+        for id_ in ids
+    }
 
 
 Beyond = dict[int, tuple[dict[int, None], dict[int, None]]]
@@ -53,19 +62,30 @@ def _beyond(jobs: Collection[JobEntry], near: int, ids: Collection[int]) -> Beyo
     return found
 
 
-def _leads(beyond: tuple[Mapping[int, None], Mapping[int, None]], around: Collection[JobEntry]) -> Leads:
+def _leads(
+    beyond: tuple[Mapping[int, None], Mapping[int, None]], around: Collection[JobEntry]
+) -> Leads:
     passed, reached = beyond
     idle = tuple(job.id for job in around if job.id not in passed)
-    since, until = max((job.since for job in around), default=0), min((job.until for job in around), default=FOREVER)
+    since, until = (
+        max((job.since for job in around), default=0),
+        min((job.until for job in around), default=FOREVER),
+    )
     return Leads((*passed,), (*reached,), idle, since, until)
 
 
 class LeadShelf:
-    """Where datasets lead, by direction and dataset; an id stands in memory once. Whoever changes it holds a lock."""
+    """Where datasets lead, by direction and dataset; an id stands in memory once.
+
+    Whoever changes it holds a lock.
+    """
 
     def __init__(self) -> None:
         self._kept: tuple[dict[int, Leads], dict[int, Leads]] = ({}, {})
-        self._changing: tuple[set[int], set[int]] = (set(), set())  # datasets whose leads are not so at all times
+        self._changing: tuple[set[int], set[int]] = (
+            set(),
+            set(),
+        )  # datasets whose leads are not so at all times
         self._same: dict[int, int] = {}
         self._bytes = 0
 
@@ -106,7 +126,9 @@ class LeadShelf:
 
     def discard_around(self, job: JobEntry) -> None:
         """Forget where any dataset leads that this job touches, or was ever reported to."""
-        keys = {(end, id_) for step in job.steps for end, id_ in enumerate((step.source, step.target))}
+        keys = {
+            (end, id_) for step in job.steps for end, id_ in enumerate((step.source, step.target))
+        }
         keys.update(job.unstepped, ((direction, id_) for _, direction, id_ in job.reported))
         for near, id_ in keys:
             if id_ is not None:

@@ -12,7 +12,15 @@ from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.run_states import FAIL, NONE
 from strandline.core.walk import WalkStep
-from strandline.store.graph.entries import FOREVER, DatasetEntry, EdgeText, GraphStep, JobEntry, NodeLabel, part_of
+from strandline.store.graph.entries import (
+    FOREVER,
+    DatasetEntry,
+    EdgeText,
+    GraphStep,
+    JobEntry,
+    NodeLabel,
+    part_of,
+)
 from strandline.store.graph.news import LIFECYCLE
 from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.hidden import Key
@@ -42,7 +50,10 @@ def load_datasets(connection: Connection, ids: Collection[int]) -> dict[int, Dat
     lifecycles = set(connection.scalars(_lifecycles(), given))
     return {
         id_: DatasetEntry(
-            NodeLabel.of(labels[id_]) if id_ in labels else None, tuple(names[id_]), touching[id_], id_ in lifecycles
+            NodeLabel.of(labels[id_]) if id_ in labels else None,
+            tuple(names[id_]),
+            touching[id_],
+            id_ in lifecycles,
         )
         for id_ in ids
     }
@@ -52,13 +63,20 @@ def load_datasets(connection: Connection, ids: Collection[int]) -> dict[int, Dat
 def _touching() -> Select[Any]:
     joined = job_relations.join(datasets, datasets.c.id == job_relations.c.dataset_id)
     columns = (datasets.c.canonical_id, job_relations.c.direction, job_relations.c.job_id)
-    return select(*columns).distinct().select_from(joined).where(among_given(datasets.c.canonical_id, "ids"))
+    return (
+        select(*columns)
+        .distinct()
+        .select_from(joined)
+        .where(among_given(datasets.c.canonical_id, "ids"))
+    )
 
 
 @cache
 def _names() -> Select[Any]:
     others = datasets.c.id != datasets.c.canonical_id
-    return select(datasets.c.id, datasets.c.canonical_id).where(among_given(datasets.c.canonical_id, "ids"), others)
+    return select(datasets.c.id, datasets.c.canonical_id).where(
+        among_given(datasets.c.canonical_id, "ids"), others
+    )
 
 
 @cache
@@ -139,7 +157,9 @@ class _Loading:
         )
 
 
-def _steps_by_job(connection: Connection, touched: Collection[Related]) -> dict[int, list[FoundStep]]:
+def _steps_by_job(
+    connection: Connection, touched: Collection[Related]
+) -> dict[int, list[FoundStep]]:
     stated = stated_sources(connection, touched)
     leaving = (list(job.steps(stated, EVERY_STEP).items()) for job in by_job(touched))
     return {steps[0][0].via: steps for steps in leaving if steps}
@@ -152,9 +172,12 @@ def _ends(steps: Iterable[GraphStep]) -> set[tuple[int, int]]:
 
 
 class _LoadedRuns:
-    """The owning runs of some relations: their states, what they came to, and the runs that these hang on.
+    """The owning runs of some relations.
 
-    open: those whose state depends on which of their micro-batches are looked at, as they say nothing themselves.
+    Their states, what they came to, and the runs that these hang on.
+
+    open: those whose state depends on which of their micro-batches are looked at, as they say
+    nothing themselves.
     """
 
     def __init__(self, connection: Connection, view: View, every: Sequence[Related]) -> None:
@@ -165,7 +188,9 @@ class _LoadedRuns:
         self._outcomes = outcomes(connection, failed) if failed else {}
         self._above = _runs_above(connection, owners.union(one.run for one in every))
         self._below = _failed_below(connection, owners)
-        self.open = _silent(self._rows.values()).intersection(one.owner for one in every if one.owner != one.run)
+        self.open = _silent(self._rows.values()).intersection(
+            one.owner for one in every if one.owner != one.run
+        )
 
     def states_of(self, owners: Iterable[int]) -> dict[int, RunState]:
         """The states of those of these runs that have one."""
@@ -176,7 +201,10 @@ class _LoadedRuns:
         return b"," + part_of(self.states[owner].answer() | self._outcomes[owner])
 
     def valid(self, owners: Iterable[int]) -> tuple[int, int]:
-        """Between which moments the states of these runs are what they are: silence alone changes them by itself."""
+        """Between which moments the states of these runs are what they are.
+
+        Silence alone changes them by itself.
+        """
         rows = [self._rows[owner] for owner in owners if owner in self._rows]
         lost = [row.silent_at for row in rows if self.states[row.id].state == "LOST"]
         live = [row.silent_at for row in rows if self.states[row.id].live]
@@ -185,7 +213,9 @@ class _LoadedRuns:
     def around(self, held: Iterable[Related]) -> tuple[int, ...]:
         """The runs whose news change what these relations show."""
         ids = {id_ for one in held for id_ in (one.run, one.owner)}
-        hanging = {other for id_ in ids for other in (*self._above.get(id_, ()), *self._below.get(id_, ()))}
+        hanging = {
+            other for id_ in ids for other in (*self._above.get(id_, ()), *self._below.get(id_, ()))
+        }
         return tuple(ids | hanging)
 
 
@@ -206,12 +236,23 @@ def _runs_above(connection: Connection, ids: Iterable[int]) -> dict[int, set[int
 def _above() -> Select[Any]:
     higher = run_parents.alias("higher")
     joined = run_parents.outerjoin(higher, higher.c.run_id == run_parents.c.parent_run_id)
-    columns = [table.c[name] for table in (run_parents, higher) for name in ("parent_run_id", "root_run_id")]
-    return select(run_parents.c.run_id, *columns).select_from(joined).where(among_given(run_parents.c.run_id, "ids"))
+    columns = [
+        table.c[name]
+        for table in (run_parents, higher)
+        for name in ("parent_run_id", "root_run_id")
+    ]
+    return (
+        select(run_parents.c.run_id, *columns)
+        .select_from(joined)
+        .where(among_given(run_parents.c.run_id, "ids"))
+    )
 
 
 def _failed_below(connection: Connection, owners: Iterable[int]) -> dict[int, set[int]]:
-    """The runs that name each of these as parent and failed: they are counted, and may get another parent."""
+    """The runs that name each of these as parent and failed.
+
+    They are counted, and may get another parent.
+    """
     found: dict[int, set[int]] = defaultdict(set)
     for parent, run in connection.execute(_failed(), {"ids": list(owners)}):
         found[parent].add(run)

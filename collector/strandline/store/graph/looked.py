@@ -1,4 +1,6 @@
-"""What a walk over entries looks at: datasets and the jobs that touch them; and how much it does not show.
+"""What a walk over entries looks at: datasets and the jobs that touch them.
+
+And how much it does not show.
 
 The same as store/lineage/hidden.py counts, without the database.
 """
@@ -33,8 +35,11 @@ def _by_direction() -> dict[int, set[int]]:
 
 @dataclass(slots=True)
 class LookedAt:
-    """The entries that a walk led to. starts: jobs that it starts from. nodes: whose steps were asked for, by the direction in
-    which jobs touch them; passed: the jobs that steps led by, by the direction in which they led on; met: other jobs that were seen.
+    """The entries that a walk led to. starts: jobs that it starts from. nodes.
+
+    Whose steps were asked for, by the direction in
+    which jobs touch them; passed: the jobs that steps led by, by the direction in which they led
+    on; met: other jobs that were seen.
     """
 
     entries: Entries
@@ -47,10 +52,17 @@ class LookedAt:
 
     @classmethod
     def from_(cls, entries: Entries, nodes: Collection[Node]) -> "LookedAt":
-        """At the beginning of a walk from these nodes; NotKeptError where one of them stands for others."""
-        return cls(entries, frozenset(_starting_job(entries, node) for node in nodes if node.kind == "job"))
+        """At the beginning of a walk from these nodes.
 
-    def jobs_at(self, starts: Collection[int], asked: Collection[int], direction: int) -> Mapping[int, JobEntry]:
+        NotKeptError where one of them stands for others.
+        """
+        return cls(
+            entries, frozenset(_starting_job(entries, node) for node in nodes if node.kind == "job")
+        )
+
+    def jobs_at(
+        self, starts: Collection[int], asked: Collection[int], direction: int
+    ) -> Mapping[int, JobEntry]:
         """These jobs, and those that touch these datasets, each under the name that it was reported by or belongs to."""
         datasets = self.entries.datasets(asked)
         self.datasets.update(datasets)
@@ -66,8 +78,13 @@ class LookedAt:
         return every
 
     def jobs_around(self, dataset: int, direction: int) -> Iterable[int]:
-        """Of these jobs those that touch one dataset that was asked for. Others may be news since: they were not looked at."""
-        names = [name for name in tuple(self.datasets[dataset].touching[direction]) if name in self.jobs]
+        """Of these jobs those that touch one dataset that was asked for.
+
+        Others may be news since: they were not looked at.
+        """
+        names = [
+            name for name in tuple(self.datasets[dataset].touching[direction]) if name in self.jobs
+        ]
         return dict.fromkeys(job for name in names for job in (name, *self.jobs[name].also))
 
     def take_met(self) -> None:
@@ -108,7 +125,9 @@ class LookedAt:
     def _reported_of_jobs(self) -> set[Key]:
         passed = self.passed[SOURCE] | self.passed[SINK]
         having = [job for id_ in passed if (job := self.jobs[id_]).reported]
-        others = {name for id_ in passed if (names := self.jobs[id_].names) for name in names} - passed
+        others = {
+            name for id_ in passed if (names := self.jobs[id_].names) for name in names
+        } - passed
         if others:
             having += [job for job in self.entries.jobs(others).values() if job.reported]
         return {key for job in having for key in job.reported if key[0] in self.passed[key[1]]}

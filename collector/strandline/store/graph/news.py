@@ -1,7 +1,10 @@
-"""What a transaction changes of the lineage graph, for processes that keep parts of it: one row of `graph_news`.
+"""What a transaction changes of the lineage graph, for processes that keep parts of it.
 
-A row names what may have changed, never how. Which jobs hang on a run is asked of the database by whoever reads the row
-(`around`). What is taken away or named anew altogether raises the store's epoch instead (store/sql/shared_settings.py).
+One row of `graph_news`.
+
+A row names what may have changed, never how. Which jobs hang on a run is asked of the database by
+whoever reads the row (`around`). What is taken away or named anew altogether raises the store's
+epoch instead (store/sql/shared_settings.py).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +16,15 @@ import msgspec
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.compact import Rows
-from strandline.core.changes.rows import FacetSeen, JobRelation, JobSeen, RunLease, RunParent, RunQuery, RunSeen
+from strandline.core.changes.rows import (
+    FacetSeen,
+    JobRelation,
+    JobSeen,
+    RunLease,
+    RunParent,
+    RunQuery,
+    RunSeen,
+)
 from strandline.core.openlineage.facets import DATASET
 from strandline.store.lineage.touches import run_owners
 from strandline.store.schema.tables import datasets, job_relations, run_parents, runs
@@ -32,8 +43,9 @@ LIFECYCLE = "lifecycleStateChange"
 class GraphNews(msgspec.Struct, array_like=True, frozen=True):
     """What one transaction may have changed, as ids.
 
-    mentioned: runs that only their children spoke of: they are silent later. touched: (job, direction, dataset). datasets: of
-    which something else is shown. renamed: datasets whose group or place is another.
+    mentioned: runs that only their children spoke of: they are silent later. touched: (job,
+    direction, dataset). datasets: of which something else is shown. renamed: datasets whose group
+    or place is another.
     """
 
     runs: list[int] = []
@@ -54,7 +66,10 @@ def is_written(settings: Mapping[str, str]) -> bool:
 
 
 def turn_on(connection: Connection) -> None:
-    """Let every transaction write the log from now on. The caller has kept writers out: none that began before is under way."""
+    """Let every transaction write the log from now on.
+
+    The caller has kept writers out: none that began before is under way.
+    """
     agree(connection, WRITTEN, "1")
 
 
@@ -75,9 +90,17 @@ def news_of(rows: Rows, owned: Collection[JobRelation]) -> GraphNews:
     """What these rows may change."""
     heard, named = _heard(rows), {one.id for one in rows.of(RunSeen)}
     touched = {one[:3] for one in (*rows.of(JobRelation), *owned)}
-    lifecycles = {one.entity_id for one in rows.of(FacetSeen) if one.key == LIFECYCLE and one.kind % 10 == DATASET}
+    lifecycles = {
+        one.entity_id
+        for one in rows.of(FacetSeen)
+        if one.key == LIFECYCLE and one.kind % 10 == DATASET
+    }
     return GraphNews(
-        sorted(heard), sorted(named - heard), sorted(_jobs_in(rows, owned)), sorted(touched), sorted(lifecycles)
+        sorted(heard),
+        sorted(named - heard),
+        sorted(_jobs_in(rows, owned)),
+        sorted(touched),
+        sorted(lifecycles),
     )
 
 
@@ -113,17 +136,26 @@ _INSERT = {
 
 
 def prune(connection: Connection) -> None:
-    """Delete what is old, and note how far: who has not seen that begins with nothing, whatever clocks say."""
+    """Delete what is old, and note how far.
+
+    Who has not seen that begins with nothing, whatever clocks say.
+    """
     key = "id" if connection.dialect.name == "sqlite" else "transaction_id"
     old = f"at < {_NOW[connection.dialect.name]} - {KEPT_SECONDS * MICRO}"
-    gone = connection.exec_driver_sql(f"DELETE FROM graph_news WHERE {old} RETURNING {key}").scalars().all()
+    gone = (
+        connection.exec_driver_sql(f"DELETE FROM graph_news WHERE {old} RETURNING {key}")
+        .scalars()
+        .all()
+    )
     if gone:
         newest = max(int(agreed(connection).get(PRUNED, "0")), *gone)
         agree(connection, PRUNED, str(newest))
 
 
 class LogPlace(NamedTuple):
-    """How far somebody has read: on PostgreSQL every row of a transaction before `horizon`, and the rows `seen` besides, each
+    """How far somebody has read.
+
+    On PostgreSQL every row of a transaction before `horizon`, and the rows `seen` besides, each
     with its transaction; on SQLite every row up to the number `horizon`.
     """
 
@@ -133,14 +165,20 @@ class LogPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogLook:
-    """What a look at the log found: the settings, the news by number, and the place from where to look next time."""
+    """What a look at the log found.
+
+    The settings, the news by number, and the place from where to look next time.
+    """
 
     settings: Mapping[str, str]
     news: Mapping[int, GraphNews]
     place: LogPlace
 
     def missed(self, since: LogPlace, pruned: str) -> bool:
-        """Whether news after a place may be gone that nobody showed; pruned: what the settings said of it there."""
+        """Whether news after a place may be gone that nobody showed; pruned.
+
+        What the settings said of it there.
+        """
         gone = self.settings.get(PRUNED, "")
         return gone != pruned and int(gone or "0") >= since.horizon
 
@@ -166,7 +204,9 @@ def look(connection: Connection, since: LogPlace | None) -> LogLook:
     settings: dict[str, str] = {}
     news: dict[int, GraphNews] = {}
     transactions = dict(seen)
-    for key, value, id_, transaction_id, body in connection.exec_driver_sql(_statement(connection.dialect.name), given):
+    for key, value, id_, transaction_id, body in connection.exec_driver_sql(
+        _statement(connection.dialect.name), given
+    ):
         if id_ is None:
             settings[key] = value
             continue
@@ -180,12 +220,17 @@ def look(connection: Connection, since: LogPlace | None) -> LogLook:
 @cache
 def _statement(dialect: str) -> str:
     keys = ", ".join(f"'{key}'" for key in SETTINGS)
-    return _LOOK[dialect].format(keys=keys, nothing="NULL" if dialect == "sqlite" else "NULL::bytea")
+    return _LOOK[dialect].format(
+        keys=keys, nothing="NULL" if dialect == "sqlite" else "NULL::bytea"
+    )
 
 
 @dataclass(slots=True)
 class Changed:
-    """What news change, with all that hangs on it: ids of runs, jobs and datasets; and what jobs touched for the first time."""
+    """What news change, with all that hangs on it: ids of runs, jobs and datasets.
+
+    And what jobs touched for the first time.
+    """
 
     runs: set[int] = field(default_factory=set)
     jobs: set[int] = field(default_factory=set)
@@ -199,7 +244,10 @@ class Changed:
 
 
 def around(connection: Connection, news: Iterable[GraphNews]) -> Changed:
-    """What these news change: a run its job, its owner's, and the jobs of all that stands above it."""
+    """What these news change.
+
+    A run its job, its owner's, and the jobs of all that stands above it.
+    """
     found, renamed = Changed(), set[int]()
     waiting = set[int]()
     for one in news:
@@ -235,7 +283,13 @@ def _above() -> Select[Any]:
     """The jobs that runs may show themselves under, and the runs above them."""
     joined = runs.outerjoin(run_parents, run_parents.c.run_id == runs.c.id)
     joined = joined.outerjoin(run_owners, run_owners.c.run_id == runs.c.id)
-    names = (runs.c.job_id, runs.c.least_job, runs.c.most_job, run_owners.c.job_id, run_parents.c.parent_job_id)
+    names = (
+        runs.c.job_id,
+        runs.c.least_job,
+        runs.c.most_job,
+        run_owners.c.job_id,
+        run_parents.c.parent_job_id,
+    )
     higher = (run_parents.c.parent_run_id, run_parents.c.root_run_id)
     return select(*names, *higher).select_from(joined).where(among_given(runs.c.id, "runs"))
 
@@ -247,4 +301,8 @@ def _groups() -> Select[Any]:
 
 @cache
 def _jobs_at() -> Select[Any]:
-    return select(job_relations.c.job_id).distinct().where(among_given(job_relations.c.dataset_id, "ids"))
+    return (
+        select(job_relations.c.job_id)
+        .distinct()
+        .where(among_given(job_relations.c.dataset_id, "ids"))
+    )

@@ -1,7 +1,9 @@
-"""Entries of the graph as bytes, which take a fraction of the memory: for those that nobody has asked for lately.
+"""Entries of the graph as bytes, which take a fraction of the memory.
 
-What can be computed again from the rest is left out. Names and JSON are short and much alike, so the bytes are compressed
-with a dictionary of what nearly all of them have.
+For those that nobody has asked for lately.
+
+What can be computed again from the rest is left out. Names and JSON are short and much alike, so
+the bytes are compressed with a dictionary of what nearly all of them have.
 """
 
 import zlib
@@ -89,7 +91,11 @@ _JOB = msgspec.msgpack.Decoder(_PackedJob)
 def packed_dataset(entry: DatasetEntry) -> bytes:
     """A dataset's entry as bytes."""
     readers, writers = map(list, entry.touching)
-    return _compressed(_PackedDataset(_packed_label(entry.label), entry.names, readers, writers, entry.has_lifecycle))
+    return _compressed(
+        _PackedDataset(
+            _packed_label(entry.label), entry.names, readers, writers, entry.has_lifecycle
+        )
+    )
 
 
 def unpacked_dataset(_id: int, body: bytes) -> DatasetEntry:
@@ -104,7 +110,11 @@ def packed_job(entry: JobEntry) -> bytes:
     ids, texts = _Places(), _Places()
     steps = [
         _PackedStep(
-            ids.of(one.source), ids.of(one.target), texts.of(one.read), texts.of(one.written), ids.of(one.newest)
+            ids.of(one.source),
+            ids.of(one.target),
+            texts.of(one.read),
+            texts.of(one.written),
+            ids.of(one.newest),
         )
         for one in entry.steps
     ]
@@ -117,7 +127,15 @@ def packed_job(entry: JobEntry) -> bytes:
             [_PackedText(text.json, text.basis) for text in texts.places],
             steps,
             [
-                _PackedRun(id_, one.run_id, one.state, one.since, one.until, one.streaming, entry.outcomes[id_])
+                _PackedRun(
+                    id_,
+                    one.run_id,
+                    one.state,
+                    one.since,
+                    one.until,
+                    one.streaming,
+                    entry.outcomes[id_],
+                )
                 for id_, one in entry.states.items()
             ],
             entry.reported,
@@ -143,10 +161,20 @@ def unpacked_job(id_: int, body: bytes) -> JobEntry:
         job.also,
         job.names,
         [
-            GraphStep(ids[one.source], id_, ids[one.target], texts[one.read], texts[one.written], ids[one.newest])
+            GraphStep(
+                ids[one.source],
+                id_,
+                ids[one.target],
+                texts[one.read],
+                texts[one.written],
+                ids[one.newest],
+            )
             for one in job.steps
         ],
-        {one.id: RunState(one.run_id, one.state, one.since, one.until, one.streaming) for one in job.runs},
+        {
+            one.id: RunState(one.run_id, one.state, one.since, one.until, one.streaming)
+            for one in job.runs
+        },
         {one.id: one.outcome for one in job.runs},
         job.reported,
         job.unstepped,
@@ -183,7 +211,9 @@ def _unpacked_label(label: _PackedLabel | None) -> NodeLabel | None:
 
 
 def _compressed(entry: msgspec.Struct) -> bytes:
-    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, WINDOW, MEMORY, zlib.Z_DEFAULT_STRATEGY, COMMON)
+    compressor = zlib.compressobj(
+        LEVEL, zlib.DEFLATED, WINDOW, MEMORY, zlib.Z_DEFAULT_STRATEGY, COMMON
+    )
     return compressor.compress(_encode(entry)) + compressor.flush()
 
 

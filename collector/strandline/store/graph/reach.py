@@ -1,4 +1,7 @@
-"""Which nodes lineage leads to, without the edges between them: a walk that joins sets of ids and looks at no step."""
+"""Which nodes lineage leads to, without the edges between them.
+
+A walk that joins sets of ids and looks at no step.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +24,10 @@ class LeadEntries(Entries, Protocol):
 
 
 def reach_from(entries: LeadEntries, asked: Question) -> bytes:
-    """The nodes as JSON, the nearest first, then by name; NotKeptError where only the database has them."""
+    """The nodes as JSON, the nearest first, then by name.
+
+    NotKeptError where only the database has them.
+    """
     looked = LookedAt.from_(entries, asked.starts)
     found = reach(entries, looked, asked)
     looked.take_met()
@@ -32,13 +38,18 @@ def reach_from(entries: LeadEntries, asked: Question) -> bytes:
     if len(nearest) < len(found.nodes):
         found.truncated_by = "nodes"
         found.left_out |= found.nodes.keys() - nearest.keys()
-    items = b",".join([b'{"id":%b,"distance":%d}' % (labels[id_].quoted, nearest[id_]) for id_ in ordered])
+    items = b",".join(
+        [b'{"id":%b,"distance":%d}' % (labels[id_].quoted, nearest[id_]) for id_ in ordered]
+    )
     rest = orjson.dumps(outcome(found, asked.view, looked.hidden(), 0))
     return b"".join((b'{"items":[', items, b"],", rest[1:]))
 
 
 def _nearest_of(nodes: dict[int, int], most: int) -> dict[int, int]:
-    """So many of the nodes that none is farther than one that is left out; of those that are as far always the same ones."""
+    """So many of the nodes that none is farther than one that is left out.
+
+    Of those that are as far always the same ones.
+    """
     if len(nodes) <= most:
         return nodes
     farthest = sorted(nodes.values())[most - 1]
@@ -52,7 +63,10 @@ def _most(asked: Question) -> int:
 
 
 def reach(entries: LeadEntries, looked: LookedAt, asked: Question) -> Walk[int]:
-    """Nodes with their distances, without steps: all within the depth, or more than are asked for with none nearer left out."""
+    """Nodes with their distances, without steps.
+
+    All within the depth, or more than are asked for with none nearer left out.
+    """
     starts = dict.fromkeys((node.id for node in asked.starts), 0)
     found = Walk[int]({})
     for way in asked.direction.ways:
@@ -70,7 +84,9 @@ def reach(entries: LeadEntries, looked: LookedAt, asked: Question) -> Walk[int]:
 
 def _nearest(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
     """The nodes of both with their lesser distances."""
-    nearer = {id_: distance for id_, distance in one.items() if distance <= other.get(id_, distance)}
+    nearer = {
+        id_: distance for id_, distance in one.items() if distance <= other.get(id_, distance)
+    }
     return other | nearer if nearer else other
 
 
@@ -111,7 +127,11 @@ class _Reach:
         if starts:
             entries = self.entries.jobs(starts)
             steps = [step for id_ in starts for step in entries[id_].steps]
-            reached.update(id_ for step in steps if (id_ := step.source if self.near else step.target) is not None)
+            reached.update(
+                id_
+                for step in steps
+                if (id_ := step.source if self.near else step.target) is not None
+            )
         self.idle.update(*[one.idle for one in leads if one.idle])
         self.passed |= passed
         self.asked |= frontier

@@ -1,8 +1,11 @@
-"""Events that leave the store for an archive, a batch at a time: chosen, noted, written elsewhere, and only then deleted.
+"""Events that leave the store for an archive, a batch at a time.
 
-A batch is noted with its events before it is written. Whoever was killed on the way finds it open and writes exactly the
-same events under the same name, so that the archive holds each event once. The events' hashes stay known until retention
-takes them: an event that arrives again is still a duplicate.
+Chosen, noted, written elsewhere, and only then deleted.
+
+A batch is noted with its events before it is written. Whoever was killed on the way finds it open
+and writes exactly the same events under the same name, so that the archive holds each event once.
+The events' hashes stay known until retention takes them: an event that arrives again is still a
+duplicate.
 """
 
 import hashlib
@@ -24,7 +27,10 @@ PAGE = 500
 
 
 class Batch(NamedTuple):
-    """Events of one day that leave together; `keys` are moments of receipt (microseconds) with hashes, in that order."""
+    """Events of one day that leave together.
+
+    `keys` are moments of receipt (microseconds) with hashes, in that order.
+    """
 
     id: str
     day: int
@@ -32,7 +38,10 @@ class Batch(NamedTuple):
 
 
 class LeavingEvent(NamedTuple):
-    """An event as the archive keeps it; times in microseconds since 1970, the body redacted JSON."""
+    """An event as the archive keeps it.
+
+    Times in microseconds since 1970, the body redacted JSON.
+    """
 
     hash: bytes
     received_at: int
@@ -41,7 +50,10 @@ class LeavingEvent(NamedTuple):
 
 
 class Archived(NamedTuple):
-    """What left for one archive: how many events, received from the first of these days until when (microseconds)."""
+    """What left for one archive.
+
+    How many events, received from the first of these days until when (microseconds).
+    """
 
     target: str
     events: int
@@ -69,7 +81,14 @@ def open_batch(connection: Connection, target: str, before: int, most: int) -> B
     keys = [one for one in keys if one[0] // DAY == day]
     body = msgspec.msgpack.encode(keys)
     batch = Batch(hashlib.sha256(body).hexdigest()[:32], day, keys)
-    values = {"target": target, "day": day, "newest_at": keys[-1][0], "count": len(keys), "done": 0, "events": body}
+    values = {
+        "target": target,
+        "day": day,
+        "newest_at": keys[-1][0],
+        "count": len(keys),
+        "done": 0,
+        "events": body,
+    }
     connection.execute(archive_batches.insert().values(id=batch.id, **values))
     return batch
 
@@ -77,12 +96,19 @@ def open_batch(connection: Connection, target: str, before: int, most: int) -> B
 def _oldest_keys(connection: Connection, before: int, most: int) -> list[Key]:
     """The first events that can be read. One that cannot stays, and does not keep the others."""
     key = (raw_events.c.received_at, raw_events.c.hash)
-    query = select(*key, raw_events.c.dictionary_id).where(raw_events.c.received_at < before).order_by(*key).limit(most)
+    query = (
+        select(*key, raw_events.c.dictionary_id)
+        .where(raw_events.c.received_at < before)
+        .order_by(*key)
+        .limit(most)
+    )
     expansion = Expansion(connection)
     rows = connection.execute(query).all()
     while rows:
         damaged = expansion.damaged({row.dictionary_id for row in rows})
-        keys = [(row.received_at, bytes(row.hash)) for row in rows if row.dictionary_id not in damaged]
+        keys = [
+            (row.received_at, bytes(row.hash)) for row in rows if row.dictionary_id not in damaged
+        ]
         if keys:
             return keys
         after = (rows[-1].received_at, bytes(rows[-1].hash))
@@ -99,7 +125,10 @@ def events_in(connection: Connection, batch: Batch) -> Iterator[LeavingEvent]:
             raw_events.c.hash.in_([hash_ for _, hash_ in page]),
             raw_events.c.received_at.between(page[0][0], page[-1][0]),
         )
-        found = {bytes(row.hash): (row, body) for row, body in expansion.expanded(connection.execute(query).all())}
+        found = {
+            bytes(row.hash): (row, body)
+            for row, body in expansion.expanded(connection.execute(query).all())
+        }
         for _, hash_ in page:
             row, body = found.get(hash_, (None, b""))
             if isinstance(body, DamagedError):
@@ -118,24 +147,41 @@ def end_batch(connection: Connection, batch: Batch) -> None:
                 raw_events.c.received_at.between(page[0][0], page[-1][0]),
             )
         )
-    connection.execute(update(archive_batches).where(archive_batches.c.id == batch.id).values(done=1))
+    connection.execute(
+        update(archive_batches).where(archive_batches.c.id == batch.id).values(done=1)
+    )
 
 
-def archived(connection: Connection, since: int | None = None, until: int | None = None) -> list[Archived]:
-    """What left, by archive; only of days that have moments of receipt between these two (microseconds)."""
+def archived(
+    connection: Connection, since: int | None = None, until: int | None = None
+) -> list[Archived]:
+    """What left, by archive.
+
+    Only of days that have moments of receipt between these two (microseconds).
+    """
     batches = archive_batches.c
     within = [batches.newest_at >= since] if since is not None else []
     within += [batches.day <= (until - 1) // DAY] if until is not None else []
     query = (
-        select(batches.target, func.sum(batches.count), func.min(batches.day), func.max(batches.newest_at))
+        select(
+            batches.target,
+            func.sum(batches.count),
+            func.min(batches.day),
+            func.max(batches.newest_at),
+        )
         .where(batches.done == 1, *within)
         .group_by(batches.target)
         .order_by(batches.target)
     )
-    return [Archived(target, int(count), day * DAY, newest) for target, count, day, newest in connection.execute(query)]
+    return [
+        Archived(target, int(count), day * DAY, newest)
+        for target, count, day, newest in connection.execute(query)
+    ]
 
 
-def archived_answer(connection: Connection, since: int | None = None, until: int | None = None) -> list[dict[str, Any]]:
+def archived_answer(
+    connection: Connection, since: int | None = None, until: int | None = None
+) -> list[dict[str, Any]]:
     """The same as JSON shows it: where the events of that time are that the store no longer has."""
     return [
         {
@@ -149,7 +195,10 @@ def archived_answer(connection: Connection, since: int | None = None, until: int
 
 
 def forget_archived_keys(connection: Connection, before: int) -> int:
-    """Forget the hashes of archived events received before a moment; gives how many. That they left stays noted."""
+    """Forget the hashes of archived events received before a moment; gives how many.
+
+    That they left stays noted.
+    """
     empty = msgspec.msgpack.encode([])
     batches = archive_batches.c
     old = select(batches.id, batches.events).where(
@@ -163,8 +212,13 @@ def forget_archived_keys(connection: Connection, before: int) -> int:
 
 
 def _delete_keys(connection: Connection, hashes: Sequence[bytes]) -> int:
-    pages: Iterable[Sequence[bytes]] = (hashes[start : start + PAGE] for start in range(0, len(hashes), PAGE))
-    return sum(connection.execute(delete(event_keys).where(event_keys.c.hash.in_(page))).rowcount for page in pages)
+    pages: Iterable[Sequence[bytes]] = (
+        hashes[start : start + PAGE] for start in range(0, len(hashes), PAGE)
+    )
+    return sum(
+        connection.execute(delete(event_keys).where(event_keys.c.hash.in_(page))).rowcount
+        for page in pages
+    )
 
 
 def _unpacked(events: bytes) -> list[Key]:

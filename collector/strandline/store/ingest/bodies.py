@@ -1,8 +1,11 @@
-"""Changing and deleting stored bodies, whatever else is packed with them: the one place that knows how.
+"""Changing and deleting stored bodies, whatever else is packed with them.
 
-A body may have become the reference of others (`sql/references`). Whoever changes or deletes it here takes it out of that
-reference too; the others are packed with another one, and lose nothing. Writers are kept out until the transaction ends, so
-take that lock (`keep_writers_out`) before anything else is changed in it.
+The one place that knows how.
+
+A body may have become the reference of others (`sql/references`). Whoever changes or deletes it
+here takes it out of that reference too; the others are packed with another one, and lose nothing.
+Writers are kept out until the transaction ends, so take that lock (`keep_writers_out`) before
+anything else is changed in it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,28 +36,43 @@ Key = tuple[int, bytes]  # of raw_events: the moment of receipt, and the hash
 
 
 def replace_bodies(connection: Connection, bodies: Mapping[Key, bytes | None]) -> None:
-    """Give stored events these bodies, and delete those that have None; their rows in event_keys are the caller's matter."""
+    """Give stored events these bodies, and delete those that have None.
+
+    Their rows in event_keys are the caller's matter.
+    """
     keep_writers_out(connection)
     for page in _pages(list(bodies.items())):
         gone = [key for key, body in page if body is None]
-        connection.execute(delete(raw_events).where(tuple_(raw_events.c.received_at, raw_events.c.hash).in_(gone)))
+        connection.execute(
+            delete(raw_events).where(tuple_(raw_events.c.received_at, raw_events.c.hash).in_(gone))
+        )
         for key, body in page:
             if body is not None:
                 _write(connection, key, 0, Compression().shrink(body))
     contents = {hash_: body for (_, hash_), body in bodies.items()}
-    replace_references(connection, {id_: contents[source] for id_, source in _made_of(connection, list(contents))})
+    replace_references(
+        connection, {id_: contents[source] for id_, source in _made_of(connection, list(contents))}
+    )
 
 
 def replace_references(
-    connection: Connection, contents: Mapping[int, bytes | None], change: Callable[[bytes], bytes] = bytes
+    connection: Connection,
+    contents: Mapping[int, bytes | None],
+    change: Callable[[bytes], bytes] = bytes,
 ) -> int:
-    """Pack what needs these references with others, and delete them; gives how many bodies `change` has changed.
+    """Pack what needs these references with others, and delete them.
+
+    Gives how many bodies `change` has changed.
 
     The other one has this content, or else (None) that of the first event that needs it.
     """
-    rows = connection.execute(select(dictionaries).where(among(dictionaries.c.id, list(contents)))).all()
+    rows = connection.execute(
+        select(dictionaries).where(among(dictionaries.c.id, list(contents)))
+    ).all()
     replacements = {row.id: _other(row, contents[row.id]) for row in rows}
-    old = {row.id: row for row in rows if (other := replacements[row.id]) is None or other.id != row.id}
+    old = {
+        row.id: row for row in rows if (other := replacements[row.id]) is None or other.id != row.id
+    }
     if not old:
         return 0
     keep_writers_out(connection)
@@ -68,7 +86,10 @@ def replace_references(
 
 def drop_unneeded(connection: Connection) -> int:
     """Delete the references that are for events older than any that is stored; gives how many."""
-    if connection.execute(select(dictionaries.c.id).where(unneeded_references()).limit(1)).first() is None:
+    if (
+        connection.execute(select(dictionaries.c.id).where(unneeded_references()).limit(1)).first()
+        is None
+    ):
         return 0
     keep_writers_out(connection)
     raise_epoch(connection)
@@ -76,13 +97,17 @@ def drop_unneeded(connection: Connection) -> int:
 
 
 def _other(row: Row[Any], content: bytes | None) -> Reference | None:
-    return None if content is None else made_reference(row.key, row.until, bytes(row.source), content)
+    return (
+        None if content is None else made_reference(row.key, row.until, bytes(row.source), content)
+    )
 
 
 def _made_of(connection: Connection, hashes: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """The references that were made of these events."""
     for page in _pages(hashes):
-        query = select(dictionaries.c.id, dictionaries.c.source).where(dictionaries.c.source.in_(page))
+        query = select(dictionaries.c.id, dictionaries.c.source).where(
+            dictionaries.c.source.in_(page)
+        )
         yield from ((row.id, bytes(row.source)) for row in connection.execute(query).all())
 
 
@@ -92,7 +117,10 @@ def _repack(
     new: dict[int, Reference],
     change: Callable[[bytes], bytes],
 ) -> int:
-    """Pack every event that needs an old reference with the new one; what cannot be read any more stays so."""
+    """Pack every event that needs an old reference with the new one.
+
+    What cannot be read any more stays so.
+    """
     expansion = Expansion(connection)
     compressors: LeastUsed[zstandard.ZstdCompressor] = LeastUsed(COMPRESSOR_BYTES)
     changed = 0
@@ -119,7 +147,9 @@ def _repack(
 def _packed_with(connection: Connection, ids: Sequence[int]) -> Iterator[Row[Any]]:
     """The events that need one of these dictionaries, a page at a time."""
     key = (raw_events.c.received_at, raw_events.c.hash)
-    query = select(raw_events).where(among(raw_events.c.dictionary_id, ids)).order_by(*key).limit(PAGE)
+    query = (
+        select(raw_events).where(among(raw_events.c.dictionary_id, ids)).order_by(*key).limit(PAGE)
+    )
     rows = connection.execute(query).all()
     while rows:
         yield from rows
@@ -129,7 +159,9 @@ def _packed_with(connection: Connection, ids: Sequence[int]) -> Iterator[Row[Any
 
 def _write(connection: Connection, key: Key, dictionary_id: int, frame: bytes) -> None:
     this = (raw_events.c.received_at == key[0], raw_events.c.hash == key[1])
-    connection.execute(update(raw_events).where(*this).values(body=frame, dictionary_id=dictionary_id))
+    connection.execute(
+        update(raw_events).where(*this).values(body=frame, dictionary_id=dictionary_id)
+    )
 
 
 def _pages(items: Sequence[Any]) -> Iterator[list[Any]]:

@@ -1,6 +1,9 @@
-"""What an ingest transaction changes that targets outside may have to hear of: nothing is written while there is no target.
+"""What an ingest transaction changes that targets outside may have to hear of.
 
-A row says only where to look. Exporters put the rows in order and read the newest state of what they name.
+Nothing is written while there is no target.
+
+A row says only where to look. Exporters put the rows in order and read the newest state of what
+they name.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +18,11 @@ from strandline.store.schema.export_tables import export_news
 from strandline.store.sql.upsert import insert_values, values_of
 
 RUN, DATASET, EVENT, ALERT = 0, 1, 2, 3
-RUNS, EVENTS, ALERTS = "runs", "events", "alerts"  # what a target may want; kept in store_settings.exports
+RUNS, EVENTS, ALERTS = (
+    "runs",
+    "events",
+    "alerts",
+)  # what a target may want; kept in store_settings.exports
 
 
 class News(NamedTuple):
@@ -29,7 +36,9 @@ class News(NamedTuple):
     body: bytes | None = None
 
 
-def news_of(event: Event, changes: Iterable[Statement], received_at: int, hash_: bytes, wanted: str) -> list[News]:
+def news_of(
+    event: Event, changes: Iterable[Statement], received_at: int, hash_: bytes, wanted: str
+) -> list[News]:
     """The news that one event makes for targets that want runs, events, or both."""
     found: list[News] = []
     run = next((one for one in changes if type(one) is RunSeen and one.newest_at is not None), None)

@@ -1,7 +1,10 @@
-"""Labels of datasets that are new with all of their group: made from what the batch says, and written with the rows.
+"""Labels of datasets that are new with all of their group.
 
-What others said of a dataset stands beside its row. So where the row is not there, and nobody else may label now, the batch
-knows everything. Whoever only names a dataset waits for nobody and may be first after all: `labelled_otherwise` finds those.
+Made from what the batch says, and written with the rows.
+
+What others said of a dataset stands beside its row. So where the row is not there, and nobody else
+may label now, the batch knows everything. Whoever only names a dataset waits for nobody and may be
+first after all: `labelled_otherwise` finds those.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -27,13 +30,19 @@ _CATALOG = msgspec.json.Decoder(Catalog)
 
 
 def label_first(connection: Connection, rows: Rows, touched: Collection[int]) -> list[DatasetSeen]:
-    """Label the rows of new groups among the touched datasets; gives these rows. Under the lock of labels."""
+    """Label the rows of new groups among the touched datasets; gives these rows.
+
+    Under the lock of labels.
+    """
     aliases = [Alias(one.dataset_id, one.alias_id, one.type) for one in rows.of(DatasetAlias)]
     named = {one.id: one for one in rows.of(DatasetSeen)}
     ids = {*touched, *(id_ for alias in aliases for id_ in (alias.dataset_id, alias.alias_id))}
     held = _held(connection, ids)
     new = {
-        id_ for group in groups_of(ids, aliases) if group.isdisjoint(held) and group <= named.keys() for id_ in group
+        id_
+        for group in groups_of(ids, aliases)
+        if group.isdisjoint(held) and group <= named.keys()
+        for id_ in group
     }
     if not new:
         return []
@@ -53,15 +62,26 @@ def labelled_otherwise(connection: Connection, labelled: Iterable[DatasetSeen]) 
         " JOIN datasets held ON held.id = wanted.id"
         " WHERE held.canonical_id <> wanted.canonical_id OR held.place_id <> wanted.place_id"
     )
-    return {row[0] for row in connection.exec_driver_sql(query, values_of(connection, datasets, CHECKED, checked))}
+    return {
+        row[0]
+        for row in connection.exec_driver_sql(
+            query, values_of(connection, datasets, CHECKED, checked)
+        )
+    }
 
 
-def _labels(rows: Rows, named: Iterable[DatasetSeen], aliases: Iterable[Alias]) -> Mapping[int, Label]:
+def _labels(
+    rows: Rows, named: Iterable[DatasetSeen], aliases: Iterable[Alias]
+) -> Mapping[int, Label]:
     """What identity.py reads from the store, from the rows of the batch."""
     catalogs, without_symlinks = _catalogs_and_deleted_symlinks(rows)
     names = [Name(one.id, one.namespace, one.name, catalogs.get(one.id)) for one in named]
     ids = {name.id for name in names}
-    believed = [one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in without_symlinks]
+    believed = [
+        one
+        for one in aliases
+        if one.type in (PATTERN, BY_HAND) or one.dataset_id not in without_symlinks
+    ]
     return labels_of(names, [one for one in believed if one.dataset_id in ids])
 
 
@@ -74,16 +94,29 @@ def _catalogs_and_deleted_symlinks(rows: Rows) -> tuple[dict[int, str], set[int]
             continue
         if facet.key == "symlinks" and facet.deleted:
             without_symlinks.add(facet.entity_id)
-        if facet.key == "catalog" and not facet.deleted and not facet.problem and facet.body is not None:
+        if (
+            facet.key == "catalog"
+            and not facet.deleted
+            and not facet.problem
+            and facet.body is not None
+        ):
             catalogs[facet.entity_id] = _CATALOG.decode(facet.body).name.replace("\0", "\ufffd")
     return catalogs, without_symlinks
 
 
 def _labelled(row: DatasetSeen, label: Label) -> DatasetSeen:
     catalog, database, table = label.place
-    place = row.place_id if (row.catalog, row.database_name, row.table_name) == label.place else place_id(label.place)
+    place = (
+        row.place_id
+        if (row.catalog, row.database_name, row.table_name) == label.place
+        else place_id(label.place)
+    )
     return row._replace(
-        canonical_id=label.canonical_id, place_id=place, catalog=catalog, database_name=database, table_name=table
+        canonical_id=label.canonical_id,
+        place_id=place,
+        catalog=catalog,
+        database_name=database,
+        table_name=table,
     )
 
 

@@ -8,7 +8,10 @@ from strandline.store.sql.shared_settings import agreed
 
 
 def follow_graph(connection: Connection) -> None:
-    """Let every transaction note its changes from now on. Waits for writers that began before, where none did so yet."""
+    """Let every transaction note its changes from now on.
+
+    Waits for writers that began before, where none did so yet.
+    """
     if not is_written(agreed(connection)):
         keep_writers_out(connection)
         turn_on(connection)

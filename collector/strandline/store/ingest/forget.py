@@ -1,8 +1,11 @@
-"""Taking a given secret out of the whole store: every text, every body in every frame, every dictionary and reference.
+"""Taking a given secret out of the whole store.
 
-The rules of redaction know secrets by name, form or place. One that has none of these is given here as it is. The work is done a
-page of rows a transaction, and doing it again changes nothing: one that was stopped is simply started again. Writers forget
-what they know as the epoch of the store is raised, and train a new dictionary where theirs is gone.
+Every text, every body in every frame, every dictionary and reference.
+
+The rules of redaction know secrets by name, form or place. One that has none of these is given here
+as it is. The work is done a page of rows a transaction, and doing it again changes nothing: one
+that was stopped is simply started again. Writers forget what they know as the epoch of the store is
+raised, and train a new dictionary where theirs is gone.
 """
 
 import json
@@ -10,7 +13,18 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, LargeBinary, Row, Table, Text, delete, select, tuple_, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    LargeBinary,
+    Row,
+    Table,
+    Text,
+    delete,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from strandline.errors import DamagedError, RefusedError
@@ -35,11 +49,16 @@ assert version_facts.metadata is metadata  # all tables are declared
 
 
 class Word:
-    """A secret in the spellings that a store has it in: as it is, and in JSON once or several times escaped."""
+    """A secret in the spellings that a store has it in.
+
+    As it is, and in JSON once or several times escaped.
+    """
 
     def __init__(self, secret: str) -> None:
         if len(secret) < SHORTEST:
-            raise RefusedError(f"a secret of less than {SHORTEST} characters is part of other words", code="short")
+            raise RefusedError(
+                f"a secret of less than {SHORTEST} characters is part of other words", code="short"
+            )
         spellings = {secret}
         for _ in range(LEVELS):
             spellings |= {spelt for one in spellings for spelt in _escaped(one)}
@@ -66,7 +85,10 @@ def _escaped(text: str) -> tuple[str, ...]:
 
 
 def forget_secret(engine: Engine, secret: str, *, execute: bool) -> dict[str, int]:
-    """Take a secret out of every row; how many rows have (or had) it, by table. Without `execute` nothing changes."""
+    """Take a secret out of every row; how many rows have (or had) it, by table.
+
+    Without `execute` nothing changes.
+    """
     word = Word(secret)
     unreadable: list[DamagedError] = []
     references, repacked = _forget_references(engine, word, unreadable, execute=execute)
@@ -78,12 +100,19 @@ def forget_secret(engine: Engine, secret: str, *, execute: bool) -> dict[str, in
     if execute and found:
         give_back(engine, sorted(found))
     if unreadable:
-        raise DamagedError(f"{len(unreadable)} rows cannot be read and may have it, the rest is done: {unreadable[0]}")
+        raise DamagedError(
+            f"{len(unreadable)} rows cannot be read and may have it, the rest is done: {unreadable[0]}"
+        )
     return found
 
 
-def _go_over(engine: Engine, table: Table, word: Word, unreadable: list[DamagedError], *, execute: bool) -> int:
-    """Look at every row of a table, a page a transaction; notes the events that nobody can read any more."""
+def _go_over(
+    engine: Engine, table: Table, word: Word, unreadable: list[DamagedError], *, execute: bool
+) -> int:
+    """Look at every row of a table, a page a transaction.
+
+    Notes the events that nobody can read any more.
+    """
     columns = [one for one in table.c if isinstance(one.type, Text | LargeBinary)]
     if not columns or table is dictionaries:
         return 0
@@ -167,8 +196,12 @@ def _write(connection: Connection, table: Table, row: Row[Any], new: dict[str, A
         connection.execute(delete(table).where(*this))
 
 
-def _forget_references(engine: Engine, word: Word, unreadable: list[DamagedError], *, execute: bool) -> tuple[int, int]:
-    """Take it out of references and of the events that are packed with them; how many of each had it.
+def _forget_references(
+    engine: Engine, word: Word, unreadable: list[DamagedError], *, execute: bool
+) -> tuple[int, int]:
+    """Take it out of references and of the events that are packed with them.
+
+    How many of each had it.
 
     An event is counted here only where it is changed here.
     """
@@ -182,7 +215,9 @@ def _forget_references(engine: Engine, word: Word, unreadable: list[DamagedError
     return len(bad), repacked
 
 
-def _bad_references(engine: Engine, word: Word, unreadable: list[DamagedError]) -> Iterator[tuple[int, bytes]]:
+def _bad_references(
+    engine: Engine, word: Word, unreadable: list[DamagedError]
+) -> Iterator[tuple[int, bytes]]:
     with reading(engine).connect() as connection:
         for id_, one in stored_references(connection):
             if isinstance(one, DamagedError):
@@ -203,7 +238,10 @@ def _forget_dictionaries(engine: Engine, word: Word, *, execute: bool) -> int:
 
 
 def drop_dictionaries(connection: Connection, pieces: Collection[bytes]) -> int:
-    """Drop the trained dictionaries with one of these pieces; how many. Writers train new ones on what comes next."""
+    """Drop the trained dictionaries with one of these pieces; how many.
+
+    Writers train new ones on what comes next.
+    """
     bad = _dictionaries_with(connection, pieces)
     _drop(connection, bad)
     return len(bad)
@@ -221,7 +259,11 @@ def _dictionaries_with(connection: Connection, pieces: Collection[bytes]) -> lis
         by_size[len(piece)].add(piece)
     trained = select(dictionaries.c.id, dictionaries.c.body).where(dictionaries.c.key.is_(None))
     rows = connection.execute(trained).all()
-    return [row.id for row in rows if any(_has(bytes(row.body), size, some) for size, some in by_size.items())]
+    return [
+        row.id
+        for row in rows
+        if any(_has(bytes(row.body), size, some) for size, some in by_size.items())
+    ]
 
 
 def _has(body: bytes, size: int, pieces: set[bytes]) -> bool:

@@ -35,7 +35,9 @@ _CATALOG = msgspec.json.Decoder(Catalog)
 
 @contextmanager
 def label(connection: Connection, rows: Rows, changed: Iterable[FacetPlace]) -> Iterator[None]:
-    """Around applying rows: afterwards label again what they may have changed; the lock is taken before any row's.
+    """Around applying rows: afterwards label again what they may have changed.
+
+    The lock is taken before any row's.
 
     changed: the facets that say something else than what is stored.
     """
@@ -74,7 +76,9 @@ def relabelled(
     """Which of these datasets would get another label, and which."""
     names, held = _names(connection, ids)
     believed = _believed(aliases, _taken_back(connection, ids))
-    labels = labels_of(names, [one for one in believed if one.dataset_id in held and one.alias_id in held])
+    labels = labels_of(
+        names, [one for one in believed if one.dataset_id in held and one.alias_id in held]
+    )
     return sorted((id_, wanted) for id_, wanted in labels.items() if held[id_] != wanted)
 
 
@@ -89,7 +93,9 @@ def believed_aliases(connection: Connection) -> list[Alias]:
 
 
 def _believed(aliases: Iterable[Alias], taken_back: Collection[int]) -> list[Alias]:
-    return [one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in taken_back]
+    return [
+        one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in taken_back
+    ]
 
 
 def _all_aliases(connection: Connection) -> list[Alias]:
@@ -107,7 +113,9 @@ def _aliases_around(connection: Connection, ids: Collection[int] | None) -> list
         seen |= frontier
         for end in ("dataset_id", "alias_id"):
             for page in _pages(frontier):
-                found.update(Alias(*row) for row in connection.execute(_aliases_at(end), {"ids": page}))
+                found.update(
+                    Alias(*row) for row in connection.execute(_aliases_at(end), {"ids": page})
+                )
         frontier = {id_ for alias in found for id_ in alias[:2]} - seen
     return sorted(found)
 
@@ -117,7 +125,9 @@ def _aliases_at(end: str) -> Select[Any]:
     return select(dataset_aliases).where(among_given(dataset_aliases.c[end], "ids"))
 
 
-def _names(connection: Connection, ids: Collection[int] | None) -> tuple[list[Name], dict[int, Label]]:
+def _names(
+    connection: Connection, ids: Collection[int] | None
+) -> tuple[list[Name], dict[int, Label]]:
     """The datasets with what their catalog facets say, and the labels that they have now."""
     catalogs = _catalogs(connection, ids)
     held: dict[int, Label] = {}
@@ -139,14 +149,19 @@ def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, 
 
 
 def _taken_back(connection: Connection, ids: Collection[int] | None) -> set[int]:
-    """The datasets whose newest symlinks facet says that it is deleted: their names are no longer one."""
+    """The datasets whose newest symlinks facet says that it is deleted.
+
+    Their names are no longer one.
+    """
     return {row.entity_id for row in _newest(connection, "symlinks", ids) if row.deleted}
 
 
 def _newest(connection: Connection, key: str, ids: Collection[int] | None) -> Iterator[Any]:
     """The newest facet of a key of each of these datasets, or of all."""
     if ids is None:
-        yield from newest_rows(connection.execute(select(facet_rows(any_value, (DATASET,), one_of([key])))))
+        yield from newest_rows(
+            connection.execute(select(facet_rows(any_value, (DATASET,), one_of([key]))))
+        )
         return
     for page in _pages(ids):
         yield from newest_rows(connection.execute(_facets_of(), {"ids": page, "keys": [key]}))
@@ -154,11 +169,15 @@ def _newest(connection: Connection, key: str, ids: Collection[int] | None) -> It
 
 @cache
 def _facets_of() -> Select[Any]:
-    return select(facet_rows(partial(among_given, name="ids"), (DATASET,), partial(among_given, name="keys")))
+    return select(
+        facet_rows(partial(among_given, name="ids"), (DATASET,), partial(among_given, name="keys"))
+    )
 
 
 def _update(connection: Connection, changes: Sequence[tuple[int, Label]]) -> None:
-    rows = [(id_, label.canonical_id, place_id(label.place), *label.place) for id_, label in changes]
+    rows = [
+        (id_, label.canonical_id, place_id(label.place), *label.place) for id_, label in changes
+    ]
     if connection.dialect.name == "postgresql":
         sets = ", ".join(f"{name} = label.{name}" for name in LABEL[1:])
         labels = f"({unnested(datasets, LABEL)}) AS label({', '.join(LABEL)})"
@@ -172,7 +191,10 @@ def _update(connection: Connection, changes: Sequence[tuple[int, Label]]) -> Non
 
 
 def _among(
-    connection: Connection, query: Select[Any], column: ColumnElement[Any], ids: Collection[int] | None
+    connection: Connection,
+    query: Select[Any],
+    column: ColumnElement[Any],
+    ids: Collection[int] | None,
 ) -> Iterator[Any]:
     """The rows with these ids in the column, or all rows."""
     if ids is None:

@@ -1,7 +1,10 @@
-"""Joining names by hand: path patterns over what is stored already, and single aliases; each with a dry run.
+"""Joining names by hand: path patterns over what is stored already, and single aliases.
 
-Once applied, patterns are agreed on in the store, so that every writer names new events by them (core/naming.py). Names
-stored before are joined to their stripped form as aliases, so nothing is lost.
+Each with a dry run.
+
+Once applied, patterns are agreed on in the store, so that every writer names new events by them
+(core/naming.py). Names stored before are joined to their stripped form as aliases, so nothing is
+lost.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,22 +34,36 @@ class Renaming(NamedTuple):
 
 
 def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Renaming]:
-    """What these patterns would join that is not joined yet; nothing is changed. Raises re.error for a pattern that is none."""
-    query = select(dataset_aliases.c.dataset_id, dataset_aliases.c.alias_id).where(dataset_aliases.c.type == PATTERN)
+    """What these patterns would join that is not joined yet; nothing is changed.
+
+    Raises re.error for a pattern that is none.
+    """
+    query = select(dataset_aliases.c.dataset_id, dataset_aliases.c.alias_id).where(
+        dataset_aliases.c.type == PATTERN
+    )
     joined = {(row.dataset_id, row.alias_id) for row in connection.execute(query)}
     plan = _renamings(connection, Memo(naming_of(_together(connection, patterns))))
     return sorted(one for one in plan if (one.id, one.stripped_id) not in joined)
 
 
 def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
-    """Join what these patterns join, and name by them from now on; gives how many names were joined."""
-    keep_writers_out(connection)  # a batch that had begun would name datasets as before, and nobody would join them
+    """Join what these patterns join, and name by them from now on.
+
+    Gives how many names were joined.
+    """
+    keep_writers_out(
+        connection
+    )  # a batch that had begun would name datasets as before, and nobody would join them
     lock(connection)
     together = _together(connection, patterns)
     memo = Memo(naming_of(together))
     plan = list(_renamings(connection, memo))
     for one in plan:
-        _join(connection, DatasetAlias(one.id, one.stripped_id, PATTERN), memo.dataset(one.namespace, one.stripped))
+        _join(
+            connection,
+            DatasetAlias(one.id, one.stripped_id, PATTERN),
+            memo.dataset(one.namespace, one.stripped),
+        )
     relabel(connection, {id_ for one in plan for id_ in (one.id, one.stripped_id)})
     agree_on_patterns(connection, together)
     return len(plan)
@@ -86,25 +103,37 @@ def aliases_by_hand(connection: Connection) -> list[tuple[tuple[str, str], tuple
     return [((row[0], row[1]), (row[2], row[3])) for row in connection.execute(query)]
 
 
-def planned_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> list[Renaming]:
-    """Which datasets would stand under another name if `one` were also called `other`; nothing is changed."""
+def planned_alias(
+    connection: Connection, one: tuple[str, str], other: tuple[str, str]
+) -> list[Renaming]:
+    """Which datasets would stand under another name if `one` were also called `other`.
+
+    Nothing is changed.
+    """
     memo = Memo(naming_of(strip_patterns(connection)))
     first, second = memo.dataset(*one), memo.dataset(*other)
-    names = [Name(*row) for row in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name))]
+    names = [
+        Name(*row)
+        for row in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name))
+    ]
     by_id = {name.id: name for name in names}
     by_id |= {new.id: Name(new.id, new.namespace, new.name) for new in (first, second)}
     aliases = believed_aliases(connection)
     before = label_names(by_id.values(), aliases)
     after = label_names(by_id.values(), [*aliases, Alias(first.id, second.id, BY_HAND)])
     return sorted(
-        Renaming(by_id[id_].namespace, by_id[before[id_]].name, by_id[after[id_]].name, id_, after[id_])
+        Renaming(
+            by_id[id_].namespace, by_id[before[id_]].name, by_id[after[id_]].name, id_, after[id_]
+        )
         for id_ in by_id
         if before[id_] != after[id_] and before[id_] == id_
     )
 
 
 def _renamings(connection: Connection, memo: Memo) -> Iterator[Renaming]:
-    for id_, namespace, name in connection.execute(select(datasets.c.id, datasets.c.namespace, datasets.c.name)):
+    for id_, namespace, name in connection.execute(
+        select(datasets.c.id, datasets.c.namespace, datasets.c.name)
+    ):
         stripped = memo.dataset(namespace, name)
         if stripped.id != id_:
             yield Renaming(namespace, name, stripped.name, id_, stripped.id)

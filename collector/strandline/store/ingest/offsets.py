@@ -1,14 +1,26 @@
 """How far each partition was taken, and by whom: the fence that makes the consumer exactly once.
 
-`claim` makes a partition one owner's; `advance` moves its offset in the batch's own transaction, by compare-and-set on
-offset and owner. Whoever was overtaken cannot commit any more: its compare fails, and with it its batch.
+`claim` makes a partition one owner's; `advance` moves its offset in the batch's own transaction, by
+compare-and-set on offset and owner. Whoever was overtaken cannot commit any more: its compare
+fails, and with it its batch.
 """
 
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Table, and_, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from strandline.errors import FencedError
@@ -30,7 +42,9 @@ _POSITION = select(offsets.c.next_offset).where(_IS_MINE)
 _OWN = update(offsets).where(_IS_IT).values(token=bindparam("new"))
 _LEAVE = update(offsets).where(_IS_MINE).values(token="")
 _ADVANCE = (
-    update(offsets).where(_IS_MINE, offsets.c.next_offset == bindparam("old")).values(next_offset=bindparam("new"))
+    update(offsets)
+    .where(_IS_MINE, offsets.c.next_offset == bindparam("old"))
+    .values(next_offset=bindparam("new"))
 )
 _MARK = select(crash_marks.c.record_offset, crash_marks.c.crashes).where(_IS_ITS_MARK)
 _UNMARK = delete(crash_marks).where(_IS_ITS_MARK)
@@ -69,8 +83,13 @@ def is_held(connection: Connection, partition: Partition, token: str) -> bool:
     return owner not in (None, "", token)
 
 
-def advance(connection: Connection, partition: Partition, token: str, expected: int, next_offset: int) -> None:
-    """Move the offset from `expected`, or raise FencedError: then the transaction must not commit."""
+def advance(
+    connection: Connection, partition: Partition, token: str, expected: int, next_offset: int
+) -> None:
+    """Move the offset from `expected`, or raise FencedError.
+
+    Then the transaction must not commit.
+    """
     moved = _key(partition) | {"mine": token, "old": expected, "new": next_offset}
     if connection.execute(_ADVANCE, moved).rowcount != 1:
         raise FencedError(partition.topic, partition.number)
@@ -94,11 +113,16 @@ def release(connection: Connection, partition: Partition, token: str) -> None:
 
 
 def mark_attempt(connection: Connection, partition: Partition, offset: int) -> int:
-    """Note that the record at `offset` is about to be taken alone; returns how often that was tried before."""
+    """Note that the record at `offset` is about to be taken alone.
+
+    Returns how often that was tried before.
+    """
     found = connection.execute(_MARK, _key(partition)).first()
     before: int = found.crashes if found is not None and found.record_offset == offset else 0
     connection.execute(_UNMARK, _key(partition))
-    connection.execute(insert(crash_marks), _columns(partition) | {"record_offset": offset, "crashes": before + 1})
+    connection.execute(
+        insert(crash_marks), _columns(partition) | {"record_offset": offset, "crashes": before + 1}
+    )
     return before
 
 
@@ -115,7 +139,11 @@ def _begin(dialect: str) -> Insert:
 
 
 def _columns(partition: Partition) -> dict[str, Any]:
-    return {"topic": partition.topic, "partition_id": partition.number, "group_name": partition.group}
+    return {
+        "topic": partition.topic,
+        "partition_id": partition.number,
+        "group_name": partition.group,
+    }
 
 
 def _key(partition: Partition) -> dict[str, Any]:

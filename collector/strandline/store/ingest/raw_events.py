@@ -1,4 +1,7 @@
-"""Events as received: which are known, the redacted bodies, dead letters; and reading them back in the order of receipt."""
+"""Events as received: which are known, the redacted bodies, dead letters.
+
+And reading them back in the order of receipt.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -63,14 +66,19 @@ class Stored(NamedTuple):
 
 
 def claim(connection: Connection, keys: Sequence[tuple[bytes, int]]) -> set[bytes]:
-    """Note the hashes of events with their time of receipt; gives the hashes that were not known."""
+    """Note the hashes of events with their time of receipt.
+
+    Gives the hashes that were not known.
+    """
     if not keys:
         return set()
     columns = ("hash", "received_at")
     if connection.dialect.name == "postgresql":
         statement = f"INSERT INTO event_keys ({', '.join(columns)}) {insert_values(event_keys, columns, 'postgresql')}"
         arrays = values_of(connection, event_keys, columns, sorted(keys))
-        result = connection.exec_driver_sql(f"{statement} ON CONFLICT DO NOTHING RETURNING hash", arrays)
+        result = connection.exec_driver_sql(
+            f"{statement} ON CONFLICT DO NOTHING RETURNING hash", arrays
+        )
         return {bytes(row[0]) for row in result}
     return set(_claim_on_sqlite(connection, keys))
 
@@ -82,7 +90,9 @@ def _claim_on_sqlite(connection: Connection, keys: Sequence[tuple[bytes, int]]) 
     for start in range(0, len(hashes), PAGE):
         page = hashes[start : start + PAGE]
         marks = ", ".join("?" * len(page))
-        found = connection.exec_driver_sql(f"SELECT hash FROM event_keys WHERE hash IN ({marks})", tuple(page))
+        found = connection.exec_driver_sql(
+            f"SELECT hash FROM event_keys WHERE hash IN ({marks})", tuple(page)
+        )
         stored.update(row[0] for row in found)
     new = [key for key in keys if key[0] not in stored]
     if new:
@@ -96,7 +106,10 @@ def release(connection: Connection, hashes: Sequence[bytes]) -> None:
 
 
 def insert_events(connection: Connection, events: Sequence[RawEvent]) -> None:
-    """Write the bodies of new events, in the order of their key: a batch shares its moment, and its hashes come in any order."""
+    """Write the bodies of new events, in the order of their key.
+
+    A batch shares its moment, and its hashes come in any order.
+    """
     _insert(connection, "raw_events", RawEvent._fields, sorted(events, key=_KEY))
 
 
@@ -111,11 +124,19 @@ def insert_unread_events(connection: Connection, events: Sequence[UnreadEvent]) 
 
 
 def _insert(
-    connection: Connection, name: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]], end: str = ""
+    connection: Connection,
+    name: str,
+    columns: Sequence[str],
+    rows: Sequence[tuple[object, ...]],
+    end: str = "",
 ) -> None:
     if not rows:
         return
-    table = {"raw_events": raw_events, "dead_letters": dead_letters, "unread_events": unread_events}[name]
+    table = {
+        "raw_events": raw_events,
+        "dead_letters": dead_letters,
+        "unread_events": unread_events,
+    }[name]
     values = insert_values(table, columns, connection.dialect.name)
     statement = f"INSERT INTO {name} ({', '.join(columns)}) {values}{end}"
     connection.exec_driver_sql(statement, values_of(connection, table, columns, rows))
@@ -140,12 +161,18 @@ def partition_name(day: int) -> str:
 
 def partition_days(connection: Connection) -> list[int]:
     """The days (since 1970) that have a partition, on PostgreSQL."""
-    query = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
+    query = (
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
+    )
     names = sorted(name for (name,) in connection.execute(text(query)))
-    return [(datetime.strptime(f"{name[-8:]}+0000", "%Y%m%d%z") - moment_of(0)).days for name in names]
+    return [
+        (datetime.strptime(f"{name[-8:]}+0000", "%Y%m%d%z") - moment_of(0)).days for name in names
+    ]
 
 
-def events_of(connection: Connection, since: int = micros_of(moment_of(0)) - 2**62) -> Iterator[Stored]:
+def events_of(
+    connection: Connection, since: int = micros_of(moment_of(0)) - 2**62
+) -> Iterator[Stored]:
     """All stored events in the order of receipt, a page at a time."""
     expansion = Expansion(connection)
     after: tuple[int, bytes] = (since, b"")

@@ -1,4 +1,7 @@
-"""Events that were rejected over HTTP: their sender was answered, and whoever looks here sees how many, whose and why."""
+"""Events that were rejected over HTTP.
+
+Their sender was answered, and whoever looks here sees how many, whose and why.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,9 +17,7 @@ from strandline.store.sql.pages import encode_cursor
 
 MOST_KINDS = 1_000  # pairs of producer and reason: senders make up both
 CURSOR = (int, str)
-_OF_THE_NEWEST = (
-    "CASE WHEN excluded.newest_at >= refused_events.newest_at THEN excluded.{0} ELSE refused_events.{0} END"
-)
+_OF_THE_NEWEST = "CASE WHEN excluded.newest_at >= refused_events.newest_at THEN excluded.{0} ELSE refused_events.{0} END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,21 @@ class Refused:
     body: bytes
 
     def joined(self, other: "Refused") -> "Refused":
-        """Both together, whichever came first: with the newest body, of two at one moment the other's."""
+        """Both together, whichever came first.
+
+        With the newest body, of two at one moment the other's.
+        """
         newest = other if other.newest_at >= self.newest_at else self
-        return replace(newest, count=self.count + other.count, first_at=min(self.first_at, other.first_at))
+        return replace(
+            newest, count=self.count + other.count, first_at=min(self.first_at, other.first_at)
+        )
 
 
 def add_refused(connection: Connection, refused: Sequence[Refused]) -> None:
-    """Count these, also where newer ones were written before; of too many kinds the oldest are forgotten."""
+    """Count these, also where newer ones were written before.
+
+    Of too many kinds the oldest are forgotten.
+    """
     statement = text(
         "INSERT INTO refused_events (id, producer, reason, count, first_at, newest_at, body)"
         " VALUES (:id, :producer, :reason, :count, :first_at, :newest_at, :body)"
@@ -47,9 +56,13 @@ def add_refused(connection: Connection, refused: Sequence[Refused]) -> None:
     )
     rows = [{"id": _id(one)} | asdict(one) for one in refused]
     if rows:
-        connection.execute(statement, sorted(rows, key=itemgetter("id")))  # two servers do not meet in a deadlock
+        connection.execute(
+            statement, sorted(rows, key=itemgetter("id"))
+        )  # two servers do not meet in a deadlock
         kept = select(refused_events.c.id).order_by(*_newest_first()).limit(MOST_KINDS)
-        connection.execute(delete(refused_events).where(refused_events.c.id.not_in(kept.scalar_subquery())))
+        connection.execute(
+            delete(refused_events).where(refused_events.c.id.not_in(kept.scalar_subquery()))
+        )
 
 
 def refused_page(

@@ -1,7 +1,10 @@
-"""Folding the stored events once more, into an empty store: every table comes out as it is, or one of the two is wrong.
+"""Folding the stored events once more, into an empty store.
 
-An event keeps its hash and its moment of receipt, so that even what depends on them is the same. What no event tells of
-goes along: the patterns that are cut out of paths, and names that were joined by hand.
+Every table comes out as it is, or one of the two is wrong.
+
+An event keeps its hash and its moment of receipt, so that even what depends on them is the same.
+What no event tells of goes along: the patterns that are cut out of paths, and names that were
+joined by hand.
 """
 
 from collections.abc import Iterator
@@ -34,11 +37,15 @@ def replay(source: Connection, target: Engine, naming: Naming | None = None) -> 
     with target.begin() as connection:
         for one, other in aliases_by_hand(source):
             apply_alias(connection, one, other)
-        apply_patterns(connection, patterns)  # a name that only somebody's hand has joined is a path like any other
+        apply_patterns(
+            connection, patterns
+        )  # a name that only somebody's hand has joined is a path like any other
     return count
 
 
 def _batches(source: Connection) -> Iterator[list[Record]]:
-    records = (Record(one.body, moment_of(one.received_at), hash=one.hash) for one in events_of(source))
+    records = (
+        Record(one.body, moment_of(one.received_at), hash=one.hash) for one in events_of(source)
+    )
     while batch := list(islice(records, BATCH)):
         yield batch

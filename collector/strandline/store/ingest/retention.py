@@ -1,7 +1,11 @@
-"""Dropping what is old: events as received, ended runs with their relations, data lineage; then content nobody refers to.
+"""Dropping what is old: events as received, ended runs with their relations, data lineage.
 
-What is known of a job (its last runs, and of an owner's micro-batches those that touched a dataset last) stays, however
-old, or a yearly job would vanish between its runs; so do the runs that those which stay belong to. Raising the store's epoch empties every writer's caches, for they may know of content that is gone.
+Then content nobody refers to.
+
+What is known of a job (its last runs, and of an owner's micro-batches those that touched a dataset
+last) stays, however old, or a yearly job would vanish between its runs; so do the runs that those
+which stay belong to. Raising the store's epoch empties every writer's caches, for they may know of
+content that is gone.
 """
 
 from dataclasses import dataclass
@@ -36,7 +40,8 @@ SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
                 WHERE touched.run_id = run.id
                   AND NOT (touched.creates = 1 AND run.streaming = 0 AND run.state IN (3, 5)))
 """
-# As store/touches.py has it for one question: the owning runs below a job's newest application, and the last few before.
+# As store/touches.py has it for one question: the owning runs below a job's newest application, and
+# the last few before.
 _KNOWN_RUNS = f"""
 WITH owning AS ({_OWNING}),
      owners AS (SELECT job_id, owner_id, max(newest_at) AS heard_at, max(first_at) AS since, min(application_id) AS application_id
@@ -60,7 +65,11 @@ SELECT id FROM runs
  WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
    AND id NOT IN ({_KNOWN_RUNS})
 """
-_ABOVE = (("run_parents", "parent_run_id"), ("run_parents", "root_run_id"), ("run_queries", "owner_id"))
+_ABOVE = (
+    ("run_parents", "parent_run_id"),
+    ("run_parents", "root_run_id"),
+    ("run_queries", "owner_id"),
+)
 _ABOVE_KEPT = """
 DELETE FROM old_runs WHERE EXISTS (
        SELECT 1 FROM {table} below
@@ -70,7 +79,9 @@ DELETE FROM old_runs WHERE EXISTS (
 _OLD_PAGE = text("SELECT id FROM old_runs WHERE id > :after ORDER BY id LIMIT :most")
 _OLD_RELATIONS = text("""SELECT run_id, direction, dataset_id FROM run_relations
  WHERE run_id IN (SELECT id FROM old_runs WHERE id > :after AND id <= :last)""")
-_OF_RELATIONS = facets.c.kind.in_([kind + apart for kind in (INPUT, OUTPUT) for apart in (0, QUARANTINED)])
+_OF_RELATIONS = facets.c.kind.in_(
+    [kind + apart for kind in (INPUT, OUTPUT) for apart in (0, QUARANTINED)]
+)
 # Kinds as facets.kind has them. Each after those that are found by way of it.
 _OF_RUNS = (
     "facets WHERE entity_id IN ({old}) AND kind IN (1, 11)",
@@ -90,7 +101,8 @@ _OLD_RECORDS = (
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
 )
-# A set of which every facet is in a newer one of the same job, dataset or run tells nothing any more.
+# A set of which every facet is in a newer one of the same job, dataset or run tells nothing any
+# more.
 _OVERTAKEN = """facet_uses WHERE EXISTS (
        SELECT 1 FROM facet_uses newer
         WHERE newer.entity_id = facet_uses.entity_id AND newer.at > facet_uses.at
@@ -130,7 +142,9 @@ def expire(connection: Connection, before: datetime) -> Expired:
     gone["facets"] = _drop_facets_of_relations(connection)
     for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), _OVERTAKEN, *UNUSED):
         table = where.split()[0]
-        found = connection.execute(text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {})
+        found = connection.execute(
+            text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {}
+        )
         gone[table] = gone.get(table, 0) + found.rowcount
     connection.execute(text("DROP TABLE old_runs"))
     gone["dictionaries"] += _drop_unused_dictionaries(connection)
@@ -138,9 +152,12 @@ def expire(connection: Connection, before: datetime) -> Expired:
 
 
 def _drop_unused_dictionaries(connection: Connection) -> int:
-    """Drop the trained dictionaries that no event needs any more; a writer that has one stores it again with its next event.
+    """Drop the trained dictionaries that no event needs any more.
 
-    References go by their age: there may be thousands, and to look for what needs one takes going over all events.
+    A writer that has one stores it again with its next event.
+
+    References go by their age: there may be thousands, and to look for what needs one takes going
+    over all events.
     """
     unused = text(
         "DELETE FROM dictionaries WHERE id = :id AND NOT EXISTS (SELECT 1 FROM raw_events WHERE dictionary_id = :id)"
@@ -150,13 +167,19 @@ def _drop_unused_dictionaries(connection: Connection) -> int:
 
 
 def has_old_records(connection: Connection, cutoff: int) -> bool:
-    """Whether anything but events is older than a moment in microseconds: events may all be gone before it."""
+    """Whether anything but events is older than a moment in microseconds.
+
+    Events may all be gone before it.
+    """
     given = {"cutoff": cutoff}
     records = (f"SELECT 1 FROM {where} LIMIT 1" for where in _OLD_RECORDS)
     if any(connection.execute(text(query), given).first() for query in records):
         return True
     return (
-        connection.execute(text(f"{_OLD_RUNS} LIMIT 1"), given | {"known": recent_runs(connection)}).first() is not None
+        connection.execute(
+            text(f"{_OLD_RUNS} LIMIT 1"), given | {"known": recent_runs(connection)}
+        ).first()
+        is not None
     )
 
 
@@ -172,19 +195,28 @@ def _collect_runs(connection: Connection, cutoff: int) -> str:
     given = {"cutoff": cutoff, "known": recent_runs(connection)}
     connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), given)
     while sum(
-        connection.execute(text(_ABOVE_KEPT.format(table=table, above=above))).rowcount for table, above in _ABOVE
+        connection.execute(text(_ABOVE_KEPT.format(table=table, above=above))).rowcount
+        for table, above in _ABOVE
     ):
         pass  # what they belong to may belong to others
     return "SELECT id FROM old_runs"
 
 
 def _drop_facets_of_relations(connection: Connection) -> int:
-    """Delete the facets of these runs' inputs and outputs, of some runs at once: their ids are no column; gives how many."""
+    """Delete the facets of these runs' inputs and outputs, of some runs at once.
+
+    Their ids are no column; gives how many.
+    """
     after, dropped = -1, 0  # no id is negative
     while ids := connection.scalars(_OLD_PAGE, {"after": after, "most": RUNS_AT_ONCE}).all():
-        own = [relation_id_of(*one) for one in connection.execute(_OLD_RELATIONS, {"after": after, "last": ids[-1]})]
+        own = [
+            relation_id_of(*one)
+            for one in connection.execute(_OLD_RELATIONS, {"after": after, "last": ids[-1]})
+        ]
         if own:
-            dropped += connection.execute(delete(facets).where(among(facets.c.entity_id, own), _OF_RELATIONS)).rowcount
+            dropped += connection.execute(
+                delete(facets).where(among(facets.c.entity_id, own), _OF_RELATIONS)
+            ).rowcount
         after = ids[-1]
     return dropped
 
@@ -192,7 +224,8 @@ def _drop_facets_of_relations(connection: Connection) -> int:
 def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...], dict[str, int]]:
     """Drop the partitions that are wholly older; single rows only where there are none (SQLite).
 
-    An event's key goes with it, looked up by its hash: an index on the keys' times would cost every event something.
+    An event's key goes with it, looked up by its hash: an index on the keys' times would cost every
+    event something.
     """
     if connection.dialect.name != "postgresql":
         old_events = "raw_events WHERE received_at < :cutoff"
@@ -202,7 +235,9 @@ def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...]
             name: connection.execute(text(statement), {"cutoff": cutoff}).rowcount
             for name, statement in statements.items()
         }
-    query = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
+    query = (
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
+    )
     newest = partition_name(cutoff // DAY)
     old = tuple(sorted(name for (name,) in connection.execute(text(query)) if name < newest))
     return old, {"event_keys": sum(_drop_partition(connection, name) for name in old)}

@@ -43,8 +43,13 @@ class RunTemplates:
         apply(connection, {kind: some for kind, some in rows.items() if kind not in IN_TEMPLATES})
         self.write(connection, rows.get(RelationSeen, ()), rows.get(EdgesUsed, ()))
 
-    def write(self, connection: Connection, relations: Iterable[RelationSeen], edges: Iterable[EdgesUsed]) -> int:
-        """Fold rows, one a key, into what is stored of their runs; gives how many runs these are."""
+    def write(
+        self, connection: Connection, relations: Iterable[RelationSeen], edges: Iterable[EdgesUsed]
+    ) -> int:
+        """Fold rows, one a key, into what is stored of their runs.
+
+        Gives how many runs these are.
+        """
         new: dict[int, Rows] = defaultdict(lambda: ([], []))
         for relation in relations:
             new[relation[0]][0].append(relation)
@@ -60,27 +65,39 @@ class RunTemplates:
                 others.append(run)
             else:
                 parts[run] = found
-        for run, (before_relations, before_edges) in self._rows_of(connection, stored, others).items():
+        for run, (before_relations, before_edges) in self._rows_of(
+            connection, stored, others
+        ).items():
             relations, edges = new[run]
             parts[run] = split(
-                fold_rows(RelationSeen, [*before_relations, *relations]), fold_rows(EdgesUsed, [*before_edges, *edges])
+                fold_rows(RelationSeen, [*before_relations, *relations]),
+                fold_rows(EdgesUsed, [*before_edges, *edges]),
             )
         self._replace(connection, stored, parts)
         return len(new)
 
     def take_out(
-        self, connection: Connection, relations: Collection[tuple[Any, ...]], edges: Collection[tuple[Any, ...]]
+        self,
+        connection: Connection,
+        relations: Collection[tuple[Any, ...]],
+        edges: Collection[tuple[Any, ...]],
     ) -> None:
         """Delete the rows with these keys."""
         of_relations, of_edges = {*relations}, {*edges}
-        stored, parts = _spans_of(connection, {key[0] for key in (*relations, *edges)}), dict[int, Split]()
+        stored, parts = (
+            _spans_of(connection, {key[0] for key in (*relations, *edges)}),
+            dict[int, Split](),
+        )
         for run, rows in self._rows_of(connection, stored, [*stored]).items():
             left = [one for one in rows[0] if one[:3] not in of_relations]
             parts[run] = split(left, [one for one in rows[1] if one[:3] not in of_edges])
         self._replace(connection, stored, parts)
 
     def _alike(self, new: Split, stored: Spans) -> Split | None:
-        """The templates of a run that has none yet, or that does the same again; None of any other."""
+        """The templates of a run that has none yet, or that does the same again.
+
+        None of any other.
+        """
         if not stored:
             return new
         if len(new) != 1 or len(stored) != 1:
@@ -89,21 +106,32 @@ class RunTemplates:
         if self._id_of(template) != id_:
             return None
         newest_at = max(span.newest_at, before.newest_at)
-        return {template: TimeSpan(min(span.first_at, before.first_at) if template.relations else newest_at, newest_at)}
+        return {
+            template: TimeSpan(
+                min(span.first_at, before.first_at) if template.relations else newest_at, newest_at
+            )
+        }
 
-    def _rows_of(self, connection: Connection, stored: Mapping[int, Spans], runs: Sequence[int]) -> dict[int, Rows]:
+    def _rows_of(
+        self, connection: Connection, stored: Mapping[int, Spans], runs: Sequence[int]
+    ) -> dict[int, Rows]:
         """The rows that are stored of some of these runs."""
         templates = self._look_up(connection, {id_ for run in runs for id_ in stored[run]})
         found: dict[int, Rows] = {}
         for run in runs:
             own = [rows_in(run, templates[id_], span) for id_, span in stored[run].items()]
-            found[run] = [one for rows, _ in own for one in rows], [one for _, rows in own for one in rows]
+            found[run] = (
+                [one for rows, _ in own for one in rows],
+                [one for _, rows in own for one in rows],
+            )
         return found
 
     def _look_up(self, connection: Connection, ids: Collection[int]) -> dict[int, Template]:
         """The templates with these ids, from memory or the store."""
         held = ((id_, self._templates.get(id_)) for id_ in ids)
-        found: dict[int, Template] = {id_: template for id_, template in held if template is not None}
+        found: dict[int, Template] = {
+            id_: template for id_, template in held if template is not None
+        }
         if missing := [id_ for id_ in ids if id_ not in found]:
             parts: dict[int, Template] = {id_: Template() for id_ in missing}
             for id_, *relation in connection.execute(_relations_in(), {"ids": missing}):
@@ -128,7 +156,9 @@ class RunTemplates:
         self._templates.put(id_, template, size)
         return template
 
-    def _replace(self, connection: Connection, stored: Mapping[int, Spans], parts: Mapping[int, Split]) -> None:
+    def _replace(
+        self, connection: Connection, stored: Mapping[int, Spans], parts: Mapping[int, Split]
+    ) -> None:
         """Let these runs have these templates, and no others."""
         new: dict[int, Template] = {}
         written: list[RunTemplate] = []
@@ -140,7 +170,9 @@ class RunTemplates:
                 now[id_] = span
                 if id_ not in before and self._is_new("template", id_):
                     new[id_] = template
-            written += [RunTemplate(run, id_, *span) for id_, span in now.items() if before.get(id_) != span]
+            written += [
+                RunTemplate(run, id_, *span) for id_, span in now.items() if before.get(id_) != span
+            ]
             gone += [(run, id_) for id_ in before if id_ not in now]
         _insert_templates(connection, new)
         _delete_templates(connection, gone)
@@ -148,14 +180,20 @@ class RunTemplates:
 
 
 def _insert_templates(connection: Connection, templates: Mapping[int, Template]) -> None:
-    of_relations = [(id_, *one) for id_, template in templates.items() for one in template.relations]
+    of_relations = [
+        (id_, *one) for id_, template in templates.items() for one in template.relations
+    ]
     of_edges = [(id_, *one) for id_, template in templates.items() for one in template.edges]
     for table, rows in ((template_relations, of_relations), (template_edges, of_edges)):
         if rows:
             columns = table.columns.keys()
             values = insert_values(table, columns, connection.dialect.name)
-            statement = f"INSERT INTO {table.name} ({', '.join(columns)}) {values} ON CONFLICT DO NOTHING"
-            connection.exec_driver_sql(statement, values_of(connection, table, columns, sorted(rows)))
+            statement = (
+                f"INSERT INTO {table.name} ({', '.join(columns)}) {values} ON CONFLICT DO NOTHING"
+            )
+            connection.exec_driver_sql(
+                statement, values_of(connection, table, columns, sorted(rows))
+            )
 
 
 def _write_templates(connection: Connection, rows: Sequence[RunTemplate]) -> None:

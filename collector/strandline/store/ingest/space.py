@@ -1,7 +1,8 @@
 """Giving space back: what was deleted stays in a database's files until they are gone over.
 
-Whoever deletes for good notes so in the same transaction (`owe`): if it is killed before the old bytes are gone, the next one
-who looks does it. What retention drops only has to make room: that is given back in steps, between which others write.
+Whoever deletes for good notes so in the same transaction (`owe`): if it is killed before the old
+bytes are gone, the next one who looks does it. What retention drops only has to make room: that is
+given back in steps, between which others write.
 """
 
 from collections.abc import Iterable
@@ -15,8 +16,11 @@ from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree, agreed
 
 STEP = 2000  # pages of SQLite a transaction: some megabytes, some milliseconds
-INCREMENTAL = 2  # SQLite's auto_vacuum of files that were made by this version, or gone over by VACUUM since
-# Of store_settings: an id of the newest note, a colon, names of tables with commas between; empty when nothing is owed.
+INCREMENTAL = (
+    2  # SQLite's auto_vacuum of files that were made by this version, or gone over by VACUUM since
+)
+# Of store_settings: an id of the newest note, a colon, names of tables with commas between; empty
+# when nothing is owed.
 OWED = "space_owed"
 
 
@@ -27,12 +31,17 @@ def owe(connection: Connection, tables: list[str]) -> None:
 
 
 def give_owed_back(engine: Engine) -> list[str]:
-    """Give the space back that is owed; the tables that it was of. What is owed anew meanwhile stays noted, and is given too."""
+    """Give the space back that is owed; the tables that it was of.
+
+    What is owed anew meanwhile stays noted, and is given too.
+    """
     given: set[str] = set()
     while note := _note_of(engine):
         given.update(_tables_in(note))
         give_back(engine, sorted(_tables_in(note)))
-        done = store_settings.update().where(store_settings.c.key == OWED, store_settings.c.value == note)
+        done = store_settings.update().where(
+            store_settings.c.key == OWED, store_settings.c.value == note
+        )
         with engine.begin() as connection:
             connection.execute(done.values(value=""))
     return sorted(given)
@@ -48,7 +57,10 @@ def _tables_in(note: str) -> list[str]:
 
 
 def give_back(engine: Engine, tables: list[str]) -> None:
-    """Let the database overwrite what the rows were: until then their old bytes are in its files."""
+    """Let the database overwrite what the rows were.
+
+    Until then their old bytes are in its files.
+    """
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if engine.dialect.name == "postgresql":
             for table in tables:
@@ -62,7 +74,10 @@ def give_back(engine: Engine, tables: list[str]) -> None:
 
 
 def give_room_back(engine: Engine, tables: Iterable[str]) -> None:
-    """Give back what these tables no longer need: PostgreSQL uses it again, an SQLite file gets shorter by what is free."""
+    """Give back what these tables no longer need.
+
+    PostgreSQL uses it again, an SQLite file gets shorter by what is free.
+    """
     if engine.dialect.name == "postgresql":
         give_back(engine, sorted(tables))
         return

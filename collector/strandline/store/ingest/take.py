@@ -55,7 +55,8 @@ __all__ = ["Caches", "Outcome", "Record", "take", "validated"]
 class Record(NamedTuple):
     """One message as received. received_at: Kafka's log append time, or the server's clock.
 
-    read: it was decoded already (`validated`); hash: it is an event read back, whose secrets were taken out.
+    read: it was decoded already (`validated`); hash: it is an event read back, whose secrets were
+    taken out.
     """
 
     value: bytes
@@ -73,10 +74,13 @@ class Record(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a record; `reason` says why a dead one is dead, with the place, or why one is kept unread.
+    """What became of a record.
 
-    Dead: it is no event. Unread: a fault of ours kept it from being read, so it is kept for a program without that.
-    Refused: it is no event (or no JSON either), and its sender waits to hear so with the path to the fault; nothing is kept of it.
+    `reason` says why a dead one is dead, with the place, or why one is kept unread.
+
+    Dead: it is no event. Unread: a fault of ours kept it from being read, so it is kept for a
+    program without that. Refused: it is no event (or no JSON either), and its sender waits to hear
+    so with the path to the fault; nothing is kept of it.
     """
 
     kind: Literal["stored", "duplicate", "dead", "unread", "refused"]
@@ -94,15 +98,18 @@ class Unpacked(NamedTuple):
 
 
 def validated(value: bytes, received_at: datetime) -> Record:
-    """A record of a body that is an event, for senders who are told at once: raises InvalidEventError with the path."""
+    """A record of a body that is an event, for senders who are told at once.
+
+    Raises InvalidEventError with the path.
+    """
     return Record(value, received_at, read=decoded(value))
 
 
 def take(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
     """Store records and all that they say; gives what became of each, in their order.
 
-    The caller's loop retries serialization failures and deadlocks (40001, 40P01) with the same records: nothing of a
-    rolled back transaction is remembered once `caches.discard()` was called.
+    The caller's loop retries serialization failures and deadlocks (40001, 40P01) with the same
+    records: nothing of a rolled back transaction is remembered once `caches.discard()` was called.
     """
     with no_search_for_cycles():
         return _take(connection, records, caches)
@@ -110,7 +117,10 @@ def take(connection: Connection, records: Sequence[Record], caches: Caches) -> l
 
 @contextmanager
 def no_search_for_cycles() -> Iterator[None]:
-    """A batch makes a hundred thousand small values and no cycle; looking for one took a quarter of all time."""
+    """A batch makes a hundred thousand small values and no cycle.
+
+    Looking for one took a quarter of all time.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -133,7 +143,9 @@ def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> 
     _keep_unread(connection, records, outcomes)
     store(connection, changes, caches)
     insert_news(connection, news)
-    return [outcomes.get(index) or Outcome("duplicate", hash_) for index, hash_ in enumerate(hashes)]
+    return [
+        outcomes.get(index) or Outcome("duplicate", hash_) for index, hash_ in enumerate(hashes)
+    ]
 
 
 def store(connection: Connection, changes: Sequence[Statement], caches: Caches) -> None:
@@ -151,7 +163,10 @@ def store(connection: Connection, changes: Sequence[Statement], caches: Caches) 
 
 
 def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> None:
-    """See whether rows were expired since the last time; make partitions before anything is locked."""
+    """See whether rows were expired since the last time.
+
+    Make partitions before anything is locked.
+    """
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(
             f"SELECT pg_advisory_xact_lock_shared({EXPIRE_LOCK}), set_config('plan_cache_mode', 'auto', true)"
@@ -167,8 +182,13 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
             caches.add("day", day)
 
 
-def _decode(records: Sequence[Record]) -> tuple[list[bytes], dict[int, Decoded], dict[int, Outcome]]:
-    """The hashes of all; the events by index of their record, each content once; the outcomes of records that are none."""
+def _decode(
+    records: Sequence[Record],
+) -> tuple[list[bytes], dict[int, Decoded], dict[int, Outcome]]:
+    """The hashes of all; the events by index of their record, each content once.
+
+    The outcomes of records that are none.
+    """
     hashes: list[bytes] = []
     events: dict[int, Decoded] = {}
     dead: dict[int, Outcome] = {}
@@ -208,7 +228,10 @@ def _read(
     outcomes: dict[int, Outcome],
     caches: Caches,
 ) -> tuple[list[Unpacked], list[Statement], list[News]]:
-    """The bodies to store, the changes of the new ones among the events and what of it is exported; notes their outcomes."""
+    """The bodies to store, the changes of the new ones among the events and what of it is exported.
+
+    Notes their outcomes.
+    """
     raw: list[Unpacked] = []
     changes: list[Statement] = []
     news: list[News] = []
@@ -225,24 +248,35 @@ def _read(
         changes += reading.changes
         raw.append(unpacked)
         if caches.exports:
-            news += news_of(event.event, reading.changes, unpacked.body.received_at, hash_, caches.exports)
+            news += news_of(
+                event.event, reading.changes, unpacked.body.received_at, hash_, caches.exports
+            )
         outcomes[index] = Outcome("stored", hash_)
     return raw, changes, news
 
 
-def _interpret(read: Decoded, record: Record, hash_: bytes, caches: Caches) -> tuple[Extraction, Unpacked]:
+def _interpret(
+    read: Decoded, record: Record, hash_: bytes, caches: Caches
+) -> tuple[Extraction, Unpacked]:
     event, value = read
     stamp = Stamp.of(event.at, hash_, micros_of(record.received_at))
     reading = changes_of(event, stamp, caches.memo)
     body = redact_json("", value) if reading.redacted or has_secret(unread(event, value)) else value
-    return reading, Unpacked(stamp.at, Body(_kind_of(event, caches.memo), hash_, stamp.received_at, body))
+    return reading, Unpacked(
+        stamp.at, Body(_kind_of(event, caches.memo), hash_, stamp.received_at, body)
+    )
 
 
 def _kind_of(event: Event, memo: Memo) -> int:
     """What the event resembles: others of its job, or else its dataset, and its type."""
     if event.job is not None:
         return key_of(memo.job(event.job.namespace, event.job.name).id, event.event_type)
-    return key_of(0 if event.dataset is None else memo.dataset(event.dataset.namespace, event.dataset.name).id, None)
+    return key_of(
+        0
+        if event.dataset is None
+        else memo.dataset(event.dataset.namespace, event.dataset.name).id,
+        None,
+    )
 
 
 def _repeat_unread(hashes: Sequence[bytes], outcomes: dict[int, Outcome]) -> None:
@@ -254,20 +288,32 @@ def _repeat_unread(hashes: Sequence[bytes], outcomes: dict[int, Outcome]) -> Non
 
 
 def _bury(
-    connection: Connection, records: Sequence[Record], hashes: Sequence[bytes], outcomes: dict[int, Outcome]
+    connection: Connection,
+    records: Sequence[Record],
+    hashes: Sequence[bytes],
+    outcomes: dict[int, Outcome],
 ) -> None:
     """Set the dead ones aside; what was claimed for one of them may be claimed again."""
     dead = {index: outcome for index, outcome in outcomes.items() if outcome.kind == "dead"}
     if dead:
-        insert_dead_letters(connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()])
+        insert_dead_letters(
+            connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()]
+        )
         release(connection, [hashes[index] for index in dead])
 
 
-def _keep_unread(connection: Connection, records: Sequence[Record], outcomes: dict[int, Outcome]) -> None:
-    """Set aside what could not be read through no fault of its own; its hash may be claimed again."""
+def _keep_unread(
+    connection: Connection, records: Sequence[Record], outcomes: dict[int, Outcome]
+) -> None:
+    """Set aside what could not be read through no fault of its own.
+
+    Its hash may be claimed again.
+    """
     kept = {outcome.hash: index for index, outcome in outcomes.items() if outcome.kind == "unread"}
     if kept:
-        insert_unread_events(connection, [unread_event(records[index], outcomes[index]) for index in kept.values()])
+        insert_unread_events(
+            connection, [unread_event(records[index], outcomes[index]) for index in kept.values()]
+        )
         release(connection, list(kept))
 
 

@@ -34,8 +34,8 @@ def accept_all(outcomes: Sequence[Outcome]) -> None:
 class Batches:
     """Writes batches of one source, one after the other; not for use by two threads.
 
-    `finish` is the last thing that each transaction does, `after` what is done once it is committed. `on_bug` gets each fault
-    of ours that kept an event from being read.
+    `finish` is the last thing that each transaction does, `after` what is done once it is
+    committed. `on_bug` gets each fault of ours that kept an event from being read.
     """
 
     def __init__(
@@ -53,7 +53,9 @@ class Batches:
         self._on_retry = on_retry
         self._on_bug = on_bug
         self._pruned_at = time.monotonic()
-        self.uncertain: list[Outcome] = []  # of the last batch, for who finds out later that its commit got through
+        self.uncertain: list[
+            Outcome
+        ] = []  # of the last batch, for who finds out later that its commit got through
 
     def write(
         self,
@@ -76,7 +78,10 @@ class Batches:
         raise AssertionError("the last attempt returns or raises")
 
     def write_or_keep(self, records: Sequence[Record]) -> list[Outcome]:
-        """Store the records, each of those that a fault of ours spoils set aside unread; in several transactions then."""
+        """Store the records, each of those that a fault of ours spoils set aside unread.
+
+        In several transactions then.
+        """
         try:
             return self.write(records)
         except (StrandlineError, DBAPIError, MemoryError):
@@ -84,7 +89,10 @@ class Batches:
         except Exception as error:  # noqa: BLE001 - whatever a record brings about, no sender is to blame for it
             if len(records) > 1:
                 middle = len(records) // 2
-                return [*self.write_or_keep(records[:middle]), *self.write_or_keep(records[middle:])]
+                return [
+                    *self.write_or_keep(records[:middle]),
+                    *self.write_or_keep(records[middle:]),
+                ]
             with self._engine.begin() as connection:
                 outcome = keep(connection, records[0], error)
             self._on_bug(error)
@@ -119,7 +127,10 @@ class Batches:
         return outcomes
 
     def _join_small_pages(self) -> None:
-        """Tidy the search's index, in a transaction of its own; where that fails, a later batch does it."""
+        """Tidy the search's index, in a transaction of its own.
+
+        Where that fails, a later batch does it.
+        """
         self._caches.crowded = False
         try:
             with self._engine.begin() as connection:
@@ -129,7 +140,10 @@ class Batches:
             self._caches.crowded = True  # the batch is committed: its sender must not hear of this
 
     def _prune_graph_news(self) -> None:
-        """Delete old news of the graph, in a transaction of its own; where that fails, a later batch does it."""
+        """Delete old news of the graph, in a transaction of its own.
+
+        Where that fails, a later batch does it.
+        """
         self._pruned_at = time.monotonic()
         try:
             with self._engine.begin() as connection:
@@ -144,6 +158,9 @@ class Batches:
 
 
 def may_retry(error: DBAPIError) -> bool:
-    """Whether the database has rolled back and asks to try again: nothing of the transaction can be there."""
+    """Whether the database has rolled back and asks to try again.
+
+    Nothing of the transaction can be there.
+    """
     state = getattr(error.orig, "sqlstate", None)
     return state in RETRY_STATES or "database is locked" in str(error.orig)

@@ -1,4 +1,7 @@
-"""Events that a fault of ours kept from being read or stored: kept as they came, and taken again by the next program."""
+"""Events that a fault of ours kept from being read or stored.
+
+Kept as they came, and taken again by the next program.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,7 +30,10 @@ def unread_count(connection: Connection) -> int:
 
 
 def pages_of_unread(connection: Connection) -> Iterator[Sequence[Record]]:
-    """Every event that is kept unread, oldest first, in pages; removing those of a page disturbs none of the next."""
+    """Every event that is kept unread, oldest first, in pages.
+
+    Removing those of a page disturbs none of the next.
+    """
     key = tuple_(unread_events.c.received_at, unread_events.c.hash)
     query = select(unread_events).order_by(*key.clauses).limit(PAGE)
     rows = connection.execute(query).all()
@@ -43,7 +49,9 @@ def pages_of_unread(connection: Connection) -> Iterator[Sequence[Record]]:
             )
             for row in rows
         ]
-        rows = connection.execute(query.where(key > tuple_(rows[-1].received_at, rows[-1].hash))).all()
+        rows = connection.execute(
+            query.where(key > tuple_(rows[-1].received_at, rows[-1].hash))
+        ).all()
 
 
 def remove(connection: Connection, hashes: Sequence[bytes]) -> None:

@@ -22,13 +22,23 @@ from strandline.store.sql.compression import Compression
 
 
 def only_news(rows: Rows, caches: Caches) -> Rows:
-    """The rows without what this writer stored before, as they are stored; sets become rows of their own."""
+    """The rows without what this writer stored before, as they are stored.
+
+    Sets become rows of their own.
+    """
     shrink = caches.compression.shrink
     mentions = [*_unfold_edges(rows, caches), *_unfold_aliases(rows, caches)]
     _unfold_facets(rows, caches)
     bodies = [one for one in rows.of(FacetBody) if caches.is_new("body", one.hash)]
     rows.put(DatasetSeen, _datasets([*rows.of(DatasetSeen), *mentions], caches))
-    rows.put(JobSeen, [one for one in rows.of(JobSeen) if one.first_at is not None or caches.is_new("job", one.id)])
+    rows.put(
+        JobSeen,
+        [
+            one
+            for one in rows.of(JobSeen)
+            if one.first_at is not None or caches.is_new("job", one.id)
+        ],
+    )
     rows.put(NamespaceSeen, _namespaces(rows, caches))
     rows.put(FacetBody, [FacetBody(one.hash, shrink(one.body)) for one in bodies])
     _pack_small(rows, caches.compression)
@@ -40,13 +50,18 @@ def _unfold_edges(rows: Rows, caches: Caches) -> list[DatasetSeen]:
     sets = [one for one in rows.take(EdgeSet) if caches.is_new("edges", one.hash)]
     shrink = caches.compression.shrink
     edges = chain.from_iterable(one.edges for one in sets)
-    rows.put(EdgeSeen, sorted(EdgeSeen(one.set_hash, one.source_id, shrink(one.columns)) for one in edges))
+    rows.put(
+        EdgeSeen,
+        sorted(EdgeSeen(one.set_hash, one.source_id, shrink(one.columns)) for one in edges),
+    )
     return [mention for one in sets for mention in one.mentions]
 
 
 def _unfold_aliases(rows: Rows, caches: Caches) -> list[DatasetSeen]:
     """The same with sets of aliases."""
-    sets = [one for one in rows.take(AliasSet) if caches.is_new("aliases", (one.dataset_id, one.hash))]
+    sets = [
+        one for one in rows.take(AliasSet) if caches.is_new("aliases", (one.dataset_id, one.hash))
+    ]
     rows.put(DatasetAlias, sorted({alias for one in sets for alias in one.aliases}))
     return [mention for one in sets for mention in one.mentions]
 
@@ -62,14 +77,18 @@ def _unfold_facets(rows: Rows, caches: Caches) -> None:
 
 def _pack_small(rows: Rows, compression: Compression) -> None:
     rows.put(FacetSeen, [_packed(one, compression) for one in rows.of(FacetSeen)])
-    rows.put(SetFacet, [one._replace(body=_packed_body(one, compression)) for one in rows.of(SetFacet)])
+    rows.put(
+        SetFacet, [one._replace(body=_packed_body(one, compression)) for one in rows.of(SetFacet)]
+    )
     pack = compression.small.pack
     rows.put(BarrierSeen, [one._replace(facet=pack(one.facet)) for one in rows.of(BarrierSeen)])
 
 
 def _packed(one: FacetSeen, compression: Compression) -> FacetSeen:
     body = _packed_body(one, compression)
-    return FacetSeen(one.entity_id, one.key, one.kind, one.at, one.hash, body, one.deleted, one.problem)
+    return FacetSeen(
+        one.entity_id, one.key, one.kind, one.at, one.hash, body, one.deleted, one.problem
+    )
 
 
 def _packed_body(one: FacetSeen | SetFacet, compression: Compression) -> bytes | None:
@@ -94,4 +113,6 @@ def _namespaces(rows: Rows, caches: Caches) -> list[NamespaceSeen]:
     """The namespaces of the jobs and datasets, where nobody here has stored them."""
     names = {one.namespace_id: one.namespace for one in rows.of(JobSeen)}
     names |= {one.namespace_id: one.namespace for one in rows.of(DatasetSeen)}
-    return [NamespaceSeen(id_, names[id_]) for id_ in sorted(names) if caches.is_new("namespace", id_)]
+    return [
+        NamespaceSeen(id_, names[id_]) for id_ in sorted(names) if caches.is_new("namespace", id_)
+    ]

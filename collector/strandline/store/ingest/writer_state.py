@@ -1,7 +1,10 @@
-"""What one writer knows to be stored, so that it need not be written again. Filled only after the commit.
+"""What one writer knows to be stored, so that it need not be written again.
 
-A rollback must not leave anything behind here, or rows would be missing for good: `discard` forgets what the failed
-transaction wrote. Expiring deletes what other writers may know of; it raises the store's epoch, which empties these.
+Filled only after the commit.
+
+A rollback must not leave anything behind here, or rows would be missing for good: `discard` forgets
+what the failed transaction wrote. Expiring deletes what other writers may know of; it raises the
+store's epoch, which empties these.
 """
 
 from collections.abc import Sequence
@@ -26,7 +29,9 @@ class Caches:
         self.epoch = ""
         self.shared_facets = SharedFacets(self.is_new)
         self.run_templates = RunTemplates(self.is_new)
-        self.watched_facets = Halves(SETS)  # those of sets that names or the search depend on, by the ids of the sets
+        self.watched_facets = Halves(
+            SETS
+        )  # those of sets that names or the search depend on, by the ids of the sets
         self.exports = ""  # what targets want to hear of; "": there are none
         self.notes_graph = False  # whether somebody follows what changes of the graph
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read

@@ -12,9 +12,7 @@ from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.schema.tables import datasets, snapshots
 from strandline.store.schema.views import snapshot_lineage_from
 
-_OF_DATASET = (
-    "SELECT * FROM snapshot_uses WHERE lossy = 1 AND dataset_id IN (SELECT id FROM datasets WHERE canonical_id = :id)"
-)
+_OF_DATASET = "SELECT * FROM snapshot_uses WHERE lossy = 1 AND dataset_id IN (SELECT id FROM datasets WHERE canonical_id = :id)"
 BEFORE_ALL = -(2**63)
 
 
@@ -27,7 +25,10 @@ def approximate_ids(connection: Connection, dataset_id: int) -> set[str]:
 def newest_approximate(
     connection: Connection, dataset_id: int, since: int = BEFORE_ALL, until: int | None = None
 ) -> str | None:
-    """How answers show the newest such snapshot that was made after a moment, and by another; None if none was."""
+    """How answers show the newest such snapshot that was made after a moment, and by another.
+
+    None if none was.
+    """
     rows = connection.execute(_unmatched(), {"id": dataset_id, "since": since})
     by_then = [row for row in rows if row.direction == SINK and (until is None or row.at <= until)]
     written = [(row.at, row.approximate_id) for row in by_then]
@@ -37,16 +38,22 @@ def newest_approximate(
 def newer_approximate(connection: Connection, table: Table, snapshot_id: str) -> str | None:
     """The newest such snapshot that was made after a known one of the table; None if none was."""
     canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table))
-    is_snapshot = snapshots.c.dataset_id.in_(ids_of_names(table)) & (snapshots.c.snapshot_id == snapshot_id)
+    is_snapshot = snapshots.c.dataset_id.in_(ids_of_names(table)) & (
+        snapshots.c.snapshot_id == snapshot_id
+    )
     since = connection.scalar(select(func.min(snapshots.c.first_at)).where(is_snapshot))
     dataset_id = connection.scalar(canonical)
-    return None if dataset_id is None or since is None else newest_approximate(connection, dataset_id, since)
+    return (
+        None
+        if dataset_id is None or since is None
+        else newest_approximate(connection, dataset_id, since)
+    )
 
 
 @cache
 def _unmatched() -> TextClause:
     uses = snapshot_lineage_from(_OF_DATASET)
-    query = (
-        f"SELECT direction, approximate_id, at FROM ({uses}) AS used WHERE approximate_id IS NOT NULL AND at > :since"
+    query = f"SELECT direction, approximate_id, at FROM ({uses}) AS used WHERE approximate_id IS NOT NULL AND at > :since"
+    return text(query).bindparams(
+        bindparam("id", type_=BigInteger), bindparam("since", type_=BigInteger)
     )
-    return text(query).bindparams(bindparam("id", type_=BigInteger), bindparam("since", type_=BigInteger))

@@ -1,11 +1,25 @@
-"""What an application, a DAG or a streaming query consists of: the runs below its runs, how they ended, what they touched."""
+"""What an application, a DAG or a streaming query consists of.
+
+The runs below its runs, how they ended, what they touched.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Text, bindparam, case, distinct, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    Text,
+    bindparam,
+    case,
+    distinct,
+    func,
+    select,
+)
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage import run_states as states
@@ -32,7 +46,10 @@ _ONLY_A_CALL = re.compile(r"An error occurred while calling \S+\.(?: Trace:)?$")
 
 
 def runs_below(connection: Connection, above: Iterable[int]) -> dict[int, int]:
-    """The runs below these, each with the one of these that it is below; the newest, if there are very many."""
+    """The runs below these, each with the one of these that it is below.
+
+    The newest, if there are very many.
+    """
     found: dict[int, int] = {}
     top = starts = {run: run for run in above}
     for _ in range(LEVELS):
@@ -64,8 +81,12 @@ def _jobs() -> Select[Any]:
     return select(run_owners.c.job_id).distinct().where(among_given(run_owners.c.run_id, "runs"))
 
 
-def failed_children(connection: Connection, above: Collection[int], moment: int | None = None) -> dict[int, int]:
-    """How many runs that name each of these as parent failed, or had by a moment; one that was canceled, as a stopped query
+def failed_children(
+    connection: Connection, above: Collection[int], moment: int | None = None
+) -> dict[int, int]:
+    """How many runs that name each of these as parent failed, or had by a moment.
+
+    One that was canceled, as a stopped query
     is, did not.
     """
     rows = connection.execute(_failed(moment is not None), {"runs": list(above), "moment": moment})
@@ -74,25 +95,43 @@ def failed_children(connection: Connection, above: Collection[int], moment: int 
 
 @cache
 def _failed(past: bool) -> Select[Any]:
-    failed = select(run_parents.c.parent_run_id, func.count()).join(runs, runs.c.id == run_parents.c.run_id)
-    failed = failed.where(among_given(run_parents.c.parent_run_id, "runs"), runs.c.state == states.FAIL)
-    failed = failed.where(runs.c.ended_at <= bindparam("moment", type_=BigInteger)) if past else failed
+    failed = select(run_parents.c.parent_run_id, func.count()).join(
+        runs, runs.c.id == run_parents.c.run_id
+    )
+    failed = failed.where(
+        among_given(run_parents.c.parent_run_id, "runs"), runs.c.state == states.FAIL
+    )
+    failed = (
+        failed.where(runs.c.ended_at <= bindparam("moment", type_=BigInteger)) if past else failed
+    )
     return failed.group_by(run_parents.c.parent_run_id)
 
 
-def outcomes(connection: Connection, found: Mapping[int, bool], moment: int | None = None) -> dict[int, Answer]:
-    """The error of each of these runs, and how many of the runs below it failed; of a past moment, what is stated by then.
+def outcomes(
+    connection: Connection, found: Mapping[int, bool], moment: int | None = None
+) -> dict[int, Answer]:
+    """The error of each of these runs, and how many of the runs below it failed.
+
+    Of a past moment, what is stated by then.
 
     A run that failed (true) and gives no reason has that of the first run below it that failed.
     """
-    errors, failed = errors_of(connection, found, moment), failed_children(connection, found, moment)
+    errors, failed = (
+        errors_of(connection, found, moment),
+        failed_children(connection, found, moment),
+    )
     silent = [run for run, has_failed in found.items() if has_failed and run not in errors]
-    errors |= {run: first_line(message) for run, message in failures(connection, silent, moment).items()}
+    errors |= {
+        run: first_line(message) for run, message in failures(connection, silent, moment).items()
+    }
     return {run: {"error": errors.get(run), "failedChildren": failed.get(run, 0)} for run in found}
 
 
 def children_answer(connection: Connection, run: int) -> Answer | None:
-    """The runs below a run, by job, and which of them failed with what error; None where there are none."""
+    """The runs below a run, by job, and which of them failed with what error.
+
+    None where there are none.
+    """
     found = runs_below(connection, [run])
     below = found.keys() - nested_runs(connection, found)
     if not below:
@@ -131,7 +170,9 @@ def _failure(row: Any, error: str | None) -> Answer:
 @cache
 def _by_job() -> Select[Any]:
     """A micro-batch counts for its query's job; the query's own run is no child beside them."""
-    owned = run_owners.join(runs, runs.c.id == run_owners.c.run_id).join(jobs, jobs.c.id == run_owners.c.job_id)
+    owned = run_owners.join(runs, runs.c.id == run_owners.c.run_id).join(
+        jobs, jobs.c.id == run_owners.c.job_id
+    )
     failed = func.sum(case((runs.c.state.in_(UNDONE), 1), else_=0))
     return (
         select(
@@ -148,7 +189,9 @@ def _by_job() -> Select[Any]:
 @cache
 def _failures() -> Select[Any]:
     return (
-        select(runs.c.id, runs.c.run_id, runs.c.state, runs.c.ended_at, jobs.c.namespace, jobs.c.name)
+        select(
+            runs.c.id, runs.c.run_id, runs.c.state, runs.c.ended_at, jobs.c.namespace, jobs.c.name
+        )
         .join(jobs, jobs.c.id == runs.c.job_id)
         .where(among_given(runs.c.id, "runs"), runs.c.state.in_(UNDONE))
         .order_by(runs.c.ended_at.desc(), runs.c.id)
@@ -160,7 +203,9 @@ def touched_by(connection: Connection, found: Collection[int]) -> tuple[list[str
     """All that these runs read, and all that they wrote."""
     rows = connection.execute(_touched(), {"runs": list(found)}).all()
     reads, writes = (
-        sorted(node_text("dataset", row.namespace, row.name) for row in rows if row.direction == way)
+        sorted(
+            node_text("dataset", row.namespace, row.name) for row in rows if row.direction == way
+        )
         for way in (SOURCE, SINK)
     )
     return reads, writes
@@ -169,7 +214,9 @@ def touched_by(connection: Connection, found: Collection[int]) -> tuple[list[str
 @cache
 def _touched() -> Select[Any]:
     named = datasets.alias("named")
-    joined = relations.join(runs, runs.c.id == relations.c.run_id).join(named, named.c.id == relations.c.dataset_id)
+    joined = relations.join(runs, runs.c.id == relations.c.run_id).join(
+        named, named.c.id == relations.c.dataset_id
+    )
     return (
         select(relations.c.direction, datasets.c.namespace, datasets.c.name)
         .distinct()
@@ -178,14 +225,18 @@ def _touched() -> Select[Any]:
     )
 
 
-def errors_of(connection: Connection, found: Collection[int], moment: int | None = None) -> dict[int, str]:
+def errors_of(
+    connection: Connection, found: Collection[int], moment: int | None = None
+) -> dict[int, str]:
     """The first line of the message of each of these runs that has one."""
     messages = messages_of(connection, found, moment) if found else {}
     return {run: first_line(message) for run, message in messages.items()}
 
 
 def first_line(message: str) -> str:
-    """The first line of an error that says why: Py4J's only says what Python called, the next what Java threw.
+    """The first line of an error that says why.
+
+    Py4J's only says what Python called, the next what Java threw.
 
     >>> first_line("no such column: x\\n  at line 7")
     'no such column: x'
@@ -200,19 +251,26 @@ def first_line(message: str) -> str:
 def query_answer(connection: Connection, job: int) -> Answer | None:
     """How far a streaming query is whose micro-batches are runs: None for any other job.
 
-    A batch that came again after a kill, or whose writes are several runs, is one. Of several queries of one name (each new
-    checkpoint is another) it is the newest.
+    A batch that came again after a kill, or whose writes are several runs, is one. Of several
+    queries of one name (each new checkpoint is another) it is the newest.
     """
     query = connection.scalar(_newest_query(), {"job": job})
     if query is None:
         return None
     row = connection.execute(_progress(), {"query": query}).one()
-    return {"queryId": query, "newestBatch": row.newest, "batches": row.batches, "failedBatches": row.failed}
+    return {
+        "queryId": query,
+        "newestBatch": row.newest,
+        "batches": row.batches,
+        "failedBatches": row.failed,
+    }
 
 
 @cache
 def _newest_query() -> Select[Any]:
-    of_job = select(runs.c.id).where(runs.c.job_id == bindparam("job", type_=BigInteger), runs.c.query == 1)
+    of_job = select(runs.c.id).where(
+        runs.c.job_id == bindparam("job", type_=BigInteger), runs.c.query == 1
+    )
     newest = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1).scalar_subquery()
     return select(run_queries.c.query_id).where(run_queries.c.owner_id == newest).limit(1)
 
@@ -223,5 +281,12 @@ def _progress() -> Select[Any]:
     failed = case((runs.c.state.in_(UNDONE), run_queries.c.batch_id))
     counts = (func.max(done).label("newest"), func.count(distinct(done)).label("batches"))
     batches = run_queries.join(runs, runs.c.id == run_queries.c.run_id)
-    columns: tuple[ColumnElement[Any], ...] = (*counts, func.count(distinct(failed)).label("failed"))
-    return select(*columns).select_from(batches).where(run_queries.c.query_id == bindparam("query", type_=Text))
+    columns: tuple[ColumnElement[Any], ...] = (
+        *counts,
+        func.count(distinct(failed)).label("failed"),
+    )
+    return (
+        select(*columns)
+        .select_from(batches)
+        .where(run_queries.c.query_id == bindparam("query", type_=Text))
+    )

@@ -1,7 +1,8 @@
 """Lineage from column to column, with the expression that made one from the other.
 
-A sink whose job states no columns (its step is opaque) depends on whole sources: a node without column stands for all columns
-of its dataset, so a walk goes on through it. So does an origin that every column of a sink has (a filter, a join).
+A sink whose job states no columns (its step is opaque) depends on whole sources: a node without
+column stands for all columns of its dataset, so a walk goes on through it. So does an origin that
+every column of a sink has (a filter, a join).
 """
 
 from collections import defaultdict
@@ -36,7 +37,14 @@ from strandline.store.lineage.relations import (
 from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
 from strandline.store.lineage.table_edges import seen_answer
 from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, sources_in
-from strandline.store.lineage.table_lineage import Answer, Question, in_order, jobs_for, nodes_of, outcome
+from strandline.store.lineage.table_lineage import (
+    Answer,
+    Question,
+    in_order,
+    jobs_for,
+    nodes_of,
+    outcome,
+)
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import by_index
@@ -87,9 +95,13 @@ class Columns:
     jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
     origins: dict[WalkStep[Column], dict[Origin, Seen]] = field(default_factory=dict)
     looked: Looked = field(default_factory=Looked)
-    left_out: set[tuple[WalkStep[Column], Origin]] = field(default_factory=set)  # edges of other dependencies
+    left_out: set[tuple[WalkStep[Column], Origin]] = field(
+        default_factory=set
+    )  # edges of other dependencies
 
-    def steps(self, nodes: Sequence[Column], way: Direction, limit: int) -> Sequence[WalkStep[Column]]:
+    def steps(
+        self, nodes: Sequence[Column], way: Direction, limit: int
+    ) -> Sequence[WalkStep[Column]]:
         """See core.lineage.Graph."""
         self.asked = replace(self.asked, view=with_known_runs(self.connection, self.asked.view))
         every = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
@@ -110,9 +122,15 @@ class Columns:
 
     def _jobs(self, nodes: Sequence[Column], way: Direction, limit: int) -> list[int]:
         ids = {node for node, _ in nodes}
-        starts, direction = self.jobs.intersection(ids), SINK if way is Direction.UPSTREAM else SOURCE
+        starts, direction = (
+            self.jobs.intersection(ids),
+            SINK if way is Direction.UPSTREAM else SOURCE,
+        )
         others = list(ids - starts)
-        return [*starts, *(jobs_touching(self.connection, others, direction, limit) if others else ())]
+        return [
+            *starts,
+            *(jobs_touching(self.connection, others, direction, limit) if others else ()),
+        ]
 
 
 def _between_datasets(step: WalkStep[Column]) -> WalkStep[int]:
@@ -125,7 +143,9 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
     by_index(connection)
     of_nodes = [(node, starts_of(connection, node, asked.view, column)) for node in asked.starts]
     starts = [start for _, of_node in of_nodes for start in of_node]
-    called = frozenset(job for node, of_node in of_nodes if node.kind == "job" for job, _ in of_node)
+    called = frozenset(
+        job for node, of_node in of_nodes if node.kind == "job" for job, _ in of_node
+    )
     graph = Columns(connection, asked, called)
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
     if column is not None and not found.steps and not asked.view.past:
@@ -135,9 +155,13 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
     return answer
 
 
-def columns_answer(connection: Connection, graph: Columns, found: Walk[Column], starts: Sequence[Column]) -> Answer:
+def columns_answer(
+    connection: Connection, graph: Columns, found: Walk[Column], starts: Sequence[Column]
+) -> Answer:
     """What a walk found, as JSON shows it; `names`: what each column and job is called there."""
-    jobs = {step.via for step in found.steps} | {start for start in starts if start[0] in graph.jobs}
+    jobs = {step.via for step in found.steps} | {
+        start for start in starts if start[0] in graph.jobs
+    }
     names = nodes_of(connection, dict.fromkeys((node for node, _ in found.nodes), 0))
     nodes = _nodes(found, jobs, names)
     edges = in_order(_answers(connection, found.steps, nodes, names, graph.origins))
@@ -145,15 +169,27 @@ def columns_answer(connection: Connection, graph: Columns, found: Walk[Column], 
     shown = strongest(in_distance, edges, graph.asked.direction)
     by_id = {node["id"]: _plain(node) for node in names.values()}
     whole = outcome(
-        found, graph.asked.view, graph.looked.hidden(connection, graph.asked.view), hidden_beside(connection, names)
+        found,
+        graph.asked.view,
+        graph.looked.hidden(connection, graph.asked.view),
+        hidden_beside(connection, names),
     )
     whole["hidden"]["dependencies"] = len(graph.left_out)
-    called = {node: one["id"] for node, one in nodes.items()} | {job: names[job[0]]["id"] for job in jobs}
+    called = {node: one["id"] for node, one in nodes.items()} | {
+        job: names[job[0]]["id"] for job in jobs
+    }
     of_edges = sorted({edge["job"] for edge in edges})
-    return {"nodes": shown, "edges": edges, "jobs": [by_id[job] for job in of_edges], "names": called} | whole
+    return {
+        "nodes": shown,
+        "edges": edges,
+        "jobs": [by_id[job] for job in of_edges],
+        "names": called,
+    } | whole
 
 
-def _nodes(found: Walk[Column], jobs: Collection[Column], names: Mapping[int, Answer]) -> dict[Column, Answer]:
+def _nodes(
+    found: Walk[Column], jobs: Collection[Column], names: Mapping[int, Answer]
+) -> dict[Column, Answer]:
     """The columns that a walk found, as JSON shows them; what a key may not see has no name."""
     shown = {node: at for node, at in found.nodes.items() if node not in jobs and node[0] in names}
     return {node: _node(node, distance, names) for node, distance in shown.items()}
@@ -165,16 +201,23 @@ def _plain(node: Answer) -> Answer:
 
 def _near(edges: Iterable[Answer], direction: Direction) -> list[dict[str, list[tuple[str, str]]]]:
     """For each way to walk: by node the nodes that an edge leads to, with the edge's dependency."""
-    near: dict[Direction, dict[str, list[tuple[str, str]]]] = {way: defaultdict(list) for way in direction.ways}
+    near: dict[Direction, dict[str, list[tuple[str, str]]]] = {
+        way: defaultdict(list) for way in direction.ways
+    }
     for edge in edges:
         for way, onwards in near.items():
-            here, there = ("target", "source") if way is Direction.UPSTREAM else ("source", "target")
+            here, there = (
+                ("target", "source") if way is Direction.UPSTREAM else ("source", "target")
+            )
             onwards[edge[here]].append((edge[there], edge["dependency"]))
     return list(near.values())
 
 
 def strongest(nodes: list[Answer], edges: Iterable[Answer], direction: Direction) -> list[Answer]:
-    """The nodes, each with its strongest dependency: of the ways from a start the best, of each way the weakest edge."""
+    """The nodes, each with its strongest dependency.
+
+    Of the ways from a start the best, of each way the weakest edge.
+    """
     near = _near(edges, direction)
     starts = [node["id"] for node in nodes if node["distance"] == 0]
     best: dict[str, str] = {}
@@ -182,10 +225,14 @@ def strongest(nodes: list[Answer], edges: Iterable[Answer], direction: Direction
         for onwards in near:
             for node in _reached(starts, onwards, frozenset(admitted)):
                 best.setdefault(node, admitted[0])
-    return [node | {"dependency": best.get(node["id"]) if node["distance"] else None} for node in nodes]
+    return [
+        node | {"dependency": best.get(node["id"]) if node["distance"] else None} for node in nodes
+    ]
 
 
-def _reached(starts: Iterable[str], onwards: Mapping[str, list[tuple[str, str]]], admitted: frozenset[str]) -> set[str]:
+def _reached(
+    starts: Iterable[str], onwards: Mapping[str, list[tuple[str, str]]], admitted: frozenset[str]
+) -> set[str]:
     found = set(starts)
     waiting = list(found)
     while waiting:
@@ -196,8 +243,13 @@ def _reached(starts: Iterable[str], onwards: Mapping[str, list[tuple[str, str]]]
     return found
 
 
-def starts_of(connection: Connection, node: Node, view: View, column: str | None = None) -> list[Column]:
-    """The column of a node, or all its columns; a job starts with all that it, or what ran below it, makes."""
+def starts_of(
+    connection: Connection, node: Node, view: View, column: str | None = None
+) -> list[Column]:
+    """The column of a node, or all its columns.
+
+    A job starts with all that it, or what ran below it, makes.
+    """
     if node.kind == "job":
         return [(job, "") for job in jobs_for(connection, node, view)]
     if column is not None:
@@ -208,8 +260,13 @@ def starts_of(connection: Connection, node: Node, view: View, column: str | None
     return [(node.id, name) for name in names] or [(node.id, "")]
 
 
-def _columns_gone(connection: Connection, dataset: Node, view: View, named: Sequence[str]) -> list[str]:
-    """The columns that edges of a past moment name and the newest schema does not have: dropped or renamed since then."""
+def _columns_gone(
+    connection: Connection, dataset: Node, view: View, named: Sequence[str]
+) -> list[str]:
+    """The columns that edges of a past moment name and the newest schema does not have.
+
+    Dropped or renamed since then.
+    """
     found = columns_named(connection, dataset, view)
     return sorted(one for one in found if not any(meet(one, other) for other in named))
 
@@ -219,7 +276,12 @@ def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]
     found: set[str] = set()
     for jobs in all_jobs_touching(connection, dataset.id, JOBS_AT_ONCE):
         touched = without_nested(connection, relations_of(connection, view, jobs), frozenset())
-        ends = (end for edge in edges_of(connection, touched) for end in (edge.source, edge.target) if end is not None)
+        ends = (
+            end
+            for edge in edges_of(connection, touched)
+            for end in (edge.source, edge.target)
+            if end is not None
+        )
         found |= {column for id_, column in ends if id_ == dataset.id and column}
     return found
 
@@ -229,13 +291,16 @@ def refuse_unknown(connection: Connection, dataset: Node, column: str) -> None:
     columns = columns_of(connection, dataset) if dataset.kind == "dataset" else []
     if columns and column not in columns and column.partition(".")[0] not in columns:
         raise NotFoundError(
-            f"unknown column of {dataset}: {column!r}", get_close_matches(column, columns) or columns[:MOST_CANDIDATES]
+            f"unknown column of {dataset}: {column!r}",
+            get_close_matches(column, columns) or columns[:MOST_CANDIDATES],
         )
 
 
 def columns_of(connection: Connection, dataset: Node) -> list[str]:
     """The columns of a dataset: of its schema, else those that edges into it name."""
-    ids = list(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset.id)))
+    ids = list(
+        connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset.id))
+    )
     schema = value_of(connection, DATASET, ids, "schema")
     named = [one.name for one in (schema and schema.fields) or () if one.name]
     stated = (
@@ -245,25 +310,38 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
         .where(edge_uses.c.sink_id.in_(ids))
     )
     return named or sorted(
-        {edge.sink_column for columns in connection.scalars(stated) for edge in edges_in(expand(columns))} - {""}
+        {
+            edge.sink_column
+            for columns in connection.scalars(stated)
+            for edge in edges_in(expand(columns))
+        }
+        - {""}
     )
 
 
 def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[ColumnEdge]:
-    """All edges of the jobs: as stated for each sink (stated_edges.py), and whole sources as table_graph.py has them.
+    """All edges of the jobs.
+
+    As stated for each sink (stated_edges.py), and whole sources as table_graph.py has them.
 
     What runs of a job state alike is given once.
     """
-    sets = edge_sets_of(connection, {one.run for one in touched if one.direction == SINK}, columns=True)
+    sets = edge_sets_of(
+        connection, {one.run for one in touched if one.direction == SINK}, columns=True
+    )
     sources, stated = sources_in(sets), StatedEdges(sets)
     for job in by_job(touched):
-        alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[Related]] = defaultdict(list)
+        alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[Related]] = defaultdict(
+            list
+        )
         for sink in job.written:
             use, read = (sink.run, sink.dataset), job.sources_of(sink)
             whole = sources[use].without_columns(read) if use in sources else frozenset(read)
             alike[sink.dataset, stated.counting(*use), whole].append(sink)
         for (_, uses, whole), sinks in alike.items():
-            seen = sinks[0].seen._replace(at=sinks[-1].at, owners=frozenset([one.owner for one in sinks]))
+            seen = sinks[0].seen._replace(
+                at=sinks[-1].at, owners=frozenset([one.owner for one in sinks])
+            )
             yield from (_edge(sinks[0], seen, edge) for edge in stated.edges(uses))
             yield from (_whole(sinks[0], seen, source) for source in whole)
 
@@ -275,15 +353,23 @@ def _whole(sink: Related, seen: Seen, source: int) -> ColumnEdge:
 
 def _edge(sink: Related, seen: Seen, stated: StatedEdge) -> ColumnEdge:
     edge = stated.edge
-    rule, how_it_came = RULES.get(stated.rule, ALL_SOURCES), (edge.type, edge.subtype, edge.transform, edge.masking)
+    rule, how_it_came = (
+        RULES.get(stated.rule, ALL_SOURCES),
+        (edge.type, edge.subtype, edge.transform, edge.masking),
+    )
     how = Origin(rule, *how_it_came, rule == ALL_SOURCES or stated.is_opaque)
-    return ColumnEdge((stated.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how, seen)
+    return ColumnEdge(
+        (stated.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how, seen
+    )
 
 
 def _leaving(
     found: Iterable[ColumnEdge], nodes: Sequence[Column], way: Direction
 ) -> Iterator[tuple[WalkStep[Column], Origin, Seen]]:
-    """Edges that leave the nodes; the near end is the node asked for, so that the answer hangs together."""
+    """Edges that leave the nodes.
+
+    The near end is the node asked for, so that the answer hangs together.
+    """
     here: dict[int, list[str]] = defaultdict(list)
     for dataset, column in nodes:
         here[dataset].append(column)
@@ -301,7 +387,10 @@ def _leaving(
 
 
 def meet(column: str, other: str) -> bool:
-    """Whether what is in one column may be in the other: all columns, the same one, or a field of it (`item.sku`)."""
+    """Whether what is in one column may be in the other.
+
+    All columns, the same one, or a field of it (`item.sku`).
+    """
     if not column or not other or column == other:
         return True
     return column.startswith(f"{other}.") or other.startswith(f"{column}.")
@@ -345,7 +434,11 @@ def _named_in(unfollowed: Mapping[int, Sequence[str]], runs: Iterable[int]) -> l
 
 
 def _how(how: Origin) -> Answer:
-    how_it_came = {"type": how.type or None, "subtype": how.subtype or None, "transform": how.transform or None}
+    how_it_came = {
+        "type": how.type or None,
+        "subtype": how.subtype or None,
+        "transform": how.transform or None,
+    }
     masking = None if how.masking is None else bool(how.masking)
     of_rule = {"rule": how.rule, "opaque": how.is_opaque, "dependency": how.dependency}
     return of_rule | how_it_came | {"masking": masking}

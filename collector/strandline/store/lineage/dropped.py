@@ -1,7 +1,9 @@
-"""Which datasets were dropped, and when: by the newest `lifecycleStateChange` under any of their names.
+"""Which datasets were dropped, and when.
 
-Claimed only where nothing contradicts it: not of a DROP that failed or is under way, and not of a dataset that any other
-run wrote at that time or later, with or without such a facet.
+By the newest `lifecycleStateChange` under any of their names.
+
+Claimed only where nothing contradicts it: not of a DROP that failed or is under way, and not of a
+dataset that any other run wrote at that time or later, with or without such a facet.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -26,25 +28,38 @@ def dropped_at(connection: Connection, ids: Iterable[int], moment: int) -> dict[
     return _claimed(connection, _newest_changes(connection, ids), moment, None)
 
 
-def drops_then(connection: Connection, ids: Iterable[int], moment: int) -> dict[int, dict[str, Any]]:
-    """As answers about a past moment show it: `droppedAt` of each dataset that was dropped by then, null of one that was not.
+def drops_then(
+    connection: Connection, ids: Iterable[int], moment: int
+) -> dict[int, dict[str, Any]]:
+    """As answers about a past moment show it.
 
-    What was written since contradicts nothing. But a later facet hides the one before it: where there is one, nothing is told.
+    `droppedAt` of each dataset that was dropped by then, null of one that was not.
+
+    What was written since contradicts nothing. But a later facet hides the one before it: where
+    there is one, nothing is told.
     """
     listed = list(ids)
     newest = _newest_changes(connection, listed)
     dropped = _claimed(connection, newest, moment, moment)
     return {
-        id_: {} if id_ in newest and newest[id_].at > moment else {"droppedAt": iso(dropped.get(id_))} for id_ in listed
+        id_: {}
+        if id_ in newest and newest[id_].at > moment
+        else {"droppedAt": iso(dropped.get(id_))}
+        for id_ in listed
     }
 
 
 def drop_answers(
     connection: Connection, ids: Iterable[int], moment: int, *, past: bool = False
 ) -> dict[int, dict[str, Any]]:
-    """The same as answers show it: `droppedAt` of what was dropped, nothing of the others; past: the moment is not now."""
+    """The same as answers show it: `droppedAt` of what was dropped, nothing of the others; past.
+
+    The moment is not now.
+    """
     listed = list(ids)
-    dropped = _claimed(connection, _newest_changes(connection, listed), moment, moment if past else None)
+    dropped = _claimed(
+        connection, _newest_changes(connection, listed), moment, moment if past else None
+    )
     return {id_: {"droppedAt": iso(dropped[id_])} if id_ in dropped else {} for id_ in listed}
 
 
@@ -53,7 +68,9 @@ def _newest_changes(connection: Connection, ids: Iterable[int]) -> dict[int, Any
     return {row.dataset: row for row in connection.execute(_changes(ids))}
 
 
-def _claimed(connection: Connection, newest: Mapping[int, Any], moment: int, by: int | None) -> dict[int, int]:
+def _claimed(
+    connection: Connection, newest: Mapping[int, Any], moment: int, by: int | None
+) -> dict[int, int]:
     """When those were dropped that no run wrote then or later, or `by` a past moment."""
     claimed = {id_: row.at for id_, row in newest.items() if row.at <= moment and _drops(row)}
     kept = _kept(connection, claimed, by) if claimed else ()
@@ -63,7 +80,9 @@ def _claimed(connection: Connection, newest: Mapping[int, Any], moment: int, by:
 def _changes(ids: Iterable[int]) -> Select[Any]:
     names = select(datasets.c.id).where(among(datasets.c.canonical_id, ids))
     held = facet_rows(
-        lambda entity: entity.in_(names), (DATASET, DATASET + QUARANTINED), one_of(["lifecycleStateChange"])
+        lambda entity: entity.in_(names),
+        (DATASET, DATASET + QUARANTINED),
+        one_of(["lifecycleStateChange"]),
     )
     return (
         select(datasets.c.canonical_id.label("dataset"), held.c.at, held.c.deleted, held.c.content)
@@ -80,10 +99,19 @@ def _drops(row: Any) -> bool:
 
 
 def _kept(connection: Connection, claimed: dict[int, int], moment: int | None) -> Collection[int]:
-    """Those that a run wrote then or later that is not the one, completed, that dropped them; or had by a past moment."""
+    """Those that a run wrote then or later that is not the one, completed, that dropped them.
+
+    Or had by a past moment.
+    """
     by_then = [] if moment is None else [relations.c.first_at <= moment]
     query = (
-        select(datasets.c.canonical_id, relations.c.run_id, relations.c.newest_at, runs.c.state, runs.c.ended_at)
+        select(
+            datasets.c.canonical_id,
+            relations.c.run_id,
+            relations.c.newest_at,
+            runs.c.state,
+            runs.c.ended_at,
+        )
         .join(relations, relations.c.dataset_id == datasets.c.id)
         .join(runs, runs.c.id == relations.c.run_id)
         .where(among(datasets.c.canonical_id, claimed), relations.c.direction == SINK)
@@ -93,6 +121,8 @@ def _kept(connection: Connection, claimed: dict[int, int], moment: int | None) -
     kept: set[int] = set()
     for dataset, run, newest_at, state, ended_at in connection.execute(query):
         is_done = state == COMPLETE and (moment is None or ended_at <= moment)
-        if newest_at >= claimed[dataset] and (not is_done or dropped_by.setdefault(dataset, run) != run):
+        if newest_at >= claimed[dataset] and (
+            not is_done or dropped_by.setdefault(dataset, run) != run
+        ):
             kept.add(dataset)
     return kept

@@ -1,4 +1,7 @@
-"""The sets of edges that runs made into their sinks: each is read once, however many of the runs made it."""
+"""The sets of edges that runs made into their sinks.
+
+Each is read once, however many of the runs made it.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -21,7 +24,10 @@ class SetUse(NamedTuple):
 
 
 class SetEdges(NamedTuple):
-    """The edges of a set that come from one source (canonical); `columns` is packed, empty unless it was asked for."""
+    """The edges of a set that come from one source (canonical).
+
+    `columns` is packed, empty unless it was asked for.
+    """
 
     source: int
     columns: bytes
@@ -34,7 +40,9 @@ class EdgeSets(NamedTuple):
     edges: dict[bytes, list[SetEdges]]
 
 
-def edge_sets_of(connection: Connection, runs: Collection[int], *, columns: bool = False) -> EdgeSets:
+def edge_sets_of(
+    connection: Connection, runs: Collection[int], *, columns: bool = False
+) -> EdgeSets:
     """The sets that these runs made. columns: with the columns of their edges."""
     uses: dict[int, list[SetUse]] = defaultdict(list)
     edges: dict[bytes, list[SetEdges]] = defaultdict(list)
@@ -49,7 +57,10 @@ def edge_sets_of(connection: Connection, runs: Collection[int], *, columns: bool
 
 @cache
 def _used(columns: bool) -> CompoundSelect[Any]:
-    """First what the runs made, then (without a run) what is in the sets; in one statement, as most walks are over few runs."""
+    """First what the runs made, then (without a run) what is in the sets.
+
+    In one statement, as most walks are over few runs.
+    """
     sinks = datasets.alias("sinks")
     uses = (
         select(edge_uses.c.run_id, edge_uses.c.rule, sinks.c.canonical_id, edge_uses.c.set_hash)
@@ -59,7 +70,13 @@ def _used(columns: bool) -> CompoundSelect[Any]:
     )
     packed = edge_columns.c.columns if columns else null()
     of_sets = (
-        select(null(), cast(null(), SmallInteger), datasets.c.canonical_id, edge_columns.c.set_hash, packed)
+        select(
+            null(),
+            cast(null(), SmallInteger),
+            datasets.c.canonical_id,
+            edge_columns.c.set_hash,
+            packed,
+        )
         .join_from(edge_columns, datasets, datasets.c.id == edge_columns.c.source_id)
         .where(edge_columns.c.set_hash.in_(select(uses.c.set_hash)))
     )

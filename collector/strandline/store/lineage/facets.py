@@ -1,6 +1,9 @@
-"""The stored facets of an entity, as they came: of a run, a job, a dataset under all its names, a relation.
+"""The stored facets of an entity, as they came.
 
-They are handed on as bytes inside the JSON of an answer; only what the answer is made of is decoded (`value_of`).
+Of a run, a job, a dataset under all its names, a relation.
+
+They are handed on as bytes inside the JSON of an answer; only what the answer is made of is decoded
+(`value_of`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,11 +32,16 @@ def facets_of(connection: Connection, kind: int, ids: Sequence[int]) -> dict[int
 
 
 def merged_facets(connection: Connection, kind: int, ids: Sequence[int]) -> Facets:
-    """The facets of one entity that has several ids (a dataset and its symlinks): the newest of each key."""
+    """The facets of one entity that has several ids (a dataset and its symlinks).
+
+    The newest of each key.
+    """
     return _shown(connection.execute(_current(kind), {"ids": list(ids)}))
 
 
-def merged_facets_each(connection: Connection, kind: int, group_of: Mapping[int, int]) -> dict[int, Facets]:
+def merged_facets_each(
+    connection: Connection, kind: int, group_of: Mapping[int, int]
+) -> dict[int, Facets]:
     """The same of many entities: `group_of` has the entity that each id is one of."""
     rows: dict[int, list[Any]] = {}
     for row in connection.execute(_current(kind), {"ids": list(group_of)}):
@@ -42,16 +50,26 @@ def merged_facets_each(connection: Connection, kind: int, group_of: Mapping[int,
 
 
 def value_of(connection: Connection, kind: int, ids: Sequence[int], key: str) -> Any:
-    """What the newest facet of this key says, decoded as it is modelled; None where none was or all are quarantined."""
+    """What the newest facet of this key says, decoded as it is modelled.
+
+    None where none was or all are quarantined.
+    """
     held = facet_rows(one_of(ids), (kind,), one_of([key]))
     row = _newest(connection.execute(select(held).where(held.c.content.is_not(None)))).get(key)
     return None if row is None else msgspec.json.decode(expand(row.content), type=MODELS[kind, key])
 
 
-def values_among(connection: Connection, kind: int, ids: Iterable[int], key: str) -> Iterator[tuple[int, Any]]:
-    """(entity, what its facet of this key says as plain JSON) of as many entities as there are; not quarantined ones."""
+def values_among(
+    connection: Connection, kind: int, ids: Iterable[int], key: str
+) -> Iterator[tuple[int, Any]]:
+    """(entity, what its facet of this key says as plain JSON) of as many entities as there are.
+
+    Not quarantined ones.
+    """
     expanded = expander()
-    for row in newest_rows(connection.execute(select(facet_rows(one_of(ids), (kind,), one_of([key]))))):
+    for row in newest_rows(
+        connection.execute(select(facet_rows(one_of(ids), (kind,), one_of([key]))))
+    ):
         if not row.deleted and row.content is not None:
             yield row.entity_id, orjson.loads(expanded(row.content))
 
@@ -62,8 +80,14 @@ def _shown(rows: Iterable[Any]) -> Facets:
 
 
 def _newest(rows: Iterable[Any]) -> dict[str, Any]:
-    """By key; what the newest one says is deleted is gone under every name. A quarantined one is shown where no other is."""
-    newest = {row.key: row for row in sorted(rows, key=lambda row: (row.kind < QUARANTINED, row.at, row.hash))}
+    """By key; what the newest one says is deleted is gone under every name.
+
+    A quarantined one is shown where no other is.
+    """
+    newest = {
+        row.key: row
+        for row in sorted(rows, key=lambda row: (row.kind < QUARANTINED, row.at, row.hash))
+    }
     return {key: row for key, row in newest.items() if not row.deleted}
 
 
@@ -72,7 +96,9 @@ def quarantined(connection: Connection, kind: int, ids: Sequence[int]) -> dict[s
     return {key: problem for _, key, problem in _quarantined(connection, kind, ids, lambda _: 0)}
 
 
-def quarantined_each(connection: Connection, kind: int, ids: Sequence[int]) -> dict[int, dict[str, str]]:
+def quarantined_each(
+    connection: Connection, kind: int, ids: Sequence[int]
+) -> dict[int, dict[str, str]]:
     """The same of each entity of one kind that has such facets."""
     found: dict[int, dict[str, str]] = {}
     for entity_id, key, problem in _quarantined(connection, kind, ids, lambda id_: id_):

@@ -1,8 +1,10 @@
-"""Why runs have failed, as their events say: the message of the run, else that of the first run below it that failed; and
+"""Why runs have failed, as their events say.
+
+The message of the run, else that of the first run below it that failed; and
 where their producers could not follow them.
 
-A run's message is that of its `errorMessage` facet, else the first line of the stack trace that the stock Spark listener puts
-into `spark.exception`.
+A run's message is that of its `errorMessage` facet, else the first line of the stack trace that the
+stock Spark listener puts into `spark.exception`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,8 +25,13 @@ MESSAGE, STACK, EXTRACTION = "errorMessage", "spark.exception", "extractionError
 LEVELS = 4  # a DAG, its task, the Spark application, the statement
 
 
-def failures(connection: Connection, run_ids: Iterable[int], moment: int | None = None) -> dict[int, str]:
-    """The reasons of those of these runs (by row id) that have one; of a past moment, by what had failed then."""
+def failures(
+    connection: Connection, run_ids: Iterable[int], moment: int | None = None
+) -> dict[int, str]:
+    """The reasons of those of these runs (by row id) that have one.
+
+    Of a past moment, by what had failed then.
+    """
     below = {run: run for run in run_ids}  # where the reason of each is looked for
     found: dict[int, str] = {}
     for _ in range(LEVELS):
@@ -38,8 +45,13 @@ def failures(connection: Connection, run_ids: Iterable[int], moment: int | None 
     return found
 
 
-def messages_of(connection: Connection, run_ids: Iterable[int], moment: int | None = None) -> dict[int, str]:
-    """The message of each of these runs that has one; of a past moment, if no later event states it again."""
+def messages_of(
+    connection: Connection, run_ids: Iterable[int], moment: int | None = None
+) -> dict[int, str]:
+    """The message of each of these runs that has one.
+
+    Of a past moment, if no later event states it again.
+    """
     found: dict[int, str] = {}
     for run, key, body in _newest(connection, run_ids, (MESSAGE, STACK), moment):
         message = _message(key, msgspec.json.decode(expand(body)))
@@ -55,14 +67,21 @@ def _message(key: str, facet: Mapping[str, Any]) -> str:
 
 
 def opaque_steps(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[str]]:
-    """The steps of each of these runs through which its producer could not follow rows: `task` in `extractionError`."""
+    """The steps of each of these runs through which its producer could not follow rows.
+
+    `task` in `extractionError`.
+    """
     rows = _newest(connection, run_ids, (EXTRACTION,))
     return {run: _tasks(msgspec.json.decode(expand(body))) for run, _, body in rows}
 
 
 def _tasks(facet: Mapping[str, Any]) -> list[str]:
     errors = facet.get("errors")
-    tasks = (error.get("task") for error in errors if isinstance(error, dict)) if isinstance(errors, list) else ()
+    tasks = (
+        (error.get("task") for error in errors if isinstance(error, dict))
+        if isinstance(errors, list)
+        else ()
+    )
     return [task for task in tasks if isinstance(task, str) and task]
 
 
@@ -78,10 +97,14 @@ def _newest(
 
 @cache
 def _facets() -> Select[Any]:
-    return select(facet_rows(partial(among_given, name="runs"), (RUN,), partial(among_given, name="keys")))
+    return select(
+        facet_rows(partial(among_given, name="runs"), (RUN,), partial(among_given, name="keys"))
+    )
 
 
-def _first_failed(connection: Connection, run_ids: Iterable[int], moment: int | None) -> dict[int, int]:
+def _first_failed(
+    connection: Connection, run_ids: Iterable[int], moment: int | None
+) -> dict[int, int]:
     """The run below each of these that failed first: the others mostly failed because of it."""
     query = (
         select(run_parents.c.parent_run_id, runs.c.id)

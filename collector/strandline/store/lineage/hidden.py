@@ -1,7 +1,10 @@
-"""What the state that an answer is about hid: relations that were reported and are none of the recent, latest or running ones.
+"""What the state that an answer is about hid.
 
-They are those of runs before a job's last ones, of runs that failed or ended. A walk notes what it looked at (`Looked`);
-what was ever reported of that is counted by `job_relations`, which is as large as the graph, however many runs there were.
+Relations that were reported and are none of the recent, latest or running ones.
+
+They are those of runs before a job's last ones, of runs that failed or ended. A walk notes what it
+looked at (`Looked`); what was ever reported of that is counted by `job_relations`, which is as
+large as the graph, however many runs there were.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +26,10 @@ Key = tuple[int, int, int]  # job, direction, canonical dataset
 
 @dataclass(slots=True)
 class Looked:
-    """What a walk looked at by direction: datasets, and jobs on the way; and the relations that it found there."""
+    """What a walk looked at by direction: datasets, and jobs on the way.
+
+    And the relations that it found there.
+    """
 
     datasets: dict[int, set[int]] = field(default_factory=lambda: {SOURCE: set(), SINK: set()})
     jobs: dict[int, set[int]] = field(default_factory=lambda: {SOURCE: set(), SINK: set()})
@@ -42,8 +48,12 @@ class Looked:
         self.datasets[near].update(nodes)
         self.jobs[far].update(jobs.intersection(nodes), (step.via for step in steps))
         self.found.update((one.job, one.direction, one.dataset) for one in touched)
-        self.found.update((step.via, SOURCE, step.source) for step in steps if step.source is not None)
-        self.found.update((step.via, SINK, step.target) for step in steps if step.target is not None)
+        self.found.update(
+            (step.via, SOURCE, step.source) for step in steps if step.source is not None
+        )
+        self.found.update(
+            (step.via, SINK, step.target) for step in steps if step.target is not None
+        )
 
     def hidden(self, connection: Connection, view: View) -> int:
         """How many relations were reported of what was looked at, and are not among those found."""
@@ -52,7 +62,11 @@ class Looked:
             given = {"direction": direction, "moment": view.at}
             of_datasets = given | {"ids": list(self.datasets[direction])}
             reported |= _keys(connection, _of_datasets(view.past), of_datasets)
-            names = list(names_of_jobs(connection, self.jobs[direction])) if self.jobs[direction] else []
+            names = (
+                list(names_of_jobs(connection, self.jobs[direction]))
+                if self.jobs[direction]
+                else []
+            )
             of_jobs = _keys(connection, _of_jobs(view.past), given | {"ids": names})
             reported |= {key for key in of_jobs if key[0] in self.jobs[direction]}
         return len(reported - self.found)
@@ -74,7 +88,10 @@ def _of_jobs(past: bool) -> Select[Any]:
 
 
 def _reported(past: bool) -> Select[Any]:
-    """(job, direction, dataset) of what was ever reported; of the past what had been by then, of any run."""
+    """(job, direction, dataset) of what was ever reported.
+
+    Of the past what had been by then, of any run.
+    """
     joined = job_relations.join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
     joined = joined.join(datasets, datasets.c.id == job_relations.c.dataset_id)
     of_direction = [job_relations.c.direction == bindparam("direction")]
@@ -86,6 +103,8 @@ def _reported(past: bool) -> Select[Any]:
         )
         owned = run_owners.alias("owned")
         by_then = select(relations.c.run_id).join(owned, owned.c.run_id == relations.c.run_id)
-        of_direction.append(by_then.where(*same, begun, owned.c.job_id == run_owners.c.job_id).exists())
+        of_direction.append(
+            by_then.where(*same, begun, owned.c.job_id == run_owners.c.job_id).exists()
+        )
     shown = select(run_owners.c.job_id, job_relations.c.direction, datasets.c.canonical_id)
     return shown.distinct().select_from(joined).where(*of_direction)

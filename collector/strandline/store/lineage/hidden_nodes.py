@@ -1,4 +1,7 @@
-"""What a key does not see of a graph: the nodes beside those that it is shown are counted, and never named."""
+"""What a key does not see of a graph.
+
+The nodes beside those that it is shown are counted, and never named.
+"""
 
 from collections.abc import Iterable
 
@@ -30,15 +33,21 @@ def hidden_beside(connection: Connection, shown: Iterable[int]) -> int:
     nodes = set(shown)
     if access_of(connection).everything or not nodes:
         return 0
-    return sum(connection.scalar(query) or 0 for query in (_datasets_beside(nodes), _jobs_beside(nodes)))
+    return sum(
+        connection.scalar(query) or 0 for query in (_datasets_beside(nodes), _jobs_beside(nodes))
+    )
 
 
 def _datasets_beside(nodes: set[int]) -> Select[int]:
     unseen = ~select(datasets.c.id).where(datasets.c.id == job_relations.c.dataset_id).exists()
-    return select(func.count(job_relations.c.dataset_id.distinct())).where(among(job_relations.c.job_id, nodes), unseen)
+    return select(func.count(job_relations.c.dataset_id.distinct())).where(
+        among(job_relations.c.job_id, nodes), unseen
+    )
 
 
 def _jobs_beside(nodes: set[int]) -> Select[int]:
     names = select(datasets.c.id).where(among(datasets.c.canonical_id, nodes))
     unseen = ~select(jobs.c.id).where(jobs.c.id == job_relations.c.job_id).exists()
-    return select(func.count(job_relations.c.job_id.distinct())).where(job_relations.c.dataset_id.in_(names), unseen)
+    return select(func.count(job_relations.c.job_id.distinct())).where(
+        job_relations.c.dataset_id.in_(names), unseen
+    )

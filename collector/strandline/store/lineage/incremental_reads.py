@@ -29,7 +29,11 @@ def between(connection: Connection, ranges: Iterable[Range]) -> dict[Range, list
     found: dict[Range, list[str]] = {one: [] for one in ranges}
     heads = {one: one.last for one in found}
     for _ in range(LONGEST):
-        parents = _parents(connection, {(one.dataset, head) for one, head in heads.items()}) if heads else {}
+        parents = (
+            _parents(connection, {(one.dataset, head) for one, head in heads.items()})
+            if heads
+            else {}
+        )
         heads = _stepped_back(heads, parents)
         if not heads:
             break
@@ -38,13 +42,19 @@ def between(connection: Connection, ranges: Iterable[Range]) -> dict[Range, list
     return found
 
 
-def _stepped_back(heads: Mapping[Range, str], parents: Mapping[tuple[int, str], str | None]) -> dict[Range, str]:
+def _stepped_back(
+    heads: Mapping[Range, str], parents: Mapping[tuple[int, str], str | None]
+) -> dict[Range, str]:
     """The parents of the ranges' heads, where they are still within the range."""
     found = {one: parents.get((one.dataset, head)) for one, head in heads.items()}
-    return {one: parent for one, parent in found.items() if parent is not None and parent != one.after}
+    return {
+        one: parent for one, parent in found.items() if parent is not None and parent != one.after
+    }
 
 
-def reading_across(connection: Connection, nodes: Sequence[tuple[int, str]]) -> tuple[set[tuple[int, int]], bool]:
+def reading_across(
+    connection: Connection, nodes: Sequence[tuple[int, str]]
+) -> tuple[set[tuple[int, int]], bool]:
     """Run and barrier of the incremental reads that cover one of these snapshots without ending at it.
 
     And whether these are all: only the newest 5,000 reads of the datasets are looked at, each 1,000 snapshots back.
@@ -63,9 +73,18 @@ def reading_across(connection: Connection, nodes: Sequence[tuple[int, str]]) -> 
 def _reads_of_several(dataset_ids: Iterable[int]) -> Select[Any]:
     uses, named = snapshot_uses.c, snapshots.c
     return (
-        select(uses.run_id, uses.barrier, datasets.c.canonical_id, uses.from_snapshot_id, uses.snapshot_id)
+        select(
+            uses.run_id,
+            uses.barrier,
+            datasets.c.canonical_id,
+            uses.from_snapshot_id,
+            uses.snapshot_id,
+        )
         .join(datasets, datasets.c.id == uses.dataset_id)
-        .outerjoin(snapshots, (named.dataset_id == uses.dataset_id) & (named.snapshot_id == uses.snapshot_id))
+        .outerjoin(
+            snapshots,
+            (named.dataset_id == uses.dataset_id) & (named.snapshot_id == uses.snapshot_id),
+        )
         .where(
             among(datasets.c.canonical_id, dataset_ids),
             uses.direction == SOURCE,

@@ -15,7 +15,10 @@ REASONS = {BY_HAND: "joined by hand", PATTERN: "pattern"}
 
 
 class OtherName(NamedTuple):
-    """A further name of a dataset; `reasons` are the types of the symlinks that join it, or what people did."""
+    """A further name of a dataset.
+
+    `reasons` are the types of the symlinks that join it, or what people did.
+    """
 
     namespace: str
     name: str
@@ -30,19 +33,27 @@ class JoinedNames(NamedTuple):
     others: tuple[OtherName, ...]
 
 
-def joined_names(connection: Connection, limit: int, after: Key | None = None) -> tuple[list[JoinedNames], str | None]:
+def joined_names(
+    connection: Connection, limit: int, after: Key | None = None
+) -> tuple[list[JoinedNames], str | None]:
     """A page of the datasets with several names, and the cursor of the next page if there is one."""
     named = datasets.alias("named")
-    other = select(named.c.id).where(named.c.canonical_id == datasets.c.id, named.c.id != datasets.c.id)
+    other = select(named.c.id).where(
+        named.c.canonical_id == datasets.c.id, named.c.id != datasets.c.id
+    )
     query = select(datasets).where(datasets.c.id == datasets.c.canonical_id, other.exists())
     page = Order((datasets.c.namespace, datasets.c.name)).page(connection, query, limit, after)
     others = _others(connection, [row.id for row in page.rows])
-    return [JoinedNames(row.namespace, row.name, tuple(others[row.id])) for row in page.rows], page.next_cursor
+    return [
+        JoinedNames(row.namespace, row.name, tuple(others[row.id])) for row in page.rows
+    ], page.next_cursor
 
 
 def joined_count(connection: Connection) -> int:
     """How many names are further names of another one's dataset."""
-    query = select(func.count()).select_from(datasets).where(datasets.c.id != datasets.c.canonical_id)
+    query = (
+        select(func.count()).select_from(datasets).where(datasets.c.id != datasets.c.canonical_id)
+    )
     return connection.scalar(query) or 0
 
 
@@ -54,14 +65,21 @@ def _others(connection: Connection, canonical_ids: list[int]) -> dict[int, list[
     reasons = _reasons(connection, [*canonical_ids, *(row.id for row in rows)])
     found: dict[int, list[OtherName]] = defaultdict(list)
     for row in rows:
-        found[row.canonical_id].append(OtherName(row.namespace, row.name, tuple(sorted(reasons[row.id]))))
+        found[row.canonical_id].append(
+            OtherName(row.namespace, row.name, tuple(sorted(reasons[row.id])))
+        )
     return found
 
 
 def _reasons(connection: Connection, ids: list[int]) -> dict[int, set[str]]:
-    """By name: the types of the aliases that it is an end of. An alias joins the name that has it and the one that it is."""
+    """By name: the types of the aliases that it is an end of.
+
+    An alias joins the name that has it and the one that it is.
+    """
     found: dict[int, set[str]] = defaultdict(set)
-    for alias in connection.execute(select(dataset_aliases).where(among(dataset_aliases.c.alias_id, ids))):
+    for alias in connection.execute(
+        select(dataset_aliases).where(among(dataset_aliases.c.alias_id, ids))
+    ):
         for end in (alias.dataset_id, alias.alias_id):
             found[end].add(REASONS.get(alias.type, alias.type))
     return found

@@ -1,8 +1,11 @@
-"""The last runs of jobs, with what they touched: as much as answers what is known, now or then, however many runs there were.
+"""The last runs of jobs, with what they touched.
 
-Now `job_relations` leads to the run that touched each dataset last; the latest runs of each job come beside, then all below
-its latest application (up to MOST_BELOW). Of the micro-batches of one owner the last few stand for all. Of a past moment the
-runs that were under way come first, as the newest, then the last of those that had been heard of last by then.
+As much as answers what is known, now or then, however many runs there were.
+
+Now `job_relations` leads to the run that touched each dataset last; the latest runs of each job
+come beside, then all below its latest application (up to MOST_BELOW). Of the micro-batches of one
+owner the last few stand for all. Of a past moment the runs that were under way come first, as the
+newest, then the last of those that had been heard of last by then.
 """
 
 from collections.abc import Collection, Sequence
@@ -43,7 +46,14 @@ from strandline.store.lineage.touches import (
     touching,
     windows_of,
 )
-from strandline.store.schema.tables import job_relations, jobs, relations, run_parents, run_queries, runs
+from strandline.store.schema.tables import (
+    job_relations,
+    jobs,
+    relations,
+    run_parents,
+    run_queries,
+    runs,
+)
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among_given
 
@@ -51,7 +61,8 @@ MOST_BELOW = 1_000  # runs of one name below the latest application
 LAST_BATCHES = 200  # children of one owner, of which the micro-batches are read
 
 MOMENT = bindparam("moment", type_=BigInteger)
-# Which runs of a name: all, or of a moment those that had begun; of these those heard of later, or not.
+# Which runs of a name: all, or of a moment those that had begun; of these those heard of later, or
+# not.
 NOW, BEGUN, UNDER_WAY, ENDED = "now", "begun", "under way", "ended"
 run = runs.alias("run")
 
@@ -73,9 +84,16 @@ def last_touches(connection: Connection, names: Collection[int], recent_runs: in
 
 
 def past_touches(
-    connection: Connection, names: Collection[int], jobs_asked: Collection[int], recent_runs: int, moment: int
+    connection: Connection,
+    names: Collection[int],
+    jobs_asked: Collection[int],
+    recent_runs: int,
+    moment: int,
 ) -> list[Touch]:
-    """What runs of these names had touched by a moment that belong to these jobs: at least all that was known then."""
+    """What runs of these names had touched by a moment that belong to these jobs.
+
+    At least all that was known then.
+    """
     then = _RunSearch(connection, names, jobs_asked, recent_runs, moment)
     found = then.under_way() | then.newest(names)
     found |= then.newest(then.mixed(found).intersection(jobs_asked), own=True)
@@ -86,8 +104,8 @@ def past_touches(
 class _Last:
     """Runs that touched a dataset last, and the newest of each name, with what they touched.
 
-    jobs: those that the former belong to. owners: of micro-batches among them, or that touched nothing themselves.
-    mixed: names of runs that are another job's.
+    jobs: those that the former belong to. owners: of micro-batches among them, or that touched
+    nothing themselves. mixed: names of runs that are another job's.
     """
 
     found: set[int] = field(default_factory=set)
@@ -116,15 +134,24 @@ def _last_runs(connection: Connection, names: Collection[int], recent_runs: int)
     return last
 
 
-def touches_of(connection: Connection, owners: Collection[int], jobs_asked: Collection[int]) -> list[Touch]:
+def touches_of(
+    connection: Connection, owners: Collection[int], jobs_asked: Collection[int]
+) -> list[Touch]:
     """What these owning runs of these jobs touched: themselves, and in their last micro-batches."""
     found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)}).all()}
-    return [one for one in _RunSearch(connection, jobs_asked, jobs_asked).touches(found) if one.owner in owners]
+    return [
+        one
+        for one in _RunSearch(connection, jobs_asked, jobs_asked).touches(found)
+        if one.owner in owners
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class _RunSearch:
-    """Looks runs up that have these names, and what they touched of what belongs to these jobs; at a past moment or now."""
+    """Looks runs up that have these names, and what they touched of what belongs to these jobs.
+
+    At a past moment or now.
+    """
 
     connection: Connection
     names: Collection[int]
@@ -133,7 +160,10 @@ class _RunSearch:
     moment: int | None = None
 
     def with_applications(self, touches: list[Touch], found: set[int]) -> list[Touch]:
-        """Add what else is known where these runs were found: all below the newest applications, and before these as many."""
+        """Add what else is known where these runs were found.
+
+        All below the newest applications, and before these as many.
+        """
         touches = touches + self._in_place_of_idle(touches, found)
         if applications := self._applications(touches):
             below = self.newest(self.names, applications, MOST_BELOW, within=True)
@@ -151,38 +181,54 @@ class _RunSearch:
         within: bool = False,
         own: bool = False,
     ) -> set[int]:
-        """The newest runs of each name that own something; `within` these applications, or else without them.
+        """The newest runs of each name that own something.
 
-        own: only those that own what they or their micro-batches touched. Micro-batches of another job's query may have the
-        same name, a query's may have turned out to be none, and a CREATE TABLE AS that failed made nothing. Of a moment: that
-        were heard of last by then, but within applications also those that were under way.
+        `within` these applications, or else without them.
+
+        own: only those that own what they or their micro-batches touched. Micro-batches of another
+        job's query may have the same name, a query's may have turned out to be none, and a CREATE
+        TABLE AS that failed made nothing. Of a moment: that were heard of last by then, but within
+        applications also those that were under way.
         """
         if not names:
             return set()
         when = NOW if self.moment is None else BEGUN if within else ENDED
         query = _newest_runs(self.connection.dialect.name, when, bool(applications), within, own)
-        given = {"names": list(names), "most": most or self.recent_runs + 1, "applications": list(applications)}
+        given = {
+            "names": list(names),
+            "most": most or self.recent_runs + 1,
+            "applications": list(applications),
+        }
         return set(self.connection.scalars(query, given | self._moment()).all())
 
     def under_way(self) -> set[int]:
         """The runs that had begun at the moment and were heard of later, up to MOST_BELOW of a name."""
-        query = _newest_runs(self.connection.dialect.name, UNDER_WAY, bounded=False, within=False, own=False)
+        query = _newest_runs(
+            self.connection.dialect.name, UNDER_WAY, bounded=False, within=False, own=False
+        )
         given = {"names": list(self.names), "most": MOST_BELOW}
         return set(self.connection.scalars(query, given | self._moment()).all())
 
     def mixed(self, found: Collection[int]) -> set[int]:
         """Names of these runs under which some are another job's."""
-        return set(self.connection.scalars(_mixed(), {"runs": list(found)}).all()) if found else set()
+        return (
+            set(self.connection.scalars(_mixed(), {"runs": list(found)}).all()) if found else set()
+        )
 
     def owners_of(self, found: Collection[int]) -> set[int]:
         """Runs that own others: of which micro-batches are among these runs, or which touched nothing themselves."""
-        return set(self.connection.scalars(_owners(), {"runs": list(found)}).all()) if found else set()
+        return (
+            set(self.connection.scalars(_owners(), {"runs": list(found)}).all()) if found else set()
+        )
 
     def batches(self, owners: Collection[int]) -> set[int]:
         """The last micro-batches of these runs."""
         if not owners:
             return set()
-        given, how = {"owners": list(owners)} | self._moment(), (self.connection.dialect.name, self.moment is not None)
+        given, how = (
+            {"owners": list(owners)} | self._moment(),
+            (self.connection.dialect.name, self.moment is not None),
+        )
         of_queries = self.connection.scalars(_last_of_queries(*how), given).all()
         return {*of_queries, *self.connection.scalars(_last_batches(*how), given).all()}
 
@@ -214,7 +260,11 @@ class _RunSearch:
             return set()
         newest = {window.newest for window in windows_of(touches, self.recent_runs).values()}
         found = {one.application for one in touches if one.may_have_below and one.owner in newest}
-        return set(self.connection.scalars(_with_children(), {"runs": list(found)})) if found else set()
+        return (
+            set(self.connection.scalars(_with_children(), {"runs": list(found)}))
+            if found
+            else set()
+        )
 
     def _moment(self) -> dict[str, int]:
         return {} if self.moment is None else {"moment": self.moment}
@@ -222,20 +272,34 @@ class _RunSearch:
 
 def as_of(one: Touch, moment: int | None) -> Touch:
     """What came after the moment was not heard yet."""
-    return one if moment is None else one._replace(at=min(one.at, moment), run_at=min(one.run_at, moment))
+    return (
+        one
+        if moment is None
+        else one._replace(at=min(one.at, moment), run_at=min(one.run_at, moment))
+    )
 
 
 @cache
 def _last_of_names(dialect: str) -> CompoundSelect[Any]:
-    """The runs that touched a dataset last, and the newest of each name, once each; with what they touched, if anything.
+    """The runs that touched a dataset last, and the newest of each name, once each.
+
+    With what they touched, if anything.
 
     Asked as one: of a few jobs there are few rows, and each statement costs more than they do.
     """
     named = select(job_relations.c.run_id.label("id"), literal(1).label("last"))
-    newest = _newest_runs(dialect, NOW, bounded=False, within=False, own=False).add_columns(literal(0).label("last"))
-    every = union_all(named.where(among_given(job_relations.c.job_id, "names")), newest).subquery("every")
-    found = select(every.c.id, func.max(every.c.last).label("last")).group_by(every.c.id).cte("found")
-    owned = found.join(runs, runs.c.id == found.c.id).join(run_owners, run_owners.c.run_id == runs.c.id)
+    newest = _newest_runs(dialect, NOW, bounded=False, within=False, own=False).add_columns(
+        literal(0).label("last")
+    )
+    every = union_all(named.where(among_given(job_relations.c.job_id, "names")), newest).subquery(
+        "every"
+    )
+    found = (
+        select(every.c.id, func.max(every.c.last).label("last")).group_by(every.c.id).cte("found")
+    )
+    owned = found.join(runs, runs.c.id == found.c.id).join(
+        run_owners, run_owners.c.run_id == runs.c.id
+    )
     more = is_undone(relations, runs).label("undone"), found.c.last, runs.c.job_id.label("name")
     some = touching(made_nothing(relations, runs)).add_columns(*more).select_from(touched(owned))
     return union_all(some, _touched_nothing(owned, found.c.last))
@@ -251,7 +315,11 @@ def _touched_nothing(owned: FromClause, last: ColumnElement[int]) -> Select[Any]
 
 @cache
 def _named() -> Select[Any]:
-    return select(job_relations.c.run_id).distinct().where(among_given(job_relations.c.job_id, "names"))
+    return (
+        select(job_relations.c.run_id)
+        .distinct()
+        .where(among_given(job_relations.c.job_id, "names"))
+    )
 
 
 @cache
@@ -274,8 +342,14 @@ def _with_children() -> Select[Any]:
 
 @cache
 def _owners() -> Select[Any]:
-    others = or_(run_owners.c.owner_id != run_owners.c.run_id, not_(touched_some(run_owners.c.run_id)))
-    return select(run_owners.c.owner_id).distinct().where(among_given(run_owners.c.run_id, "runs"), others)
+    others = or_(
+        run_owners.c.owner_id != run_owners.c.run_id, not_(touched_some(run_owners.c.run_id))
+    )
+    return (
+        select(run_owners.c.owner_id)
+        .distinct()
+        .where(among_given(run_owners.c.run_id, "runs"), others)
+    )
 
 
 @cache
@@ -292,13 +366,19 @@ def _of_runs(past: bool) -> Select[Any]:
 
 @cache
 def _newest_runs(dialect: str, when: str, bounded: bool, within: bool, own: bool) -> Select[Any]:
-    below = exists().where(run_parents.c.run_id == run.c.id, among_given(run_parents.c.parent_run_id, "applications"))
+    below = exists().where(
+        run_parents.c.run_id == run.c.id, among_given(run_parents.c.parent_run_id, "applications")
+    )
     owns = or_(
         touched_some(run.c.id),
         exists().where(run_parents.c.parent_run_id == run.c.id),
         run.c.query == 1,
     )
-    wanted: list[ColumnElement[bool]] = [run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), owns]
+    wanted: list[ColumnElement[bool]] = [
+        run.c.job_id == jobs.c.id,
+        run.c.newest_at.is_not(None),
+        owns,
+    ]
     if when in (BEGUN, UNDER_WAY):
         wanted.append(run.c.first_at <= MOMENT)
     if when in (ENDED, UNDER_WAY):
@@ -313,8 +393,14 @@ def _newest_runs(dialect: str, when: str, bounded: bool, within: bool, own: bool
 
 def _owns_some() -> ColumnElement[bool]:
     """Whether the run owns what it touched, or what one of its micro-batches did."""
-    touch = runs.join(relations, relations.c.run_id == runs.c.id).join(run_owners, run_owners.c.run_id == runs.c.id)
-    owned = select(runs.c.id).where(run_owners.c.owner_id == run.c.id, ~is_undone(relations, runs)).correlate(run)
+    touch = runs.join(relations, relations.c.run_id == runs.c.id).join(
+        run_owners, run_owners.c.run_id == runs.c.id
+    )
+    owned = (
+        select(runs.c.id)
+        .where(run_owners.c.owner_id == run.c.id, ~is_undone(relations, runs))
+        .correlate(run)
+    )
     itself = owned.select_from(touch).where(runs.c.id == run.c.id)
     of_query = owned.select_from(touch.join(run_queries, run_queries.c.run_id == runs.c.id))
     of_parent = owned.select_from(touch.join(run_parents, run_parents.c.run_id == runs.c.id))
@@ -330,8 +416,12 @@ def _last_of_queries(dialect: str, past: bool) -> Select[Any]:
     batch, itself = run_queries.alias("batch"), runs.alias("batch_itself")
     of_owner = select(batch.c.run_id.label("id")).where(batch.c.owner_id == runs.c.id)
     if past:
-        of_owner = of_owner.join(itself, itself.c.id == batch.c.run_id).where(itself.c.first_at <= MOMENT)
-    return for_each(dialect, runs.c.id, "owners", of_owner.order_by(batch.c.at.desc()).limit(LAST_BATCHES))
+        of_owner = of_owner.join(itself, itself.c.id == batch.c.run_id).where(
+            itself.c.first_at <= MOMENT
+        )
+    return for_each(
+        dialect, runs.c.id, "owners", of_owner.order_by(batch.c.at.desc()).limit(LAST_BATCHES)
+    )
 
 
 @cache
@@ -339,8 +429,12 @@ def _last_batches(dialect: str, past: bool) -> Select[Any]:
     child, itself = run_parents.alias("child"), runs.alias("child_itself")
     of_owner = select(child.c.run_id.label("id")).where(child.c.parent_run_id == runs.c.id)
     if past:
-        of_owner = of_owner.join(itself, itself.c.id == child.c.run_id).where(itself.c.first_at <= MOMENT)
-    last = for_each(dialect, runs.c.id, "owners", of_owner.order_by(child.c.at.desc()).limit(LAST_BATCHES))
+        of_owner = of_owner.join(itself, itself.c.id == child.c.run_id).where(
+            itself.c.first_at <= MOMENT
+        )
+    last = for_each(
+        dialect, runs.c.id, "owners", of_owner.order_by(child.c.at.desc()).limit(LAST_BATCHES)
+    )
     batch = runs.alias("batch")
     return select(batch.c.id).where(
         batch.c.id.in_(last), batch.c.streaming == 1, batch.c.spark == 1, batch.c.announced == 0

@@ -1,8 +1,10 @@
-"""Which dataset or job is meant: `dataset:NAMESPACE:NAME`, `job:NAMESPACE:NAME`, a pair of names, a place, a short name.
+"""Which dataset or job is meant.
 
-A dataset is answered under its canonical name, whichever of its names was asked. A name that nothing has as it is written
-is looked up once more in any case. What is unknown is a NotFoundError with names that are like it, what could be several
-an AmbiguousError with all of them.
+`dataset:NAMESPACE:NAME`, `job:NAMESPACE:NAME`, a pair of names, a place, a short name.
+
+A dataset is answered under its canonical name, whichever of its names was asked. A name that
+nothing has as it is written is looked up once more in any case. What is unknown is a NotFoundError
+with names that are like it, what could be several an AmbiguousError with all of them.
 """
 
 import difflib
@@ -48,10 +50,15 @@ def node_text(kind: str, namespace: str, name: str) -> str:
 
 
 def node_of(connection: Connection, text: str) -> Node:
-    """The node that `dataset:NAMESPACE:NAME` or `job:NAMESPACE:NAME` means: of all splits, the longest known namespace."""
+    """The node that `dataset:NAMESPACE:NAME` or `job:NAMESPACE:NAME` means.
+
+    Of all splits, the longest known namespace.
+    """
     kind, _, rest = text.partition(":")
     if kind not in ("dataset", "job") or ":" not in rest:
-        raise NotFoundError(f"not a node: {text!r} is neither dataset:NAMESPACE:NAME nor job:NAMESPACE:NAME")
+        raise NotFoundError(
+            f"not a node: {text!r} is neither dataset:NAMESPACE:NAME nor job:NAMESPACE:NAME"
+        )
     ends = [found.start() for found in re.finditer(":", rest)][:MOST_SPLITS]
     names = [(rest[:end], rest[end + 1 :]) for end in ends]
     found = _stored(connection, kind, names)
@@ -83,11 +90,17 @@ Equal = Callable[[Any, str], ColumnElement[bool]]
 
 def _ways(text: str) -> tuple[tuple[str, Equal], ...]:
     """The two ways to compare names with a text: as it is written, then in any case."""
-    return (text, lambda column, name: column == name), (text.lower(), lambda column, name: func.lower(column) == name)
+    return (text, lambda column, name: column == name), (
+        text.lower(),
+        lambda column, name: func.lower(column) == name,
+    )
 
 
 def node_called(connection: Connection, text: str) -> Node:
-    """The node that a person means: as `node_of`, or a job's or dataset's name, or [catalog.][database.]table."""
+    """The node that a person means.
+
+    As `node_of`, or a job's or dataset's name, or [catalog.][database.]table.
+    """
     if re.match("(dataset|job):.*:", text, re.DOTALL):
         return node_of(connection, text)
     for asked, equal in _ways(text):
@@ -107,11 +120,16 @@ def job_called(connection: Connection, text: str) -> Node:
 
 
 def dataset_called(connection: Connection, text: str) -> Node:
-    """The dataset that a person means: dataset:NAMESPACE:NAME, its name, or [catalog.][database.]table."""
+    """The dataset that a person means.
+
+    Dataset:NAMESPACE:NAME, its name, or [catalog.][database.]table.
+    """
     if re.match("dataset:.*:", text, re.DOTALL):
         return node_of(connection, text)
     for asked, equal in _ways(text):
-        if found := _datasets(connection, or_(equal(datasets.c.name, asked), _placed(asked, equal))):
+        if found := _datasets(
+            connection, or_(equal(datasets.c.name, asked), _placed(asked, equal))
+        ):
             return _the_one(found, text)
     return _unknown(connection, "dataset", repr(text), text)
 
@@ -133,7 +151,11 @@ def _in_any_case(connection: Connection, kind: str, rest: str) -> list[Node]:
     """The nodes whose NAMESPACE:NAME is this text but for the case of its letters."""
     named = jobs if kind == "job" else datasets
     same = func.lower(named.c.namespace + ":" + named.c.name) == rest.lower()
-    return _nodes(connection, kind, select(jobs).where(same)) if kind == "job" else _datasets(connection, same)
+    return (
+        _nodes(connection, kind, select(jobs).where(same))
+        if kind == "job"
+        else _datasets(connection, same)
+    )
 
 
 def _named(connection: Connection, kind: str, namespace: str, name: str) -> Node:
@@ -143,9 +165,16 @@ def _named(connection: Connection, kind: str, namespace: str, name: str) -> Node
     return found[0][1]
 
 
-def _stored(connection: Connection, kind: str, names: Sequence[tuple[str, str]]) -> list[tuple[str, Node]]:
-    """(namespace, node) of the names that are known, as producers write them; then as what is stripped of them leaves them."""
-    found = _stored_under(connection, kind, [id_of(kind, *Naming().name_of(*name)) for name in names])
+def _stored(
+    connection: Connection, kind: str, names: Sequence[tuple[str, str]]
+) -> list[tuple[str, Node]]:
+    """(namespace, node) of the names that are known, as producers write them.
+
+    Then as what is stripped of them leaves them.
+    """
+    found = _stored_under(
+        connection, kind, [id_of(kind, *Naming().name_of(*name)) for name in names]
+    )
     if found or kind == "job":
         return found
     naming = naming_of(strip_patterns(connection))
@@ -164,7 +193,9 @@ def _of_ids(kind: str) -> Select[Any]:
     if kind == "job":
         of_job = jobs.c.id, jobs.c.namespace, jobs.c.name, jobs.c.namespace.label("asked")
         return select(*of_job).where(among_given(jobs.c.id, "ids"))
-    return _canonical(among_given(datasets.c.id, "ids")).add_columns(datasets.c.namespace.label("asked"))
+    return _canonical(among_given(datasets.c.id, "ids")).add_columns(
+        datasets.c.namespace.label("asked")
+    )
 
 
 def _datasets(connection: Connection, clause: ColumnElement[bool]) -> list[Node]:
@@ -195,7 +226,9 @@ def _the_one(found: Sequence[Node], text: str) -> Node:
 
 def _unknown(connection: Connection, kind: str, shown: str, name: str) -> NoReturn:
     """Raise a NotFoundError with the nodes of the kinds that are called like `name`."""
-    near = [one for each in ("dataset", "job") if each in kind for one in _near(connection, each, name)]
+    near = [
+        one for each in ("dataset", "job") if each in kind for one in _near(connection, each, name)
+    ]
     likely = sorted(near, key=lambda one: -one[0])
     raise NotFoundError(f"unknown {kind}: {shown}", [text for _, text in likely[:MOST_CANDIDATES]])
 
@@ -215,19 +248,32 @@ def _near(connection: Connection, kind: str, name: str) -> list[tuple[float, str
 
 
 def _likeness(name: str, other: str) -> float:
-    """How like two names are, whatever stands between their parts: bank.balence, /lake/bank/balance."""
+    """How like two names are, whatever stands between their parts.
+
+    Bank.balence, /lake/bank/balance.
+    """
     one, two = (re.sub(r"[./:]", ".", text[-100:].lower()) for text in (name, other))
     whole = difflib.SequenceMatcher(None, one, two).ratio()
     ends = difflib.SequenceMatcher(None, one.rpartition(".")[2], two.rpartition(".")[2]).ratio()
     return max(whole, ends * 0.9)
 
 
-def _some(connection: Connection, kind: str, clause: ColumnElement[bool]) -> Sequence[Row[Any, str, str]]:
-    shown = select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(clause) if kind == "job" else _canonical(clause)
+def _some(
+    connection: Connection, kind: str, clause: ColumnElement[bool]
+) -> Sequence[Row[Any, str, str]]:
+    shown = (
+        select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(clause)
+        if kind == "job"
+        else _canonical(clause)
+    )
     return connection.execute(shown.distinct().limit(MOST_COMPARED)).all()
 
 
 def ids_of_names(table: tuple[str, str]) -> Select[int]:
     """A query of the ids under which a table was named."""
-    canonical = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table)).scalar_subquery()
+    canonical = (
+        select(datasets.c.canonical_id)
+        .where(datasets.c.id == id_of("dataset", *table))
+        .scalar_subquery()
+    )
     return select(datasets.c.id).where(datasets.c.canonical_id == canonical)

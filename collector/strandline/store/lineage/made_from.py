@@ -39,7 +39,9 @@ def checkpoints_of(connection: Connection, table: Table) -> list[Checkpoint]:
     own = {row.dataset_id for row in rows if (row.namespace, row.name) == table}
     stated = stated_inputs(connection, {row.run_id for row in rows})
     for row in rows:
-        if row.direction == SOURCE and not all(stated.admit(row.run_id, id_, row.dataset_id) for id_ in own):
+        if row.direction == SOURCE and not all(
+            stated.admit(row.run_id, id_, row.dataset_id) for id_ in own
+        ):
             continue  # the run read it for another of its outputs
         _add(found.setdefault((row.run_id, row.told_barrier), Checkpoint()), table, row)
     makers = {place: one for place, one in found.items() if one.written}

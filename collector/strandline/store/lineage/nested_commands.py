@@ -1,8 +1,11 @@
-"""Runs of a command that another command consists of: lists, graphs and the search show the outer one alone.
+"""Runs of a command that another command consists of.
 
-The stock Spark listener reports a CREATE or REPLACE TABLE .. AS SELECT twice under one application: as
-`APP.atomic_create_table_as_select.DB_TABLE`, and within its time as `APP.append_data.CATALOG_DB_TABLE` (or an overwrite), with the same
-inputs and output. A plain INSERT has the inner one's name too, so it is runs that are nested, never a name.
+Lists, graphs and the search show the outer one alone.
+
+The stock Spark listener reports a CREATE or REPLACE TABLE .. AS SELECT twice under one application:
+as `APP.atomic_create_table_as_select.DB_TABLE`, and within its time as
+`APP.append_data.CATALOG_DB_TABLE` (or an overwrite), with the same inputs and output. A plain
+INSERT has the inner one's name too, so it is runs that are nested, never a name.
 """
 
 from collections import defaultdict
@@ -21,7 +24,11 @@ from strandline.store.sql.id_lists import among_given
 
 INNER = ("append_data", "overwrite_by_expression")
 MOST_LOOKED_AT = 50  # of the latest runs of a job
-OUTER = tuple(f"{atomic}{verb}_table_as_select" for atomic in ("atomic_", "") for verb in ("create", "replace"))
+OUTER = tuple(
+    f"{atomic}{verb}_table_as_select"
+    for atomic in ("atomic_", "")
+    for verb in ("create", "replace")
+)
 
 
 class NestedCommand(NamedTuple):
@@ -40,10 +47,16 @@ class NestedCommand(NamedTuple):
         return is_within and (self.application, self.state) == (other.application, other.state)
 
 
-def without_nested(connection: Connection, touched: Collection[Related], asked: Collection[int] = ()) -> list[Related]:
+def without_nested(
+    connection: Connection, touched: Collection[Related], asked: Collection[int] = ()
+) -> list[Related]:
     """The relations without those of nested runs, but for those of jobs that were asked for."""
     shared = _written_by_several(touched)
-    runs_of = {one.run for one in touched if one.dataset in shared and one.direction == SINK and one.job not in asked}
+    runs_of = {
+        one.run
+        for one in touched
+        if one.dataset in shared and one.direction == SINK and one.job not in asked
+    }
     nested = nested_runs(connection, runs_of)
     return [one for one in touched if one.run not in nested]
 
@@ -57,8 +70,13 @@ def _written_by_several(touched: Iterable[Related]) -> set[int]:
     return {dataset for dataset, of in writers.items() if len(of) > 1}
 
 
-def nested_runs(connection: Connection, among: Collection[int], moment: int | None = None) -> set[int]:
-    """Those of these runs that are nested in another run; at a past moment, if both had ended by then."""
+def nested_runs(
+    connection: Connection, among: Collection[int], moment: int | None = None
+) -> set[int]:
+    """Those of these runs that are nested in another run.
+
+    At a past moment, if both had ended by then.
+    """
     rows = _ended(connection, _inner(), {"runs": list(among)}, moment) if among else []
     inner = {row[0]: NestedCommand(*row[:6]) for row in rows}
     outer = {row[0]: frozenset(_outer_jobs(row.namespace, row.name)) for row in rows}
@@ -70,16 +88,24 @@ def nested_runs(connection: Connection, among: Collection[int], moment: int | No
     return {run for run, command in inner.items() if _is_held(command, outer[run], holding)}
 
 
-def _ended(connection: Connection, query: Select[Any], given: Mapping[str, Any], moment: int | None) -> list[Any]:
+def _ended(
+    connection: Connection, query: Select[Any], given: Mapping[str, Any], moment: int | None
+) -> list[Any]:
     """The commands that had ended by a past moment, or all."""
-    return [row for row in connection.execute(query, given) if moment is None or row.ended_at <= moment]
+    return [
+        row for row in connection.execute(query, given) if moment is None or row.ended_at <= moment
+    ]
 
 
-def _is_held(command: NestedCommand, jobs: Iterable[int], holding: Mapping[int, Iterable[NestedCommand]]) -> bool:
+def _is_held(
+    command: NestedCommand, jobs: Iterable[int], holding: Mapping[int, Iterable[NestedCommand]]
+) -> bool:
     return any(one.holds(command) for job in jobs for one in holding.get(job, ()))
 
 
-def nested_jobs(connection: Connection, named: Iterable[tuple[int, str]], moment: int | None = None) -> set[int]:
+def nested_jobs(
+    connection: Connection, named: Iterable[tuple[int, str]], moment: int | None = None
+) -> set[int]:
     """Those of these jobs (id and name) whose runs, as far as the newest (by a past moment) show, are all nested."""
     inner = [job for job, name in named if any(f".{kind}." in name for kind in INNER)]
     of_job: dict[int, set[int]] = defaultdict(set)
@@ -91,7 +117,10 @@ def nested_jobs(connection: Connection, named: Iterable[tuple[int, str]], moment
 
 
 def _outer_jobs(namespace: str, name: str) -> Iterator[int]:
-    """The ids of the jobs that a command of this name may be a part of: their tables are called without the catalog."""
+    """The ids of the jobs that a command of this name may be a part of.
+
+    Their tables are called without the catalog.
+    """
     for kind in INNER:
         application, found, table = name.partition(f".{kind}.")
         parts = table.split("_") if found else []
@@ -106,25 +135,42 @@ def _newest(dialect: str, past: bool) -> Select[Any]:
     run = runs.alias("run")
     begun = [run.c.first_at <= bindparam("moment", type_=BigInteger)] if past else []
     of_job = select(run.c.id).where(run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), *begun)
-    last = for_each(dialect, jobs.c.id, "jobs", of_job.order_by(run.c.newest_at.desc()).limit(MOST_LOOKED_AT))
+    last = for_each(
+        dialect, jobs.c.id, "jobs", of_job.order_by(run.c.newest_at.desc()).limit(MOST_LOOKED_AT)
+    )
     return select(runs.c.job_id, runs.c.id).where(runs.c.id.in_(last))
 
 
 @cache
 def _commands() -> Select[Any]:
-    columns = (runs.c.id, run_parents.c.parent_run_id, runs.c.job_id, runs.c.started_at, runs.c.ended_at, runs.c.state)
+    columns = (
+        runs.c.id,
+        run_parents.c.parent_run_id,
+        runs.c.job_id,
+        runs.c.started_at,
+        runs.c.ended_at,
+        runs.c.state,
+    )
     joined = runs.join(run_parents, run_parents.c.run_id == runs.c.id)
     ended = (runs.c.started_at.is_not(None), runs.c.ended_at.is_not(None))
-    return select(*columns).select_from(joined).where(*ended, runs.c.streaming == 0, runs.c.spark == 1)
+    return (
+        select(*columns).select_from(joined).where(*ended, runs.c.streaming == 0, runs.c.spark == 1)
+    )
 
 
 @cache
 def _inner() -> Select[Any]:
     named = or_(*(jobs.c.name.contains(f".{kind}.", autoescape=True) for kind in INNER))
-    of_job = _commands().join(jobs, jobs.c.id == runs.c.job_id).add_columns(jobs.c.namespace, jobs.c.name)
+    of_job = (
+        _commands()
+        .join(jobs, jobs.c.id == runs.c.job_id)
+        .add_columns(jobs.c.namespace, jobs.c.name)
+    )
     return of_job.where(among_given(runs.c.id, "runs"), named)
 
 
 @cache
 def _outer() -> Select[Any]:
-    return _commands().where(among_given(runs.c.job_id, "jobs"), among_given(run_parents.c.parent_run_id, "above"))
+    return _commands().where(
+        among_given(runs.c.job_id, "jobs"), among_given(run_parents.c.parent_run_id, "above")
+    )

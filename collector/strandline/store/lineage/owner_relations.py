@@ -1,8 +1,10 @@
-"""`job_relations` of owners: micro-batches touch datasets under names of their own, and several owners share such a name;
+"""`job_relations` of owners.
+
+Micro-batches touch datasets under names of their own, and several owners share such a name;
 a run may be renamed on the way.
 
-So what such a run touched is noted for each job that may be its owner's as well, as soon as both are known, whichever came
-first. A job too many does no harm: whose a run is decides `run_owners`.
+So what such a run touched is noted for each job that may be its owner's as well, as soon as both
+are known, whichever came first. A job too many does no harm: whose a run is decides `run_owners`.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,7 +16,14 @@ from sqlalchemy import CompoundSelect, Connection, Select, and_, case, literal, 
 from strandline.core.changes.compact import Rows, fold_rows
 from strandline.core.changes.extraction import SOURCE
 from strandline.core.changes.rows import JobRelation, RelationSeen, RunParent, RunQuery, RunSeen
-from strandline.store.schema.tables import edge_columns, edge_uses, relations, run_parents, run_queries, runs
+from strandline.store.schema.tables import (
+    edge_columns,
+    edge_uses,
+    relations,
+    run_parents,
+    run_queries,
+    runs,
+)
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.upsert import upsert
 
@@ -36,7 +45,11 @@ def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list
     if not jobs:
         return []
     touched = connection.execute(_touched(), {"runs": list(jobs)}).all()
-    found = [JobRelation(job, way, dataset, run, at) for way, dataset, run, at in touched for job in jobs[run]]
+    found = [
+        JobRelation(job, way, dataset, run, at)
+        for way, dataset, run, at in touched
+        for job in jobs[run]
+    ]
     if found:
         upsert(connection, JobRelation, fold_rows(JobRelation, found))
     return found
@@ -49,7 +62,10 @@ def _jobs_of(connection: Connection, touched_runs: Iterable[int]) -> dict[int, s
 
 @cache
 def _owned() -> Select[Any]:
-    """The jobs that such runs may belong to. Most runs are none of them, and this is all that is asked of those."""
+    """The jobs that such runs may belong to.
+
+    Most runs are none of them, and this is all that is asked of those.
+    """
     batch = and_(runs.c.streaming == 1, runs.c.spark == 1, run_parents.c.parent_job_id.is_not(None))
     renamed = runs.c.least_job != runs.c.most_job
     names = (case((renamed, one)) for one in (runs.c.least_job, runs.c.most_job, runs.c.job_id))
@@ -57,15 +73,22 @@ def _owned() -> Select[Any]:
     return (
         select(runs.c.id, case((batch, run_parents.c.parent_job_id)), run_queries.c.job_id, *names)
         .select_from(joined.outerjoin(run_queries, run_queries.c.run_id == runs.c.id))
-        .where(among_given(runs.c.id, "runs"), or_(batch, renamed, run_queries.c.run_id.is_not(None)))
+        .where(
+            among_given(runs.c.id, "runs"), or_(batch, renamed, run_queries.c.run_id.is_not(None))
+        )
     )
 
 
 @cache
 def _touched() -> CompoundSelect[Any]:
     stated = edge_uses.join(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
-    linked = select(relations.c.direction, relations.c.dataset_id, relations.c.run_id, relations.c.newest_at)
-    named = select(literal(SOURCE), edge_columns.c.source_id, edge_uses.c.run_id, edge_uses.c.at).select_from(stated)
+    linked = select(
+        relations.c.direction, relations.c.dataset_id, relations.c.run_id, relations.c.newest_at
+    )
+    named = select(
+        literal(SOURCE), edge_columns.c.source_id, edge_uses.c.run_id, edge_uses.c.at
+    ).select_from(stated)
     return union(
-        linked.where(among_given(relations.c.run_id, "runs")), named.where(among_given(edge_uses.c.run_id, "runs"))
+        linked.where(among_given(relations.c.run_id, "runs")),
+        named.where(among_given(edge_uses.c.run_id, "runs")),
     )

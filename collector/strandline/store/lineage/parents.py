@@ -1,7 +1,10 @@
-"""Which run and job stand above a run: its parent, or the root of the whole hierarchy (a statement's Airflow DAG).
+"""Which run and job stand above a run.
 
-A run names its parent and maybe a root. What is taken for the root may have a parent that only its own events know of (a
-Spark application whose task tells of its DAG), so the way goes on from there to the top.
+Its parent, or the root of the whole hierarchy (a statement's Airflow DAG).
+
+A run names its parent and maybe a root. What is taken for the root may have a parent that only its
+own events know of (a Spark application whose task tells of its DAG), so the way goes on from there
+to the top.
 """
 
 from collections.abc import Iterable
@@ -23,7 +26,10 @@ class Above(NamedTuple):
 
 
 def above(connection: Connection, below: Iterable[int], how: str) -> dict[int, Above]:
-    """The run above each of these: how = parent or root. Those that belong to nobody are missing."""
+    """The run above each of these: how = parent or root.
+
+    Those that belong to nobody are missing.
+    """
     if how == "none":
         return {}
     found = _next(connection, below, how)
@@ -42,5 +48,7 @@ def _topmost(connection: Connection, found: dict[int, Above]) -> dict[int, Above
 def _next(connection: Connection, below: Iterable[int], how: str) -> dict[int, Above]:
     over = run_parents.c.root_run_id if how == "root" else run_parents.c.parent_run_id
     query = select(run_parents.c.run_id, over, runs.c.job_id).join(runs, runs.c.id == over)
-    rows = connection.execute(query.where(among(run_parents.c.run_id, below), over != run_parents.c.run_id))
+    rows = connection.execute(
+        query.where(among(run_parents.c.run_id, below), over != run_parents.c.run_id)
+    )
     return {run: Above(*rest) for run, *rest in rows}

@@ -1,8 +1,9 @@
 """Runs as they were at a past moment, by what had been heard of them then.
 
-Of a run the store keeps its first and newest moment, when it began and when it ended, and the state that counts of all. So
-whether it had begun or ended by then is certain. What is judged by everything that was heard, also later: how a run ended that
-reported two ends; that a run was neither lost nor had ended with the run above it, if it was heard of again.
+Of a run the store keeps its first and newest moment, when it began and when it ended, and the state
+that counts of all. So whether it had begun or ended by then is certain. What is judged by
+everything that was heard, also later: how a run ended that reported two ends; that a run was
+neither lost nor had ended with the run above it, if it was heard of again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,15 +19,21 @@ from strandline.store.lineage.touches import run_silences
 from strandline.store.schema.tables import run_parents, runs
 from strandline.store.sql.id_lists import among_given
 
-PARENT, ROOT, HIGHER, HIGHEST = "parent", "root", "higher", "highest"  # the last two: those of the parent
+PARENT, ROOT, HIGHER, HIGHEST = (
+    "parent",
+    "root",
+    "higher",
+    "highest",
+)  # the last two: those of the parent
 
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
     """A run at a past moment.
 
-    heard_at: when it was last heard of by then; of a run that was under way and was heard of again later, the moment itself.
-    settled: nothing more was heard of it after the moment, so `heard_at` is when its newest event was.
+    heard_at: when it was last heard of by then; of a run that was under way and was heard of again
+    later, the moment itself. settled: nothing more was heard of it after the moment, so `heard_at`
+    is when its newest event was.
     """
 
     id: int
@@ -37,14 +44,21 @@ class PastRun:
 
     @property
     def place(self) -> tuple[int, int, int]:
-        """Of a job's runs the one with the greatest is the newest; of those that were under way, the last to begin."""
+        """Of a job's runs the one with the greatest is the newest.
+
+        Of those that were under way, the last to begin.
+        """
         return self.heard_at, 0 if self.settled else self.first_at, self.id
 
 
 def past_runs(connection: Connection, ids: Iterable[int], moment: int) -> dict[int, PastRun]:
     """Those of these runs of which an event by the moment tells."""
     rows = connection.execute(_rows(), {"ids": list(set(ids))})
-    return {row.id: _at(row, moment) for row in rows if row.first_at is not None and row.first_at <= moment}
+    return {
+        row.id: _at(row, moment)
+        for row in rows
+        if row.first_at is not None and row.first_at <= moment
+    }
 
 
 def _at(row: Any, moment: int) -> PastRun:
@@ -82,7 +96,10 @@ def _end_of(row: Any, moment: int) -> tuple[int, int] | None:
 
 
 def _ends_above(row: Any, moment: int) -> Iterator[tuple[int, int]]:
-    """The ends of those above a run that had ended by then, the nearest first; those above its parent count if it had none."""
+    """The ends of those above a run that had ended by then, the nearest first.
+
+    Those above its parent count if it had none.
+    """
 
     def ended(name: str) -> bool:
         return row[f"{name}_ended_at"] is not None and row[f"{name}_ended_at"] <= moment
@@ -98,9 +115,18 @@ def _ends_above(row: Any, moment: int) -> Iterator[tuple[int, int]]:
 def _rows() -> Select[Any]:
     above = {name: runs.alias(name) for name in (PARENT, ROOT, HIGHER, HIGHEST)}
     link, next_link = run_parents.alias("link"), run_parents.alias("next_link")
-    ends = [one.c[name].label(f"{of}_{name}") for of, one in above.items() for name in ("ended_at", "state")]
+    ends = [
+        one.c[name].label(f"{of}_{name}")
+        for of, one in above.items()
+        for name in ("ended_at", "state")
+    ]
     return (
-        select(runs, run_silences.c.silent_at, above[PARENT].c.newest_at.label("parent_newest_at"), *ends)
+        select(
+            runs,
+            run_silences.c.silent_at,
+            above[PARENT].c.newest_at.label("parent_newest_at"),
+            *ends,
+        )
         .join(run_silences, run_silences.c.run_id == runs.c.id)
         .outerjoin(link, link.c.run_id == runs.c.id)
         .outerjoin(above[PARENT], above[PARENT].c.id == link.c.parent_run_id)

@@ -15,7 +15,10 @@ FIRST = "0"
 
 
 def is_of_this_table(connection: Connection, names: Select[int]) -> ColumnElement[bool]:
-    """The condition that a row of `snapshots` is of the table that there is now; names: the ids under which it is known."""
+    """The condition that a row of `snapshots` is of the table that there is now; names.
+
+    The ids under which it is known.
+    """
     since = connection.scalar(_created_at(names))
     if since is None:
         return true()

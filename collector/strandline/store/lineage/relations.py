@@ -1,8 +1,11 @@
-"""Which jobs read and write which datasets: known (by a job's last runs), by its latest run alone, or live; now or as of
+"""Which jobs read and write which datasets.
+
+Known (by a job's last runs), by its latest run alone, or live; now or as of
 a moment.
 
-Asked level by level: the jobs that touch these datasets, then all that those jobs touch. What is known is found by each job's
-last runs, now or of the moment (last_runs.py), what runs by all that have not ended.
+Asked level by level: the jobs that touch these datasets, then all that those jobs touch. What is
+known is found by each job's last runs, now or of the moment (last_runs.py), what runs by all that
+have not ended.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -78,7 +81,9 @@ __all__ = [
 ]
 
 MOST_ROWS = 100_000  # of one level of what runs: what follows is cut
-RECENT_RUNS = 10  # owning runs before the latest application, where the store does not say otherwise
+RECENT_RUNS = (
+    10  # owning runs before the latest application, where the store does not say otherwise
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,9 @@ class View:
     runs: int | None = None
 
 
-def jobs_touching(connection: Connection, dataset_ids: Sequence[int], direction: int, limit: int) -> list[int]:
+def jobs_touching(
+    connection: Connection, dataset_ids: Sequence[int], direction: int, limit: int
+) -> list[int]:
     """Jobs, as named by their events, that ever read (direction 0) or wrote (1) these datasets."""
     given = {"dataset_ids": list(dataset_ids), "direction": direction, "most": limit}
     return list(connection.scalars(_touching(), given).all())
@@ -116,7 +123,10 @@ def _touching() -> Select[Any]:
     return (
         select(job_relations.c.job_id)
         .distinct()
-        .where(job_relations.c.dataset_id.in_(names), job_relations.c.direction == bindparam("direction"))
+        .where(
+            job_relations.c.dataset_id.in_(names),
+            job_relations.c.direction == bindparam("direction"),
+        )
         .limit(bindparam("most", type_=Integer))
     )
 
@@ -127,7 +137,10 @@ def _touching_after() -> Select[Any]:
     return (
         select(job_relations.c.job_id)
         .distinct()
-        .where(job_relations.c.dataset_id.in_(names), job_relations.c.job_id > bindparam("after", type_=BigInteger))
+        .where(
+            job_relations.c.dataset_id.in_(names),
+            job_relations.c.job_id > bindparam("after", type_=BigInteger),
+        )
         .order_by(job_relations.c.job_id)
         .limit(bindparam("most", type_=Integer))
     )
@@ -154,7 +167,9 @@ def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> 
     return related(touches, windows)
 
 
-def _touches_of(connection: Connection, view: View, job_ids: Collection[int], most: int) -> list[Touch]:
+def _touches_of(
+    connection: Connection, view: View, job_ids: Collection[int], most: int
+) -> list[Touch]:
     """What the last runs of these jobs touched, or those that run."""
     if not (view.live or view.past):
         return last_touches(connection, job_ids, max(most, RECENT_RUNS) if view.newest else most)
@@ -162,7 +177,9 @@ def _touches_of(connection: Connection, view: View, job_ids: Collection[int], mo
     jobs = seen_jobs(connection, {*job_ids, *others})
     names = names_of_jobs(connection, jobs)
     if not view.live:
-        return past_touches(connection, names, jobs, max(most, RECENT_RUNS) if view.newest else most, view.at)
+        return past_touches(
+            connection, names, jobs, max(most, RECENT_RUNS) if view.newest else most, view.at
+        )
     given = {"job_ids": list(names), "jobs": list(jobs), "moment": view.at}
     rows = connection.execute(_live_touches(connection.dialect.name, view.past), given).all()
     return [as_of(one, view.at if view.past else None) for one in map(Touch._make, rows)]
@@ -174,16 +191,24 @@ def with_known_runs(connection: Connection, view: View) -> View:
 
 
 def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
-    """The last runs of a job, by the newest first: as many as are known of it, or the newest alone."""
+    """The last runs of a job, by the newest first.
+
+    As many as are known of it, or the newest alone.
+    """
     runs_known = recent_runs(connection) if view.runs is None else view.runs
     begun = [runs.c.first_at <= view.at] if view.past else []
     of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.newest_at.is_not(None), *begun)
-    last = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1 if view.newest else runs_known + 1)
+    last = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(
+        1 if view.newest else runs_known + 1
+    )
     return list(connection.scalars(last))
 
 
 def recent_runs(connection: Connection) -> int:
-    """How many owning runs before the latest application are known: STRANDLINE_RECENT_RUNS, as the server has it."""
+    """How many owning runs before the latest application are known.
+
+    STRANDLINE_RECENT_RUNS, as the server has it.
+    """
     value = connection.scalar(_known_runs())
     return RECENT_RUNS if value is None else int(value)
 
@@ -194,8 +219,14 @@ def _known_runs() -> Select[Any]:
 
 
 def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
-    """What the runs are called in the end whose relations count as these jobs': as they are, or as their micro-batches."""
-    return {*job_ids, *(name for names in names_by_job(connection, job_ids).values() for name in names)}
+    """What the runs are called in the end whose relations count as these jobs'.
+
+    As they are, or as their micro-batches.
+    """
+    return {
+        *job_ids,
+        *(name for names in names_by_job(connection, job_ids).values() for name in names),
+    }
 
 
 def names_by_job(connection: Connection, job_ids: Iterable[int]) -> dict[int, set[int]]:
@@ -212,7 +243,10 @@ def _belongs_to() -> Select[Any]:
     """Whose the runs are that were reported under these names."""
     named = job_relations.join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
     return (
-        select(run_owners.c.job_id).distinct().select_from(named).where(among_given(job_relations.c.job_id, "job_ids"))
+        select(run_owners.c.job_id)
+        .distinct()
+        .select_from(named)
+        .where(among_given(job_relations.c.job_id, "job_ids"))
     )
 
 
@@ -240,9 +274,11 @@ def _batches_of() -> CompoundSelect[Any]:
 
 @cache
 def _live_touches(dialect: str, past: bool) -> Select[Any]:
-    """What runs touched that run. They come before their relations: most of a job's have ended, and what those touched needs no
-    look; nor do the runs above those that told of an end themselves. Now what has begun or ended has done so, also by a clock
-    that is ahead; of the past it is asked whether by then.
+    """What runs touched that run.
+
+    They come before their relations: most of a job's have ended, and what those touched needs no
+    look; nor do the runs above those that told of an end themselves. Now what has begun or ended
+    has done so, also by a clock that is ahead; of the past it is asked whether by then.
     """
     owner, itself = run_owners.c.owner_id, runs.alias("owner_itself")
     ends, silences = of_each(dialect, run_ends, owner), of_each(dialect, run_silences, owner)
@@ -254,7 +290,10 @@ def _live_touches(dialect: str, past: bool) -> Select[Any]:
     of_jobs = among_given(runs.c.job_id, "job_ids"), among_given(run_owners.c.job_id, "jobs")
     running = _no_end(ends, past), silences.c.silent_at >= MOMENT
     ended = runs.c.ended_at <= MOMENT if past else true()
-    valid = ~and_(is_undone(relations, runs), ended), relations.c.first_at <= MOMENT if past else true()
+    valid = (
+        ~and_(is_undone(relations, runs), ended),
+        relations.c.first_at <= MOMENT if past else true(),
+    )
     query = touching(and_(made_nothing(relations, runs), ended)).select_from(touched(joined))
     return query.where(*of_jobs, *valid, *running).limit(MOST_ROWS)
 

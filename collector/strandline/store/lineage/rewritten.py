@@ -26,24 +26,39 @@ At = tuple[int, str]  # canonical dataset, snapshot id
 
 
 def origins(connection: Connection, wanted: Iterable[At]) -> Mapping[At, At]:
-    """Of those that show the rows of an earlier snapshot, that one; of one whose parents are not all known nothing is said."""
+    """Of those that show the rows of an earlier snapshot, that one.
+
+    Of one whose parents are not all known nothing is said.
+    """
     found: dict[At, At] = {}
     heads = {one: one for one in wanted}
     for _ in range(LONGEST):
         rows = _described(connection, set(heads.values())) if heads else {}
         found |= {
-            one: head for one, head in heads.items() if one != head and head in rows and not _shows_parent(rows[head])
+            one: head
+            for one, head in heads.items()
+            if one != head and head in rows and not _shows_parent(rows[head])
         }
-        heads = {one: (head[0], rows[head].parent_id) for one, head in heads.items() if _shows_parent(rows.get(head))}
+        heads = {
+            one: (head[0], rows[head].parent_id)
+            for one, head in heads.items()
+            if _shows_parent(rows.get(head))
+        }
     return found
 
 
 def showing(connection: Connection, wanted: Collection[At]) -> tuple[set[At], bool]:
-    """The later snapshots that show the rows of these, and whether these are all: only the newest 5,000 of their kind are looked at."""
+    """The later snapshots that show the rows of these, and whether these are all.
+
+    Only the newest 5,000 of their kind are looked at.
+    """
     later = (
         select(datasets.c.canonical_id, snapshots.c.snapshot_id)
         .join(datasets, datasets.c.id == snapshots.c.dataset_id)
-        .where(among(datasets.c.canonical_id, {dataset for dataset, _ in wanted}), snapshots.c.operation.in_(SAME_ROWS))
+        .where(
+            among(datasets.c.canonical_id, {dataset for dataset, _ in wanted}),
+            snapshots.c.operation.in_(SAME_ROWS),
+        )
         .order_by(snapshots.c.at.desc())
         .limit(MOST + 1)
     )
@@ -63,14 +78,21 @@ def _shows_parent(row: Any) -> bool:
 
 
 def _described(connection: Connection, wanted: Collection[At]) -> dict[At, Any]:
-    rows = connection.execute(_rows_of({dataset for dataset, _ in wanted}, {snapshot for _, snapshot in wanted}))
+    rows = connection.execute(
+        _rows_of({dataset for dataset, _ in wanted}, {snapshot for _, snapshot in wanted})
+    )
     return {(row.canonical_id, row.snapshot_id): row for row in rows}
 
 
 def _rows_of(tables: Collection[int], ids: Collection[str]) -> Select[Any]:
     """The surest of each last."""
     return (
-        select(datasets.c.canonical_id, snapshots.c.snapshot_id, snapshots.c.operation, snapshots.c.parent_id)
+        select(
+            datasets.c.canonical_id,
+            snapshots.c.snapshot_id,
+            snapshots.c.operation,
+            snapshots.c.parent_id,
+        )
         .join(datasets, datasets.c.id == snapshots.c.dataset_id)
         .where(among(datasets.c.canonical_id, tables), among(snapshots.c.snapshot_id, ids))
         .order_by(snapshots.c.rank, snapshots.c.at)

@@ -1,4 +1,7 @@
-"""Which snapshots one run read and made, the newest of each dataset: what the page of a run shows."""
+"""Which snapshots one run read and made, the newest of each dataset.
+
+What the page of a run shows.
+"""
 
 from functools import cache
 from typing import Any
@@ -8,19 +11,32 @@ from sqlalchemy import BigInteger, Connection, Integer, TextClause, bindparam, t
 from strandline.store.schema.views import snapshot_lineage_from
 
 MOST_EACH = 5
-MOST_USES = 500  # a stream that ran for a month has made millions: only its newest barriers are looked at
+MOST_USES = (
+    500  # a stream that ran for a month has made millions: only its newest barriers are looked at
+)
 
 
-def run_snapshots(connection: Connection, run: int, direction: int) -> dict[int, list[dict[str, Any]]]:
-    """By the id of the dataset as the run named it: at most MOST_EACH snapshots, the newest barrier first.
+def run_snapshots(
+    connection: Connection, run: int, direction: int
+) -> dict[int, list[dict[str, Any]]]:
+    """By the id of the dataset as the run named it.
 
-    A snapshot that was only reported as a rounded number and fits none of the table has no id, so it is not among them.
+    At most MOST_EACH snapshots, the newest barrier first.
+
+    A snapshot that was only reported as a rounded number and fits none of the table has no id, so
+    it is not among them.
     """
     found: dict[int, list[dict[str, Any]]] = {}
     for row in connection.execute(_uses(), {"run": run, "direction": direction}):
         of_dataset = found.setdefault(row.named_id, [])
         if len(of_dataset) < MOST_EACH:
-            of_dataset.append({"snapshotId": row.snapshot_id, "barrierId": row.barrier, "observed": bool(row.observed)})
+            of_dataset.append(
+                {
+                    "snapshotId": row.snapshot_id,
+                    "barrierId": row.barrier,
+                    "observed": bool(row.observed),
+                }
+            )
     return found
 
 
@@ -32,4 +48,6 @@ def _uses() -> TextClause:
     query = f"""
         SELECT named_id, snapshot_id, barrier, observed FROM ({snapshot_lineage_from(newest)}) AS used
          WHERE snapshot_id IS NOT NULL ORDER BY told_barrier DESC, snapshot_id"""
-    return text(query).bindparams(bindparam("run", type_=BigInteger), bindparam("direction", type_=Integer))
+    return text(query).bindparams(
+        bindparam("run", type_=BigInteger), bindparam("direction", type_=Integer)
+    )

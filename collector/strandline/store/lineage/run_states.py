@@ -36,37 +36,61 @@ class RunState:
     def answer(self) -> dict[str, Any]:
         """As JSON shows it."""
         since, until = iso(self.since), iso(self.until)
-        return {"runId": self.run_id, "state": self.state, "running": self.live, "startedAt": since, "endedAt": until}
+        return {
+            "runId": self.run_id,
+            "state": self.state,
+            "running": self.live,
+            "startedAt": since,
+            "endedAt": until,
+        }
 
 
 @lru_cache(maxsize=MOMENTS)
 def iso(at: int | None) -> str | None:
-    """A moment as text. An answer has few moments, and each many times: when a run began is in all of its edges."""
+    """A moment as text.
+
+    An answer has few moments, and each many times: when a run began is in all of its edges.
+    """
     return None if at is None else moment_of(at).isoformat().replace("+00:00", "Z")
 
 
 def with_state(dialect: str) -> Select[Any]:
-    """Runs with what `run_state` needs: `end_at` and `end_state` are the run's own end, or that of the run above it."""
-    ends, silences = of_each(dialect, run_ends, runs.c.id), of_each(dialect, run_silences, runs.c.id)
+    """Runs with what `run_state` needs.
+
+    `end_at` and `end_state` are the run's own end, or that of the run above it.
+    """
+    ends, silences = (
+        of_each(dialect, run_ends, runs.c.id),
+        of_each(dialect, run_silences, runs.c.id),
+    )
     return (
-        select(runs, silences.c.silent_at, ends.c.ended_at.label("end_at"), ends.c.state.label("end_state"))
+        select(
+            runs,
+            silences.c.silent_at,
+            ends.c.ended_at.label("end_at"),
+            ends.c.state.label("end_state"),
+        )
         .join(silences, silences.c.run_id == runs.c.id)
         .join(ends, ends.c.run_id == runs.c.id)
     )
 
 
-def run_state(row: Row[*tuple[Any, ...]], at: int, *, past: bool = False, begun: int | None = None) -> RunState:
+def run_state(
+    row: Row[*tuple[Any, ...]], at: int, *, past: bool = False, begun: int | None = None
+) -> RunState:
     """The state of a row of `with_state` at a moment.
 
-    Only of a past one is it asked whether the run had ended by then: now an end is an end, also one by a clock ahead of
-    this one. Whether it was silent for too long depends on the moment always. begun: when a micro-batch of it did, by
-    which one runs that reported nothing of itself.
+    Only of a past one is it asked whether the run had ended by then: now an end is an end, also one
+    by a clock ahead of this one. Whether it was silent for too long depends on the moment always.
+    begun: when a micro-batch of it did, by which one runs that reported nothing of itself.
     """
     ended = row.end_at is not None and (not past or row.end_at <= at)
     rank = _rank(row, ended, begun)
     state = "NONE" if row.design or rank == NONE else state_of(rank, row.silent_at, at)
     until = row.end_at if ended else row.silent_at if state == "LOST" else None
-    return RunState(row.run_id, state, row.started_at or begun or row.first_at, until, bool(row.streaming))
+    return RunState(
+        row.run_id, state, row.started_at or begun or row.first_at, until, bool(row.streaming)
+    )
 
 
 def _rank(row: Row[*tuple[Any, ...]], ended: bool, begun: int | None) -> Any:
@@ -79,11 +103,16 @@ def _rank(row: Row[*tuple[Any, ...]], ended: bool, begun: int | None) -> Any:
 def run_states(
     connection: Connection, ids: Iterable[int], view: View, told_by: Iterable[int] = ()
 ) -> dict[int, RunState]:
-    """The states of these runs at the moment of a view; told_by: runs that may be micro-batches of theirs."""
+    """The states of these runs at the moment of a view; told_by.
+
+    Runs that may be micro-batches of theirs.
+    """
     rows = list(_rows(connection, ids))
     mute = any(row.state == NONE and not row.design for row in rows)
     begun = _begun(connection, told_by, view) if mute else {}
-    return {row.id: run_state(row, view.at, past=view.past, begun=begun.get(row.id)) for row in rows}
+    return {
+        row.id: run_state(row, view.at, past=view.past, begun=begun.get(row.id)) for row in rows
+    }
 
 
 def _begun(connection: Connection, told_by: Iterable[int], view: View) -> dict[int, int]:
@@ -116,5 +145,7 @@ def _batches() -> Select[Any]:
     owned = run_owners.join(runs, runs.c.id == run_owners.c.run_id)
     begun = (runs.c.started_at.is_not(None), run_owners.c.owner_id != runs.c.id)
     return (
-        select(run_owners.c.owner_id, runs.c.started_at).select_from(owned).where(among_given(runs.c.id, "ids"), *begun)
+        select(run_owners.c.owner_id, runs.c.started_at)
+        .select_from(owned)
+        .where(among_given(runs.c.id, "ids"), *begun)
     )

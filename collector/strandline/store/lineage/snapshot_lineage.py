@@ -1,7 +1,8 @@
 """Snapshots of tables: a table's own, newest first, and which snapshots were made from which.
 
-The walk goes from snapshot to snapshot through checkpoints (a job's barrier, or a batch run). What was only observed is
-marked; what came as a double that matches no id of the table has no id in any answer, but the double.
+The walk goes from snapshot to snapshot through checkpoints (a job's barrier, or a batch run). What
+was only observed is marked; what came as a double that matches no id of the table has no id in any
+answer, but the double.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -10,7 +11,18 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Select, TextClause, func, select, text, true, tuple_
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    TextClause,
+    func,
+    select,
+    text,
+    true,
+    tuple_,
+)
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.snapshot_claims import IN_MAIN
@@ -28,7 +40,14 @@ from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.stated_inputs import stated_inputs
 from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
 from strandline.store.lineage.unknown_inputs import inputs_of_unknown_snapshots
-from strandline.store.lineage.used_snapshots import At, Pair, UsedSnapshot, checkpoints_in, made_into, made_of
+from strandline.store.lineage.used_snapshots import (
+    At,
+    Pair,
+    UsedSnapshot,
+    checkpoints_in,
+    made_into,
+    made_of,
+)
 from strandline.store.schema.tables import datasets, snapshot_uses, snapshots
 from strandline.store.schema.views import snapshot_lineage_from
 from strandline.store.sql.engine import by_index
@@ -36,17 +55,21 @@ from strandline.store.sql.id_lists import among, among_text, given
 from strandline.store.sql.pages import Key, Order, Page
 
 USED = "run_id, job_id, direction, dataset_id, snapshot_id, from_snapshot_id, barrier, query_id, observed"
-seen_at = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
+seen_at = func.coalesce(
+    snapshots.c.committed_at, snapshots.c.first_at
+)  # nobody sees a snapshot before it is there
 
 Reasons = dict[WalkStep[At], Pair]
 
 
 @dataclass(slots=True)
 class Snapshots:
-    """The graph of snapshots; `reasons` has the use of each step's source and target, where there is one.
+    """The graph of snapshots.
 
-    `whole` is false once steps may have been left out before the walk could count them. moment: only snapshots that were
-    there by then.
+    `reasons` has the use of each step's source and target, where there is one.
+
+    `whole` is false once steps may have been left out before the walk could count them. moment:
+    only snapshots that were there by then.
     """
 
     connection: Connection
@@ -57,13 +80,19 @@ class Snapshots:
     def steps(self, nodes: Sequence[At], way: Direction, limit: int) -> Sequence[WalkStep[At]]:
         """See core.lineage.Graph."""
         direction = SINK if way is Direction.UPSTREAM else SOURCE
-        used = self._by_then(covered(self.connection, self._seen(self._uses(nodes, direction, limit))))
+        used = self._by_then(
+            covered(self.connection, self._seen(self._uses(nodes, direction, limit)))
+        )
         near_by = set(nodes)
         found: Reasons = {}
         stated = stated_inputs(self.connection, {one.run for one in used if one.direction == SINK})
         for reads, writes in checkpoints_in(used):
             near = [one for one in (writes if direction == SINK else reads) if one.at in near_by]
-            pairs = made_of(stated, reads, near) if direction == SINK else made_into(stated, near, writes)
+            pairs = (
+                made_of(stated, reads, near)
+                if direction == SINK
+                else made_into(stated, near, writes)
+            )
             found |= {_step(*pair): pair for pair in islice(pairs, limit)}
         self.reasons |= found
         return list(found)[:limit]
@@ -82,7 +111,9 @@ class Snapshots:
         return [one for one in used if one.at not in later]
 
     def _uses(self, nodes: Sequence[At], direction: int, limit: int) -> list[UsedSnapshot]:
-        later, all_later = showing(self.connection, nodes) if direction == SOURCE else (set[At](), True)
+        later, all_later = (
+            showing(self.connection, nodes) if direction == SOURCE else (set[At](), True)
+        )
         found = self.connection.execute(_batches_with({*nodes, *later}, direction).limit(limit))
         batches = {SnapshotBatch(*row) for row in found}
         self.whole &= all_later and len(batches) < limit
@@ -90,9 +121,14 @@ class Snapshots:
             across, all_of_them = reading_across(self.connection, nodes)
             batches |= {SnapshotBatch(*one) for one in across}
             self.whole &= all_of_them
-        asked = {"runs": list({one.run for one in batches}), "barriers": list({one.barrier for one in batches})}
+        asked = {
+            "runs": list({one.run for one in batches}),
+            "barriers": list({one.barrier for one in batches}),
+        }
         rows = self.connection.execute(_uses_of(self.connection.dialect.name), asked)
-        return [_used(row) for row in rows if SnapshotBatch(row.run_id, row.told_barrier) in batches]
+        return [
+            _used(row) for row in rows if SnapshotBatch(row.run_id, row.told_barrier) in batches
+        ]
 
 
 def _later_than(connection: Connection, wanted: Collection[At], moment: int) -> set[At]:
@@ -111,21 +147,34 @@ def _later_than(connection: Connection, wanted: Collection[At], moment: int) -> 
 def _used(row: Any) -> UsedSnapshot:
     """A row of the view; what has no id is called by its double."""
     used = UsedSnapshot(*row[:-2])
-    return used if row.approximate_id is None else used._replace(snapshot=marked(row.approximate_id))
+    return (
+        used if row.approximate_id is None else used._replace(snapshot=marked(row.approximate_id))
+    )
 
 
 def covered(connection: Connection, used: Sequence[UsedSnapshot]) -> list[UsedSnapshot]:
     """The uses, those of the snapshots between for incremental reads, and those whose rows a snapshot that was read shows."""
-    ranges = {one: Range(one.dataset, one.after, one.snapshot) for one in used if one.after is not None}
+    ranges = {
+        one: Range(one.dataset, one.after, one.snapshot) for one in used if one.after is not None
+    }
     inner = between(connection, ranges.values())
-    more = [one._replace(snapshot=snapshot) for one, span in ranges.items() for snapshot in inner[span]]
+    more = [
+        one._replace(snapshot=snapshot) for one, span in ranges.items() for snapshot in inner[span]
+    ]
     reads = [one for one in (*used, *more) if one.direction == SOURCE]
     earlier = origins(connection, {one.at for one in reads})
-    return [*used, *more, *(one._replace(snapshot=earlier[one.at][1]) for one in reads if one.at in earlier)]
+    return [
+        *used,
+        *more,
+        *(one._replace(snapshot=earlier[one.at][1]) for one in reads if one.at in earlier),
+    ]
 
 
 class SnapshotBatch(NamedTuple):
-    """What a run reported of one barrier; 0 where it named none, as a batch run, or a micro-batch of its own."""
+    """What a run reported of one barrier.
+
+    0 where it named none, as a batch run, or a micro-batch of its own.
+    """
 
     run: int
     barrier: int
@@ -148,10 +197,14 @@ def _batches_with(nodes: Collection[At], direction: int) -> Select[Any]:
 
 @cache
 def _uses_of(dialect: str) -> TextClause:
-    runs, barriers = (among_text(dialect, *names) for names in (("run_id", "runs"), ("barrier", "barriers")))
+    runs, barriers = (
+        among_text(dialect, *names) for names in (("run_id", "runs"), ("barrier", "barriers"))
+    )
     rows = snapshot_lineage_from(f"SELECT * FROM snapshot_uses WHERE {runs} AND {barriers}")
     lists = given("runs", BigInteger), given("barriers", BigInteger)
-    return text(f"SELECT {USED}, approximate_id, told_barrier FROM ({rows}) AS told").bindparams(*lists)
+    return text(f"SELECT {USED}, approximate_id, told_barrier FROM ({rows}) AS told").bindparams(
+        *lists
+    )
 
 
 def _step(read: UsedSnapshot | None, written: UsedSnapshot | None) -> WalkStep[At]:
@@ -180,11 +233,15 @@ def snapshot_lineage_of(
     _note_cut(found, graph)
     reasons = {step: graph.reasons[step] for step in found.steps}
     checkpoints = {step.via for step in found.steps}
-    distances = {node: distance for node, distance in found.nodes.items() if node not in checkpoints}
+    distances = {
+        node: distance for node, distance in found.nodes.items() if node not in checkpoints
+    }
     named = dict.fromkeys([node[0] for node in (*distances, *checkpoints)], 0)
     names = nodes_of(connection, named)
     nodes = _nodes(connection, distances, names, (dataset.id, start))
-    edges = [_edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target]
+    edges = [
+        _edge(nodes, names, *reasons[step]) for step in found.steps if step.source and step.target
+    ]
     tell_same_rows(connection, nodes)
     _tell_makers(nodes, names, reasons)
     _tell_unknown_inputs(connection, nodes, reasons, moment)
@@ -195,7 +252,11 @@ def snapshot_lineage_of(
 
 def _starts(connection: Connection, start: At, direction: Direction) -> list[At]:
     """The snapshot; what it was made from is what made the rows that it shows."""
-    return [start] if direction is Direction.DOWNSTREAM else [start, *origins(connection, [start]).values()]
+    return (
+        [start]
+        if direction is Direction.DOWNSTREAM
+        else [start, *origins(connection, [start]).values()]
+    )
 
 
 def _note_cut(found: Walk[At], graph: Snapshots) -> None:
@@ -203,11 +264,18 @@ def _note_cut(found: Walk[At], graph: Snapshots) -> None:
         found.truncated_by = found.truncated_by or "edges"
 
 
-def _resolved_snapshot(connection: Connection, dataset: Node, snapshot_id: str | None, moment: int | None) -> str:
-    """The snapshot to start from; an id of which the events hold but the double is called by that."""
+def _resolved_snapshot(
+    connection: Connection, dataset: Node, snapshot_id: str | None, moment: int | None
+) -> str:
+    """The snapshot to start from.
+
+    An id of which the events hold but the double is called by that.
+    """
     if snapshot_id is not None:
         if moment is not None and _later_than(connection, {(dataset.id, snapshot_id)}, moment):
-            raise NotFoundError(f"snapshot {snapshot_id} of {dataset} was not there yet at {iso(moment)}")
+            raise NotFoundError(
+                f"snapshot {snapshot_id} of {dataset} was not there yet at {iso(moment)}"
+            )
         if _info(connection, [(dataset.id, snapshot_id)]):
             return snapshot_id
         double = double_of(snapshot_id)
@@ -216,16 +284,23 @@ def _resolved_snapshot(connection: Connection, dataset: Node, snapshot_id: str |
     of_this = true() if moment is not None else _of_this(connection, dataset)
     newest = connection.execute(_newest_of(dataset, moment).where(of_this)).all()
     if snapshot_id is not None:
-        raise NotFoundError(f"unknown snapshot of {dataset}: {snapshot_id}", [id_ for id_, _ in newest])
+        raise NotFoundError(
+            f"unknown snapshot of {dataset}: {snapshot_id}", [id_ for id_, _ in newest]
+        )
     id_, at = newest[0] if newest else (None, BEFORE_ALL)
     found = newest_approximate(connection, dataset.id, at, moment) or id_
     if found is None:
-        raise NotFoundError(f"no snapshot of {dataset} is known{'' if moment is None else f' at {iso(moment)}'}")
+        raise NotFoundError(
+            f"no snapshot of {dataset} is known{'' if moment is None else f' at {iso(moment)}'}"
+        )
     return found
 
 
 def _newest_of(dataset: Node, moment: int | None) -> Select[str, int]:
-    """Ids of its newest snapshots, main's before others, and when each was first seen: each once, though two names tell of it."""
+    """Ids of its newest snapshots, main's before others, and when each was first seen.
+
+    Each once, though two names tell of it.
+    """
     latest = func.min(seen_at)
     return (
         select(snapshots.c.snapshot_id, latest)
@@ -233,7 +308,11 @@ def _newest_of(dataset: Node, moment: int | None) -> Select[str, int]:
         .where(datasets.c.canonical_id == dataset.id)
         .group_by(snapshots.c.snapshot_id)
         .having(*([] if moment is None else [latest <= moment]))
-        .order_by(func.coalesce(func.min(snapshots.c.aside), IN_MAIN), latest.desc(), snapshots.c.snapshot_id.desc())
+        .order_by(
+            func.coalesce(func.min(snapshots.c.aside), IN_MAIN),
+            latest.desc(),
+            snapshots.c.snapshot_id.desc(),
+        )
         .limit(10)
     )
 
@@ -241,12 +320,17 @@ def _newest_of(dataset: Node, moment: int | None) -> Select[str, int]:
 def snapshots_of(connection: Connection, dataset: Node, limit: int, after: Key | None) -> Page:
     """The known snapshots of a dataset, the newest first."""
     return Order((seen_at, snapshots.c.snapshot_id), descending=True).page(
-        connection, _best().where(datasets.c.canonical_id == dataset.id, _of_this(connection, dataset)), limit, after
+        connection,
+        _best().where(datasets.c.canonical_id == dataset.id, _of_this(connection, dataset)),
+        limit,
+        after,
     )
 
 
 def _of_this(connection: Connection, dataset: Node) -> ColumnElement[bool]:
-    return is_of_this_table(connection, select(datasets.c.id).where(datasets.c.canonical_id == dataset.id))
+    return is_of_this_table(
+        connection, select(datasets.c.id).where(datasets.c.canonical_id == dataset.id)
+    )
 
 
 def _best() -> Select[Any]:
@@ -297,14 +381,18 @@ def _nodes(
 ) -> dict[At, Answer]:
     info = _info(connection, distances)
     found = {}
-    nearest_first = sorted(distances, key=lambda at: (distances[at], at != asked, names[at[0]]["id"], at[1]))
+    nearest_first = sorted(
+        distances, key=lambda at: (distances[at], at != asked, names[at[0]]["id"], at[1])
+    )
     for dataset, snapshot in nearest_first:
         name = names[dataset]
         row = info.get((dataset, snapshot))
         described = snapshot_answer(row) if row else _without_row(snapshot)
         id_ = f"{node_text('snapshot', name['namespace'], name['name'])}:{snapshot}"
         found[dataset, snapshot] = (
-            name | {"id": id_, "type": "snapshot", "distance": distances[dataset, snapshot]} | described
+            name
+            | {"id": id_, "type": "snapshot", "distance": distances[dataset, snapshot]}
+            | described
         )
     return found
 
@@ -317,7 +405,10 @@ def _without_row(snapshot: str) -> Answer:
 
 
 def _edge(
-    nodes: Mapping[At, Answer], names: Mapping[int, Answer], read: UsedSnapshot | None, written: UsedSnapshot | None
+    nodes: Mapping[At, Answer],
+    names: Mapping[int, Answer],
+    read: UsedSnapshot | None,
+    written: UsedSnapshot | None,
 ) -> Answer:
     assert read is not None
     assert written is not None
@@ -339,7 +430,9 @@ def _tell_makers(
     """Show with each snapshot the job that made it, also where it made it from nothing known."""
     for _, written in reasons.values():
         if written is not None and written.at in nodes:
-            nodes[written.at].setdefault("madeBy", {"job": names[written.job]["id"], "barrierId": written.barrier})
+            nodes[written.at].setdefault(
+                "madeBy", {"job": names[written.job]["id"], "barrierId": written.barrier}
+            )
 
 
 def _tell_unknown_inputs(
@@ -353,13 +446,20 @@ def _tell_unknown_inputs(
             makers.setdefault(written.at, set()).add(written.run)
             sources_of.setdefault(written.at, set()).update(() if read is None else (read.dataset,))
     every = {run for runs in makers.values() for run in runs}
-    unknown, stated = inputs_of_unknown_snapshots(connection, every, moment), stated_inputs(connection, every)
+    unknown, stated = (
+        inputs_of_unknown_snapshots(connection, every, moment),
+        stated_inputs(connection, every),
+    )
     names = nodes_of(connection, dict.fromkeys((id_ for ids in unknown.values() for id_ in ids), 0))
     for at, runs in makers.items():
-        of_runs = {id_ for run in runs for id_ in unknown.get(run, ()) if stated.admit(run, at[0], id_)}
+        of_runs = {
+            id_ for run in runs for id_ in unknown.get(run, ()) if stated.admit(run, at[0], id_)
+        }
         besides = of_runs - sources_of[at]
         if besides:
-            nodes[at]["inputsOfUnknownSnapshots"] = [_input(names[id_]) for id_ in names if id_ in besides]
+            nodes[at]["inputsOfUnknownSnapshots"] = [
+                _input(names[id_]) for id_ in names if id_ in besides
+            ]
 
 
 def _input(node: Answer) -> Answer:

@@ -1,8 +1,8 @@
 """The edges of columns that runs state for a sink, by the rule that counts.
 
-A `lineage` facet says from which datasets a sink is made. Where it names no field it says nothing of columns: which goes where
-is left to the `columnLineage` facet, as far as it keeps to these datasets, and a dataset that no column names is one that
-perhaps goes into all of them.
+A `lineage` facet says from which datasets a sink is made. Where it names no field it says nothing
+of columns: which goes where is left to the `columnLineage` facet, as far as it keeps to these
+datasets, and a dataset that no column names is one that perhaps goes into all of them.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -16,7 +16,8 @@ from strandline.store.sql.compression import expand
 class StatedEdge(NamedTuple):
     """An edge as it was stated, by a rule, from a dataset that stands for its group of names.
 
-    is_opaque: a lineage facet names the dataset and no field, and does not say that only its rows matter.
+    is_opaque: a lineage facet names the dataset and no field, and does not say that only its rows
+    matter.
     """
 
     edge: Edge
@@ -33,7 +34,10 @@ class StatedEdges:
         self._unpacked: dict[tuple[SetUse, ...], list[StatedEdge]] = {}
 
     def counting(self, run: int, sink: int) -> tuple[SetUse, ...]:
-        """The sets of a run into a sink that count: those by the strongest rule, and columns beside a lineage facet."""
+        """The sets of a run into a sink that count.
+
+        Those by the strongest rule, and columns beside a lineage facet.
+        """
         uses = [one for one in self._sets.of_run.get(run, ()) if one.sink == sink]
         strongest = uses[-1].rule if uses else 0
         rules = {BY_LINEAGE, BY_COLUMNS} if strongest == BY_LINEAGE else {strongest}
@@ -67,7 +71,10 @@ def _joined(of_lineage: list[StatedEdge], of_columns: list[StatedEdge]) -> list[
 
 
 def _of_whole(of_lineage: Iterable[StatedEdge], named: Collection[int]) -> Iterator[StatedEdge]:
-    """The edges of whole datasets: where fields of one are named, only those that say that its rows matter as well."""
+    """The edges of whole datasets.
+
+    Where fields of one are named, only those that say that its rows matter as well.
+    """
     for one in of_lineage:
         if _names_field(one.edge):
             continue

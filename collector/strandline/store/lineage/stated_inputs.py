@@ -1,4 +1,7 @@
-"""Which of a run's inputs one of its outputs was made of, where the run says so: several statements may be one run."""
+"""Which of a run's inputs one of its outputs was made of, where the run says so.
+
+Several statements may be one run.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -12,7 +15,10 @@ from strandline.store.lineage.edge_sets import edge_sets_of
 
 @dataclass(frozen=True, slots=True)
 class StatedInputs:
-    """By run and output (canonical) the inputs (canonical) that the output was made of; what states none may be of all."""
+    """By run and output (canonical) the inputs (canonical) that the output was made of.
+
+    What states none may be of all.
+    """
 
     of_output: Mapping[tuple[int, int], Collection[int]]
 
@@ -29,5 +35,7 @@ def stated_inputs(connection: Connection, runs: Collection[int]) -> StatedInputs
     for run, uses in sets.of_run.items():
         for use in uses:
             if use.rule == BY_LINEAGE:
-                found[run, use.sink].update(edge.source for edge in sets.edges.get(use.set_hash, ()))
+                found[run, use.sink].update(
+                    edge.source for edge in sets.edges.get(use.set_hash, ())
+                )
     return StatedInputs(found)

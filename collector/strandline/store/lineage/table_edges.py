@@ -1,4 +1,7 @@
-"""Edges of an answer between tables and jobs: what the steps that an edge stands for tell together, and how that is shown."""
+"""Edges of an answer between tables and jobs.
+
+What the steps that an edge stands for tell together, and how that is shown.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +17,10 @@ STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
 
 @dataclass(slots=True)
 class FoundEdge:
-    """An edge of an answer, of all steps that it stands for: the strongest rule, the newest relation."""
+    """An edge of an answer, of all steps that it stands for.
+
+    The strongest rule, the newest relation.
+    """
 
     rule: str
     related: Related | None
@@ -25,7 +31,9 @@ class FoundEdge:
         """Let it stand for the steps of another as well."""
         self.rule = max(self.rule, other.rule, key=STRENGTH.index)
         self.seen = self.seen.joined(other.seen)
-        if self.related is None or (other.related is not None and _age(other.related) > _age(self.related)):
+        if self.related is None or (
+            other.related is not None and _age(other.related) > _age(self.related)
+        ):
             self.related = other.related
 
 
@@ -41,7 +49,9 @@ def read_edge(reason: Reason) -> FoundEdge:
 
 def written_edge(reason: Reason) -> FoundEdge:
     """The edge from a step's job to its target."""
-    return FoundEdge(reason.rule, reason.written, reason.written.seen if reason.written else reason.seen)
+    return FoundEdge(
+        reason.rule, reason.written, reason.written.seen if reason.written else reason.seen
+    )
 
 
 def state_of_edge(edge: FoundEdge, states: Mapping[int, RunState]) -> Answer:

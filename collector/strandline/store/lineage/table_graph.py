@@ -1,10 +1,14 @@
-"""The graph of datasets and jobs in a database, as a walk takes it: level by level, each step with its reason.
+"""The graph of datasets and jobs in a database, as a walk takes it.
 
-A job made a sink from the sources that its events state for it (a `lineage` or `columnLineage` facet), else from all that
-the run read that wrote it. What another run, statement or query of the job read is none of its sources; only in a streaming
-query, whose micro-batches may each be several runs, what those read that write nothing goes into what the others write.
-A set of edges may name sources that no input did; they count as sources of that sink. What a run read and no column names (a
-filter, a lookup, a source that the producer cannot follow) is a source of the sinks with columns as well, as a whole.
+Level by level, each step with its reason.
+
+A job made a sink from the sources that its events state for it (a `lineage` or `columnLineage`
+facet), else from all that the run read that wrote it. What another run, statement or query of the
+job read is none of its sources; only in a streaming query, whose micro-batches may each be several
+runs, what those read that write nothing goes into what the others write. A set of edges may name
+sources that no input did; they count as sources of that sink. What a run read and no column names
+(a filter, a lookup, a source that the producer cannot follow) is a source of the sinks with columns
+as well, as a whole.
 """
 
 from collections import defaultdict
@@ -22,7 +26,14 @@ from strandline.core.walk import Direction, WalkStep
 from strandline.store.lineage.edge_sets import EdgeSets, SetUse, edge_sets_of
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import Related, Seen, View, jobs_touching, relations_of, with_known_runs
+from strandline.store.lineage.relations import (
+    Related,
+    Seen,
+    View,
+    jobs_touching,
+    relations_of,
+    with_known_runs,
+)
 
 RULES = {BY_LINEAGE: "lineage", BY_COLUMNS: "columnLineage"}
 ALL_SOURCES = "allSources"  # inputs x outputs
@@ -33,8 +44,8 @@ Use = tuple[int, int]  # a run and its sink, whatever names it had for it
 class Stated(NamedTuple):
     """The sources that a run's events state for a sink, and by which rule.
 
-    named: all that the edges of the run name that count. rest: the inputs without columns of the event that stands for itself; None
-    where the run's inputs are those of all its events.
+    named: all that the edges of the run name that count. rest: the inputs without columns of the
+    event that stands for itself; None where the run's inputs are those of all its events.
     """
 
     rule: str
@@ -44,7 +55,9 @@ class Stated(NamedTuple):
 
     def rules(self, read: Iterable[int]) -> dict[int, str]:
         """Each source of the sink with the rule by which it is one, where the run has read these."""
-        return dict.fromkeys(self.without_columns(read), ALL_SOURCES) | dict.fromkeys(self.sources, self.rule)
+        return dict.fromkeys(self.without_columns(read), ALL_SOURCES) | dict.fromkeys(
+            self.sources, self.rule
+        )
 
     def without_columns(self, read: Iterable[int]) -> frozenset[int]:
         """The sources that no column names; an explicit `lineage` says all there is."""
@@ -89,12 +102,20 @@ class TableGraph:
         direction = SINK if way is Direction.UPSTREAM else SOURCE
         starts = self.jobs.intersection(nodes)
         others = [node for node in nodes if node not in starts]
-        return [*starts, *(jobs_touching(self.connection, others, direction, limit) if others else ())]
+        return [
+            *starts,
+            *(jobs_touching(self.connection, others, direction, limit) if others else ()),
+        ]
 
 
 def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[Use, Stated]:
-    """What the runs' events state of the sources of their sinks; a sink that is missing has all sources of its run."""
-    return sources_in(edge_sets_of(connection, {one.run for one in touched if one.direction == SINK}))
+    """What the runs' events state of the sources of their sinks.
+
+    A sink that is missing has all sources of its run.
+    """
+    return sources_in(
+        edge_sets_of(connection, {one.run for one in touched if one.direction == SINK})
+    )
 
 
 def sources_in(sets: EdgeSets) -> dict[Use, Stated]:
@@ -114,18 +135,25 @@ def _of_sinks(uses: Iterable[SetUse], sets: EdgeSets) -> dict[int, Stated]:
     for sink, rule, set_hash in uses:
         sources[sink, rule].update(edges.source for edges in sets.edges.get(set_hash, ()))
     counting = dict(sorted(sources))  # the greatest rule counts, and is the last
-    named = frozenset(source for sink, rule in counting.items() if rule in RULES for source in sources[sink, rule])
+    named = frozenset(
+        source for sink, rule in counting.items() if rule in RULES for source in sources[sink, rule]
+    )
     found: dict[int, Stated] = {}
     for sink, rule in counting.items():
         alone = sources.get((sink, BY_SOURCES))
         rest = None if alone is None else frozenset(alone)
-        found[sink] = Stated(RULES.get(rule, ALL_SOURCES), frozenset(sources[sink, rule]), named, rest)
+        found[sink] = Stated(
+            RULES.get(rule, ALL_SOURCES), frozenset(sources[sink, rule]), named, rest
+        )
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class JobRelations:
-    """What one job reads and writes; `by_run`: what each run has read; `beside`: by query, what its runs that write nothing have."""
+    """What one job reads and writes; `by_run`: what each run has read; `beside`.
+
+    By query, what its runs that write nothing have.
+    """
 
     reads: dict[int, Related] = field(default_factory=dict)
     by_run: dict[int, dict[int, Related]] = field(default_factory=dict)
@@ -133,29 +161,41 @@ class JobRelations:
     written: list[Related] = field(default_factory=list)
 
     def sources_of(self, sink: Related) -> dict[int, Related]:
-        """What may have gone into a sink: what its own run has read, and what other runs of its micro-batch have."""
+        """What may have gone into a sink.
+
+        What its own run has read, and what other runs of its micro-batch have.
+        """
         own = self.by_run.get(sink.run, {})
         return self.beside.get(sink.owner, {}) | own if sink.of_query else own
 
     def steps(self, stated: Mapping[Use, Stated], leave: "Leave") -> dict[WalkStep[int], Reason]:
-        """Its steps, with the newest reason. Nothing is left out: a sink without source and a source without sink are too."""
+        """Its steps, with the newest reason.
+
+        Nothing is left out: a sink without source and a source without sink are too.
+        """
         reasons: dict[tuple[int | None, int], _GatheredReason] = {}
         unused = set(self.reads)
         for sink in self.written:
             read = self.sources_of(sink)
-            rule_of_sink = stated.get((sink.run, sink.dataset)) or Stated(ALL_SOURCES, frozenset(read), frozenset())
+            rule_of_sink = stated.get((sink.run, sink.dataset)) or Stated(
+                ALL_SOURCES, frozenset(read), frozenset()
+            )
             rules = rule_of_sink.rules(read)
             unused.difference_update(rules)
             if leave.sink(sink.job, sink.dataset):
                 for source in leave.sources(sink.job, rules.keys()):
                     rule = rule_of_sink.rule if source is None else rules[source]
-                    source_read = None if source is None else read.get(source) or self.reads.get(source)
+                    source_read = (
+                        None if source is None else read.get(source) or self.reads.get(source)
+                    )
                     ends = source, sink.dataset
                     reason = reasons.get(ends) or reasons.setdefault(ends, _GatheredReason())
                     reason.newest = rule, source_read, sink
                     reason.at = max(reason.at, sink.at)
                     reason.owners.add(sink.owner)
-        found = {WalkStep(source, one.job, sink): one.reason for (source, sink), one in reasons.items()}
+        found = {
+            WalkStep(source, one.job, sink): one.reason for (source, sink), one in reasons.items()
+        }
         return found | self._only_read(unused, leave)
 
     def _only_read(self, unused: Iterable[int], leave: "Leave") -> dict[WalkStep[int], Reason]:
@@ -170,7 +210,10 @@ class JobRelations:
 
 @dataclass(slots=True)
 class _GatheredReason:
-    """A step in all runs that it was seen in: its newest reason, and when and by which owners it was seen."""
+    """A step in all runs that it was seen in.
+
+    Its newest reason, and when and by which owners it was seen.
+    """
 
     newest: tuple[str, Related | None, Related] | None = None
     at: int = 0
@@ -206,10 +249,15 @@ class Leave:
         return job in self.nodes or (self.way is Direction.DOWNSTREAM and dataset in self.nodes)
 
     def sources(self, job: int, sources: AbstractSet[int]) -> Iterable[int | None]:
-        """The sources whose steps do; None stands for no source, which a walk upstream ends with."""
+        """The sources whose steps do.
+
+        None stands for no source, which a walk upstream ends with.
+        """
         if self.way is Direction.UPSTREAM or job in self.nodes:
             return sources or (None,)
-        return self.nodes.intersection(sources)  # `sources & nodes` would look at all nodes for each sink
+        return self.nodes.intersection(
+            sources
+        )  # `sources & nodes` would look at all nodes for each sink
 
 
 class _LeaveAll(Leave):

@@ -23,12 +23,20 @@ def labels_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, st
     return labels
 
 
-def newest_datasets(connection: Connection, namespace: str | None, most: int) -> tuple[list[int], int]:
+def newest_datasets(
+    connection: Connection, namespace: str | None, most: int
+) -> tuple[list[int], int]:
     """The ids of the datasets that were heard of last, and how many more there are."""
     of_namespace = in_namespaces(connection, datasets, namespace)
     query = select(datasets.c.id).where(datasets.c.id == datasets.c.canonical_id, *of_namespace)
-    found = list(connection.scalars(query.order_by(datasets.c.newest_at.desc(), datasets.c.id).limit(most + 1)))
+    found = list(
+        connection.scalars(
+            query.order_by(datasets.c.newest_at.desc(), datasets.c.id).limit(most + 1)
+        )
+    )
     if len(found) <= most:
         return found, 0
-    counted = connection.scalar(select(func.count()).select_from(query.order_by(None).subquery())) or 0
+    counted = (
+        connection.scalar(select(func.count()).select_from(query.order_by(None).subquery())) or 0
+    )
     return found[:most], counted - most

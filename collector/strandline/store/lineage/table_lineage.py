@@ -1,8 +1,8 @@
 """Lineage of a dataset or a job as an answer: nodes, edges, and whether something was left out.
 
-A step from dataset to dataset through a job is two edges, dataset -> job and job -> dataset; the second names the origins
-that the job made it from. Every edge has its rule, the run that it was last seen in with that run's state, and in how many of
-the job's last runs it was seen.
+A step from dataset to dataset through a job is two edges, dataset -> job and job -> dataset; the
+second names the origins that the job made it from. Every edge has its rule, the run that it was
+last seen in with that run's state, and in how many of the job's last runs it was seen.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,13 @@ from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
 from strandline.store.lineage.relations import Related, View, jobs_called, last_runs, relations_of
 from strandline.store.lineage.run_states import RunState, iso, run_states
-from strandline.store.lineage.table_edges import FoundEdge, read_edge, seen_answer, state_of_edge, written_edge
+from strandline.store.lineage.table_edges import (
+    FoundEdge,
+    read_edge,
+    seen_answer,
+    state_of_edge,
+    written_edge,
+)
 from strandline.store.lineage.table_graph import Reason, TableGraph
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.sql.engine import by_index
@@ -34,9 +40,12 @@ PLACE = ("catalog", "database", "table")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody wants to know of a node. depth: jobs on the way, None for all; collapse: none, parent or root.
+    """What somebody wants to know of a node. depth: jobs on the way, None for all; collapse.
 
-    A job that is asked for with collapse, or that touches nothing itself, stands for all that ran below it.
+    None, parent or root.
+
+    A job that is asked for with collapse, or that touches nothing itself, stands for all that ran
+    below it.
     """
 
     node: Node
@@ -59,7 +68,9 @@ def lineage_of(connection: Connection, asked: Question) -> Answer:
     by_index(connection)
     wholes = [_Whole.of(connection, asked, node) for node in asked.starts]
     starts = list(dict.fromkeys(start for whole in wholes for start in whole.jobs or [whole.node]))
-    graph = TableGraph(connection, asked.view, frozenset(job for whole in wholes for job in whole.jobs))
+    graph = TableGraph(
+        connection, asked.view, frozenset(job for whole in wholes for job in whole.jobs)
+    )
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
     return answer_of(connection, graph, found, asked, wholes)
 
@@ -71,10 +82,15 @@ def only_nodes(answer: Answer) -> Answer:
     return {"items": items} | rest
 
 
-def whole_graph(connection: Connection, view: View, starts: Sequence[int], most: int = MOST_NODES) -> Answer:
-    """Everything that touches these datasets: the jobs that read or write them, and what else those read and write.
+def whole_graph(
+    connection: Connection, view: View, starts: Sequence[int], most: int = MOST_NODES
+) -> Answer:
+    """Everything that touches these datasets.
 
-    At a moment in the past, and where only what runs is asked for, a dataset that nothing touches is left out.
+    The jobs that read or write them, and what else those read and write.
+
+    At a moment in the past, and where only what runs is asked for, a dataset that nothing touches
+    is left out.
     """
     graph, nowhere = TableGraph(connection, view, frozenset()), Node("dataset", 0, "", "")
     found = walk(graph, starts, Direction.BOTH, 1, most)
@@ -86,7 +102,11 @@ def whole_graph(connection: Connection, view: View, starts: Sequence[int], most:
 
 
 def answer_of(
-    connection: Connection, graph: TableGraph, found: Walk[int], asked: Question, wholes: Sequence["_Whole"] = ()
+    connection: Connection,
+    graph: TableGraph,
+    found: Walk[int],
+    asked: Question,
+    wholes: Sequence["_Whole"] = (),
 ) -> Answer:
     """What a walk found, as JSON shows it."""
     steps: Steps = [(step, graph.reasons[step]) for step in found.steps]
@@ -99,7 +119,9 @@ def answer_of(
     higher = _seen_above(connection, higher)
     if higher:
         distances, steps = _collapsed(distances, steps, higher)
-    states = run_states(connection, owners | {one.run for one in higher.values()}, asked.view, told_by)
+    states = run_states(
+        connection, owners | {one.run for one in higher.values()}, asked.view, told_by
+    )
     nodes = nodes_of(connection, distances)
     edges = _edges(nodes, steps, states)
     _tell_states(connection, nodes, states, _newest_runs(steps, states, higher), asked.view)
@@ -118,7 +140,9 @@ def _seen_above(connection: Connection, higher: Mapping[int, Above]) -> dict[int
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """The jobs that a walk starts from: the one asked for, and where it is shown for all that ran below it, those.
+    """The jobs that a walk starts from.
+
+    The one asked for, and where it is shown for all that ran below it, those.
 
     below: the run of the asked job that each of the runs is below.
     """
@@ -132,30 +156,42 @@ class _Whole:
         if node.kind != "job":
             return cls(node.id, [], {})
         jobs = jobs_called(connection, node.id)
-        if asked.collapse == "none" and any(one.job == node.id for one in relations_of(connection, asked.view, jobs)):
+        if asked.collapse == "none" and any(
+            one.job == node.id for one in relations_of(connection, asked.view, jobs)
+        ):
             return cls(node.id, jobs, {})
         below = runs_below(connection, last_runs(connection, node.id, asked.view))
         return cls(node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
 
     def above(self, owners: Iterable[int]) -> dict[int, Above]:
         """The asked job in the place of each owner that ran below it."""
-        return {owner: Above(self.below[owner], self.node) for owner in owners if owner in self.below}
+        return {
+            owner: Above(self.below[owner], self.node) for owner in owners if owner in self.below
+        }
 
     def joined(self, distances: Mapping[int, int]) -> dict[int, int]:
         """The distances without the jobs that the asked one stands for."""
         if not self.jobs:
             return dict(distances)
         others = {job for job in self.jobs if job != self.node} if self.below else set()
-        return {node: distance for node, distance in distances.items() if node not in others} | {self.node: 0}
+        return {node: distance for node, distance in distances.items() if node not in others} | {
+            self.node: 0
+        }
 
 
 def jobs_for(connection: Connection, node: Node, view: View) -> list[int]:
-    """The jobs that a job stands for: itself, and where it touches nothing all that ran below its last runs."""
+    """The jobs that a job stands for.
+
+    Itself, and where it touches nothing all that ran below its last runs.
+    """
     return _Whole.of(connection, Question(node, view), node).jobs
 
 
 def in_order(edges: Iterable[Answer]) -> list[Answer]:
-    """Edges by their ends, of columns by their job then: the same question has the same answer, to the byte."""
+    """Edges by their ends, of columns by their job then.
+
+    The same question has the same answer, to the byte.
+    """
     return sorted(edges, key=lambda edge: (edge["target"], edge["source"], edge.get("job") or ""))
 
 
@@ -177,7 +213,9 @@ def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, 
     found: dict[int, Answer] = {}
     given = {"ids": list(distances)}
     for id_, namespace, name, *place in connection.execute(_datasets(), given).all():
-        found[id_] = _node("dataset", namespace, name, distances[id_]) | dict(zip(PLACE, place, strict=True))
+        found[id_] = _node("dataset", namespace, name, distances[id_]) | dict(
+            zip(PLACE, place, strict=True)
+        )
     for id_, namespace, name in connection.execute(_jobs(), given).all():
         found[id_] = _node("job", namespace, name, distances[id_])
     return dict(sorted(found.items(), key=lambda item: (item[1]["distance"], item[1]["id"])))
@@ -186,7 +224,9 @@ def nodes_of(connection: Connection, distances: Mapping[int, int]) -> dict[int, 
 @cache
 def _datasets() -> Select[Any]:
     place = datasets.c.catalog, datasets.c.database_name, datasets.c.table_name
-    return select(datasets.c.id, datasets.c.namespace, datasets.c.name, *place).where(among_given(datasets.c.id, "ids"))
+    return select(datasets.c.id, datasets.c.namespace, datasets.c.name, *place).where(
+        among_given(datasets.c.id, "ids")
+    )
 
 
 @cache
@@ -210,8 +250,13 @@ def relations_in(reason: Reason) -> Iterable[Related]:
     return (one for one in (reason.read, reason.written) if one is not None)
 
 
-def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]) -> list[Answer]:
-    """Steps as edges. An end that is not among the nodes belongs to the other direction, which was not asked for."""
+def _edges(
+    nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]
+) -> list[Answer]:
+    """Steps as edges.
+
+    An end that is not among the nodes belongs to the other direction, which was not asked for.
+    """
     edges: dict[tuple[int, int], FoundEdge] = {}
     for step, reason in steps:
         if step.source in nodes and step.source is not None:
@@ -224,7 +269,9 @@ def _edges(nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunSt
     return [_edge_answer(nodes, ends, edge, states) for ends, edge in edges.items()]
 
 
-def _join(edges: dict[tuple[int, int], FoundEdge], ends: tuple[int, int], edge: FoundEdge) -> FoundEdge:
+def _join(
+    edges: dict[tuple[int, int], FoundEdge], ends: tuple[int, int], edge: FoundEdge
+) -> FoundEdge:
     joined = edges.get(ends)
     if joined is None:
         edges[ends] = edge
@@ -234,7 +281,10 @@ def _join(edges: dict[tuple[int, int], FoundEdge], ends: tuple[int, int], edge: 
 
 
 def _edge_answer(
-    nodes: Mapping[int, Answer], ends: tuple[int, int], edge: FoundEdge, states: Mapping[int, RunState]
+    nodes: Mapping[int, Answer],
+    ends: tuple[int, int],
+    edge: FoundEdge,
+    states: Mapping[int, RunState],
 ) -> Answer:
     source, target = (nodes[end]["id"] for end in ends)
     answer = {"source": source, "target": target, "rule": edge.rule} | state_of_edge(edge, states)
@@ -247,7 +297,9 @@ def begun_at(state: RunState) -> tuple[int, str]:
     return state.since or 0, state.run_id
 
 
-def _newest_runs(steps: Steps, states: Mapping[int, RunState], higher: Mapping[int, Above]) -> dict[int, int]:
+def _newest_runs(
+    steps: Steps, states: Mapping[int, RunState], higher: Mapping[int, Above]
+) -> dict[int, int]:
     """By job the run that began last, of those that have a state."""
     newest: dict[int, int] = {}
     for step, reason in steps:
@@ -266,7 +318,10 @@ def _tell_states(
     newest: Mapping[int, int],
     view: View,
 ) -> None:
-    """Show with each job the newest of its runs that the answer is about; an owner that expired has no state."""
+    """Show with each job the newest of its runs that the answer is about.
+
+    An owner that expired has no state.
+    """
     failed = {run: states[run].state == "FAIL" for run in newest.values()}
     more = outcomes(connection, failed, view.at if view.past else None)
     for job, run in newest.items():
@@ -280,7 +335,9 @@ def _tell_drops(connection: Connection, nodes: Mapping[int, Answer], view: View)
         nodes[id_].update(more)
 
 
-def _collapsed(found: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]) -> tuple[dict[int, int], Steps]:
+def _collapsed(
+    found: Mapping[int, int], steps: Steps, higher: Mapping[int, Above]
+) -> tuple[dict[int, int], Steps]:
     """The same with every job replaced by the job above the run that the step is known from."""
     shown: list[tuple[WalkStep[int], Reason]] = []
     instead: dict[int, set[int]] = {}

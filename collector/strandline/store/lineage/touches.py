@@ -1,7 +1,9 @@
-"""Relations as they are stored, each with the run that owns it; and which of them are known, or the newest.
+"""Relations as they are stored, each with the run that owns it.
 
-A run's relation counts for the job of its owner. Which of a job's relations an answer holds is decided here, by values
-alone, so that the answer is the same from wherever one came to the job.
+And which of them are known, or the newest.
+
+A run's relation counts for the job of its owner. Which of a job's relations an answer holds is
+decided here, by values alone, so that the answer is the same from wherever one came to the job.
 """
 
 from collections import defaultdict
@@ -36,7 +38,9 @@ run_owners = table(
     "run_owners",
     *(column(name, BigInteger) for name in ("run_id", "owner_id", "job_id")),
 )
-run_ends = table("run_ends", *(column(name, BigInteger) for name in ("run_id", "ended_at", "state")))
+run_ends = table(
+    "run_ends", *(column(name, BigInteger) for name in ("run_id", "ended_at", "state"))
+)
 run_silences = table("run_silences", column("run_id", BigInteger), column("silent_at", BigInteger))
 above = run_parents.alias("above")
 owners = runs.alias("owners")
@@ -65,10 +69,12 @@ NEVER = Seen(0, frozenset(), frozenset(), frozenset())
 
 
 class Related(NamedTuple):
-    """A run's relation with a dataset: canonical, and `named` as the run called it; `owner` is the run that shows it.
+    """A run's relation with a dataset: canonical, and `named` as the run called it.
 
-    of_query: the owner is a streaming query, and the run one of its micro-batches. seen: how the job's relation with
-    the dataset stands among all that the answer is about.
+    `owner` is the run that shows it.
+
+    of_query: the owner is a streaming query, and the run one of its micro-batches. seen: how the
+    job's relation with the dataset stands among all that the answer is about.
     """
 
     job: int
@@ -84,10 +90,13 @@ class Related(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """A stored relation with its owner; `run_at` and `run_since`: when its run was last and first heard of.
+    """A stored relation with its owner; `run_at` and `run_since`.
 
-    is_void: it was to be written by a batch run that failed, and nothing says that it was. may_have_below: the application may
-    have runs below it; that the store has them is asked only then.
+    When its run was last and first heard of.
+
+    is_void: it was to be written by a batch run that failed, and nothing says that it was.
+    may_have_below: the application may have runs below it; that the store has them is asked only
+    then.
     """
 
     job: int
@@ -118,7 +127,10 @@ class Window(NamedTuple):
 
 
 def touched_some(run_id: ColumnElement[int]) -> ColumnElement[bool]:
-    """Whether a run touched a dataset. It is looked up run by run: for EXISTS, PostgreSQL may read all runs' relations first."""
+    """Whether a run touched a dataset.
+
+    It is looked up run by run: for EXISTS, PostgreSQL may read all runs' relations first.
+    """
     some = select(literal(1)).where(relations.c.run_id == run_id).limit(1)
     return some.correlate_except(relations).scalar_subquery().is_not(None)
 
@@ -132,7 +144,10 @@ def touched(owned: FromClause) -> FromClause:
 
 
 def touching(is_void: ColumnElement[bool]) -> Select[Any]:
-    """The columns of `Touch`, from whatever `touched` is joined with; the application of a run is the one above its owner."""
+    """The columns of `Touch`, from whatever `touched` is joined with.
+
+    The application of a run is the one above its owner.
+    """
     return select(
         run_owners.c.job_id.label("job"),
         relations.c.direction,
@@ -147,12 +162,17 @@ def touching(is_void: ColumnElement[bool]) -> Select[Any]:
         runs.c.newest_at.label("run_at"),
         runs.c.first_at.label("run_since"),
         is_void.label("is_void"),
-        or_(above.c.parent_run_id.is_not(None), owners.c.child_received_at > 0).label("may_have_below"),
+        or_(above.c.parent_run_id.is_not(None), owners.c.child_received_at > 0).label(
+            "may_have_below"
+        ),
     )
 
 
 def is_undone(sink: FromClause, run: FromClause) -> ColumnElement[bool]:
-    """What a CREATE TABLE AS that failed or was canceled would have made is no table; a streaming job's is kept."""
+    """What a CREATE TABLE AS that failed or was canceled would have made is no table.
+
+    A streaming job's is kept.
+    """
     return and_(sink.c.creates == 1, run.c.streaming == 0, run.c.state.in_(UNDONE))
 
 
@@ -176,23 +196,32 @@ _RUN = attrgetter("job", "owner", "application", "run_at", "run_since")
 
 
 def windows_of(touches: Iterable[Touch], recent_runs: int) -> dict[int, Window]:
-    """Of each job the owning runs that are known: all of its latest application, and the last few before."""
+    """Of each job the owning runs that are known.
+
+    All of its latest application, and the last few before.
+    """
     heard: dict[int, dict[int, tuple[int, int, int]]] = defaultdict(dict)
     applications: dict[int, int] = {}
     # A run touches several datasets: each run once is half the work of a hub.
     for job, owner, application, run_at, run_since in set(map(_RUN, touches)):
         of_job = heard[job]
         last = of_job.get(owner)
-        newest = (run_at, run_since) if last is None else (max(last[0], run_at), max(last[1], run_since))
+        newest = (
+            (run_at, run_since) if last is None else (max(last[0], run_at), max(last[1], run_since))
+        )
         of_job[owner] = *newest, owner
         applications[owner] = application
     return {
-        job: Window(_last(sorted(owners, key=owners.__getitem__, reverse=True), applications, recent_runs))
+        job: Window(
+            _last(sorted(owners, key=owners.__getitem__, reverse=True), applications, recent_runs)
+        )
         for job, owners in heard.items()
     }
 
 
-def _last(owners: Sequence[int], applications: Mapping[int, int], recent_runs: int) -> Sequence[int]:
+def _last(
+    owners: Sequence[int], applications: Mapping[int, int], recent_runs: int
+) -> Sequence[int]:
     if len(owners) == 1:
         return owners
     newest = applications[owners[0]]
@@ -208,7 +237,10 @@ def known_of(touches: Sequence[Touch], windows: Mapping[int, Window]) -> list[To
 
 
 def newest_of(touches: Sequence[Touch]) -> list[Touch]:
-    """What the run touched that was last to read, and the one that was last to write; and what the latter read."""
+    """What the run touched that was last to read, and the one that was last to write.
+
+    And what the latter read.
+    """
     last: dict[tuple[int, int], tuple[int, int, int]] = {}
     for one in touches:
         heard = one.at, one.since, one.owner
@@ -216,7 +248,8 @@ def newest_of(touches: Sequence[Touch]) -> list[Touch]:
     return [
         one
         for one in touches
-        if one.owner in (last[one.job, one.direction][2], last.get((one.job, SINK), (0, 0, None))[2])
+        if one.owner
+        in (last[one.job, one.direction][2], last.get((one.job, SINK), (0, 0, None))[2])
     ]
 
 
@@ -231,7 +264,10 @@ def related(touches: Sequence[Touch], windows: Mapping[int, Window]) -> list[Rel
             continue
         of_key.owners.add(one.owner)
         of_key.at = max(of_key.at, one.at)
-    of_job = {job: (frozenset(window.owners), frozenset((window.newest,))) for job, window in windows.items()}
+    of_job = {
+        job: (frozenset(window.owners), frozenset((window.newest,)))
+        for job, window in windows.items()
+    }
     seen = {key: Seen(of.at, frozenset(of.owners), *of_job[key[0]]) for key, of in heard.items()}
     return [Related(*one[:9], seen[one[:3]]) for one in touches]
 

@@ -31,11 +31,17 @@ def inputs_of_unknown_snapshots(
     return found
 
 
-def reading_other_tables_unknown(connection: Connection, runs: Collection[int], table: Table) -> set[int]:
+def reading_other_tables_unknown(
+    connection: Connection, runs: Collection[int], table: Table
+) -> set[int]:
     """Those of the runs that read another dataset with snapshots, of none of which they told."""
     unknown = inputs_of_unknown_snapshots(connection, runs)
     wanted = {dataset for ids in unknown.values() for dataset in ids}
-    own = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table)).scalar_subquery()
+    own = (
+        select(datasets.c.canonical_id)
+        .where(datasets.c.id == id_of("dataset", *table))
+        .scalar_subquery()
+    )
     held = (
         select(datasets.c.canonical_id)
         .distinct()
@@ -61,5 +67,7 @@ def _unknown() -> Select[Any]:
     return (
         select(relations.c.run_id, datasets.c.canonical_id, relations.c.first_at)
         .join(datasets, datasets.c.id == relations.c.dataset_id)
-        .where(among_given(relations.c.run_id, "runs"), relations.c.direction == SOURCE, ~uses.exists())
+        .where(
+            among_given(relations.c.run_id, "runs"), relations.c.direction == SOURCE, ~uses.exists()
+        )
     )

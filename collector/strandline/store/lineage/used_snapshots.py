@@ -30,13 +30,18 @@ class UsedSnapshot(NamedTuple):
     @property
     def checkpoint(self) -> At:
         """The checkpoint: of a streaming job its barrier, whichever run (a replay may have another) reported it."""
-        return self.job, f"run {self.run}" if self.barrier is None else f"{self.query_id} {self.barrier}"
+        return (
+            self.job,
+            f"run {self.run}" if self.barrier is None else f"{self.query_id} {self.barrier}",
+        )
 
 
 Pair = tuple[UsedSnapshot | None, UsedSnapshot | None]
 
 
-def checkpoints_in(used: Iterable[UsedSnapshot]) -> Iterable[tuple[list[UsedSnapshot], list[UsedSnapshot]]]:
+def checkpoints_in(
+    used: Iterable[UsedSnapshot],
+) -> Iterable[tuple[list[UsedSnapshot], list[UsedSnapshot]]]:
     """What each checkpoint read, and what it made."""
     found: dict[At, tuple[list[UsedSnapshot], list[UsedSnapshot]]] = {}
     for one in used:
@@ -44,14 +49,18 @@ def checkpoints_in(used: Iterable[UsedSnapshot]) -> Iterable[tuple[list[UsedSnap
     return found.values()
 
 
-def made_of(stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]) -> Iterator[Pair]:
+def made_of(
+    stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]
+) -> Iterator[Pair]:
     """What each of these was made of, or nothing that is known."""
     for one in writes:
         of = [read for read in reads if stated.admit(one.run, one.dataset, read.dataset)]
         yield from product(of or (None,), (one,))
 
 
-def made_into(stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]) -> Iterator[Pair]:
+def made_into(
+    stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]
+) -> Iterator[Pair]:
     """What was made of each of these, or nothing that is known."""
     for read in reads:
         into = [one for one in writes if stated.admit(one.run, one.dataset, read.dataset)]

@@ -1,7 +1,7 @@
 """Tags and deletions: what people note, beside what events state.
 
-No event overwrites an annotation. Every change of one is in the annotation log, with the moment and the name of the key
-that it came with.
+No event overwrites an annotation. Every change of one is in the annotation log, with the moment and
+the name of the key that it came with.
 """
 
 from collections import defaultdict
@@ -30,7 +30,10 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One annotation: of the entity with this id, which the log calls `entity`; `field` is a column's name or empty."""
+    """One annotation: of the entity with this id, which the log calls `entity`.
+
+    `field` is a column's name or empty.
+    """
 
     entity_id: int
     entity: str
@@ -53,12 +56,23 @@ class Annotations:
 
 
 def annotate(connection: Connection, note: Note, author: Author) -> None:
-    """Write an annotation in place of what it was, and log it; one that is there already changes nothing."""
-    before = connection.execute(select(annotations.c.value).where(annotations.c.id == note.id)).first()
+    """Write an annotation in place of what it was, and log it.
+
+    One that is there already changes nothing.
+    """
+    before = connection.execute(
+        select(annotations.c.value).where(annotations.c.id == note.id)
+    ).first()
     if before is not None and before.value == note.value:
         return
     if before is None:
-        row = {"id": note.id, "entity_id": note.entity_id, "kind": note.kind, "field": note.field, "name": note.name}
+        row = {
+            "id": note.id,
+            "entity_id": note.entity_id,
+            "kind": note.kind,
+            "field": note.field,
+            "name": note.name,
+        }
         connection.execute(insert(annotations).values(row | {"value": note.value, "at": author.at}))
     else:
         changed = update(annotations).where(annotations.c.id == note.id)
@@ -73,16 +87,29 @@ def withdraw(connection: Connection, note: Note, author: Author) -> None:
 
 
 def _log(connection: Connection, action: str, note: Note, author: Author) -> None:
-    what = {"action": action, "entity": note.entity, "field": note.field, "name": note.name, "value": note.value}
+    what = {
+        "action": action,
+        "entity": note.entity,
+        "field": note.field,
+        "name": note.name,
+        "value": note.value,
+    }
     connection.execute(
-        insert(annotation_log).values(what | {"id": randbits(63), "at": author.at, "actor": author.actor})
+        insert(annotation_log).values(
+            what | {"id": randbits(63), "at": author.at, "actor": author.actor}
+        )
     )
 
 
 def annotations_of(connection: Connection, groups: dict[int, int]) -> dict[int, Annotations]:
-    """The annotations of entities, each of which may have several ids: `groups` leads from an id to the entity's own."""
+    """The annotations of entities, each of which may have several ids.
+
+    `groups` leads from an id to the entity's own.
+    """
     found: dict[int, Annotations] = defaultdict(Annotations)
-    query = select(annotations).where(among(annotations.c.entity_id, groups)).order_by(annotations.c.at)
+    query = (
+        select(annotations).where(among(annotations.c.entity_id, groups)).order_by(annotations.c.at)
+    )
     for row in connection.execute(query):
         of = found[groups[row.entity_id]]
         if row.kind == TAG:
@@ -115,7 +142,9 @@ def tag_meanings(connection: Connection) -> dict[str, str]:
 
 def tags_in_use(connection: Connection) -> Iterable[str]:
     """The names of all tags that something has."""
-    return connection.scalars(select(annotations.c.name).distinct().where(annotations.c.kind == TAG))
+    return connection.scalars(
+        select(annotations.c.name).distinct().where(annotations.c.kind == TAG)
+    )
 
 
 def carry_over(source: Connection, target: Connection) -> int:
@@ -126,7 +155,11 @@ def carry_over(source: Connection, target: Connection) -> int:
     count = 0
     for table in (annotations, annotation_log):
         present = set(target.scalars(select(table.c.id)))
-        new = [dict(row) for row in source.execute(select(table)).mappings() if row["id"] not in present]
+        new = [
+            dict(row)
+            for row in source.execute(select(table)).mappings()
+            if row["id"] not in present
+        ]
         if new:
             target.execute(insert(table), new)
         count += len(new)

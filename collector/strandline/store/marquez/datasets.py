@@ -22,7 +22,9 @@ class RequestedDataset(NamedTuple):
     name: str
 
 
-def datasets_page(connection: Connection, namespace: str, limit: int, offset: int) -> tuple[Sequence[Any], int]:
+def datasets_page(
+    connection: Connection, namespace: str, limit: int, offset: int
+) -> tuple[Sequence[Any], int]:
     """The datasets of a namespace by name, and how many there are."""
     of_namespace = (
         datasets.c.namespace_id == id_of("namespace", namespace),
@@ -30,7 +32,9 @@ def datasets_page(connection: Connection, namespace: str, limit: int, offset: in
         ~dataset_is_deleted(),
     )
     total = connection.scalar(select(func.count()).select_from(datasets).where(*of_namespace)) or 0
-    page = select(datasets).where(*of_namespace).order_by(datasets.c.name).limit(limit).offset(offset)
+    page = (
+        select(datasets).where(*of_namespace).order_by(datasets.c.name).limit(limit).offset(offset)
+    )
     rows = connection.execute(page).all()
     unmade = never_made(connection, [row.id for row in rows])
     return [row for row in rows if row.id not in unmade], total
@@ -53,7 +57,9 @@ def rows_of(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
 
 def groups_of(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
     """The canonical id of every name of these canonical datasets."""
-    named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.canonical_id, ids))
+    named = select(datasets.c.id, datasets.c.canonical_id).where(
+        among(datasets.c.canonical_id, ids)
+    )
     return {row.id: row.canonical_id for row in connection.execute(named)}
 
 

@@ -1,4 +1,7 @@
-"""Run events as received, as Marquez' page pages through them: by an offset, within a span of their own times."""
+"""Run events as received, as Marquez' page pages through them.
+
+By an offset, within a span of their own times.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,11 +15,16 @@ from strandline.store.schema.tables import raw_events
 from strandline.store.sql.compression import Expansion
 
 MOST_COUNTED = 10_000  # events: a count of millions would be read through for every page
-SLACK = 86_400 * 10**6  # a producer's clock may be ahead by a day; its event is received before its time
+SLACK = (
+    86_400 * 10**6
+)  # a producer's clock may be ahead by a day; its event is received before its time
 
 
 class RunEventFilter(NamedTuple):
-    """Which events: those whose own time is from `after` on and before `before`, in microseconds; of a namespace's jobs."""
+    """Which events: those whose own time is from `after` on and before `before`, in microseconds.
+
+    Of a namespace's jobs.
+    """
 
     after: int | None
     before: int | None
@@ -24,7 +32,9 @@ class RunEventFilter(NamedTuple):
     oldest_first: bool = False
 
 
-def run_events(connection: Connection, span: RunEventFilter, limit: int, offset: int) -> list[bytes]:
+def run_events(
+    connection: Connection, span: RunEventFilter, limit: int, offset: int
+) -> list[bytes]:
     """The bodies of run events, by the moment of receipt."""
     found: list[bytes] = []
     size = skipped = 0
@@ -53,7 +63,9 @@ def _bodies(connection: Connection, span: RunEventFilter, wanted: int) -> Iterat
 
 def count_events(connection: Connection, span: RunEventFilter) -> int:
     """How many events the span has; MOST_COUNTED where it has more."""
-    some = select(raw_events.c.received_at).where(*_within(span)).limit(MOST_COUNTED).subquery("some")
+    some = (
+        select(raw_events.c.received_at).where(*_within(span)).limit(MOST_COUNTED).subquery("some")
+    )
     return connection.scalar(select(func.count()).select_from(some)) or 0
 
 

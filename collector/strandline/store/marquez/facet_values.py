@@ -13,8 +13,13 @@ from strandline.store.sql.facet_rows import any_value, facet_rows, one_of
 Values = dict[int, dict[str, dict[str, Any]]]
 
 
-def facet_values(connection: Connection, kind: int, groups: Mapping[int, int], keys: Collection[str]) -> Values:
-    """The newest facet of each of these keys by entity, decoded; `groups` leads from each id to the entity's own."""
+def facet_values(
+    connection: Connection, kind: int, groups: Mapping[int, int], keys: Collection[str]
+) -> Values:
+    """The newest facet of each of these keys by entity, decoded.
+
+    `groups` leads from each id to the entity's own.
+    """
     found: Values = {}
     for (entity, key), body in _newest(connection, kind, groups, keys).items():
         value = orjson.loads(body)
@@ -34,7 +39,10 @@ def all_facets(connection: Connection, kind: int, groups: Mapping[int, int]) -> 
 def _newest(
     connection: Connection, kind: int, groups: Mapping[int, int], keys: Collection[str] | None
 ) -> dict[tuple[int, str], bytes]:
-    """By entity and key. What its newest facet calls deleted an entity has not; a quarantined facet is none."""
+    """By entity and key.
+
+    What its newest facet calls deleted an entity has not; a quarantined facet is none.
+    """
     held = facet_rows(one_of(groups), (kind,), any_value if keys is None else one_of(keys))
     query = select(held.c.entity_id, held.c.key, held.c.deleted, held.c.content)
     query = query.where(held.c.content.is_not(None)).order_by(held.c.at, held.c.hash)

@@ -17,12 +17,24 @@ from strandline.store.schema.tables import jobs, run_parents, runs
 from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among
 
-# Marquez's states, and the ranks that each stands for; a run that is LOST has ended without success.
-RANKS = {"NEW": (NONE,), "RUNNING": (START, RUNNING), "COMPLETED": (COMPLETE,), "FAILED": (FAIL,), "ABORTED": (ABORT,)}
+# Marquez's states, and the ranks that each stands for; a run that is LOST has ended without
+# success.
+RANKS = {
+    "NEW": (NONE,),
+    "RUNNING": (START, RUNNING),
+    "COMPLETED": (COMPLETE,),
+    "FAILED": (FAIL,),
+    "ABORTED": (ABORT,),
+}
 
 
 def jobs_page(
-    connection: Connection, namespace: str | None, states: Collection[str], now: int, limit: int, offset: int
+    connection: Connection,
+    namespace: str | None,
+    states: Collection[str],
+    now: int,
+    limit: int,
+    offset: int,
 ) -> tuple[Sequence[Any], int]:
     """The jobs of a namespace, or of all, the last heard of first; and how many there are."""
     wanted: list[ColumnElement[bool]] = [is_shown, ~is_deleted(jobs.c.id)]
@@ -32,12 +44,17 @@ def jobs_page(
         wanted.append(jobs.c.id.in_(_in_state(connection.dialect.name, states, now)))
     total = connection.scalar(select(func.count()).select_from(jobs).where(*wanted)) or 0
     order = func.coalesce(jobs.c.newest_at, 0).desc(), jobs.c.namespace, jobs.c.name
-    return connection.execute(select(jobs).where(*wanted).order_by(*order).limit(limit).offset(offset)).all(), total
+    return connection.execute(
+        select(jobs).where(*wanted).order_by(*order).limit(limit).offset(offset)
+    ).all(), total
 
 
 def _in_state(dialect: str, states: Collection[str], now: int) -> Select[Any]:
     """The jobs whose newest run is in one of these states at this moment."""
-    ends, silences = of_each(dialect, run_ends, runs.c.id), of_each(dialect, run_silences, runs.c.id)
+    ends, silences = (
+        of_each(dialect, run_ends, runs.c.id),
+        of_each(dialect, run_silences, runs.c.id),
+    )
     rank = case(
         (ends.c.ended_at.is_not(None), ends.c.state),
         (and_(runs.c.state.in_((START, RUNNING)), silences.c.silent_at < now), literal(ABORT)),
@@ -67,10 +84,14 @@ def job_rows(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
     return {row.id: row for row in connection.execute(query)}
 
 
-def newest_of_each(connection: Connection, job_ids: Iterable[int], most: int) -> dict[int, list[int]]:
+def newest_of_each(
+    connection: Connection, job_ids: Iterable[int], most: int
+) -> dict[int, list[int]]:
     """The ids of the latest runs of each job, the newest first."""
     found: dict[int, list[int]] = {job: [] for job in job_ids}
-    for job, run in connection.execute(_newest_of_each(connection.dialect.name, most), {"jobs": list(found)}):
+    for job, run in connection.execute(
+        _newest_of_each(connection.dialect.name, most), {"jobs": list(found)}
+    ):
         found[job].append(run)
     return found
 
@@ -93,7 +114,15 @@ def parents_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, Any]
 
 def runs_of_job(connection: Connection, job: int, limit: int, offset: int) -> tuple[list[int], int]:
     """The ids of a job's runs, the newest first, and how many there are."""
-    own = and_(runs.c.job_id == job, runs.c.design == 0, or_(runs.c.newest_at.is_not(None), runs.c.query == 1))
+    own = and_(
+        runs.c.job_id == job,
+        runs.c.design == 0,
+        or_(runs.c.newest_at.is_not(None), runs.c.query == 1),
+    )
     total = connection.scalar(select(func.count()).select_from(runs).where(own)) or 0
     order = func.coalesce(runs.c.newest_at, 0).desc(), runs.c.id.desc()
-    return list(connection.scalars(select(runs.c.id).where(own).order_by(*order).limit(limit).offset(offset))), total
+    return list(
+        connection.scalars(
+            select(runs.c.id).where(own).order_by(*order).limit(limit).offset(offset)
+        )
+    ), total

@@ -15,12 +15,17 @@ DEFAULT = "default"
 
 def namespaces_page(connection: Connection, limit: int, offset: int) -> Sequence[tuple[int, str]]:
     """(id, name) of the namespaces of jobs and datasets, by name."""
-    rows = connection.execute(select(namespaces).order_by(namespaces.c.name).limit(limit).offset(offset))
+    rows = connection.execute(
+        select(namespaces).order_by(namespaces.c.name).limit(limit).offset(offset)
+    )
     return [(row.id, row.name) for row in rows]
 
 
 def namespace_called(connection: Connection, name: str) -> tuple[int, str]:
-    """(id, name) of a namespace; a NotFoundError for one that is unknown. `default` is never: Marquez always has it."""
+    """(id, name) of a namespace; a NotFoundError for one that is unknown.
+
+    `default` is never: Marquez always has it.
+    """
     stored = stored_name(name, LONGEST_NAMESPACE)
     id_ = id_of("namespace", stored)
     found = connection.scalar(select(namespaces.c.id).where(namespaces.c.id == id_))
@@ -34,9 +39,14 @@ def namespace_spans(connection: Connection, ids: Iterable[int]) -> dict[int, tup
     found: dict[int, tuple[int, int]] = {}
     wanted = list(ids)
     for table in (jobs, datasets):
-        spans = select(table.c.namespace_id, func.min(table.c.first_at), func.max(table.c.newest_at))
+        spans = select(
+            table.c.namespace_id, func.min(table.c.first_at), func.max(table.c.newest_at)
+        )
         _widen(
-            found, connection.execute(spans.where(among(table.c.namespace_id, wanted)).group_by(table.c.namespace_id))
+            found,
+            connection.execute(
+                spans.where(among(table.c.namespace_id, wanted)).group_by(table.c.namespace_id)
+            ),
         )
     return found
 
@@ -48,15 +58,26 @@ def _widen(found: dict[int, tuple[int, int]], rows: Iterable[Any]) -> None:
             found[id_] = min(span[0], first), max(span[1], last)
 
 
-def first_mentions(connection: Connection, job_ids: Iterable[int], groups: Mapping[int, int]) -> dict[int, int]:
-    """When those jobs and datasets were mentioned that no event is about: as a parent, in an edge, as another name."""
+def first_mentions(
+    connection: Connection, job_ids: Iterable[int], groups: Mapping[int, int]
+) -> dict[int, int]:
+    """When those jobs and datasets were mentioned that no event is about.
+
+    As a parent, in an edge, as another name.
+    """
     found: dict[int, int] = {}
     wanted = list(job_ids)
-    parents = select(runs.c.job_id, func.min(runs.c.child_received_at)).where(among(runs.c.job_id, wanted))
+    parents = select(runs.c.job_id, func.min(runs.c.child_received_at)).where(
+        among(runs.c.job_id, wanted)
+    )
     queries = [parents.group_by(runs.c.job_id)] if wanted else []
     if groups:
         edges = select(job_relations.c.dataset_id, func.min(job_relations.c.at))
-        queries.append(edges.where(among(job_relations.c.dataset_id, groups)).group_by(job_relations.c.dataset_id))
+        queries.append(
+            edges.where(among(job_relations.c.dataset_id, groups)).group_by(
+                job_relations.c.dataset_id
+            )
+        )
     for query in queries:
         for id_, at in connection.execute(query):
             of = groups.get(id_, id_)
@@ -65,7 +86,10 @@ def first_mentions(connection: Connection, job_ids: Iterable[int], groups: Mappi
 
 
 def sources_page(connection: Connection) -> list[tuple[str, int, int]]:
-    """(namespace, first_at, newest_at) of every namespace that has datasets: a source of its own."""
+    """(namespace, first_at, newest_at) of every namespace that has datasets.
+
+    A source of its own.
+    """
     query = (
         select(datasets.c.namespace, func.min(datasets.c.first_at), func.max(datasets.c.newest_at))
         .where(datasets.c.first_at.is_not(None))

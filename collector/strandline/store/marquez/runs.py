@@ -23,18 +23,30 @@ class RunDataset(NamedTuple):
 
 
 def version_id(dataset: int, snapshot: str, run: int) -> UUID:
-    """The id of a dataset's version: of its snapshot, or where it has none of the run that wrote it."""
+    """The id of a dataset's version.
+
+    Of its snapshot, or where it has none of the run that wrote it.
+    """
     what = f"snapshot {snapshot}" if snapshot else f"run {run}"
     return UUID(bytes=blake2b(f"{dataset} {what}".encode(), digest_size=16).digest(), version=5)
 
 
 def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, list[RunDataset]]:
-    """What each of these runs read and wrote, by name. What was read without a snapshot has no version."""
+    """What each of these runs read and wrote, by name.
+
+    What was read without a snapshot has no version.
+    """
     wanted = list(ids)
     read = _snapshots_of(connection, wanted)
     canonical = datasets.alias("canonical")
     query = (
-        select(relations.c.run_id, relations.c.direction, canonical.c.id, canonical.c.namespace, canonical.c.name)
+        select(
+            relations.c.run_id,
+            relations.c.direction,
+            canonical.c.id,
+            canonical.c.namespace,
+            canonical.c.name,
+        )
         .distinct()
         .join(datasets, datasets.c.id == relations.c.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
@@ -44,7 +56,9 @@ def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, lis
     found: dict[int, list[RunDataset]] = defaultdict(list)
     for row in connection.execute(query):
         snapshot = read.get((row.run_id, row.direction, row.id), "")
-        version = version_id(row.id, snapshot, row.run_id) if snapshot or row.direction == SINK else None
+        version = (
+            version_id(row.id, snapshot, row.run_id) if snapshot or row.direction == SINK else None
+        )
         found[row.run_id].append(RunDataset(row.direction, row.namespace, row.name, version))
     return found
 
@@ -52,12 +66,20 @@ def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, lis
 def _snapshots_of(connection: Connection, ids: list[int]) -> dict[tuple[int, int, int], str]:
     """The last exact snapshot that each run read or made of each dataset."""
     query = (
-        select(snapshot_uses.c.run_id, snapshot_uses.c.direction, datasets.c.canonical_id, snapshot_uses.c.snapshot_id)
+        select(
+            snapshot_uses.c.run_id,
+            snapshot_uses.c.direction,
+            datasets.c.canonical_id,
+            snapshot_uses.c.snapshot_id,
+        )
         .join(datasets, datasets.c.id == snapshot_uses.c.dataset_id)
         .where(among(snapshot_uses.c.run_id, ids), snapshot_uses.c.lossy == 0)
         .order_by(snapshot_uses.c.rank, snapshot_uses.c.order_at)
     )
-    return {(row.run_id, row.direction, row.canonical_id): row.snapshot_id for row in connection.execute(query)}
+    return {
+        (row.run_id, row.direction, row.canonical_id): row.snapshot_id
+        for row in connection.execute(query)
+    }
 
 
 def stated_ends(connection: Connection, run: int) -> list[Any]:

@@ -28,10 +28,17 @@ def run_counts(connection: Connection, edges: Sequence[int]) -> list[dict[str, i
     return found
 
 
-def _quarters(connection: Connection, column: str, since: int, states: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """(beginning of a quarter of an hour, state, how many runs) from a moment on; states (0,): whatever state."""
+def _quarters(
+    connection: Connection, column: str, since: int, states: tuple[int, ...]
+) -> list[tuple[int, int, int]]:
+    """(beginning of a quarter of an hour, state, how many runs) from a moment on; states (0,).
+
+    Whatever state.
+    """
     quarter, state = runs.c[column] // QUARTER, literal(0) if states == (0,) else runs.c.state
-    query = select(quarter, state, func.count()).where(runs.c.newest_at >= since, runs.c[column] >= since)
+    query = select(quarter, state, func.count()).where(
+        runs.c.newest_at >= since, runs.c[column] >= since
+    )
     query = query.where(runs.c.design == 0).group_by(quarter, *([] if states == (0,) else [state]))
     if not access_of(connection).everything:
         query = query.where(runs.c.job_id.in_(select(jobs.c.id)))
@@ -49,9 +56,16 @@ def _add(found: list[dict[str, int]], edges: Sequence[int], at: int, name: str, 
 def counts_at(connection: Connection, what: str, edges: Sequence[int]) -> list[int]:
     """How many jobs, datasets or sources were known at the end of each span between two of these moments."""
     first_seen = _first_seen(what)
-    before = connection.scalar(select(func.count()).select_from(first_seen).where(first_seen.c.at < edges[0])) or 0
+    before = (
+        connection.scalar(
+            select(func.count()).select_from(first_seen).where(first_seen.c.at < edges[0])
+        )
+        or 0
+    )
     quarter = first_seen.c.at // QUARTER
-    rows = connection.execute(select(quarter, func.count()).where(first_seen.c.at >= edges[0]).group_by(quarter)).all()
+    rows = connection.execute(
+        select(quarter, func.count()).where(first_seen.c.at >= edges[0]).group_by(quarter)
+    ).all()
     return [before + sum(count for at, count in rows if at * QUARTER < end) for end in edges[1:]]
 
 
@@ -62,4 +76,8 @@ def _first_seen(what: str) -> Subquery:
         own = datasets.c.id == datasets.c.canonical_id
         return select(datasets.c.first_at.label("at")).where(own).subquery("known")
     named = select(datasets.c.namespace.label("name"), func.min(datasets.c.first_at).label("at"))
-    return named.where(datasets.c.first_at.is_not(None)).group_by(datasets.c.namespace).subquery("known")
+    return (
+        named.where(datasets.c.first_at.is_not(None))
+        .group_by(datasets.c.namespace)
+        .subquery("known")
+    )

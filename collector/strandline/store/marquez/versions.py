@@ -1,7 +1,7 @@
 """Versions of a dataset: its snapshots, and of runs that wrote it without one, a version each.
 
-A dataset that nobody has written has one version: what is known of it. The columns of a version are those that the last event
-of its run stated, where that is stored.
+A dataset that nobody has written has one version: what is known of it. The columns of a version are
+those that the last event of its run stated, where that is stored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,9 +27,12 @@ Fields = list[dict[str, Any]]
 
 
 class DatasetVersion(NamedTuple):
-    """A version of a dataset: when it was made, as which snapshot, by which run (None: nobody knows).
+    """A version of a dataset: when it was made, as which snapshot, by which run (None.
 
-    at: of versions of one moment each older one is a microsecond earlier: Marquez' page takes it for a key.
+    Nobody knows).
+
+    at: of versions of one moment each older one is a microsecond earlier: Marquez' page takes it
+    for a key.
     """
 
     dataset: int
@@ -43,7 +46,9 @@ class DatasetVersion(NamedTuple):
         return str(version_id(self.dataset, self.snapshot, self.run or 0))
 
 
-def versions_page(connection: Connection, row: Any, limit: int, offset: int) -> tuple[list[DatasetVersion], int]:
+def versions_page(
+    connection: Connection, row: Any, limit: int, offset: int
+) -> tuple[list[DatasetVersion], int]:
     """The versions of a dataset, the newest first, and how many there are."""
     names = list(groups_of(connection, [row.id]))
     every = union_all(_of_snapshots(names), _of_runs(names)).subquery("every")
@@ -56,7 +61,10 @@ def versions_page(connection: Connection, row: Any, limit: int, offset: int) -> 
 
 
 def _apart(every: Subquery) -> Select[Any]:
-    """The versions, the newest first, no two of one moment: each is at its own or, if that is taken, just before the last one's."""
+    """The versions, the newest first, no two of one moment.
+
+    Each is at its own or, if that is taken, just before the last one's.
+    """
     order = every.c.at.desc(), every.c.snapshot.desc(), every.c.run.desc()
     placed = select(every, func.row_number().over(order_by=order).label("place")).subquery("placed")
     at = func.min(placed.c.at + placed.c.place).over(order_by=placed.c.place) - placed.c.place
@@ -66,7 +74,9 @@ def _apart(every: Subquery) -> Select[Any]:
 def _of_snapshots(names: Sequence[int]) -> Select[Any]:
     return (
         select(
-            seen_at.label("at"), snapshots.c.snapshot_id.label("snapshot"), func.max(snapshots.c.run_id).label("run")
+            seen_at.label("at"),
+            snapshots.c.snapshot_id.label("snapshot"),
+            func.max(snapshots.c.run_id).label("run"),
         )
         .where(among(snapshots.c.dataset_id, names))
         .group_by(seen_at, snapshots.c.snapshot_id)
@@ -86,7 +96,9 @@ def _of_runs(names: Sequence[int]) -> Select[Any]:
     return (
         select(at.label("at"), literal("").label("snapshot"), runs.c.id.label("run"))
         .join(relations, relations.c.run_id == runs.c.id)
-        .where(among(relations.c.dataset_id, names), relations.c.direction == SINK, runs.c.design == 0)
+        .where(
+            among(relations.c.dataset_id, names), relations.c.direction == SINK, runs.c.design == 0
+        )
         .where(runs.c.started_at.is_not(None) | runs.c.ended_at.is_not(None))
         .where(~failed, ~stated)
         .group_by(runs.c.id)
@@ -101,23 +113,35 @@ def version_called(connection: Connection, row: Any, version: str) -> DatasetVer
     return None
 
 
-def stated_facets(connection: Connection, versions: Iterable[DatasetVersion]) -> dict[str, Mapping[str, Any]]:
+def stated_facets(
+    connection: Connection, versions: Iterable[DatasetVersion]
+) -> dict[str, Mapping[str, Any]]:
     """The facets of the dataset in the last event of each version's run, by the version's id, where it is a batch run's."""
     by_run = {one.run: one for one in versions if one.run is not None}
-    last = select(runs.c.received_at).distinct().where(among(runs.c.id, by_run), runs.c.streaming == 0)
+    last = (
+        select(runs.c.received_at).distinct().where(among(runs.c.id, by_run), runs.c.streaming == 0)
+    )
     names = set(groups_of(connection, {one.dataset for one in by_run.values()}))
     naming, expansion = naming_of(strip_patterns(connection)), Expansion(connection)
     found: dict[str, Mapping[str, Any]] = {}
-    events = select(raw_events).where(raw_events.c.received_at.in_(last)).order_by(raw_events.c.event_time)
+    events = (
+        select(raw_events)
+        .where(raw_events.c.received_at.in_(last))
+        .order_by(raw_events.c.event_time)
+    )
     for _, body in expansion.expanded(connection.execute(events)):
         if isinstance(body, DamagedError):
             continue
         event = orjson.loads(body)
-        version = by_run.get(_run_of(event))  # events of others may have been received at the same moment
+        version = by_run.get(
+            _run_of(event)
+        )  # events of others may have been received at the same moment
         for one in event.get("outputs") or ():
             if version is None:
                 break
-            if id_of("dataset", *naming.name_of(one["namespace"], one["name"])) in names and one.get("facets"):
+            if id_of(
+                "dataset", *naming.name_of(one["namespace"], one["name"])
+            ) in names and one.get("facets"):
                 found[version.id] = one["facets"]
     return found
 

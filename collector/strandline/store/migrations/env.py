@@ -1,4 +1,7 @@
-"""The script that Alembic runs: it migrates on the connection that `store/sql/engine.migrate` opened, in its one transaction."""
+"""The script that Alembic runs.
+
+It migrates on the connection that `store/sql/engine.migrate` opened, in its one transaction.
+"""
 
 from alembic import context
 

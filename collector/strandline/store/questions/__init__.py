@@ -1,1 +1,4 @@
-"""Questions about lineage that take more than one walk: what breaks, which way, what changed, who feeds whom."""
+"""Questions about lineage that take more than one walk.
+
+What breaks, which way, what changed, who feeds whom.
+"""

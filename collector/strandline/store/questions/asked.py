@@ -1,7 +1,9 @@
-"""Questions by the names that the API gives their parameters; commands that ask the database use the same.
+"""Questions by the names that the API gives their parameters.
 
-`ANSWERS` has a function for each path below /api/v2: from a connection, the parameters (parsed; absent ones are None or
-missing) and the view to the answer.
+Commands that ask the database use the same.
+
+`ANSWERS` has a function for each path below /api/v2: from a connection, the parameters (parsed;
+absent ones are None or missing) and the view to the answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +48,9 @@ def selection_between(asked: Asked, *, jobs: bool = False) -> Selection:
     """
     selection, by_column = selection_of(asked), asked.get("granularity") == "column"
     if "column" in selection.kinds and not by_column:
-        raise QuestionError("kind=column needs granularity=column: between tables no column is a node")
+        raise QuestionError(
+            "kind=column needs granularity=column: between tables no column is a node"
+        )
     if "job" in selection.kinds and by_column and not jobs:
         raise QuestionError(
             "kind=job needs granularity=table: between columns a job is no node, each edge names its job"
@@ -77,8 +81,12 @@ def lineage(connection: Connection, asked: Asked, view: View) -> Answer:
     """The lineage of one or several nodes."""
     selection = selection_between(asked)
     if asked.get("granularity") != "column":
-        return selection.of(connection, lineage_of(connection, question_of(connection, asked, view)))
-    texts = (asked["node"],) if isinstance(asked["node"], str) else tuple(dict.fromkeys(asked["node"]))
+        return selection.of(
+            connection, lineage_of(connection, question_of(connection, asked, view))
+        )
+    texts = (
+        (asked["node"],) if isinstance(asked["node"], str) else tuple(dict.fromkeys(asked["node"]))
+    )
     if len(texts) > 1:
         nodes, column = nodes_called(connection, texts), asked.get("column")
     else:
@@ -90,8 +98,13 @@ def lineage(connection: Connection, asked: Asked, view: View) -> Answer:
     return selection.of(connection, answer)
 
 
-def _known_then(connection: Connection, answer: Answer, node: Node, column: str | None, view: View) -> Answer:
-    """The answer with columns that were there at its moment; a NotFoundError where the one that was asked for was not."""
+def _known_then(
+    connection: Connection, answer: Answer, node: Node, column: str | None, view: View
+) -> Answer:
+    """The answer with columns that were there at its moment.
+
+    A NotFoundError where the one that was asked for was not.
+    """
     if column is None:
         return without_later(connection, answer, node, view)
     if not answer["edges"]:
@@ -115,14 +128,21 @@ def impact(connection: Connection, asked: Asked, view: View) -> Answer:
     """What depends on a table, a column or a job."""
     node, column = node_and_column(connection, asked["node"], view, asked.get("column"))
     limit = asked.get("limit") or MOST_NODES
-    answer = impact_of(connection, Removal(node, column, view, asked.get("depth"), limit, selection_of(asked)))
+    answer = impact_of(
+        connection, Removal(node, column, view, asked.get("depth"), limit, selection_of(asked))
+    )
     if view.past and column is not None and not answer["items"]:
         refuse_absent(connection, node, column, view)
     return answer
 
 
-def node_and_column(connection: Connection, text: str, view: View, column: str | None) -> tuple[Node, str | None]:
-    """What TABLE or TABLE.COLUMN means: the whole text as a node, else its longest beginning that is one."""
+def node_and_column(
+    connection: Connection, text: str, view: View, column: str | None
+) -> tuple[Node, str | None]:
+    """What TABLE or TABLE.COLUMN means.
+
+    The whole text as a node, else its longest beginning that is one.
+    """
     try:
         node = node_called(connection, text)
     except NotFoundError as error:
@@ -148,11 +168,15 @@ def _table_and_column(connection: Connection, text: str) -> tuple[Node, str] | N
 def paths(connection: Connection, asked: Asked, view: View) -> Answer:
     """The ways between two nodes, or between two columns."""
     ends = (("from", "fromColumn"), ("to", "toColumn"))
-    found = [node_and_column(connection, asked[name], view, asked.get(column)) for name, column in ends]
+    found = [
+        node_and_column(connection, asked[name], view, asked.get(column)) for name, column in ends
+    ]
     (first, last), columns = (node for node, _ in found), (found[0][1], found[1][1])
     by_column = asked.get("granularity") == "column" or any(columns)
     selection = selection_between({**asked, "granularity": "column" if by_column else "table"})
-    way = Way(first, last, view, asked.get("depth"), asked.get("limit") or MOST_NODES, columns, by_column)
+    way = Way(
+        first, last, view, asked.get("depth"), asked.get("limit") or MOST_NODES, columns, by_column
+    )
     return selected_paths(connection, paths_between(connection, way), last, selection)
 
 

@@ -1,7 +1,9 @@
-"""What changed in a graph between two moments: datasets, jobs, columns, edges between them and between columns.
+"""What changed in a graph between two moments.
 
-Both moments are asked of the same datasets, those that a walk finds at either, so that a limit makes nothing seem to have
-come or gone.
+Datasets, jobs, columns, edges between them and between columns.
+
+Both moments are asked of the same datasets, those that a walk finds at either, so that a limit
+makes nothing seem to have come or gone.
 """
 
 from collections import Counter
@@ -36,7 +38,10 @@ MOST_STEPS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is asked at two moments: the graph around some nodes, or else that of these datasets and their jobs."""
+    """What is asked at two moments.
+
+    The graph around some nodes, or else that of these datasets and their jobs.
+    """
 
     nodes: tuple[Node, ...]
     datasets: tuple[int, ...]
@@ -50,11 +55,16 @@ class Span:
 
 
 def differences(connection: Connection, span: Span) -> Answer:
-    """A line for each dataset, job and edge that is there at one of the moments only; and by id what Spark calls each of them."""
+    """A line for each dataset, job and edge that is there at one of the moments only.
+
+    And by id what Spark calls each of them.
+    """
     by_index(connection)
     walks = [_walk(connection, span, view) for view in (span.since, span.until)]
     datasets = _datasets(connection, {node for found in walks for node in found.nodes})
-    before, after = (_table_changes(connection, view, datasets) for view in (span.since, span.until))
+    before, after = (
+        _table_changes(connection, view, datasets) for view in (span.since, span.until)
+    )
     if span.by_column:
         before, after = (
             shown | _column_edges(connection, view, datasets)
@@ -72,7 +82,9 @@ def differences(connection: Connection, span: Span) -> Answer:
     return {
         "since": iso(span.since.at),
         "until": iso(span.until.at),
-        "items": sorted(items, key=lambda one: (KINDS.index(one["kind"]), one["change"], _order(one))),
+        "items": sorted(
+            items, key=lambda one: (KINDS.index(one["kind"]), one["change"], _order(one))
+        ),
         "labels": {id_: label_of(nodes[id_]) for id_ in _nodes_in(items)},
         "added": counted[ADDED],
         "removed": counted[REMOVED],
@@ -83,13 +95,22 @@ def differences(connection: Connection, span: Span) -> Answer:
     }
 
 
-def _selected(connection: Connection, lines: list[Answer], nodes: Nodes, selection: Selection) -> list[Answer]:
-    """The lines about nodes that are selected: of an edge both ends are of the kinds, and either is selected by all else."""
-    of_kind = [line for line in lines if not selection.kinds or _kinds(line, nodes) <= set(selection.kinds)]
+def _selected(
+    connection: Connection, lines: list[Answer], nodes: Nodes, selection: Selection
+) -> list[Answer]:
+    """The lines about nodes that are selected.
+
+    Of an edge both ends are of the kinds, and either is selected by all else.
+    """
+    of_kind = [
+        line for line in lines if not selection.kinds or _kinds(line, nodes) <= set(selection.kinds)
+    ]
     rest = replace(selection, kinds=())
     if rest.is_empty:
         return of_kind
-    wanted = {node["id"] for node in rest.items(connection, [nodes[id_] for id_ in _nodes_in(of_kind)])}
+    wanted = {
+        node["id"] for node in rest.items(connection, [nodes[id_] for id_ in _nodes_in(of_kind)])
+    }
     return [line for line in of_kind if not wanted.isdisjoint(_ends(line))]
 
 
@@ -114,14 +135,20 @@ def _order(line: Answer) -> tuple[str, ...]:
 def _walk(connection: Connection, span: Span, view: View) -> Walk[int]:
     if not span.nodes:
         return Walk(dict.fromkeys(span.datasets, 0))
-    jobs = [job for node in span.nodes if node.kind == "job" for job in jobs_for(connection, node, view)]
+    jobs = [
+        job for node in span.nodes if node.kind == "job" for job in jobs_for(connection, node, view)
+    ]
     starts = [*jobs, *(node.id for node in span.nodes if node.kind != "job")]
     graph = TableGraph(connection, view, frozenset(jobs))
     return walk(graph, list(dict.fromkeys(starts)), span.direction, span.depth, span.most)
 
 
 def _datasets(connection: Connection, ids: Iterable[int]) -> list[int]:
-    return [id_ for id_, node in nodes_of(connection, dict.fromkeys(ids, 0)).items() if node["type"] == "dataset"]
+    return [
+        id_
+        for id_, node in nodes_of(connection, dict.fromkeys(ids, 0)).items()
+        if node["type"] == "dataset"
+    ]
 
 
 def _table_changes(connection: Connection, view: View, datasets: Sequence[int]) -> set[Change]:
@@ -131,16 +158,30 @@ def _table_changes(connection: Connection, view: View, datasets: Sequence[int]) 
     for way in Direction.BOTH.ways:
         for step in graph.steps(datasets, way, MOST_STEPS) if datasets else ():
             if step.source in among:
-                found |= {("edge", step.source, step.via), ("dataset", step.source), ("job", step.via)}
+                found |= {
+                    ("edge", step.source, step.via),
+                    ("dataset", step.source),
+                    ("job", step.via),
+                }
             if step.target in among:
-                found |= {("edge", step.via, step.target), ("dataset", step.target), ("job", step.via)}
+                found |= {
+                    ("edge", step.via, step.target),
+                    ("dataset", step.target),
+                    ("job", step.via),
+                }
     return found
 
 
 def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -> set[Change]:
     among = set(datasets)
-    jobs = {job for way in (SOURCE, SINK) for job in jobs_touching(connection, datasets, way, MOST_STEPS)}
-    touched = without_nested(connection, relations_of(connection, replace(view, past=True), list(jobs)))
+    jobs = {
+        job
+        for way in (SOURCE, SINK)
+        for job in jobs_touching(connection, datasets, way, MOST_STEPS)
+    }
+    touched = without_nested(
+        connection, relations_of(connection, replace(view, past=True), list(jobs))
+    )
     return {
         ("columnEdge", edge.source, edge.job, edge.target, edge.how.dependency, edge.how.transform)
         for edge in edges_of(connection, touched)
@@ -148,19 +189,27 @@ def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -
     }
 
 
-def _schemas(connection: Connection, span: Span, lasting: Iterable[Change], nodes: Nodes) -> tuple[list[Answer], int]:
+def _schemas(
+    connection: Connection, span: Span, lasting: Iterable[Change], nodes: Nodes
+) -> tuple[list[Answer], int]:
     """A line for each column that came, went or has another type, of the datasets that are there at both moments."""
     both = {one[1] for one in lasting if one[0] == "dataset"}
     if not span.by_column or not both:
         return [], 0
     changes, unclear = column_changes(connection, span.since.at, span.until.at, both)
     named = nodes_of(connection, dict.fromkeys((one.dataset for one in changes), 0))
-    return [_column_line(one, _named(named[one.dataset], one.column, nodes)) for one in changes], unclear
+    return [
+        _column_line(one, _named(named[one.dataset], one.column, nodes)) for one in changes
+    ], unclear
 
 
 def _column_line(one: ColumnChange, id_: str) -> Answer:
     change = ADDED if one.before is None else REMOVED if one.after is None else CHANGED
-    return {"change": change, "kind": "column"} | NOTHING | {"id": id_, "before": one.before, "after": one.after}
+    return (
+        {"change": change, "kind": "column"}
+        | NOTHING
+        | {"id": id_, "before": one.before, "after": one.after}
+    )
 
 
 def _named(node: Answer, column: str, nodes: Nodes) -> str:
@@ -173,9 +222,16 @@ def _named(node: Answer, column: str, nodes: Nodes) -> str:
     return id_
 
 
-def _lines(connection: Connection, change: str, found: Iterable[Change], nodes: Nodes) -> list[Answer]:
+def _lines(
+    connection: Connection, change: str, found: Iterable[Change], nodes: Nodes
+) -> list[Answer]:
     changes = list(found)
-    ids = {end if isinstance(end, int) else end[0] for one in changes for end in one[1:4] if not isinstance(end, str)}
+    ids = {
+        end if isinstance(end, int) else end[0]
+        for one in changes
+        for end in one[1:4]
+        if not isinstance(end, str)
+    }
     names = nodes_of(connection, dict.fromkeys(ids, 0))
 
     def name(end: int | Column) -> str:
@@ -185,7 +241,9 @@ def _lines(connection: Connection, change: str, found: Iterable[Change], nodes: 
     return [{"change": change, "kind": one[0]} | _line(one, name) for one in changes]
 
 
-NOTHING = dict.fromkeys(("id", "source", "target", "job", "dependency", "transform", "before", "after"))
+NOTHING = dict.fromkeys(
+    ("id", "source", "target", "job", "dependency", "transform", "before", "after")
+)
 
 
 def _line(change: Change, name: Callable[[Any], str]) -> Answer:

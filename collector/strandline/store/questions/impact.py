@@ -1,8 +1,11 @@
-"""What breaks if a table or a column goes: the columns, tables and jobs that depend on it, with owners and last readers.
+"""What breaks if a table or a column goes.
 
-A job that only reads is no way to anywhere and yet breaks, so it is looked for beside the columns that a walk finds. Of a
-column, what depends on its values (direct), what on its being there (indirect: a filter, a join), and what may, because no
-column lineage says otherwise (opaque), are told apart.
+The columns, tables and jobs that depend on it, with owners and last readers.
+
+A job that only reads is no way to anywhere and yet breaks, so it is looked for beside the columns
+that a walk finds. Of a column, what depends on its values (direct), what on its being there
+(indirect: a filter, a join), and what may, because no column lineage says otherwise (opaque), are
+told apart.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,12 +30,27 @@ Items = dict[str, Answer]
 
 MOST_READERS = 100_000
 KINDS = ("column", "dataset", "job")
-SHOWN = ("id", "type", "namespace", "name", "catalog", "database", "table", "column", "distance", "dependency", "jobs")
+SHOWN = (
+    "id",
+    "type",
+    "namespace",
+    "name",
+    "catalog",
+    "database",
+    "table",
+    "column",
+    "distance",
+    "dependency",
+    "jobs",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is thought to go: a dataset, or one column of it; or a job, and with it what it makes."""
+    """What is thought to go: a dataset, or one column of it.
+
+    Or a job, and with it what it makes.
+    """
 
     node: Node
     column: str | None
@@ -48,21 +66,38 @@ class Removal:
 
 
 def impact_of(connection: Connection, removal: Removal) -> Answer:
-    """Everything that depends on it, the nearest first; `affected` counts it by kind, `hidden` what is not shown."""
+    """Everything that depends on it, the nearest first.
+
+    `affected` counts it by kind, `hidden` what is not shown.
+    """
     columns = column_lineage_of(connection, removal.question, removal.column)
-    graphs = [columns] if removal.column is not None else [columns, lineage_of(connection, removal.question)]
-    others = _of_columns(connection, columns, removal) if removal.column is not None else _of_tables(graphs[1])
+    graphs = (
+        [columns]
+        if removal.column is not None
+        else [columns, lineage_of(connection, removal.question)]
+    )
+    others = (
+        _of_columns(connection, columns, removal)
+        if removal.column is not None
+        else _of_tables(graphs[1])
+    )
     found = [*_columns(columns), *others]
     affected = [one for one in found if one["distance"] > 0 and one["id"] != str(removal.node)]
     shown = removal.selection.items(connection, affected)
     start = next(iter(nodes_of(connection, {removal.node.id: 0}).values()))
     items = _with_people(connection, [start, *shown], removal.view)
     cut = next((graph["truncatedBy"] for graph in graphs if not graph["complete"]), None)
-    counted = {name for graph in graphs for name in graph["hidden"]} - {"dependencies"}  # all of them were followed
-    hidden = {name: max(graph["hidden"].get(name, 0) for graph in graphs) for name in sorted(counted)}
+    counted = {name for graph in graphs for name in graph["hidden"]} - {
+        "dependencies"
+    }  # all of them were followed
+    hidden = {
+        name: max(graph["hidden"].get(name, 0) for graph in graphs) for name in sorted(counted)
+    }
     return {
         "node": items[0] | {"column": removal.column},
-        "items": sorted(items[1:], key=lambda one: (one["distance"], KINDS.index(one["type"]), one["id"])),
+        "items": sorted(
+            items[1:], key=lambda one: (one["distance"], KINDS.index(one["type"]), one["id"])
+        ),
         "affected": {f"{kind}s": sum(item["type"] == kind for item in shown) for kind in KINDS},
         "complete": cut is None,
         "truncatedBy": cut,
@@ -75,7 +110,11 @@ def _columns(graph: Answer) -> list[Answer]:
     """The columns that are made from it, each with how, and by which jobs."""
     makers = _makers((edge["target"], edge["job"]) for edge in graph["edges"])
     of_columns = [node for node in graph["nodes"] if node["type"] == "column"]
-    return [_item(node, node["dependency"], makers.get(node["id"], ())) for node in of_columns if node["distance"]]
+    return [
+        _item(node, node["dependency"], makers.get(node["id"], ()))
+        for node in of_columns
+        if node["distance"]
+    ]
 
 
 def _makers(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
@@ -93,7 +132,9 @@ def _item(node: Answer, dependency: str | None, jobs: Iterable[str]) -> Answer:
 def _of_tables(graph: Answer) -> list[Answer]:
     """The tables and jobs that a whole table, or a job, takes with it."""
     jobs = {node["id"] for node in graph["nodes"] if node["type"] == "job"}
-    makers = _makers((edge["target"], edge["source"]) for edge in graph["edges"] if edge["source"] in jobs)
+    makers = _makers(
+        (edge["target"], edge["source"]) for edge in graph["edges"] if edge["source"] in jobs
+    )
     return [_item(node, None, makers.get(node["id"], ())) for node in graph["nodes"]]
 
 
@@ -107,12 +148,19 @@ def _of_columns(connection: Connection, graph: Answer, removal: Removal) -> list
     on_the_way = {job["id"]: job for job in graph["jobs"]}
     for edge in graph["edges"]:
         # A job reached by way of a weak edge breaks no harder than what it reads.
-        strength = min(edge["dependency"], nodes[edge["source"]]["dependency"] or DIRECT, key=DEPENDENCIES.index)
+        strength = min(
+            edge["dependency"],
+            nodes[edge["source"]]["dependency"] or DIRECT,
+            key=DEPENDENCIES.index,
+        )
         _keep(jobs, on_the_way[edge["job"]], nodes[edge["source"]]["distance"] + 1, strength)
     for job in _only_reading(connection, removal, tables):
         _keep(jobs, job, job["distance"], OPAQUE)
     makers = _makers((_table(nodes[edge["target"]])["id"], edge["job"]) for edge in graph["edges"])
-    return [_item(one, one["dependency"], makers.get(one["id"], ())) for one in [*tables.values(), *jobs.values()]]
+    return [
+        _item(one, one["dependency"], makers.get(one["id"], ()))
+        for one in [*tables.values(), *jobs.values()]
+    ]
 
 
 def _table(node: Answer) -> Answer:
@@ -130,8 +178,14 @@ def _keep(items: Items, node: Answer, distance: int, strength: str) -> None:
 
 def _only_reading(connection: Connection, removal: Removal, tables: Items) -> list[Answer]:
     """The jobs that read these tables and write nothing: no walk through columns comes by them."""
-    distances = {id_of("dataset", one["namespace"], one["name"]): one["distance"] for one in tables.values()}
-    within = [id_ for id_, distance in distances.items() if removal.depth is None or distance < removal.depth]
+    distances = {
+        id_of("dataset", one["namespace"], one["name"]): one["distance"] for one in tables.values()
+    }
+    within = [
+        id_
+        for id_, distance in distances.items()
+        if removal.depth is None or distance < removal.depth
+    ]
     graph = TableGraph(connection, removal.view)
     readers: dict[int, int] = {}
     for step in graph.steps(within, Direction.DOWNSTREAM, MOST_READERS) if within else ():
@@ -144,11 +198,17 @@ def _only_reading(connection: Connection, removal: Removal, tables: Items) -> li
 def _with_people(connection: Connection, items: list[Answer], view: View) -> list[Answer]:
     """The items with the owners of each, who read a table last, and when a job ran last."""
     owners = facets_of_nodes(connection, items, "ownership")
-    tables = {id_of("dataset", one["namespace"], one["name"]) for one in items if one["type"] != "job"}
+    tables = {
+        id_of("dataset", one["namespace"], one["name"]) for one in items if one["type"] != "job"
+    }
     jobs = {id_of("job", one["namespace"], one["name"]) for one in items if one["type"] == "job"}
     reads, runs = last_reads(connection, tables, view), last_runs(connection, jobs, view)
     dropped = drop_answers(connection, tables, view.at, past=view.past)
-    there = {} if view.past else _in_schemas(connection, [one for one in items if one["type"] == "column"])
+    there = (
+        {}
+        if view.past
+        else _in_schemas(connection, [one for one in items if one["type"] == "column"])
+    )
     nothing = {"lastReadAt": None, "lastReadBy": None, "lastRunAt": None, "lastRunState": None}
     found = []
     for one in items:
@@ -161,17 +221,24 @@ def _with_people(connection: Connection, items: list[Answer], view: View) -> lis
 
 
 def _in_schemas(connection: Connection, columns: list[Answer]) -> dict[str, bool]:
-    """Whether the newest schema of its table has each column; a run of before may have made one that is gone.
+    """Whether the newest schema of its table has each column.
 
-    Of a table with several names the schema under any of them counts; where none was stated nothing is claimed.
+    A run of before may have made one that is gone.
+
+    Of a table with several names the schema under any of them counts; where none was stated nothing
+    is claimed.
     """
     schemas = facets_of_nodes(connection, columns, "schema")
     found = {}
     for one in columns:
-        fields = [each for facet in schemas.get(one["id"], ()) for each in facet.get("fields") or ()]
+        fields = [
+            each for facet in schemas.get(one["id"], ()) for each in facet.get("fields") or ()
+        ]
         names = {each["name"] for each in fields if each.get("name")}
         if names:
-            found[one["id"]] = not names.isdisjoint((one["column"], one["column"].partition(".")[0]))
+            found[one["id"]] = not names.isdisjoint(
+                (one["column"], one["column"].partition(".")[0])
+            )
     return found
 
 
@@ -179,4 +246,6 @@ def _names(facets: Iterable[Any]) -> list[str]:
     """The owners that facets name, each once."""
     owner_lists = (facet.get("owners") for facet in facets if isinstance(facet, Mapping))
     owners = [one for of_facet in owner_lists if isinstance(of_facet, list) for one in of_facet]
-    return sorted({str(one["name"]) for one in owners if isinstance(one, Mapping) and one.get("name")})
+    return sorted(
+        {str(one["name"]) for one in owners if isinstance(one, Mapping) and one.get("name")}
+    )

@@ -1,4 +1,7 @@
-"""Who read a table last and when, and when a job ran last: now or at a moment, each for many tables or jobs at once."""
+"""Who read a table last and when, and when a job ran last.
+
+Now or at a moment, each for many tables or jobs at once.
+"""
 
 from collections.abc import Collection
 from functools import cache
@@ -20,15 +23,23 @@ MOMENT = bindparam("moment", type_=BigInteger)
 MOST_PAST = 100_000  # relations; of the past every run's count
 
 
-def last_reads(connection: Connection, dataset_ids: Collection[int], view: View) -> dict[int, Answer]:
-    """Of each dataset by its canonical id: `lastReadAt`, and `lastReadBy` with the job and the run."""
+def last_reads(
+    connection: Connection, dataset_ids: Collection[int], view: View
+) -> dict[int, Answer]:
+    """Of each dataset by its canonical id.
+
+    `lastReadAt`, and `lastReadBy` with the job and the run.
+    """
     if not dataset_ids:
         return {}
     given = {"ids": list(dataset_ids)} | ({"moment": view.at} if view.past else {})
     newest: dict[int, Any] = {}
     for row in connection.execute(_past_reads() if view.past else _reads(), given):
         at = min(row.at, view.at)
-        if row.dataset not in newest or (at, row.run_id) > (newest[row.dataset][0], newest[row.dataset][1].run_id):
+        if row.dataset not in newest or (at, row.run_id) > (
+            newest[row.dataset][0],
+            newest[row.dataset][1].run_id,
+        ):
             newest[row.dataset] = at, row
     return {
         dataset: {
@@ -46,7 +57,9 @@ SHOWN = (runs.c.run_id, jobs.c.namespace, jobs.c.name, datasets.c.canonical_id.l
 def _reads() -> Select[Any]:
     joined = job_relations.join(datasets, datasets.c.id == job_relations.c.dataset_id)
     joined = joined.join(runs, runs.c.id == job_relations.c.run_id)
-    joined = joined.join(run_owners, run_owners.c.run_id == runs.c.id).join(jobs, jobs.c.id == run_owners.c.job_id)
+    joined = joined.join(run_owners, run_owners.c.run_id == runs.c.id).join(
+        jobs, jobs.c.id == run_owners.c.job_id
+    )
     return (
         select(*SHOWN, job_relations.c.at)
         .select_from(joined)
@@ -58,7 +71,9 @@ def _reads() -> Select[Any]:
 def _past_reads() -> Select[Any]:
     joined = relations.join(datasets, datasets.c.id == relations.c.dataset_id)
     joined = joined.join(runs, runs.c.id == relations.c.run_id)
-    joined = joined.join(run_owners, run_owners.c.run_id == runs.c.id).join(jobs, jobs.c.id == run_owners.c.job_id)
+    joined = joined.join(run_owners, run_owners.c.run_id == runs.c.id).join(
+        jobs, jobs.c.id == run_owners.c.job_id
+    )
     begun = (relations.c.direction == SOURCE, relations.c.first_at <= MOMENT)
     return (
         select(*SHOWN, relations.c.newest_at.label("at"))
@@ -71,10 +86,17 @@ def _past_reads() -> Select[Any]:
 
 def last_runs(connection: Connection, job_ids: Collection[int], view: View) -> dict[int, Answer]:
     """Of each job: `lastRunAt`, when its latest run was last heard of, and that run's state."""
-    rows = connection.execute(_newest_runs(), {"ids": list(job_ids), "moment": view.at}).all() if job_ids else ()
+    rows = (
+        connection.execute(_newest_runs(), {"ids": list(job_ids), "moment": view.at}).all()
+        if job_ids
+        else ()
+    )
     states = run_states(connection, [row.id for row in rows], view)
     return {
-        row.job_id: {"lastRunAt": iso(min(row.newest_at, view.at)), "lastRunState": states[row.id].state}
+        row.job_id: {
+            "lastRunAt": iso(min(row.newest_at, view.at)),
+            "lastRunState": states[row.id].state,
+        }
         for row in rows
     }
 
@@ -83,7 +105,12 @@ def last_runs(connection: Connection, job_ids: Collection[int], view: View) -> d
 def _newest_runs() -> Select[Any]:
     """One look-up a job, however many runs it had."""
     run = runs.alias("run")
-    begun = (run.c.job_id == jobs.c.id, run.c.newest_at.is_not(None), run.c.design == 0, run.c.first_at <= MOMENT)
+    begun = (
+        run.c.job_id == jobs.c.id,
+        run.c.newest_at.is_not(None),
+        run.c.design == 0,
+        run.c.first_at <= MOMENT,
+    )
     last = select(run.c.id).where(*begun).order_by(run.c.newest_at.desc(), run.c.id.desc()).limit(1)
     newest = runs.join(jobs, runs.c.id == last.correlate(jobs).scalar_subquery())
     return select(jobs.c.id.label("job_id"), runs.c.id, runs.c.newest_at).select_from(newest).where(

@@ -1,7 +1,10 @@
-"""How namespaces feed each other: how many jobs read from one and write to another, of all that was reported by a moment.
+"""How namespaces feed each other.
 
-It counts jobs, not pairs of tables: inputs and outputs of two runs are never multiplied. Of the present it is asked of
-`job_relations`, which is as large as the graph; of the past of every relation.
+How many jobs read from one and write to another, of all that was reported by a moment.
+
+It counts jobs, not pairs of tables: inputs and outputs of two runs are never multiplied. Of the
+present it is asked of `job_relations`, which is as large as the graph; of the past of every
+relation.
 """
 
 from typing import Any
@@ -21,7 +24,10 @@ MOMENT = bindparam("moment", type_=BigInteger)
 
 
 def namespace_overview(connection: Connection, view: View, most: int) -> Answer:
-    """Namespaces as nodes, the largest first; an edge says how many jobs of how many namespaces read here and write there."""
+    """Namespaces as nodes, the largest first.
+
+    An edge says how many jobs of how many namespaces read here and write there.
+    """
     moment = {"moment": view.at} if view.past else {}
     counts = _counts(connection, moment)
     names = {row.id: row.name for row in connection.execute(select(namespaces))}
@@ -36,7 +42,8 @@ def namespace_overview(connection: Connection, view: View, most: int) -> Answer:
     ]
     return {
         "nodes": [
-            {"id": ids[id_], "type": "namespace", "namespace": names[id_], "name": names[id_]} | counts[id_]
+            {"id": ids[id_], "type": "namespace", "namespace": names[id_], "name": names[id_]}
+            | counts[id_]
             for id_ in shown[:most]
         ],
         "edges": sorted(edges, key=lambda edge: (edge["target"], edge["source"])),
@@ -52,8 +59,18 @@ def _counts(connection: Connection, moment: dict[str, int]) -> dict[int, dict[st
     found: dict[int, dict[str, int]] = {}
     own = datasets.c.canonical_id == datasets.c.id
     for name, query in (
-        ("datasets", select(datasets.c.namespace_id, func.count()).where(own, *_heard(datasets.c.first_at, moment))),
-        ("jobs", select(jobs.c.namespace_id, func.count()).where(is_shown, *_heard(jobs.c.first_at, moment))),
+        (
+            "datasets",
+            select(datasets.c.namespace_id, func.count()).where(
+                own, *_heard(datasets.c.first_at, moment)
+            ),
+        ),
+        (
+            "jobs",
+            select(jobs.c.namespace_id, func.count()).where(
+                is_shown, *_heard(jobs.c.first_at, moment)
+            ),
+        ),
     ):
         for row in connection.execute(query.group_by(query.selected_columns[0]), moment):
             found.setdefault(row[0], {"datasets": 0, "jobs": 0})[name] = row[1]
@@ -69,7 +86,11 @@ def _flows(past: bool) -> Select[Any]:
     touched = _touched(past).cte("touched")
     reads, writes = touched.alias("reads"), touched.alias("writes")
     return (
-        select(reads.c.namespace.label("source"), writes.c.namespace.label("target"), func.count().label("jobs"))
+        select(
+            reads.c.namespace.label("source"),
+            writes.c.namespace.label("target"),
+            func.count().label("jobs"),
+        )
         .select_from(reads.join(writes, writes.c.job == reads.c.job))
         .where(reads.c.direction == SOURCE, writes.c.direction == SINK)
         .group_by(reads.c.namespace, writes.c.namespace)
@@ -80,14 +101,23 @@ def _touched(past: bool) -> Select[Any]:
     """(job that owns the run, direction, namespace of the canonical dataset), each once."""
     canonical, owning = datasets.alias("canonical"), _owning_jobs(past)
     of = relations if past else job_relations
-    joined = of.join(owning, owning.c.run_id == of.c.run_id).join(datasets, datasets.c.id == of.c.dataset_id)
+    joined = of.join(owning, owning.c.run_id == of.c.run_id).join(
+        datasets, datasets.c.id == of.c.dataset_id
+    )
     joined = joined.join(canonical, canonical.c.id == datasets.c.canonical_id)
-    own = (owning.c.job_id.label("job"), of.c.direction, canonical.c.namespace_id.label("namespace"))
+    own = (
+        owning.c.job_id.label("job"),
+        of.c.direction,
+        canonical.c.namespace_id.label("namespace"),
+    )
     return select(*own).distinct().select_from(joined).where(*_begun(past))
 
 
 def _owning_jobs(past: bool) -> CTE:
-    """The job that owns each run: looked up once a run, which costs more than all else that is asked of its relations."""
+    """The job that owns each run.
+
+    Looked up once a run, which costs more than all else that is asked of its relations.
+    """
     of = relations if past else job_relations
     ran = select(of.c.run_id).where(*_begun(past)).distinct().subquery("ran")
     owned = ran.join(run_owners, run_owners.c.run_id == ran.c.run_id)

@@ -1,4 +1,7 @@
-"""Which columns a dataset had at a past moment: what came later is unknown then, and what went since is not."""
+"""Which columns a dataset had at a past moment.
+
+What came later is unknown then, and what went since is not.
+"""
 
 from difflib import get_close_matches
 from typing import Any
@@ -18,7 +21,10 @@ MOST_READ_FOR_ALL = 2_000  # events, a tenth of a second: nobody has asked for o
 
 
 def refuse_absent(connection: Connection, dataset: Node, column: str, view: View) -> None:
-    """A NotFoundError where a dataset had no such column at a past moment; without certainty its newest schema decides."""
+    """A NotFoundError where a dataset had no such column at a past moment.
+
+    Without certainty its newest schema decides.
+    """
     if dataset.kind != "dataset" or _stands_for(column, columns_named(connection, dataset, view)):
         return
     then = columns_at(connection, view.at, dataset.id)
@@ -43,12 +49,16 @@ def without_later(connection: Connection, answer: Answer, dataset: Node, view: V
     """The lineage of all columns of a dataset at a past moment without those that came later."""
     ends = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
     idle = {
-        one["id"] for one in answer["nodes"] if one["type"] == "column" and not (one["distance"] or one["id"] in ends)
+        one["id"]
+        for one in answer["nodes"]
+        if one["type"] == "column" and not (one["distance"] or one["id"] in ends)
     }
     then = columns_at(connection, view.at, dataset.id, MOST_READ_FOR_ALL) if idle else None
     if then is None:
         return answer
-    nodes = [one for one in answer["nodes"] if one["id"] not in idle or _stands_for(one["column"], then)]
+    nodes = [
+        one for one in answer["nodes"] if one["id"] not in idle or _stands_for(one["column"], then)
+    ]
     return answer | {"nodes": nodes}
 
 

@@ -34,14 +34,26 @@ class Way:
 
 
 def paths_between(connection: Connection, way: Way) -> Answer:
-    """All that lies on a way, as a graph, and a shortest way as a list of nodes (empty: there is none)."""
+    """All that lies on a way, as a graph, and a shortest way as a list of nodes (empty.
+
+    There is none).
+    """
     by_index(connection)
     return _of_columns(connection, way) if way.by_column else _of_tables(connection, way)
 
 
-def selected_paths(connection: Connection, answer: Answer, last: Node, selection: Selection) -> Answer:
-    """The answer with the nodes that are selected, and both ends; the shortest way without those that are hidden."""
-    ends = [node["id"] for node in answer["nodes"] if (node["namespace"], node["name"]) == (last.namespace, last.name)]
+def selected_paths(
+    connection: Connection, answer: Answer, last: Node, selection: Selection
+) -> Answer:
+    """The answer with the nodes that are selected, and both ends.
+
+    The shortest way without those that are hidden.
+    """
+    ends = [
+        node["id"]
+        for node in answer["nodes"]
+        if (node["namespace"], node["name"]) == (last.namespace, last.name)
+    ]
     shown = selection.of(connection, answer, [*ends, *answer["shortest"][-1:]])
     hidden = {node["id"] for node in answer["nodes"]} - {node["id"] for node in shown["nodes"]}
     return shown | {"shortest": [id_ for id_ in answer["shortest"] if id_ not in hidden]}
@@ -49,13 +61,20 @@ def selected_paths(connection: Connection, answer: Answer, last: Node, selection
 
 def _of_tables(connection: Connection, way: Way) -> Answer:
     first, last = (_ids(connection, node, way.view) for node in (way.first, way.last))
-    jobs = frozenset(id_ for node, ids in ((way.first, first), (way.last, last)) if node.kind == "job" for id_ in ids)
+    jobs = frozenset(
+        id_
+        for node, ids in ((way.first, first), (way.last, last))
+        if node.kind == "job"
+        for id_ in ids
+    )
     graph = TableGraph(connection, way.view, jobs)
     found, walked = _found(graph, first, last, way, eq)
     for shown, step in found.steps.items():
         graph.reasons[shown] = graph.reasons[step]
     asked = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
-    whole = Walk(found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by)
+    whole = Walk(
+        found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by
+    )
     whole.left_out = walked.left_out - whole.nodes.keys()
     answer = answer_of(connection, graph, whole, asked)
     return answer | {"shortest": node_ids(connection, found.shortest)}
@@ -76,7 +95,10 @@ Meets = Callable[[Any, Any], bool]
 def _found(
     graph: Graph[Any], first: Sequence[Any], last: Sequence[Any], way: Way, meets: Meets
 ) -> tuple[Routes[Any], Walk[Any]]:
-    """Walk back from the end, as most have few sources; where that is cut, on from the beginning as well."""
+    """Walk back from the end, as most have few sources.
+
+    Where that is cut, on from the beginning as well.
+    """
     back = walk(graph, last, Direction.UPSTREAM, way.depth, way.most)
     if back.truncated_by in (None, "depth"):
         return routes(back.steps, _met(first, back, meets), last), back
@@ -88,8 +110,15 @@ def _found(
 
 
 def _met(ends: Sequence[Any], found: Walk[Any], meets: Meets) -> list[Any]:
-    """The ends, and what a walk found in their place: the whole table for a column of it, a column for the whole table."""
-    return list(dict.fromkeys([*ends, *(node for node in found.nodes if any(meets(end, node) for end in ends))]))
+    """The ends, and what a walk found in their place.
+
+    The whole table for a column of it, a column for the whole table.
+    """
+    return list(
+        dict.fromkeys(
+            [*ends, *(node for node in found.nodes if any(meets(end, node) for end in ends))]
+        )
+    )
 
 
 def _same_place(end: Column, node: Column) -> bool:
@@ -100,15 +129,24 @@ def _of_columns(connection: Connection, way: Way) -> Answer:
     named = zip((way.first, way.last), way.columns, strict=True)
     first, last = (starts_of(connection, node, way.view, column) for node, column in named)
     jobs = frozenset(
-        id_ for node, ids in ((way.first, first), (way.last, last)) if node.kind == "job" for id_, _ in ids
+        id_
+        for node, ids in ((way.first, first), (way.last, last))
+        if node.kind == "job"
+        for id_, _ in ids
     )
     asked = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
     graph = Columns(connection, asked, jobs)
     found, walked = _found(graph, first, last, way, _same_place)
     for shown, step in found.steps.items():
         graph.origins[shown] = graph.origins[step]
-    whole = Walk(found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by)
+    whole = Walk(
+        found.distances | _ends(found, first, last), dict.fromkeys(found.steps), walked.truncated_by
+    )
     whole.left_out = walked.left_out - whole.nodes.keys()
-    answer = columns_answer(connection, graph, whole, [end for end in (*first, *last) if end in whole.nodes])
+    answer = columns_answer(
+        connection, graph, whole, [end for end in (*first, *last) if end in whole.nodes]
+    )
     names: Callable[[Any], str | None] = answer.pop("names").get
-    return answer | {"shortest": [name for node in found.shortest if (name := names(node)) is not None]}
+    return answer | {
+        "shortest": [name for node in found.shortest if (name := names(node)) is not None]
+    }

@@ -1,4 +1,7 @@
-"""The runs that made what a run read, and those that made what they read, as a graph of runs: now, or as it was."""
+"""The runs that made what a run read, and those that made what they read, as a graph of runs.
+
+Now, or as it was.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +23,8 @@ DEPTH = 10  # runs on the way, unless asked
 def run_graph(connection: Connection, asked: Mapping[str, Any], view: View) -> Answer:
     """Runs as nodes, the nearest first; an edge for each dataset that one made and another read.
 
-    At a past moment the runs and inputs that were heard of by then; a NotFoundError for a run that was not.
+    At a past moment the runs and inputs that were heard of by then; a NotFoundError for a run that
+    was not.
     """
     moment, depth = view.at if view.past else None, asked.get("depth")
     start = _begun(connection, asked["runId"], moment)
@@ -31,7 +35,9 @@ def run_graph(connection: Connection, asked: Mapping[str, Any], view: View) -> A
     cut_by = "nodes" if len(found) >= MOST_RUNS else "depth"
     return {
         "nodes": [_node(one, view) for one in found],
-        "edges": sorted(_edges(found, shown), key=lambda edge: (edge["target"], edge["source"], edge["dataset"])),
+        "edges": sorted(
+            _edges(found, shown), key=lambda edge: (edge["target"], edge["source"], edge["dataset"])
+        ),
         "complete": not beyond,
         "truncatedBy": cut_by if beyond else None,
         "asOf": iso(view.at),
@@ -52,8 +58,15 @@ def _begun(connection: Connection, run_id: str, moment: int | None) -> int:
 def _node(one: RunInputs, view: View) -> Answer:
     row = one.row
     of_job = {"namespace": row.job_namespace, "name": row.job_name}
-    unknown = [node_text("dataset", each.namespace, each.name) for each in one.inputs if each.producer is None]
-    about = {"job": node_text("job", row.job_namespace, row.job_name), "inputsOfUnknownRuns": unknown}
+    unknown = [
+        node_text("dataset", each.namespace, each.name)
+        for each in one.inputs
+        if each.producer is None
+    ]
+    about = {
+        "job": node_text("job", row.job_namespace, row.job_name),
+        "inputsOfUnknownRuns": unknown,
+    }
     state = run_state(row, view.at, past=view.past)
     return {"id": f"run:{row.run_id}", "type": "run"} | of_job | state.answer() | about
 

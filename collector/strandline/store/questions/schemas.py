@@ -1,8 +1,9 @@
 """Schemas at two moments: which columns of some datasets came, went, or changed their type.
 
-The store keeps the newest schema of a dataset; what it was before stands in the events as received. The newest event by its own
-time that states one counts, as it does for what is current. Where no event that is kept and looked into tells the schema of a
-moment, or the key does not see all events, nothing is claimed: the dataset is counted as unclear.
+The store keeps the newest schema of a dataset; what it was before stands in the events as received.
+The newest event by its own time that states one counts, as it does for what is current. Where no
+event that is kept and looked into tells the schema of a moment, or the key does not see all events,
+nothing is claimed: the dataset is counted as unclear.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -90,7 +91,10 @@ class _Sought:
 def column_changes(
     connection: Connection, since: int, until: int, ids: Collection[int]
 ) -> tuple[list[ColumnChange], int]:
-    """The columns of these datasets that came, went or changed their type; and of how many datasets that is unclear."""
+    """The columns of these datasets that came, went or changed their type.
+
+    And of how many datasets that is unclear.
+    """
     names = _names(connection, since, ids)
     current = _current(connection, names)
     touched = {of for of, one in current.items() if one.at > since}
@@ -99,15 +103,21 @@ def column_changes(
         return [], 0
     before = _stated_by(connection, since, asked)
     after = {of: current[of] for of in touched if current[of].at <= until}
-    after |= _stated_by(connection, until, {name: of for name, of in asked.items() if of not in after})
+    after |= _stated_by(
+        connection, until, {name: of for name, of in asked.items() if of not in after}
+    )
     old, new = _readable(before), _readable(after)
     clear = touched & old.keys() & new.keys()
     changes = chain.from_iterable(_between(of, old[of], new[of]) for of in sorted(clear))
     return list(changes), len(touched) - len(clear)
 
 
-def columns_at(connection: Connection, moment: int, dataset: int, most: int | None = None) -> Types | None:
-    """The columns that a dataset had at a moment; None where that is not certain, or too long ago to look for it.
+def columns_at(
+    connection: Connection, moment: int, dataset: int, most: int | None = None
+) -> Types | None:
+    """The columns that a dataset had at a moment.
+
+    None where that is not certain, or too long ago to look for it.
 
     most: how many events are looked into, MOST_READ if not given.
     """
@@ -117,7 +127,12 @@ def columns_at(connection: Connection, moment: int, dataset: int, most: int | No
         return None
     if current.at <= moment:
         return current.types
-    later = select(raw_events.c.hash).where(raw_events.c.received_at > moment).limit(MOST_LATER + 1).subquery()
+    later = (
+        select(raw_events.c.hash)
+        .where(raw_events.c.received_at > moment)
+        .limit(MOST_LATER + 1)
+        .subquery()
+    )
     if connection.execute(select(func.count()).select_from(later)).scalar_one() > MOST_LATER:
         return None
     return _readable(_stated_by(connection, moment, names, most)).get(dataset)
@@ -142,7 +157,10 @@ def _columns(fields: Iterable[Any], above: str = "") -> Iterator[tuple[str, str]
 
 
 def _schema_in(dataset: Dataset, *, read: bool) -> bytes | None:
-    """The schema that an event states of a dataset; none where it has read a part of a table: that has columns of its own."""
+    """The schema that an event states of a dataset; none where it has read a part of a table.
+
+    That has columns of its own.
+    """
     try:
         found = _FACETS.decode(dataset.facets)
     except msgspec.MsgspecError:
@@ -152,9 +170,13 @@ def _schema_in(dataset: Dataset, *, read: bool) -> bytes | None:
         return None
     if read:
         stated = {
-            one: facet_of(DATASET, one, bytes(found[one])) for one in ("catalog", "schema", "symlinks") if one in found
+            one: facet_of(DATASET, one, bytes(found[one]))
+            for one in ("catalog", "schema", "symlinks")
+            if one in found
         }
-        facets = UsableFacets({key: facet for key, facet in stated.items() if facet.value is not None})
+        facets = UsableFacets(
+            {key: facet for key, facet in stated.items() if facet.value is not None}
+        )
         if part_read(dataset.name, facets) is not None:
             return None
     return bytes(body)
@@ -163,7 +185,9 @@ def _schema_in(dataset: Dataset, *, read: bool) -> bytes | None:
 def _names(connection: Connection, since: int, ids: Collection[int]) -> dict[int, int]:
     """All names of those datasets that an event had named by then, each with the dataset that it is one of."""
     rows = connection.execute(
-        select(datasets.c.id, datasets.c.canonical_id, datasets.c.first_at).where(among(datasets.c.canonical_id, ids))
+        select(datasets.c.id, datasets.c.canonical_id, datasets.c.first_at).where(
+            among(datasets.c.canonical_id, ids)
+        )
     ).all()
     there = {row.canonical_id for row in rows if row.first_at is not None and row.first_at <= since}
     return {row.id: row.canonical_id for row in rows if row.canonical_id in there}
@@ -213,6 +237,11 @@ def _read(body: bytes) -> Event | None:
 
 
 def _events(moment: int, most: int) -> Select[Any]:
-    """Events of the time before a moment, by the newest received first; one row more than is looked into."""
+    """Events of the time before a moment, by the newest received first.
+
+    One row more than is looked into.
+    """
     by_then = select(raw_events).where(raw_events.c.event_time <= moment)
-    return by_then.order_by(raw_events.c.received_at.desc(), raw_events.c.hash.desc()).limit(most + 1)
+    return by_then.order_by(raw_events.c.received_at.desc(), raw_events.c.hash.desc()).limit(
+        most + 1
+    )

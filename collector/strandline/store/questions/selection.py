@@ -1,7 +1,9 @@
-"""Which nodes of a graph are shown: those of some namespaces, of a kind, with a tag, with a value in a facet.
+"""Which nodes of a graph are shown.
 
-The walk itself knows nothing of it, so that what lies behind a hidden node is still found; `core.narrowing` takes the others
-out and joins what remains.
+Those of some namespaces, of a kind, with a tag, with a value in a facet.
+
+The walk itself knows nothing of it, so that what lies behind a hidden node is still found;
+`core.narrowing` takes the others out and joins what remains.
 """
 
 from collections import defaultdict
@@ -82,17 +84,25 @@ class Selection:
         if self.is_empty:
             return answer
         starts = {node["id"] for node in answer["nodes"] if node["distance"] == 0} | set(ends)
-        nodes = [node for node in answer["nodes"] if node["id"] not in starts and self._is_named(node)]
+        nodes = [
+            node for node in answer["nodes"] if node["id"] not in starts and self._is_named(node)
+        ]
         kept = starts | {node["id"] for node in self._with_facets(connection, nodes)}
         return narrowed(answer, lambda node: node["id"] in kept)
 
     def items(self, connection: Connection, items: list[Answer]) -> list[Answer]:
         """Those of a list that are selected."""
-        return items if self.is_empty else self._with_facets(connection, [one for one in items if self._is_named(one)])
+        return (
+            items
+            if self.is_empty
+            else self._with_facets(connection, [one for one in items if self._is_named(one)])
+        )
 
     def _is_named(self, node: Answer) -> bool:
         of_kind = not self.kinds or node["type"] in self.kinds
-        named = not self.namespaces or any(is_like(node["namespace"], one) for one in self.namespaces)
+        named = not self.namespaces or any(
+            is_like(node["namespace"], one) for one in self.namespaces
+        )
         return of_kind and named
 
     def _with_facets(self, connection: Connection, nodes: list[Answer]) -> list[Answer]:
@@ -112,7 +122,10 @@ class Selection:
 
 
 def _tags(facet: Any, column: str | None) -> Iterator[str]:
-    """KEY and KEY=VALUE of each tag of a node: of a dataset all, of a column its own and those of the whole dataset."""
+    """KEY and KEY=VALUE of each tag of a node.
+
+    Of a dataset all, of a column its own and those of the whole dataset.
+    """
     tags = facet.get("tags") if isinstance(facet, Mapping) else None
     for tag in tags if isinstance(tags, list) else ():
         if isinstance(tag, Mapping) and (column is None or tag.get("field") in (None, "", column)):
@@ -120,8 +133,13 @@ def _tags(facet: Any, column: str | None) -> Iterator[str]:
             yield f"{tag.get('key')}={tag.get('value')}"
 
 
-def facets_of_nodes(connection: Connection, nodes: Iterable[Answer], key: str) -> dict[str, list[Any]]:
-    """The facets of a key that the nodes of an answer have: of a dataset those under any of its names."""
+def facets_of_nodes(
+    connection: Connection, nodes: Iterable[Answer], key: str
+) -> dict[str, list[Any]]:
+    """The facets of a key that the nodes of an answer have.
+
+    Of a dataset those under any of its names.
+    """
     found: dict[str, list[Any]] = defaultdict(list)
     for kind, of_entity in _entities(connection, nodes).items():
         for id_, facet in values_among(connection, kind, of_entity, key):
@@ -135,19 +153,31 @@ def tags_of_nodes(connection: Connection, nodes: Sequence[Answer]) -> dict[str, 
     found = facets_of_nodes(connection, nodes, "tags")
     given = select(annotations.c.entity_id, annotations.c.field, annotations.c.name)
     for of_entity in _entities(connection, nodes).values():
-        of_people = given.where(annotations.c.kind == TAG_GIVEN, among(annotations.c.entity_id, of_entity))
+        of_people = given.where(
+            annotations.c.kind == TAG_GIVEN, among(annotations.c.entity_id, of_entity)
+        )
         for row in connection.execute(of_people):
             for node_id in of_entity[row.entity_id]:
-                found[node_id].append({"tags": [{"key": row.name, "value": "true", "field": row.field or None}]})
+                found[node_id].append(
+                    {"tags": [{"key": row.name, "value": "true", "field": row.field or None}]}
+                )
     return found
 
 
 def _entities(connection: Connection, nodes: Iterable[Answer]) -> dict[int, dict[int, list[str]]]:
-    """By kind of entity the ids of nodes that an entity stands for: of a dataset each of its names does."""
-    of_nodes: dict[str, dict[int, list[str]]] = {"dataset": defaultdict(list), "job": defaultdict(list)}
+    """By kind of entity the ids of nodes that an entity stands for.
+
+    Of a dataset each of its names does.
+    """
+    of_nodes: dict[str, dict[int, list[str]]] = {
+        "dataset": defaultdict(list),
+        "job": defaultdict(list),
+    }
     for node in nodes:
         kind = "job" if node["type"] == "job" else "dataset"
         of_nodes[kind][id_of(kind, node["namespace"], node["name"])].append(node["id"])
-    named = select(datasets.c.id, datasets.c.canonical_id).where(among(datasets.c.canonical_id, of_nodes["dataset"]))
+    named = select(datasets.c.id, datasets.c.canonical_id).where(
+        among(datasets.c.canonical_id, of_nodes["dataset"])
+    )
     of_names = {row.id: of_nodes["dataset"][row.canonical_id] for row in connection.execute(named)}
     return {DATASET: of_names, JOB: of_nodes["job"]}

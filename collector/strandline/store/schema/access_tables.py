@@ -4,8 +4,9 @@ from sqlalchemy import Column, Index, LargeBinary, SmallInteger, Table
 
 from strandline.store.schema.columns import CLUSTERED, Id, metadata, text_column, time_column
 
-# Keys that may use the API: SHA-256 of the key, which itself is shown once and kept nowhere; `id` is the part of it that may
-# be shown. scopes: with commas; namespaces: patterns, one a line. used_at: its last use, to the minute.
+# Keys that may use the API: SHA-256 of the key, which itself is shown once and kept nowhere; `id`
+# is the part of it that may be shown. scopes: with commas; namespaces: patterns, one a line.
+# used_at: its last use, to the minute.
 api_keys = Table(
     "api_keys",
     metadata,

@@ -4,8 +4,9 @@ from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, SmallInt
 
 from strandline.store.schema.columns import CLUSTERED, metadata
 
-# One row a batch of events of one day that leaves together. It is written before the batch is, with the events' keys, so that
-# an archiver that was killed writes the same batch again under the same name. `events` are pairs of time and hash.
+# One row a batch of events of one day that leaves together. It is written before the batch is, with
+# the events' keys, so that an archiver that was killed writes the same batch again under the same
+# name. `events` are pairs of time and hash.
 archive_batches = Table(
     "archive_batches",
     metadata,

@@ -1,12 +1,19 @@
-"""What the tables share: their metadata, the kinds of their columns, and how a table with a compound key is laid out."""
+"""What the tables share.
+
+Their metadata, the kinds of their columns, and how a table with a compound key is laid out.
+"""
 
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Integer, MetaData, SmallInteger, Text
 
-metadata = MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
+metadata = MetaData(
+    naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
+)
 
-Id = BigInteger().with_variant(Integer(), "sqlite")  # a lone INTEGER key is SQLite's rowid: one B-tree instead of two
+Id = BigInteger().with_variant(
+    Integer(), "sqlite"
+)  # a lone INTEGER key is SQLite's rowid: one B-tree instead of two
 CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}  # a compound key is the table itself
 
 

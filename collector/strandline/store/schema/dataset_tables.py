@@ -1,7 +1,8 @@
 """Datasets as named, their other names, and the facets of runs, jobs, datasets and relations.
 
-A facet is stored in one of two ways, and whoever reads facets asks both (sql/facet_rows.py): as a row of its own, or as one of a set
-that many entities have. For each entity and key the newest counts, whichever way it is stored.
+A facet is stored in one of two ways, and whoever reads facets asks both (sql/facet_rows.py): as a
+row of its own, or as one of a set that many entities have. For each entity and key the newest
+counts, whichever way it is stored.
 """
 
 from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, SmallInteger, Table
@@ -16,7 +17,8 @@ from strandline.store.schema.columns import (
     time_column,
 )
 
-# One row a dataset as named. canonical_id, catalog, database_name, table_name are derived (core/identity.py).
+# One row a dataset as named. canonical_id, catalog, database_name, table_name are derived
+# (core/identity.py).
 datasets = Table(
     "datasets",
     metadata,
@@ -37,7 +39,8 @@ datasets = Table(
     Index(None, "place_id"),
 )
 
-# "dataset_id is also called alias_id": symlinks facets (type TABLE, LOCATION, ...) and path patterns (type PATTERN).
+# "dataset_id is also called alias_id": symlinks facets (type TABLE, LOCATION, ...) and path
+# patterns (type PATTERN).
 dataset_aliases = Table(
     "dataset_aliases",
     metadata,
@@ -49,7 +52,8 @@ dataset_aliases = Table(
     **CLUSTERED,
 )
 
-# Bodies of more than a kilobyte, once each, by the first 16 bytes of the SHA-256 of their JSON; as a zstd frame.
+# Bodies of more than a kilobyte, once each, by the first 16 bytes of the SHA-256 of their JSON; as
+# a zstd frame.
 facet_bodies = Table(
     "facet_bodies",
     metadata,
@@ -58,7 +62,8 @@ facet_bodies = Table(
     **CLUSTERED,
 )
 
-# Facets that came together, once however many entities have them. set_id: a hash of kind, keys and contents.
+# Facets that came together, once however many entities have them. set_id: a hash of kind, keys and
+# contents.
 facet_sets = Table(
     "facet_sets",
     metadata,
@@ -83,16 +88,21 @@ facet_uses = Table(
     **CLUSTERED,
 )
 
-# The current facet of each (entity, key), and beside it the current one that is not used. entity_id: of a run, job, dataset, or relation (input and output facets).
+# The current facet of each (entity, key), and beside it the current one that is not used.
+# entity_id: of a run, job, dataset, or relation (input and output facets).
 facets = Table(
     "facets",
     metadata,
     id_column("entity_id"),
     text_column("key"),
-    Column("kind", SmallInteger, nullable=False),  # 1 run, 2 job, 3 dataset, 4 input, 5 output; plus 10: quarantined
+    Column(
+        "kind", SmallInteger, nullable=False
+    ),  # 1 run, 2 job, 3 dataset, 4 input, 5 output; plus 10: quarantined
     time_column("at"),
     Column("hash", LargeBinary, nullable=False),
-    Column("body", LargeBinary, nullable=True),  # NULL: in facet_bodies; packed (sql/small_bodies) or as it came
+    Column(
+        "body", LargeBinary, nullable=True
+    ),  # NULL: in facet_bodies; packed (sql/small_bodies) or as it came
     flag_column("deleted"),  # the newest body states _deleted
     text_column("problem"),  # why the body is quarantined: stored, served as it came, not used
     PrimaryKeyConstraint("entity_id", "key", "kind"),

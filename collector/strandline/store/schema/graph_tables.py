@@ -4,8 +4,9 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table
 
 from strandline.store.schema.columns import Id, metadata, time_column
 
-# One row a transaction. On PostgreSQL transactions end in another order than they number rows: whoever follows the log asks for
-# all rows of transactions that had not ended at the last look. On SQLite, which has one writer, transaction_id is 0.
+# One row a transaction. On PostgreSQL transactions end in another order than they number rows:
+# whoever follows the log asks for all rows of transactions that had not ended at the last look. On
+# SQLite, which has one writer, transaction_id is 0.
 graph_news = Table(
     "graph_news",
     metadata,

@@ -3,11 +3,28 @@
 None of these is a fold. The other tables can be rebuilt from the events; the rest says how far the collector has come.
 """
 
-from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
 
-from strandline.store.schema.columns import CLUSTERED, id_column, metadata, own_id, text_column, time_column
+from strandline.store.schema.columns import (
+    CLUSTERED,
+    id_column,
+    metadata,
+    own_id,
+    text_column,
+    time_column,
+)
 
-# Which events are known: the first 16 bytes of SHA-256 over the bytes as received. Two byte-equal events are one event.
+# Which events are known: the first 16 bytes of SHA-256 over the bytes as received. Two byte-equal
+# events are one event.
 event_keys = Table(
     "event_keys",
     metadata,
@@ -16,22 +33,26 @@ event_keys = Table(
     **CLUSTERED,
 )
 
-# The events themselves, redacted, zstd-compressed; on PostgreSQL partitioned by received_at, so that expiring is a DROP. (The
-# first migration says so; said here too, it would load PostgreSQL's dialect into every command on SQLite.)
+# The events themselves, redacted, zstd-compressed; on PostgreSQL partitioned by received_at, so
+# that expiring is a DROP. (The first migration says so; said here too, it would load PostgreSQL's
+# dialect into every command on SQLite.)
 raw_events = Table(
     "raw_events",
     metadata,
     time_column("received_at"),
     Column("hash", LargeBinary, nullable=False),
     time_column("event_time"),
-    Column("dictionary_id", BigInteger, nullable=False, server_default="0"),  # trained, or a reference; 0: none
+    Column(
+        "dictionary_id", BigInteger, nullable=False, server_default="0"
+    ),  # trained, or a reference; 0: none
     Column("body", LargeBinary, nullable=False),
     PrimaryKeyConstraint("received_at", "hash"),
     **CLUSTERED,
 )
 
-# zstd dictionaries; id is a hash of the row. Trained on the events of this store, or a reference: one earlier body, itself packed
-# alone, for events of its key (a job with an event type) received before `until`; `source` is the hash of the event it came with.
+# zstd dictionaries; id is a hash of the row. Trained on the events of this store, or a reference:
+# one earlier body, itself packed alone, for events of its key (a job with an event type) received
+# before `until`; `source` is the hash of the event it came with.
 dictionaries = Table(
     "dictionaries",
     metadata,
@@ -44,7 +65,8 @@ dictionaries = Table(
     Index(None, "source"),
 )
 
-# Records that are no events, with the reason; id is a hash of body and offset, so a replay adds nothing.
+# Records that are no events, with the reason; id is a hash of body and offset, so a replay adds
+# nothing.
 dead_letters = Table(
     "dead_letters",
     metadata,
@@ -58,8 +80,8 @@ dead_letters = Table(
     Index(None, "received_at"),
 )
 
-# Events that a fault of this program kept from being read or stored, by the hash of what was received (`body` is without its
-# secrets). They are taken again when it starts the next time.
+# Events that a fault of this program kept from being read or stored, by the hash of what was
+# received (`body` is without its secrets). They are taken again when it starts the next time.
 unread_events = Table(
     "unread_events",
     metadata,
@@ -73,7 +95,8 @@ unread_events = Table(
     Index(None, "received_at"),
 )
 
-# How far each partition was taken, moved by compare-and-set in the transaction of the batch; `token` names the owner.
+# How far each partition was taken, moved by compare-and-set in the transaction of the batch;
+# `token` names the owner.
 offsets = Table(
     "offsets",
     metadata,
@@ -88,10 +111,15 @@ offsets = Table(
 
 # What views and answers need to know of the settings: silent_seconds, recent_runs.
 store_settings = Table(
-    "store_settings", metadata, Column("key", Text, primary_key=True), text_column("value"), **CLUSTERED
+    "store_settings",
+    metadata,
+    Column("key", Text, primary_key=True),
+    text_column("value"),
+    **CLUSTERED,
 )
 
-# Records that were being taken, alone, when the process died: how often each. Only kept while it may happen again.
+# Records that were being taken, alone, when the process died: how often each. Only kept while it
+# may happen again.
 crash_marks = Table(
     "crash_marks",
     metadata,
@@ -104,7 +132,8 @@ crash_marks = Table(
     **CLUSTERED,
 )
 
-# Events that were refused over HTTP, once for each producer and reason; id is a hash of both. body: the newest one's first bytes.
+# Events that were refused over HTTP, once for each producer and reason; id is a hash of both. body:
+# the newest one's first bytes.
 refused_events = Table(
     "refused_events",
     metadata,

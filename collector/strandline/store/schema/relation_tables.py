@@ -1,8 +1,9 @@
 """The datasets that runs and jobs read and write, and the edges between columns.
 
-What several runs read, write and make into each other alike is stored once, as a template. A run has a row for each of its
-templates with the times of all that is in it (core/changes/run_templates). The views `run_relations` and `run_edges`
-(views.py) show a row for each relation and edge of each run. Readers select from these: `relations` and `edge_uses` here.
+What several runs read, write and make into each other alike is stored once, as a template. A run
+has a row for each of its templates with the times of all that is in it
+(core/changes/run_templates). The views `run_relations` and `run_edges` (views.py) show a row for
+each relation and edge of each run. Readers select from these: `relations` and `edge_uses` here.
 """
 
 from sqlalchemy import (
@@ -20,8 +21,9 @@ from sqlalchemy import (
 
 from strandline.store.schema.columns import CLUSTERED, flag_column, id_column, metadata, time_column
 
-# One row per run, direction (0 source, 1 sink) and dataset as named. Live, history, known: views.py.
-# creates: 1 lifecycleStateChange CREATE: goes with its run if that fails; 2 read, and not the sender's.
+# One row per run, direction (0 source, 1 sink) and dataset as named. Live, history, known:
+# views.py. creates: 1 lifecycleStateChange CREATE: goes with its run if that fails; 2 read, and not
+# the sender's.
 relations = table(
     "run_relations",
     column("run_id", BigInteger),
@@ -32,9 +34,10 @@ relations = table(
     column("newest_at", BigInteger),
 )
 
-# Which edges a run made into a sink, and by which rule: 3 lineage facet, 2 columnLineage facet, 1 inputs x outputs of an
-# event that stands for itself. Sinks without a row: all sources of the run. The greatest rule counts;
-# where a lineage facet names no fields, the columns are those of rule 2 (store/lineage/stated_edges).
+# Which edges a run made into a sink, and by which rule: 3 lineage facet, 2 columnLineage facet, 1
+# inputs x outputs of an event that stands for itself. Sinks without a row: all sources of the run.
+# The greatest rule counts; where a lineage facet names no fields, the columns are those of rule 2
+# (store/lineage/stated_edges).
 edge_uses = table(
     "run_edges",
     column("run_id", BigInteger),
@@ -71,7 +74,8 @@ template_edges = Table(
     **CLUSTERED,
 )
 
-# When all that is in a template was first and last seen in a run. Nothing is in two templates of one run.
+# When all that is in a template was first and last seen in a run. Nothing is in two templates of
+# one run.
 run_templates = Table(
     "run_templates",
     metadata,
@@ -84,8 +88,9 @@ run_templates = Table(
     **CLUSTERED,
 )
 
-# Which datasets a job was ever named with, in either direction, and the run that did so last: a walk's way to the newest
-# relations of each job, as large as the graph, however many runs there were. Sources that only edges name are here too.
+# Which datasets a job was ever named with, in either direction, and the run that did so last: a
+# walk's way to the newest relations of each job, as large as the graph, however many runs there
+# were. Sources that only edges name are here too.
 job_relations = Table(
     "job_relations",
     metadata,
@@ -99,7 +104,8 @@ job_relations = Table(
     **CLUSTERED,
 )
 
-# Edges into one sink, once per content, a row for each source. A set without rows asserts that the sink has no source.
+# Edges into one sink, once per content, a row for each source. A set without rows asserts that the
+# sink has no source.
 edge_columns = Table(
     "edge_columns",
     metadata,

@@ -1,8 +1,24 @@
 """Barriers of streaming jobs, snapshots of tables, and the options of their catalogs."""
 
-from sqlalchemy import BigInteger, Column, Double, Index, LargeBinary, PrimaryKeyConstraint, SmallInteger, Table
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    Index,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+)
 
-from strandline.store.schema.columns import CLUSTERED, flag_column, id_column, metadata, text_column, time_column
+from strandline.store.schema.columns import (
+    CLUSTERED,
+    flag_column,
+    id_column,
+    metadata,
+    text_column,
+    time_column,
+)
 
 # One row a barrier of a streaming job. query_id: the query id, new with every checkpoint directory.
 job_barriers = Table(
@@ -19,7 +35,8 @@ job_barriers = Table(
     time_column("committed_at", nullable=True),
     text_column("checkpoint"),
     id_column("run_id"),
-    # Of the strandline_barrier facet what no column holds (core/changes/barrier_facets), packed or as it came.
+    # Of the strandline_barrier facet what no column holds (core/changes/barrier_facets), packed or
+    # as it came.
     Column("facet", LargeBinary, nullable=False),
     time_column("at"),
     id_column("hash"),
@@ -29,9 +46,10 @@ job_barriers = Table(
     **CLUSTERED,
 )
 
-# One row a known snapshot of a table. rank: 3 stated by its writer, 2 by a reader's exact report, 1 observed. Who looks for `approximate`
-# finds it by the key: the ids that are rounded to one double are at most 512 apart. aside: 0 main has it, 1 only another
-# branch has it, 2 no branch has it (it is staged); NULL where nobody says, which counts as main.
+# One row a known snapshot of a table. rank: 3 stated by its writer, 2 by a reader's exact report, 1
+# observed. Who looks for `approximate` finds it by the key: the ids that are rounded to one double
+# are at most 512 apart. aside: 0 main has it, 1 only another branch has it, 2 no branch has it (it
+# is staged); NULL where nobody says, which counts as main.
 snapshots = Table(
     "snapshots",
     metadata,
@@ -45,20 +63,23 @@ snapshots = Table(
     text_column("operation"),
     text_column("format"),
     Column("row_count", BigInteger, nullable=True),
-    Column("approximate", Double, nullable=True),  # float(snapshot_id): how stock Iceberg reports name it
+    Column(
+        "approximate", Double, nullable=True
+    ),  # float(snapshot_id): how stock Iceberg reports name it
     Column("rank", SmallInteger, nullable=False),
     time_column("at"),
     id_column("hash"),
     time_column(
         "first_at"
-    ),  # when it was first seen: its place among the others where no event states when it was committed
+        # when it was first seen: its place among the others where no event states when it was committed
+    ),
     Column("aside", SmallInteger, nullable=True),
     PrimaryKeyConstraint("dataset_id", "snapshot_id"),
     **CLUSTERED,
 )
 
-# Data lineage: which snapshot a run read (direction 0) or made (1), under which barrier (0: none). dataset_id comes before direction in the key,
-# so that PostgreSQL pads nothing.
+# Data lineage: which snapshot a run read (direction 0) or made (1), under which barrier (0: none).
+# dataset_id comes before direction in the key, so that PostgreSQL pads nothing.
 snapshot_uses = Table(
     "snapshot_uses",
     metadata,
@@ -71,7 +92,9 @@ snapshot_uses = Table(
     text_column("query_id"),
     flag_column("lossy"),  # snapshot_id came as a double: match snapshots.approximate
     Column("rank", SmallInteger, nullable=False),  # as in snapshots
-    time_column("order_at"),  # among observed ones the greatest counts: newest written, earliest read
+    time_column(
+        "order_at"
+    ),  # among observed ones the greatest counts: newest written, earliest read
     time_column("at"),
     id_column("hash"),
     PrimaryKeyConstraint("run_id", "barrier", "dataset_id", "direction", "snapshot_id"),
@@ -92,7 +115,8 @@ startup_snapshots = Table(
     **CLUSTERED,
 )
 
-# Options of catalogs, written by whoever configures one; table-lineage and data-lineage = false hide its rows from views.
+# Options of catalogs, written by whoever configures one; table-lineage and data-lineage = false
+# hide its rows from views.
 catalog_options = Table(
     "catalog_options",
     metadata,

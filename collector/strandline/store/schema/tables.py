@@ -1,9 +1,12 @@
-"""The schema of the store: what is kept of the events, one table a kind of fact, the same on SQLite and PostgreSQL.
+"""The schema of the store.
 
-Each area's tables stand in a module of their own beside this one; whoever needs a table imports it from here. The tables of
-jobs, runs, datasets, relations and snapshots are folds over the set of events (core/changes/rows.py names the winner of each
-column), so they can be rebuilt from `raw_events`. Times are microseconds since 1970 UTC, ids of entities 63-bit hashes of
-what they name, snapshot ids text. What is *live* stands nowhere: views.py asks it of runs.
+What is kept of the events, one table a kind of fact, the same on SQLite and PostgreSQL.
+
+Each area's tables stand in a module of their own beside this one; whoever needs a table imports it
+from here. The tables of jobs, runs, datasets, relations and snapshots are folds over the set of
+events (core/changes/rows.py names the winner of each column), so they can be rebuilt from
+`raw_events`. Times are microseconds since 1970 UTC, ids of entities 63-bit hashes of what they
+name, snapshot ids text. What is *live* stands nowhere: views.py asks it of runs.
 """
 
 from strandline.store.schema.access_tables import api_keys, audit_log
@@ -41,7 +44,15 @@ from strandline.store.schema.relation_tables import (
     template_edges,
     template_relations,
 )
-from strandline.store.schema.run_tables import job_domains, jobs, namespaces, run_leases, run_parents, run_queries, runs
+from strandline.store.schema.run_tables import (
+    job_domains,
+    jobs,
+    namespaces,
+    run_leases,
+    run_parents,
+    run_queries,
+    runs,
+)
 from strandline.store.schema.search_tables import search_pages
 from strandline.store.schema.snapshot_tables import (
     catalog_options,

@@ -1,7 +1,9 @@
-"""The tables of consistent versions: a log of facts in one order for all servers, what waits to become facts, leases, alerts.
+"""The tables of consistent versions.
 
-The log is the state: every server folds the same facts in the same order. Its order is given out under the lock of
-version_head's one row, so a reader who knows fact n misses nothing before it.
+A log of facts in one order for all servers, what waits to become facts, leases, alerts.
+
+The log is the state: every server folds the same facts in the same order. Its order is given out
+under the lock of version_head's one row, so a reader who knows fact n misses nothing before it.
 """
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, SmallInteger, Table, Text
@@ -26,7 +28,8 @@ version_facts = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-# What an ingest transaction touched that may be a fact: a run with one of its barriers (0: the run itself), or a base table.
+# What an ingest transaction touched that may be a fact: a run with one of its barriers (0: the run
+# itself), or a base table.
 version_news = Table(
     "version_news",
     metadata,
@@ -45,8 +48,11 @@ domain_roots = Table(
     Column("domain", Text, nullable=False),
 )
 
-# Jobs that are registered or have a place: every event of theirs that starts or ends a run is looked at.
-managed_jobs = Table("managed_jobs", metadata, Column("job_id", Id, primary_key=True, autoincrement=False))
+# Jobs that are registered or have a place: every event of theirs that starts or ends a run is
+# looked at.
+managed_jobs = Table(
+    "managed_jobs", metadata, Column("job_id", Id, primary_key=True, autoincrement=False)
+)
 
 # Claims of readers on what they were answered; one that is over stays over.
 reader_leases = Table(

@@ -11,7 +11,8 @@ _NOW = {
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
 }
 
-# The datasets that runs read and wrote, and the edges that they made, which are stored as templates (relation_tables.py).
+# The datasets that runs read and wrote, and the edges that they made, which are stored as templates
+# (relation_tables.py).
 _RELATIONS = """
 SELECT used.run_id, relation.direction, relation.dataset_id, relation.creates, used.first_at, used.newest_at
   FROM run_templates used
@@ -23,8 +24,8 @@ SELECT used.run_id, edge.sink_id, edge.rule, edge.set_hash, used.newest_at AS at
   JOIN template_edges edge ON edge.template_id = used.template_id
 """
 
-# A micro-batch that comes as a run of its own (stock Spark listener) belongs to the run and job of its streaming query; where
-# that is not known, to its application's.
+# A micro-batch that comes as a run of its own (stock Spark listener) belongs to the run and job of
+# its streaming query; where that is not known, to its application's.
 _RUN_OWNERS = """
 SELECT run.id AS run_id,
        CASE WHEN query.owner_id IS NOT NULL AND run.announced = 0 THEN query.owner_id
@@ -42,8 +43,9 @@ SELECT run.id AS run_id,
   LEFT JOIN runs named ON named.id = query.owner_id
 """
 
-# When and how a run ended: by an event of its own; else with its parent, its root, or what these end with, unless an
-# event of its own is later than that. A streaming query's run has no events of its own.
+# When and how a run ended: by an event of its own; else with its parent, its root, or what these
+# end with, unless an event of its own is later than that. A streaming query's run has no events of
+# its own.
 _SEEN = "CASE WHEN run.query = 1 THEN 0 ELSE coalesce(run.newest_at, 0) END"
 _RUN_ENDS = """
 SELECT run.id AS run_id,
@@ -83,8 +85,9 @@ SELECT run.id AS run_id,
                      * 1000000 AS micros) silence
 """
 
-# state is the run's own (LOST by its owner's silence); validity is the owner's. What ended before its first START or RUNNING,
-# or fell silent before (clocks differ), began when it ended: valid_from is never after valid_to.
+# state is the run's own (LOST by its owner's silence); validity is the owner's. What ended before
+# its first START or RUNNING, or fell silent before (clocks differ), began when it ended: valid_from
+# is never after valid_to.
 _RUN_LIVES = """
 SELECT owned.run_id, owned.owner_id, owned.job_id, owned.query_id,
        CASE WHEN run.state >= 3 THEN run.state WHEN finish.ended_at IS NOT NULL THEN finish.state
@@ -135,12 +138,14 @@ _ALLOWED = """NOT EXISTS (
        SELECT 1 FROM catalog_options said
         WHERE said.catalog = place.catalog AND said.key = '{key}' AND lower(said.value) = 'false')"""
 
-# All that is known of which snapshot was read or made: ids that came as doubles are matched to the table's own (snapshot_id
-# is NULL and approximate_id the double where none fits, or two do), and what was only observed gives way to what was
-# stated. A snapshot has one maker: unless writers state it themselves, the surest claim counts, then the first (stock
-# listeners report a table's last commit again for a statement that has not committed, or has failed). A Delta table that was
-# dropped and created anew begins with version 0 again: claims from before that are of another table, and of two creations
-# nobody knows which one is meant (CREATE TABLE IF NOT EXISTS is reported as one too). barrier is NULL outside streaming.
+# All that is known of which snapshot was read or made: ids that came as doubles are matched to the
+# table's own (snapshot_id is NULL and approximate_id the double where none fits, or two do), and
+# what was only observed gives way to what was stated. A snapshot has one maker: unless writers
+# state it themselves, the surest claim counts, then the first (stock listeners report a table's
+# last commit again for a statement that has not committed, or has failed). A Delta table that was
+# dropped and created anew begins with version 0 again: claims from before that are of another
+# table, and of two creations nobody knows which one is meant (CREATE TABLE IF NOT EXISTS is
+# reported as one too). barrier is NULL outside streaming.
 _SNAPSHOT_LINEAGE = """
 SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_id, used.named_id, used.from_snapshot_id,
        CASE WHEN used.barrier > 0 THEN used.barrier WHEN run.state = 4 THEN owned.barrier END AS barrier,
@@ -222,9 +227,7 @@ SELECT job.name AS job, place.database_name AS "database", place.table_name AS "
  WHERE {when} AND {allowed}
 """
 
-_META_ETL = (
-    'SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, consistency_group{more} FROM {view}'
-)
+_META_ETL = 'SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, consistency_group{more} FROM {view}'
 
 _META_TABLE_VERSION = """
 SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS version,
@@ -240,7 +243,10 @@ SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS 
 
 
 def snapshot_lineage_from(uses: str) -> str:
-    """The query of the view `snapshot_lineage`, of some rows of snapshot_uses alone: SQLite reads the view whole."""
+    """The query of the view `snapshot_lineage`, of some rows of snapshot_uses alone.
+
+    SQLite reads the view whole.
+    """
     return _SNAPSHOT_LINEAGE.replace("FROM snapshot_uses taken", f"FROM ({uses}) taken")
 
 
@@ -257,14 +263,18 @@ def views(dialect: str) -> dict[str, str]:
         "relation_lives": _RELATION_LIVES,
         "snapshot_lineage": _SNAPSHOT_LINEAGE,
         "job_startup": _JOB_STARTUP.format(more="", when=_LIVE, allowed=data),
-        "job_startup_history": _with_owner(_JOB_STARTUP).format(more=_HISTORY, when=_PAST, allowed=data),
+        "job_startup_history": _with_owner(_JOB_STARTUP).format(
+            more=_HISTORY, when=_PAST, allowed=data
+        ),
     }
     for direction, name in enumerate(("source", "sink")):
         live = {"direction": direction, "allowed": tables, "more": "", "when": _LIVE}
         past = live | {"more": _HISTORY, "when": _PAST}
         found[f"{name}_job_lineage"] = _JOB_LINEAGE.format(**live)
         found[f"{name}_job_lineage_history"] = _with_owner(_JOB_LINEAGE).format(**past)
-        found[f"{name}_snapshot_lineage"] = _BEST_SNAPSHOTS.format(direction=direction, allowed=data)
+        found[f"{name}_snapshot_lineage"] = _BEST_SNAPSHOTS.format(
+            direction=direction, allowed=data
+        )
         etl, lasting = f"__META_ETL_{name.upper()}", ", run_id, valid_from, valid_to, state"
         found[etl] = _META_ETL.format(view=f"{name}_job_lineage", more="")
         found[f"{etl}_history"] = _META_ETL.format(view=f"{name}_job_lineage_history", more=lasting)

@@ -1,1 +1,4 @@
-"""The index of the search: what is looked for in names, tags, columns and SQL texts, in pages that are read whole."""
+"""The index of the search.
+
+What is looked for in names, tags, columns and SQL texts, in pages that are read whole.
+"""

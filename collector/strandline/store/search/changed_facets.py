@@ -1,8 +1,11 @@
-"""Which facets of a batch differ from what is stored: those that name datasets, or that the search finds, are worked on again.
+"""Which facets of a batch differ from what is stored.
 
-What is stored is asked for, not remembered: another writer may have changed it, and a facet may come back. The rows that are
-read stay locked until the transaction ends, so no two writers decide about one dataset at once. A dataset or job that has a facet
-in a set has it in a row of its own too, of an earlier transaction (core/changes/facet_sets.py): there is always one to lock.
+Those that name datasets, or that the search finds, are worked on again.
+
+What is stored is asked for, not remembered: another writer may have changed it, and a facet may
+come back. The rows that are read stay locked until the transaction ends, so no two writers decide
+about one dataset at once. A dataset or job that has a facet in a set has it in a row of its own
+too, of an earlier transaction (core/changes/facet_sets.py): there is always one to lock.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -37,7 +40,10 @@ class FacetPlace(NamedTuple):
 
 
 class _StoredFacet(NamedTuple):
-    """What decides between the facets of one place: the greatest counts. unread: no label was ever made of it."""
+    """What decides between the facets of one place: the greatest counts. unread.
+
+    No label was ever made of it.
+    """
 
     at: int
     hash: bytes
@@ -49,7 +55,10 @@ _OwnFacet = tuple[int, str, int, bytes, bool]  # kind, key, and the three of a _
 
 
 class _Facets(NamedTuple):
-    """The watched facets of an entity: those in rows of their own, and sets with the moment they were had last."""
+    """The watched facets of an entity.
+
+    Those in rows of their own, and sets with the moment they were had last.
+    """
 
     own: list[_OwnFacet]
     used: list[tuple[int, Members]]
@@ -59,16 +68,23 @@ _ByEntity = dict[int, _Facets]
 
 
 def changed_facets(connection: Connection, rows: Rows, remembered: Halves) -> set[FacetPlace]:
-    """The places of watched facets that will have another content than is stored; `remembered` has the `Members` of sets by id."""
+    """The places of watched facets that will have another content than is stored.
+
+    `remembered` has the `Members` of sets by id.
+    """
     sets = {id_: _members(one, remembered) for id_, one in rows.sets.items()}
     given = _given(rows, sets)
     found: set[FacetPlace] = set()
     for page in _pages(given):
-        newest: dict[int, int] = {id_: at for id_, at in connection.execute(_locked(), {"ids": page})}  # noqa: C416
+        newest: dict[int, int] = dict(connection.execute(_locked(), {"ids": page}).tuples().all())
         stored = _in_sets(connection, page, sets, remembered)
-        doubtful = [id_ for id_ in page if not _is_as_stored(given[id_], stored.get(id_), newest.get(id_))]
+        doubtful = [
+            id_ for id_ in page if not _is_as_stored(given[id_], stored.get(id_), newest.get(id_))
+        ]
         _add_own(connection, stored, newest.keys() & doubtful)
-        found.update(place for id_ in doubtful for place in _changed(id_, given[id_], stored.get(id_)))
+        found.update(
+            place for id_ in doubtful for place in _changed(id_, given[id_], stored.get(id_))
+        )
     return found
 
 
@@ -76,12 +92,17 @@ def _members(facets_: FacetSet, remembered: Halves) -> Members:
     found: Members | None = remembered.get(facets_.id)
     if found is None:
         watched = (one for one in facets_.facets if (facets_.kind, one.key) in WATCHED)
-        found = remembered.put(facets_.id, tuple([(facets_.kind, one.key, one.hash) for one in watched]))
+        found = remembered.put(
+            facets_.id, tuple([(facets_.kind, one.key, one.hash) for one in watched])
+        )
     return found
 
 
 def _is_as_stored(given: _Facets, stored: _Facets | None, newest_own: int | None) -> bool:
-    """Whether no place needs a look: all that is given is the set that is newer than everything else that is stored."""
+    """Whether no place needs a look.
+
+    All that is given is the set that is newer than everything else that is stored.
+    """
     if given.own or stored is None:
         return False
     newest, members = max(stored.used, key=_AT)
@@ -135,7 +156,9 @@ def _in_sets(
     """The sets with watched facets that entities have in the store."""
     found: _ByEntity = {}
     uses = connection.execute(_uses(), {"ids": entities}).all()
-    sets |= _other_members(connection, {set_id for _, set_id, _ in uses}.difference(sets), remembered)
+    sets |= _other_members(
+        connection, {set_id for _, set_id, _ in uses}.difference(sets), remembered
+    )
     for id_, set_id, at in uses:
         if members := sets[set_id]:
             _of(found, id_).used.append((at, members))
@@ -144,7 +167,9 @@ def _in_sets(
 
 def _add_own(connection: Connection, found: _ByEntity, entities: Collection[int]) -> None:
     """Add the watched facets that entities have in rows of their own."""
-    for id_, key, kind, at, hash_, apart in connection.execute(_own(), {"ids": list(entities)}) if entities else ():
+    for id_, key, kind, at, hash_, apart in (
+        connection.execute(_own(), {"ids": list(entities)}) if entities else ()
+    ):
         unread = key == "catalog" and apart  # by the reader of an older version, as it was too long
         _of(found, id_).own.append((kind, key, at, bytes(hash_), unread))
 
@@ -155,10 +180,14 @@ def _of(found: _ByEntity, entity_id: int) -> _Facets:
     return one
 
 
-def _other_members(connection: Connection, ids: Iterable[int], remembered: Halves) -> dict[int, Members]:
+def _other_members(
+    connection: Connection, ids: Iterable[int], remembered: Halves
+) -> dict[int, Members]:
     """The members of sets that are not in this batch."""
     found: dict[int, Members | None] = {id_: remembered.get(id_) for id_ in ids}
-    unknown = {id_: list[tuple[int, str, bytes]]() for id_, members in found.items() if members is None}
+    unknown = {
+        id_: list[tuple[int, str, bytes]]() for id_, members in found.items() if members is None
+    }
     query = select(facet_sets.c.set_id, facet_sets.c.kind, facet_sets.c.key, facet_sets.c.hash)
     for id_, kind, key, hash_ in (
         connection.execute(query.where(among(facet_sets.c.set_id, unknown))) if unknown else ()
@@ -171,15 +200,29 @@ def _other_members(connection: Connection, ids: Iterable[int], remembered: Halve
 
 @cache
 def _locked() -> Select[int, int]:
-    """The moment of the newest watched facet that each entity has in a row of its own; these rows are locked."""
-    rows = select(facets.c.entity_id, facets.c.at).where(*_watched()).order_by(facets.c.entity_id, facets.c.key)
+    """The moment of the newest watched facet that each entity has in a row of its own.
+
+    These rows are locked.
+    """
+    rows = (
+        select(facets.c.entity_id, facets.c.at)
+        .where(*_watched())
+        .order_by(facets.c.entity_id, facets.c.key)
+    )
     held = rows.with_for_update().subquery()
     return select(held.c.entity_id, func.max(held.c.at)).group_by(held.c.entity_id)
 
 
 @cache
 def _own() -> Select[Any]:
-    columns = (facets.c.entity_id, facets.c.key, facets.c.kind, facets.c.at, facets.c.hash, facets.c.body.is_(None))
+    columns = (
+        facets.c.entity_id,
+        facets.c.key,
+        facets.c.kind,
+        facets.c.at,
+        facets.c.hash,
+        facets.c.body.is_(None),
+    )
     return select(*columns).where(*_watched())
 
 

@@ -10,7 +10,9 @@ from strandline.store.search.pages import DATASET_NAME, Listed, Order, WordPage
 Hit = tuple[Order, int]
 
 
-def found_by_name(pages: Iterable[Listed], word: str, namespaces: Mapping[int, str]) -> Iterator[Hit]:
+def found_by_name(
+    pages: Iterable[Listed], word: str, namespaces: Mapping[int, str]
+) -> Iterator[Hit]:
     """(length, kind, namespace, folded name) and id of what has the folded word in a name, the least key first."""
     sources: list[tuple[Order, Callable[[], Iterator[Hit]]]] = []
     for one in pages:
@@ -48,7 +50,10 @@ def _owners(page: WordPage, word: str) -> Iterator[Hit]:
 
 
 def _in_order(sources: Iterable[tuple[Order, Callable[[], Iterator[Hit]]]]) -> Iterator[Hit]:
-    """The hits of all sources in one order; a source is opened when the least key that it may have has its turn."""
+    """The hits of all sources in one order.
+
+    A source is opened when the least key that it may have has its turn.
+    """
     heap: list[tuple[Order, int, Hit | None, Any]] = [
         (least, number, None, opened) for number, (least, opened) in enumerate(sources)
     ]

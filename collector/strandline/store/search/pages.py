@@ -1,8 +1,11 @@
-"""Pages of the search's index: words, and whose they are; a search looks for a text in all pages that its key may see.
+"""Pages of the search's index: words, and whose they are.
 
-300,000 names are some 300 pages of three megabytes together. They are packed, never changed in place, and unpacked once a
-process: looking for any part of a name, be it a single letter, is then a scan of twelve megabytes of memory, which takes
-as long on every database and needs none of their extensions. A page may hold what is no longer so: who reads one asks the store.
+A search looks for a text in all pages that its key may see.
+
+300,000 names are some 300 pages of three megabytes together. They are packed, never changed in
+place, and unpacked once a process: looking for any part of a name, be it a single letter, is then a
+scan of twelve megabytes of memory, which takes as long on every database and needs none of their
+extensions. A page may hold what is no longer so: who reads one asks the store.
 """
 
 from array import array
@@ -48,12 +51,19 @@ class WordPage:
         sizes = array("q", packed[:24])
         self.ids, self.firsts, self.starts, self.members = (array(kind) for kind in "qiii")
         place = 24
-        parts = ((self.ids, sizes[0]), (self.firsts, sizes[0]), (self.starts, sizes[1] + 1), (self.members, sizes[2]))
+        parts = (
+            (self.ids, sizes[0]),
+            (self.firsts, sizes[0]),
+            (self.starts, sizes[1] + 1),
+            (self.members, sizes[2]),
+        )
         for part, size in parts:
             part.frombytes(packed[place : place + size * part.itemsize])
             place += size * part.itemsize
         self._words: list[str] | None = None
-        self.bytes = sum(map(getsizeof, (self.text, self.ids, self.firsts, self.starts, self.members)))
+        self.bytes = sum(
+            map(getsizeof, (self.text, self.ids, self.firsts, self.starts, self.members))
+        )
 
     @property
     def words(self) -> list[str]:
@@ -98,10 +108,13 @@ def fold(text: str) -> str:
     >>> fold("ΟΔΟΣ") == fold("οδος"), fold("ΟΔΟ").startswith(fold("ΟΔ"))
     (True, True)
     """
-    return text.lower().replace("\u03c2", "\u03c3")  # the sigma at a word's end is no letter of its own
+    return text.lower().replace(
+        "\u03c2", "\u03c3"
+    )  # the sigma at a word's end is no letter of its own
 
 
-# ---- writing ---------------------------------------------------------------------------------------------------------
+# ---- writing
+# ---------------------------------------------------------------------------------------------------------
 
 
 def insert_entries(connection: Connection, kind: int, entries: Iterable[IndexEntry]) -> set[int]:
@@ -145,7 +158,10 @@ def _row(kind: int, namespace: int, entries: Sequence[IndexEntry]) -> dict[str, 
 
 
 def _packed(entries: Sequence[IndexEntry], *, shared: bool) -> tuple[bytes, bytes]:
-    """The words and whose they are. Words of names stay in the order of the names; others are there once a page."""
+    """The words and whose they are.
+
+    Words of names stay in the order of the names; others are there once a page.
+    """
     words: list[str] = []
     owners: list[list[int]] = []
     places: dict[str, int] = {}
@@ -166,10 +182,13 @@ def _packed(entries: Sequence[IndexEntry], *, shared: bool) -> tuple[bytes, byte
     ids = array("q", [entry.id for entry in entries])
     parts = (array("q", [len(ids), len(words), len(members)]), ids, firsts, starts, members)
     pack = zstandard.ZstdCompressor(level=1).compress
-    return pack(END.join(words).encode("utf-8", "replace")), pack(b"".join(part.tobytes() for part in parts))
+    return pack(END.join(words).encode("utf-8", "replace")), pack(
+        b"".join(part.tobytes() for part in parts)
+    )
 
 
-# ---- reading ---------------------------------------------------------------------------------------------------------
+# ---- reading
+# ---------------------------------------------------------------------------------------------------------
 
 _kept: dict[tuple[str, int], WordPage] = {}
 
@@ -192,8 +211,12 @@ def pages_of(connection: Connection, kinds: Sequence[int]) -> list[Listed]:
 
 
 def _read(connection: Connection, epoch: str, ids: Sequence[int]) -> dict[int, WordPage]:
-    query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(among(search_pages.c.id, ids))
-    found = {row.id: WordPage(bytes(row.words), bytes(row.owners)) for row in connection.execute(query)}
+    query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(
+        among(search_pages.c.id, ids)
+    )
+    found = {
+        row.id: WordPage(bytes(row.words), bytes(row.owners)) for row in connection.execute(query)
+    }
     if sum(len(page.text) for page in [*_kept.values(), *found.values()]) > KEPT:
         _kept.clear()
     _kept.update({(epoch, id_): page for id_, page in found.items()})

@@ -1,7 +1,10 @@
-"""What is looked for in, as the store has it now: names, tags, columns and SQL of datasets and jobs.
+"""What is looked for in, as the store has it now.
 
-The index is made of these, and what it finds is asked again here, by the connection of who searches: so it shows nothing that
-is no longer so, and nothing of a namespace that a key may not see.
+Names, tags, columns and SQL of datasets and jobs.
+
+The index is made of these, and what it finds is asked again here, by the connection of who
+searches: so it shows nothing that is no longer so, and nothing of a namespace that a key may not
+see.
 """
 
 from collections import defaultdict
@@ -15,7 +18,15 @@ from sqlalchemy import Connection, Select, Table, select, true
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS
 from strandline.store.schema.tables import datasets, edge_columns, edge_uses, jobs
-from strandline.store.search.pages import COLUMN, DATASET_NAME, DATASET_TAG, JOB_NAME, JOB_TAG, SQL, IndexEntry
+from strandline.store.search.pages import (
+    COLUMN,
+    DATASET_NAME,
+    DATASET_TAG,
+    JOB_NAME,
+    JOB_TAG,
+    SQL,
+    IndexEntry,
+)
 from strandline.store.sql.compression import expander
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given
@@ -38,12 +49,17 @@ def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[
     table = jobs if kind in (JOB_NAME, JOB_TAG, SQL) else datasets
     rows = connection.execute(_namespaces(table), {"ids": list(ids)}).all()
     texts = TEXTS[kind](connection, [row.id for row in rows])
-    return [IndexEntry(row.id, row.namespace_id, list(dict.fromkeys(texts.get(row.id, ())))) for row in rows]
+    return [
+        IndexEntry(row.id, row.namespace_id, list(dict.fromkeys(texts.get(row.id, ()))))
+        for row in rows
+    ]
 
 
 @cache
 def _namespaces(table: Table) -> Select[Any]:
-    own = table.c.canonical_id == table.c.id if table is datasets else true()  # of a name that is another's, no entry
+    own = (
+        table.c.canonical_id == table.c.id if table is datasets else true()
+    )  # of a name that is another's, no entry
     return select(table.c.id, table.c.namespace_id).where(among_given(table.c.id, "ids"), own)
 
 
@@ -54,13 +70,18 @@ def dataset_names(connection: Connection, ids: Sequence[int]) -> Texts:
     for row in connection.execute(_datasets(), {"ids": list(ids)}).all():
         if row.id == row.canonical_id:
             own[row.id] = [row.name]
-        others[row.canonical_id] += [row.name, f"{row.catalog}.{row.database_name}.{row.table_name}"]
+        others[row.canonical_id] += [
+            row.name,
+            f"{row.catalog}.{row.database_name}.{row.table_name}",
+        ]
     return {id_: names + others[id_] for id_, names in own.items()}
 
 
 @cache
 def _datasets() -> Select[Any]:
-    return select(datasets).where(among_given(datasets.c.canonical_id, "ids")).order_by(datasets.c.id)
+    return (
+        select(datasets).where(among_given(datasets.c.canonical_id, "ids")).order_by(datasets.c.id)
+    )
 
 
 def job_names(connection: Connection, ids: Sequence[int]) -> Texts:
@@ -75,7 +96,9 @@ def _jobs() -> Select[Any]:
 
 
 def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
-    """The columns of each canonical dataset, under any of its names: of its schema (those inside a struct with their path),
+    """The columns of each canonical dataset, under any of its names.
+
+    Of its schema (those inside a struct with their path),
     else those that edges into it name.
     """
     found: dict[int, list[str]] = defaultdict(list)
@@ -85,7 +108,9 @@ def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
     without = [id_ for id_, of in canonical.items() if of not in found]
     expanded = expander()
     for id_, edges in connection.execute(_edges_into(), {"ids": without}):
-        found[canonical[id_]] += [edge.sink_column for edge in edges_in(expanded(edges)) if edge.sink_column]
+        found[canonical[id_]] += [
+            edge.sink_column for edge in edges_in(expanded(edges)) if edge.sink_column
+        ]
     return found
 
 
@@ -120,7 +145,10 @@ TEXTS: Mapping[int, Callable[[Connection, Sequence[int]], Texts]] = {
 
 
 def _canonical(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
-    return {row.id: row.canonical_id for row in connection.execute(_datasets(), {"ids": list(ids)}).all()}
+    return {
+        row.id: row.canonical_id
+        for row in connection.execute(_datasets(), {"ids": list(ids)}).all()
+    }
 
 
 def _tags(facet: Any) -> Iterator[str]:
@@ -131,9 +159,15 @@ def _tags(facet: Any) -> Iterator[str]:
 @cache
 def _edges_into() -> Select[Any]:
     """The edges into these datasets, each set once however many runs have stated it."""
-    stated = select(edge_uses.c.sink_id, edge_uses.c.set_hash).where(among_given(edge_uses.c.sink_id, "ids")).distinct()
+    stated = (
+        select(edge_uses.c.sink_id, edge_uses.c.set_hash)
+        .where(among_given(edge_uses.c.sink_id, "ids"))
+        .distinct()
+    )
     sets = stated.subquery("sets")
-    return select(sets.c.sink_id, edge_columns.c.columns).join(edge_columns, edge_columns.c.set_hash == sets.c.set_hash)
+    return select(sets.c.sink_id, edge_columns.c.columns).join(
+        edge_columns, edge_columns.c.set_hash == sets.c.set_hash
+    )
 
 
 def _paths(fields: Iterable[Any], above: str = "") -> Iterator[str]:
@@ -143,7 +177,9 @@ def _paths(fields: Iterable[Any], above: str = "") -> Iterator[str]:
             yield from _paths(field.fields, f"{above}{field.name}.")
 
 
-def _facets(connection: Connection, kind: int, key: str, ids: Sequence[int]) -> Iterator[tuple[int, Any]]:
+def _facets(
+    connection: Connection, kind: int, key: str, ids: Sequence[int]
+) -> Iterator[tuple[int, Any]]:
     """(entity, decoded facet) of the entities that have a good one."""
     expanded = expander()
     decoder = msgspec.json.Decoder(MODELS[kind, key])

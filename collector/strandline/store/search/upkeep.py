@@ -41,9 +41,8 @@ KIND_OF = {
 OF_DATASETS, OF_JOBS = (DATASET_NAME, DATASET_TAG, COLUMN), (JOB_NAME, JOB_TAG, SQL)
 MOST_SMALL = 64  # pages of a kind and namespace that are not full
 AT_ONCE = 5_000
-FILLED = (
-    "search_filled"  # in store_settings while the index is made anew: the last row it has; DONE or absent: it is whole
-)
+# in store_settings while the index is made anew: the last row it has; DONE or absent: it is whole
+FILLED = "search_filled"
 DONE = "done"
 FILL_LOCK = 0x7365_6172
 
@@ -61,10 +60,15 @@ class Touched:
         self.ids.setdefault(kind, set()).update(ids)
 
 
-def touched_by(connection: Connection, rows: Rows, is_new: IsNew, changed: Iterable[FacetPlace]) -> Touched:
-    """What rows that are about to be written change; `is_new` says whether the writer has not stored a key before.
+def touched_by(
+    connection: Connection, rows: Rows, is_new: IsNew, changed: Iterable[FacetPlace]
+) -> Touched:
+    """What rows that are about to be written change.
 
-    Most rows change nothing: a name that is there, and a facet as it is stored (`changed` are the others).
+    `is_new` says whether the writer has not stored a key before.
+
+    Most rows change nothing: a name that is there, and a facet as it is stored (`changed` are the
+    others).
     """
     touched = Touched()
     named = (
@@ -73,7 +77,12 @@ def touched_by(connection: Connection, rows: Rows, is_new: IsNew, changed: Itera
     )
     for kind, ids, table in named:
         if unknown := [one for one in ids if is_new("name sought", one)]:
-            touched.add(kind, set(unknown).difference(connection.scalars(_with_ids(table), {"ids": unknown}).all()))
+            touched.add(
+                kind,
+                set(unknown).difference(
+                    connection.scalars(_with_ids(table), {"ids": unknown}).all()
+                ),
+            )
     for place in changed:
         if (place.kind, place.key) in KIND_OF:
             touched.add(KIND_OF[place.kind, place.key], (place.entity_id,))
@@ -87,10 +96,14 @@ def _with_ids(table: Table) -> Select[Any]:
     return select(table.c.id).where(among_given(table.c.id, "ids"))
 
 
-def _new_sinks(connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]) -> Iterator[int]:
+def _new_sinks(
+    connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]
+) -> Iterator[int]:
     """The datasets into which a run makes a set of edges that no run has made into them before."""
     for sink, set_hash in {(one.sink_id, one.set_hash) for one in rows.of(EdgesUsed)}:
-        if is_new("edges sought", (sink, set_hash)) and (sink in new or not _is_used(connection, sink, set_hash)):
+        if is_new("edges sought", (sink, set_hash)) and (
+            sink in new or not _is_used(connection, sink, set_hash)
+        ):
             yield sink
 
 
@@ -133,14 +146,25 @@ def _crowded_of() -> Select[Any]:
 def _crowded() -> Select[Any]:
     """(kind, namespace) of which there are many small pages."""
     group = (search_pages.c.kind, search_pages.c.namespace_id)
-    return select(*group).where(search_pages.c.size < FULL).group_by(*group).having(func.count() > MOST_SMALL)
+    return (
+        select(*group)
+        .where(search_pages.c.size < FULL)
+        .group_by(*group)
+        .having(func.count() > MOST_SMALL)
+    )
 
 
 def join_small_pages(connection: Connection) -> None:
     """Make few pages of many, of what their entities have now. The caller keeps writers out."""
     for kind, namespace in connection.execute(_crowded()).all():
-        small = (search_pages.c.kind == kind, search_pages.c.namespace_id == namespace, search_pages.c.size < FULL)
-        rows = connection.execute(select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(*small))
+        small = (
+            search_pages.c.kind == kind,
+            search_pages.c.namespace_id == namespace,
+            search_pages.c.size < FULL,
+        )
+        rows = connection.execute(
+            select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(*small)
+        )
         pages = {row.id: WordPage(bytes(row.words), bytes(row.owners)).ids for row in rows}
         connection.execute(delete(search_pages).where(among(search_pages.c.id, list(pages))))
         ids = iter(sorted({id_ for page in pages.values() for id_ in page}))
@@ -158,7 +182,10 @@ def index_again(connection: Connection, ids: Collection[int]) -> None:
         query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(
             search_pages.c.kind == kind
         )
-        held = {row.id: WordPage(bytes(row.words), bytes(row.owners)).ids for row in connection.execute(query)}
+        held = {
+            row.id: WordPage(bytes(row.words), bytes(row.owners)).ids
+            for row in connection.execute(query)
+        }
         hit = {id_: own for id_, own in held.items() if not touched.isdisjoint(own)}
         connection.execute(delete(search_pages).where(among(search_pages.c.id, list(hit))))
         again = iter(sorted(touched.union(*hit.values())))
@@ -172,7 +199,10 @@ def is_filled(connection: Connection) -> bool:
 
 
 def fill_index(engine: Engine) -> None:
-    """Make the index that `begin_anew` emptied, a page of rows a transaction; several processes share the work."""
+    """Make the index that `begin_anew` emptied, a page of rows a transaction.
+
+    Several processes share the work.
+    """
     while not _fill_some(engine):
         pass
 

@@ -1,8 +1,9 @@
 """What is stored as zstd frames: raw events, and large bodies that are stored once.
 
-An event is packed against an earlier one of its kind (`references`). One that has none before it is packed alone, and after some
-hundred of those a dictionary is trained on them: their frames get half as large. A frame is never without what it was packed
-with: that is written in the transaction of the first frame that needs it.
+An event is packed against an earlier one of its kind (`references`). One that has none before it is
+packed alone, and after some hundred of those a dictionary is trained on them: their frames get half
+as large. A frame is never without what it was packed with: that is written in the transaction of
+the first frame that needs it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,7 +53,10 @@ class Compression:
         self.references = References()
 
     def pack(self, connection: Connection, bodies: Sequence[Body]) -> list[Packed]:
-        """The id of the dictionary used (0: none) and the frame of each; what they need is written."""
+        """The id of the dictionary used (0: none) and the frame of each.
+
+        What they need is written.
+        """
         self.references.look_up(connection, bodies)
         packed = [self.references.pack(body, self._compress) for body in bodies]
         self._store(connection)
@@ -71,7 +75,10 @@ class Compression:
         return self._plain.compress(body)
 
     def shrink_small(self, hash_: bytes, body: bytes) -> bytes:
-        """What is stored of a small body with this hash: most facets say in every event what they said in the last one."""
+        """What is stored of a small body with this hash.
+
+        Most facets say in every event what they said in the last one.
+        """
         found: bytes | None = self._remembered.get(hash_)
         if found is None:
             found = self.small.pack(body)
@@ -103,8 +110,15 @@ class Compression:
         self.references.forget()
 
     def look(self, connection: Connection) -> None:
-        """Train another dictionary if somebody took away the one that was stored: there was a reason."""
-        if self._doubtful and self._trained is not None and not _is_held(connection, self._trained.id):
+        """Train another dictionary if somebody took away the one that was stored.
+
+        There was a reason.
+        """
+        if (
+            self._doubtful
+            and self._trained is not None
+            and not _is_held(connection, self._trained.id)
+        ):
             self._trained = None
         self._doubtful = False
 
@@ -116,7 +130,10 @@ class Compression:
 
 
 def _is_held(connection: Connection, id_: int) -> bool:
-    return connection.execute(select(dictionaries.c.id).where(dictionaries.c.id == id_)).first() is not None
+    return (
+        connection.execute(select(dictionaries.c.id).where(dictionaries.c.id == id_)).first()
+        is not None
+    )
 
 
 def _train(samples: list[bytes]) -> Trained | None:
@@ -135,7 +152,9 @@ def _marks(connection: Connection) -> str:
 
 
 def expand(stored: bytes) -> bytes:
-    """The body that `shrink` or `shrink_small` made a frame of; one that was stored as it came is given back as it is.
+    """The body that `shrink` or `shrink_small` made a frame of.
+
+    One that was stored as it came is given back as it is.
 
     >>> expand(Compression().shrink(b'{"fields": []}')), expand(b"{}")
     (b'{"fields": []}', b'{}')
@@ -171,7 +190,9 @@ class Expansion:
         try:
             return decompressor.decompress(frame)
         except zstandard.ZstdError as error:
-            raise DamagedError(f"a frame of dictionary {dictionary_id} is damaged: {error}") from error
+            raise DamagedError(
+                f"a frame of dictionary {dictionary_id} is damaged: {error}"
+            ) from error
 
     def _decompressor(self, dictionary_id: int) -> zstandard.ZstdDecompressor:
         found = self._decompressors.get(dictionary_id) if dictionary_id else self._alone
@@ -183,7 +204,10 @@ class Expansion:
         return found
 
     def expanded(self, rows: Iterable[Row[Any]]) -> Iterator[tuple[Row[Any], bytes | DamagedError]]:
-        """Rows of raw_events with their bodies, or why one cannot be read; dictionaries are read for many rows at once."""
+        """Rows of raw_events with their bodies, or why one cannot be read.
+
+        Dictionaries are read for many rows at once.
+        """
         remaining = iter(rows)
         while page := list(islice(remaining, AT_ONCE)):
             self.prepare({row.dictionary_id for row in page})
@@ -197,7 +221,10 @@ class Expansion:
             return DamagedError(f"event {bytes(row.hash).hex()} cannot be read: {error}")
 
     def prepare(self, ids: Iterable[int]) -> None:
-        """Read those dictionaries that are still to be read; what is wrong with one is reported when it is needed."""
+        """Read those dictionaries that are still to be read.
+
+        What is wrong with one is reported when it is needed.
+        """
         unread = [one for one in ids if one and self._decompressors.get(one) is None]
         self._read(unread, damaged_too=False)
 
@@ -221,11 +248,16 @@ class Expansion:
                     raise
                 continue
             decompressor = zstandard.ZstdDecompressor(dict_data=dictionary)
-            self._decompressors.put(row.id, decompressor, decompressor.memory_size() + 2 * len(dictionary))
+            self._decompressors.put(
+                row.id, decompressor, decompressor.memory_size() + 2 * len(dictionary)
+            )
 
 
 def dictionary_of(row: Row[Any]) -> zstandard.ZstdCompressionDict:
-    """What frames are read with; a DamagedError if the row is a reference and not what was written."""
+    """What frames are read with.
+
+    A DamagedError if the row is a reference and not what was written.
+    """
     if row.key is None:
         return zstandard.ZstdCompressionDict(bytes(row.body))
     return checked(row).dictionary

@@ -1,15 +1,20 @@
-"""Whose fault an error of the database is: of a record, which is set aside; or of the store, which is waited for.
+"""Whose fault an error of the database is: of a record, which is set aside.
 
-Classes of SQLSTATE: PostgreSQL's documentation, appendix A. SQLite's driver has classes of errors alone.
+Or of the store, which is waited for.
+
+Classes of SQLSTATE: PostgreSQL's documentation, appendix A. SQLite's driver has classes of errors
+alone.
 """
 
 import re
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 
-# Data that cannot be, constraints, too many rows for a subquery, limits of an index row: other records may do better.
+# Data that cannot be, constraints, too many rows for a subquery, limits of an index row: other
+# records may do better.
 OF_RECORDS = ("21", "22", "23", "54")
-OF_THE_SCHEMA = "42"  # a column, a table or a right is missing: waiting does not help, and nobody's record is to blame
+# a column, a table or a right is missing: waiting does not help, and nobody's record is to blame
+OF_THE_SCHEMA = "42"
 _MISSING = re.compile(r"no such (?:table|column)|has no column")  # as SQLite says it
 IDLE_IN_TRANSACTION = "25P03"
 
@@ -19,7 +24,9 @@ def is_of_records(error: DBAPIError) -> bool:
     state = state_of(error)
     if state:
         return state[:2] in OF_RECORDS
-    return isinstance(error, DataError | IntegrityError | ProgrammingError)  # the driver's own, before anything is sent
+    return isinstance(
+        error, DataError | IntegrityError | ProgrammingError
+    )  # the driver's own, before anything is sent
 
 
 def is_of_the_schema(error: DBAPIError) -> bool:

@@ -8,7 +8,9 @@ from strandline.store.schema.tables import runs
 from strandline.store.sql.id_lists import among_given
 
 
-def for_each(dialect: str, key: ColumnElement[int], given: str | None, rows: Select[Any]) -> Select[Any]:
+def for_each(
+    dialect: str, key: ColumnElement[int], given: str | None, rows: Select[Any]
+) -> Select[Any]:
     """The rows (ids of runs) that a query has for each of the given keys, or for all keys of its table."""
     outer = key.table
     keys = (true(),) if given is None else (among_given(key, given),)

@@ -1,7 +1,10 @@
-"""Opening and migrating a store. SQLite: one file, WAL, every commit on disk. PostgreSQL: psycopg 3.
+"""Opening and migrating a store.
 
-Every transaction of a writer on SQLite starts with BEGIN IMMEDIATE, so that a reader never has to become a writer half-way
-(SQLite refuses that without waiting). `migrate` may be called by several processes at once.
+SQLite: one file, WAL, every commit on disk. PostgreSQL: psycopg 3.
+
+Every transaction of a writer on SQLite starts with BEGIN IMMEDIATE, so that a reader never has to
+become a writer half-way (SQLite refuses that without waiting). `migrate` may be called by several
+processes at once.
 """
 
 import os
@@ -26,19 +29,30 @@ LOCK_SECONDS, LOOK_SECONDS = 3.0, 0.02  # a transaction of our own may take this
 LOCK_NOT_AVAILABLE = "55P03"
 INCREMENTAL = 2  # what SQLite calls auto_vacuum = INCREMENTAL
 LEAST_FREE = 32 << 20  # bytes: a batch with its log needs as much
-POOL, OVERFLOW = 5, 10  # connections of a process: those that stay, and so many more while all are lent
-IDLE_SECONDS = 300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
+POOL, OVERFLOW = (
+    5,
+    10,
+)  # connections of a process: those that stay, and so many more while all are lent
+IDLE_SECONDS = (
+    300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
+)
 MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
 BY_ITSELF = "AUTOCOMMIT"
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
 
 def make_engine(url: str, pool_size: int = POOL) -> Engine:
-    """An engine for an SQLAlchemy URL; a SQLite file and its folder are made where they are missing."""
+    """An engine for an SQLAlchemy URL.
+
+    A SQLite file and its folder are made where they are missing.
+    """
     where = make_url(url)
     if where.get_backend_name() != "sqlite":
         engine = create_engine(
-            where.set(drivername="postgresql+psycopg"), pool_size=pool_size, max_overflow=OVERFLOW, pool_pre_ping=True
+            where.set(drivername="postgresql+psycopg"),
+            pool_size=pool_size,
+            max_overflow=OVERFLOW,
+            pool_pre_ping=True,
         )
         event.listen(engine, "do_connect", _connect_postgresql)
         event.listen(engine, "connect", _prepare_postgresql)
@@ -54,15 +68,20 @@ def make_engine(url: str, pool_size: int = POOL) -> Engine:
     return engine
 
 
-def _connect_postgresql(_dialect: Any, _record: Any, _arguments: Any, options: dict[str, Any]) -> Any:
+def _connect_postgresql(
+    _dialect: Any, _record: Any, _arguments: Any, options: dict[str, Any]
+) -> Any:
     from strandline.store.sql.silence import connect
 
     return connect(options)
 
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
-    """Questions are planned for what they ask: a plan for any list of ids takes ten for many, and was five times slower for
-    thousands. Whoever writes does the same each time, and lets PostgreSQL keep plans (store/ingest/take).
+    """Questions are planned for what they ask.
+
+    A plan for any list of ids takes ten for many, and was five times slower for
+    thousands. Whoever writes does the same each time, and lets PostgreSQL keep plans
+    (store/ingest/take).
     """
     from strandline.store.sql.packed_dumper import PackedDumper
 
@@ -74,7 +93,9 @@ def _prepare_postgresql(connection: Any, _record: Any) -> None:
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # SQLAlchemy's BEGIN is ours (below), not sqlite3's implicit one
+    connection.isolation_level = (
+        None  # SQLAlchemy's BEGIN is ours (below), not sqlite3's implicit one
+    )
     connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}").close()
     if connection.execute("PRAGMA auto_vacuum").fetchone() != (
         INCREMENTAL,
@@ -94,15 +115,19 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 class LogSync:
     """Syncs the log that a killed process has left, at the first connection of this one.
 
-    SQLite takes a transaction for committed that it finds whole in the log, though its process was killed before the sync. An
-    event of it that is sent again changes nothing, so no commit would sync it: it would be answered, and lost with a power cut.
+    SQLite takes a transaction for committed that it finds whole in the log, though its process was
+    killed before the sync. An event of it that is sent again changes nothing, so no commit would
+    sync it: it would be answered, and lost with a power cut.
     """
 
     def __init__(self) -> None:
         self._process = 0
 
     def __call__(self, connection: Any, _record: Any) -> None:
-        """Move the log into the file, which syncs both; nothing where a process has done so before."""
+        """Move the log into the file, which syncs both.
+
+        Nothing where a process has done so before.
+        """
         if self._process == os.getpid():
             return
         with suppress(
@@ -135,7 +160,9 @@ def reading(engine: Engine) -> Engine:
 
 @contextmanager
 def read_from(engine: Engine) -> Iterator[Connection]:
-    """A connection for a transaction that only reads. It ends with COMMIT: with ROLLBACK psycopg forgets all statements that it
+    """A connection for a transaction that only reads.
+
+    It ends with COMMIT: with ROLLBACK psycopg forgets all statements that it
     has prepared, and PostgreSQL plans each of them anew.
     """
     with reading(engine).connect() as connection:
@@ -145,9 +172,12 @@ def read_from(engine: Engine) -> Iterator[Connection]:
 
 
 def by_itself(connection: Connection) -> Connection:
-    """The same connection, where each statement is a transaction by itself on PostgreSQL; it sees what was committed before it.
+    """The same connection, where each statement is a transaction by itself on PostgreSQL.
 
-    In a transaction that only reads it sees no less there (READ COMMITTED), and beginning and ending one takes two round trips.
+    It sees what was committed before it.
+
+    In a transaction that only reads it sees no less there (READ COMMITTED), and beginning and
+    ending one takes two round trips.
     """
     return (
         connection.execution_options(isolation_level=BY_ITSELF)
@@ -192,13 +222,17 @@ def locked(engine: Engine, seconds: float = LOCK_SECONDS) -> str | None:
 
 
 def _locked_tables(engine: Engine, seconds: float) -> str | None:
-    from strandline.store.schema.tables import metadata  # only servers ask this: commands need no table for their help
+    from strandline.store.schema.tables import (
+        metadata,
+    )  # only servers ask this: commands need no table for their help
 
     tables = ", ".join(f'ONLY "{table.name}"' for table in metadata.sorted_tables)
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{round(seconds * 1000)}ms'")
-            connection.exec_driver_sql(f"LOCK TABLE {tables} IN ROW EXCLUSIVE MODE")  # as any INSERT does
+            connection.exec_driver_sql(
+                f"LOCK TABLE {tables} IN ROW EXCLUSIVE MODE"
+            )  # as any INSERT does
     except OperationalError as error:
         if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
             raise
@@ -207,7 +241,10 @@ def _locked_tables(engine: Engine, seconds: float) -> str | None:
 
 
 def _locked_file(engine: Engine, seconds: float) -> str | None:
-    """Asks for the lock again and again; who commits meanwhile gives it on, and an event gets its turn."""
+    """Asks for the lock again and again.
+
+    Who commits meanwhile gives it on, and an event gets its turn.
+    """
     until = time.monotonic() + seconds
     with closing(engine.raw_connection()) as connection, closing(connection.cursor()) as cursor:
         cursor.execute("PRAGMA busy_timeout = 0")
@@ -238,7 +275,11 @@ def _could_begin(cursor: Any) -> bool:
 def file_of(url: str | URL) -> Path | None:
     """The file that an address names, if it is a plain one of SQLite."""
     where = make_url(url)
-    if where.get_backend_name() != "sqlite" or not where.database or where.database.startswith((":memory:", "file:")):
+    if (
+        where.get_backend_name() != "sqlite"
+        or not where.database
+        or where.database.startswith((":memory:", "file:"))
+    ):
         return None
     return Path(where.database)
 
@@ -254,9 +295,12 @@ def unwritable_file(file: Path) -> str | None:
 
 
 def by_index(connection: Connection) -> None:
-    """For this transaction, which begins now at the latest: a walk reads few rows of large tables, so PostgreSQL shall look them up.
+    """For this transaction, which begins now at the latest.
 
-    A new database has no statistics, and with old ones a table that has grown looks small: both would be read whole.
+    A walk reads few rows of large tables, so PostgreSQL shall look them up.
+
+    A new database has no statistics, and with old ones a table that has grown looks small: both
+    would be read whole.
     """
     if connection.dialect.name == "postgresql":
         if connection.get_execution_options().get("isolation_level") == BY_ITSELF:
@@ -268,7 +312,10 @@ def by_index(connection: Connection) -> None:
 
 
 def migrate(engine: Engine, revision: str = "head") -> None:
-    """Bring the schema to the newest (or a named) revision; raise SchemaError if it has one that this program does not know."""
+    """Bring the schema to the newest (or a named) revision.
+
+    Raise SchemaError if it has one that this program does not know.
+    """
     from alembic import command  # only who migrates waits for it: `check` asks the database alone
     from alembic.config import Config
 
@@ -288,13 +335,17 @@ def check(engine: Engine) -> None:
         found = _known_revision(connection)
         others = found is None and inspect(connection).get_table_names()
     if others:
-        raise SchemaError(f"{_where(engine)} has tables, and none of Strandline's: strandline migrate adds them")
+        raise SchemaError(
+            f"{_where(engine)} has tables, and none of Strandline's: strandline migrate adds them"
+        )
     if found is None:
         raise SchemaError(
             f"{_where(engine)} is empty: nothing was collected there yet (strandline serve makes its tables)"
         )
     if found != (wanted := revisions()[-1]):
-        raise SchemaError(f"the database has schema {found}, this program needs {wanted}: strandline migrate")
+        raise SchemaError(
+            f"the database has schema {found}, this program needs {wanted}: strandline migrate"
+        )
 
 
 def _where(engine: Engine) -> str:
@@ -308,12 +359,20 @@ def is_empty(engine: Engine) -> bool:
 
 
 def revisions() -> list[str]:
-    """The revisions that this program knows, the oldest first: the numbers that the files of the migrations begin with."""
-    return sorted(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("[0-9]*_*.py"))
+    """The revisions that this program knows, the oldest first.
+
+    The numbers that the files of the migrations begin with.
+    """
+    return sorted(
+        file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("[0-9]*_*.py")
+    )
 
 
 def _known_revision(connection: Connection) -> str | None:
-    """Return the revision that the database has, None if it has no tables; raise SchemaError if no migration here has that name."""
+    """Return the revision that the database has, None if it has no tables.
+
+    Raise SchemaError if no migration here has that name.
+    """
     if not inspect(connection).has_table("alembic_version"):
         return None
     found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))

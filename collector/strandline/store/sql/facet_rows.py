@@ -1,10 +1,24 @@
-"""Facets as they are stored, in rows of their own or in sets that many entities have: who reads facets asks here."""
+"""Facets as they are stored, in rows of their own or in sets that many entities have.
+
+Who reads facets asks here.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, Subquery, delete, func, literal, select, true, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Subquery,
+    delete,
+    func,
+    literal,
+    select,
+    true,
+    union_all,
+)
 
 from strandline.core.changes.compact import fold_rows
 from strandline.core.changes.rows import FacetSeen
@@ -29,9 +43,12 @@ def any_value(_: ColumnElement[Any]) -> ColumnElement[bool]:
 
 
 def facet_rows(entities: Condition, kinds: Iterable[int], keys: Condition = any_value) -> Subquery:
-    """The facets of these kinds that entities have: entity_id, key, kind, at, hash, content (packed), deleted, problem.
+    """The facets of these kinds that entities have.
 
-    There may be several rows of one entity, key and kind: the newest counts, by its time and then its hash.
+    Entity_id, key, kind, at, hash, content (packed), deleted, problem.
+
+    There may be several rows of one entity, key and kind: the newest counts, by its time and then
+    its hash.
     """
     conditions = entities, tuple(kinds), keys
     return union_all(_by_themselves(*conditions), _in_sets(*conditions)).subquery("facets_held")
@@ -41,7 +58,9 @@ def _by_themselves(entities: Condition, kinds: tuple[int, ...], keys: Condition)
     own = facets.c
     content = func.coalesce(own.body, facet_bodies.c.body).label("content")
     return (
-        select(own.entity_id, own.key, own.kind, own.at, own.hash, content, own.deleted, own.problem)
+        select(
+            own.entity_id, own.key, own.kind, own.at, own.hash, content, own.deleted, own.problem
+        )
         .outerjoin(facet_bodies, facet_bodies.c.hash == own.hash)
         .where(entities(own.entity_id), own.kind.in_(kinds), keys(own.key))
     )
@@ -67,7 +86,9 @@ def newest_rows(rows: Iterable[Any]) -> list[Any]:
 
 
 def store_by_themselves(connection: Connection, entities: Iterable[int]) -> None:
-    """Give each facet that these entities have in sets a row of its own: what is known of a facet can be changed there.
+    """Give each facet that these entities have in sets a row of its own.
+
+    What is known of a facet can be changed there.
 
     The caller keeps writers out.
     """
@@ -83,6 +104,8 @@ def store_by_themselves(connection: Connection, entities: Iterable[int]) -> None
             connection.execute(delete(facet_uses).where(among(facet_uses.c.entity_id, page)))
 
 
-def _row(entity: int, key: str, kind: int, at: int, hash_: bytes, body: bytes | None, deleted: int) -> FacetSeen:
+def _row(
+    entity: int, key: str, kind: int, at: int, hash_: bytes, body: bytes | None, deleted: int
+) -> FacetSeen:
     packed = None if body is None else bytes(body)
     return FacetSeen(entity, key, kind, at, bytes(hash_), packed, deleted, NO_PROBLEM)

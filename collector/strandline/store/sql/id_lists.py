@@ -1,14 +1,26 @@
-"""`column in ids` for thousands of ids as one parameter: an array on PostgreSQL, a JSON text on SQLite.
+"""`column in ids` for thousands of ids as one parameter.
 
-An IN list of as many parameters takes longer to write than the database takes to answer, each length is a statement of
-its own, and PostgreSQL takes 65,535 of them at most. `among_given` is for statements that are made once.
+An array on PostgreSQL, a JSON text on SQLite.
+
+An IN list of as many parameters takes longer to write than the database takes to answer, each
+length is a statement of its own, and PostgreSQL takes 65,535 of them at most. `among_given` is for
+statements that are made once.
 """
 
 import json
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from sqlalchemy import BigInteger, BindParameter, Boolean, ColumnElement, Dialect, Text, TypeDecorator, bindparam
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    Boolean,
+    ColumnElement,
+    Dialect,
+    Text,
+    TypeDecorator,
+    bindparam,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -77,7 +89,9 @@ def among_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     return _Among(column, bindparam(name, type_=_many(column)))
 
 
-def pairs_given(one: ColumnElement[Any], other: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+def pairs_given(
+    one: ColumnElement[Any], other: ColumnElement[Any], name: str
+) -> ColumnElement[bool]:
     """Whether the two numbers are one of the pairs that come with the parameters, as a JSON text, by this name.
 
     SQLite reads a whole table for `(one, other) IN (VALUES ...)`; for a subquery it uses an index.
@@ -125,5 +139,7 @@ def _pairs_on_postgresql(element: _AmongPairs, compiler: SQLCompiler, **how: Any
 @compiles(_AmongPairs, "sqlite")
 def _pairs_on_sqlite(element: _AmongPairs, compiler: SQLCompiler, **how: Any) -> str:
     one, other, pairs = (compiler.process(clause, **how) for clause in element.clauses)
-    found = f"SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each({pairs})"
+    found = (
+        f"SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each({pairs})"
+    )
     return f"({one}, {other}) IN ({found})"

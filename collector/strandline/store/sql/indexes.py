@@ -1,4 +1,7 @@
-"""Indexes of a store that is filled from nothing: made once at the end, from all rows, instead of row by row."""
+"""Indexes of a store that is filled from nothing.
+
+Made once at the end, from all rows, instead of row by row.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +13,10 @@ from strandline.store.schema.tables import metadata
 
 @contextmanager
 def without_indexes(engine: Engine, tables: Sequence[str]) -> Iterator[None]:
-    """These tables have only their keys meanwhile. Where the work fails it has to be begun again: that makes the indexes."""
+    """These tables have only their keys meanwhile.
+
+    Where the work fails it has to be begun again: that makes the indexes.
+    """
     indexes = [index for table in tables for index in _indexes_of(table)]
     with engine.begin() as connection:
         for index in indexes:

@@ -7,7 +7,9 @@ from strandline.store.schema.tables import namespaces
 from strandline.store.sql.id_lists import among
 
 
-def in_namespaces(connection: Connection, table: Table, pattern: str | None) -> list[ColumnElement[bool]]:
+def in_namespaces(
+    connection: Connection, table: Table, pattern: str | None
+) -> list[ColumnElement[bool]]:
     """The condition that rows of jobs or datasets are of such a namespace, where `*` stands for anything; None: of any."""
     if pattern is None:
         return []

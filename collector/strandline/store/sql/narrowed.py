@@ -1,7 +1,10 @@
-"""A database as one key sees it: tables that hold names show the rows of its namespaces alone, in every statement.
+"""A database as one key sees it.
 
-Each SELECT on a narrowed engine begins with common table expressions that stand for those tables, so no query can forget
-to ask. A table that is in none of the lists below shows nothing: what is new is hidden until somebody says how it is seen.
+Tables that hold names show the rows of its namespaces alone, in every statement.
+
+Each SELECT on a narrowed engine begins with common table expressions that stand for those tables,
+so no query can forget to ask. A table that is in none of the lists below shows nothing: what is new
+is hidden until somebody says how it is seen.
 """
 
 import re
@@ -26,8 +29,9 @@ BY_NAMESPACE = {
     " SELECT id FROM {jobs} WHERE namespace_id IN ({seen}) UNION ALL {seen})",
     "catalog_options": "catalog IN (SELECT catalog FROM {datasets} WHERE namespace_id IN ({seen}))",
 }
-# Rows of ids, numbers and claims about one job, run or dataset, which a query finds by the id of one that is seen. What
-# an answer computes from them has to be the same for everybody: whether a run has ended, whether a snapshot is claimed.
+# Rows of ids, numbers and claims about one job, run or dataset, which a query finds by the id of
+# one that is seen. What an answer computes from them has to be the same for everybody: whether a
+# run has ended, whether a snapshot is claimed.
 BY_ID = frozenset(
     {
         *(
@@ -44,7 +48,14 @@ BY_ID = frozenset(
         ),
         *("job_relations", "edge_columns", "job_barriers", "snapshots", "snapshot_uses"),
         *("run_templates", "template_relations", "template_edges"),
-        *("startup_snapshots", "store_settings", "dictionaries", "reader_leases", "domain_roots", "managed_jobs"),
+        *(
+            "startup_snapshots",
+            "store_settings",
+            "dictionaries",
+            "reader_leases",
+            "domain_roots",
+            "managed_jobs",
+        ),
         version_head.name,
     }
 )
@@ -99,7 +110,11 @@ def narrow(
 def _joined(head: str, statement: str) -> str:
     """The statement with these expressions before its own: there is one WITH."""
     own = re.match(r"\s*WITH\s+(RECURSIVE\s+)?", statement, re.IGNORECASE)
-    return f"WITH {own[1] or ''}{head},\n{statement[own.end() :]}" if own else f"WITH {head}\n{statement}"
+    return (
+        f"WITH {own[1] or ''}{head},\n{statement[own.end() :]}"
+        if own
+        else f"WITH {head}\n{statement}"
+    )
 
 
 @lru_cache(maxsize=2_000)

@@ -1,4 +1,7 @@
-"""How psycopg sends the arrays of `arrays`. Only a connection to PostgreSQL imports this: psycopg takes a fifth of a second."""
+"""How psycopg sends the arrays of `arrays`.
+
+Only a connection to PostgreSQL imports this: psycopg takes a fifth of a second.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Lists a page at a time: a cursor is the sort key of the last row, so a page costs the same wherever it lies.
+"""Lists a page at a time.
+
+A cursor is the sort key of the last row, so a page costs the same wherever it lies.
 
 Rows that arrive meanwhile neither repeat nor hide others, as they would with an offset.
 """
@@ -31,17 +33,26 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a list is sorted by: columns that together are unique, all ascending or all descending."""
+    """What a list is sorted by.
+
+    Columns that together are unique, all ascending or all descending.
+    """
 
     columns: tuple[ColumnElement[Any], ...]
     descending: bool = False
 
-    def page(self, connection: Connection, query: Select[Any], limit: int, after: Key | None) -> Page:
+    def page(
+        self, connection: Connection, query: Select[Any], limit: int, after: Key | None
+    ) -> Page:
         """The `limit` rows after the key."""
-        labelled = query.add_columns(*(column.label(f"key_{place}") for place, column in enumerate(self.columns)))
+        labelled = query.add_columns(
+            *(column.label(f"key_{place}") for place, column in enumerate(self.columns))
+        )
         if after is not None:
             labelled = labelled.where(self._after(after))
-        ordered = labelled.order_by(*(column.desc() if self.descending else column for column in self.columns))
+        ordered = labelled.order_by(
+            *(column.desc() if self.descending else column for column in self.columns)
+        )
         rows = connection.execute(ordered.limit(limit + 1)).all()
         return Page(rows[:limit], self._cursor(rows[limit - 1]) if len(rows) > limit else None)
 
@@ -56,7 +67,8 @@ class Order:
     ) -> dict[str, Any]:
         """A page of what `items` makes of rows, but for None.
 
-        It may be short, and yet not the last, where `few` of many rows are wanted: a page reads so many rows and no more.
+        It may be short, and yet not the last, where `few` of many rows are wanted: a page reads so
+        many rows and no more.
         """
         found: list[Any] = []
         last: list[Any] = []
@@ -99,7 +111,11 @@ def decode_cursor(text: str, types: Sequence[type]) -> Key:
         key = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except ValueError:
         key = None
-    if not isinstance(key, list) or [type(part) for part in key] != list(types) or not all(map(_storable, key)):
+    if (
+        not isinstance(key, list)
+        or [type(part) for part in key] != list(types)
+        or not all(map(_storable, key))
+    ):
         raise ValueError("is no cursor of this list")
     return tuple(key)
 

@@ -1,7 +1,9 @@
-"""Rows as one array a column, which PostgreSQL unpacks: the fastest way to write thousands of rows in one statement.
+"""Rows as one array a column, which PostgreSQL unpacks.
 
-Arrays are packed here, in PostgreSQL's own binary form. psycopg looks at every value twice before it packs a list, which
-took a third of a writer's time at the database.
+The fastest way to write thousands of rows in one statement.
+
+Arrays are packed here, in PostgreSQL's own binary form. psycopg looks at every value twice before
+it packs a list, which took a third of a writer's time at the database.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,10 +16,24 @@ from sqlalchemy import Table
 
 SHOWN = 2000  # bytes of an array in a log
 NULL = b"\xff\xff\xff\xff"
-_HEAD = Struct(">iiIii")  # dimensions, whether there are NULLs, type of the elements, length, first index
+_HEAD = Struct(
+    ">iiIii"
+)  # dimensions, whether there are NULLs, type of the elements, length, first index
 _LENGTH = Struct(">i")
-_OIDS = {"BIGINT": 20, "SMALLINT": 21, "INTEGER": 23, "DOUBLE PRECISION": 701, "TEXT": 25, "BYTEA": 17}
-_NUMBERS = {"BIGINT": (8, "iq"), "SMALLINT": (2, "ih"), "INTEGER": (4, "ii"), "DOUBLE PRECISION": (8, "id")}
+_OIDS = {
+    "BIGINT": 20,
+    "SMALLINT": 21,
+    "INTEGER": 23,
+    "DOUBLE PRECISION": 701,
+    "TEXT": 25,
+    "BYTEA": 17,
+}
+_NUMBERS = {
+    "BIGINT": (8, "iq"),
+    "SMALLINT": (2, "ih"),
+    "INTEGER": (4, "ii"),
+    "DOUBLE PRECISION": (8, "id"),
+}
 TOGETHER = 64  # numbers that are packed by one call
 
 
@@ -30,7 +46,8 @@ class Packed:
         self.body = body
 
     def __repr__(self) -> str:
-        return f"Packed({len(self.body)} bytes, {self.body[:SHOWN]!r})"  # who reads of a failed statement looks for with what
+        # who reads of a failed statement looks for with what
+        return f"Packed({len(self.body)} bytes, {self.body[:SHOWN]!r})"
 
 
 def unnested(table: Table, columns: Sequence[str]) -> str:
@@ -38,10 +55,14 @@ def unnested(table: Table, columns: Sequence[str]) -> str:
     return f"SELECT * FROM unnest({', '.join(f'%b::{type_}[]' for type_ in types_of(table, tuple(columns)))})"
 
 
-def packed(table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> tuple[Packed, ...]:
+def packed(
+    table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> tuple[Packed, ...]:
     """The arrays of such a query."""
     types = types_of(table, tuple(columns))
-    return tuple(pack(type_, values) for type_, values in zip(types, zip(*rows, strict=True), strict=True))
+    return tuple(
+        pack(type_, values) for type_, values in zip(types, zip(*rows, strict=True), strict=True)
+    )
 
 
 @cache
@@ -60,7 +81,11 @@ def pack(type_: str, values: Sequence[Any]) -> Packed:
     '00000001 00000000 00000015 00000001 00000001 00000002 0007'
     """
     nulls = None in values
-    elements = _numbers(*_NUMBERS[type_], values, nulls) if type_ in _NUMBERS else _strings(type_, values, nulls)
+    elements = (
+        _numbers(*_NUMBERS[type_], values, nulls)
+        if type_ in _NUMBERS
+        else _strings(type_, values, nulls)
+    )
     return Packed(b"".join((_HEAD.pack(1, nulls, _OIDS[type_], len(values), 1), *elements)))
 
 
@@ -84,7 +109,9 @@ def _packer(form: str, count: int) -> Callable[..., bytes]:
 def _strings(type_: str, values: Sequence[Any], nulls: bool) -> Iterable[bytes]:
     if nulls:
         not_null = iter(_strings(type_, [value for value in values if value is not None], False))
-        return chain.from_iterable((NULL,) if value is None else (next(not_null), next(not_null)) for value in values)
+        return chain.from_iterable(
+            (NULL,) if value is None else (next(not_null), next(not_null)) for value in values
+        )
     encoded = [value.encode() for value in values] if type_ == "TEXT" else values
     with_sizes = [b""] * (2 * len(encoded))
     with_sizes[::2] = map(_LENGTH.pack, map(len, encoded))

@@ -14,7 +14,10 @@ except ImportError:  # no such locks on Windows
 
 
 def make_private(file: Path) -> None:
-    """Make a file that only its user can read, and its folder likewise; what is there already stays as it is."""
+    """Make a file that only its user can read, and its folder likewise.
+
+    What is there already stays as it is.
+    """
     if not file.parent.exists():
         file.parent.mkdir(parents=True, mode=0o700)
         file.parent.chmod(0o700)
@@ -26,7 +29,10 @@ def make_private(file: Path) -> None:
 
 @contextmanager
 def held_by_one_server(file: Path | None) -> Iterator[None]:
-    """Hold an SQLite file for this server, or raise RefusedError while another has it. The lock ends with the process."""
+    """Hold an SQLite file for this server, or raise RefusedError while another has it.
+
+    The lock ends with the process.
+    """
     if file is None or fcntl is None:
         yield
         return

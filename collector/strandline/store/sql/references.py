@@ -133,7 +133,10 @@ def unneeded_references() -> ColumnElement[bool]:
 
 
 def drop_references(connection: Connection) -> int:
-    """Delete the references that no stored event can need; gives how many. Writers have to be kept out, and to forget."""
+    """Delete the references that no stored event can need; gives how many.
+
+    Writers have to be kept out, and to forget.
+    """
     return connection.execute(delete(dictionaries).where(unneeded_references())).rowcount
 
 
@@ -157,7 +160,10 @@ class _Held:
         return len(frame) > len(content) * self._share + 64
 
     def has_missed_often(self, *, poor: bool) -> bool:
-        """Whether it is time for another: it has been of no use so many times one after the other."""
+        """Whether it is time for another.
+
+        It has been of no use so many times one after the other.
+        """
         self._misses = self._misses + 1 if poor else 0
         return self._misses >= self.patience
 
@@ -165,10 +171,13 @@ class _Held:
 class References:
     """The references of one writer, the most used ones in memory.
 
-    The first body of its kind is packed alone, the second becomes a reference: what comes once leaves none.
+    The first body of its kind is packed alone, the second becomes a reference: what comes once
+    leaves none.
     """
 
-    def __init__(self, held_bytes: int = HELD_BYTES, compressor_bytes: int = COMPRESSOR_BYTES) -> None:
+    def __init__(
+        self, held_bytes: int = HELD_BYTES, compressor_bytes: int = COMPRESSOR_BYTES
+    ) -> None:
         self._held: LeastUsed[_Held] = LeastUsed(held_bytes)
         self._compressors: LeastUsed[zstandard.ZstdCompressor] = LeastUsed(compressor_bytes)
         self._met = Halves(KEYS)  # keys of which a body was packed while no reference was held
@@ -182,12 +191,18 @@ class References:
 
     def look_up(self, connection: Connection, bodies: Sequence[Body]) -> None:
         """Read what is stored for bodies of kinds that this writer has no reference for, and has not met."""
-        wanted = {body.key for body in bodies if self._held.get(body.key) is None and not self._met.get(body.key)}
+        wanted = {
+            body.key
+            for body in bodies
+            if self._held.get(body.key) is None and not self._met.get(body.key)
+        }
         if not wanted:
             return
         since = min(body.received_at for body in bodies)
         columns = dictionaries.c
-        query = select(dictionaries).where(among(columns.key, sorted(wanted)), columns.until > since)
+        query = select(dictionaries).where(
+            among(columns.key, sorted(wanted)), columns.until > since
+        )
         for row in connection.execute(query.order_by(columns.until, columns.id)):
             try:
                 self._hold(checked(row))
@@ -207,7 +222,9 @@ class References:
         packed = self._packed(held, body.content)
         poor = held.is_poor(body.content, packed[1])
         if held.has_missed_often(poor=poor):
-            return self._packed(self._make(body, min(2 * held.patience, MOST_PATIENCE)), body.content)
+            return self._packed(
+                self._make(body, min(2 * held.patience, MOST_PATIENCE)), body.content
+            )
         return min(packed, alone(body.content), key=lambda one: len(one[1])) if poor else packed
 
     def _packed(self, held: _Held, content: bytes) -> Packed:

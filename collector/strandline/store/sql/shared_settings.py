@@ -1,9 +1,11 @@
 """What all writers and views of a store have to agree on, kept in the store itself: one row a key.
 
-silent_seconds: silence after which a run without a heartbeat timeout is LOST. recent_runs: how many runs of a job are known
-besides those of its latest application. strip_patterns: what is cut out of paths, as JSON.
-looked_before: up to which moment (microseconds) was looked for what is too old beside events. exports: what targets want to hear of (runs, events).
-graph_news: 1 once transactions note what they change of the lineage graph. graph_pruned: which of these notes are gone. epoch: raised whenever rows are taken away or named anew, which empties every writer's caches.
+silent_seconds: silence after which a run without a heartbeat timeout is LOST. recent_runs: how many
+runs of a job are known besides those of its latest application. strip_patterns: what is cut out of
+paths, as JSON. looked_before: up to which moment (microseconds) was looked for what is too old
+beside events. exports: what targets want to hear of (runs, events). graph_news: 1 once transactions
+note what they change of the lineage graph. graph_pruned: which of these notes are gone. epoch:
+raised whenever rows are taken away or named anew, which empties every writer's caches.
 """
 
 import json

@@ -14,7 +14,8 @@ import psycopg
 from psycopg.abc import PQGen
 from psycopg.errors import ConnectionTimeout, OperationalError
 
-# libpq's own options, where the address does not name them; of a Unix socket libpq ignores those of TCP.
+# libpq's own options, where the address does not name them; of a Unix socket libpq ignores those of
+# TCP.
 OPTIONS = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
@@ -26,7 +27,8 @@ AGAIN_SECONDS = 1.0  # an answer may have been on its way when the backend was l
 
 _WHO = """SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),
                  pg_postmaster_start_time()"""
-# A backend that waits for its client, while that waits for it, has lost it. Its state is hidden where track_activities is off.
+# A backend that waits for its client, while that waits for it, has lost it. Its state is hidden
+# where track_activities is off.
 _WORKS = """SELECT coalesce((SELECT coalesce(state, '') NOT LIKE 'idle%%' AND wait_event_type IS DISTINCT FROM 'Client'
                                FROM pg_stat_activity WHERE pid = %s AND backend_start = %s), false)
              WHERE pg_postmaster_start_time() = %s"""
@@ -86,7 +88,10 @@ class Watched(Bounded):
     options: dict[str, Any]
 
     def _may_go_on(self) -> bool:
-        """Whether there may still be an answer: not where the backend is known not to work, or nobody answers at all."""
+        """Whether there may still be an answer.
+
+        Not where the backend is known not to work, or nobody answers at all.
+        """
         if self.backend is None:
             return False
         try:
@@ -95,7 +100,9 @@ class Watched(Bounded):
                 row = other.execute(_WORKS, self.backend).fetchone()
         except (ConnectionTimeout, SilentError):
             return False
-        except psycopg.Error:  # no connection is left, or it starts up: that says nothing about ours
+        except (
+            psycopg.Error
+        ):  # no connection is left, or it starts up: that says nothing about ours
             return True
         return row is None or bool(row[0])  # without a row it is another server that answers
 
@@ -103,7 +110,9 @@ class Watched(Bounded):
 def connect(options: dict[str, Any]) -> Watched:
     """Open a connection with these options of libpq, and with limits where they have none."""
     connection = Watched.connect(**(OPTIONS | options))
-    connection.options = {name: value for name, value in (OPTIONS | options).items() if name != "context"}
+    connection.options = {
+        name: value for name, value in (OPTIONS | options).items() if name != "context"
+    }
     connection.seconds = int(connection.options["tcp_user_timeout"]) / 1000
     autocommit, connection.autocommit = connection.autocommit, True
     connection.backend = Backend(*connection.execute(_WHO).fetchone() or ())

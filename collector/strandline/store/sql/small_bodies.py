@@ -1,7 +1,10 @@
-"""Small bodies, packed against words that facets have in common: alone, a body of a kilobyte or less hardly gets smaller.
+"""Small bodies, packed against words that facets have in common.
 
-A facet begins with its producer and the address of its schema, which are most of it: 270 bytes become 50. COMMON is part of
-every frame that was ever stored, so it never changes; another one would come with another mark.
+Alone, a body of a kilobyte or less hardly gets smaller.
+
+A facet begins with its producer and the address of its schema, which are most of it: 270 bytes
+become 50. COMMON is part of every frame that was ever stored, so it never changes; another one
+would come with another mark.
 """
 
 from collections.abc import Callable
@@ -17,12 +20,16 @@ _PRODUCERS = (
     "https://github.com/OpenLineage/OpenLineage/tree/1.54.0/client/python",
     "https://github.com/OpenLineage/OpenLineage/tree/1.54.0/integration/spark",
 )
-# The schema and the fields of a facet; those that runs and relations have each time come last, where matches cost least.
+# The schema and the fields of a facet; those that runs and relations have each time come last,
+# where matches cost least.
 _SCHEMAS = (
     ("1-0-1/OwnershipJobFacet", ("owners",)),
     ("1-0-0/TagsRunFacet", ("tags", "key", "value", "source")),
     ("1-1-0/DocumentationDatasetFacet", ("description",)),
-    ("1-2-0/ColumnLineageDatasetFacet", ("fields", "inputFields", "namespace", "name", "field", "transformations")),
+    (
+        "1-2-0/ColumnLineageDatasetFacet",
+        ("fields", "inputFields", "namespace", "name", "field", "transformations"),
+    ),
     ("1-0-1/LifecycleStateChangeDatasetFacet", ("lifecycleStateChange",)),
     ("1-0-1/CatalogDatasetFacet", ("framework", "type", "name", "warehouseUri")),
     ("1-0-1/DatasourceDatasetFacet", ("name", "uri")),
@@ -32,7 +39,10 @@ _SCHEMAS = (
     ("2-0-3/JobTypeJobFacet", ("processingType", "integration", "jobType", "emissionPattern")),
     ("1-0-1/DatasetVersionDatasetFacet", ("datasetVersion",)),
     ("1-0-0/IcebergScanReportInputDatasetFacet", ("snapshotId", "filterDescription", "schemaId")),
-    ("1-0-0/IcebergCommitReportOutputDatasetFacet", ("snapshotId", "sequenceNumber", "operation", "commitMetrics")),
+    (
+        "1-0-0/IcebergCommitReportOutputDatasetFacet",
+        ("snapshotId", "sequenceNumber", "operation", "commitMetrics"),
+    ),
     ("1-0-0/InputStatisticsInputDatasetFacet", ("rowCount", "size", "fileCount")),
     ("1-1-0/DataQualityAssertionsDatasetFacet", ("assertions", "assertion", "column", "success")),
     ("1-0-0/ErrorMessageRunFacet", ("message", "programmingLanguage", "stackTrace")),
@@ -46,7 +56,16 @@ _SCHEMAS = (
     (
         "1-0-0/StrandlineBarrierRunFacet",
         (
-            *("engine", "queryId", "batchId", "barrierId", "group", "phase", "startedAt", "committedAt"),
+            *(
+                "engine",
+                "queryId",
+                "batchId",
+                "barrierId",
+                "group",
+                "phase",
+                "startedAt",
+                "committedAt",
+            ),
             *("checkpointLocation", "sources", "startOffset", "endOffset", "lookups", "generation"),
         ),
     ),
@@ -55,7 +74,19 @@ _SCHEMAS = (
     ("1-0-2/OutputStatisticsOutputDatasetFacet", ("rowCount", "size", "fileCount")),
 )
 _WORDS = (
-    *("BATCH", "STREAMING", "NONE", "SPARK", "AIRFLOW", "DBT", "APPLICATION", "SQL_JOB", "JOB", "QUERY", "COMMAND"),
+    *(
+        "BATCH",
+        "STREAMING",
+        "NONE",
+        "SPARK",
+        "AIRFLOW",
+        "DBT",
+        "APPLICATION",
+        "SQL_JOB",
+        "JOB",
+        "QUERY",
+        "COMMAND",
+    ),
     *(
         "COMPLETE_SNAPSHOT",
         "ACCUMULATIVE",
@@ -86,8 +117,13 @@ def _common() -> bytes:
         name = schema.partition("/")[2]
         address = f'"_schemaURL":"https://openlineage.io/spec/facets/{schema}.json#/$defs/{name}"'
         parts += [address, *(f', "{field}": "' for field in fields)]
-    heads = (f'{{"_producer":{space}"{_PRODUCERS[-1]}",{space}"_schemaURL":{space}"' for space in ("", " "))
-    return "".join([*parts, *(head + "https://openlineage.io/spec/facets/1-0-1/" for head in heads)]).encode()
+    heads = (
+        f'{{"_producer":{space}"{_PRODUCERS[-1]}",{space}"_schemaURL":{space}"'
+        for space in ("", " ")
+    )
+    return "".join(
+        [*parts, *(head + "https://openlineage.io/spec/facets/1-0-1/" for head in heads)]
+    ).encode()
 
 
 COMMON = _common()

@@ -1,7 +1,7 @@
 """Applying rows: one statement a table, each stating its winner as core/changes.py declares it.
 
-Applying the same rows twice, or in another order, leaves the same rows. Tables are written in one order and rows sorted
-by key, so that several writers on PostgreSQL do not meet in a deadlock.
+Applying the same rows twice, or in another order, leaves the same rows. Tables are written in one
+order and rows sorted by key, so that several writers on PostgreSQL do not meet in a deadlock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,10 @@ def apply(connection: Connection, rows: Mapping[type[Any], Sequence[tuple[Any, .
 
 def upsert(connection: Connection, kind: Any, rows: Sequence[tuple[Any, ...]]) -> None:
     """Write rows of one kind, at most one a key, folding each with what is stored."""
-    statement, table = upsert_statement(kind, connection.dialect.name), metadata.tables[FOLDS[kind].table]
+    statement, table = (
+        upsert_statement(kind, connection.dialect.name),
+        metadata.tables[FOLDS[kind].table],
+    )
     connection.exec_driver_sql(statement, values_of(connection, table, kind._fields, rows))
 
 
@@ -35,18 +38,30 @@ def upsert_statement(kind: type[Any], dialect: str) -> str:
     columns: tuple[str, ...] = kind._fields
     table = metadata.tables[fold.table]
     values = insert_values(table, columns, dialect)
-    action = _update(fold, columns, dialect) if fold.rank or fold.least or fold.most else "DO NOTHING"
+    action = (
+        _update(fold, columns, dialect) if fold.rank or fold.least or fold.most else "DO NOTHING"
+    )
     return f"INSERT INTO {fold.table} ({', '.join(columns)}) {values} ON CONFLICT ({', '.join(fold.key)}) {action}"
 
 
 def insert_values(table: Table, columns: Sequence[str], dialect: str) -> str:
     """Where the values come from: on PostgreSQL one array a column, on SQLite one row at a time."""
-    return unnested(table, columns) if dialect == "postgresql" else f"VALUES ({', '.join('?' * len(columns))})"
+    return (
+        unnested(table, columns)
+        if dialect == "postgresql"
+        else f"VALUES ({', '.join('?' * len(columns))})"
+    )
 
 
-def values_of(connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
+def values_of(
+    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> Any:
     """The values that go with it."""
-    return packed(table, columns, rows) if connection.dialect.name == "postgresql" else [tuple(row) for row in rows]
+    return (
+        packed(table, columns, rows)
+        if connection.dialect.name == "postgresql"
+        else [tuple(row) for row in rows]
+    )
 
 
 def _update(fold: Fold, columns: Sequence[str], dialect: str) -> str:
@@ -64,12 +79,17 @@ def _update(fold: Fold, columns: Sequence[str], dialect: str) -> str:
 def _assignments(fold: Fold, newer: str, dialect: str) -> list[str]:
     sets = [f"{name} = {_extreme('least', fold.table, name, dialect)}" for name in fold.least]
     sets += [f"{name} = {_extreme('greatest', fold.table, name, dialect)}" for name in fold.most]
-    sets += [f"{name} = CASE WHEN {newer} THEN excluded.{name} ELSE {fold.table}.{name} END" for name in fold.ranked]
+    sets += [
+        f"{name} = CASE WHEN {newer} THEN excluded.{name} ELSE {fold.table}.{name} END"
+        for name in fold.ranked
+    ]
     return sets
 
 
 def _newer(fold: Fold) -> str:
-    new, old = (", ".join(f"{row}.{name}" for name in fold.rank) for row in ("excluded", fold.table))
+    new, old = (
+        ", ".join(f"{row}.{name}" for name in fold.rank) for row in ("excluded", fold.table)
+    )
     return f"({new}) > ({old})"
 
 

@@ -1,4 +1,7 @@
-"""Answers about versions from model and store together: readings with their lag, what blocks them, cuts, expiry."""
+"""Answers about versions from model and store together.
+
+Readings with their lag, what blocks them, cuts, expiry.
+"""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,7 +29,8 @@ from strandline.store.versions.snapshot_history import heads_of, snapshot_lines
 class Latest:
     """An untracked table in a weak answer: its latest snapshot, without any promise.
 
-    newer: a later one of which only a double is known (core/snapshots), so that nobody can read it by its id.
+    newer: a later one of which only a double is known (core/snapshots), so that nobody can read it
+    by its id.
     """
 
     table: Table
@@ -34,7 +38,9 @@ class Latest:
     newer: str | None = None
 
 
-def with_latest(connection: Connection, readings: Iterable[Reading], tables: Sequence[Table]) -> list[Reading | Latest]:
+def with_latest(
+    connection: Connection, readings: Iterable[Reading], tables: Sequence[Table]
+) -> list[Reading | Latest]:
     """The readings, and the latest snapshot of all other tables, in the order of the question.
 
     It asks nothing of the model, so that nobody has to wait for it.
@@ -59,12 +65,23 @@ def latest_of(connection: Connection, table: Table) -> str:
 
 def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
     """A table of an answer, as JSON shows it."""
-    shown: dict[str, Any] = {"namespace": one.table[0], "name": one.table[1], "snapshotId": one.snapshot}
+    shown: dict[str, Any] = {
+        "namespace": one.table[0],
+        "name": one.table[1],
+        "snapshotId": one.snapshot,
+    }
     if isinstance(one, Latest):
         newer = {} if one.newer is None else {"newerApproximate": one.newer}
-        return shown | {"barrier": None, "generation": None, "group": None, "lagSeconds": None} | newer
+        return (
+            shown | {"barrier": None, "generation": None, "group": None, "lagSeconds": None} | newer
+        )
     lag = round(one.lag(now), 3)
-    return shown | {"barrier": one.barrier, "generation": one.incarnation, "group": one.domain, "lagSeconds": lag}
+    return shown | {
+        "barrier": one.barrier,
+        "generation": one.incarnation,
+        "group": one.domain,
+        "lagSeconds": lag,
+    }
 
 
 def holders_answer(
@@ -73,7 +90,9 @@ def holders_answer(
     """What blocks the tables' components, or a weak answer, in words."""
     return [
         {
-            "job": None if one.state == "BASE_TABLE" else {"namespace": one.namespace, "name": one.name},
+            "job": None
+            if one.state == "BASE_TABLE"
+            else {"namespace": one.namespace, "name": one.name},
             "table": {"namespace": one.table[0], "name": one.table[1]},
             "state": one.state,
             "barrier": one.barrier,
@@ -92,7 +111,9 @@ def expiry_of(
     readers: Collection[Job] = (),
     outside: Outside | None = None,
 ) -> Expiry:
-    """What of a table is expirable, and why the rest is kept; `needed` are the model's own pins, which came first.
+    """What of a table is expirable, and why the rest is kept.
+
+    `needed` are the model's own pins, which came first.
 
     readers: the jobs that have a place in the model; outside: which others count.
     """
@@ -100,26 +121,39 @@ def expiry_of(
     line, others = snapshot_lines(connection, table)
     leases = lease_pins(connection, table, round(now * 1_000_000))
     theirs, streams = outside_pins(connection, table, of_others, now)
-    begun = [pin for pin in initial_pins(connection, {*readers, *streams}, of_others.called) if pin.snapshot in line]
+    begun = [
+        pin
+        for pin in initial_pins(connection, {*readers, *streams}, of_others.called)
+        if pin.snapshot in line
+    ]
     return expiry(line, [*needed, *leases, *theirs, *begun], others)
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A table's snapshot in a consistent cut. observed: what it was made from was seen in passing, not proven."""
+    """A table's snapshot in a consistent cut. observed.
+
+    What it was made from was seen in passing, not proven.
+    """
 
     snapshot: str
     observed: bool
 
 
 def cut_of(connection: Connection, tables: Sequence[Table]) -> dict[Table, Cut]:
-    """The greatest consistent cut through `tables`, from data lineage alone; a RefusedError when there is none."""
+    """The greatest consistent cut through `tables`, from data lineage alone.
+
+    A RefusedError when there is none.
+    """
     lines, observed = _closure(connection, tables)
     found = greatest_cut(lines.values()) if all(line.snapshots for line in lines.values()) else None
     if found is None:
         labels = labels_of(connection, tables)
         names = ", ".join(labels[table] for table in tables)
-        raise RefusedError(f"{names}: no consistent cut exists in what is known of their data lineage", "no_version")
+        raise RefusedError(
+            f"{names}: no consistent cut exists in what is known of their data lineage",
+            "no_version",
+        )
     return {table: Cut(found[table], (table, found[table]) in observed) for table in tables}
 
 
@@ -137,7 +171,9 @@ def cut_answer(connection: Connection, tables: Sequence[Table]) -> list[dict[str
     ]
 
 
-def _closure(connection: Connection, tables: Sequence[Table]) -> tuple[Mapping[Table, Line], set[tuple[Table, str]]]:
+def _closure(
+    connection: Connection, tables: Sequence[Table]
+) -> tuple[Mapping[Table, Line], set[tuple[Table, str]]]:
     """The lines of the tables and of everything upstream that has snapshots, and the snapshots that are not proven."""
     found: dict[Table, Line] = {}
     observed: set[tuple[Table, str]] = set()
@@ -147,9 +183,13 @@ def _closure(connection: Connection, tables: Sequence[Table]) -> tuple[Mapping[T
         if table in found:
             continue
         checkpoints = checkpoints_of(connection, table)
-        observed |= {(table, snapshot) for one in checkpoints if one.observed for snapshot in one.written}
+        observed |= {
+            (table, snapshot) for one in checkpoints if one.observed for snapshot in one.written
+        }
         found[table] = _line(connection, table, checkpoints)
-        waiting.extend(sorted({source for read in found[table].read for source in read} - found.keys()))
+        waiting.extend(
+            sorted({source for read in found[table].read for source in read} - found.keys())
+        )
     return found, observed
 
 

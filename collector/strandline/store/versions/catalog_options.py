@@ -1,6 +1,9 @@
-"""Options of catalogs, written by whoever configures one: `table-lineage` and `data-lineage` switch the two kinds off.
+"""Options of catalogs, written by whoever configures one.
 
-What is off is not shown in the proposals' tables; it is stored all the same, so switching it on again shows it.
+`table-lineage` and `data-lineage` switch the two kinds off.
+
+What is off is not shown in the proposals' tables; it is stored all the same, so switching it on
+again shows it.
 """
 
 from sqlalchemy import Connection, delete, insert, select
@@ -13,7 +16,10 @@ _SAID = ("true", "false")
 
 
 def set_option(connection: Connection, catalog: str, key: str, value: str) -> None:
-    """Write an option of a catalog, in place of what it was. Raises RefusedError for a switch that is neither on nor off."""
+    """Write an option of a catalog, in place of what it was.
+
+    Raises RefusedError for a switch that is neither on nor off.
+    """
     if not catalog or not key:
         raise RefusedError("an option needs a catalog and a key", "option")
     if key in SWITCHES and value.lower() not in _SAID:
@@ -32,10 +38,16 @@ def drop_option(connection: Connection, catalog: str, key: str) -> None:
 def options_of(connection: Connection) -> list[tuple[str, str, str]]:
     """All options: catalog, key, value."""
     stored = catalog_options.c
-    rows = connection.execute(select(stored.catalog, stored.key, stored.value).order_by(stored.catalog, stored.key))
+    rows = connection.execute(
+        select(stored.catalog, stored.key, stored.value).order_by(stored.catalog, stored.key)
+    )
     return [(row.catalog, row.key, row.value) for row in rows]
 
 
 def _drop(connection: Connection, catalog: str, key: str) -> int:
-    same = (catalog_options.c.namespace == "", catalog_options.c.catalog == catalog, catalog_options.c.key == key)
+    same = (
+        catalog_options.c.namespace == "",
+        catalog_options.c.catalog == catalog,
+        catalog_options.c.key == key,
+    )
     return connection.execute(delete(catalog_options).where(*same)).rowcount

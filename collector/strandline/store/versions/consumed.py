@@ -1,7 +1,9 @@
-"""What a micro-batch or a batch run consumed and made, as its commit in the log of facts: which ids are certain, and of what.
+"""What a micro-batch or a batch run consumed and made, as its commit in the log of facts.
 
-A stream's commit is found by its barrier facet. A batch run has none of its own: it commits when it completes, if it is of a
-group and its snapshots are proven.
+Which ids are certain, and of what.
+
+A stream's commit is found by its barrier facet. A batch run has none of its own: it commits when it
+completes, if it is of a group and its snapshots are proven.
 """
 
 import json
@@ -52,7 +54,10 @@ class StoredRun(Protocol):
 
 
 def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[Any]]:
-    """What each run read and made under each barrier (0: none): of each table the surest that events say."""
+    """What each run read and made under each barrier (0: none).
+
+    Of each table the surest that events say.
+    """
     found: dict[tuple[int, int], list[Any]] = {}
     for row in connection.execute(_used_snapshots(), {"marks": json.dumps(marks)}):
         found.setdefault((row.run_id, row.barrier), []).append(row)
@@ -62,7 +67,8 @@ def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[
 @cache
 def _used_snapshots() -> Select[Any]:
     same = and_(
-        snapshots.c.dataset_id == snapshot_uses.c.dataset_id, snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id
+        snapshots.c.dataset_id == snapshot_uses.c.dataset_id,
+        snapshots.c.snapshot_id == snapshot_uses.c.snapshot_id,
     )
     uses = snapshot_uses.c
     elsewhere = exists().where(
@@ -72,15 +78,29 @@ def _used_snapshots() -> Select[Any]:
         relations.c.creates == ELSEWHERE,
     )
     return (
-        select(uses.run_id, uses.barrier, uses.direction, uses.dataset_id, uses.snapshot_id, uses.from_snapshot_id)
+        select(
+            uses.run_id,
+            uses.barrier,
+            uses.direction,
+            uses.dataset_id,
+            uses.snapshot_id,
+            uses.from_snapshot_id,
+        )
         .add_columns(uses.lossy, uses.rank, canonical.c.namespace, canonical.c.name)
-        .add_columns(datasets.c.namespace.label("named_namespace"), datasets.c.name.label("named_name"))
-        .add_columns(snapshots.c.parent_id, snapshots.c.barrier.label("carries"), snapshots.c.committed_at)
+        .add_columns(
+            datasets.c.namespace.label("named_namespace"), datasets.c.name.label("named_name")
+        )
+        .add_columns(
+            snapshots.c.parent_id, snapshots.c.barrier.label("carries"), snapshots.c.committed_at
+        )
         .add_columns(snapshots.c.operation, snapshots.c.aside)
         .join(datasets, datasets.c.id == uses.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
         .outerjoin(snapshots, same)
-        .where(pairs_given(uses.run_id, uses.barrier, "marks"), or_(uses.lossy == 0, uses.direction != SINK))
+        .where(
+            pairs_given(uses.run_id, uses.barrier, "marks"),
+            or_(uses.lossy == 0, uses.direction != SINK),
+        )
         .where(~elsewhere)
         .order_by(uses.direction, canonical.c.namespace, canonical.c.name, uses.at)
     )
@@ -93,7 +113,9 @@ def _surest(connection: Connection, rows: Sequence[Any]) -> list[Any]:
         table = row.direction, row.namespace, row.name
         best[table] = max(row.rank, best.get(table, row.rank))
     return [
-        (row, _version(connection, row)) for row in rows if row.rank == best[row.direction, row.namespace, row.name]
+        (row, _version(connection, row))
+        for row in rows
+        if row.rank == best[row.direction, row.namespace, row.name]
     ]
 
 
@@ -105,7 +127,9 @@ def _version(connection: Connection, row: Row[Any]) -> str | None:
             break
         found = parent
         before = connection.execute(_snapshot(), {"of": row.dataset_id, "snapshot": parent}).first()
-        operation, parent = (before.operation, before.parent_id) if before is not None else ("", None)
+        operation, parent = (
+            (before.operation, before.parent_id) if before is not None else ("", None)
+        )
     return found
 
 
@@ -117,12 +141,17 @@ def _snapshot() -> Select[Any]:
 
 
 def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierCommitted:
-    """The commit of a micro-batch. It states its barrier, or else its number says only which micro-batch it is."""
+    """The commit of a micro-batch.
+
+    It states its barrier, or else its number says only which micro-batch it is.
+    """
     committed = (row.committed_at if row.committed_at is not None else row.at) / MICRO
     started = row.started_at / MICRO if row.started_at is not None else committed
     uses = list(uses)
     counted = row.batch_id is not None and row.barrier == row.batch_id + 1
-    stated = not counted or any(use.carries == row.barrier for use, _ in uses if use.direction == SINK)
+    stated = not counted or any(
+        use.carries == row.barrier for use, _ in uses if use.direction == SINK
+    )
     lookups = _lookups(row.facet) if not stated else frozenset[Table]()
     return BarrierCommitted(
         run.job,
@@ -189,7 +218,10 @@ def _used(uses: Iterable[Any], barrier: int, lookups: Collection[Table]) -> tupl
 
 
 def is_certain(use: Row[Any]) -> bool:
-    """Whether the id is proven to be the table's own and what was consumed: nothing is derived from less."""
+    """Whether the id is proven to be the table's own and what was consumed.
+
+    Nothing is derived from less.
+    """
     return int(use.rank) >= REPORTED and not use.lossy
 
 
@@ -218,9 +250,13 @@ def _is_batch(body: bytes) -> bool:
         return False
 
 
-def batch_commits(connection: Connection, runs: Mapping[int, StoredRun]) -> dict[int, BarrierCommitted]:
+def batch_commits(
+    connection: Connection, runs: Mapping[int, StoredRun]
+) -> dict[int, BarrierCommitted]:
     """The commits of those that are batch runs of a group and completed."""
-    ended = {id_: run for id_, run in runs.items() if run.row.state == COMPLETE and not run.row.streaming}
+    ended = {
+        id_: run for id_, run in runs.items() if run.row.state == COMPLETE and not run.row.streaming
+    }
     own = _of_domains(connection, ended)
     found = uses_of(connection, [(id_, 0) for id_ in own]) if own else {}
     commits = {id_: _batch_commit(run, found.get((id_, 0), [])) for id_, run in own.items()}
@@ -234,7 +270,10 @@ def _of_domains(connection: Connection, ended: Mapping[int, StoredRun]) -> dict[
 
 
 def _with_domain(connection: Connection, runs: Sequence[int]) -> set[int]:
-    """Those that name their group themselves: a DELETE, say, may be a run of the same job and names none."""
+    """Those that name their group themselves.
+
+    A DELETE, say, may be a run of the same job and names none.
+    """
     if not runs:
         return set()
     held = facet_rows(one_of(runs), (RUN_FACET,), one_of(["strandline_barrier"]))
@@ -248,5 +287,13 @@ def _batch_commit(run: StoredRun, uses: Sequence[Any]) -> BarrierCommitted | Non
         return None
     started, ended = run.row.started_at / MICRO, run.row.ended_at / MICRO
     return BarrierCommitted(
-        run.job, run.row.run_id, run.domain, 0, started, ended, _written(uses), _used(uses, 0, ()), stated=False
+        run.job,
+        run.row.run_id,
+        run.domain,
+        0,
+        started,
+        ended,
+        _written(uses),
+        _used(uses, 0, ()),
+        stated=False,
     )

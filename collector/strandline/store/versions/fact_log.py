@@ -1,7 +1,9 @@
-"""The log of facts: written under one lock, read in one order; and the news of ingest that becomes facts.
+"""The log of facts: written under one lock, read in one order.
 
-`mark` runs inside the ingest transaction and only says where to look. So a fact is seen by the first server that looks
-after the commit, once, whatever the order in which transactions end.
+And the news of ingest that becomes facts.
+
+`mark` runs inside the ingest transaction and only says where to look. So a fact is seen by the
+first server that looks after the commit, once, whatever the order in which transactions end.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -32,7 +34,13 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as barriers
 from strandline.core.versions.facts import Fact, Job, Table
 from strandline.store.schema.tables import datasets, job_barriers, job_domains, runs, store_settings
-from strandline.store.schema.version_tables import domain_roots, managed_jobs, version_facts, version_head, version_news
+from strandline.store.schema.version_tables import (
+    domain_roots,
+    managed_jobs,
+    version_facts,
+    version_head,
+    version_news,
+)
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import agree, agreed
 from strandline.store.sql.upsert import insert_values, values_of
@@ -75,7 +83,9 @@ def mark(connection: Connection, rows: Rows) -> None:
         columns = ("kind", "entity_id", "barrier")
         values = insert_values(version_news, columns, connection.dialect.name)
         statement = f"INSERT INTO version_news ({', '.join(columns)}) {values}"
-        connection.exec_driver_sql(statement, values_of(connection, version_news, columns, sorted(marks)))
+        connection.exec_driver_sql(
+            statement, values_of(connection, version_news, columns, sorted(marks))
+        )
 
 
 def _marks(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
@@ -88,7 +98,9 @@ def _marks(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
     followed = [run for run in rows.of(RunSeen) if run.job_id in jobs]
     marks = {(RUN, run.id, 0) for run in followed if run.announced or run.first_at}
     marks |= {
-        (RUN, run, barrier) for run, barrier, job in barriers_stated if job in jobs or job_of.get(run, job) in jobs
+        (RUN, run, barrier)
+        for run, barrier, job in barriers_stated
+        if job in jobs or job_of.get(run, job) in jobs
     }
     return marks | {(ROOT, root, 0) for root in roots}
 
@@ -100,28 +112,44 @@ def _committed_to(rows: Rows) -> set[int]:
 
 def _barriers_stated(rows: Rows) -> list[tuple[int, int, int | None]]:
     """(run, barrier, job) of what states a barrier; a snapshot does so without the job."""
-    found: list[tuple[int, int, int | None]] = [(one.run_id, one.barrier, one.job_id) for one in rows.of(BarrierSeen)]
+    found: list[tuple[int, int, int | None]] = [
+        (one.run_id, one.barrier, one.job_id) for one in rows.of(BarrierSeen)
+    ]
     return found + [(one.run_id, one.barrier, None) for one in rows.of(SnapshotUsed) if one.barrier]
 
 
-def _followed(connection: Connection, jobs: set[int], tables: set[int]) -> tuple[set[int], set[int]]:
+def _followed(
+    connection: Connection, jobs: set[int], tables: set[int]
+) -> tuple[set[int], set[int]]:
     """The jobs that are managed or whose barriers name a group, and the tables that are base tables.
 
     Others are most, and would be looked at for nothing. START and end of a run may carry no facet that tells of a group.
     """
     if not jobs and not tables:
         return set(), set()
-    found = connection.execute(_followed_ids(), {"jobs": sorted(jobs), "tables": sorted(tables)}).all()
-    return {row.id for row in found if row.kind == RUN}, {row.id for row in found if row.kind == ROOT}
+    found = connection.execute(
+        _followed_ids(), {"jobs": sorted(jobs), "tables": sorted(tables)}
+    ).all()
+    return {row.id for row in found if row.kind == RUN}, {
+        row.id for row in found if row.kind == ROOT
+    }
 
 
 @cache
 def _followed_ids() -> CompoundSelect[Any]:
-    run, root, id_ = literal(RUN).label("kind"), literal(ROOT).label("kind"), managed_jobs.c.job_id.label("id")
+    run, root, id_ = (
+        literal(RUN).label("kind"),
+        literal(ROOT).label("kind"),
+        managed_jobs.c.job_id.label("id"),
+    )
     return union_all(
         select(run, id_).where(among_given(managed_jobs.c.job_id, "jobs")),
-        select(run, job_domains.c.job_id).where(among_given(job_domains.c.job_id, "jobs"), job_domains.c.domain != ""),
-        select(root, domain_roots.c.dataset_id).where(among_given(domain_roots.c.dataset_id, "tables")),
+        select(run, job_domains.c.job_id).where(
+            among_given(job_domains.c.job_id, "jobs"), job_domains.c.domain != ""
+        ),
+        select(root, domain_roots.c.dataset_id).where(
+            among_given(domain_roots.c.dataset_id, "tables")
+        ),
     )
 
 
@@ -134,7 +162,9 @@ def head(connection: Connection) -> tuple[int, bool, str]:
 @cache
 def _head() -> Select[int, bool, str | None]:
     log = select(store_settings.c.value).where(store_settings.c.key == LOG).scalar_subquery()
-    return select(version_head.c.seq, exists(select(version_news.c.id)).label("news"), log.label("log"))
+    return select(
+        version_head.c.seq, exists(select(version_news.c.id)).label("news"), log.label("log")
+    )
 
 
 def log_of(connection: Connection) -> str:
@@ -148,7 +178,10 @@ def begin_anew(connection: Connection) -> None:
 
 
 class Waiting(NamedTuple):
-    """Facts after a number: how many, and when the first was written; and the news that are no facts yet."""
+    """Facts after a number: how many, and when the first was written.
+
+    And the news that are no facts yet.
+    """
 
     facts: int
     oldest_at: int | None
@@ -159,7 +192,11 @@ def waiting_after(connection: Connection, seq: int) -> Waiting:
     """What a follower that has folded the facts up to `seq` does not know."""
     later = select(func.count(), func.min(version_facts.c.at)).where(version_facts.c.seq > seq)
     facts, oldest_at = connection.execute(later).one()
-    return Waiting(facts, oldest_at, connection.execute(select(func.count()).select_from(version_news)).scalar_one())
+    return Waiting(
+        facts,
+        oldest_at,
+        connection.execute(select(func.count()).select_from(version_news)).scalar_one(),
+    )
 
 
 def has_news(connection: Connection) -> bool:
@@ -168,7 +205,10 @@ def has_news(connection: Connection) -> bool:
 
 
 def lock_head(connection: Connection) -> int:
-    """Take the lock that gives out numbers; the number of the last fact. (SQLite's writers have one lock anyway.)"""
+    """Take the lock that gives out numbers; the number of the last fact.
+
+    (SQLite's writers have one lock anyway.)
+    """
     return int(connection.execute(select(version_head.c.seq).with_for_update()).scalar_one())
 
 
@@ -177,7 +217,12 @@ def append(connection: Connection, seq: int, facts: Sequence[Fact], at: int) -> 
     if not facts:
         return seq
     rows = [
-        {"seq": seq + place, "at": at, "kind": type(fact).__name__, "body": msgspec.json.encode(fact)}
+        {
+            "seq": seq + place,
+            "at": at,
+            "kind": type(fact).__name__,
+            "body": msgspec.json.encode(fact),
+        }
         for place, fact in enumerate(facts, 1)
     ]
     connection.execute(insert(version_facts), rows)
@@ -196,11 +241,19 @@ def facts_after(connection: Connection, seq: int) -> Iterator[tuple[int, Fact]]:
 @cache
 def _facts() -> Select[int, str, bytes]:
     log = version_facts.c
-    return select(log.seq, log.kind, log.body).where(log.seq > bindparam("after")).order_by(log.seq).limit(AT_ONCE)
+    return (
+        select(log.seq, log.kind, log.body)
+        .where(log.seq > bindparam("after"))
+        .order_by(log.seq)
+        .limit(AT_ONCE)
+    )
 
 
 def take_news(connection: Connection) -> list[VersionNews]:
-    """The oldest news, taken away: with the lock, and in the transaction that makes facts of them."""
+    """The oldest news, taken away.
+
+    With the lock, and in the transaction that makes facts of them.
+    """
     rows = connection.execute(select(version_news).order_by(version_news.c.id).limit(AT_ONCE))
     found = [VersionNews(row.id, row.kind, row.entity_id, row.barrier) for row in rows]
     if found:
@@ -218,16 +271,22 @@ def manage(connection: Connection, jobs: Collection[Job]) -> None:
     ids = {id_of("job", *job) for job in jobs}
     if not ids:
         return
-    ids -= set(connection.scalars(select(managed_jobs.c.job_id).where(managed_jobs.c.job_id.in_(ids))))
+    ids -= set(
+        connection.scalars(select(managed_jobs.c.job_id).where(managed_jobs.c.job_id.in_(ids)))
+    )
     for job in sorted(ids):
         connection.execute(insert(managed_jobs).values(job_id=job))
         _mark_all(connection, job)
 
 
 def _mark_all(connection: Connection, job: int) -> None:
-    started = connection.execute(select(runs.c.id).where(runs.c.job_id == job, runs.c.started_at.is_not(None)))
+    started = connection.execute(
+        select(runs.c.id).where(runs.c.job_id == job, runs.c.started_at.is_not(None))
+    )
     marks = [(row.id, 0) for row in started]
-    barriers_ = select(job_barriers.c.run_id, job_barriers.c.barrier).where(job_barriers.c.job_id == job)
+    barriers_ = select(job_barriers.c.run_id, job_barriers.c.barrier).where(
+        job_barriers.c.job_id == job
+    )
     marks += [(row.run_id, row.barrier) for row in connection.execute(barriers_)]
     if marks:
         values = [{"kind": RUN, "entity_id": run, "barrier": barrier} for run, barrier in marks]
@@ -237,7 +296,11 @@ def _mark_all(connection: Connection, job: int) -> None:
 def mark_roots(connection: Connection, domain: str, roots: Sequence[Table]) -> None:
     """Let the snapshots of a group's base tables become barriers, those that are known already first."""
     for root in roots:
-        ids = set(connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == id_of("dataset", *root))))
+        ids = set(
+            connection.scalars(
+                select(datasets.c.id).where(datasets.c.canonical_id == id_of("dataset", *root))
+            )
+        )
         for dataset in sorted(ids | {id_of("dataset", *root)}):
             connection.execute(delete(domain_roots).where(domain_roots.c.dataset_id == dataset))
             connection.execute(insert(domain_roots).values(dataset_id=dataset, domain=domain))

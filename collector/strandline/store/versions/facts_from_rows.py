@@ -15,7 +15,14 @@ from sqlalchemy import Connection, Row, Select, select
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.openlineage.run_states import NAMES
 from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
-from strandline.store.schema.tables import datasets, job_barriers, job_domains, jobs, relations, runs
+from strandline.store.schema.tables import (
+    datasets,
+    job_barriers,
+    job_domains,
+    jobs,
+    relations,
+    runs,
+)
 from strandline.store.sql.id_lists import among_given, pairs_given
 from strandline.store.versions.consumed import batch_commits, batch_jobs, commit_of, uses_of
 from strandline.store.versions.fact_log import RUN, VersionNews
@@ -42,7 +49,9 @@ class StartedRun:
         if self.row.started_at is None:
             return None
         at, seen = self.row.started_at / MICRO, self.row.received_at / MICRO
-        return RunStarted(self.job, self.row.run_id, at, self.domain, self.reads, self.writes, seen, self.batch)
+        return RunStarted(
+            self.job, self.row.run_id, at, self.domain, self.reads, self.writes, seen, self.batch
+        )
 
     def ended(self) -> RunEnded | None:
         """That it ended."""
@@ -53,7 +62,10 @@ class StartedRun:
 
 
 def facts_of(connection: Connection, news: Sequence[VersionNews]) -> list[Fact]:
-    """The facts that the news of runs lead to, in the order of the news; the end of a run after all else of it."""
+    """The facts that the news of runs lead to, in the order of the news.
+
+    The end of a run after all else of it.
+    """
     marks = [(one.entity_id, one.barrier) for one in sorted(news) if one.kind == RUN]
     found = runs_of(connection, sorted({run for run, _ in marks}))
     barriers = _commits(connection, found, marks)
@@ -81,7 +93,11 @@ def runs_of(connection: Connection, ids: Sequence[int]) -> dict[int, StartedRun]
     batch = batch_jobs(connection, {row.job_id for row in rows if not row.streaming})
     return {
         row.id: StartedRun(
-            row, (row.namespace, row.name), row.domain or None, *tables.get(row.id, ((), ())), row.job_id in batch
+            row,
+            (row.namespace, row.name),
+            row.domain or None,
+            *tables.get(row.id, ((), ())),
+            row.job_id in batch,
         )
         for row in rows
     }
@@ -97,7 +113,9 @@ def _runs() -> Select[Any]:
     )
 
 
-def _relations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[tuple[Table, ...], tuple[Table, ...]]]:
+def _relations(
+    connection: Connection, ids: Sequence[int]
+) -> dict[int, tuple[tuple[Table, ...], tuple[Table, ...]]]:
     found: dict[int, tuple[list[Table], list[Table]]] = {}
     for row in connection.execute(_tables(), {"runs": ids}):
         found.setdefault(row.run_id, ([], []))[row.direction].append((row.namespace, row.name))
@@ -120,7 +138,9 @@ def _commits(
 ) -> dict[tuple[int, int], list[BarrierCommitted]]:
     """The commits by run and barrier; those of batch runs under 0."""
     barriers = _barriers(connection, found, sorted({mark for mark in marks if mark[1]}))
-    return barriers | {(run, 0): [commit] for run, commit in batch_commits(connection, found).items()}
+    return barriers | {
+        (run, 0): [commit] for run, commit in batch_commits(connection, found).items()
+    }
 
 
 def _barriers(

@@ -1,4 +1,7 @@
-"""The names in the model of versions that a key does not see: they are taken out of the words that the model makes."""
+"""The names in the model of versions that a key does not see.
+
+They are taken out of the words that the model makes.
+"""
 
 from strandline.core.access.granted import Access
 from strandline.core.access.hidden import HiddenNames
@@ -8,7 +11,14 @@ from strandline.core.versions.model import Model
 
 def names_hidden(model: Model, access: Access) -> HiddenNames:
     """Names of tables, jobs and groups, and what people call the tables."""
-    named = {*model.names, *model.domain_of, *model.places, *model.registered, *model.retired, *model.called}
+    named = {
+        *model.names,
+        *model.domain_of,
+        *model.places,
+        *model.registered,
+        *model.retired,
+        *model.called,
+    }
     hidden, seen = set[str](), set[str]()
     for one in named:
         words = {one[0], one[1], model.called.get(one, "")}

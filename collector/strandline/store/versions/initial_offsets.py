@@ -35,10 +35,18 @@ def _name(job: Job) -> str:
 _BARRIER, _OFFSET = msgspec.json.Decoder(_Barrier), msgspec.json.Decoder(_Offset)
 
 
-def initial_pins(connection: Connection, jobs: Collection[Job], called: Callable[[Job], str] = _name) -> list[Pin]:
-    """The snapshots, of whichever tables, with which the newest query of each job began; called: how words call a job."""
+def initial_pins(
+    connection: Connection, jobs: Collection[Job], called: Callable[[Job], str] = _name
+) -> list[Pin]:
+    """The snapshots, of whichever tables, with which the newest query of each job began; called.
+
+    How words call a job.
+    """
     return [
-        Pin(snapshot, f"the query of job {called(job)} began with it, and reads from there on when it starts again")
+        Pin(
+            snapshot,
+            f"the query of job {called(job)} began with it, and reads from there on when it starts again",
+        )
         for job in sorted(jobs)
         for snapshot in _begun_with(connection, job)
     ]

@@ -1,6 +1,9 @@
-"""Leases of readers on the snapshots that they were answered. While one lasts, expiry keeps what it names.
+"""Leases of readers on the snapshots that they were answered.
 
-A lease that is over stays over: its snapshots may be gone. A reader who comes late gets an error and asks anew.
+While one lasts, expiry keeps what it names.
+
+A lease that is over stays over: its snapshots may be gone. A reader who comes late gets an error
+and asks anew.
 """
 
 import secrets
@@ -33,8 +36,16 @@ def take_lease(
     """Lease snapshots for some seconds."""
     connection.execute(delete(reader_leases).where(reader_leases.c.expires_at < now - KEPT_OVER))
     lease = StoredLease(secrets.token_urlsafe(16), now + round(seconds * 1_000_000))
-    body = msgspec.json.encode([(*table, snapshot) for table, snapshot in sorted(snapshots.items())])
-    values = {"id": lease.id, "created_at": now, "expires_at": lease.expires_at, "holder": holder, "body": body}
+    body = msgspec.json.encode(
+        [(*table, snapshot) for table, snapshot in sorted(snapshots.items())]
+    )
+    values = {
+        "id": lease.id,
+        "created_at": now,
+        "expires_at": lease.expires_at,
+        "holder": holder,
+        "body": body,
+    }
     connection.execute(insert(reader_leases).values(values))
     return lease
 
@@ -43,7 +54,9 @@ def renew_lease(connection: Connection, id_: str, seconds: float, now: int) -> S
     """Renew a lease; refused when it is over already (code `expired`)."""
     expires_at = now + round(seconds * 1_000_000)
     valid = (reader_leases.c.id == id_, reader_leases.c.expires_at > now)
-    if not connection.execute(update(reader_leases).where(*valid).values(expires_at=expires_at)).rowcount:
+    if not connection.execute(
+        update(reader_leases).where(*valid).values(expires_at=expires_at)
+    ).rowcount:
         _tell_why(connection, id_)
     return StoredLease(id_, expires_at)
 
@@ -57,7 +70,11 @@ def end_lease(connection: Connection, id_: str) -> None:
 def tables_claimed(connection: Connection, id_: str) -> list[Table]:
     """The tables that a lease names; none if there is no such lease."""
     body = connection.scalar(select(reader_leases.c.body).where(reader_leases.c.id == id_))
-    return [] if body is None else [(namespace, name) for namespace, name, _ in msgspec.json.decode(body, type=Claims)]
+    return (
+        []
+        if body is None
+        else [(namespace, name) for namespace, name, _ in msgspec.json.decode(body, type=Claims)]
+    )
 
 
 def lease_pins(connection: Connection, table: Table, now: int) -> list[Pin]:
@@ -77,4 +94,6 @@ def lease_pins(connection: Connection, table: Table, now: int) -> list[Pin]:
 def _tell_why(connection: Connection, id_: str) -> None:
     if connection.scalar(select(reader_leases.c.id).where(reader_leases.c.id == id_)) is None:
         raise NotFoundError(f"unknown lease: {id_}")
-    raise RefusedError(f"lease {id_} is over: its snapshots may be gone, ask for a version anew", "expired")
+    raise RefusedError(
+        f"lease {id_} is over: its snapshots may be gone, ask for a version anew", "expired"
+    )

@@ -1,4 +1,7 @@
-"""Streaming jobs that write a table right now, managed or not: the model of versions knows those alone that are managed."""
+"""Streaming jobs that write a table right now, managed or not.
+
+The model of versions knows those alone that are managed.
+"""
 
 from sqlalchemy import BigInteger, Connection, column, select, table
 
@@ -26,7 +29,9 @@ def refuse_live_writers(connection: Connection, model: Model, job: Job, wanted: 
         .join(runs, runs.c.id == job_relations.c.run_id)
         .join(lives, lives.c.run_id == runs.c.id)
         .join(jobs, jobs.c.id == lives.c.job_id)
-        .where(job_relations.c.dataset_id.in_(ids_of_names(wanted)), job_relations.c.direction == SINK)
+        .where(
+            job_relations.c.dataset_id.in_(ids_of_names(wanted)), job_relations.c.direction == SINK
+        )
         .where(runs.c.streaming == 1, lives.c.live == 1, jobs.c.id != id_of("job", *job))
         .order_by(jobs.c.namespace, jobs.c.name)
         .limit(1)

@@ -1,4 +1,7 @@
-"""Which table or job of the model is meant: by namespace and name under any symlink, or by catalog, database, table."""
+"""Which table or job of the model is meant.
+
+By namespace and name under any symlink, or by catalog, database, table.
+"""
 
 from collections.abc import Iterable
 
@@ -17,7 +20,10 @@ from strandline.store.versions.unnamed_tables import unnamed
 
 
 def table_of(connection: Connection, model: Model, namespace: str, name: str) -> Table:
-    """The table of this name or symlink; a NotFoundError with candidates when neither model nor store know it."""
+    """The table of this name or symlink.
+
+    A NotFoundError with candidates when neither model nor store know it.
+    """
     asked = (namespace, name)
     if asked in model.domain_of and access_of(connection).allows(namespace):
         return asked
@@ -26,11 +32,20 @@ def table_of(connection: Connection, model: Model, namespace: str, name: str) ->
 
 
 def known_name(connection: Connection, model: Model, canonical: Table) -> Table:
-    """The name under which the model knows a dataset: symlinks may have come after its first barrier."""
+    """The name under which the model knows a dataset.
+
+    Symlinks may have come after its first barrier.
+    """
     if canonical in model.domain_of:
         return canonical
-    ids = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *canonical)).scalar_subquery()
-    for row in connection.execute(select(datasets.c.namespace, datasets.c.name).where(datasets.c.canonical_id == ids)):
+    ids = (
+        select(datasets.c.canonical_id)
+        .where(datasets.c.id == id_of("dataset", *canonical))
+        .scalar_subquery()
+    )
+    for row in connection.execute(
+        select(datasets.c.namespace, datasets.c.name).where(datasets.c.canonical_id == ids)
+    ):
         if (row.namespace, row.name) in model.domain_of:
             return (row.namespace, row.name)
     return canonical
@@ -43,7 +58,10 @@ def table_at(connection: Connection, model: Model, place: TableName) -> Table:
 
 
 def table_to_register(connection: Connection, model: Model, place: TableName) -> Table:
-    """The table at a place, or the place itself where no event has named a table there; several are refused."""
+    """The table at a place, or the place itself where no event has named a table there.
+
+    Several are refused.
+    """
     try:
         return table_at(connection, model, place)
     except NotFoundError as error:
@@ -54,7 +72,11 @@ def table_to_register(connection: Connection, model: Model, place: TableName) ->
 
 def job_called(model: Model, job: Job, access: Access) -> Job:
     """The tracked or registered job that `access` sees, or a NotFoundError with candidates."""
-    jobs = [one for one in (*model.places, *model.registered) if one[1] == job[1] and access.allows(one[0])]
+    jobs = [
+        one
+        for one in (*model.places, *model.registered)
+        if one[1] == job[1] and access.allows(one[0])
+    ]
     if job in jobs:
         return job
     near = sorted(f"job:{one[0]}:{one[1]}" for one in jobs)
@@ -62,5 +84,8 @@ def job_called(model: Model, job: Job, access: Access) -> Job:
 
 
 def call(connection: Connection, model: Model, tables: Iterable[Table]) -> None:
-    """Let the model's words call tables as people do: catalog.database.table, where that is known."""
+    """Let the model's words call tables as people do.
+
+    Catalog.database.table, where that is known.
+    """
     model.called.update(labels_of(connection, tables))

@@ -1,4 +1,7 @@
-"""Jobs that a plan to roll tables back knows nothing of: they read or write these tables, and carry no barriers."""
+"""Jobs that a plan to roll tables back knows nothing of.
+
+They read or write these tables, and carry no barriers.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -42,7 +45,9 @@ def _named(one: tuple[str, str]) -> dict[str, str]:
     return {"namespace": one[0], "name": one[1]}
 
 
-def jobs_outside(connection: Connection, tables: Collection[Table], planned: Collection[Job]) -> list[OutsideJob]:
+def jobs_outside(
+    connection: Connection, tables: Collection[Table], planned: Collection[Job]
+) -> list[OutsideJob]:
     """The jobs by name, but for those that are planned, that write one of these tables, read one and run, or read one and
     write others.
     """
@@ -71,9 +76,15 @@ class _Use:
         self.tables[row.direction].add(table)
         self.runs |= bool(row.live)
 
-    def as_outside(self, job: Job, written: Mapping[int, set[Table]], planned: Collection[Table]) -> OutsideJob:
+    def as_outside(
+        self, job: Job, written: Mapping[int, set[Table]], planned: Collection[Table]
+    ) -> OutsideJob:
         """All of it; what a job writes besides was made of these tables only if it reads one."""
-        makes = set[Table]().union(*(written.get(id_, ()) for id_ in self.ids)) if self.tables[SOURCE] else set[Table]()
+        makes = (
+            set[Table]().union(*(written.get(id_, ()) for id_ in self.ids))
+            if self.tables[SOURCE]
+            else set[Table]()
+        )
         writes, reads = (tuple(sorted(self.tables[way])) for way in (SINK, SOURCE))
         return OutsideJob(job, writes, reads, tuple(sorted(makes.difference(planned))), self.runs)
 
@@ -92,7 +103,11 @@ def _tables_written(connection: Connection, ids: Collection[int]) -> dict[int, s
 def in_words(connection: Connection, model: Model, outside: Iterable[OutsideJob]) -> list[str]:
     """A line for each, with tables called as Spark does."""
     found = list(outside)
-    call(connection, model, {table for one in found for table in (*one.writes, *one.reads, *one.makes)})
+    call(
+        connection,
+        model,
+        {table for one in found for table in (*one.writes, *one.reads, *one.makes)},
+    )
     return [_line(model, one) for one in found]
 
 
@@ -100,17 +115,30 @@ def _line(model: Model, one: OutsideJob) -> str:
     def called(tables: Iterable[Table]) -> str:
         return ", ".join(map(model.call, tables))
 
-    does = [f"{verb} {called(tables)}" for verb, tables in (("writes", one.writes), ("reads", one.reads)) if tables]
+    does = [
+        f"{verb} {called(tables)}"
+        for verb, tables in (("writes", one.writes), ("reads", one.reads))
+        if tables
+    ]
     stays = f"; what it makes of it stays as it is: {called(one.makes)}" if one.makes else ""
-    return f"job {one.job[1]} ({'running' if one.runs else 'not running'}) {' and '.join(does)}{stays}"
+    return (
+        f"job {one.job[1]} ({'running' if one.runs else 'not running'}) {' and '.join(does)}{stays}"
+    )
 
 
 @cache
 def _related(dialect: str) -> Select[Any]:
     """Who read or wrote these datasets, by the latest run that did, and whether it runs."""
     lives = of_each(dialect, run_lives, runs.c.id)
-    joined = job_relations.join(runs, runs.c.id == job_relations.c.run_id).join(lives, lives.c.run_id == runs.c.id)
-    columns = (job_relations.c.job_id, job_relations.c.direction, job_relations.c.dataset_id, lives.c.live)
+    joined = job_relations.join(runs, runs.c.id == job_relations.c.run_id).join(
+        lives, lives.c.run_id == runs.c.id
+    )
+    columns = (
+        job_relations.c.job_id,
+        job_relations.c.direction,
+        job_relations.c.dataset_id,
+        lives.c.live,
+    )
     query = select(jobs.c.namespace, jobs.c.name, *columns)
     query = query.select_from(joined.join(jobs, jobs.c.id == lives.c.job_id))
     return query.where(among_given(job_relations.c.dataset_id, "datasets"))
@@ -122,5 +150,9 @@ def _written() -> Select[Any]:
     named = datasets.alias("named")
     joined = job_relations.join(named, named.c.id == job_relations.c.dataset_id)
     joined = joined.join(datasets, datasets.c.id == named.c.canonical_id)
-    query = select(job_relations.c.job_id, datasets.c.namespace, datasets.c.name).select_from(joined)
-    return query.where(among_given(job_relations.c.job_id, "jobs"), job_relations.c.direction == SINK)
+    query = select(job_relations.c.job_id, datasets.c.namespace, datasets.c.name).select_from(
+        joined
+    )
+    return query.where(
+        among_given(job_relations.c.job_id, "jobs"), job_relations.c.direction == SINK
+    )

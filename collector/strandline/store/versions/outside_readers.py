@@ -1,8 +1,11 @@
-"""What streams need that the model of versions has no place for, as they are in no group: each starts again where it stopped.
+"""What streams need that the model of versions has no place for, as they are in no group.
 
-Such a stream pins the last snapshot that one of its runs surely read; where none is known, everything. It counts for as long as
-the table is among what is known of its job (store/lineage/relations.py), and, once it is stopped, until retention drops what it
-read. A batch run that is under way pins what it reads.
+Each starts again where it stopped.
+
+Such a stream pins the last snapshot that one of its runs surely read; where none is known,
+everything. It counts for as long as the table is among what is known of its job
+(store/lineage/relations.py), and, once it is stopped, until retention drops what it read. A batch
+run that is under way pins what it reads.
 """
 
 import math
@@ -11,7 +14,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, Row, Select, TextClause, bindparam, exists, select, text
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Row,
+    Select,
+    TextClause,
+    bindparam,
+    exists,
+    select,
+    text,
+)
 
 from strandline.core.access.granted import EVERYTHING, Access
 from strandline.core.access.hidden import HIDDEN
@@ -24,7 +37,13 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import ago
 from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.lineage.recreated import created_at
-from strandline.store.lineage.relations import Related, View, all_jobs_touching, relations_of, with_known_runs
+from strandline.store.lineage.relations import (
+    Related,
+    View,
+    all_jobs_touching,
+    relations_of,
+    with_known_runs,
+)
 from strandline.store.lineage.run_states import RunState, run_states
 from strandline.store.schema.tables import datasets, job_barriers, jobs, runs
 from strandline.store.schema.views import snapshot_lineage_from
@@ -39,8 +58,11 @@ MOST_USES = 20  # of a run: a stream that ran for a month has made millions
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Which readers are outside of the model. placed: the moment in seconds up to which the model speaks for a job (retired
-    then, or always); before: when a stopped stream was last heard of that counts no more; access: whose names may be said.
+    """Which readers are outside of the model. placed.
+
+    The moment in seconds up to which the model speaks for a job (retired
+    then, or always); before: when a stopped stream was last heard of that counts no more; access:
+    whose names may be said.
     """
 
     placed: Mapping[Job, float] = field(default_factory=dict)
@@ -56,14 +78,23 @@ class Outside:
         return job[1] if self.access.allows(job[0]) else HIDDEN
 
 
-def outside_of(model: Model, retention_days: int | None, now: float, access: Access = EVERYTHING) -> Outside:
+def outside_of(
+    model: Model, retention_days: int | None, now: float, access: Access = EVERYTHING
+) -> Outside:
     """What is outside of a model, now."""
-    placed = {job: retired.at for job, retired in model.retired.items()} | dict.fromkeys(model.places, math.inf)
-    return Outside(placed, -math.inf if retention_days is None else now - retention_days * DAY, access)
+    placed = {job: retired.at for job, retired in model.retired.items()} | dict.fromkeys(
+        model.places, math.inf
+    )
+    return Outside(
+        placed, -math.inf if retention_days is None else now - retention_days * DAY, access
+    )
 
 
 class _Run(NamedTuple):
-    """A run that read the table. part: of a stream (it is one, or a micro-batch of one); sure: what it read is committed."""
+    """A run that read the table. part: of a stream (it is one, or a micro-batch of one); sure.
+
+    What it read is committed.
+    """
 
     id: int
     at: int
@@ -73,7 +104,10 @@ class _Run(NamedTuple):
 
 
 class _Reader(NamedTuple):
-    """A job that reads the table: its runs that did by their owners, the newest first, and the owners' states."""
+    """A job that reads the table.
+
+    Its runs that did by their owners, the newest first, and the owners' states.
+    """
 
     job: Job
     owners: Mapping[int, Sequence[_Run]]
@@ -100,7 +134,10 @@ class _Reader(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Of which table it is asked: the ids of its names, and since when it is this one; of which readers, and when."""
+    """Of which table it is asked: the ids of its names, and since when it is this one.
+
+    Of which readers, and when.
+    """
 
     connection: Connection
     names: Sequence[int]
@@ -117,15 +154,22 @@ class _Asked(NamedTuple):
         asked = {"run": run, "names": self.names, "since": self.since}
         rows = self.connection.execute(_last_uses(self.connection.dialect.name), asked).all()
         rows = [row for row in rows if not (surely and row.observed)]
-        return sorted({row.snapshot_id for row in rows if _of_one_read(row) == _of_one_read(rows[0])})
+        return sorted(
+            {row.snapshot_id for row in rows if _of_one_read(row) == _of_one_read(rows[0])}
+        )
 
 
 def _of_one_read(row: Row[Any]) -> tuple[int, int]:
-    """What reads that belong together share: the barrier; without one they are as old as each other."""
+    """What reads that belong together share: the barrier.
+
+    Without one they are as old as each other.
+    """
     return row.told_barrier, row.at if row.told_barrier == 0 else 0
 
 
-def outside_pins(connection: Connection, table: Table, outside: Outside, now: float) -> tuple[list[Pin], list[Job]]:
+def outside_pins(
+    connection: Connection, table: Table, outside: Outside, now: float
+) -> tuple[list[Pin], list[Job]]:
     """What readers outside of the model need of a table; and the streams among them."""
     found: list[Pin] = []
     streams: list[Job] = []
@@ -146,7 +190,9 @@ def _readers(asked: _Asked, table: Table) -> Iterator[_Reader]:
     for reading in _reading(asked.connection, table, view):
         outside = _outside(asked, [one for one in reading if one.at >= asked.since])
         runs_read = [one for its in outside.values() for one in its]
-        states = run_states(asked.connection, {one.owner for one in runs_read}, view, {one.id for one in runs_read})
+        states = run_states(
+            asked.connection, {one.owner for one in runs_read}, view, {one.id for one in runs_read}
+        )
         for job, its in sorted(outside.items()):
             yield _Reader(job, _by_owner(its), states)
 
@@ -163,7 +209,11 @@ def _reading(connection: Connection, table: Table, view: View) -> Iterator[list[
     seen: set[tuple[int, int]] = set()
     for page in all_jobs_touching(connection, dataset, JOBS_AT_ONCE) if dataset is not None else ():
         related = relations_of(connection, view, page)
-        reading = {(one.job, one.run): one for one in related if (one.direction, one.dataset) == (SOURCE, dataset)}
+        reading = {
+            (one.job, one.run): one
+            for one in related
+            if (one.direction, one.dataset) == (SOURCE, dataset)
+        }
         yield [one for key, one in reading.items() if key not in seen]
         seen |= reading.keys()
 
@@ -171,9 +221,13 @@ def _reading(connection: Connection, table: Table, view: View) -> Iterator[list[
 def _by_job(connection: Connection, reading: Sequence[Related]) -> dict[Job, list[_Run]]:
     """The runs of each job, the newest first."""
     ids = {one.job for one in reading}
-    named = connection.execute(select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(among(jobs.c.id, ids)))
+    named = connection.execute(
+        select(jobs.c.id, jobs.c.namespace, jobs.c.name).where(among(jobs.c.id, ids))
+    )
     names: dict[int, Job] = {row.id: (row.namespace, row.name) for row in named}
-    rows = {row.id: row for row in connection.execute(_runs(), {"runs": [one.run for one in reading]})}
+    rows = {
+        row.id: row for row in connection.execute(_runs(), {"runs": [one.run for one in reading]})
+    }
     found: dict[Job, list[_Run]] = {}
     for one in sorted(reading, key=lambda one: (one.at, one.since, one.run), reverse=True):
         if one.job in names and one.run in rows:
@@ -237,7 +291,10 @@ def _of_unknown(who: str, state: str) -> Pin:
 
 @cache
 def _last_uses(dialect: str) -> TextClause:
-    """By the run, from its newest barrier on: the sum keeps both databases from the index of all that read the table."""
+    """By the run, from its newest barrier on.
+
+    The sum keeps both databases from the index of all that read the table.
+    """
     uses = f"""
         SELECT * FROM snapshot_uses
          WHERE run_id = :run AND direction = {SOURCE} AND {among_text(dialect, "dataset_id + 0", "names")} AND at >= :since
@@ -249,4 +306,6 @@ def _last_uses(dialect: str) -> TextClause:
         SELECT snapshot_id, told_barrier, at, observed FROM ({snapshot_lineage_from(uses)}) AS used
          WHERE snapshot_id IS NOT NULL ORDER BY told_barrier DESC, at DESC"""
     ids = given("names", BigInteger)
-    return text(query).bindparams(bindparam("run", type_=BigInteger), bindparam("since", type_=BigInteger), ids)
+    return text(query).bindparams(
+        bindparam("run", type_=BigInteger), bindparam("since", type_=BigInteger), ids
+    )

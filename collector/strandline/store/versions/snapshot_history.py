@@ -1,7 +1,10 @@
-"""What events report of the snapshots of tables: their main ancestry, the newest one, and what a base table got since its last cut.
+"""What events report of the snapshots of tables.
 
-What only another branch has, or none (a staged snapshot), is no version of the table: it is neither newest nor of the main
-ancestry, unless a snapshot there was committed on top of it, or an event tells that main has it.
+Their main ancestry, the newest one, and what a base table got since its last cut.
+
+What only another branch has, or none (a staged snapshot), is no version of the table: it is neither
+newest nor of the main ancestry, unless a snapshot there was committed on top of it, or an event
+tells that main has it.
 """
 
 from collections.abc import Iterable
@@ -18,21 +21,36 @@ from strandline.store.schema.tables import snapshots
 from strandline.store.schema.version_tables import domain_roots
 from strandline.store.versions.fact_log import ROOT, VersionNews
 
-_WHEN = func.coalesce(snapshots.c.committed_at, snapshots.c.first_at)  # nobody sees a snapshot before it is there
-_OF_MAIN = func.coalesce(func.min(snapshots.c.aside), IN_MAIN) == IN_MAIN  # by all names of the table
+_WHEN = func.coalesce(
+    snapshots.c.committed_at, snapshots.c.first_at
+)  # nobody sees a snapshot before it is there
+_OF_MAIN = (
+    func.coalesce(func.min(snapshots.c.aside), IN_MAIN) == IN_MAIN
+)  # by all names of the table
 _BETWEEN = "\x1f"  # hardly an id has this sign
 _OLDEST_FIRST = (_WHEN, snapshots.c.first_at, snapshots.c.snapshot_id)
-_NEWEST_FIRST = (func.min(_WHEN).desc(), func.min(snapshots.c.first_at).desc(), snapshots.c.snapshot_id.desc())
+_NEWEST_FIRST = (
+    func.min(_WHEN).desc(),
+    func.min(snapshots.c.first_at).desc(),
+    snapshots.c.snapshot_id.desc(),
+)
 
 
 def lines_since(
     connection: Connection, news: Iterable[VersionNews], roots: Iterable[SingleRoot]
 ) -> list[tuple[SingleRoot, list[str]]]:
-    """Of the base tables that news tell of: what was committed since the last cut, oldest first, with the snapshot of that cut."""
+    """Of the base tables that news tell of.
+
+    What was committed since the last cut, oldest first, with the snapshot of that cut.
+    """
     touched = {one.entity_id for one in news if one.kind == ROOT}
     if not touched:
         return []
-    named = set(connection.scalars(select(domain_roots.c.domain).where(domain_roots.c.dataset_id.in_(touched))))
+    named = set(
+        connection.scalars(
+            select(domain_roots.c.domain).where(domain_roots.c.dataset_id.in_(touched))
+        )
+    )
     return [(root, _since(connection, root)) for root in roots if root.domain in named]
 
 
@@ -50,7 +68,9 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
         names = ids_of_names(table)
         newest = select(snapshots.c.snapshot_id).where(snapshots.c.dataset_id.in_(names))
         newest = newest.where(is_of_this_table(connection, names))
-        newest = newest.group_by(snapshots.c.snapshot_id)  # a table's names may tell of one at different times
+        newest = newest.group_by(
+            snapshots.c.snapshot_id
+        )  # a table's names may tell of one at different times
         head = connection.scalar(newest.having(_OF_MAIN).order_by(*_NEWEST_FIRST).limit(1))
         if head is not None:
             found[table] = head
@@ -60,41 +80,65 @@ def heads_of(connection: Connection, tables: Iterable[Table]) -> dict[Table, str
 def snapshot_lines(connection: Connection, table: Table) -> tuple[list[str], list[str]]:
     """(main ancestry oldest first, all other known snapshots) of a table under any of its names."""
     names = ids_of_names(table)
-    return _lines(connection, snapshots.c.dataset_id.in_(names) & is_of_this_table(connection, names))
+    return _lines(
+        connection, snapshots.c.dataset_id.in_(names) & is_of_this_table(connection, names)
+    )
 
 
 def _lines(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str]]:
     ids, parents, places = _with_parents(connection, which)
-    if not any(places) and ids[:-1] == parents[1:]:  # each came on top of the one before: so it nearly always is
+    if (
+        not any(places) and ids[:-1] == parents[1:]
+    ):  # each came on top of the one before: so it nearly always is
         return ids, []
     parent_of: dict[str, str] = {}
-    for id_, parent in zip(ids, parents, strict=True):  # of two names' rows the first has the place, either the parent
+    for id_, parent in zip(
+        ids, parents, strict=True
+    ):  # of two names' rows the first has the place, either the parent
         parent_of[id_] = parent_of.get(id_) or parent
     of_main, aside = _apart(parent_of, list(zip(ids, places, strict=True)))
-    if not of_main or not any(parents):  # no event names parents: the order of commits is all there is
+    if not of_main or not any(
+        parents
+    ):  # no event names parents: the order of commits is all there is
         return of_main, aside
     return main_ancestry(parent_of, of_main[-1])
 
 
 def _apart(ids: Iterable[str], places: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
     """(those that main may have, those that it does not have), by all that the table's names tell."""
-    aside = {id_ for id_, place in places if place} - {id_ for id_, place in places if place == str(IN_MAIN)}
+    aside = {id_ for id_, place in places if place} - {
+        id_ for id_, place in places if place == str(IN_MAIN)
+    }
     return [id_ for id_ in ids if id_ not in aside], [id_ for id_ in ids if id_ in aside]
 
 
-def _with_parents(connection: Connection, which: ColumnElement[bool]) -> tuple[list[str], list[str], list[str]]:
-    """Snapshots, the newest last; the parent of each (empty: none) and whether main has it, as a text (empty: nobody says).
+def _with_parents(
+    connection: Connection, which: ColumnElement[bool]
+) -> tuple[list[str], list[str], list[str]]:
+    """Snapshots, the newest last; the parent of each (empty.
 
-    As three long texts: a table may have 100,000, and a row of each takes four times as long. Ids are what a producer says:
-    where one has the sign that stands between them, there are more parts than snapshots.
+    None) and whether main has it, as a text (empty: nobody says).
+
+    As three long texts: a table may have 100,000, and a row of each takes four times as long. Ids
+    are what a producer says: where one has the sign that stands between them, there are more parts
+    than snapshots.
     """
     place = func.coalesce(cast(snapshots.c.aside, Text), "").label("place")
-    each = select(snapshots.c.snapshot_id, func.coalesce(snapshots.c.parent_id, "").label("parent"), place).where(which)
+    each = select(
+        snapshots.c.snapshot_id, func.coalesce(snapshots.c.parent_id, "").label("parent"), place
+    ).where(which)
     rows = each.order_by(*_OLDEST_FIRST).subquery()
-    texts = (func.aggregate_strings(one, _BETWEEN) for one in (rows.c.snapshot_id, rows.c.parent, rows.c.place))
+    texts = (
+        func.aggregate_strings(one, _BETWEEN)
+        for one in (rows.c.snapshot_id, rows.c.parent, rows.c.place)
+    )
     number, *found = connection.execute(select(func.count(), *texts)).one()
     ids, parents, places = (text.split(_BETWEEN) if number else [] for text in found)
     if len(ids) == len(parents) == number:
         return ids, parents, places
     triples = connection.execute(each.order_by(*_OLDEST_FIRST)).all()
-    return [row.snapshot_id for row in triples], [row.parent for row in triples], [row.place for row in triples]
+    return (
+        [row.snapshot_id for row in triples],
+        [row.parent for row in triples],
+        [row.place for row in triples],
+    )

@@ -28,11 +28,17 @@ def placements(connection: Connection, model: Model, now: float) -> tuple[Sequen
 def _store(connection: Connection, place: ManagedJob, placed: Fact, now: float) -> None:
     assert isinstance(placed, JobPlaced)
     run = connection.scalar(
-        select(runs.c.id).where(runs.c.run_id == place.run, runs.c.job_id == id_of("job", *place.job))
+        select(runs.c.id).where(
+            runs.c.run_id == place.run, runs.c.job_id == id_of("job", *place.job)
+        )
     )
     if run is None:
         return
-    stored = set(connection.scalars(select(startup_snapshots.c.dataset_id).where(startup_snapshots.c.run_id == run)))
+    stored = set(
+        connection.scalars(
+            select(startup_snapshots.c.dataset_id).where(startup_snapshots.c.run_id == run)
+        )
+    )
     rows = [
         {
             "run_id": run,
@@ -50,7 +56,10 @@ def _store(connection: Connection, place: ManagedJob, placed: Fact, now: float) 
 
 
 def _say_domain(connection: Connection, place: ManagedJob) -> None:
-    """The group for the rows of a job whose events named none yet: a word of its own has a time, and wins over this."""
+    """The group for the rows of a job whose events named none yet.
+
+    A word of its own has a time, and wins over this.
+    """
     job = id_of("job", *place.job)
     if connection.scalar(select(job_domains.c.job_id).where(job_domains.c.job_id == job)) is None:
         row = {"job_id": job, "domain": place.domain, "at": 0, "hash": 0}

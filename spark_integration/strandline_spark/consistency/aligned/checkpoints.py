@@ -1,7 +1,10 @@
-"""The checkpoints of one aligned job: each micro-batch makes the next one, once, whatever happened before.
+"""The checkpoints of one aligned job.
 
-Where the job stands is read from the output table and from nowhere else: its last barrier. So a job killed between the
-commit and the end of its micro-batch, a lost checkpoint folder and a table that was rolled back all go on rightly.
+Each micro-batch makes the next one, once, whatever happened before.
+
+Where the job stands is read from the output table and from nowhere else: its last barrier. So a job
+killed between the commit and the end of its micro-batch, a lost checkpoint folder and a table that
+was rolled back all go on rightly.
 """
 
 from __future__ import annotations
@@ -20,8 +23,18 @@ from pyspark.sql.streaming import StreamingQuery
 
 from strandline_spark.consistency.aligned.decisions import FEW, Decision
 from strandline_spark.consistency.aligned.inputs import Inputs, inputs_once_there
-from strandline_spark.consistency.collector import Collector, CollectorAwayError, ConsistencyError, UnknownTableError
-from strandline_spark.consistency.table_history import MissingTableError, NotOnlyAppendsError, Point, TableHistory
+from strandline_spark.consistency.collector import (
+    Collector,
+    CollectorAwayError,
+    ConsistencyError,
+    UnknownTableError,
+)
+from strandline_spark.consistency.table_history import (
+    MissingTableError,
+    NotOnlyAppendsError,
+    Point,
+    TableHistory,
+)
 from strandline_spark.extraction.aligned_outputs import AlignedOutput
 from strandline_spark.jvm.iceberg_snapshot import BARRIER, BATCH, GENERATION, GROUP, INPUTS, QUERY
 from strandline_spark.model.statement import Operation
@@ -32,11 +45,17 @@ _TRIES = 3
 
 
 class NotAlignedError(Exception):
-    """The output is not what an aligned job left there; the message names table, barrier and snapshots."""
+    """The output is not what an aligned job left there.
+
+    The message names table, barrier and snapshots.
+    """
 
 
 class RolledBackError(NotAlignedError):
-    """The output was rolled back while the job ran: this run's state is of before, so it commits nothing more."""
+    """The output was rolled back while the job ran.
+
+    This run's state is of before, so it commits nothing more.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +82,9 @@ class Alignment:
     def written(self) -> AlignedOutput:
         """What the emitter has to know to find a checkpoint again."""
         operation: Operation = "append" if self.mode == "append" else "overwrite"
-        return AlignedOutput(self.output, operation, frozenset(self.inputs[name] for name in self.changes))
+        return AlignedOutput(
+            self.output, operation, frozenset(self.inputs[name] for name in self.changes)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +108,17 @@ class AlignedBatch:
 
 
 class Checkpoints:
-    """What foreachBatch calls. `finished` is set when the last checkpoint that was asked for is there."""
+    """What foreachBatch calls.
+
+    `finished` is set when the last checkpoint that was asked for is there.
+    """
 
     def __init__(
-        self, alignment: Alignment, collector: Collector | None, until_barrier: int | None, available_now: bool
+        self,
+        alignment: Alignment,
+        collector: Collector | None,
+        until_barrier: int | None,
+        available_now: bool,
     ) -> None:
         self._job = alignment
         self._collector = collector
@@ -105,7 +133,10 @@ class Checkpoints:
         self.finished = threading.Event()
 
     def announce(self, spark: SparkSession) -> None:
-        """Tell the collector what the job reads and writes; look at the inputs once, so that faults are reported at the start."""
+        """Tell the collector what the job reads and writes.
+
+        Look at the inputs once, so that faults are reported at the start.
+        """
         try:
             Inputs(spark, self._job.sources, self._job.group, self._job.job, None).refresh()
         except MissingTableError as error:
@@ -117,14 +148,22 @@ class Checkpoints:
         namespace, name = self._job.job
         for table in (*self._job.sources.values(), self._job.output):
             try:
-                self._collector.register(name, namespace, table, table == self._job.output, self._job.group)
-            except (CollectorAwayError, UnknownTableError):  # it learns of both from the first events
+                self._collector.register(
+                    name, namespace, table, table == self._job.output, self._job.group
+                )
+            except (
+                CollectorAwayError,
+                UnknownTableError,
+            ):  # it learns of both from the first events
                 continue
         with suppress(ConsistencyError):  # a job of which it has not heard yet
             asked = {"namespace": namespace, "name": name, "position": None}
-            self._least = int(self._collector.ask("POST", "/api/v2/jobs/decision", asked).get("generation", 1))
+            self._least = int(
+                self._collector.ask("POST", "/api/v2/jobs/decision", asked).get("generation", 1)
+            )
         output = _found(spark, self._job.output)
-        # The run begins here: a rollback before its first micro-batch ends it as one after that does.
+        # The run begins here: a rollback before its first micro-batch ends it as one after that
+        # does.
         self._generation = max(output.generation if output is not None else 1, self._least)
 
     def __call__(self, ticks: DataFrame, batch_id: int) -> None:
@@ -136,7 +175,9 @@ class Checkpoints:
             if not self._committed and not self.finished.is_set():
                 _LOG.warning("strandline: job %s: %s", self._job.job[1], self._nothing_done(batch))
             self.finished.set()
-        if self.finished.is_set() or (batch.id is not None and batch.last is not None and batch.last.batch == batch.id):
+        if self.finished.is_set() or (
+            batch.id is not None and batch.last is not None and batch.last.batch == batch.id
+        ):
             return
         decision = self._decision(batch)
         if decision is not None:
@@ -155,10 +196,17 @@ class Checkpoints:
     def _micro_batch(self, session: SparkSession, batch_id: int) -> AlignedBatch:
         if self._inputs is None:  # one session serves all micro-batches of a query
             job = self._job
-            ask = partial(Inputs, session, job.sources, job.group, job.job, self._collector, job.max_behind)
+            ask = partial(
+                Inputs, session, job.sources, job.group, job.job, self._collector, job.max_behind
+            )
             self._inputs = inputs_once_there(ask, job.job[1], job.timeout, self._goes_on)
         query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
-        return AlignedBatch(session, self._inputs, self._output_in(session), (query_id, batch_id) if query_id else None)
+        return AlignedBatch(
+            session,
+            self._inputs,
+            self._output_in(session),
+            (query_id, batch_id) if query_id else None,
+        )
 
     def _output_in(self, session: SparkSession) -> TableHistory | None:
         if self._output is None:
@@ -195,7 +243,11 @@ class Checkpoints:
             newest = batch.inputs.newest_common()
             position = newest - 1 if first is not None and newest is not None else None
         decision = batch.inputs.wait(position, self._job.timeout, self._goes_on)
-        return replace(decision, abort=()) if decision is not None and batch.position is None else decision
+        return (
+            replace(decision, abort=())
+            if decision is not None and batch.position is None
+            else decision
+        )
 
     def _goes_on(self) -> bool:
         return self.query is None or bool(self.query.isActive)
@@ -206,7 +258,11 @@ class Checkpoints:
                 self._commit(batch, decision)
                 break
             except Exception as error:
-                if attempt == _TRIES or "ValidationException" not in str(error) or self._moved(batch):
+                if (
+                    attempt == _TRIES
+                    or "ValidationException" not in str(error)
+                    or self._moved(batch)
+                ):
                     raise
         self._committed = True
         self._check_once(batch.session, decision.barrier)
@@ -214,7 +270,10 @@ class Checkpoints:
             self.finished.set()
 
     def _moved(self, batch: AlignedBatch) -> bool:
-        """Whether somebody else made a checkpoint meanwhile; compaction and deletes do not count."""
+        """Whether somebody else made a checkpoint meanwhile.
+
+        Compaction and deletes do not count.
+        """
         before = batch.position
         if batch.output is not None:
             batch.output.refresh()
@@ -223,7 +282,10 @@ class Checkpoints:
 
     def _commit(self, batch: AlignedBatch, decision: Decision) -> None:
         assert decision.barrier is not None
-        frames = {name: self._frame(batch, name, table, decision) for name, table in self._job.inputs.items()}
+        frames = {
+            name: self._frame(batch, name, table, decision)
+            for name, table in self._job.inputs.items()
+        }
         rows = self._job.transform(frames, decision.barrier)
         if batch.output is not None:
             batch.output.refresh_properties()
@@ -266,11 +328,20 @@ class Checkpoints:
 
     def _own_state(self, batch: AlignedBatch) -> DataFrame:
         if batch.output is None:
-            raise MissingTableError(f"{self._job.output}: a job that reads its own output needs the table to be there")
-        return batch.output.at(batch.last.snapshot_id) if batch.last is not None else batch.output.now().limit(0)
+            raise MissingTableError(
+                f"{self._job.output}: a job that reads its own output needs the table to be there"
+            )
+        return (
+            batch.output.at(batch.last.snapshot_id)
+            if batch.last is not None
+            else batch.output.now().limit(0)
+        )
 
     def _properties(self, batch: AlignedBatch, decision: Decision) -> dict[str, str]:
-        properties = {BARRIER: str(decision.barrier), INPUTS: json.dumps(dict(decision.snapshots), sort_keys=True)}
+        properties = {
+            BARRIER: str(decision.barrier),
+            INPUTS: json.dumps(dict(decision.snapshots), sort_keys=True),
+        }
         if self._job.group:
             properties[GROUP] = self._job.group
         if self._generation is not None:
@@ -282,9 +353,16 @@ class Checkpoints:
         return properties
 
     def _check_once(self, session: SparkSession, barrier: int | None) -> None:
-        """Iceberg lets two writers append: the second instance of a job sees it at once and stops."""
+        """Iceberg lets two writers append.
+
+        The second instance of a job sees it at once and stops.
+        """
         output = self._output_in(session)
-        carriers = [point.snapshot_id for point in (output.main() if output else ()) if point.barrier == barrier]
+        carriers = [
+            point.snapshot_id
+            for point in (output.main() if output else ())
+            if point.barrier == barrier
+        ]
         if len(carriers) != 1:
             raise NotAlignedError(
                 f"{self._job.output}: barrier {barrier} is carried by {len(carriers)} snapshots "

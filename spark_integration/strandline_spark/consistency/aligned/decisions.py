@@ -25,10 +25,15 @@ class Decision:
 FEW = 5  # barriers that a job takes one after the other; one that is further behind drains
 
 
-def decide(done: Mapping[str, Mapping[int, str]], position: int | None, most: int | None = FEW) -> Decision:
-    """The answer for a job at `position` (None: it has no checkpoint) over the barriers that each input completed.
+def decide(
+    done: Mapping[str, Mapping[int, str]], position: int | None, most: int | None = FEW
+) -> Decision:
+    """The answer for a job at `position` (None.
 
-    One that is more than `most` barriers behind takes the newest, so that it catches up; None: it takes each.
+    It has no checkpoint) over the barriers that each input completed.
+
+    One that is more than `most` barriers behind takes the newest, so that it catches up; None: it
+    takes each.
 
     >>> decide({"a": {1: "10", 3: "11"}, "b": {1: "20", 2: "21", 3: "22"}}, 1)
     Decision(kind='ABORT', barrier=3, abort=(2,), snapshots={'a': '11', 'b': '22'})

@@ -1,7 +1,10 @@
-"""The inputs of an aligned job: waiting until they can be read at one barrier, and reading them there.
+"""The inputs of an aligned job.
 
-The collector is asked where that is needed: for several base tables whose barriers are not written in their snapshots only
-the coordinator knows the cuts, and where a new job begins. Everywhere else the snapshots themselves tell more, sooner.
+Waiting until they can be read at one barrier, and reading them there.
+
+The collector is asked where that is needed: for several base tables whose barriers are not written
+in their snapshots only the coordinator knows the cuts, and where a new job begins. Everywhere else
+the snapshots themselves tell more, sooner.
 """
 
 from __future__ import annotations
@@ -42,13 +45,18 @@ class Inputs:
         self._derived: bool | None = (
             None  # whether a micro-batch's number is no barrier of an input, once that is known
         )
-        self._histories = {table: TableHistory(session, table) for table in dict.fromkeys(tables.values())}
+        self._histories = {
+            table: TableHistory(session, table) for table in dict.fromkeys(tables.values())
+        }
         self._group = group
         self._job = job
         self._collector = collector
 
     def refresh(self) -> None:
-        """See the tables as they are now. Raises TableAtError when one shows another group's barriers."""
+        """See the tables as they are now.
+
+        Raises TableAtError when one shows another group's barriers.
+        """
         for history in self._histories.values():
             history.refresh()
             self._check_group(history)
@@ -63,7 +71,11 @@ class Inputs:
 
     def newest_common(self) -> int | None:
         """The greatest barrier that all inputs completed."""
-        decision = self._coordinator_decision(0, most=0) if self._asks(None) and self._without_barriers() else None
+        decision = (
+            self._coordinator_decision(0, most=0)
+            if self._asks(None) and self._without_barriers()
+            else None
+        )
         if decision is not None and self._derived:
             return decision.barrier
         return max(common_of([history.done for history in self._histories.values()]), default=None)
@@ -71,23 +83,37 @@ class Inputs:
     def decision(self, position: int | None) -> Decision:
         """What to do now after barrier `position`."""
         self.refresh()
-        decision = self._coordinator_decision(position, self._max_behind) if self._asks(position) else None
-        if decision is not None and (position is None or self._derived or self._needs_coordinator()):
+        decision = (
+            self._coordinator_decision(position, self._max_behind) if self._asks(position) else None
+        )
+        if decision is not None and (
+            position is None or self._derived or self._needs_coordinator()
+        ):
             return decision
         done = {table: history.done for table, history in self._histories.items()}
         behind = sum(barrier > (position or 0) for barrier in common_of(list(done.values())))
         return decide(done, position, self._most_behind(position, behind))
 
     def _most_behind(self, position: int | None, behind: int) -> int | None:
-        """How far behind the job may fall before it takes the newest barrier: at once, while it drains or joins."""
+        """How far behind the job may fall before it takes the newest barrier.
+
+        At once, while it drains or joins.
+        """
         most = self._max_behind
-        if most is not None and behind > 1 and (self._drains or behind > most or self._joins(position)):
+        if (
+            most is not None
+            and behind > 1
+            and (self._drains or behind > most or self._joins(position))
+        ):
             most = 1
         self._drains = most is not None and behind > most
         return most
 
     def _joins(self, position: int | None) -> bool:
-        """Whether the collector knows the job as one that joins: only at the newest barrier it can meet the others."""
+        """Whether the collector knows the job as one that joins.
+
+        Only at the newest barrier it can meet the others.
+        """
         if self._collector is None:
             return False
         try:
@@ -96,17 +122,23 @@ class Inputs:
             return False
 
     def _asks(self, position: int | None) -> bool:
-        """Whether the collector is asked at all: for cuts through several base tables, for where a new job begins, and for the
-        barriers of a table that a plain stream makes of others, which only follow from what that has read.
+        """Whether the collector is asked at all.
 
-        It may not have heard yet of a barrier that all inputs have, from a job that was killed, and would leave it out.
+        For cuts through several base tables, for where a new job begins, and for the
+        barriers of a table that a plain stream makes of others, which only follow from what that
+        has read.
+
+        It may not have heard yet of a barrier that all inputs have, from a job that was killed, and
+        would leave it out.
         """
         unknown = self._derived is None and bool(self._without_barriers())
         return self._collector is not None and (
             position is None or unknown or bool(self._derived) or self._needs_coordinator()
         )
 
-    def _coordinator_decision(self, position: int | None, most: int | None = FEW) -> Decision | None:
+    def _coordinator_decision(
+        self, position: int | None, most: int | None = FEW
+    ) -> Decision | None:
         """The coordinator's answer, or None where the snapshots themselves are to decide."""
         try:
             answer = self._answer(position, most)
@@ -126,7 +158,9 @@ class Inputs:
             asked["maxBehind"] = most
         answer = self._collector.ask("POST", "/api/v2/jobs/decision", asked)
         if "decision" not in answer:  # events may go to another server: Marquez, a proxy
-            raise CollectorAwayError(f"what answers at {self._collector.url} is no collector: it gives no decision")
+            raise CollectorAwayError(
+                f"what answers at {self._collector.url} is no collector: it gives no decision"
+            )
         return answer
 
     def _needs_coordinator(self) -> bool:
@@ -135,7 +169,9 @@ class Inputs:
 
     def _without_barriers(self) -> list[TableHistory]:
         """The inputs whose snapshots state no barrier."""
-        return [h for h in self._histories.values() if (c := h.last_carrier()) is None or not c.stated]
+        return [
+            h for h in self._histories.values() if (c := h.last_carrier()) is None or not c.stated
+        ]
 
     def _checked(self, answer: Mapping[str, Any], position: int | None) -> Decision | None:
         """The answer, if every input really has the snapshot, and no other one carries the barrier."""
@@ -156,8 +192,13 @@ class Inputs:
         self._derived = derived or bool(self._derived)
         return Decision(answer["decision"], barrier, tuple(answer.get("abort", ())), snapshots)
 
-    def wait(self, position: int | None, timeout: float | None, goes_on: Callable[[], bool]) -> Decision | None:
-        """The next checkpoint after `position`; None once `goes_on` says no. Raises InputsLateError."""
+    def wait(
+        self, position: int | None, timeout: float | None, goes_on: Callable[[], bool]
+    ) -> Decision | None:
+        """The next checkpoint after `position`; None once `goes_on` says no.
+
+        Raises InputsLateError.
+        """
         begun, pause = time.monotonic(), _FIRST_PAUSE
         while (decision := self.decision(position)).kind == "PROCEED":
             waited = time.monotonic() - begun
@@ -170,7 +211,11 @@ class Inputs:
         return decision
 
     def _lateness(self, position: int | None, waited: float) -> str:
-        late = [h for h in self._histories.values() if h.position is None or h.position <= (position or 0)]
+        late = [
+            h
+            for h in self._histories.values()
+            if h.position is None or h.position <= (position or 0)
+        ]
         where = f"after barrier {position}" if position is not None else "at the first barrier"
         newest = "; ".join(map(_newest_of, late or list(self._histories.values())))
         reason = "" if late else "no barrier is common to all inputs: "
@@ -199,7 +244,10 @@ def _newest_of(history: TableHistory) -> str:
 def inputs_once_there(
     ask: Callable[[], Inputs], job: str, timeout: float | None, goes_on: Callable[[], bool]
 ) -> Inputs:
-    """The inputs, as soon as all their tables are there: a job may be started before the one above it."""
+    """The inputs, as soon as all their tables are there.
+
+    A job may be started before the one above it.
+    """
     begun = time.monotonic()
     while True:
         try:

@@ -1,4 +1,7 @@
-"""Stops a streaming query from outside when its work is done: a micro-batch cannot stop the query that runs it."""
+"""Stops a streaming query from outside when its work is done.
+
+A micro-batch cannot stop the query that runs it.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,13 @@ _PATIENCE_SECONDS = 10
 
 
 def stop_when_finished(query: StreamingQuery, finished: threading.Event) -> None:
-    """Stop the query, between two micro-batches, once `finished` is set; give up when it ends otherwise."""
-    thread = InheritableThread(target=_wait_and_stop, args=(query, finished))  # closes its connection when it ends
+    """Stop the query, between two micro-batches, once `finished` is set.
+
+    Give up when it ends otherwise.
+    """
+    thread = InheritableThread(
+        target=_wait_and_stop, args=(query, finished)
+    )  # closes its connection when it ends
     thread.daemon = True
     thread.start()
 

@@ -1,8 +1,12 @@
-"""Streaming jobs that are aligned: each checkpoint reads every input at one barrier and commits the output with it.
+"""Streaming jobs that are aligned.
 
-`aligned_stream` promises: the output has one snapshot for each barrier that all inputs completed, in their order, none
-twice and, but for those that a job far behind gives up, none missing, however often the job is killed; each of these names its barrier and the input snapshots that
-it was made from, in the same atomic commit. A micro-batch of the query is only the clock that starts a checkpoint.
+Each checkpoint reads every input at one barrier and commits the output with it.
+
+`aligned_stream` promises: the output has one snapshot for each barrier that all inputs completed,
+in their order, none twice and, but for those that a job far behind gives up, none missing, however
+often the job is killed; each of these names its barrier and the input snapshots that it was made
+from, in the same atomic commit. A micro-batch of the query is only the clock that starts a
+checkpoint.
 """
 
 from __future__ import annotations
@@ -48,31 +52,37 @@ def aligned_stream(
     """Start a streaming query that makes one snapshot of `output` for each barrier of its inputs.
 
     Args:
-        spark: The session. With `spark.strandline.collector.url` the collector is asked before each checkpoint and
-            informed of what the job reads and writes; where it does not answer, the inputs' own snapshots decide.
-        inputs: Iceberg tables by the names that `transform` knows them by; of a sequence the last parts are the names.
+        spark: The session. With `spark.strandline.collector.url` the collector is asked before each
+        checkpoint and
+            informed of what the job reads and writes; where it does not answer, the inputs' own
+            snapshots decide.
+        inputs: Iceberg tables by the names that `transform` knows them by; of a sequence the last
+        parts are the names.
             The output itself may be among them: it is read as the checkpoint before left it.
         output: The Iceberg table that is written; made by the first checkpoint if it is not there.
-        transform: `transform(inputs, barrier)` gives the output's rows. It may be called again for the same barrier.
-        group: The group whose barriers these are; `spark.strandline.group` unless given.
-        changes: Names of inputs of which only the rows added since the checkpoint before are given (at the first
+        transform: `transform(inputs, barrier)` gives the output's rows. It may be called again for
+        the same barrier. group: The group whose barriers these are; `spark.strandline.group` unless
+        given. changes: Names of inputs of which only the rows added since the checkpoint before are
+        given (at the first
             checkpoint: all rows). The other inputs are given as they are at the barrier.
         mode: "overwrite": the rows replace the output's. "append": they are added.
         name: Of the query; the last part of `output` unless given.
-        checkpoint: Its checkpoint location; below `spark.sql.streaming.checkpointLocation` unless given.
-        trigger: How often a checkpoint is tried, e.g. "2 seconds".
-        available_now: Make the checkpoints that are possible now, one after the other, and end.
-        until_barrier: End once this barrier, or a later one, is committed.
-        start: Of an output without barriers: "earliest" makes all of the inputs', "latest" begins at the newest.
-        timeout: Seconds after which a checkpoint that waits for an input fails with InputsLateError, which names table
+        checkpoint: Its checkpoint location; below `spark.sql.streaming.checkpointLocation` unless
+        given. trigger: How often a checkpoint is tried, e.g. "2 seconds". available_now: Make the
+        checkpoints that are possible now, one after the other, and end. until_barrier: End once
+        this barrier, or a later one, is committed. start: Of an output without barriers: "earliest"
+        makes all of the inputs', "latest" begins at the newest. timeout: Seconds after which a
+        checkpoint that waits for an input fails with InputsLateError, which names table
             and barrier. None: never.
-        max_behind: A job that is more barriers behind gives up those between and takes the newest that all inputs
-            have, each time until it has caught up, and its table joins. None: it takes each, however long that lasts.
+        max_behind: A job that is more barriers behind gives up those between and takes the newest
+        that all inputs
+            have, each time until it has caught up, and its table joins. None: it takes each,
+            however long that lasts.
 
     Raises:
         TableAtError: a table is missing, or has no snapshots that can be aligned.
-        RefusedError: the collector does not let the job in (a second writer, a cycle, two groups), with the reason.
-        TypeError, ValueError: arguments that contradict each other.
+        RefusedError: the collector does not let the job in (a second writer, a cycle, two groups),
+        with the reason. TypeError, ValueError: arguments that contradict each other.
     """
     named = _named(spark, inputs)
     _check(named, changes, mode, start)
@@ -97,8 +107,13 @@ def aligned_stream(
     return query
 
 
-def _started(writer: Any, checkpoints: Checkpoints, name: str, written: AlignedOutput) -> StreamingQuery:
-    """Start the query of this name; the emitter knows what it writes before its first event comes."""
+def _started(
+    writer: Any, checkpoints: Checkpoints, name: str, written: AlignedOutput
+) -> StreamingQuery:
+    """Start the query of this name.
+
+    The emitter knows what it writes before its first event comes.
+    """
     with starting(name, written):
         query: StreamingQuery = writer.foreachBatch(checkpoints).start()
         note_aligned(query.id, written)
@@ -108,11 +123,15 @@ def _started(writer: Any, checkpoints: Checkpoints, name: str, written: AlignedO
 
 def _named(spark: SparkSession, inputs: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
     if isinstance(inputs, str):
-        raise TypeError(f"inputs: {inputs!r} is one text; give a list of tables, or names with tables")
+        raise TypeError(
+            f"inputs: {inputs!r} is one text; give a list of tables, or names with tables"
+        )
     if not isinstance(inputs, Mapping):
         shortened = {table.rpartition(".")[2]: table for table in inputs}
         if len(shortened) < len(inputs):
-            raise ValueError(f"inputs: two of {', '.join(inputs)} end in one name; give them names of their own")
+            raise ValueError(
+                f"inputs: two of {', '.join(inputs)} end in one name; give them names of their own"
+            )
         inputs = shortened
     return {name: full_name(spark, table) for name, table in inputs.items()}
 
@@ -134,11 +153,21 @@ def _job(spark: SparkSession, query_name: str) -> tuple[str, str]:
 
     app = spark.conf.get("spark.openlineage.appName", None) or spark.sparkContext.appName
     template = spark.conf.get("spark.strandline.job.name", None) or "{app}.{output}"
-    return spark.conf.get("spark.openlineage.namespace", None) or "default", job_name(template, app, query_name)
+    return spark.conf.get("spark.openlineage.namespace", None) or "default", job_name(
+        template, app, query_name
+    )
 
 
 def _clock(spark: SparkSession, trigger: str, name: str, checkpoint: str | None) -> Any:
-    """A stream of one row a micro-batch that nobody reads: what makes micro-batches start, on every Spark version."""
-    ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
+    """A stream of one row a micro-batch that nobody reads.
+
+    What makes micro-batches start, on every Spark version.
+    """
+    ticks = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 1)
+        .option("numPartitions", 1)
+        .load()
+    )
     writer = ticks.writeStream.queryName(name).trigger(processingTime=trigger)
     return writer.option("checkpointLocation", checkpoint) if checkpoint else writer

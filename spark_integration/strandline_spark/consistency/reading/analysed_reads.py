@@ -1,6 +1,9 @@
-"""What a statement reads, as Spark analyses it: views, functions and IDENTIFIER() followed, nothing executed.
+"""What a statement reads, as Spark analyses it.
 
-Of each table it says whether it is read at a version. The tables that the statement changes are not among them.
+Views, functions and IDENTIFIER() followed, nothing executed.
+
+Of each table it says whether it is read at a version. The tables that the statement changes are not
+among them.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ _TABLE_COMMANDS = {"DeleteFromTable", "UpdateTable", "MergeIntoTable", "CacheTab
 _CHANGES_ITS_FIRST = _TABLE_COMMANDS | {"DeleteCommand", "UpdateCommand"}  # Delta's
 _ROW_LEVEL = "RowLevelOperationTable"
 _ICEBERG = "org.apache.iceberg.spark.source.SparkTable"
-_SELECTED = re.compile(r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+")  # what of a table Iceberg names: `t.tag_a`
+_SELECTED = re.compile(
+    r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+"
+)  # what of a table Iceberg names: `t.tag_a`
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,10 @@ def reads_of(spark: SparkSession, sql: str, args: Any = None) -> list[TableRead]
 
 
 def _merges(plan: Any) -> bool:
-    """Whether it is a MERGE. One that only inserts is analysed as an append of what its target, as it is, does not have."""
+    """Whether it is a MERGE.
+
+    One that only inserts is analysed as an append of what its target, as it is, does not have.
+    """
     kind = str(plan.getClass().getSimpleName())
     return kind == "MergeIntoTable" or (kind == "UnresolvedWith" and _merges(plan.child()))
 
@@ -60,7 +68,9 @@ def _merges(plan: Any) -> bool:
 def _with_arguments(session: Any, jvm: Any, plan: Any, args: Any) -> Any:
     analysis, seq = jvm.org.apache.spark.sql.catalyst.analysis, jvm.PythonUtils.toSeq
     if not isinstance(args, Mapping):
-        return analysis.PosParameterizedQuery(plan, seq([_expression(session, lit(value)) for value in args]))
+        return analysis.PosParameterizedQuery(
+            plan, seq([_expression(session, lit(value)) for value in args])
+        )
     values = {name: _expression(session, lit(value)) for name, value in args.items()}
     try:
         return analysis.NameParameterizedQuery(plan, seq(list(values)), seq(list(values.values())))
@@ -93,12 +103,22 @@ def _reads(plan: Any, jvm: Any, target: str = "") -> Iterator[TableRead]:
 def _of_v2(plan: Any, jvm: Any) -> Iterator[TableRead]:
     table = plan.table()
     kind = str(table.getClass().getName())
-    if kind.endswith(_ROW_LEVEL) or not plan.catalog().isDefined() or not plan.identifier().isDefined():
+    if (
+        kind.endswith(_ROW_LEVEL)
+        or not plan.catalog().isDefined()
+        or not plan.identifier().isDefined()
+    ):
         return
     identifier = plan.identifier().get()
     if kind == _ICEBERG and _shows_metadata(table, jvm):
         return
-    name = ".".join((str(plan.catalog().get().name()), *map(str, identifier.namespace()), str(identifier.name())))
+    name = ".".join(
+        (
+            str(plan.catalog().get().name()),
+            *map(str, identifier.namespace()),
+            str(identifier.name()),
+        )
+    )
     if kind == _ICEBERG and _SELECTED.fullmatch(str(identifier.name())):
         yield TableRead(name.rpartition(".")[0], at_version=True)
     else:
@@ -108,16 +128,23 @@ def _of_v2(plan: Any, jvm: Any) -> Iterator[TableRead]:
 def _travels(plan: Any) -> bool | None:
     try:
         return bool(plan.timeTravelSpec().isDefined())
-    except (Py4JError, TypeError):  # Spark 3.5 does not keep it; there only a time travel pins Iceberg's snapshot
+    except (
+        Py4JError,
+        TypeError,
+    ):  # Spark 3.5 does not keep it; there only a time travel pins Iceberg's snapshot
         table = plan.table()
-        return table.snapshotId() is not None if str(table.getClass().getName()) == _ICEBERG else None
+        return (
+            table.snapshotId() is not None if str(table.getClass().getName()) == _ICEBERG else None
+        )
 
 
 def _shows_metadata(table: Any, jvm: Any) -> bool:
     """Whether it is one of the tables about a table (`t.snapshots`)."""
     lang = jvm.java.lang
     kind = lang.Class.forName(
-        "org.apache.iceberg.BaseMetadataTable", True, lang.Thread.currentThread().getContextClassLoader()
+        "org.apache.iceberg.BaseMetadataTable",
+        True,
+        lang.Thread.currentThread().getContextClassLoader(),
     )
     return bool(kind.isInstance(table.table()))
 
@@ -132,7 +159,11 @@ def _of_v1(plan: Any, kind: str) -> Iterator[TableRead]:
 def _name_of(catalog_table: Any) -> str:
     identifier = catalog_table.identifier()
     catalog = identifier.catalog()
-    parts = [catalog.get() if catalog.isDefined() else "spark_catalog", identifier.database().get(), identifier.table()]
+    parts = [
+        catalog.get() if catalog.isDefined() else "spark_catalog",
+        identifier.database().get(),
+        identifier.table(),
+    ]
     return ".".join(map(str, parts))
 
 

@@ -1,8 +1,10 @@
-"""`spark.strandline.catalog.NAME.consistency=strong`: ordinary `spark.sql` reads the tables of that catalog so.
+"""`spark.strandline.catalog.NAME.consistency=strong`.
 
-Activation calls `obey` where the conf asks for this at the start. It makes `SparkSession.sql` look at the conf at each
-call, so that it can be changed while a session runs; a statement pays for being parsed and analysed once more.
-`spark.strandline.consistency` holds for the catalogs without an own.
+Ordinary `spark.sql` reads the tables of that catalog so.
+
+Activation calls `obey` where the conf asks for this at the start. It makes `SparkSession.sql` look
+at the conf at each call, so that it can be changed while a session runs; a statement pays for being
+parsed and analysed once more. `spark.strandline.consistency` holds for the catalogs without an own.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ _LEVELS = ("strong", "weak")
 
 
 def levels_of(conf: Callable[[str], str | None], catalogs: Iterable[str]) -> dict[str, str]:
-    """The consistency of each of the catalogs that has one. Raises ValueError for a word that is none.
+    """The consistency of each of the catalogs that has one.
+
+    Raises ValueError for a word that is none.
 
     >>> levels_of({"spark.strandline.catalog.lake.consistency": "strong"}.get, ["lake", "other"])
     {'lake': 'strong'}
@@ -51,7 +55,9 @@ def obey() -> None:
     def sql(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
         if not kwargs:
             return _obedient(self, sqlQuery, args)
-        formatter = SQLStringFormatter(self)  # makes temporary views of DataFrames among the arguments
+        formatter = SQLStringFormatter(
+            self
+        )  # makes temporary views of DataFrames among the arguments
         try:
             return _obedient(self, formatter.format(sqlQuery, **kwargs), args)
         finally:
@@ -80,7 +86,9 @@ def _obedient(spark: SparkSession, query: str, args: Any) -> DataFrame:
     if len(set(levels.values())) > 1:
         listed = ", ".join(f"{catalog}: {level}" for catalog, level in levels.items())
         raise ValueError(f"one query reads catalogs with two kinds of consistency ({listed})")
-    return read_statement(spark, text, args, levels.__contains__, consistency=next(iter(levels.values())))
+    return read_statement(
+        spark, text, args, levels.__contains__, consistency=next(iter(levels.values()))
+    )
 
 
 def _levels(spark: SparkSession, text: Text, args: Any) -> dict[str, str]:
@@ -88,7 +96,9 @@ def _levels(spark: SparkSession, text: Text, args: Any) -> dict[str, str]:
     if "EXECUTE IMMEDIATE" in text.hides or (text.kind == "script" and text.hides):
         catalogs = _catalogs_in_conf(spark)
     elif text.kind == "script":
-        catalogs = {catalog for table in text.tables for catalog in _catalogs_behind(spark, table.name)}
+        catalogs = {
+            catalog for table in text.tables for catalog in _catalogs_behind(spark, table.name)
+        }
     else:
         catalogs = {read.catalog for read in reads_of(spark, text.sql, args) if not read.at_version}
     return levels_of(lambda key: spark.conf.get(key, None), sorted(catalogs))
@@ -102,6 +112,12 @@ def _catalogs_behind(spark: SparkSession, name: str) -> set[str]:
 
 
 def _catalogs_in_conf(spark: SparkSession) -> set[str]:
-    keys = str(spark._jsparkSession.sessionState().conf().getAllConfs().keys().mkString("\n")).split("\n")
-    named = {key[len(_PREFIX) : -len(_SUFFIX)] for key in keys if key.startswith(_PREFIX) and key.endswith(_SUFFIX)}
+    keys = str(
+        spark._jsparkSession.sessionState().conf().getAllConfs().keys().mkString("\n")
+    ).split("\n")
+    named = {
+        key[len(_PREFIX) : -len(_SUFFIX)]
+        for key in keys
+        if key.startswith(_PREFIX) and key.endswith(_SUFFIX)
+    }
     return named | {spark.catalog.currentCatalog()}

@@ -1,4 +1,7 @@
-"""The text behind a view, so that what it reads can be read at a version: temporary views, the session's, Iceberg's."""
+"""The text behind a view, so that what it reads can be read at a version.
+
+Temporary views, the session's, Iceberg's.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,18 @@ class View:
         """
         if len(set(self.selected)) < len(self.selected) or len(self.selected) != len(self.columns):
             return f"(SELECT * FROM (\n{sql}\n) AS v({', '.join(quoted([one]) for one in self.columns)}))"
-        chosen = (f"{quoted([old])} AS {quoted([new])}" for old, new in zip(self.selected, self.columns, strict=True))
+        chosen = (
+            f"{quoted([old])} AS {quoted([new])}"
+            for old, new in zip(self.selected, self.columns, strict=True)
+        )
         return f"(SELECT {', '.join(chosen)} FROM (\n{sql}\n))"
 
 
 def view_of(spark: SparkSession, parts: Sequence[str]) -> View | None:
-    """The view of this name, or None where it is none. Raises what Spark raises for an unknown name."""
+    """The view of this name, or None where it is none.
+
+    Raises what Spark raises for an unknown name.
+    """
     session: Any = spark._jsparkSession
     plan = session.table(quoted(parts)).queryExecution().analyzed()
     while str(plan.getClass().getSimpleName()) == "SubqueryAlias":
@@ -72,7 +81,9 @@ def _of_catalog(spark: SparkSession, parts: Sequence[str]) -> View | None:
     names = list(parts[1:]) if named else list(parts)
     space = names[:-1] or ([] if named else _texts(manager.currentNamespace()))
     try:
-        kind = lang.Class.forName(VIEW_CATALOG, True, lang.Thread.currentThread().getContextClassLoader())
+        kind = lang.Class.forName(
+            VIEW_CATALOG, True, lang.Thread.currentThread().getContextClassLoader()
+        )
         if not kind.isInstance(catalog):
             return None
         found = catalog.loadView(_identifier(spark, space, names[-1]))

@@ -1,8 +1,8 @@
 """A statement's text with the tables that it reads at given snapshots.
 
-Spark's own parser says where a table is named and in which part: what a statement writes, defines or caches keeps its
-name, and strings, comments, columns and common table expressions are never mistaken for tables. All else in the text
-stays as it was.
+Spark's own parser says where a table is named and in which part: what a statement writes, defines
+or caches keeps its name, and strings, comments, columns and common table expressions are never
+mistaken for tables. All else in the text stays as it was.
 """
 
 from __future__ import annotations
@@ -21,19 +21,40 @@ from strandline_spark.jvm.class_names import COMMANDS
 Place = Literal["relation", "merge source", "table statement", "table argument"]
 Kind = Literal["query", "command", "definition", "script"]
 
-_DEFINITIONS = {"CreateView", "CreateViewCommand", "CreateIcebergView", "AlterViewAs", "AlterViewAsCommand"}
-_WRITES_ITS_FIRST = {"DeleteFromTable", "UpdateTable", "MergeIntoTable", "CacheTable", "UncacheTable"}
+_DEFINITIONS = {
+    "CreateView",
+    "CreateViewCommand",
+    "CreateIcebergView",
+    "AlterViewAs",
+    "AlterViewAsCommand",
+}
+_WRITES_ITS_FIRST = {
+    "DeleteFromTable",
+    "UpdateTable",
+    "MergeIntoTable",
+    "CacheTable",
+    "UncacheTable",
+}
 _HIDES = {
     "PlanWithUnresolvedIdentifier": "IDENTIFIER()",
     "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
     "ExecuteImmediateQuery": "EXECUTE IMMEDIATE",
 }
-_QUERIES = {"Project", "Aggregate", "UnresolvedTableValuedFunction", "InsertIntoStatement", *_WRITES_ITS_FIRST}
+_QUERIES = {
+    "Project",
+    "Aggregate",
+    "UnresolvedTableValuedFunction",
+    "InsertIntoStatement",
+    *_WRITES_ITS_FIRST,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """A table that a text reads: its name's parts, where the name stands, and in what kind of place."""
+    """A table that a text reads.
+
+    Its name's parts, where the name stands, and in what kind of place.
+    """
 
     parts: tuple[str, ...]
     start: int
@@ -80,7 +101,9 @@ class Text:
         for table in sorted(self.tables, key=lambda mentioned: mentioned.start, reverse=True):
             source = source_of(table)
             if source is not None:
-                start = _keyword(sql, table.start) if table.place == "table statement" else table.start
+                start = (
+                    _keyword(sql, table.start) if table.place == "table statement" else table.start
+                )
                 sql = sql[:start] + table.at(source) + sql[table.end :]
         return sql
 
@@ -106,7 +129,9 @@ def text_of(spark: SparkSession, query: str) -> Text:
     found = _Walk(sql, parser)
     found.take(plan, frozenset())
     may_read = bool(kind == "query" or found.tables or found.hides or found.queries)
-    return Text(sql, tuple(dict.fromkeys(found.tables)), kind, tuple(dict.fromkeys(found.hides)), may_read)
+    return Text(
+        sql, tuple(dict.fromkeys(found.tables)), kind, tuple(dict.fromkeys(found.hides)), may_read
+    )
 
 
 def _kind(spark: SparkSession, plan: Any) -> Kind:
@@ -133,7 +158,9 @@ class _Walk:
     hides: list[str] = field(default_factory=list)
     queries: bool = False
 
-    def take(self, plan: Any, shadowed: frozenset[str], place: Place = "relation", aliased: bool = False) -> None:
+    def take(
+        self, plan: Any, shadowed: frozenset[str], place: Place = "relation", aliased: bool = False
+    ) -> None:
         """Note what a node and all below it read."""
         kind = _class(plan)
         self.queries = self.queries or kind in _QUERIES
@@ -150,7 +177,10 @@ class _Walk:
         for number, child in enumerate(_sequence(plan.children())):
             if number or kind not in _WRITES_ITS_FIRST:
                 self.take(
-                    child, shadowed, "merge source" if kind == "MergeIntoTable" else place, kind == "SubqueryAlias"
+                    child,
+                    shadowed,
+                    "merge source" if kind == "MergeIntoTable" else place,
+                    kind == "SubqueryAlias",
                 )
         for inner in _sequence(plan.innerChildren()):
             self.take(inner, shadowed)
@@ -170,7 +200,11 @@ class _Walk:
         origin = plan.origin()
         start, end = int(origin.startIndex().get()), int(origin.stopIndex().get()) + 1
         if self._parts(self.sql[start:end]) != parts:
-            self.hides.append("IDENTIFIER()" if self.sql[start:].upper().startswith("IDENTIFIER") else ".".join(parts))
+            self.hides.append(
+                "IDENTIFIER()"
+                if self.sql[start:].upper().startswith("IDENTIFIER")
+                else ".".join(parts)
+            )
             return
         self.tables.append(Mentioned(parts, start, end, self._place(start, place), aliased))
 

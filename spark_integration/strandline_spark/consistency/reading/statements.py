@@ -68,7 +68,10 @@ class StatementReading:
         self.text = text
 
     def follow(self) -> Followed:
-        """Look up what the statement reads. Raises UnreadableStatementError for a script, and for text run as SQL."""
+        """Look up what the statement reads.
+
+        Raises UnreadableStatementError for a script, and for text run as SQL.
+        """
         if self.text.kind == "script":
             raise UnreadableStatementError(
                 "a SQL script is not read at one version: run its statements one by one, or set the consistency to latest"
@@ -97,7 +100,10 @@ class StatementReading:
     def _resolved(self, parts: tuple[str, ...], home: tuple[str, ...]) -> tuple[str, ...]:
         """The full name of what a view's text calls so."""
         state: Any = self._spark._jsparkSession.sessionState()
-        temporary = parts[:-1] in ((), ("global_temp",)) and state.catalog().getTempView(parts[-1]).isDefined()
+        temporary = (
+            parts[:-1] in ((), ("global_temp",))
+            and state.catalog().getTempView(parts[-1]).isDefined()
+        )
         if not home or temporary or parts[0] == "global_temp":
             return parts
         if len(parts) == 1:
@@ -105,9 +111,16 @@ class StatementReading:
         return parts if state.catalogManager().isCatalogRegistered(parts[0]) else (home[0], *parts)
 
     def _is_asked(self, name: str) -> bool:
-        """Whether it is a table of a catalog that matters; what is named of a table (`t.tag_a`, `t.files`) is not."""
+        """Whether it is a table of a catalog that matters.
+
+        What is named of a table (`t.tag_a`, `t.files`) is not.
+        """
         behind = self._identities.behind(name)
-        if len(behind) != 1 or behind[0].table is None or not self._in_catalog(behind[0].table.partition(".")[0]):
+        if (
+            len(behind) != 1
+            or behind[0].table is None
+            or not self._in_catalog(behind[0].table.partition(".")[0])
+        ):
             return False
         return behind[0].format not in VERSIONED or self._identities.is_direct(name, behind[0])
 
@@ -124,10 +137,17 @@ class StatementReading:
             reads = reads_of(self._spark, sql, self._args)
         except PySparkException as error:
             reason = str(error).strip().partition("\n")[0]
-            raise UnreadableStatementError(f"the statement cannot be read at a version: {reason}") from error
-        left = sorted({one.table for one in reads if self._is_latest(one) and one.table not in at_latest})
+            raise UnreadableStatementError(
+                f"the statement cannot be read at a version: {reason}"
+            ) from error
+        left = sorted(
+            {one.table for one in reads if self._is_latest(one) and one.table not in at_latest}
+        )
         if left:
-            how = " and ".join(self.text.hides) or "a view made of a DataFrame, a function or a table's changes"
+            how = (
+                " and ".join(self.text.hides)
+                or "a view made of a DataFrame, a function or a table's changes"
+            )
             raise UnreadableStatementError(
                 f"{', '.join(left)}: read through {how}, where no version can be put; name the table itself"
             )

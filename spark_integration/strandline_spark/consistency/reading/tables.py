@@ -1,8 +1,10 @@
-"""Reading tables at one consistent version: the collector says which snapshots belong together, and keeps them.
+"""Reading tables at one consistent version.
 
-`read_consistent` promises: all DataFrames of one answer show one barrier of their group ("strong") or their greatest
-common one ("weak"); the snapshots stay readable while the answer is held; an answer that the tables' own metadata
-contradict is an error, not a result.
+The collector says which snapshots belong together, and keeps them.
+
+`read_consistent` promises: all DataFrames of one answer show one barrier of their group ("strong")
+or their greatest common one ("weak"); the snapshots stay readable while the answer is held; an
+answer that the tables' own metadata contradict is an error, not a result.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ LEASE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What of a table is read. A table that no job of a group writes has no barrier, and at its latest no snapshot."""
+    """What of a table is read.
+
+    A table that no job of a group writes has no barrier, and at its latest no snapshot.
+    """
 
     table: str
     snapshot_id: str | None
@@ -51,13 +56,19 @@ class Version:
 
 
 class ConsistentTables(Mapping[str, DataFrame]):
-    """DataFrames of one version, by the names that were asked for. A context manager that gives the claim up.
+    """DataFrames of one version, by the names that were asked for.
+
+    A context manager that gives the claim up.
 
     A table is not given any more once the claim is lost: LeaseLostError.
     """
 
     def __init__(
-        self, spark: SparkSession, versions: Mapping[str, Version], blocked_by: Sequence[Any], lease: Lease | None
+        self,
+        spark: SparkSession,
+        versions: Mapping[str, Version],
+        blocked_by: Sequence[Any],
+        lease: Lease | None,
     ) -> None:
         self._frames = {name: _frame(spark, version) for name, version in versions.items()}
         self.versions = versions
@@ -79,7 +90,9 @@ class ConsistentTables(Mapping[str, DataFrame]):
     @property
     def barrier(self) -> int | None:
         """The barrier of all tracked tables; None when they have none, or (weak) several."""
-        barriers = {version.barrier for version in self.versions.values() if version.barrier is not None}
+        barriers = {
+            version.barrier for version in self.versions.values() if version.barrier is not None
+        }
         return barriers.pop() if len(barriers) == 1 else None
 
     def release(self) -> None:
@@ -91,7 +104,10 @@ class ConsistentTables(Mapping[str, DataFrame]):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         try:
             if isinstance(error, (PySparkException, Py4JError)) and self.lease is not None:
@@ -117,22 +133,27 @@ def read_consistent(
     Args:
         spark: The session; `spark.strandline.collector.url` says where the collector is.
         tables: Names of tables with snapshots.
-        consistency: "strong": the version that all tables connected by jobs completed, the same for every reader.
+        consistency: "strong": the version that all tables connected by jobs completed, the same for
+        every reader.
             "weak": the newest that these tables have in common.
         max_lag: The oldest that the answer may be, in seconds; LagError otherwise, at once.
         wait_for_barrier: Read your own writes: wait until the answer shows this barrier.
         timeout: How long to wait for it; WaitedInVainError after that.
-        lease_seconds: How long the claim lasts after its last renewal; it is renewed while the answer is held.
+        lease_seconds: How long the claim lasts after its last renewal; it is renewed while the
+        answer is held.
 
     Raises:
-        ConsistencyError: no such answer can be given; see `strandline_spark.consistency.collector` for the kinds.
+        ConsistencyError: no such answer can be given; see `strandline_spark.consistency.collector`
+        for the kinds.
     """
     if consistency not in ("strong", "weak"):
         raise ValueError(f"consistency: {consistency!r} is neither 'strong' nor 'weak'")
     names = [tables] if isinstance(tables, str) else list(tables)
     collector = Collector.of(spark)
     if collector is None:
-        raise ConfigurationError(f"{URL_KEY} is not set: only the collector knows which snapshots belong together")
+        raise ConfigurationError(
+            f"{URL_KEY} is not set: only the collector knows which snapshots belong together"
+        )
     wanted, plain = _identified(spark, names)
     question = {"consistency": consistency, "leaseSeconds": lease_seconds}
     question |= _conditions(max_lag, wait_for_barrier, timeout)
@@ -149,7 +170,9 @@ def read_consistent(
     return _read(spark, collector, answer, wanted, plain, lease_seconds)
 
 
-def _conditions(max_lag: float | None, wait_for_barrier: int | None, timeout: float) -> dict[str, Any]:
+def _conditions(
+    max_lag: float | None, wait_for_barrier: int | None, timeout: float
+) -> dict[str, Any]:
     question: dict[str, Any] = {}
     if max_lag is not None:
         question["maxLagSeconds"] = max_lag
@@ -158,7 +181,9 @@ def _conditions(max_lag: float | None, wait_for_barrier: int | None, timeout: fl
     return question
 
 
-def _identified(spark: SparkSession, names: Sequence[str]) -> tuple[dict[str, Identity], dict[str, str]]:
+def _identified(
+    spark: SparkSession, names: Sequence[str]
+) -> tuple[dict[str, Identity], dict[str, str]]:
     """The tables to ask about, and those without snapshots that the conf lets be read as they are."""
     identities, wanted, plain = Identities(spark), dict[str, Identity](), dict[str, str]()
     for name in names:
@@ -167,7 +192,11 @@ def _identified(spark: SparkSession, names: Sequence[str]) -> tuple[dict[str, Id
         except UnknownTableError:
             behind = identities.behind(name)
             table = behind[0].table if len(behind) == 1 else None
-            if table is None or not identities.is_direct(name, behind[0]) or not is_read_at_latest(spark, table):
+            if (
+                table is None
+                or not identities.is_direct(name, behind[0])
+                or not is_read_at_latest(spark, table)
+            ):
                 raise
             plain[name] = table
     return wanted, plain
@@ -193,7 +222,9 @@ def _at_latest(
         except (UntrackedError, UnknownTableError):
             if is_read_at_latest(spark, identity.full_name):
                 found[name] = identity.full_name
-        except ConsistencyError:  # it has barriers: what keeps it back is reported for all tables together
+        except (
+            ConsistencyError
+        ):  # it has barriers: what keeps it back is reported for all tables together
             continue
     return found
 
@@ -210,11 +241,15 @@ def _read(
     try:
         answers = _answers_by_table(answer, wanted)
         if answer.get("certificate"):
-            faults = faults_of(spark, answer["certificate"], {wanted[name]: one for name, one in answers.items()})
+            faults = faults_of(
+                spark, answer["certificate"], {wanted[name]: one for name, one in answers.items()}
+            )
             if faults:
                 raise CertificateError("; ".join(faults))
         versions = {name: _version(wanted[name], one) for name, one in answers.items()}
-        versions |= {name: Version(table, None, None, None, None, None) for name, table in plain.items()}
+        versions |= {
+            name: Version(table, None, None, None, None, None) for name, table in plain.items()
+        }
         return ConsistentTables(spark, versions, answer.get("blockedBy", ()), lease)
     except BaseException:
         if lease is not None:
@@ -222,12 +257,21 @@ def _read(
         raise
 
 
-def _answers_by_table(answer: Mapping[str, Any], wanted: Mapping[str, Identity]) -> dict[str, Mapping[str, Any]]:
-    """What the answer says of each table. The collector may know a table by another of its names: then by position."""
+def _answers_by_table(
+    answer: Mapping[str, Any], wanted: Mapping[str, Identity]
+) -> dict[str, Mapping[str, Any]]:
+    """What the answer says of each table.
+
+    The collector may know a table by another of its names: then by position.
+    """
     by_pair = {(one["namespace"], one["name"]): one for one in answer["tables"]}
     if len(answer["tables"]) == len({identity.pair for identity in wanted.values()}):
         positions = dict(
-            zip(dict.fromkeys(identity.pair for identity in wanted.values()), answer["tables"], strict=True)
+            zip(
+                dict.fromkeys(identity.pair for identity in wanted.values()),
+                answer["tables"],
+                strict=True,
+            )
         )
         by_pair = positions | by_pair
     missing = [name for name, identity in wanted.items() if identity.pair not in by_pair]
@@ -265,14 +309,19 @@ def consistent_sql(
     timeout: float = 30.0,
     lease_seconds: float = LEASE_SECONDS,
 ) -> DataFrame:
-    """The query's result with all its tables at one version. The text stays the user's: no versions in it.
+    """The query's result with all its tables at one version.
 
-    The claim is renewed while the returned DataFrame is there, and runs out by itself `lease_seconds` later.
+    The text stays the user's: no versions in it.
+
+    The claim is renewed while the returned DataFrame is there, and runs out by itself
+    `lease_seconds` later.
 
     Args:
         spark: The session.
-        query: Any statement of Spark SQL; the tables that it reads are versioned, also through views, but not those
-            that it writes, defines or caches. A table for which the text itself asks a version keeps that.
+        query: Any statement of Spark SQL; the tables that it reads are versioned, also through
+        views, but not those
+            that it writes, defines or caches. A table for which the text itself asks a version
+            keeps that.
         consistency: As in `read_consistent`.
         max_lag: As in `read_consistent`.
         args: Parameters of the query, as `spark.sql` takes them.
@@ -295,7 +344,10 @@ def consistent_sql(
 def read_statement(
     spark: SparkSession, text: Text, args: Any, in_catalog: Callable[[str], bool], **asking: Any
 ) -> DataFrame:
-    """Run a statement with what it reads of the catalogs at one version; `asking` is for `read_consistent`."""
+    """Run a statement with what it reads of the catalogs at one version.
+
+    `asking` is for `read_consistent`.
+    """
     if not text.may_read:
         return plain_sql(spark, text.sql, args)
     statement = StatementReading(spark, text, args, in_catalog)
@@ -306,7 +358,9 @@ def read_statement(
     try:
         versions = found.versions if found is not None else {}
         sql = followed.at(_snapshots(versions))
-        statement.check(sql, frozenset(one.table for one in versions.values() if one.snapshot_id is None))
+        statement.check(
+            sql, frozenset(one.table for one in versions.values() if one.snapshot_id is None)
+        )
         frame = plain_sql(spark, sql, args)
     except BaseException:
         if lease is not None:

@@ -1,7 +1,10 @@
-"""`spark.strandline.catalog.NAME.untracked`: whether tables without barriers may be read beside those that have some.
+"""`spark.strandline.catalog.NAME.untracked`.
 
-`refuse` (the default): a consistent read over such a table is refused, with the reason. `latest`: it is read as it is,
-and nothing is promised of it. `spark.strandline.catalog.NAME.untracked.DATABASE.TABLE` says so of one table.
+Whether tables without barriers may be read beside those that have some.
+
+`refuse` (the default): a consistent read over such a table is refused, with the reason. `latest`:
+it is read as it is, and nothing is promised of it.
+`spark.strandline.catalog.NAME.untracked.DATABASE.TABLE` says so of one table.
 """
 
 from __future__ import annotations

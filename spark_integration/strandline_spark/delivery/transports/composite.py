@@ -1,6 +1,9 @@
-"""Several transports as one: each gets every event, and an event counts as sent only when all have it.
+"""Several transports as one.
 
-A transport that failed is left out for a while, so that the others go on; then it gets only what it still lacks.
+Each gets every event, and an event counts as sent only when all have it.
+
+A transport that failed is left out for a while, so that the others go on; then it gets only what it
+still lacks.
 """
 
 from __future__ import annotations
@@ -18,19 +21,30 @@ _LOG = logging.getLogger("strandline")
 
 
 class CompositeTransport:
-    """Sends to all of them. The time of one attempt is shared, so that one that hangs leaves the others some."""
+    """Sends to all of them.
+
+    The time of one attempt is shared, so that one that hangs leaves the others some.
+    """
 
     def __init__(self, transports: Mapping[str, Transport], first_pause: float = 0.5) -> None:
-        self._parts = {name: _Part(name, transport, first_pause) for name, transport in transports.items()}
-        self._lacking: dict[bytes, frozenset[str]] = {}  # an event's digest -> transports without it
+        self._parts = {
+            name: _Part(name, transport, first_pause) for name, transport in transports.items()
+        }
+        self._lacking: dict[
+            bytes, frozenset[str]
+        ] = {}  # an event's digest -> transports without it
 
     def send(self, messages: Sequence[Message], seconds: float) -> Delivery:
         """Tries every transport once, those that failed last."""
         digests = {m.body: sha256(m.body).digest() for m in messages}
         deliveries: dict[str, Delivery] = {}
         for part in sorted(self._parts.values(), key=lambda part: part.circuit.failing):
-            due = [m for m in messages if part.name in self._lacking.get(digests[m.body], self._parts)]
-            deliveries[part.name] = part.send(due, seconds / len(self._parts)) if due else Delivery()
+            due = [
+                m for m in messages if part.name in self._lacking.get(digests[m.body], self._parts)
+            ]
+            deliveries[part.name] = (
+                part.send(due, seconds / len(self._parts)) if due else Delivery()
+            )
         lacking: dict[bytes, set[str]] = {}
         for name, delivery in deliveries.items():
             for message in delivery.unsent:
@@ -42,7 +56,9 @@ class CompositeTransport:
         for digest in digests.values():
             self._lacking.pop(digest, None)
         self._lacking |= {digests[body]: frozenset(names) for body, names in lacking.items()}
-        while len(self._lacking) > 10_000:  # forgotten ones are sent to all again: an event twice is one event
+        while (
+            len(self._lacking) > 10_000
+        ):  # forgotten ones are sent to all again: an event twice is one event
             self._lacking.pop(next(iter(self._lacking)))
 
     def close(self) -> None:
@@ -80,7 +96,10 @@ Make = Callable[[Mapping[str, str]], Transport]
 
 
 def composite_of(conf: Mapping[str, str], transport_of: Make) -> CompositeTransport:
-    """The transport for type `composite`: `transports.NAME.type`, `transports.NAME.url`, ...; `transport_of` makes each."""
+    """The transport for type `composite`: `transports.NAME.type`, `transports.NAME.url`, ....
+
+    `transport_of` makes each.
+    """
     parts = parts_of(conf)
     if not parts:
         raise TransportConfError("transport.transports: the composite transport needs at least one")
@@ -92,7 +111,9 @@ def composite_of(conf: Mapping[str, str], transport_of: Make) -> CompositeTransp
     return CompositeTransport(transports)
 
 
-def _each_of(parts: Mapping[str, Mapping[str, str]], transport_of: Make) -> tuple[dict[str, Transport], list[str]]:
+def _each_of(
+    parts: Mapping[str, Mapping[str, str]], transport_of: Make
+) -> tuple[dict[str, Transport], list[str]]:
     """The transports whose conf can be used, and what is wrong with the others'."""
     transports: dict[str, Transport] = {}
     faults = []
@@ -109,6 +130,8 @@ def _joined(unsent: Sequence[Message], deliveries: Mapping[str, Delivery]) -> De
     return Delivery(
         tuple(unsent),
         tuple({m.body: m for delivery in deliveries.values() for m in delivery.refused}.values()),
-        "; ".join(f"{name}: {delivery.reason}" for name, delivery in deliveries.items() if delivery.reason),
+        "; ".join(
+            f"{name}: {delivery.reason}" for name, delivery in deliveries.items() if delivery.reason
+        ),
         partly=bool(unsent) and any(not delivery.unsent for delivery in deliveries.values()),
     )

@@ -24,8 +24,9 @@ _WRONG_KEY = "it does not know the one in spark.openlineage.transport.auth.apiKe
 def say_where(conf: Conf, jvm: Any = None) -> None:
     """Says in the job's log where events go and under which names.
 
-    That is Python's log, or standard error where that does not show it. What runs under spark-submit has no standard
-    error of its own, only the output that people parse: there it is Spark's log.
+    That is Python's log, or standard error where that does not show it. What runs under
+    spark-submit has no standard error of its own, only the output that people parse: there it is
+    Spark's log.
     """
     names = conf.job_name.replace("{app}", conf.app_name)
     line = f"strandline: events go to {destination_of(conf.transport)}; jobs are {names} in namespace {conf.namespace}"
@@ -55,7 +56,11 @@ def destination_of(conf: Mapping[str, str]) -> str:
         return f"the file {clean_address(conf.get('location', '(no location)'))}"
     if kind == "composite":
         return "; ".join(destination_of(part) for part in parts_of(conf).values())
-    return "standard output, because no transport is configured" if kind == "console" and "type" not in conf else kind
+    return (
+        "standard output, because no transport is configured"
+        if kind == "console" and "type" not in conf
+        else kind
+    )
 
 
 def _of_http(conf: Mapping[str, str]) -> str:
@@ -79,7 +84,8 @@ def way_out(status: int, has_key: bool) -> str:
     """What to do about an HTTP status; empty where the status says it all.
 
     >>> way_out(401, has_key=False)
-    ': it wants an API key: spark.openlineage.transport.auth.apiKey (or spark.strandline.collector.token) is not set'
+    ': it wants an API key: spark.openlineage.transport.auth.apiKey (or
+    spark.strandline.collector.token) is not set'
     """
     found = _WAYS_OUT.get(status, "").format(_WRONG_KEY if has_key else _NO_KEY)
     return f": {found}" if found else ""

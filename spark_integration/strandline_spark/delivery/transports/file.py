@@ -12,7 +12,10 @@ from strandline_spark.delivery.transport import Delivery, Message, TransportConf
 
 
 class FileTransport:
-    """Appends one line per event. Several drivers may share the file: a line is one write with O_APPEND."""
+    """Appends one line per event.
+
+    Several drivers may share the file: a line is one write with O_APPEND.
+    """
 
     def __init__(self, location: Path) -> None:
         self._location = location
@@ -24,7 +27,9 @@ class FileTransport:
             try:
                 self._append(message.body + b"\n")
             except OSError as error:
-                return Delivery(unsent=tuple(messages[position:]), reason=f"{self._location}: {error}")
+                return Delivery(
+                    unsent=tuple(messages[position:]), reason=f"{self._location}: {error}"
+                )
         return Delivery()
 
     def _append(self, line: bytes) -> None:
@@ -65,4 +70,6 @@ def file_of(conf: Mapping[str, str]) -> FileTransport | ConsoleTransport:
     location = conf.get("location")
     if not location:
         raise TransportConfError("transport.location: the file transport needs it")
-    return FileTransport(Path(unquote(urlparse(location).path) if location.startswith("file:") else location))
+    return FileTransport(
+        Path(unquote(urlparse(location).path) if location.startswith("file:") else location)
+    )

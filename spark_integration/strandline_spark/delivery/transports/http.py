@@ -1,7 +1,9 @@
 """Events by HTTP POST, one each, over one kept connection, to any OpenLineage endpoint.
 
-2xx is delivery. 400, 413 and 422 refuse that event alone, if whoever says so takes events or speaks JSON: a server of
-something else says 400 to everything. Every other answer, and anything that is no answer, leaves the event for later. Redirects are not followed: they would take events to where nobody configured them.
+2xx is delivery. 400, 413 and 422 refuse that event alone, if whoever says so takes events or speaks
+JSON: a server of something else says 400 to everything. Every other answer, and anything that is no
+answer, leaves the event for later. Redirects are not followed: they would take events to where
+nobody configured them.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ class HttpTransport:
         for position, message in enumerate(messages):
             kept = self._connection is not None
             status, answer = self._attempt(message, until)
-            if status is None and kept:  # a kept connection may have been closed meanwhile: that is no outage
+            if (
+                status is None and kept
+            ):  # a kept connection may have been closed meanwhile: that is no outage
                 status, answer = self._attempt(message, until)
             if status in _TAKEN:
                 failed = 0
@@ -86,7 +90,10 @@ class HttpTransport:
         except ValueError as error:  # its text may show a header's value
             self._drop()
             return None, f"{self._place}: {type(error).__name__}"
-        return status, f"{self._place}: status {status}{way_out(status, 'Authorization' in self._conf.headers)}"
+        return (
+            status,
+            f"{self._place}: status {status}{way_out(status, 'Authorization' in self._conf.headers)}",
+        )
 
     def _post(self, message: Message, seconds: float) -> int:
         until = time.monotonic() + seconds
@@ -102,7 +109,9 @@ class HttpTransport:
         answer.read(65_536)
         self._takes_events |= answer.status in _TAKEN or "json" in answer.headers.get_content_type()
         sound = answer.status in _TAKEN or answer.status in _REFUSED
-        if answer.will_close or not answer.isclosed() or not sound:  # who has failed once may not answer again at all
+        if (
+            answer.will_close or not answer.isclosed() or not sound
+        ):  # who has failed once may not answer again at all
             self._drop()
         return answer.status
 
@@ -137,8 +146,11 @@ class HttpTransport:
 
 
 class _WholeAnswer(http.client.HTTPResponse):
-    """An answer that is all there by a time. One that breaks off within its headers is none, whatever its status:
-    http.client takes the connection's end for theirs."""
+    """An answer that is all there by a time.
+
+    One that breaks off within its headers is none, whatever its status:
+    http.client takes the connection's end for theirs.
+    """
 
     def __init__(self, until: float, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -154,7 +166,10 @@ class _WholeAnswer(http.client.HTTPResponse):
 
 
 class _TimedBytes(io.RawIOBase):
-    """A socket's bytes until a time: a socket's own time-out bounds each read, and so never an answer that drips."""
+    """A socket's bytes until a time.
+
+    A socket's own time-out bounds each read, and so never an answer that drips.
+    """
 
     def __init__(self, sock: socket.socket, until: float) -> None:
         self._socket = sock
@@ -194,8 +209,12 @@ def http_of(conf: Mapping[str, str]) -> HttpTransport:
         raise TransportConfError("transport.url: its host or port cannot be read") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise TransportConfError("transport.url: the http transport needs an http or https address")
-    if "@" in parts.netloc or "@" in url.partition("?")[0]:  # a password with a slash in it is no part of the netloc
-        raise TransportConfError("transport.url: credentials belong into transport.auth, not into the address")
+    if (
+        "@" in parts.netloc or "@" in url.partition("?")[0]
+    ):  # a password with a slash in it is no part of the netloc
+        raise TransportConfError(
+            "transport.url: credentials belong into transport.auth, not into the address"
+        )
     path = parts.path.rstrip("/")
     endpoint = conf.get("endpoint", "" if path else "/api/v1/lineage")
     query = urlencode(_under(conf, "urlParams."))

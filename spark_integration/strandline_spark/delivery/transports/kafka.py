@@ -1,7 +1,10 @@
-"""Events to a Kafka topic by kafka-python: value = the event as JSON, key as OpenLineage clients have it, acks=all.
+"""Events to a Kafka topic by kafka-python.
 
-The producer is made on the first send, because its constructor may wait for brokers; it is thrown away when a send
-fails, because an idempotent producer that timed out holds its records and would send them again beside ours.
+Value = the event as JSON, key as OpenLineage clients have it, acks=all.
+
+The producer is made on the first send, because its constructor may wait for brokers; it is thrown
+away when a send fails, because an idempotent producer that timed out holds its records and would
+send them again beside ours.
 """
 
 from __future__ import annotations
@@ -45,7 +48,14 @@ _NAMES = {
     "retry.backoff.ms": "retry_backoff_ms",
     "metadata.max.age.ms": "metadata_max_age_ms",
 }
-_PASSED_OVER = {"key.serializer", "value.serializer", "acks", "retries", "enable.idempotence", "sasl.jaas.config"}
+_PASSED_OVER = {
+    "key.serializer",
+    "value.serializer",
+    "acks",
+    "retries",
+    "enable.idempotence",
+    "sasl.jaas.config",
+}
 _LOGIN = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'([^\']*)\'|([^\s;]+))')
 
 
@@ -66,14 +76,18 @@ class KafkaTransport:
         waiting: list[tuple[Message, Any]] = []
         try:
             producer = self._connected(seconds)
-            until = max(until, time.monotonic() + seconds / 2)  # to connect may have taken all of it
+            until = max(
+                until, time.monotonic() + seconds / 2
+            )  # to connect may have taken all of it
             for message in messages:
                 future = self._handed_over(producer, message)
                 if future is None:
                     refused.append(message)
                 else:
                     waiting.append((message, future))
-        except Exception as error:  # the client's errors have no common root: configuration, network, login, ...
+        except (
+            Exception
+        ) as error:  # the client's errors have no common root: configuration, network, login, ...
             left = tuple(message for message in messages if message not in refused)
             return Delivery(left, tuple(refused), self._gave_up(error))
         return self._acknowledged(waiting, refused, until)
@@ -83,11 +97,15 @@ class KafkaTransport:
         from kafka.errors import MessageSizeTooLargeError
 
         try:
-            return producer.send(self._topic, key=(self._key or message.key).encode(), value=message.body)
+            return producer.send(
+                self._topic, key=(self._key or message.key).encode(), value=message.body
+            )
         except MessageSizeTooLargeError:
             return None
 
-    def _acknowledged(self, waiting: list[tuple[Message, Any]], refused: list[Message], until: float) -> Delivery:
+    def _acknowledged(
+        self, waiting: list[tuple[Message, Any]], refused: list[Message], until: float
+    ) -> Delivery:
         from kafka.errors import MessageSizeTooLargeError
 
         unsent: list[Message] = []
@@ -107,12 +125,15 @@ class KafkaTransport:
         if self._producer is None:
             KafkaProducer = _installed()  # noqa: N806 - a class
             _quieten()
-            alarm = threading.Timer(seconds + 1, self._close_client)  # a TLS handshake has no end of its own
+            alarm = threading.Timer(
+                seconds + 1, self._close_client
+            )  # a TLS handshake has no end of its own
             alarm.daemon = True
             alarm.start()
             try:
                 producer = KafkaProducer(**self._arguments(max(100, int(seconds * 1000))))
-                producer._unregister_cleanup()  # at the interpreter's end it would close before the last events are sent
+                # at the interpreter's end it would close before the last events are sent
+                producer._unregister_cleanup()
                 self._producer = producer
             finally:
                 alarm.cancel()
@@ -146,7 +167,8 @@ class KafkaTransport:
     def close(self) -> None:
         """Gives the producer up without waiting for what it still holds.
 
-        Its own `close` gives up itself while records wait, and leaves thread and sockets to themselves.
+        Its own `close` gives up itself while records wait, and leaves thread and sockets to
+        themselves.
         """
         producer, self._producer = self._producer, None
         with contextlib.suppress(Exception):
@@ -177,8 +199,11 @@ def _installed() -> Any:
 
 
 class _OwnThreads(logging.Filter):
-    """Drops what the client logs on our threads, each try of each connection as an error: the outbox says once what is
-    wrong. The application's own Kafka clients, and the level of their logger, stay as they are."""
+    """Drops what the client logs on our threads, each try of each connection as an error.
+
+    The outbox says once what is
+    wrong. The application's own Kafka clients, and the level of their logger, stay as they are.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is somebody else's."""
@@ -189,15 +214,26 @@ _OTHERS = _OwnThreads()
 
 
 def _quieten() -> None:
-    for name in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "kafka"]:
+    for name in [
+        name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "kafka"
+    ]:
         logging.getLogger(name).addFilter(_OTHERS)  # twice is once
 
 
 def kafka_of(conf: Mapping[str, str]) -> KafkaTransport:
-    """The transport for type `kafka`; `properties.*` are named as Kafka's Java producer names them."""
+    """The transport for type `kafka`.
+
+    `properties.*` are named as Kafka's Java producer names them.
+    """
     _installed()
-    properties = {key.removeprefix("properties."): v for key, v in conf.items() if key.startswith("properties.")}
-    return KafkaTransport(conf.get("topicName") or TOPIC, settings_of(properties), conf.get("messageKey"))
+    properties = {
+        key.removeprefix("properties."): v
+        for key, v in conf.items()
+        if key.startswith("properties.")
+    }
+    return KafkaTransport(
+        conf.get("topicName") or TOPIC, settings_of(properties), conf.get("messageKey")
+    )
 
 
 def settings_of(properties: Mapping[str, str]) -> dict[str, Any]:
@@ -215,8 +251,12 @@ def settings_of(properties: Mapping[str, str]) -> dict[str, Any]:
             continue
         settings[setting] = int(value) if setting in _NUMBERS else value
     if not settings.get("bootstrap_servers"):
-        raise TransportConfError("transport.properties.bootstrap.servers: the kafka transport needs it")
-    settings["bootstrap_servers"] = [server.strip() for server in settings["bootstrap_servers"].split(",")]
+        raise TransportConfError(
+            "transport.properties.bootstrap.servers: the kafka transport needs it"
+        )
+    settings["bootstrap_servers"] = [
+        server.strip() for server in settings["bootstrap_servers"].split(",")
+    ]
     return settings | _login(properties.get("sasl.jaas.config", ""))
 
 

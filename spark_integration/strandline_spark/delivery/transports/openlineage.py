@@ -34,20 +34,28 @@ class KafkaPythonConfig(Config):
 
     @classmethod
     def from_dict(cls, params: dict[str, Any]) -> KafkaPythonConfig:
-        """The config that a client's `transport` section gives; keys that are not ours are passed over."""
+        """The config that a client's `transport` section gives.
+
+        Keys that are not ours are passed over.
+        """
         fields = {field.name for field in attr.fields(cls)}
         return cls(**{key: value for key, value in params.items() if key in fields})
 
 
 class KafkaPythonTransport(Transport):
-    """Sends each event by kafka-python and waits for its acknowledgement. Raises UndeliveredError where none comes."""
+    """Sends each event by kafka-python and waits for its acknowledgement.
+
+    Raises UndeliveredError where none comes.
+    """
 
     kind = "kafka-python"
     config_class = KafkaPythonConfig
 
     def __init__(self, config: KafkaPythonConfig) -> None:
         self._timeout = config.timeout
-        self._transport = KafkaTransport(config.topic, settings_of(config.config), config.messageKey)
+        self._transport = KafkaTransport(
+            config.topic, settings_of(config.config), config.messageKey
+        )
 
     def emit(self, event: Any) -> None:
         """Sends one event."""

@@ -8,7 +8,10 @@ from strandline_spark.delivery.transport import Transport, TransportConfError
 
 
 def transport_of(conf: Mapping[str, str]) -> Transport:
-    """The transport that `spark.openlineage.transport.*` (keys after that prefix) describes; console when none is."""
+    """The transport that `spark.openlineage.transport.*` (keys after that prefix) describes.
+
+    Console when none is.
+    """
     kind = conf.get("type", "console")
     if kind == "kafka":
         from strandline_spark.delivery.transports.kafka import kafka_of
@@ -26,4 +29,6 @@ def transport_of(conf: Mapping[str, str]) -> Transport:
         from strandline_spark.delivery.transports.file import file_of
 
         return file_of(conf)
-    raise TransportConfError(f"transport.type: {kind!r} is none of kafka, http, file, console, composite")
+    raise TransportConfError(
+        f"transport.type: {kind!r} is none of kafka, http, file, console, composite"
+    )

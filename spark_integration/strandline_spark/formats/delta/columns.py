@@ -22,7 +22,9 @@ def _merge(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     for clause in _clauses(node):
         inner.decide([c for c in (clause.node("condition"),) if c is not None], CONDITIONAL)
         for action in (child for child in clause.children if child.name == "DeltaMergeAction"):
-            assigned_values.setdefault(_target_name(action), []).append(value_of(action.children[0], inner))
+            assigned_values.setdefault(_target_name(action), []).append(
+                value_of(action.children[0], inner)
+            )
     return assigned(assigned_values, below[1], inner)
 
 
@@ -42,7 +44,9 @@ def _update(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     inner = Seen(resolver, [target], seen.outer)
     inner.decide([c for c in (node.node("condition"),) if c is not None], FILTER)
     values = [value_of(expression, inner) for expression in node.nodes("updateExpressions")]
-    assigned_values = {name: [value] for (_, name), value in zip(target.output, values, strict=False)}
+    assigned_values = {
+        name: [value] for (_, name), value in zip(target.output, values, strict=False)
+    }
     return assigned(assigned_values, target, inner)
 
 

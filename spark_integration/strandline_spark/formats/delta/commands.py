@@ -38,7 +38,10 @@ def _cloned(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 
 def _clone_source(plan: JavaObject, jvm: Jvm) -> list[Mention]:
-    """The table that is cloned, at the version that it has or that was named; a folder of Parquet files has none."""
+    """The table that is cloned, at the version that it has or that was named.
+
+    A folder of Parquet files has none.
+    """
     clone = _clone(plan)
     if clone is None:
         return []
@@ -49,14 +52,18 @@ def _clone_source(plan: JavaObject, jvm: Jvm) -> list[Mention]:
     if snapshot is not None:
         options[VERSION] = str(snapshot.version())
     table = optional(source.catalogTable())
-    return [Mention(fields_of(source.schema()), catalog_table=table, provider=provider, options=options)]
+    return [
+        Mention(fields_of(source.schema()), catalog_table=table, provider=provider, options=options)
+    ]
 
 
 def _of_restored(plan: JavaObject) -> Mention:
     table = plan.sourceTable()
     options = {"path": str(table.path().toString())}
     schema = fields_of(table.initialSnapshot().schema())
-    return Mention(schema, catalog_table=optional(table.catalogTable()), provider="delta", options=options)
+    return Mention(
+        schema, catalog_table=optional(table.catalogTable()), provider="delta", options=options
+    )
 
 
 def _restored(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -79,9 +86,20 @@ WRITES: Mapping[str, Described] = {
     "CreateDeltaTableCommand": _cloned,
     "RestoreTableCommand": _restored,
 }
-READS: Mapping[str, ReadBy] = {"CreateDeltaTableCommand": _clone_source, "RestoreTableCommand": _restore_source}
+READS: Mapping[str, ReadBy] = {
+    "CreateDeltaTableCommand": _clone_source,
+    "RestoreTableCommand": _restore_source,
+}
 WITHOUT_COLUMNS = ("TruncateDeltaTableCommand", *READS)
 SAME_ROWS = {  # operations of the log, in lower case, whose version has the rows of the one before
-    *("optimize", "reorg", "cluster by", "vacuum start", "vacuum end", "add constraint", "drop constraint"),
+    *(
+        "optimize",
+        "reorg",
+        "cluster by",
+        "vacuum start",
+        "vacuum end",
+        "add constraint",
+        "drop constraint",
+    ),
     *("set tblproperties", "unset tblproperties", "add columns", "change column", "rename column"),
 }

@@ -1,7 +1,8 @@
 """Delta tables: named by their location; a version is a snapshot.
 
-What was read comes from the prepared scan, or from a stream's offsets; what was written from the session's own last
-commit, proven by what that commit says of itself, or from the micro-batch that a commit names.
+What was read comes from the prepared scan, or from a stream's offsets; what was written from the
+session's own last commit, proven by what that commit says of itself, or from the micro-batch that a
+commit names.
 """
 
 from __future__ import annotations
@@ -23,11 +24,26 @@ from strandline_spark.formats.catalog_tables import (
 )
 from strandline_spark.formats.contract import Format
 from strandline_spark.formats.delta.columns import COMMANDS
-from strandline_spark.formats.delta.commands import READS, SAME_ROWS, VERSION, WITHOUT_COLUMNS, WRITES
+from strandline_spark.formats.delta.commands import (
+    READS,
+    SAME_ROWS,
+    VERSION,
+    WITHOUT_COLUMNS,
+    WRITES,
+)
 from strandline_spark.formats.done import Done
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.rewritten import with_same_rows
-from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name, fetched, once, optional, simple_name
+from strandline_spark.jvm.client import (
+    JAVA_FAILED,
+    JavaObject,
+    Jvm,
+    class_name,
+    fetched,
+    once,
+    optional,
+    simple_name,
+)
 from strandline_spark.jvm.iceberg_snapshot import BARRIER, Commit, Scan
 from strandline_spark.model.statement import Dataset, Field, Snapshot, Symlink
 from strandline_spark.plans.physical import counted_by, statistics_of
@@ -39,7 +55,10 @@ _COUNTED = {"rowCount": "numOutputRows", "size": "numOutputBytes", "fileCount": 
 _GENERATED = "delta.generationExpression"
 _DURATIONS = ("executionTimeMs", "scanTimeMs", "rewriteTimeMs")  # of a MERGE, UPDATE or DELETE
 _LOOK_BACK = 200  # commits among which a statement's or a micro-batch's own is looked for
-_NEWEST, _TABLES = "delta.newest", 1000  # the newest version that was seen of each of so many tables
+_NEWEST, _TABLES = (
+    "delta.newest",
+    1000,
+)  # the newest version that was seen of each of so many tables
 _FEED_COLUMNS = {"_change_type", "_commit_version", "_commit_timestamp"}
 _OTHER_CLOCK = 3_600_000  # milliseconds by which another writer's clock may be behind
 
@@ -62,13 +81,24 @@ class Delta(Format):
             return None
         namespace, name = jvm.path(location)
         if _is_feed(mention.relation):
-            mention = replace(mention, schema=tuple(one for one in mention.schema if one.name not in _FEED_COLUMNS))
-        table = mention.catalog_table or (_v2_table(mention.table) if mention.table is not None else None)
+            mention = replace(
+                mention,
+                schema=tuple(one for one in mention.schema if one.name not in _FEED_COLUMNS),
+            )
+        table = mention.catalog_table or (
+            _v2_table(mention.table) if mention.table is not None else None
+        )
         if table is None:
             return Dataset(namespace, name, self.name, mention.schema)
         catalog = replace(session_catalog(jvm), framework="delta")
         return Dataset(
-            namespace, name, self.name, mention.schema, catalog, table_name(table), (symlink_of(table, jvm),)
+            namespace,
+            name,
+            self.name,
+            mention.schema,
+            catalog,
+            table_name(table),
+            (symlink_of(table, jvm),),
         )
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -78,20 +108,40 @@ class Delta(Format):
         catalog = replace(session_catalog(jvm), framework="delta")
         named = f"{mention.identifier.namespace()[-1]}.{mention.identifier.name()}"
         symlink = Symlink(warehouse_namespace(jvm), named, "TABLE")
-        return Dataset(namespace, name, self.name, mention.schema, catalog, f"{catalog.name}.{named}", (symlink,))
+        return Dataset(
+            namespace,
+            name,
+            self.name,
+            mention.schema,
+            catalog,
+            f"{catalog.name}.{named}",
+            (symlink,),
+        )
 
     def generated(self, mention: Mention, jvm: Jvm) -> tuple[Sequence[Field], Mapping[str, str]]:
         location = self._location(mention)
         try:
-            log = jvm.static(_PACKAGE + "DeltaLog", "forTable")(fetched(jvm.session), location) if location else None
-            schema = str(log.unsafeVolatileSnapshot().metadata().schemaString()) if log is not None else ""
+            log = (
+                jvm.static(_PACKAGE + "DeltaLog", "forTable")(fetched(jvm.session), location)
+                if location
+                else None
+            )
+            schema = (
+                str(log.unsafeVolatileSnapshot().metadata().schemaString())
+                if log is not None
+                else ""
+            )
         except JAVA_FAILED:
             return (), {}
         if _GENERATED not in schema:
             return (), {}
-        columns = {column["name"]: column.get("metadata", {}) for column in json.loads(schema)["fields"]}
+        columns = {
+            column["name"]: column.get("metadata", {}) for column in json.loads(schema)["fields"]
+        }
         return fields_in(schema), {
-            name: metadata[_GENERATED] for name, metadata in columns.items() if _GENERATED in metadata
+            name: metadata[_GENERATED]
+            for name, metadata in columns.items()
+            if _GENERATED in metadata
         }
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
@@ -110,11 +160,22 @@ class Delta(Format):
         """What has no scan: a feed, or what is cloned or restored, at the version that the command names."""
         if _is_feed(mention.relation):
             return self._of_feed(mention.relation)
-        location = self._location(mention) if VERSION in mention.options and mention.relation is None else None
-        return self._snapshot(location, int(mention.options[VERSION]), jvm) if location is not None else None
+        location = (
+            self._location(mention)
+            if VERSION in mention.options and mention.relation is None
+            else None
+        )
+        return (
+            self._snapshot(location, int(mention.options[VERSION]), jvm)
+            if location is not None
+            else None
+        )
 
     def _of_feed(self, relation: JavaObject) -> Snapshot:
-        """The versions of a feed; without a last one it goes to the newest of the moment when it is read."""
+        """The versions of a feed.
+
+        Without a last one it goes to the newest of the moment when it is read.
+        """
         start, end = optional(relation.startingVersion()), optional(relation.endingVersion())
         newest = relation.snapshotWithSchemaMode().snapshot().version() if end is None else end
         before = str(int(start) - 1) if start else None
@@ -132,7 +193,11 @@ class Delta(Format):
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
         location = self._location(mention)
-        if location is None or _is_feed(mention.relation) or jvm.path(location) != jvm.path(scan.table):
+        if (
+            location is None
+            or _is_feed(mention.relation)
+            or jvm.path(location) != jvm.path(scan.table)
+        ):
             return None
         return self._snapshot(location, int(scan.snapshot_id), jvm)
 
@@ -143,13 +208,15 @@ class Delta(Format):
         lower = _whole_version(json.loads(start)) if start else None
         snapshot = self._snapshot(location, upper, jvm)
         partial = int(json.loads(end)["index"]) >= 0
-        return replace(snapshot, from_snapshot_id=str(lower) if lower is not None else None, observed=partial)
+        return replace(
+            snapshot, from_snapshot_id=str(lower) if lower is not None else None, observed=partial
+        )
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
         """The one commit of the statement's time that says of itself what the statement did.
 
-        Where several do (threads that write the same table at once), the session's last commit is a guess, and
-        `observed` says so.
+        Where several do (threads that write the same table at once), the session's last commit is a
+        guess, and `observed` says so.
         """
         named = mention.table is None and mention.identifier is not None
         location = _named_location(mention, jvm) if named else self._location(mention)
@@ -173,14 +240,19 @@ class Delta(Format):
         for version in range(newest, max(-1, newest - _LOOK_BACK), -1):
             info = _commit_info(location, version, jvm) or {}
             parameters = info.get("operationParameters") or {}
-            if (parameters.get("queryId"), str(parameters.get("epochId"))) == (batch[0], str(batch[1])):
+            if (parameters.get("queryId"), str(parameters.get("epochId"))) == (
+                batch[0],
+                str(batch[1]),
+            ):
                 return _of(info, version)
         return None
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
         named = mention.table is None and mention.identifier is not None
         location = _named_location(mention, jvm) if named else self._location(mention)
-        info = _commit_info(location, int(snapshot.snapshot_id), jvm) if location is not None else None
+        info = (
+            _commit_info(location, int(snapshot.snapshot_id), jvm) if location is not None else None
+        )
         metrics = (info or {}).get("operationMetrics") or {}
         return {name: int(metrics[key]) for name, key in _COUNTED.items() if key in metrics}
 
@@ -196,7 +268,9 @@ class Delta(Format):
             return _path_of_relation(mention.relation)
         if mention.table is not None:
             return _path_of_table(mention.table)
-        by_table = mention.catalog_table is not None and provider_of(mention.catalog_table) == "delta"
+        by_table = (
+            mention.catalog_table is not None and provider_of(mention.catalog_table) == "delta"
+        )
         if by_table and optional(mention.catalog_table.storage().locationUri()) is not None:
             return str(mention.catalog_table.location().toString())
         by_path = mention.provider in {"delta", "DeltaDataSource", "deltasource"}
@@ -211,7 +285,13 @@ def _path_of_relation(relation: JavaObject) -> str | None:
     """Delta's relation is a HadoopFsRelation (or one of its own without a name) over an index of Delta's."""
     name = class_name(relation)
     if _is_feed(relation):
-        return str(once(relation, "path", lambda one: one.snapshotWithSchemaMode().snapshot().deltaLog().dataPath()))
+        return str(
+            once(
+                relation,
+                "path",
+                lambda one: one.snapshotWithSchemaMode().snapshot().deltaLog().dataPath(),
+            )
+        )
     if not (name.endswith("HadoopFsRelation") or name.startswith(_PACKAGE)):
         return None
     index = once(relation, "index", lambda one: one.location())
@@ -224,7 +304,10 @@ def _is_feed(relation: JavaObject | None) -> bool:
 
 
 def _path_of_table(table: JavaObject) -> str | None:
-    """A staged table, which a CREATE TABLE AS is filling, does not tell its path; the statement around it does."""
+    """A staged table, which a CREATE TABLE AS is filling, does not tell its path.
+
+    The statement around it does.
+    """
     if not _is_delta(table):
         return None
     return str(table.path().toString()) if simple_name(table) == "DeltaTableV2" else None
@@ -242,7 +325,12 @@ def _v2_table(table: JavaObject) -> JavaObject | None:
 def _named_location(mention: Mention, jvm: Jvm) -> str:
     if mention.options.get("location"):
         return mention.options["location"]
-    return str(jvm.session.sessionState().catalog().defaultTablePath(identifier_of(mention, jvm)).toString())
+    return str(
+        jvm.session.sessionState()
+        .catalog()
+        .defaultTablePath(identifier_of(mention, jvm))
+        .toString()
+    )
 
 
 def _version_of_index(index: JavaObject) -> int | None:
@@ -253,15 +341,18 @@ def _version_of_index(index: JavaObject) -> int | None:
 
 
 def _whole_version(offset: Mapping[str, Any]) -> int:
-    """The newest version of which an offset has read something: index -1 stands before anything of its version."""
+    """The newest version of which an offset has read something.
+
+    Index -1 stands before anything of its version.
+    """
     return int(offset["reservoirVersion"]) - (1 if int(offset["index"]) < 0 else 0)
 
 
 def _newest_version(location: str, jvm: Jvm) -> int | None:
     """By the log's own files, because Delta's view of its log may be older.
 
-    Versions follow each other without a gap from the last checkpoint on, so a few questions find the newest one: a log
-    of 10,000 files is never listed over Py4J.
+    Versions follow each other without a gap from the last checkpoint on, so a few questions find
+    the newest one: a log of 10,000 files is never listed over Py4J.
     """
     newest: OrderedDict[str, int] = jvm.kept.setdefault(_NEWEST, OrderedDict())
     log = f"{location}/_delta_log"
@@ -289,7 +380,9 @@ def _checkpointed(log: str, jvm: Jvm) -> int:
 
 
 def newest_from(version: int, exists: Callable[[int], bool]) -> int:
-    """The newest version, where all from a known one on exist up to it: in steps that double, then halve.
+    """The newest version, where all from a known one on exist up to it.
+
+    In steps that double, then halve.
 
     >>> newest_from(-1, lambda version: version <= 9_999), newest_from(7, lambda version: version <= 7)
     (9999, 7)
@@ -306,7 +399,9 @@ def newest_from(version: int, exists: Callable[[int], bool]) -> int:
 
 
 def _since(location: str, done: Done, jvm: Jvm) -> tuple[dict[int, dict[str, Any]], bool]:
-    """This Spark's commits since a statement began, and whether these are all: not where others made too many since.
+    """This Spark's commits since a statement began, and whether these are all.
+
+    Not where others made too many since.
 
     Those in between may have another clock, or tell no time.
     """
@@ -323,7 +418,13 @@ def _since(location: str, done: Done, jvm: Jvm) -> tuple[dict[int, dict[str, Any
     return found, newest < _LOOK_BACK
 
 
-_OPERATIONS = {"merge": "MERGE", "update": "UPDATE", "delete": "DELETE", "truncate": "TRUNCATE", "restore": "RESTORE"}
+_OPERATIONS = {
+    "merge": "MERGE",
+    "update": "UPDATE",
+    "delete": "DELETE",
+    "truncate": "TRUNCATE",
+    "restore": "RESTORE",
+}
 
 
 def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:

@@ -1,4 +1,6 @@
-"""Columns of Hudi's own commands: they keep Spark's MERGE and UPDATE as they were analysed, in a field.
+"""Columns of Hudi's own commands.
+
+They keep Spark's MERGE and UPDATE as they were analysed, in a field.
 
 The rows that an UPDATE or DELETE writes come as their query, which also carries Hudi's own columns.
 """
@@ -34,7 +36,9 @@ def _update(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 def _delete(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """What decides which rows go is in its query: a filter over the table."""
-    return Seen(resolver, [resolver.scope_of(child) for child in node.children], seen.outer).scope((), {})
+    return Seen(resolver, [resolver.scope_of(child) for child in node.children], seen.outer).scope(
+        (), {}
+    )
 
 
 COMMANDS: dict[str, Rule] = {

@@ -1,9 +1,10 @@
 """Hudi tables: named by their location; a completed instant of the timeline is a snapshot.
 
-A relation is pinned to an instant when it is made, and a scan reads up to it; once its files were listed anew (the
-session wrote the table meanwhile) what was read is only observed. A commit names no statement: it is the statement's own
-where it is the only one of its time, and has counted and timed all that the write's metrics did. A MERGE, and a write by
-path, has no such metrics. A stream's sink writes the number of the micro-batch into its commit.
+A relation is pinned to an instant when it is made, and a scan reads up to it; once its files were
+listed anew (the session wrote the table meanwhile) what was read is only observed. A commit names
+no statement: it is the statement's own where it is the only one of its time, and has counted and
+timed all that the write's metrics did. A MERGE, and a write by path, has no such metrics. A
+stream's sink writes the number of the micro-batch into its commit.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from strandline_spark.plans.physical import counted_by
 
 _PACKAGE = "org.apache.hudi."
 _PINNED, _ASKED_FOR = "queryTimestamp", "specifiedQueryInstant"
-_FILE_FORMAT = "org.apache.spark.sql.execution.datasources.parquet.HoodieFileGroupReaderBasedFileFormat"
+_FILE_FORMAT = (
+    "org.apache.spark.sql.execution.datasources.parquet.HoodieFileGroupReaderBasedFileFormat"
+)
 _OWN_COLUMNS = "_hoodie_"
 _UPKEEP = {"COMPACT", "CLUSTER", "INDEX", "LOG_COMPACT"}  # operations that are no statement's
 _REFRESHED = "~"  # behind the instant of a scan whose files were listed anew
@@ -52,7 +55,11 @@ class Hudi(Format):
     scans_tell = True
     relies_on = (
         Internal(_FILE_FORMAT, _PINNED, "Hudi: which snapshot a scan read"),
-        Internal(f"{_PACKAGE}SparkHoodieTableFileIndex", _ASKED_FOR, "Hudi: whether a read asks for the past"),
+        Internal(
+            f"{_PACKAGE}SparkHoodieTableFileIndex",
+            _ASKED_FOR,
+            "Hudi: whether a read asks for the past",
+        ),
     )
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
@@ -64,7 +71,15 @@ class Hudi(Format):
         if table is None:
             return Dataset(namespace, name, self.name, schema)
         catalog = replace(session_catalog(jvm), framework="hudi")
-        return Dataset(namespace, name, self.name, schema, catalog, table_name(table), (symlink_of(table, jvm),))
+        return Dataset(
+            namespace,
+            name,
+            self.name,
+            schema,
+            catalog,
+            table_name(table),
+            (symlink_of(table, jvm),),
+        )
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
         """Of a batch read: of a stream nothing is known before its offsets."""
@@ -72,8 +87,15 @@ class Hudi(Format):
         return replace(found, observed=True) if found is not None else None
 
     def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        """What the relation is pinned to: a MERGE runs its plan without a scan that could be seen."""
-        pinned = _pinned(mention.relation, jvm) if mention.relation is not None and mention.offsets is None else None
+        """What the relation is pinned to.
+
+        A MERGE runs its plan without a scan that could be seen.
+        """
+        pinned = (
+            _pinned(mention.relation, jvm)
+            if mention.relation is not None and mention.offsets is None
+            else None
+        )
         return self._read(mention, pinned, jvm) if pinned is not None else None
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
@@ -81,7 +103,11 @@ class Hudi(Format):
             return None
         relation = scan.relation()
         pinned = _pinned(relation, jvm)
-        return Scan(str(relation.location().getBasePath().toString()), pinned) if pinned is not None else None
+        return (
+            Scan(str(relation.location().getBasePath().toString()), pinned)
+            if pinned is not None
+            else None
+        )
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
         location = _location(mention)
@@ -98,7 +124,10 @@ class Hudi(Format):
         lower = timeline.completed_until(_completed(start)) if start else None
         if upper is None:
             return None
-        return replace(timeline.snapshot(upper), from_snapshot_id=lower.requested if lower is not None else None)
+        return replace(
+            timeline.snapshot(upper),
+            from_snapshot_id=lower.requested if lower is not None else None,
+        )
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
         location = _location(mention)
@@ -122,19 +151,30 @@ class Hudi(Format):
         timeline, number = Timeline(jvm, location), str(batch[1])
         held = ((one, micro_batches(one)) for one in timeline.newest_first())
         found = next(((one, held) for one, held in held if number in held.values()), None)
-        return replace(timeline.snapshot(found[0]), observed=len(found[1]) > 1) if found is not None else None
+        return (
+            replace(timeline.snapshot(found[0]), observed=len(found[1]) > 1)
+            if found is not None
+            else None
+        )
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
         location = _location(mention)
         found = Timeline(jvm, location).at(snapshot.snapshot_id) if location is not None else None
         if found is None:
             return {}
-        return {"rowCount": snapshot.number_of_rows or 0, "size": count(found, "output size in bytes")}
+        return {
+            "rowCount": snapshot.number_of_rows or 0,
+            "size": count(found, "output size in bytes"),
+        }
 
     def _read(self, mention: Mention, pinned: str, jvm: Jvm) -> Snapshot | None:
         timeline = Timeline(jvm, str(_location(mention)))
         found = timeline.at(pinned.removesuffix(_REFRESHED))
-        return replace(timeline.snapshot(found), observed=pinned.endswith(_REFRESHED)) if found is not None else None
+        return (
+            replace(timeline.snapshot(found), observed=pinned.endswith(_REFRESHED))
+            if found is not None
+            else None
+        )
 
 
 def _location(mention: Mention) -> str | None:
@@ -142,9 +182,19 @@ def _location(mention: Mention) -> str | None:
         return _of_relation(mention)
     if mention.catalog_table is not None:
         by_table = provider_of(mention.catalog_table) == "hudi"
-        return (location_of(mention.catalog_table) or mention.options.get("path")) if by_table else None
-    ours = mention.provider is not None and any(key.startswith("hoodie.") for key in mention.options)
-    return mention.options.get("path") if ours or mention.provider in {"hudi", "hoodiestreaming"} else None
+        return (
+            (location_of(mention.catalog_table) or mention.options.get("path"))
+            if by_table
+            else None
+        )
+    ours = mention.provider is not None and any(
+        key.startswith("hoodie.") for key in mention.options
+    )
+    return (
+        mention.options.get("path")
+        if ours or mention.provider in {"hudi", "hoodiestreaming"}
+        else None
+    )
 
 
 def _of_relation(mention: Mention) -> str | None:
@@ -152,7 +202,9 @@ def _of_relation(mention: Mention) -> str | None:
     if index is not None:
         return str(index.getBasePath().toString())
     hudi = class_name(mention.relation).startswith(_PACKAGE)  # of a table without any commit
-    return location_of(mention.catalog_table) if hudi and mention.catalog_table is not None else None
+    return (
+        location_of(mention.catalog_table) if hudi and mention.catalog_table is not None else None
+    )
 
 
 def _index(relation: JavaObject) -> JavaObject | None:
@@ -164,7 +216,10 @@ def _index(relation: JavaObject) -> JavaObject | None:
 
 
 def _pinned(relation: JavaObject, jvm: Jvm) -> str | None:
-    """The instant up to which a relation reads, marked where its files were listed anew since; None of a range."""
+    """The instant up to which a relation reads, marked where its files were listed anew since.
+
+    None of a range.
+    """
     index = _index(relation)
     if index is None or simple_name(index) == "HoodieIncrementalFileIndex":
         return None

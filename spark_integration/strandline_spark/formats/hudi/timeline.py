@@ -1,7 +1,8 @@
 """A Hudi table's timeline: its completed instants, each with what its commit says of itself.
 
-An instant is named by the time at which it was requested, `20261123120544802`, and completed later; what is read of a
-stream is counted by completion. Old instants move to an archive and are not read there.
+An instant is named by the time at which it was requested, `20261123120544802`, and completed later;
+what is read of a stream is counted by completion. Old instants move to an archive and are not read
+there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from strandline_spark.model.statement import Snapshot
 _HUDI = "org.apache.hudi."
 _COMMON = f"{_HUDI}common.table."
 _UTILS = f"{_COMMON}timeline.TimelineUtils"
-_BATCHES = "_hudi_streaming_sink_checkpoint"  # in a commit's metadata: micro-batches, by the names of their writers
+# in a commit's metadata: micro-batches, by the names of their writers
+_BATCHES = "_hudi_streaming_sink_checkpoint"
 _ROWS = ("number of inserted rows", "number of updated rows")
 LOOK_BACK = 100  # instants among which a statement's or a micro-batch's own is looked for
 
@@ -42,7 +44,9 @@ class Timeline:
 
     def __init__(self, jvm: Jvm, location: str) -> None:
         self._jvm = jvm
-        conf = jvm.static(f"{_HUDI}hadoop.fs.HadoopFSUtils", "getStorageConf")(jvm.hadoop_configuration)
+        conf = jvm.static(f"{_HUDI}hadoop.fs.HadoopFSUtils", "getStorageConf")(
+            jvm.hadoop_configuration
+        )
         builder = jvm.static(f"{_COMMON}HoodieTableMetaClient", "builder")()
         client = builder.setConf(conf).setBasePath(location).build()
         self._commits = client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
@@ -74,7 +78,9 @@ class Timeline:
     def snapshot(self, instant: Instant) -> Snapshot:
         """The snapshot that an instant made."""
         before = self.before(instant.requested)
-        at = datetime.fromtimestamp(self.milliseconds(instant.completed) / 1000, timezone.utc).isoformat()
+        at = datetime.fromtimestamp(
+            self.milliseconds(instant.completed) / 1000, timezone.utc
+        ).isoformat()
         return Snapshot(
             "hudi",
             instant.requested,
@@ -89,7 +95,12 @@ class Timeline:
             return None
         found = option.get()
         commit = self._jvm.static(_UTILS, "getCommitMetadata")(found, self._commits)
-        return Instant(str(found.requestedTime()), str(found.getCompletionTime()), str(found.getAction()), commit)
+        return Instant(
+            str(found.requestedTime()),
+            str(found.getCompletionTime()),
+            str(found.getAction()),
+            commit,
+        )
 
 
 COUNTS: Mapping[str, str] = {

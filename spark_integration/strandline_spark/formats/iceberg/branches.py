@@ -1,4 +1,7 @@
-"""Which branch of an Iceberg table has a snapshot: whoever asks for the table itself is shown what main has, and no other."""
+"""Which branch of an Iceberg table has a snapshot.
+
+Whoever asks for the table itself is shown what main has, and no other.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ _UTIL = "org.apache.iceberg.util.SnapshotUtil"
 
 
 def with_branch_of_commit(new: Snapshot, table: JavaObject, jvm: Jvm) -> Snapshot:
-    """A snapshot that was made, with the branch that has it if main has not; staged, if no branch has it.
+    """A snapshot that was made, with the branch that has it if main has not.
+
+    Staged, if no branch has it.
 
     table: as it is after the commit.
     """
@@ -24,12 +29,19 @@ def with_branch_of_commit(new: Snapshot, table: JavaObject, jvm: Jvm) -> Snapsho
 
 
 def with_branch_of_read(read: Snapshot, table: JavaObject, was_staged: bool, jvm: Jvm) -> Snapshot:
-    """A snapshot that was read, with a branch that has it: main before others, for it may have been another's before.
+    """A snapshot that was read, with a branch that has it.
 
-    One that no branch has is an earlier one, mostly: nothing is said of it, nor where nothing but main can have had it.
+    Main before others, for it may have been another's before.
+
+    One that no branch has is an earlier one, mostly: nothing is said of it, nor where nothing but
+    main can have had it.
     """
     try:
-        return replace(read, branch=_branch(read, table, jvm)) if was_staged or table.refs().size() > 1 else read
+        return (
+            replace(read, branch=_branch(read, table, jvm))
+            if was_staged or table.refs().size() > 1
+            else read
+        )
     except JAVA_FAILED:
         return read
 
@@ -41,7 +53,11 @@ def _branch(snapshot: Snapshot, table: JavaObject, jvm: Jvm) -> str | None:
     refs = table.refs()
     for name in sorted(str(one) for one in refs):
         ref = refs[name]
-        if name != MAIN and ref.isBranch() and jvm.static(_UTIL, "isAncestorOf")(table, int(ref.snapshotId()), id_):
+        if (
+            name != MAIN
+            and ref.isBranch()
+            and jvm.static(_UTIL, "isAncestorOf")(table, int(ref.snapshotId()), id_)
+        ):
             return name
     return None
 

@@ -14,10 +14,23 @@ from strandline_spark.plans.tree import Node
 
 def _view(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """CREATE VIEW in a catalog of Iceberg's."""
-    named, schema, names = plan.child(), fields_of(plan.query().schema()), jvm.sequence(plan.columnAliases())
+    named, schema, names = (
+        plan.child(),
+        fields_of(plan.query().schema()),
+        jvm.sequence(plan.columnAliases()),
+    )
     if len(names) == len(schema):
-        schema = tuple(replace(field, name=str(name)) for field, name in zip(schema, names, strict=True))
-    return [Write(Mention(schema, catalog=named.catalog(), identifier=named.identifier(), provider="view"), "create")]
+        schema = tuple(
+            replace(field, name=str(name)) for field, name in zip(schema, names, strict=True)
+        )
+    return [
+        Write(
+            Mention(
+                schema, catalog=named.catalog(), identifier=named.identifier(), provider="view"
+            ),
+            "create",
+        )
+    ]
 
 
 WRITES: Mapping[str, Described] = {"CreateIcebergView": _view}

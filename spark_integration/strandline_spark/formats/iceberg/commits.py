@@ -39,7 +39,10 @@ def own_commit(
 def _by_files(
     able: Sequence[Commit], done: Done, table: JavaObject, sure: bool, jvm: Jvm
 ) -> tuple[Commit, bool] | None:
-    """The commit that added the statement's files, or the last one without files. `sure`: no commit is missing."""
+    """The commit that added the statement's files, or the last one without files.
+
+    `sure`: no commit is missing.
+    """
     write_id = _write_id(done.execution, jvm)
     without_files = [commit for commit in able if "added-data-files" not in commit.summary]
     if write_id is None:
@@ -58,12 +61,16 @@ def _missed(table: JavaObject, done: Done, write_id: str, jvm: Jvm) -> tuple[Com
     """The commit whose event did not come, by the files that it added."""
     snapshot = table.currentSnapshot()
     for _ in range(_LOOKED_AT):
-        if snapshot is None or (done.since is not None and int(snapshot.timestampMillis()) < done.since):
+        if snapshot is None or (
+            done.since is not None and int(snapshot.timestampMillis()) < done.since
+        ):
             return None
         snapshot_id = str(snapshot.snapshotId())
         if _holds(table, snapshot_id, write_id):
             summary = jvm.mapping(snapshot.summary())
-            return Commit(str(table.name()), str(snapshot.operation()), snapshot_id, 0, summary), True
+            return Commit(
+                str(table.name()), str(snapshot.operation()), snapshot_id, 0, summary
+            ), True
         parent = snapshot.parentId()
         snapshot = table.snapshot(parent) if parent is not None else None
     return None
@@ -80,7 +87,11 @@ def _in_time(commits: Sequence[Commit], done: Done, table: JavaObject) -> list[C
     """Those that were made after the statement began."""
     begun = done.since
     found = [(commit, table.snapshot(int(commit.snapshot_id))) for commit in commits]
-    return [c for c, snapshot in found if begun is None or snapshot is None or int(snapshot.timestampMillis()) >= begun]
+    return [
+        c
+        for c, snapshot in found
+        if begun is None or snapshot is None or int(snapshot.timestampMillis()) >= begun
+    ]
 
 
 def _write_id(execution: JavaObject, jvm: Jvm) -> str | None:
@@ -96,7 +107,10 @@ def _write_id(execution: JavaObject, jvm: Jvm) -> str | None:
 
 
 def _holds(table: JavaObject, snapshot_id: str, write_id: str) -> bool:
-    """Whether a snapshot added a file of that write. One file is enough: a snapshot is made by one write."""
+    """Whether a snapshot added a file of that write.
+
+    One file is enough: a snapshot is made by one write.
+    """
     snapshot = table.snapshot(int(snapshot_id))
     if snapshot is None:
         return False

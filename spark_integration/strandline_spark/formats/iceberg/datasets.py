@@ -1,7 +1,8 @@
 """Iceberg tables: named by their location, with the table's own name as a symlink.
 
-Snapshots read come from the scans' own reports and from offsets, snapshots written from Iceberg's listener registry;
-the current snapshot of a table is never taken for either, because another writer may have moved it.
+Snapshots read come from the scans' own reports and from offsets, snapshots written from Iceberg's
+listener registry; the current snapshot of a table is never taken for either, because another writer
+may have moved it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from strandline_spark.formats.iceberg.commits import own_commit
 from strandline_spark.formats.iceberg.internals import FIELDS
 from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, offset_in, read_up_to
 from strandline_spark.formats.iceberg.scans import incremental, scan_report
-from strandline_spark.formats.iceberg.tables import find_snapshot, fresh_table, iceberg_table, newest_first
+from strandline_spark.formats.iceberg.tables import (
+    find_snapshot,
+    fresh_table,
+    iceberg_table,
+    newest_first,
+)
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.rewritten import with_same_rows
 from strandline_spark.jvm.client import (
@@ -82,7 +88,11 @@ class Iceberg(Format):
     relies_on = FIELDS
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
-        if mention.provider == "view" and mention.catalog is not None and _is_iceberg(mention.catalog):
+        if (
+            mention.provider == "view"
+            and mention.catalog is not None
+            and _is_iceberg(mention.catalog)
+        ):
             return self._view(mention, jvm)
         if mention.table is None or not _is_iceberg(mention.table) or _is_rewrite(mention):
             return None
@@ -105,7 +115,9 @@ class Iceberg(Format):
         except JAVA_THREW:
             return None
         earlier = metadata.previousFiles()  # the newest hundred, which is long enough ago
-        return int(metadata.lastUpdatedMillis() if earlier.isEmpty() else earlier.get(0).timestampMillis())
+        return int(
+            metadata.lastUpdatedMillis() if earlier.isEmpty() else earlier.get(0).timestampMillis()
+        )
 
     def _dataset(self, mention: Mention, location: str, table: str, jvm: Jvm) -> Dataset:
         namespace, name = jvm.path(location)
@@ -113,7 +125,9 @@ class Iceberg(Format):
         symlinks = (_symlink(catalog, table, jvm),) if catalog is not None else ()
         hidden = _METADATA_COLUMNS | (_CHANGE_COLUMNS if _is_changelog(mention.table) else set())
         schema = tuple(column for column in mention.schema if column.name not in hidden)
-        return Dataset(namespace, name, self.name, schema, catalog, table if catalog else None, symlinks)
+        return Dataset(
+            namespace, name, self.name, schema, catalog, table if catalog else None, symlinks
+        )
 
     def _view(self, mention: Mention, jvm: Jvm) -> Dataset:
         """A view has no files: its name in the catalog is all."""
@@ -123,7 +137,10 @@ class Iceberg(Format):
         return Dataset(link.namespace, link.name, "view", mention.schema, catalog, table)
 
     def snapshot_at_start(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        start, end = mention.options.get("start-snapshot-id"), mention.options.get("end-snapshot-id")
+        start, end = (
+            mention.options.get("start-snapshot-id"),
+            mention.options.get("end-snapshot-id"),
+        )
         if end:
             return self._snapshot(mention, int(end), jvm, from_snapshot_id=start)
         pinned = _pinned(mention.table, jvm)
@@ -138,11 +155,15 @@ class Iceberg(Format):
         return incremental(scan, jvm)
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
-        if scan.table != _qualified(mention) and scan.table != str(iceberg_table(mention.table).name()):
+        if scan.table != _qualified(mention) and scan.table != str(
+            iceberg_table(mention.table).name()
+        ):
             return None
         if int(scan.snapshot_id) == NO_SNAPSHOT:
             return None
-        return self._snapshot(mention, int(scan.snapshot_id), jvm, from_snapshot_id=scan.from_snapshot_id)
+        return self._snapshot(
+            mention, int(scan.snapshot_id), jvm, from_snapshot_id=scan.from_snapshot_id
+        )
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
         table, name = iceberg_table(mention.table), _qualified(mention)
@@ -150,17 +171,25 @@ class Iceberg(Format):
         upper = read_up_to(last, table) if last is not None else None
         if last is None or upper is None:
             return None
-        whole = first is None or first.get("scan_all_files") or mention.options.get("rows") == "state"
+        whole = (
+            first is None or first.get("scan_all_files") or mention.options.get("rows") == "state"
+        )
         lower = read_up_to(first, table, whole=True) if first is not None and not whole else None
         partial = not ends_whole(last, table)
-        return self._snapshot(mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial)
+        return self._snapshot(
+            mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial
+        )
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
         if mention.provider == "view":
             return None
         same = [commit for commit in done.commits if _same_table(commit.table, _qualified(mention))]
         own = own_commit(same, done, lambda: iceberg_table(fresh_table(mention)), jvm)
-        return replace(self._of_commit(mention, own[0], jvm), observed=not own[1]) if own is not None else None
+        return (
+            replace(self._of_commit(mention, own[0], jvm), observed=not own[1])
+            if own is not None
+            else None
+        )
 
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
@@ -229,7 +258,12 @@ class Iceberg(Format):
         if as_json.get("snapshot-id") != snapshot_id:
             table, found = find_snapshot(mention, snapshot_id)
             if found is None:
-                return Snapshot(self.name, str(snapshot_id), from_snapshot_id=from_snapshot_id, observed=observed)
+                return Snapshot(
+                    self.name,
+                    str(snapshot_id),
+                    from_snapshot_id=from_snapshot_id,
+                    observed=observed,
+                )
             as_json = _json_of(found, jvm)
         read = _snapshot_of_json(as_json, from_snapshot_id, observed)
         read = with_branch_of_read(read, table, "wap.id" in as_json.get("summary", {}), jvm)
@@ -246,15 +280,23 @@ def _is_iceberg(instance: JavaObject) -> bool:
 
 
 def _is_rewrite(mention: Mention) -> bool:
-    """Whether it is what a procedure puts a table's files into anew, under a name that is nobody's: nothing is read or written."""
+    """Whether it is what a procedure puts a table's files into anew, under a name that is nobody's.
+
+    Nothing is read or written.
+    """
     return mention.catalog is not None and simple_name(mention.catalog) in _REWRITES
 
 
 def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
-    """Whether it is one of the tables about a table (`t.snapshots`): reading those is not reading the data."""
+    """Whether it is one of the tables about a table (`t.snapshots`).
+
+    Reading those is not reading the data.
+    """
     kind = "org.apache.iceberg.BaseMetadataTable"
     _opened(table, jvm)
-    return bool(once(table, "metadata", lambda one: jvm.class_named(kind).isInstance(iceberg_table(one))))
+    return bool(
+        once(table, "metadata", lambda one: jvm.class_named(kind).isInstance(iceberg_table(one)))
+    )
 
 
 def _is_changelog(table: JavaObject | None) -> bool:
@@ -301,12 +343,20 @@ def _catalog(catalog: JavaObject, table: str, jvm: Jvm) -> Catalog:
 
 
 def _kind_of(implementation: str | None) -> str | None:
-    """jdbc of org.apache.iceberg.jdbc.JdbcCatalog."""
-    return implementation.rpartition(".")[2].removesuffix("Catalog").lower() if implementation else None
+    """Jdbc of org.apache.iceberg.jdbc.JdbcCatalog."""
+    return (
+        implementation.rpartition(".")[2].removesuffix("Catalog").lower()
+        if implementation
+        else None
+    )
 
 
 def _symlink(catalog: Catalog, table: str, jvm: Jvm) -> Symlink:
-    place = folder_namespace(catalog.warehouse_uri, jvm) if catalog.warehouse_uri else catalog.metadata_uri
+    place = (
+        folder_namespace(catalog.warehouse_uri, jvm)
+        if catalog.warehouse_uri
+        else catalog.metadata_uri
+    )
     return Symlink(place or catalog.name, _inside_catalog(catalog, table), "TABLE")
 
 
@@ -336,7 +386,10 @@ def _promised_location(catalog: JavaObject, identifier: JavaObject, jvm: Jvm) ->
 
 
 def _pinned(table: JavaObject, jvm: Jvm) -> int | None:
-    """The snapshot that the analysed plan holds: of a time travel, or the one that was current then."""
+    """The snapshot that the analysed plan holds.
+
+    Of a time travel, or the one that was current then.
+    """
     try:
         pinned = once(table, "pinned", lambda one: one.snapshotId())
     except JAVA_FAILED:
@@ -352,7 +405,9 @@ def _current(table: JavaObject, jvm: Jvm) -> str | None:
     return str(jvm.static(_PARSER, "toJson")(current)) if current is not None else None
 
 
-def _of(snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False) -> Snapshot:
+def _of(
+    snapshot: JavaObject, jvm: Jvm, from_snapshot_id: str | None = None, observed: bool = False
+) -> Snapshot:
     return _snapshot_of_json(_json_of(snapshot, jvm), from_snapshot_id, observed)
 
 
@@ -361,7 +416,9 @@ def _json_of(snapshot: JavaObject, jvm: Jvm) -> Mapping[str, Any]:
     return as_json
 
 
-def _snapshot_of_json(as_json: Mapping[str, Any], from_snapshot_id: str | None, observed: bool) -> Snapshot:
+def _snapshot_of_json(
+    as_json: Mapping[str, Any], from_snapshot_id: str | None, observed: bool
+) -> Snapshot:
     summary, parent = as_json.get("summary") or {}, as_json.get("parent-snapshot-id")
     rows = summary.get("added-records")
     return Snapshot(

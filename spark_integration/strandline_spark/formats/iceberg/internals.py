@@ -11,10 +11,20 @@ FIELDS = (
     Internal(f"{_SOURCE}SparkScan", "table", "Iceberg: what an incremental read read"),
     Internal(f"{_SOURCE}SparkWrite", "queryId", "Iceberg: which of several commits a write made"),
     Internal(
-        f"{_SOURCE}SparkPositionDeltaWrite", "context", "Iceberg: which of several commits a merge-on-read write made"
+        f"{_SOURCE}SparkPositionDeltaWrite",
+        "context",
+        "Iceberg: which of several commits a merge-on-read write made",
     ),
     Internal(f"{_SOURCE}SparkPositionDeltaWrite$Context", "queryId", "Iceberg: the same"),
-    Internal(f"{_SOURCE}SparkChangelogScan", "endSnapshotId", "Iceberg: which snapshots a changelog read"),
-    Internal(f"{_ICEBERG}CachingCatalog", "catalog", "Iceberg: where a table will be made, at START"),
-    Internal(f"{_ICEBERG}events.Listeners", "LISTENERS", "Iceberg: the handler of commits stays when the emitter ends"),
+    Internal(
+        f"{_SOURCE}SparkChangelogScan", "endSnapshotId", "Iceberg: which snapshots a changelog read"
+    ),
+    Internal(
+        f"{_ICEBERG}CachingCatalog", "catalog", "Iceberg: where a table will be made, at START"
+    ),
+    Internal(
+        f"{_ICEBERG}events.Listeners",
+        "LISTENERS",
+        "Iceberg: the handler of commits stays when the emitter ends",
+    ),
 )

@@ -15,7 +15,9 @@ _WHOLE = 2**31 - 1  # a position behind every file of a snapshot
 
 
 def offset_in(table: str, text: str | None) -> Mapping[str, Any] | None:
-    """An offset as Iceberg's own streams have it; of `strandline_aligned` where it stands in one of its tables.
+    """An offset as Iceberg's own streams have it.
+
+    Of `strandline_aligned` where it stands in one of its tables.
 
     >>> offset_in("lake.a.t", '{"barrier": 4, "snapshots": {"lake.a.t": "17"}}')
     {'snapshot_id': 17, 'position': 2147483647}
@@ -28,11 +30,16 @@ def offset_in(table: str, text: str | None) -> Mapping[str, Any] | None:
 
 
 def read_up_to(offset: Mapping[str, Any], table: JavaObject, whole: bool = False) -> int | None:
-    """The newest snapshot of which an offset has read something (`whole`: everything). None: of none."""
+    """The newest snapshot of which an offset has read something (`whole`: everything).
+
+    None: of none.
+    """
     snapshot = table.snapshot(offset["snapshot_id"])
     if snapshot is None:
         return _read_of_expired(offset, whole)
-    if offset.get("scan_all_files") or (offset["position"] > 0 and (not whole or ends_whole(offset, table))):
+    if offset.get("scan_all_files") or (
+        offset["position"] > 0 and (not whole or ends_whole(offset, table))
+    ):
         return int(offset["snapshot_id"])
     if offset["position"] == 0 and added_files(snapshot) == 0:
         return int(offset["snapshot_id"])
@@ -49,7 +56,9 @@ def _read_of_expired(offset: Mapping[str, Any], whole: bool) -> int | None:
 def ends_whole(offset: Mapping[str, Any], table: JavaObject) -> bool:
     """Whether an offset ends where a snapshot ends."""
     snapshot = table.snapshot(offset["snapshot_id"])
-    return snapshot is None or offset["position"] == 0 or offset["position"] >= added_files(snapshot)
+    return (
+        snapshot is None or offset["position"] == 0 or offset["position"] >= added_files(snapshot)
+    )
 
 
 def added_files(snapshot: JavaObject) -> int:

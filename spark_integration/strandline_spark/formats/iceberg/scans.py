@@ -14,7 +14,9 @@ def scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
 
 def incremental(scan: JavaObject, jvm: Jvm) -> Scan | None:
     """A scan of what was added between two snapshots makes no report; its own fields say which."""
-    changes = simple_name(scan) == "SparkChangelogScan"  # its start may be part of what is read, or not
+    changes = (
+        simple_name(scan) == "SparkChangelogScan"
+    )  # its start may be part of what is read, or not
     start = jvm.field(scan, "startSnapshotId") if not changes else None
     end = jvm.field(scan, "endSnapshotId")
     table = jvm.field(scan, "table")

@@ -27,7 +27,9 @@ class Jdbc(Format):
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         found = self._address(mention, jvm)
         tables = _tables(found[1], jvm) if found is not None else []
-        return self._dataset(mention, *found, tables[0], jvm) if found is not None and tables else None
+        return (
+            self._dataset(mention, *found, tables[0], jvm) if found is not None and tables else None
+        )
 
     def named(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         if mention.catalog is None or not _is(mention.catalog, "v2.jdbc.JDBCTableCatalog"):
@@ -40,7 +42,9 @@ class Jdbc(Format):
         found = self._address(mention, jvm)
         if found is None:
             return ()
-        return [Dataset(*of_jdbc(found[0], table), self.name) for table in _tables(found[1], jvm)[1:]]
+        return [
+            Dataset(*of_jdbc(found[0], table), self.name) for table in _tables(found[1], jvm)[1:]
+        ]
 
     def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
         found = self._address(mention, jvm)
@@ -58,7 +62,9 @@ class Jdbc(Format):
     def _dataset(self, mention: Mention, url: str, text: str, table: str, jvm: Jvm) -> Dataset:
         namespace, name = of_jdbc(url, table)
         if mention.catalog_table is None:
-            return Dataset(namespace, name, self.name, mention.schema if table == text.strip() else ())
+            return Dataset(
+                namespace, name, self.name, mention.schema if table == text.strip() else ()
+            )
         known_as = table_name(mention.catalog_table)
         return Dataset(namespace, name, self.name, mention.schema, session_catalog(jvm), known_as)
 
@@ -67,8 +73,14 @@ class Jdbc(Format):
             return _of_options(mention.relation.jdbcOptions())
         if mention.table is not None and _is(mention.table, "v2.jdbc.JDBCTable"):
             return _of_options(mention.table.jdbcOptions())
-        by_table = mention.catalog_table is not None and provider_of(mention.catalog_table) == "jdbc"
-        return _of_mention(mention) if by_table or mention.provider in {"JdbcRelationProvider", "jdbc"} else None
+        by_table = (
+            mention.catalog_table is not None and provider_of(mention.catalog_table) == "jdbc"
+        )
+        return (
+            _of_mention(mention)
+            if by_table or mention.provider in {"JdbcRelationProvider", "jdbc"}
+            else None
+        )
 
 
 def _is(instance: JavaObject, name: str) -> bool:
@@ -76,7 +88,10 @@ def _is(instance: JavaObject, name: str) -> bool:
 
 
 def _of_mention(mention: Mention) -> tuple[str, str] | None:
-    url, table = mention.options.get("url"), mention.options.get("dbtable") or mention.options.get("query")
+    url, table = (
+        mention.options.get("url"),
+        mention.options.get("dbtable") or mention.options.get("query"),
+    )
     return (url, table) if url and table else None
 
 

@@ -1,7 +1,10 @@
-"""A query that stands in place of a table behind JDBC: the tables it reads and what its columns are made of.
+"""A query that stands in place of a table behind JDBC.
 
-Spark's own parser reads it. What that cannot read is the database's own dialect and has no lineage; where a
-column's table cannot be determined from the text alone, that column has no origin: nothing is guessed.
+The tables it reads and what its columns are made of.
+
+Spark's own parser reads it. What that cannot read is the database's own dialect and has no lineage;
+where a column's table cannot be determined from the text alone, that column has no origin: nothing
+is guessed.
 """
 
 from __future__ import annotations
@@ -17,9 +20,30 @@ from strandline_spark.plans.tree import Node, is_tree, parsed, tree_of
 
 ColumnOf = Callable[[str, str], Value]  # (table, column) -> what it stands for
 
-_AGGREGATES = {"sum", "count", "avg", "mean", "min", "max", "stddev", "variance", "first", "last", "any_value"}
+_AGGREGATES = {
+    "sum",
+    "count",
+    "avg",
+    "mean",
+    "min",
+    "max",
+    "stddev",
+    "variance",
+    "first",
+    "last",
+    "any_value",
+}
 _AROUND = {
-    *("Sort", "Distinct", "GlobalLimit", "LocalLimit", "UnresolvedHaving", "Offset", "UnresolvedWith", "SubqueryAlias")
+    *(
+        "Sort",
+        "Distinct",
+        "GlobalLimit",
+        "LocalLimit",
+        "UnresolvedHaving",
+        "Offset",
+        "UnresolvedWith",
+        "SubqueryAlias",
+    )
 }
 _SELECTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
 _NAMES = {"UnresolvedAlias", "Alias"}
@@ -31,7 +55,10 @@ class _UnknownError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What stands in a FROM: its name there, and its columns: of a table (`table`), or of a query (`columns`)."""
+    """What stands in a FROM: its name there, and its columns.
+
+    Of a table (`table`), or of a query (`columns`).
+    """
 
     name: str
     table: str | None = None
@@ -54,7 +81,10 @@ class JdbcQuery:
         return [name for name in dict.fromkeys(found) if name.lower() not in own]
 
     def columns(self, names: Sequence[str], column_of: ColumnOf) -> list[Value]:
-        """What each of its columns is made of, in order; nothing for those that cannot be determined."""
+        """What each of its columns is made of, in order.
+
+        Nothing for those that cannot be determined.
+        """
         try:
             found = [value for _, value in _Reading(self.root, column_of).select(self.root, names)]
         except _UnknownError:
@@ -76,7 +106,9 @@ def query_of(text: str, jvm: Jvm) -> JdbcQuery | None:
 def _in_backticks(text: str) -> str:
     """Quoted names as Spark quotes them; what stands in single quotes is text."""
     pieces = text.split("'")
-    return "'".join(piece if index % 2 else piece.replace('"', "`") for index, piece in enumerate(pieces))
+    return "'".join(
+        piece if index % 2 else piece.replace('"', "`") for index, piece in enumerate(pieces)
+    )
 
 
 def _parts(shown: str) -> list[str]:
@@ -99,7 +131,9 @@ def _entries(root: Node) -> Iterator[dict[str, Any]]:
 def _expressions(root: Node) -> Iterator[tuple[str, Node]]:
     """The common table expressions: name and query."""
     for entry in _entries(root):
-        for one in entry.get("cteRelations") or () if entry["class"].endswith(".UnresolvedWith") else ():
+        for one in (
+            entry.get("cteRelations") or () if entry["class"].endswith(".UnresolvedWith") else ()
+        ):
             yield str(one["_1"]), tree_of(one["_2"])
 
 
@@ -135,8 +169,13 @@ class _Reading:
     def _sources(self, node: Node, name: str | None = None) -> Iterator[_Source]:
         if node.name == "UnresolvedRelation":
             yield self._named(_parts(node.fields["multipartIdentifier"]), name)
-        elif node.name == "SubqueryAlias" and node.children[0].name in {"UnresolvedRelation", "SubqueryAlias"}:
-            yield from self._sources(node.children[0], name or str(node.fields["identifier"]["name"]))
+        elif node.name == "SubqueryAlias" and node.children[0].name in {
+            "UnresolvedRelation",
+            "SubqueryAlias",
+        }:
+            yield from self._sources(
+                node.children[0], name or str(node.fields["identifier"]["name"])
+            )
         elif node.name == "SubqueryAlias":
             columns = dict(self.select(node.children[0]))
             yield _Source(name or str(node.fields["identifier"]["name"]), columns=columns)
@@ -179,24 +218,38 @@ class _Seen:
         children = [self.resolvable(child) for child in node.children]
         if node.name == "UnresolvedAttribute":
             self._values.append(self._found(_parts(node.fields["nameParts"])))
-            return Node("AttributeReference", {"exprId": {"id": len(self._values) - 1}, "name": "column"}, [])
+            return Node(
+                "AttributeReference",
+                {"exprId": {"id": len(self._values) - 1}, "name": "column"},
+                [],
+            )
         if node.name == "UnresolvedFunction":
             name = _parts(node.fields["nameParts"])[-1].lower()
             called = Node(name.capitalize(), {}, children)
-            return Node("AggregateExpression", node.fields, [called]) if name in _AGGREGATES else called
+            return (
+                Node("AggregateExpression", node.fields, [called])
+                if name in _AGGREGATES
+                else called
+            )
         if node.name in _NAMES:
             return children[0]
-        if node.name.startswith("Unresolved") or any(is_tree(v) for k, v in node.fields.items() if k == "plan"):
+        if node.name.startswith("Unresolved") or any(
+            is_tree(v) for k, v in node.fields.items() if k == "plan"
+        ):
             raise _UnknownError
         return Node(node.name, node.fields, children)
 
     def _found(self, parts: Sequence[str]) -> Value:
-        named = [one for one in self._sources if len(parts) < 2 or one.name.lower() == parts[-2].lower()]
+        named = [
+            one for one in self._sources if len(parts) < 2 or one.name.lower() == parts[-2].lower()
+        ]
         if len(named) != 1:
             raise _UnknownError
         if named[0].columns is None:
             return self._column_of(str(named[0].table), parts[-1])
-        same = [value for name, value in named[0].columns.items() if name.lower() == parts[-1].lower()]
+        same = [
+            value for name, value in named[0].columns.items() if name.lower() == parts[-1].lower()
+        ]
         if len(same) != 1:
             raise _UnknownError
         return same[0]

@@ -1,4 +1,7 @@
-"""Paimon's own commands: like Delta's they keep source and target in fields, but their assignments are Spark's."""
+"""Paimon's own commands.
+
+Like Delta's they keep source and target in fields, but their assignments are Spark's.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Paimon tables: named by their location.
 
-What was read comes from the splits of the scans, or from a stream's offsets. A snapshot names no statement and no
-micro-batch, only a user of its own making; so what was written is the one snapshot of the statement's time whose user
-begins with the prefix that the application was given (`spark.paimon.commit.user-prefix`). It is only `observed` where
-there is no prefix, or several such snapshots, or another statement of this application that may have made it.
+What was read comes from the splits of the scans, or from a stream's offsets. A snapshot names no
+statement and no micro-batch, only a user of its own making; so what was written is the one snapshot
+of the statement's time whose user begins with the prefix that the application was given
+(`spark.paimon.commit.user-prefix`). It is only `observed` where there is no prefix, or several such
+snapshots, or another statement of this application that may have made it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,13 @@ class Paimon(Format):
     scans_tell = True
     rank = 12
     names_batches = False
-    relies_on = (Internal(f"{_PACKAGE}spark.sources.PaimonMicroBatchStream", "originTable", "Paimon: streamed tables"),)
+    relies_on = (
+        Internal(
+            f"{_PACKAGE}spark.sources.PaimonMicroBatchStream",
+            "originTable",
+            "Paimon: streamed tables",
+        ),
+    )
 
     def dataset_of(self, mention: Mention, jvm: Jvm) -> Dataset | None:
         location = _location(mention, jvm)
@@ -56,7 +63,9 @@ class Paimon(Format):
         if warehouse is None:
             return None
         namespace = ".".join(mention.identifier.namespace())
-        return self._dataset(mention, f"{warehouse}/{namespace}.db/{mention.identifier.name()}", jvm)
+        return self._dataset(
+            mention, f"{warehouse}/{namespace}.db/{mention.identifier.name()}", jvm
+        )
 
     def _dataset(self, mention: Mention, location: str, jvm: Jvm) -> Dataset:
         namespace, name = jvm.path(location)
@@ -65,11 +74,16 @@ class Paimon(Format):
         catalog = str(mention.catalog.name())
         table = f"{'.'.join(mention.identifier.namespace())}.{str(mention.identifier.name()).partition('$')[0]}"
         settings = f"spark.sql.catalog.{catalog}"
-        warehouse, kind = jvm.conf(f"{settings}.warehouse"), jvm.conf(f"{settings}.metastore") or "filesystem"
+        warehouse, kind = (
+            jvm.conf(f"{settings}.warehouse"),
+            jvm.conf(f"{settings}.metastore") or "filesystem",
+        )
         place = folder_namespace(warehouse, jvm) if warehouse else catalog
         described = Catalog(catalog, kind, "paimon", warehouse, jvm.conf(f"{settings}.uri"))
         link = Symlink(place, table, "TABLE")
-        return Dataset(namespace, name, self.name, mention.schema, described, f"{catalog}.{table}", (link,))
+        return Dataset(
+            namespace, name, self.name, mention.schema, described, f"{catalog}.{table}", (link,)
+        )
 
     def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
         try:
@@ -153,7 +167,11 @@ def _inner(table: JavaObject) -> JavaObject:
 def _location(mention: Mention, jvm: Jvm) -> str | None:
     inner = _opened(mention, jvm)
     if inner is not None:
-        return str(inner.location().toString()) if class_name(inner).endswith("FileStoreTable") else None
+        return (
+            str(inner.location().toString())
+            if class_name(inner).endswith("FileStoreTable")
+            else None
+        )
     return mention.options.get("path") if mention.provider in {"paimon", "SparkSource"} else None
 
 
@@ -167,10 +185,16 @@ def _table(mention: Mention, jvm: Jvm) -> Any:
     options = jvm.new("org.apache.paimon.options.Options")
     options.set("path", path)
     context = jvm.static("org.apache.paimon.catalog.CatalogContext", "create")(options)
-    return jvm.static("org.apache.paimon.table.FileStoreTableFactory", "create")(context) if path else None
+    return (
+        jvm.static("org.apache.paimon.table.FileStoreTableFactory", "create")(context)
+        if path
+        else None
+    )
 
 
-def _of_its_time(table: JavaObject, done: Done, prefix: str | None) -> tuple[list[JavaObject], bool]:
+def _of_its_time(
+    table: JavaObject, done: Done, prefix: str | None
+) -> tuple[list[JavaObject], bool]:
     """The application's snapshots between a statement's begin and its end, the newest first, and whether those are all.
 
     An application's own snapshots have the time of its own clock.
@@ -215,7 +239,9 @@ def _of(snapshot: JavaObject) -> Snapshot:
         "paimon",
         str(number),
         str(number - 1) if number > 1 else None,
-        committed_at=datetime.fromtimestamp(int(snapshot.timeMillis()) / 1000, timezone.utc).isoformat(),
+        committed_at=datetime.fromtimestamp(
+            int(snapshot.timeMillis()) / 1000, timezone.utc
+        ).isoformat(),
         operation=str(snapshot.commitKind().toString()).lower(),
         number_of_rows=int(rows) if rows is not None else None,
     )

@@ -25,7 +25,9 @@ def column_inputs(connection: Connection, row: Any, now: int) -> list[Answer] | 
     return [_column(node["column"], inputs[node["id"]]) for node in own] or None
 
 
-def inputs_by_target(edges: Iterable[Answer], nodes: Mapping[str, Answer]) -> dict[str, list[Answer]]:
+def inputs_by_target(
+    edges: Iterable[Answer], nodes: Mapping[str, Answer]
+) -> dict[str, list[Answer]]:
     """The columns that each column comes from. What no job states by columns is left out."""
     found: dict[str, dict[tuple[str, ...], Answer]] = defaultdict(dict)
     for edge in edges:
@@ -44,7 +46,10 @@ def inputs_by_target(edges: Iterable[Answer], nodes: Mapping[str, Answer]) -> di
 
 
 def transformation(edge: Mapping[str, Any]) -> str | None:
-    """How a column is made of another: MASKED, IDENTITY, AGGREGATION, FILTER, ... as the event said."""
+    """How a column is made of another.
+
+    MASKED, IDENTITY, AGGREGATION, FILTER, ... as the event said.
+    """
     return "MASKED" if edge["masking"] else edge["subtype"] or edge["type"]
 
 

@@ -16,17 +16,30 @@ from strandline.store.marquez.facet_values import all_facets, facet_values
 from strandline.store.marquez.names import first_mentions
 
 KEYS = ("schema", "documentation", "dataSource", "datasetType", "lifecycleStateChange", "tags")
-STREAMS = ("kafka:", "kinesis:", "pulsar:", "pubsub:", "eventhubs:", "rabbitmq:", "amqp:", "arn:aws:kinesis")
+STREAMS = (
+    "kafka:",
+    "kinesis:",
+    "pulsar:",
+    "pubsub:",
+    "eventhubs:",
+    "rabbitmq:",
+    "amqp:",
+    "arn:aws:kinesis",
+)
 Answer = dict[str, Any]
 
 
-def dataset_answers(connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True) -> dict[int, Answer]:
+def dataset_answers(
+    connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True
+) -> dict[int, Answer]:
     """These datasets by the ids of their rows; `whole`: with all their facets."""
     groups = groups_of(connection, [row.id for row in rows])
     facets = facet_values(connection, DATASET, groups, KEYS)
     dropped = dropped_at(connection, groups, now)
     noted, writes = annotations_of(connection, groups), newest_writes(connection, rows, now)
-    mentions = first_mentions(connection, (), groups) if any(row.first_at is None for row in rows) else {}
+    mentions = (
+        first_mentions(connection, (), groups) if any(row.first_at is None for row in rows) else {}
+    )
     found = {}
     for row in rows:
         at = row.first_at if row.first_at is not None else mentions.get(row.id, now)
@@ -39,7 +52,9 @@ def dataset_answers(connection: Connection, rows: Sequence[Any], now: int, *, wh
     return found
 
 
-def _dataset(row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, created: int) -> Answer:
+def _dataset(
+    row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, created: int
+) -> Answer:
     state = str(facets.get("lifecycleStateChange", {}).get("lifecycleStateChange") or "")
     tags = tags_by_field(noted, facets)
     return {
@@ -79,7 +94,9 @@ def fields_of(facets: Mapping[str, Any], tags: Mapping[str, list[str]]) -> list[
 
 def _type(namespace: str, facets: Mapping[str, Mapping[str, Any]]) -> str:
     stated = str(facets.get("datasetType", {}).get("datasetType") or "").upper()
-    is_stream = stated in ("STREAM", "TOPIC", "STREAMING") or (not stated and namespace.startswith(STREAMS))
+    is_stream = stated in ("STREAM", "TOPIC", "STREAMING") or (
+        not stated and namespace.startswith(STREAMS)
+    )
     return "STREAM" if is_stream else "DB_TABLE"
 
 
@@ -92,4 +109,8 @@ def _modified(write: Write | None) -> str | None:
 
 def called(answer: Answer, namespace: str, name: str) -> Answer:
     """The same dataset under the name by which it was asked for."""
-    return answer | {"id": {"namespace": namespace, "name": name}, "namespace": namespace, "name": name}
+    return answer | {
+        "id": {"namespace": namespace, "name": name},
+        "namespace": namespace,
+        "name": name,
+    }

@@ -26,15 +26,22 @@ Answer = dict[str, Any]
 Ends = dict[int, tuple[list[Answer], list[Answer]]]
 
 
-def job_answers(connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True) -> dict[int, Answer]:
-    """These jobs by the ids of their rows; `whole`: with their facets, inputs and outputs, and their last runs, not the
+def job_answers(
+    connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True
+) -> dict[int, Answer]:
+    """These jobs by the ids of their rows; `whole`.
+
+    With their facets, inputs and outputs, and their last runs, not the
     newest alone. What a graph has, its edges say.
     """
     ids = [row.id for row in rows]
     own = {id_: id_ for id_ in ids}
     facets, noted = facet_values(connection, JOB, own, KEYS), annotations_of(connection, own)
     created = _created(connection, rows, now)
-    ends, latest = _ends(connection, ids if whole else [], now), _latest(connection, ids, whole=whole)
+    ends, latest = (
+        _ends(connection, ids if whole else [], now),
+        _latest(connection, ids, whole=whole),
+    )
     runs = run_answers(connection, [run for of_job in latest.values() for run in of_job], now)
     parents = parents_of(connection, [of_job[0] for of_job in latest.values() if of_job])
     found = {}
@@ -51,7 +58,9 @@ def _created(connection: Connection, rows: Sequence[Any], now: int) -> dict[int,
     """When each was first seen, if only in what others stated."""
     unseen = [row.id for row in rows if row.first_at is None]
     mentions = first_mentions(connection, unseen, {}) if unseen else {}
-    return {row.id: mentions.get(row.id, now) if row.first_at is None else row.first_at for row in rows}
+    return {
+        row.id: mentions.get(row.id, now) if row.first_at is None else row.first_at for row in rows
+    }
 
 
 def _with_facets(connection: Connection, answers: dict[int, Answer]) -> dict[int, Answer]:
@@ -59,7 +68,9 @@ def _with_facets(connection: Connection, answers: dict[int, Answer]) -> dict[int
     return {id_: answer | {"facets": facets.get(id_, {})} for id_, answer in answers.items()}
 
 
-def _job(row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, created: int) -> Answer:
+def _job(
+    row: Any, facets: Mapping[str, Mapping[str, Any]], noted: Annotations, created: int
+) -> Answer:
     query = facets.get("sql", {}).get("query")
     return {
         "id": {"namespace": row.namespace, "name": row.name},
@@ -82,16 +93,24 @@ def _type(facets: Mapping[str, Mapping[str, Any]]) -> str:
     kind = facets.get("jobType", {})
     if str(kind.get("jobType") or "").upper() == "SERVICE":
         return "SERVICE"
-    return "STREAM" if str(kind.get("processingType") or "").upper() in ("STREAMING", "STREAM") else "BATCH"
+    return (
+        "STREAM"
+        if str(kind.get("processingType") or "").upper() in ("STREAMING", "STREAM")
+        else "BATCH"
+    )
 
 
 def _ends(connection: Connection, ids: Sequence[int], now: int) -> Ends:
     """The datasets that each job reads and writes, as its last runs know them, without deleted ones."""
-    touched = {(one.job, one.direction, one.dataset) for one in relations_of(connection, View(now), ids)}
+    touched = {
+        (one.job, one.direction, one.dataset) for one in relations_of(connection, View(now), ids)
+    }
     named = rows_of(connection, {one[2] for one in touched}).values()
     names = {row.id: {"namespace": row.namespace, "name": row.name} for row in named}
     ends: Ends = defaultdict(lambda: ([], []))
-    for job, direction, dataset in sorted(touched, key=lambda one: tuple(names.get(one[2], {}).values())):
+    for job, direction, dataset in sorted(
+        touched, key=lambda one: tuple(names.get(one[2], {}).values())
+    ):
         if dataset in names and direction in (SOURCE, SINK):
             ends[job][direction].append(names[dataset])
     return ends
@@ -112,4 +131,7 @@ def _runs(latest: list[Answer], *, whole: bool) -> Answer:
 def _parent(row: Any) -> Answer:
     if row is None:
         return {"parentJobName": None, "parentJobUuid": None}
-    return {"parentJobName": row.name, "parentJobUuid": str(version_id(0, f"{row.namespace}:{row.name}", 0))}
+    return {
+        "parentJobName": row.name,
+        "parentJobUuid": str(version_id(0, f"{row.namespace}:{row.name}", 0)),
+    }

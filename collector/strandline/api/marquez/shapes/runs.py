@@ -18,8 +18,13 @@ from strandline.store.marquez.runs import RunDataset, touched_by_runs, version_i
 Answer = dict[str, Any]
 
 
-def run_answers(connection: Connection, ids: Iterable[int], now: int, *, whole: bool = False) -> dict[int, Answer]:
-    """These runs by the ids of their rows; `whole`: with their facets and the versions that they read and made."""
+def run_answers(
+    connection: Connection, ids: Iterable[int], now: int, *, whole: bool = False
+) -> dict[int, Answer]:
+    """These runs by the ids of their rows; `whole`.
+
+    With their facets and the versions that they read and made.
+    """
     wanted = list(dict.fromkeys(ids))
     rows, own = runs_by_id(connection, wanted), {id_: id_ for id_ in wanted}
     shown = facet_values(connection, RUN, own, ("nominalTime",))
@@ -68,7 +73,9 @@ def _versions(touched: Iterable[RunDataset]) -> Answer:
     found: dict[bool, list[Answer]] = {False: [], True: []}
     for one in touched:
         version = None if one.version is None else str(one.version)
-        found[one.direction == SINK].append({"namespace": one.namespace, "name": one.name, "version": version})
+        found[one.direction == SINK].append(
+            {"namespace": one.namespace, "name": one.name, "version": version}
+        )
     return {
         "inputVersions": found[False],
         "outputVersions": found[True],

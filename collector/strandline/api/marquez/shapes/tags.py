@@ -7,7 +7,9 @@ from typing import Any
 from strandline.store.marquez.annotations import Annotations
 
 
-def tags_by_field(noted: Annotations, facets: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+def tags_by_field(
+    noted: Annotations, facets: Mapping[str, Mapping[str, Any]]
+) -> dict[str, list[str]]:
     """The tags of an entity by its columns, '' for the entity itself, sorted.
 
     >>> tags_by_field(Annotations(), {"tags": {"tags": [{"key": "pii", "value": "true"}, {"key": "tier", "value": "1"}]}})

@@ -1,7 +1,8 @@
 """What is a secret in a text, as named rules with their examples.
 
-Both distributions hold this folder, because neither imports the other and both hide the same secrets: in the emitter it is
-a symbolic link to the collector's, and built distributions contain the files. It runs on Python 3.10, as the emitter does.
+Both distributions hold this folder, because neither imports the other and both hide the same
+secrets: in the emitter it is a symbolic link to the collector's, and built distributions contain
+the files. It runs on Python 3.10, as the emitter does.
 """
 
 from .hide import hide as hide

@@ -1,4 +1,7 @@
-"""Addresses: scheme, host, port and path stay; logins, parameters and fragments go, and so does the path of a webhook."""
+"""Addresses: scheme, host, port and path stay.
+
+Logins, parameters and fragments go, and so does the path of a webhook.
+"""
 
 import re
 
@@ -33,7 +36,8 @@ _SCHEME_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 _PARAMETERS = r"[?;](?:[^\s'\"`\\{]+|\{[^{}'\"\\]*\}|\{)*"
 _REST = re.compile(rf"[^\s'\"`<>\\?;]+(?:{_PARAMETERS})?|{_PARAMETERS}")
 _MORE_THAN_A_PLACE = re.compile(r"[?;@#]|:(?!\d)|hook|bot", re.IGNORECASE)
-# Where an address with more than a place may be: only such are looked at closer, for a text may have very many others.
+# Where an address with more than a place may be: only such are looked at closer, for a text may
+# have very many others.
 _MAY_BE_MORE = re.compile(
     r"://(?:[^\s'\"`<>\\?;@#:hHbB]|[hH](?![oO][oO][kK\u212a])|[bB](?![oO][tT])|:(?=\d))*"
     r"(?:[?;@#]|:(?!\d)|[hH][oO][oO][kK\u212a]|[bB][oO][tT])"
@@ -45,7 +49,11 @@ LONGEST_HOST = 300  # with its port
 _SEPARATOR = re.compile(r"[?;]")
 _FILE_PARAMETERS = re.compile(r";|\?(?=[\w.-]+=)")
 _HARMLESS_PARAMETER = re.compile(r"(?:databasename|database|currentschema|schema)=", re.IGNORECASE)
-_PARAMETERS_STAY = ("jdbc:", "sqlserver://", "mssql://")  # of two databases of one server, which namespaces tell apart
+_PARAMETERS_STAY = (
+    "jdbc:",
+    "sqlserver://",
+    "mssql://",
+)  # of two databases of one server, which namespaces tell apart
 _WEBHOOK = re.compile(
     r"(?:hooks?\.[\w.-]+|[\w.-]*webhook[\w.-]*|outlook\.office(?:365)?\.com|(?:\w+\.)?discord(?:app)?\.com(?=/api/webhooks)|"
     r"api\.telegram\.org)(?::\d+)?(?=/)",
@@ -120,18 +128,29 @@ def _place(scheme: str, rest: str, gone: str) -> str:
         authority = host
     is_open = f"{scheme}://".lower().startswith(_PARAMETERS_STAY)
     kept = "".join(f";{one}" for one in parameters if _HARMLESS_PARAMETER.match(one) and is_open)
-    if slash and path and _is_webhook(authority + slash + path, len(authority)) and scheme.lower() in ("http", "https"):
+    if (
+        slash
+        and path
+        and _is_webhook(authority + slash + path, len(authority))
+        and scheme.lower() in ("http", "https")
+    ):
         path = gone
     return authority + slash + path + kept + (f"#{pointer}" if pointer.startswith("/") else "")
 
 
 def _is_webhook(place: str, length: int) -> bool:
-    """Whether it is an address that is a secret; no name of a host is that long, and none is looked for in it."""
+    """Whether it is an address that is a secret.
+
+    No name of a host is that long, and none is looked for in it.
+    """
     return length > LONGEST_HOST or _WEBHOOK.match(place) is not None
 
 
 def _without_slashed_login(place: str) -> str:
-    """A place without a login whose password has slashes, as secret keys have: what stands before a slash is no port."""
+    """A place without a login whose password has slashes, as secret keys have.
+
+    What stands before a slash is no port.
+    """
     authority, _, path = place.partition("/")
     port = authority.rpartition(":")[2] if ":" in authority else ""
     is_place = port.isdigit() or port.endswith("]") or authority.startswith("arn:")

@@ -1,6 +1,9 @@
-"""The forms whose value has no quotes: of shells, connections, configurations and logs. As in `forms.py`, with examples.
+"""The forms whose value has no quotes: of shells, connections, configurations and logs.
 
-In SQL what stands so is a column. So a value that is called like one stays where the text compares or assigns columns.
+As in `forms.py`, with examples.
+
+In SQL what stands so is a column. So a value that is called like one stays where the text compares
+or assigns columns.
 """
 
 import re
@@ -16,9 +19,14 @@ _IDENTIFIER = re.compile(r"[a-z_]\w*", _FLAGS)
 _GENERATED = re.compile(r"\AeyJ|[^.]{40}")  # a JSON Web Token is three parts with dots between them
 _MIXED = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{6,}")
 _STATEMENT = re.compile(r"\b(?:SET|ON|WHERE)\s", _FLAGS)
-_QUERY = re.compile(r"\b(?:SELECT|UPDATE|MERGE|WHERE|FROM|JOIN|INSERT|SET|ON|AND|OR|WHEN|CREATE|TABLE|CASE)\b", _FLAGS)
+_QUERY = re.compile(
+    r"\b(?:SELECT|UPDATE|MERGE|WHERE|FROM|JOIN|INSERT|SET|ON|AND|OR|WHEN|CREATE|TABLE|CASE)\b",
+    _FLAGS,
+)
 _TOKEN_COLUMN = re.compile(r"(?:\w*[_-])?token_?(?:id|name|ur[il]|endpoint)", _FLAGS)
-_CLASS = re.compile(r"(?:[a-z]\w*\.){2,}[A-Z]+[a-z]\w*", re.ASCII)  # of an exception: a.b.InvalidToken
+_CLASS = re.compile(
+    r"(?:[a-z]\w*\.){2,}[A-Z]+[a-z]\w*", re.ASCII
+)  # of an exception: a.b.InvalidToken
 _COMPLAINT = re.compile(
     r"(?:expected|near|valid|illegal|matched|missing|extraneous|unknown|input|at) \Z", re.IGNORECASE
 )
@@ -55,7 +63,11 @@ def _is_column(mention: SecretMention, content: str) -> bool:
         return True
     if _COLUMN.fullmatch(content) and not _GENERATED.search(content):
         return is_condition(mention) or SECRET_NAME.search(content.rpartition(".")[2]) is not None
-    return is_condition(mention) and _IDENTIFIER.fullmatch(content) is not None and not _MIXED.fullmatch(content)
+    return (
+        is_condition(mention)
+        and _IDENTIFIER.fullmatch(content) is not None
+        and not _MIXED.fullmatch(content)
+    )
 
 
 @form(
@@ -126,7 +138,10 @@ def assigned(mention: SecretMention) -> Value | None:
     signs=("=",),
 )
 def assigned_property(mention: SecretMention) -> Value | None:
-    """`a.b.name=value` without blanks; not a column that is compared with another, or that an UPDATE sets."""
+    """`a.b.name=value` without blanks.
+
+    Not a column that is compared with another, or that an UPDATE sets.
+    """
     if mention.is_spaced or mention.close or "." not in mention.name:
         return None
     value = mention.bare_at(mention.at) if _stands_alone(mention) else None
@@ -137,12 +152,17 @@ def assigned_property(mention: SecretMention) -> Value | None:
         if SECRET_NAME.search(content.rpartition(".")[2]):
             return None
         return None if dots == 1 and _STATEMENT.search(mention.before(100)) else value
-    is_assigned = dots <= 2 and _IDENTIFIER.fullmatch(content) is not None and not _MIXED.fullmatch(content)
+    is_assigned = (
+        dots <= 2 and _IDENTIFIER.fullmatch(content) is not None and not _MIXED.fullmatch(content)
+    )
     return None if is_assigned and _STATEMENT.search(mention.before(100)) else value
 
 
 @form(
-    hides=("SET spark.hadoop.fs.s3a.secret.key = hunter2; SELECT 1", "SET spark.databricks.token= hunter2"),
+    hides=(
+        "SET spark.hadoop.fs.s3a.secret.key = hunter2; SELECT 1",
+        "SET spark.databricks.token= hunter2",
+    ),
     keeps=("UPDATE t SET a.token = b.x", "SET spark.sql.ansi.enabled = true"),
     signs=("=",),
 )
@@ -158,7 +178,11 @@ _SET = re.compile(r"\bSET\s+\Z", _FLAGS)
 
 @form(
     hides=("db.user = ann\ndb.password = hunter2\n", "[x]\npassword = hunter2"),
-    keeps=("SELECT 1\nFROM a JOIN b ON\npassword = b", "UPDATE t SET\n  token = s", "password = input()"),
+    keeps=(
+        "SELECT 1\nFROM a JOIN b ON\npassword = b",
+        "UPDATE t SET\n  token = s",
+        "password = input()",
+    ),
     signs=("=",),
     kinds=STRONG,
 )
@@ -199,7 +223,10 @@ _LINE_END = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
     kinds=STRONG,
 )
 def stated(mention: SecretMention) -> Value | None:
-    """`name: value`, of YAML, headers and logs; no column with its type, no complaint about a token, no class."""
+    """`name: value`, of YAML, headers and logs.
+
+    No column with its type, no complaint about a token, no class.
+    """
     if mention.blank or mention.close or not _stands_alone(mention):
         return None
     value = _value(mention)
@@ -210,7 +237,11 @@ def stated(mention: SecretMention) -> Value | None:
         return None
     if not ENDING_NAME.search(mention.name) or not mention.gap:
         return value if _MIXED.fullmatch(content) else None
-    if _COLUMN.fullmatch(content) and not _GENERATED.search(content) and SECRET_NAME.search(content.rpartition(".")[2]):
+    if (
+        _COLUMN.fullmatch(content)
+        and not _GENERATED.search(content)
+        and SECRET_NAME.search(content.rpartition(".")[2])
+    ):
         return None
     return None if content == mention.name or _is_count(mention.name, content) else value
 
@@ -239,8 +270,12 @@ def mapped(mention: SecretMention) -> Value | None:
         return None
     if mention.sign == "=>" and mention.name.count(".") < 2:
         return None  # a function: token => upper(token)
-    value = _value(mention) if ENDING_NAME.search(mention.name) or mention.name.count(".") > 1 else None
-    is_call = value is not None and "token" in mention.name and mention.text.startswith("(", value.after)
+    value = (
+        _value(mention) if ENDING_NAME.search(mention.name) or mention.name.count(".") > 1 else None
+    )
+    is_call = (
+        value is not None and "token" in mention.name and mention.text.startswith("(", value.after)
+    )
     is_lambda = is_call or mention.text.startswith(f"{mention.name} ", mention.at)
     return None if is_lambda else value
 
@@ -259,4 +294,13 @@ def option(mention: SecretMention) -> Value | None:
     return _value(mention)
 
 
-BARE_FORMS = (braced, assigned, assigned_property, set_statement, configured_line, stated, mapped, option)
+BARE_FORMS = (
+    braced,
+    assigned,
+    assigned_property,
+    set_statement,
+    configured_line,
+    stated,
+    mapped,
+    option,
+)

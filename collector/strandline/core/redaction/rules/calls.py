@@ -1,7 +1,9 @@
-"""Lists of options in SQL, and calls of functions that take keys: here the place says what a value is, not its name.
+"""Lists of options in SQL, and calls of functions that take keys.
 
-Options are kept by an allow-list: those whose name or value is known to tell nothing. Of a function that encrypts, every
-quoted argument goes but the names of modes.
+Here the place says what a value is, not its name.
+
+Options are kept by an allow-list: those whose name or value is known to tell nothing. Of a function
+that encrypts, every quoted argument goes but the names of modes.
 """
 
 import re
@@ -54,7 +56,9 @@ _CALL = re.compile(
     r"pgp_(?:sym|pub)_(?:en|de)crypt(?:_bytea)?|hmac(?:_?(?:md5|sha\d+))?|encrypt_literal|(?:en|de)code_with_key)\s*\(",
     _FLAGS,
 )
-LISTS_BY_WORD = Words(_LIST, {"options": 0, "properties": len("serde"), "with": 0, "credentials": 0, "encryption": 0})
+LISTS_BY_WORD = Words(
+    _LIST, {"options": 0, "properties": len("serde"), "with": 0, "credentials": 0, "encryption": 0}
+)
 CALLS_BY_WORD = Words(_CALL, {"crypt": len("try_aes_en"), "hmac": 0, "code_with_key": len("en")})
 _MODE = re.compile(
     r"gcm|cbc|ecb|ctr|pkcs|default|none|md5|sha-?\d{1,3}|aes(?:-?\w{1,8}(?:/\w+(?::\w+)?)*)?|bf|hex|base64|utf-?8|[yMdHhmsS:/ T.-]{4,30}|",
@@ -95,14 +99,18 @@ def hide_logins(text: str, gone: str) -> str:
     if "curl" not in text:
         return text
     text, count = _LOGIN.subn(
-        lambda found: found[0] if found["value"].startswith(gone) else found["head"] + gone, text, count=LISTS
+        lambda found: found[0] if found["value"].startswith(gone) else found["head"] + gone,
+        text,
+        count=LISTS,
     )
     if count == LISTS:
         raise TooManyError
     return text
 
 
-def _inside(opening: Words, item: "re.Pattern[str]", text: str, change: Callable[["re.Match[str]"], str]) -> str:
+def _inside(
+    opening: Words, item: "re.Pattern[str]", text: str, change: Callable[["re.Match[str]"], str]
+) -> str:
     """The text with each item in parentheses changed that stands between an opening and where it closes."""
     pieces, end, lists, items = [], 0, 0, 0
     search = opening.searching(text, in_one_case(text))
@@ -131,7 +139,11 @@ def _hidden_option(found: "re.Match[str]", gone: str) -> str:
     name, value = found["name"].strip("'\"`"), found["value"]
     if value is None:  # a value of several, if it is quoted
         quote = found["name"][0]
-        return found[0] if quote not in "'\"" or is_harmless_option("", name) else f"{quote}{gone}{quote}"
+        return (
+            found[0]
+            if quote not in "'\"" or is_harmless_option("", name)
+            else f"{quote}{gone}{quote}"
+        )
     if is_harmless_option(name, value.strip("'\"")) or _TYPE.fullmatch(value):
         return found[0]
     quote = '"' if value[0] == '"' else "'"
@@ -139,7 +151,9 @@ def _hidden_option(found: "re.Match[str]", gone: str) -> str:
 
 
 def is_harmless_option(name: str, value: str) -> bool:
-    """Whether an option tells nothing: by its name, or by its value under a name that is no secret's.
+    """Whether an option tells nothing.
+
+    By its name, or by its value under a name that is no secret's.
 
     >>> is_harmless_option("code", "hunter2"), is_harmless_option("code", "json"), is_harmless_option("password", "12")
     (False, True, False)
@@ -155,4 +169,8 @@ def is_harmless_option(name: str, value: str) -> bool:
 
 def _hidden_argument(literal: str, gone: str) -> str:
     content = literal[1:-1]
-    return literal if len(content) < 40 and _MODE.fullmatch(content) else f"{literal[0]}{gone}{literal[0]}"
+    return (
+        literal
+        if len(content) < 40 and _MODE.fullmatch(content)
+        else f"{literal[0]}{gone}{literal[0]}"
+    )

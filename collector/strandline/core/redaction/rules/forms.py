@@ -1,8 +1,11 @@
-"""The forms in which a text gives a secret its value, each with examples: what it hides, and what it leaves alone.
+"""The forms in which a text gives a secret its value, each with examples.
 
-A form looks at one mention of a name (`mentions.py`) and answers with the place of its value, or None. It is asked only
-behind the signs, and of the kinds of names, that it declares: a text may have thousands of mentions. In an example
-`hunter2` (or the number 271828) is the secret. The tests go through the examples form by form.
+What it hides, and what it leaves alone.
+
+A form looks at one mention of a name (`mentions.py`) and answers with the place of its value, or
+None. It is asked only behind the signs, and of the kinds of names, that it declares: a text may
+have thousands of mentions. In an example `hunter2` (or the number 271828) is the secret. The tests
+go through the examples form by form.
 """
 
 import re
@@ -40,7 +43,9 @@ def form(
     return lambda find: Form(find.__name__, find, hides, keeps, signs, kinds)
 
 
-_PREDICATE = re.compile(r"\b(?:ON|AND|OR|NOT|WHERE|WHEN|HAVING|IF)\s+[(\s]*\Z|[(\s][\w.]+\s*=\s*\Z", _FLAGS)
+_PREDICATE = re.compile(
+    r"\b(?:ON|AND|OR|NOT|WHERE|WHEN|HAVING|IF)\s+[(\s]*\Z|[(\s][\w.]+\s*=\s*\Z", _FLAGS
+)
 _CONDITION = re.compile(r"\b(?:ON|AND|OR|WHERE|SET|WHEN|PARTITION)\s+\(?\Z", _FLAGS)
 
 
@@ -70,7 +75,12 @@ def assigned_text(mention: SecretMention) -> Value | None:
     """A name, a sign and a quoted value."""
     if mention.sign == "->" and not mention.close:
         return None
-    if mention.kind == "weak" and mention.is_spaced and not mention.close and _PREDICATE.search(mention.before(20)):
+    if (
+        mention.kind == "weak"
+        and mention.is_spaced
+        and not mention.close
+        and _PREDICATE.search(mention.before(20))
+    ):
         return None
     return quoted_at(mention.text, mention.at)
 
@@ -93,7 +103,8 @@ def code_argument(mention: SecretMention) -> Value | None:
 
 
 _CALL = re.compile(
-    r"(?:option|set|conf|config|put|property|header|env|param|default|string|get)\(\s*\\*['\"]\Z", _FLAGS
+    r"(?:option|set|conf|config|put|property|header|env|param|default|string|get)\(\s*\\*['\"]\Z",
+    _FLAGS,
 )
 
 
@@ -109,7 +120,11 @@ def listed_option(mention: SecretMention) -> Value | None:
     if not is_option or not mention.close:
         return None
     value = quoted_at(mention.text, mention.at)
-    if value is None or mention.text.startswith("-", value.start) or _NEXT_NAME.match(mention.text, value.after):
+    if (
+        value is None
+        or mention.text.startswith("-", value.start)
+        or _NEXT_NAME.match(mention.text, value.after)
+    ):
         return None
     return value
 
@@ -123,7 +138,11 @@ _NEXT_NAME = re.compile(r"\s*:")
         "[['user', 'u'], ['password', 'hunter2']]",
         'setAll([("a.b.c", "x"), ("spark.hadoop.fs.s3a.secret.key", "hunter2")])',
     ),
-    keeps=('df[["password","email"]]', 'agg([("token", "count")])', "kind IN ('ACCESS_TOKEN','REFRESH_TOKEN')"),
+    keeps=(
+        'df[["password","email"]]',
+        'agg([("token", "count")])',
+        "kind IN ('ACCESS_TOKEN','REFRESH_TOKEN')",
+    ),
     signs=(",",),
 )
 def paired(mention: SecretMention) -> Value | None:
@@ -143,7 +162,9 @@ def paired(mention: SecretMention) -> Value | None:
 _PAIR = re.compile(r"(?P<around>.{0,3})(?P<bracket>[\[(])\s*\\*['\"]\Z", re.DOTALL)
 _PAIR_END = re.compile(r"\s*[\])]")
 _INDEX = re.compile(r"[\w\])]\[?\Z")
-SETTING = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[\w-]+(?:\.[\w-]+){2,}", re.ASCII)  # no column's name
+SETTING = re.compile(
+    r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[\w-]+(?:\.[\w-]+){2,}", re.ASCII
+)  # no column's name
 
 
 @form(
@@ -168,7 +189,10 @@ _LABELLED = re.compile(r"[\s,;]+(\\*['\"])?val(?:ue)?\\*['\"]?\s*[:=]\s*", _FLAG
 
 
 @form(
-    hides=("- name: DB_PASSWORD\n  value: hunter2\n", "- name: 'DB_PASSWORD'\n  value: 'hunter2'\n"),
+    hides=(
+        "- name: DB_PASSWORD\n  value: hunter2\n",
+        "- name: 'DB_PASSWORD'\n  value: 'hunter2'\n",
+    ),
     keeps=("- name: HOME\n  value: /root\n", "- name: password\n  type: string\n"),
     signs=("",),
 )
@@ -214,13 +238,16 @@ def tagged(mention: SecretMention) -> Value | None:
         end = len(mention.text) if end < 0 else end
         return Value(found.end(), end, end)
     inside = _ELEMENT.match(mention.text, found.end())
-    return Value(inside.start(), inside.end(), inside.end()) if inside and inside[0].strip() else None
+    return (
+        Value(inside.start(), inside.end(), inside.end()) if inside and inside[0].strip() else None
+    )
 
 
 _TAG = re.compile(r"<(?P<label>(?:name|key)>\s*)?(?:[\w.-]+:)?\Z", _FLAGS)
 _TAG_END = re.compile(r"(?:\s[^<>]{0,500})?>(?P<cdata>\s*<!\[CDATA\[)?")
 _NAME_TAG = re.compile(
-    r"\s*</(?:name|key)>(?:\s|\\+[nrt])*<(?:value|string)(?:\s[^<>]{0,500})?>(?P<cdata>\s*<!\[CDATA\[)?", _FLAGS
+    r"\s*</(?:name|key)>(?:\s|\\+[nrt])*<(?:value|string)(?:\s[^<>]{0,500})?>(?P<cdata>\s*<!\[CDATA\[)?",
+    _FLAGS,
 )
 _ELEMENT = re.compile(r"[^<]+(?=</)")
 
@@ -267,8 +294,16 @@ _TYPE = re.compile(
 
 
 @form(
-    hides=("OPTIONS (password 'hunter2')", "ALTER ROLE a PASSWORD E'hunter2'", "SECRET_ACCESS_KEY 'hunter2'"),
-    keeps=("Syntax error near token 'FROM'", "Did not pass 'x'", 'SELECT t.password "Password" FROM t'),
+    hides=(
+        "OPTIONS (password 'hunter2')",
+        "ALTER ROLE a PASSWORD E'hunter2'",
+        "SECRET_ACCESS_KEY 'hunter2'",
+    ),
+    keeps=(
+        "Syntax error near token 'FROM'",
+        "Did not pass 'x'",
+        'SELECT t.password "Password" FROM t',
+    ),
     signs=("",),
     kinds=STRONG,
 )
@@ -278,7 +313,8 @@ def juxtaposed(mention: SecretMention) -> Value | None:
         return None
     value = quoted_at(mention.text, mention.at)
     is_alias = (
-        value is not None and mention.text[value.start : value.end].lower() == mention.name.rpartition(".")[2].lower()
+        value is not None
+        and mention.text[value.start : value.end].lower() == mention.name.rpartition(".")[2].lower()
     )
     return None if is_alias else value
 
@@ -295,7 +331,9 @@ def juxtaposed(mention: SecretMention) -> Value | None:
 )
 def identified(mention: SecretMention) -> Value | None:
     """The clause of CREATE USER."""
-    if mention.name.upper() != "IDENTIFIED" or not (found := _IDENTIFIED.match(mention.text, mention.end)):
+    if mention.name.upper() != "IDENTIFIED" or not (
+        found := _IDENTIFIED.match(mention.text, mention.end)
+    ):
         return None
     quoted = quoted_at(mention.text, found.end())
     if quoted is None and mention.name != "IDENTIFIED":
@@ -304,7 +342,8 @@ def identified(mention: SecretMention) -> Value | None:
 
 
 _IDENTIFIED = re.compile(
-    r"\s+(?:WITH\s+\S+\s+)?BY(?:\s+(?:PASSWORD|VALUES))?['\"`]?(?:\s*(?:=>?|:)\s*|\s+)", re.IGNORECASE
+    r"\s+(?:WITH\s+\S+\s+)?BY(?:\s+(?:PASSWORD|VALUES))?['\"`]?(?:\s*(?:=>?|:)\s*|\s+)",
+    re.IGNORECASE,
 )
 
 
@@ -332,7 +371,10 @@ _COOKIES = re.compile(r"[^\s'\"][^\r\n'\"]*")
     kinds=STRONG,
 )
 def json_number(mention: SecretMention) -> Value | None:
-    """A number in a JSON object: it goes with the quotes that it did not have (`hide.py` adds them)."""
+    """A number in a JSON object.
+
+    It goes with the quotes that it did not have (`hide.py` adds them).
+    """
     if not mention.close.endswith('"'):
         return None
     found = NUMBER.match(mention.text, mention.at)

@@ -1,7 +1,10 @@
-"""A text without its secrets: known tokens, addresses, options, calls with keys, and what mentions give values to.
+"""A text without its secrets.
 
-Each rule reads a text once from its start to its end, so the time grows with the length alone. What one rule leaves may be
-read otherwise by the next (two quoted texts side by side are one), so they are repeated until nothing changes.
+Known tokens, addresses, options, calls with keys, and what mentions give values to.
+
+Each rule reads a text once from its start to its end, so the time grows with the length alone. What
+one rule leaves may be read otherwise by the next (two quoted texts side by side are one), so they
+are repeated until nothing changes.
 """
 
 import re
@@ -25,7 +28,9 @@ ALL_FORMS = (*TEXT_FORMS, *BARE_FORMS)
 Find = Callable[[SecretMention], Value | None]
 
 _SIGNS = re.compile(r"[\s('\"=<:]")
-_LISTS = re.compile(r"\b(?:OPTIONS|\w*PROPERTIES|WITH|CREDENTIALS|ENCRYPTION)(?:\s*=)?\s*\(", re.IGNORECASE)
+_LISTS = re.compile(
+    r"\b(?:OPTIONS|\w*PROPERTIES|WITH|CREDENTIALS|ENCRYPTION)(?:\s*=)?\s*\(", re.IGNORECASE
+)
 
 
 def hide(text: str, gone: str) -> str:
@@ -74,7 +79,9 @@ def hide_mentioned(text: str, gone: str, forms: tuple[Form, ...] = ALL_FORMS) ->
         if content and not content.startswith(gone) and not harmless(text, value):
             quote = (
                 mention.close
-                if NUMBER.match(content) and mention.close.endswith('"') and value.start == mention.at
+                if NUMBER.match(content)
+                and mention.close.endswith('"')
+                and value.start == mention.at
                 else ""
             )
             pieces += [text[end : value.start], quote, gone, quote]
@@ -94,7 +101,9 @@ def _value_of(mention: SecretMention, finds: tuple[Find, ...]) -> Value | None:
 def _by_sign_and_kind(forms: tuple[Form, ...]) -> dict[tuple[str, str], tuple[Find, ...]]:
     """Which forms are asked, by the sign behind a name and the kind of the name."""
     return {
-        (sign, kind): tuple([form.find for form in forms if sign in form.signs and kind in form.kinds])
+        (sign, kind): tuple(
+            [form.find for form in forms if sign in form.signs and kind in form.kinds]
+        )
         for sign in SIGNS
         for kind in ANY_NAME
     }

@@ -1,7 +1,7 @@
 """How much of one kind a text may have before it is hidden as a whole.
 
-The rules are linear, but each find costs some microseconds. A text that has more finds than any that was written for its
-sense is made to cost time, so it is not looked at further.
+The rules are linear, but each find costs some microseconds. A text that has more finds than any
+that was written for its sense is made to cost time, so it is not looked at further.
 """
 
 MENTIONS = 5_000

@@ -1,4 +1,7 @@
-"""Where a text mentions a secret by its name: the word, what stands before it, and the sign behind it."""
+"""Where a text mentions a secret by its name.
+
+The word, what stands before it, and the sign behind it.
+"""
 
 import re
 
@@ -15,11 +18,24 @@ _TAIL = re.compile(
 class SecretMention:
     """A name that may be a secret's at text[start:end].
 
-    `name` is the name itself, of a long one its end, and `kind` how much it says: "strong", "weak" or "". `sign` is what
-    follows it (`=`, `:`, `->`, `,` or nothing), `close` the quote between the two, and a value would stand at text[at].
+    `name` is the name itself, of a long one its end, and `kind` how much it says: "strong", "weak"
+    or "". `sign` is what follows it (`=`, `:`, `->`, `,` or nothing), `close` the quote between the
+    two, and a value would stand at text[at].
     """
 
-    __slots__ = ("_bare", "at", "blank", "close", "end", "gap", "kind", "name", "sign", "start", "text")
+    __slots__ = (
+        "_bare",
+        "at",
+        "blank",
+        "close",
+        "end",
+        "gap",
+        "kind",
+        "name",
+        "sign",
+        "start",
+        "text",
+    )
 
     def __init__(self, text: str, bare: BareValues, core: "re.Match[str]", least: int) -> None:
         self.text, self._bare = text, bare

@@ -1,11 +1,15 @@
-"""Which names are those of secrets: in JSON (`SECRET_NAME`), and where a text mentions one (`MENTION`)."""
+"""Which names are those of secrets.
+
+In JSON (`SECRET_NAME`), and where a text mentions one (`MENTION`).
+"""
 
 import re
 from functools import lru_cache
 
 from .places import Words
 
-# A count of tokens is none. What stands before a word is looked at after it: few places have the word.
+# A count of tokens is none. What stands before a word is looked at after it: few places have the
+# word.
 _COUNTING = "".join(
     f"(?<!{word}tokens)(?<!{word}[._-]tokens)"
     for word in ("max", "min", "num", "prompt", "completion", "total", "input", "output", "cached")
@@ -31,12 +35,14 @@ _ABOUT = re.compile(
     r"(?<=secret.)name|(?<=credential.)name|(?<=credentials.)name)\Z",
     _FLAGS,
 )
-_WEAK_NAME = rf"{_PASS}|signature|auth(?<![a-z]auth)(?![\w-])|\bsas(?![\w-])"  # they say something else but before `=`
+# they say something else but before `=`
+_WEAK_NAME = rf"{_PASS}|signature|auth(?<![a-z]auth)(?![\w-])|\bsas(?![\w-])"
 _STRONG = rf"passw(?:or)?d|passphrase|passcode|passkey|pwd|secret|{_TOKEN}|authorization|credential|{_KEY}"
 STRONG_NAME = re.compile(_STRONG, _FLAGS)
 ENDING_NAME = re.compile(rf"(?:{_STRONG})s?\Z|account.key\.[\w.-]+\Z", _FLAGS)
 
-# Where a text mentions a secret. One branch for each letter that may begin one: half of the time goes into looking for these.
+# Where a text mentions a secret. One branch for each letter that may begin one: half of the time
+# goes into looking for these.
 MENTION = re.compile(
     rf"p(?:assw(?:or)?d|assphrase|asscode|asskey|wd|(?:rivate|gp)[ ._-]?key)|{_TOKEN}|"
     r"s(?:ecret|(?:hared|sh|ign|igning|torage)[ ._-]?key|ignature)|"
@@ -46,7 +52,18 @@ MENTION = re.compile(
     _FLAGS,
 )
 # A word that each of these has, in lower case, and how far behind the beginning it may stand.
-_WORDS = ("pass", "pwd", "token", "secret", "signature", "auth", "credential", "cookie", "identified", "sas")
+_WORDS = (
+    "pass",
+    "pwd",
+    "token",
+    "secret",
+    "signature",
+    "auth",
+    "credential",
+    "cookie",
+    "identified",
+    "sas",
+)
 MENTIONS_BY_WORD = Words(MENTION, dict.fromkeys(_WORDS, 0) | {"key": len("encryption ")})
 
 
@@ -62,7 +79,9 @@ def is_secret(name: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def kind_of(name: str) -> str:
-    """How much a name in a text says: "strong", "weak" (`pass`, `auth`: only before an equals sign), or "" for none.
+    """How much a name in a text says: "strong", "weak" (`pass`, `auth`.
+
+    Only before an equals sign), or "" for none.
 
     >>> kind_of("DB_PASSWORD"), kind_of("DB_PASS"), kind_of("token_type")
     ('strong', 'weak', '')

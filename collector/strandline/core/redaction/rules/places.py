@@ -1,7 +1,9 @@
-"""Where in a text a pattern may match: looking for words that each match has costs a tenth of trying it at every place.
+"""Where in a text a pattern may match.
 
-What is found is what the pattern itself would find, for a match begins at a word or a few characters before it. A text that has
-such words nearly everywhere is given to the pattern.
+Looking for words that each match has costs a tenth of trying it at every place.
+
+What is found is what the pattern itself would find, for a match begins at a word or a few
+characters before it. A text that has such words nearly everywhere is given to the pattern.
 """
 
 import re
@@ -13,7 +15,9 @@ Search = Callable[[int], "re.Match[str] | None"]
 
 
 def in_one_case(text: str) -> str:
-    """The text in lower case, a `?` for each character that is not ASCII: every character stays in its place.
+    """The text in lower case, a `?` for each character that is not ASCII.
+
+    Every character stays in its place.
 
     >>> in_one_case("PASSWORT für ALLE")
     'passwort f?r alle'
@@ -22,14 +26,20 @@ def in_one_case(text: str) -> str:
 
 
 class Words:
-    """A pattern, and words one of which is in each of its matches: each with how far behind their start it may begin."""
+    """A pattern, and words one of which is in each of its matches.
+
+    Each with how far behind their start it may begin.
+    """
 
     def __init__(self, pattern: "re.Pattern[str]", words: Mapping[str, int]) -> None:
         self.pattern = pattern
         self._words = dict(words)
 
     def searching(self, text: str, seen: str) -> Search:
-        """Gives the first match from a place on; to be asked for places in their order. `seen`: the text as the words are."""
+        """Gives the first match from a place on; to be asked for places in their order.
+
+        `seen`: the text as the words are.
+        """
         present = [word for word in self._words if word in seen]  # of most texts none
         if sum(map(seen.count, present)) * FEW > len(text):
             return lambda at: self.pattern.search(text, at)

@@ -1,4 +1,7 @@
-"""Secrets that are known by their own form, whatever stands around them; each kind with examples."""
+"""Secrets that are known by their own form, whatever stands around them.
+
+Each kind with examples.
+"""
 
 import re
 from typing import NamedTuple
@@ -26,7 +29,10 @@ TOKENS = (
     TokenForm(
         "github",
         r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}",
-        ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", "github_pat_11ABCDEFG0123456789_abcdefghijklmnop"),
+        (
+            "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+            "github_pat_11ABCDEFG0123456789_abcdefghijklmnop",
+        ),
         ("ghp_total",),
     ),
     TokenForm("gitlab", r"glpat-[\w-]{16,}", ("glpat-abcDEF123456789xyzAB",), ("glpat-x",)),
@@ -43,8 +49,15 @@ TOKENS = (
         ("st_k3f9a2_" + "Ab3" * 10, "slk_" + "x" * 43),
         ("st_customer_order_history_by_region", "st_area"),
     ),
-    TokenForm("databricks", r"dapi[0-9a-f]{16,}", ("dapi0123456789abcdef0123456789abcdef",), ("dapi_calls",)),
-    TokenForm("google", r"AIza[\w-]{20,}|(?<!-)ya29\.[\w-]{20,}", ("AIza" + "Sy1" * 11,), ("AIzawa",)),
+    TokenForm(
+        "databricks",
+        r"dapi[0-9a-f]{16,}",
+        ("dapi0123456789abcdef0123456789abcdef",),
+        ("dapi_calls",),
+    ),
+    TokenForm(
+        "google", r"AIza[\w-]{20,}|(?<!-)ya29\.[\w-]{20,}", ("AIza" + "Sy1" * 11,), ("AIzawa",)
+    ),
     TokenForm(
         "stripe",
         r"(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{12,}",
@@ -58,7 +71,12 @@ TOKENS = (
         ("sk-dimension-of-customers-all",),
     ),
     TokenForm("npm", r"npm_[A-Za-z0-9]{36}", ("npm_" + "aB3" * 12,), ("npm_packages",)),
-    TokenForm("hugging face", r"hf_(?=[A-Za-z]*\d)[A-Za-z0-9]{30,}", ("hf_" + "aB3" * 11,), ("hf_datasets",)),
+    TokenForm(
+        "hugging face",
+        r"hf_(?=[A-Za-z]*\d)[A-Za-z0-9]{30,}",
+        ("hf_" + "aB3" * 11,),
+        ("hf_datasets",),
+    ),
     TokenForm(
         "bearer",
         r"(?:[Bb]earer|[Bb]asic)\s+(?=[\w+/=.~-]*\d)[\w+/=.~-]{16,}",
@@ -66,7 +84,9 @@ TOKENS = (
         ("Bearer authentication", "Basic information about 2026"),
     ),
 )
-_TOKEN = re.compile(_START + "(?:" + "|".join(f"(?:{one.pattern})" for one in TOKENS) + ")", re.ASCII)
+_TOKEN = re.compile(
+    _START + "(?:" + "|".join(f"(?:{one.pattern})" for one in TOKENS) + ")", re.ASCII
+)
 # What each of these begins with.
 _BEGINNINGS = (
     *(
@@ -93,7 +113,9 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?P<body>(?:[^-]+|-(?!----(?:BEGIN|END) ))*)"
     r"(?P<end>-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
 )
-_KEY_BODY = re.compile(r"\s*(?:[\r\n]|\\+[rn])|\s*[A-Za-z0-9+/=]{20}")  # where no END is: no mere mention
+_KEY_BODY = re.compile(
+    r"\s*(?:[\r\n]|\\+[rn])|\s*[A-Za-z0-9+/=]{20}"
+)  # where no END is: no mere mention
 
 
 def hide_tokens(text: str, gone: str) -> str:

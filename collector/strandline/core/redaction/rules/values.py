@@ -1,6 +1,9 @@
-"""The value that stands at a place of a text: where it starts and ends, quoted in any of the ways of SQL, JSON and code.
+"""The value that stands at a place of a text.
 
-Each reader starts at one place, reads on to the end of the value and never back, and no two read the same part of a text.
+Where it starts and ends, quoted in any of the ways of SQL, JSON and code.
+
+Each reader starts at one place, reads on to the end of the value and never back, and no two read
+the same part of a text.
 """
 
 import re
@@ -18,16 +21,18 @@ class Value(NamedTuple):
 # MySQL's function; N'..' of SQL Server, E'..' of PostgreSQL
 _PREFIX = re.compile(r"(?:PASSWORD\s*\(\s*)?(?:[NEXBRF]|U&)?(?=\\*['\"$])", re.IGNORECASE)
 _OPENING = re.compile(r"(?P<slashes>\\*)(?P<quote>['\"])|(?P<dollars>\$\w{0,60}\$)")
-_DEEPEST = (
-    63  # a JSON's quotes in a JSON's string in a JSON's string: one backslash, one level deeper three, then seven
-)
+# a JSON's quotes in a JSON's string in a JSON's string: one backslash, one level deeper three, then
+# seven
+_DEEPEST = 63
 _CONTENT = {
     "'": re.compile(r"(?:[^'\\]+|\\[\s\S]|'')*"),
     '"': re.compile(r'(?:[^"\\]+|\\[\s\S])*'),
 }
 _ESCAPED = {quote: re.compile(rf"(\\*){quote}") for quote in "'\""}
 _BARE = re.compile(r"(?:[^\s'\",;()&\\]|\\(?!\\{0,63}[\"']))+")
-_SCHEME = re.compile(r"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate|SharedKey)\s+(?=[\w+/.~\[-])", re.IGNORECASE)
+_SCHEME = re.compile(
+    r"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate|SharedKey)\s+(?=[\w+/.~\[-])", re.IGNORECASE
+)
 _HARMLESS = re.compile(
     r"yes|no|true|false|null|none|y|n|t|f|on|off|[01?]|\*+|(?:en|dis)abled|(?:in)?active|(?:in)?valid|expired|revoked|pending|"
     r"unknown|missing|required|optional|default|masked|hidden|set|unset|"
@@ -46,7 +51,9 @@ def is_harmless(value: str) -> bool:
 
 
 def quoted_at(text: str, at: int) -> Value | None:
-    """The quoted value that begins there, with its prefix; one that does not end goes on to the end of the text.
+    """The quoted value that begins there, with its prefix.
+
+    One that does not end goes on to the end of the text.
 
     >>> text = "N'it''s', x"
     >>> text[slice(*quoted_at(text, 0)[:2])]
@@ -66,7 +73,9 @@ def quoted_at(text: str, at: int) -> Value | None:
         tripled := _tripled(text, found.end(), slashes + quote)
     ):
         return tripled
-    return _escaped(text, found.end(), slashes, quote) if slashes else _plain(text, found.end(), quote)
+    return (
+        _escaped(text, found.end(), slashes, quote) if slashes else _plain(text, found.end(), quote)
+    )
 
 
 def _tripled(text: str, at: int, mark: str) -> Value | None:
@@ -98,7 +107,10 @@ def _escaped(text: str, start: int, slashes: str, quote: str) -> Value:
 
 
 class BareValues:
-    """The values without quotes of one text. What stands together is read once, however many mentions are in it."""
+    """The values without quotes of one text.
+
+    What stands together is read once, however many mentions are in it.
+    """
 
     __slots__ = ("_bracket", "_end", "_last", "_start", "_text")
 
@@ -107,7 +119,9 @@ class BareValues:
         self._start = self._end = self._last = self._bracket = -1
 
     def at(self, at: int) -> Value | None:
-        """The value that begins there, behind the word that says how it is encoded; without closing brackets.
+        """The value that begins there, behind the word that says how it is encoded.
+
+        Without closing brackets.
 
         >>> text = "Bearer abc}, x"
         >>> text[slice(*BareValues(text).at(0)[:2])]
@@ -121,7 +135,10 @@ class BareValues:
         return Value(at, end, end) if end > at else None
 
     def _read(self, at: int) -> bool:
-        """Note what stands together there: its end, its end without closing brackets, and its last opening one."""
+        """Note what stands together there.
+
+        Its end, its end without closing brackets, and its last opening one.
+        """
         found = _BARE.match(self._text, at)
         if found is None:
             return False

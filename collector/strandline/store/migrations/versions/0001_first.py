@@ -1,6 +1,7 @@
 """The schema of 0.1.0: the tables and views of `store/schema`, and the first rows.
 
-Until 0.1.0 is released this migration follows `store/schema`. From then on it is frozen, and a change is a migration of its own.
+Until 0.1.0 is released this migration follows `store/schema`. From then on it is frozen, and a
+change is a migration of its own.
 """
 
 from alembic import op
@@ -16,7 +17,8 @@ from strandline.store.schema.views import create_views
 revision = "0001"
 down_revision = None
 
-# PostgreSQL keeps a changed row in its page, and no index changes, where the page has room. Most updates here raise a time.
+# PostgreSQL keeps a changed row in its page, and no index changes, where the page has room. Most
+# updates here raise a time.
 FILLFACTORS = {
     60: ("datasets", "jobs", "job_relations", "run_leases"),
     80: ("facets", "facet_uses", "run_templates", "runs"),
@@ -46,4 +48,6 @@ def _set_storage(connection: Connection) -> None:
         for table in tables:
             connection.exec_driver_sql(f"ALTER TABLE {table} SET (fillfactor = {percent})")
     for table, column in COMPRESSED.items():
-        connection.exec_driver_sql(f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL")
+        connection.exec_driver_sql(
+            f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL"
+        )

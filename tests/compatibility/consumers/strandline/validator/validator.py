@@ -19,7 +19,9 @@ VERSION = "2-0-2"
 def send(url: str, scenario: Path) -> Iterator[str]:
     """Send the events of a scenario in the order of their files; what was refused."""
     for file in sorted((scenario / "events").glob("*.json")):
-        request = Request(f"{url}/api/v1/lineage", file.read_bytes(), {"Content-Type": "application/json"})
+        request = Request(
+            f"{url}/api/v1/lineage", file.read_bytes(), {"Content-Type": "application/json"}
+        )
         try:
             urlopen(request, timeout=60).close()
         except HTTPError as error:
@@ -36,7 +38,10 @@ def answer_of(url: str, path: str) -> Any:
 
 
 def differences(expected: Any, found: Any, path: str = "$") -> Iterator[str]:
-    """Where an answer lacks what is expected. It may say more; of a list, every expected element has to be some found one."""
+    """Where an answer lacks what is expected.
+
+    It may say more; of a list, every expected element has to be some found one.
+    """
     if isinstance(expected, dict) and isinstance(found, dict):
         for key, value in expected.items():
             if key in found:
@@ -70,9 +75,16 @@ def run_test(url: str, folder: Path, test: dict[str, Any]) -> dict[str, Any]:
 def run_scenario(url: str, events: Path, own: Path) -> dict[str, Any]:
     """One scenario, as the report shows it."""
     refused = list(send(url, events))
-    tests = [run_test(url, own, test) for test in json.loads((own / "config.json").read_text())["tests"]]
+    tests = [
+        run_test(url, own, test) for test in json.loads((own / "config.json").read_text())["tests"]
+    ]
     if refused:
-        sent = {"name": "events", "status": "FAILURE", "validation_type": "syntax", "entity_type": "openlineage"}
+        sent = {
+            "name": "events",
+            "status": "FAILURE",
+            "validation_type": "syntax",
+            "entity_type": "openlineage",
+        }
         tests.insert(0, sent | {"details": refused, "tags": {}})
     failed = any(test["status"] != "SUCCESS" for test in tests)
     return {"name": own.name, "status": "FAILURE" if failed else "SUCCESS", "tests": tests}
@@ -81,7 +93,11 @@ def run_scenario(url: str, events: Path, own: Path) -> dict[str, Any]:
 def report(url: str, scenarios: Path, own: Path) -> list[dict[str, Any]]:
     """The report over all scenarios that this consumer has expectations of."""
     component = str(answer_of(url, "/openapi.json")["info"]["version"])
-    found = [run_scenario(url, scenarios / folder.name, folder) for folder in sorted(own.iterdir()) if folder.is_dir()]
+    found = [
+        run_scenario(url, scenarios / folder.name, folder)
+        for folder in sorted(own.iterdir())
+        if folder.is_dir()
+    ]
     return [
         {
             "name": "strandline",
@@ -98,9 +114,18 @@ def main(argv: list[str] | None = None) -> int:
     here = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", default="http://127.0.0.1:5000", help="where Strandline listens")
-    parser.add_argument("--scenarios", type=Path, default=here.parent.parent / "scenarios", help="the shared scenarios")
-    parser.add_argument("--own", type=Path, default=here / "scenarios", help="what is expected of them")
-    parser.add_argument("--target", type=Path, help="the file for the report; without it standard output")
+    parser.add_argument(
+        "--scenarios",
+        type=Path,
+        default=here.parent.parent / "scenarios",
+        help="the shared scenarios",
+    )
+    parser.add_argument(
+        "--own", type=Path, default=here / "scenarios", help="what is expected of them"
+    )
+    parser.add_argument(
+        "--target", type=Path, help="the file for the report; without it standard output"
+    )
     given = parser.parse_args(argv)
     found = report(given.url, given.scenarios, given.own)
     text = json.dumps(found, indent=2)
@@ -108,7 +133,9 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.write(f"{text}\n")
     else:
         given.target.write_text(text)
-    return int(any(scenario["status"] != "SUCCESS" for one in found for scenario in one["scenarios"]))
+    return int(
+        any(scenario["status"] != "SUCCESS" for one in found for scenario in one["scenarios"])
+    )
 
 
 if __name__ == "__main__":
