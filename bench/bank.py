@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bench.bank_tables import INPUTS, AlignedTables, expected_of, faults_of, tables_in
@@ -145,11 +146,12 @@ def play(world: World) -> None:
     ) and time.monotonic() < deadline:
         world.kill(chance.choice((*JOBS, *READERS)))
         reads, barriers = len(world.reads()) + BETWEEN, world.barriers() + 3
-        world.until(
-            lambda r=reads, b=barriers: len(world.reads()) >= r and world.barriers() >= b,
-            "progress",
-        )  # type: ignore[misc]
+        world.until(partial(_has_come_to, world, reads, barriers), "progress")
         time.sleep(chance.uniform(0, 6))
+
+
+def _has_come_to(world: World, reads: int, barriers: int) -> bool:
+    return len(world.reads()) >= reads and world.barriers() >= barriers
 
 
 def end(world: World) -> None:

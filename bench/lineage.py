@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
+from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -93,11 +94,8 @@ def _tell(name: str, engine: Engine, walks: Sequence[Callable[[], Answer | bytes
         began = time.perf_counter()
         answer = walk()
         taken.append((time.perf_counter() - began) * 1000)
-        edges += (
-            len(orjson.loads(answer)["edges"])
-            if isinstance(answer, bytes)
-            else len(answer["edges"])
-        )  # type: ignore[arg-type]
+        document: Any = orjson.loads(answer) if isinstance(answer, bytes) else answer
+        edges += len(document["edges"])
     rows = max(1, edges // len(walks))
     floor = quantile([plain_select(engine, rows) for _ in walks], 50)
     note = f"{rows} edges, {RATE} events/s come in, floor {floor:.2f} ms"

@@ -184,13 +184,11 @@ def _file(path: str) -> tuple[bytes, str, str] | None:
     """
     place = ASSETS
     for part in path.split("/"):
-        place = (
-            next((one for one in place.iterdir() if one.name == part), None)
-            if place.is_dir()
-            else None
-        )  # type: ignore[assignment]
-        if place is None:
+        inside = place.iterdir() if place.is_dir() else ()
+        child = next((one for one in inside if one.name == part), None)
+        if child is None:
             return None
+        place = child
     media = MEDIA.get("." + path.rpartition(".")[2])
     if media is None or not place.is_file():
         return None

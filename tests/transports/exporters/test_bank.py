@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -160,13 +161,10 @@ def test_exporter_killed_after_sending_sends_again(
         return Fault(200, hang=hang, taken=True)
 
     marquez.fault = fault
-    sides = {"inputs": [dataset("db.a")], "outputs": [dataset("db.b")]}
+    sides: Any = {"inputs": [dataset("db.a")], "outputs": [dataset("db.b")]}
     now = NOON.timestamp()
-    store(
-        engine,
-        [event("COMPLETE", run, "etl", run, **sides) for run in range(1, 7)],
-        received_at=NOON,
-    )  # type: ignore[arg-type]
+    events = [event("COMPLETE", run, "etl", run, **sides) for run in range(1, 7)]
+    store(engine, events, received_at=NOON)
     command = [sys.executable, "-c", EXPORTER, database_url, marquez.url, str(now)]
     with subprocess.Popen(command) as process:
         assert taken.wait(120)
