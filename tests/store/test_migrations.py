@@ -132,7 +132,7 @@ def test_an_unknown_schema_is_refused_in_one_sentence(
 
 
 @pytest.mark.postgres
-def test_a_database_is_migrated_while_two_servers_take_events(postgres_url: str, tmp_path: Path) -> None:
+def test_a_database_is_migrated_while_two_servers_take_events(own_postgres_url: str, tmp_path: Path) -> None:
     """Who writes goes on, who migrates again and again changes nothing, and a server that starts meanwhile joins."""
     sent, stopping = [0, 0], threading.Event()
 
@@ -142,18 +142,18 @@ def test_a_database_is_migrated_while_two_servers_take_events(postgres_url: str,
             assert client.post("/api/v1/lineage", content=encode(one)).status_code == 201
             sent[place] += 1
 
-    with served(postgres_url, tmp_path, 2) as servers:
+    with served(own_postgres_url, tmp_path, 2) as servers:
         threads = [threading.Thread(target=send, args=(place, one.client)) for place, one in enumerate(servers)]
         for thread in threads:
             thread.start()
-        command = [sys.executable, "-m", "strandline", "migrate", "--database-url", postgres_url]
+        command = [sys.executable, "-m", "strandline", "migrate", "--database-url", own_postgres_url]
         codes = [subprocess.run(command, check=False, capture_output=True).returncode for _ in range(3)]
-        with served(postgres_url, tmp_path) as (third,):
+        with served(own_postgres_url, tmp_path) as (third,):
             ready = third.client.get("/readyz").status_code
         stopping.set()
         for thread in threads:
             thread.join()
-    engine = make_engine(postgres_url)
+    engine = make_engine(own_postgres_url)
     stored = rows(engine, "SELECT count(*) FROM runs")
     engine.dispose()
 
