@@ -67,13 +67,8 @@ OWN = {
     "version_news",
 }
 OWN |= {"graph_news"}
-APART = {
-    "raw_events",
-    "search_pages",
-    "sqlite_sequence",
-    "facets",
-    *WAYS_OF_FACETS,
-}  # are read in ways of their own
+# are read in ways of their own
+APART = {"raw_events", "search_pages", "sqlite_sequence", "facets", *WAYS_OF_FACETS}
 Without = set[str]
 HOLDING = {
     SECRET: ("run_edges", "datasets", "version_facts"),
@@ -252,13 +247,24 @@ def other_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
 @pytest.mark.parametrize(
     ("subject", "without"),
     [
-        (Subject("dataset", LAKE, SECRET), {SECRET}),
-        (Subject("dataset", "file", "/lake/zzsecretzz"), {SECRET}),
-        (Subject("job", "tests", "sums"), {"sums"}),
-        (Subject("job", "tests", "stream"), {"stream"}),
-        (Subject("job", "tests", "totals"), {"totals"}),
+        pytest.param(Subject("dataset", LAKE, SECRET), {SECRET}, id="a dataset"),
+        pytest.param(
+            Subject("dataset", "file", "/lake/zzsecretzz"),
+            {SECRET},
+            id="a dataset by another name",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(Subject("job", "tests", "sums"), {"sums"}, id="a job"),
+        pytest.param(
+            Subject("job", "tests", "stream"),
+            {"stream"},
+            id="a tracked job",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            Subject("job", "tests", "totals"), {"totals"}, id="a query", marks=pytest.mark.slow
+        ),
     ],
-    ids=["a dataset", "a dataset by another name", "a job", "a tracked job", "a query"],
 )
 def test_store_after_forgetting_equals_one_that_never_had_the_subject(
     engine: Engine, other_engine: Engine, subject: Subject, without: Without
@@ -434,6 +440,7 @@ print(steps)
 """
 
 
+@pytest.mark.slow
 def test_killed_forget_is_atomic_and_the_next_one_completes_it(
     own_engine: Engine, other_engine: Engine
 ) -> None:

@@ -53,11 +53,11 @@ def holding(engine: Engine) -> set[str]:
     return {name.split()[0] for name, shown in stored_rows(engine) if "Mellon" in shown}
 
 
-def test_secret_is_removed_everywhere_beside_a_running_writer(engine: Engine) -> None:
+def test_secret_is_removed_everywhere_beside_a_running_writer(own_engine: Engine) -> None:
     caches = Caches()
-    write(engine, caches, [encode(planted(number)) for number in range(SAMPLES + 20)])
+    write(own_engine, caches, [encode(planted(number)) for number in range(SAMPLES + 20)])
     write(
-        engine,
+        own_engine,
         caches,
         [
             b'{"eventType": "Mellon", "no": "event"}'.replace(
@@ -65,14 +65,16 @@ def test_secret_is_removed_everywhere_beside_a_running_writer(engine: Engine) ->
             )
         ],
     )
-    before = holding(engine)
-    counted = forget_secret(engine, WORD, execute=False)
-    untouched = holding(engine)
-    taken = forget_secret(engine, WORD, execute=True)
+    before = holding(own_engine)
+    counted = forget_secret(own_engine, WORD, execute=False)
+    untouched = holding(own_engine)
+    taken = forget_secret(own_engine, WORD, execute=True)
     write(
-        engine, caches, [encode(event(run=number, seconds=number)) for number in range(1000, 1050)]
+        own_engine,
+        caches,
+        [encode(event(run=number, seconds=number)) for number in range(1000, 1050)],
     )
-    with engine.connect() as connection:
+    with own_engine.connect() as connection:
         bodies = [json.loads(one.body) for one in events_of(connection)]
 
     assert before >= {
@@ -86,11 +88,11 @@ def test_secret_is_removed_everywhere_beside_a_running_writer(engine: Engine) ->
     }
     assert untouched == before
     assert counted == taken
-    assert holding(engine) == set()
+    assert holding(own_engine) == set()
     assert len(bodies) == SAMPLES + 20 + 50
-    assert forget_secret(engine, WORD, execute=True) == {}
-    if engine.dialect.name == "sqlite":
-        file = Path(str(engine.url.database))
+    assert forget_secret(own_engine, WORD, execute=True) == {}
+    if own_engine.dialect.name == "sqlite":
+        file = Path(str(own_engine.url.database))
         assert not [
             one.name for one in file.parent.glob("strandline.db*") if b"Mellon" in one.read_bytes()
         ]

@@ -203,17 +203,19 @@ for step in range(60):
 """
 
 
-def test_memory_follows_writes_of_other_processes(followed: Engine, graph: LineageGraph) -> None:
-    fill(followed, [random_event(random.Random(9), 0)])
-    url = followed.url.render_as_string(hide_password=False)
+@pytest.mark.slow
+def test_memory_follows_writes_of_other_processes(own_engine: Engine, graph: LineageGraph) -> None:
+    follow(own_engine)
+    fill(own_engine, [random_event(random.Random(9), 0)])
+    url = own_engine.url.render_as_string(hide_password=False)
     scripts = [WRITER.format(path=sys.path, url=url, seed=seed) for seed in (1, 2)]
     writers = [subprocess.Popen([sys.executable, "-c", script]) for script in scripts]
     asked = 0
     while any(writer.poll() is None for writer in writers):
-        with reading(followed).connect() as connection:
+        with reading(own_engine).connect() as connection:
             for node in nodes(connection):
                 asked += graph.answer(connection, Question(node, View(MOMENT))) is not None
 
     assert [writer.returncode for writer in writers] == [0, 0]
-    assert different(followed, graph) == ""
+    assert different(own_engine, graph) == ""
     assert asked

@@ -44,9 +44,8 @@ def remove_schema(engine: Engine) -> None:
 
 def test_migrations_create_the_schema_of_the_code(engine: Engine) -> None:
     for module in iter_modules(schema.__path__):
-        import_module(
-            f"{schema.__name__}.{module.name}"
-        )  # a table that no migration creates would be found
+        # a table that no migration creates would be found
+        import_module(f"{schema.__name__}.{module.name}")
 
     with engine.connect() as connection:
         found = compare_metadata(MigrationContext.configure(connection), metadata)
@@ -148,7 +147,7 @@ def test_an_unknown_schema_is_refused_in_one_sentence(
 
 @pytest.mark.postgres
 def test_a_database_is_migrated_while_two_servers_take_events(
-    postgres_url: str, tmp_path: Path
+    own_postgres_url: str, tmp_path: Path
 ) -> None:
     """Who writes goes on, who migrates again and again changes nothing, and a server that starts meanwhile joins."""
     sent, stopping = [0, 0], threading.Event()
@@ -159,23 +158,30 @@ def test_a_database_is_migrated_while_two_servers_take_events(
             assert client.post("/api/v1/lineage", content=encode(one)).status_code == 201
             sent[place] += 1
 
-    with served(postgres_url, tmp_path, 2) as servers:
+    with served(own_postgres_url, tmp_path, 2) as servers:
         threads = [
             threading.Thread(target=send, args=(place, one.client))
             for place, one in enumerate(servers)
         ]
         for thread in threads:
             thread.start()
-        command = [sys.executable, "-m", "strandline", "migrate", "--database-url", postgres_url]
+        command = [
+            sys.executable,
+            "-m",
+            "strandline",
+            "migrate",
+            "--database-url",
+            own_postgres_url,
+        ]
         codes = [
             subprocess.run(command, check=False, capture_output=True).returncode for _ in range(3)
         ]
-        with served(postgres_url, tmp_path) as (third,):
+        with served(own_postgres_url, tmp_path) as (third,):
             ready = third.client.get("/readyz").status_code
         stopping.set()
         for thread in threads:
             thread.join()
-    engine = make_engine(postgres_url)
+    engine = make_engine(own_postgres_url)
     stored = rows(engine, "SELECT count(*) FROM runs")
     engine.dispose()
 

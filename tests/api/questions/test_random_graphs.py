@@ -170,6 +170,7 @@ def test_paths_between_columns_exist_exactly_where_columns_connect(
         assert bool(found["shortest"]) == joined, (first, last)
 
 
+@pytest.mark.slow
 def test_paths_between_jobs_begin_and_end_with_those_jobs(engine: Engine, jobs: list[Job]) -> None:
     onwards = ways_on(triples_of(jobs))
     for one in jobs:
