@@ -93,6 +93,7 @@ def traced() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.slow
 def test_size_estimates_the_memory_of_the_entries(followed: Engine) -> None:
     fill(followed, [run("COMPLETE", 1, f"job{n}", [f"t{n}", f"t{n + 1}"], [f"u{n}"]) for n in range(300)])
     for _ in ask_all(followed, LineageGraph(PLENTY)):

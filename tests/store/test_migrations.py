@@ -132,6 +132,7 @@ def test_an_unknown_schema_is_refused_in_one_sentence(
 
 
 @pytest.mark.postgres
+@pytest.mark.slow
 def test_a_database_is_migrated_while_two_servers_take_events(own_postgres_url: str, tmp_path: Path) -> None:
     """Who writes goes on, who migrates again and again changes nothing, and a server that starts meanwhile joins."""
     sent, stopping = [0, 0], threading.Event()

@@ -133,7 +133,7 @@ def test_edges_of_two_statements_are_not_combined(engine: Engine, live: bool) ->
     assert arrows(asked(engine, "a", view(time(10), live=live), direction=DOWN)) == ["dataset:db:a -> job:ns:app"]
 
 
-@pytest.mark.parametrize(("stories", "answers"), [(10, 12), pytest.param(40, 50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("stories", "answers"), [(5, 6), pytest.param(40, 50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("alone", [False, True])
 def test_recent_lineage_matches_brute_force(
     engine: Engine, alone: bool, stories: int, answers: int, monkeypatch: pytest.MonkeyPatch

@@ -158,6 +158,7 @@ def test_records_that_fail_to_be_written_are_kept_unread(engine: Engine, monkeyp
     assert take_unread(engine, lambda _: None) == {"stored": 9}
 
 
+@pytest.mark.slow
 def test_starting_server_stores_unread_events(own_engine: Engine, tmp_path: Path, mend: Mend) -> None:
     Batches(own_engine).write(records(ODD))
     mend()
