@@ -44,19 +44,19 @@ def test_server_is_not_ready_while_the_database_is_locked(own_engine: Engine, ad
     assert post(f"{address}/api/v1/lineage", json=run_event()).status_code == 201
 
 
-def test_server_is_ready_while_writers_take_turns_with_the_lock(sqlite_engine: Engine) -> None:
+def test_server_is_ready_while_writers_take_turns_with_the_lock(own_sqlite_engine: Engine) -> None:
     """A store under constant writes is locked at every check and still accepts events."""
     stopping = threading.Event()
-    with sqlite_engine.begin() as connection:
+    with own_sqlite_engine.begin() as connection:
         connection.exec_driver_sql(MAKE)
 
     def write() -> None:
         while not stopping.is_set():
-            with sqlite_engine.begin() as connection:
+            with own_sqlite_engine.begin() as connection:
                 connection.exec_driver_sql(HOLD["sqlite"])
 
     writers = [threading.Thread(target=write) for _ in range(2)]
-    with serving(sqlite_engine) as address:
+    with serving(own_sqlite_engine) as address:
         for writer in writers:
             writer.start()
         answers = [faults(address) for _ in range(5)]

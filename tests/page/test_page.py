@@ -112,7 +112,7 @@ def test_board_frames_the_strong_version_and_names_the_blocker(tab: Tab) -> None
         r"All tables agree at barrier 20 .* Blocked by shop_jobs.refunds: job stopped",
         page.inner_text(".sentence"),
     )
-    assert page.locator("td.aborted").count() == 2  # of refunds and balance, barrier 16
+    assert page.locator("td.skipped").count() == 2  # of refunds and balance, barrier 16
     assert page.locator("td.missing").count() == 6
 
 
@@ -460,5 +460,5 @@ def test_empty_store_explains_how_to_begin_and_shows_the_first_event(
         }  # fmt: skip
         page.request.post(f"{empty_address}/api/v1/lineage", data=event)
 
-        page.wait_for_selector("h2:has-text('Newest runs')")
+        page.wait_for_selector("h2:has-text('Latest runs')")
         assert tab.faults == []

@@ -117,12 +117,12 @@ def test_worlds_cover_every_promised_case() -> None:
     """Late, repeated and reordered facts, stops, takeovers, retirements and rollbacks all occur."""
     kinds: set[str] = set()
     rollbacks = 0
-    for seed in range(200):
+    for seed in range(60):
         world, model = play(seed, lambda *_: None)
         rollbacks += world.rollbacks
         kinds |= {worker.state for worker in world.workers}
         kinds |= {"takeover" for place in model.places.values() if len(place.runs) > 1}
 
     assert kinds >= {"running", "stopped", "retired", "takeover"}
-    assert rollbacks > 20
+    assert rollbacks > 6
     assert table("root0") == ("lake", "root0")

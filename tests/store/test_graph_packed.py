@@ -98,6 +98,7 @@ def traced() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.slow
 def test_size_estimates_the_memory_of_the_entries(followed: Engine) -> None:
     fill(
         followed,

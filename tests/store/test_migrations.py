@@ -146,6 +146,7 @@ def test_an_unknown_schema_is_refused_in_one_sentence(
 
 
 @pytest.mark.postgres
+@pytest.mark.slow
 def test_a_database_is_migrated_while_two_servers_take_events(
     own_postgres_url: str, tmp_path: Path
 ) -> None:

@@ -10,12 +10,20 @@ from sqlalchemy import Engine
 
 from fixtures.kafka import Running, make_topic, send, settings_of, stored
 from fixtures.servers import client_of, serving
+from fixtures.stores import SQLITE_FIRST
 from fixtures.waiting import wait_until
 from worlds.builders import Json, dataset, encode, event, run_id
 from worlds.canaries import Canary, canaries, leaks
 from worlds.stored_rows import stored_rows
 
 pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(params=SQLITE_FIRST)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Give the URL of an empty store."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
 
 
 def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:

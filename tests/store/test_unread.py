@@ -64,9 +64,8 @@ def test_unread_event_is_kept_and_stored_later(engine: Engine, mend: Mend) -> No
     ]
     assert rows(engine, "SELECT count(*) FROM dead_letters") == [(0,)]
 
-    assert take_unread(engine, lambda _: None) == {
-        "unread": 1
-    }  # a start of the same program changes nothing
+    # a start of the same program changes nothing
+    assert take_unread(engine, lambda _: None) == {"unread": 1}
     mend()
 
     assert take_unread(engine, lambda _: None) == {"stored": 1}
@@ -177,6 +176,7 @@ def test_records_that_fail_to_be_written_are_kept_unread(
     assert take_unread(engine, lambda _: None) == {"stored": 9}
 
 
+@pytest.mark.slow
 def test_starting_server_stores_unread_events(
     own_engine: Engine, tmp_path: Path, mend: Mend
 ) -> None:

@@ -86,7 +86,7 @@ def strong_of(model: Model, table: Table) -> Outcome:
 def strong_by_definition(oracle: Oracle, table: Table) -> Outcome:
     """The same, from the definitions."""
     if not oracle.managed(table):
-        return "unmanaged"
+        return "untracked"
     if oracle.joining(table):
         return "joining"
     version = oracle.version(table)
