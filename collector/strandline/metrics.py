@@ -139,7 +139,9 @@ class StoreGauges:
             "group_barrier", "Barriers of a group: the newest, and the strong one", "group", "kind"
         )
         self.staleness = gauge(
-            "group_staleness_seconds", "Age of the first barrier a table of it lacks", "group"
+            "group_staleness_seconds",
+            "Age of the first barrier that one of its tables lacks",
+            "group",
         )
         self.export_behind = gauge(
             "export_behind_changes", "Changes that a target has not got, at most", "target"

@@ -63,7 +63,7 @@ def model_troubles(
     """What is wrong by the model at `now`; and with which tables, whose names the store has.
 
     Those that are staler than the
-    bound, and those that went past barriers.
+    bound, and those that skipped barriers.
     """
     ages = (staleness(model, table, now) for table in sorted(model.components) if bound is not None)
     stale = [age for age in ages if bound is not None and age.seconds > bound]

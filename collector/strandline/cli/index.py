@@ -71,7 +71,7 @@ COMMANDS: Mapping[str, ListedCommand] = {
     "rejected": ListedCommand("rejected", "what was sent and not taken, by producer and reason"),
     "replay": ListedCommand("replay", "take events from files, or dead letters, again"),
     "restore": ListedCommand("backup", "make the store of a copy, where none is yet"),
-    "retire": ListedCommand("retire", "let a stopped job be a member no longer"),
+    "retire": ListedCommand("retire", "retire a stopped job, so that it blocks no version"),
     "rollback": ListedCommand(
         "rollback", "the steps that take a table and what is made from it back"
     ),

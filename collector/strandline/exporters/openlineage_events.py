@@ -31,7 +31,7 @@ PASSING = (
     ),
     *("icebergScanReport", "icebergCommitReport"),
 )
-LOST = "silent beyond its heartbeat timeout: Strandline holds the run for lost"
+LOST = "silent beyond its heartbeat timeout: Strandline takes the run for LOST"
 
 
 def start_of(record: RunRecord) -> Json:

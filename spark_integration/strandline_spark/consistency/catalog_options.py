@@ -1,8 +1,8 @@
 """Options of catalogs in the conf, which are sent to the collector when the application starts.
 
 `spark.strandline.catalog.NAME.table-lineage` and `.data-lineage` (true or false) say whether the
-tables of relations, and of snapshots, show a catalog. What the collector refuses is a warning in
-the log; while it is away it is asked again.
+tables of edges, and of snapshots, show a catalog. What the collector refuses is a warning in the
+log; while it is away it is asked again.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ ConsistencyError                 anything that keeps a consistent answer from be
 │   └── LagError                 the newest version is older than the bound
 ├── UnknownTableError            the collector has never heard of a table
 ├── UnreadableStatementError     a statement reads a table in a way that takes no version
-├── LeaseLostError               the claim on a version is over: its snapshots may be gone, ask anew
+├── LeaseLostError               the lease on a version is lost: its snapshots may be gone, ask again
 ├── WaitedInVainError            the barrier did not come in time
 ├── CertificateError             the tables' own metadata contradict the answer
 ├── ConfigurationError           the conf is at fault: no address, none that is one, no key or a wrong one
@@ -94,7 +94,7 @@ class UnreadableStatementError(ConsistencyError):
 
 
 class LeaseLostError(ConsistencyError):
-    """The claim on a version is over: its snapshots may be gone, ask for a version anew."""
+    """The lease on a version is lost: its snapshots may be gone, ask for a version again."""
 
     code = "lease"
 

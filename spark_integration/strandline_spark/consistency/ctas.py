@@ -49,17 +49,17 @@ def create_table_as(
         table: The new table's name.
         query: A SELECT, or a DataFrame.
         hook: on_created is called before anything runs; then exactly one of on_finished, on_failed
-        and on_canceled.
-            What a hook raises goes to the caller, but does not undo a table that is committed.
+            and on_canceled. What a hook raises goes to the caller, but does not undo a table that
+            is committed.
         using: The format; the catalog's own unless given.
         properties: Of the table.
 
     Raises:
         NotAtomicError: the table's catalog cannot do it in one commit; the hook is not called.
         PySparkException: as Spark raises it for the query or a table that exists already; the hook
-        was called. KeyboardInterrupt: after Ctrl-C, once the statement has ended. on_canceled was
-        called; on_finished where the commit
-            came first.
+            was called.
+        KeyboardInterrupt: after Ctrl-C, once the statement has ended. on_canceled was called;
+            on_finished where the commit came first.
     """
     _check_atomic(spark, table)
     job = _Job(spark, hook)

@@ -1,6 +1,6 @@
-"""A reader's claim on a version.
+"""A reader's lease on the snapshots of an answer.
 
-Renewed in the background while it is held, given up when it is not.
+It is renewed in the background while the answer is in use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("strandline")
 
 
 class Lease:
-    """The collector keeps the snapshots of a version from being named expirable while a lease on it lasts."""
+    """A reader's hold on the snapshots of an answer; while it lasts, the collector names none of them expirable."""
 
     def __init__(self, collector: Collector, lease_id: str, seconds: float) -> None:
         self.id = lease_id
@@ -36,22 +36,21 @@ class Lease:
         self._until = time.monotonic() + seconds
         self._obstacle = ""  # why the last renewal came to nothing
         self.lost: str | None = None
-        """Why the collector does not know the lease any more; None while all is well."""
+        """Why the lease was lost; None while it lasts."""
         _KEEPER.add(self, seconds / 3)
 
     @property
     def held(self) -> bool:
-        """Whether the claim stands, as far as is known here."""
+        """Whether the lease lasts, as far as this process knows."""
         return not self._ended.is_set()
 
     def renew(self) -> None:
-        """Claim for the same time again, from now.
+        """Renew the lease for the same time, from now on.
 
         Raises:
-            LeaseLostError: the collector says that the claim is over, or that it knows of none.
-            ConsistencyError: it was not renewed for another reason: nobody answers, or the key is
-            not good any more. The
-                claim stands until its time is over.
+            LeaseLostError: the collector says that the lease is over or unknown.
+            ConsistencyError: the lease was not renewed for another reason: no answer, or a key that
+                is no longer valid. It lasts until its time is over.
         """
         until = time.monotonic() + self._seconds
         try:
@@ -66,13 +65,13 @@ class Lease:
         self._until, self._obstacle = until, ""
 
     def check(self) -> None:
-        """Raise LeaseLostError when the claim is over though nobody gave it up."""
+        """Raise LeaseLostError if the lease is over though nobody released it."""
         self._look_at_the_time()
         if self.lost is not None:
             raise self._loss(self.lost)
 
     def _look_at_the_time(self) -> None:
-        """End the claim if its time is over."""
+        """End the lease if its time is over."""
         if self.lost is None and not self._ended.is_set() and time.monotonic() > self._until:
             why = f" ({self._obstacle})" if self._obstacle else ""
             self.lost = f"it was not renewed for {self._seconds:g} s{why}"
@@ -84,20 +83,20 @@ class Lease:
         )
 
     def release(self) -> None:
-        """Give the claim up; once is enough, twice does no harm, and a collector that is away forgets by itself."""
+        """End the lease; a second call does nothing, and a collector that is away ends it by itself."""
         if not self._ended.is_set():
             self._ended.set()
             with contextlib.suppress(ConsistencyError):
                 self._collector.ask("DELETE", self._path)
 
     def stop_renewing(self) -> None:
-        """Let the claim run out by itself."""
+        """Let the lease run out."""
         self._ended.set()
 
     def keep(self) -> None:
-        """Renew; note it when that fails.
+        """Renew the lease, and log a failure.
 
-        Who is refused is not asked for longer than the claim lasts.
+        After a refusal it is renewed no longer than the lease lasts.
         """
         try:
             self.renew()
@@ -114,7 +113,7 @@ class Lease:
 
 
 class Keeper:
-    """Renews all leases of this process from one thread, which ends with the last of them."""
+    """The thread that renews all leases of this process; it ends with the last of them."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -125,7 +124,7 @@ class Keeper:
         self._thread: threading.Thread | None = None
 
     def add(self, lease: Lease, every: float) -> None:
-        """Renews a lease every so many seconds, until it ends or is forgotten."""
+        """Renew a lease every so many seconds, until it ends or is forgotten."""
         with self._changed:
             self._put(weakref.ref(lease), every)
             if (
@@ -167,7 +166,7 @@ _KEEPER = Keeper()
 
 
 def _in_child() -> None:
-    """A forked child has the parent's leases without the thread, and perhaps with the lock held."""
+    """Start anew in a forked child, which has no thread for the parent's leases, and perhaps a locked lock."""
     global _KEEPER
     _KEEPER = Keeper()
 

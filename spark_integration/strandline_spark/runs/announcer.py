@@ -75,7 +75,7 @@ class Announcer:
             swallowed("an event could not be made", error)
 
     def beat(self, now: float) -> None:
-        """A RUNNING for every live run that was silent for a quarter of its heartbeat timeout.
+        """A RUNNING for every open run that was silent for a quarter of its heartbeat timeout.
 
         `now` is monotonic seconds.
 

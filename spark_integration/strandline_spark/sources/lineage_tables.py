@@ -19,7 +19,7 @@ def lineage_tables(spark: SparkSession) -> tuple[str, ...]:
 
     Raises:
         ConfigurationError: the conf names no collector, or this Spark has no data sources in Python
-        (3.5).
+            (3.5).
     """
     collector = Collector.of(spark)
     if collector is None:

@@ -139,7 +139,7 @@ def search(ask: Ask) -> Answer:
 NAMED = shape("id", "type", "namespace", "name")
 DETAIL = shape("namespace", "name", facets="object", quarantined="object")
 RUN_SHAPE = shape(
-    "runId", "state", live="boolean", job="object", startedAt="string|null", endedAt="string|null",
+    "runId", "state", running="boolean", job="object", startedAt="string|null", endedAt="string|null",
     error="string|null", failedChildren="integer",
 )  # fmt: skip
 SNAPSHOT_SHAPE = shape(

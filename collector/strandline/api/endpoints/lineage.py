@@ -156,11 +156,11 @@ def snapshot_lineage(ask: Ask) -> dict[str, Any]:
 
 
 NODE_SHAPE = shape(
-    "id", "type", "namespace", "name", distance="integer", state="string", live="boolean"
+    "id", "type", "namespace", "name", distance="integer", state="string", running="boolean"
 )
 EDGE_SHAPE = shape(
-    "source", "target", rule="string", state="string", live="boolean", origins="array",
-    lastSeen="string", runs="integer", ofRuns="integer", inNewest="boolean",
+    "source", "target", rule="string", state="string", running="boolean", origins="array",
+    lastSeen="string", runs="integer", ofRuns="integer", inLatest="boolean",
 )  # fmt: skip
 SNAPSHOT_SHAPE = shape(
     *("id", "type", "namespace", "name"),

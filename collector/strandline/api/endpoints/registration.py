@@ -1,4 +1,4 @@
-"""The paths of the proposals, below nothing else: /register, /unregister, /version.
+"""The paths of the proposals, without a prefix: /register, /unregister, /version.
 
 A job's id is its name.
 """
@@ -47,10 +47,7 @@ def register(ask: Ask) -> None:
 
 
 def unregister(ask: Ask) -> None:
-    """Let a job be a member no longer.
-
-    Its tables block no version, nor does it pin what it reads.
-    """
+    """Retire a job: it no longer blocks versions, and no longer pins what it reads."""
     job = _job(ask)
 
     def decide(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
@@ -90,7 +87,7 @@ _JOB = (
     Parameter("jobID", "Name of the job", Text(1), required=True),
     Parameter("namespace", "Namespace of the job", Text(1), default="default"),
 )
-_DOMAIN = Parameter("group", "Group of the job, where its sources do not say it", Text(1))
+_DOMAIN = Parameter("group", "Group of the job, where its sources do not tell", Text(1))
 _DIRECTION = Parameter("direction", "source or sink", Choice(("source", "sink")), required=True)
 _CONSISTENCY = Parameter(
     "consistencyType", "strong or weak", Choice(("strong", "weak")), required=True

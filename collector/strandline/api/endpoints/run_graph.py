@@ -24,7 +24,7 @@ def run_graph(ask: Ask) -> dict[str, Any]:
     return answer_to(ask, "/runs/lineage")
 
 
-NODE_SHAPE = shape("id", "type", "namespace", "name", "runId", "state", "job", live="boolean")
+NODE_SHAPE = shape("id", "type", "namespace", "name", "runId", "state", "job", running="boolean")
 EDGE_SHAPE = shape("source", "target", "dataset", "rule", snapshotId="string|null")
 ANSWER = {
     "type": "object",

@@ -157,7 +157,7 @@ class Ask:
     now: datetime
 
 
-# What an API key may be for. read: asks and leases; ingest: sends events and registers its jobs;
+# What an API key may be for. read: asks and takes leases; ingest: sends events and registers its jobs;
 # admin: also changes what others rely on. open: no key is needed at all, so the answer must not
 # name anything that is stored.
 Scope = Literal["read", "ingest", "admin", "open"]

@@ -25,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
     add.add_argument("name", help="who will use it")
     add.add_argument(
         "--scope", action="append", default=[], choices=SCOPES,
-        help="what for: ingest sends events, read asks and leases, admin does everything; may be given again",
+        help="what for: ingest sends events, read asks questions and takes leases, admin does everything; may be given again",
     )  # fmt: skip
     add.add_argument(
         "--namespace", action="append", default=[], metavar="PATTERN",

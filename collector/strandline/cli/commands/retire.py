@@ -1,4 +1,4 @@
-"""`strandline retire JOB`: a job is a member no longer.
+"""`strandline retire JOB`: the job is no longer a member.
 
 It blocks no version, and pins nothing that it read.
 """
@@ -20,7 +20,7 @@ def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("job", help="the job's name, or job:NAMESPACE:NAME")
     parser.add_argument(
-        "--even-if-running", action="store_true", help="retire a job though a run of it is running"
+        "--even-if-running", action="store_true", help="retire a job though it is running"
     )
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 

@@ -146,7 +146,7 @@ def _full(
 def _stops(jobs: tuple[Job, ...]) -> list[RollbackStep]:
     return [
         RollbackStep(
-            "stop job", _shown(job), "every job downstream of it is stopped", "no run of it is live"
+            "stop job", _shown(job), "every job downstream of it is stopped", "it is not running"
         )
         for job in reversed(jobs)
     ]
@@ -155,7 +155,10 @@ def _stops(jobs: tuple[Job, ...]) -> list[RollbackStep]:
 def _restarts(jobs: tuple[Job, ...]) -> list[RollbackStep]:
     return [
         RollbackStep(
-            "restart job", _shown(job), "every job upstream of it runs", "a new run of it is live"
+            "restart job",
+            _shown(job),
+            "every job upstream of it runs",
+            "a new run of it is running",
         )
         for job in jobs
     ]

@@ -76,8 +76,8 @@ def changed_facets(connection: Connection, rows: Rows, remembered: Halves) -> se
     given = _given(rows, sets)
     found: set[FacetPlace] = set()
     for page in _pages(given):
-        rows_of_page = connection.execute(_locked(), {"ids": page})
-        newest: dict[int, int] = {row[0]: row[1] for row in rows_of_page}
+        locked = connection.execute(_locked(), {"ids": page})
+        newest = {id_: at for id_, at in locked}  # noqa: C416  (a row is no pair to dict())
         stored = _in_sets(connection, page, sets, remembered)
         doubtful = [
             id_ for id_ in page if not _is_as_stored(given[id_], stored.get(id_), newest.get(id_))

@@ -3,7 +3,7 @@
 Each checkpoint reads every input at one barrier and commits the output with it.
 
 `aligned_stream` promises: the output has one snapshot for each barrier that all inputs completed,
-in their order, none twice and, but for those that a job far behind gives up, none missing, however
+in their order, none twice and, except those that a job far behind skips, none missing, however
 often the job is killed; each of these names its barrier and the input snapshots that it was made
 from, in the same atomic commit. A micro-batch of the query is only the clock that starts a
 checkpoint.
@@ -53,36 +53,38 @@ def aligned_stream(
 
     Args:
         spark: The session. With `spark.strandline.collector.url` the collector is asked before each
-        checkpoint and
-            informed of what the job reads and writes; where it does not answer, the inputs' own
-            snapshots decide.
+            checkpoint and informed of what the job reads and writes; where it does not answer, the
+            inputs' own snapshots decide.
         inputs: Iceberg tables by the names that `transform` knows them by; of a sequence the last
-        parts are the names.
-            The output itself may be among them: it is read as the checkpoint before left it.
+            parts are the names. The output itself may be among them: it is read as the checkpoint
+            before left it.
         output: The Iceberg table that is written; made by the first checkpoint if it is not there.
         transform: `transform(inputs, barrier)` gives the output's rows. It may be called again for
-        the same barrier. group: The group whose barriers these are; `spark.strandline.group` unless
-        given. changes: Names of inputs of which only the rows added since the checkpoint before are
-        given (at the first
-            checkpoint: all rows). The other inputs are given as they are at the barrier.
+            the same barrier.
+        group: The group whose barriers these are; `spark.strandline.group` unless given.
+        changes: Names of inputs of which only the rows added since the checkpoint before are given
+            (at the first checkpoint: all rows). The other inputs are given as they are at the
+            barrier.
         mode: "overwrite": the rows replace the output's. "append": they are added.
         name: Of the query; the last part of `output` unless given.
         checkpoint: Its checkpoint location; below `spark.sql.streaming.checkpointLocation` unless
-        given. trigger: How often a checkpoint is tried, e.g. "2 seconds". available_now: Make the
-        checkpoints that are possible now, one after the other, and end. until_barrier: End once
-        this barrier, or a later one, is committed. start: Of an output without barriers: "earliest"
-        makes all of the inputs', "latest" begins at the newest. timeout: Seconds after which a
-        checkpoint that waits for an input fails with InputsLateError, which names table
-            and barrier. None: never.
-        max_behind: A job that is more barriers behind gives up those between and takes the newest
-        that all inputs
-            have, each time until it has caught up, and its table joins. None: it takes each,
-            however long that lasts.
+            given.
+        trigger: How often a checkpoint is tried, e.g. "2 seconds".
+        available_now: Make the checkpoints that are possible now, one after the other, and end.
+        until_barrier: End once this barrier, or a later one, is committed.
+        start: Of an output without barriers: "earliest" makes all of the inputs', "latest" begins
+            at the newest.
+        timeout: Seconds after which a checkpoint that waits for an input fails with
+            InputsLateError, which names table and barrier. None: never.
+        max_behind: A job that is more barriers behind takes the newest that all inputs have and
+            skips those in between, each time until it has caught up and its table joins. None: it
+            takes each, however long that lasts.
 
     Raises:
         TableAtError: a table is missing, or has no snapshots that can be aligned.
-        RefusedError: the collector does not let the job in (a second writer, a cycle, two groups),
-        with the reason. TypeError, ValueError: arguments that contradict each other.
+        RefusedError: the collector does not let the job in (a second writer, a cycle, two groups);
+            it gives the reason.
+        TypeError, ValueError: arguments that contradict each other.
     """
     named = _named(spark, inputs)
     _check(named, changes, mode, start)

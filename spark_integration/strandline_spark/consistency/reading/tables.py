@@ -58,9 +58,7 @@ class Version:
 class ConsistentTables(Mapping[str, DataFrame]):
     """DataFrames of one version, by the names that were asked for.
 
-    A context manager that gives the claim up.
-
-    A table is not given any more once the claim is lost: LeaseLostError.
+    A context manager that ends the lease. Once the lease is lost, a table raises LeaseLostError.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class ConsistentTables(Mapping[str, DataFrame]):
         return barriers.pop() if len(barriers) == 1 else None
 
     def release(self) -> None:
-        """Give the claim up; the snapshots may expire from now on."""
+        """End the lease; the snapshots may expire from now on."""
         if self.lease is not None:
             self.lease.release()
 
@@ -134,17 +132,16 @@ def read_consistent(
         spark: The session; `spark.strandline.collector.url` says where the collector is.
         tables: Names of tables with snapshots.
         consistency: "strong": the version that all tables connected by jobs completed, the same for
-        every reader.
-            "weak": the newest that these tables have in common.
+            every reader. "weak": the newest that these tables have in common.
         max_lag: The oldest that the answer may be, in seconds; LagError otherwise, at once.
         wait_for_barrier: Read your own writes: wait until the answer shows this barrier.
         timeout: How long to wait for it; WaitedInVainError after that.
-        lease_seconds: How long the claim lasts after its last renewal; it is renewed while the
-        answer is held.
+        lease_seconds: How long the lease lasts after its last renewal; it is renewed while the
+            answer is in use.
 
     Raises:
         ConsistencyError: no such answer can be given; see `strandline_spark.consistency.collector`
-        for the kinds.
+            for the kinds.
     """
     if consistency not in ("strong", "weak"):
         raise ValueError(f"consistency: {consistency!r} is neither 'strong' nor 'weak'")
@@ -313,15 +310,14 @@ def consistent_sql(
 
     The text stays the user's: no versions in it.
 
-    The claim is renewed while the returned DataFrame is there, and runs out by itself
+    The lease is renewed while the returned DataFrame is there, and runs out by itself
     `lease_seconds` later.
 
     Args:
         spark: The session.
         query: Any statement of Spark SQL; the tables that it reads are versioned, also through
-        views, but not those
-            that it writes, defines or caches. A table for which the text itself asks a version
-            keeps that.
+            views, but not those that it writes, defines or caches. A table for which the text itself
+            asks a version keeps that.
         consistency: As in `read_consistent`.
         max_lag: As in `read_consistent`.
         args: Parameters of the query, as `spark.sql` takes them.

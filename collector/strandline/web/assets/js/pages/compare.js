@@ -5,7 +5,7 @@ import { duration, tableName } from "../format.js";
 import { Grid, html, Id, JobLink, Loaded, Sql, TableLink, Time } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
-const WAYS = [["strong", "strong: every table of the group agrees"], ["weak", "weak: these tables agree"], ["cut", "a cut by data lineage, without barriers"]];
+const WAYS = [["strong", "strong: all tables that depend on each other agree"], ["weak", "weak: these tables agree"], ["cut", "a cut by data lineage, without barriers"]];
 
 export function Compare({ params }) {
   const ids = (params.get("tables") || "").split("~").filter(Boolean);

@@ -118,7 +118,7 @@ function Hidden({ known, past, whole, asOf, model }) {
   const of = past || known, nodes = new Set(of.nodes.map((one) => one.id)), edges = new Set(of.edges.map(edgeId)), notes = [];
   const more = [[whole.nodes.filter((one) => !nodes.has(one.id)).length, "node"], [whole.edges.filter((one) => !edges.has(edgeId(one))).length, "edge"]].filter(([n]) => n);
   if (more.length) notes.push(`${more.map(([n, what]) => `${n} more ${n === 1 ? what : `${what}s`}`).join(", ")} ${past ? "at other moments, drawn faintly" : "from before"}`);
-  if (model.hidden) notes.push(`${count(model.hidden, "box", "boxes")} of ${whole.nodes.length} folded${whole.nodes.length > FOLD_ABOVE ? ` (above ${FOLD_ABOVE} groups fold by themselves)` : ""}: double click or e opens one`);
+  if (model.hidden) notes.push(`${count(model.hidden, "box", "boxes")} of ${whole.nodes.length} folded${whole.nodes.length > FOLD_ABOVE ? ` (above ${FOLD_ABOVE} boxes frames fold by themselves)` : ""}: double click or e opens one`);
   if (!whole.complete) notes.push(`not everything is shown: cut by ${whole.truncatedBy}`);
   return html`<div class="hidden-note" role="status">${count(of.nodes.length, "node")}, ${count(of.edges.length, "edge")}${asOf ? (past ? " at that moment" : " now") : ""}${notes.length ? `. ${notes.join(". ")}` : "; all shown"}</div>`;
 }
@@ -156,11 +156,11 @@ function walkByKey(event, { model, placed, selected, select, centre, fold, close
 function Drawer({ box, fold, close: shut, closed, params, model }) {
   const close = html`<button class="icon" aria-label="Close" onClick=${() => go(withParams({ selected: null, path: null }))}>✕</button>`;
   if (box.kind === "group") {
-    return html`<aside class="drawer" aria-label="Selected"><div class="row spread"><h1>${box.group}</h1>${close}</div><p>${box.members.length} folded here.</p><button onClick=${() => fold(box.group, false)}>Open the group</button>
+    return html`<aside class="drawer" aria-label="Selected"><div class="row spread"><h1>${box.group}</h1>${close}</div><p>${box.members.length} folded here.</p><button onClick=${() => fold(box.group, false)}>Open the frame</button>
       <ul class="plain">${box.members.slice(0, 200).map((one) => html`<li>${one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`}</li>`)}</ul></aside>`;
   }
   return html`<aside class="drawer" aria-label="Selected"><div class="row spread"><h1>${box.kind === "job" ? box.node.name : tableName(box.node)}</h1>${close}</div><p class="dim small">${box.node.namespace}</p>
-    <p class="row"><a class="button" href=${linkOf(box.kind, box.node)}>open</a><a class="button" href=${address("/graph", { node: box.id })}>centre</a>${model.groups.get(groupOf(box.node))?.length > 1 && html`<button onClick=${() => fold(groupOf(box.node), true)}>fold its group</button>`}<button aria-pressed=${closed.has(box.id)} onClick=${() => shut(box.id, !closed.has(box.id))}>${closed.has(box.id) ? "show" : "hide"} what follows</button></p>
+    <p class="row"><a class="button" href=${linkOf(box.kind, box.node)}>open</a><a class="button" href=${address("/graph", { node: box.id })}>centre</a>${model.groups.get(groupOf(box.node))?.length > 1 && html`<button onClick=${() => fold(groupOf(box.node), true)}>fold its frame</button>`}<button aria-pressed=${closed.has(box.id)} onClick=${() => shut(box.id, !closed.has(box.id))}>${closed.has(box.id) ? "show" : "hide"} what follows</button></p>
     ${box.kind === "job" ? html`<${JobFacts} node=${box.node} />` : html`<${TableFacts} node=${box.node} params=${params} />`}
     <h2>Reads from and feeds</h2><ul class="plain">${model.links.filter((link) => link.source === box.id || link.target === box.id).map((link) => { const other = link.source === box.id ? link.target : link.source; const one = model.boxes.find((b) => b.id === other); return html`<li>${link.source === box.id ? "→" : "←"} <a href=${withParams({ selected: other })}>${one?.title}</a> <span class="dim small">${link.edges[0].rule === "allSources" ? "inputs × outputs" : `by ${link.edges[0].rule}`}${link.edges[0].lastSeen ? `, seen ${ago(link.edges[0].lastSeen)} in ${count(link.edges[0].runs, "run")}` : ""}</span></li>`; })}</ul></aside>`;
 }

@@ -65,7 +65,7 @@ function Why({ one, holder }) {
 }
 
 function Cell({ one, cell, barrier }) {
-  if (cell.state !== "done") return html`<div class="note">${one.label} ${cell.state === "skipped" ? `went past barrier ${barrier} without a snapshot: it skipped that, and a later common barrier counts` : `has not completed barrier ${barrier} yet`}.</div>`;
+  if (cell.state !== "done") return html`<div class="note">${one.label} ${cell.state === "skipped" ? `skipped barrier ${barrier}: it has no snapshot for it, and the next barrier that all tables have counts` : `has not completed barrier ${barrier} yet`}.</div>`;
   return html`<div class="panel pad"><p><strong>${one.label}</strong> at barrier ${barrier}: snapshot <${Id} id=${cell.snapshotId} whole />, committed <${Time} at=${cell.committedAt} />. <a href=${address("/table", { namespace: one.namespace, name: one.name, snapshot: cell.snapshotId })}>what it was made from</a></p><${Sql} text=${`SELECT * FROM ${one.label} VERSION AS OF ${cell.snapshotId}`} /></div>`;
 }
 
