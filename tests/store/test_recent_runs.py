@@ -205,7 +205,7 @@ def test_edges_of_two_statements_are_not_combined(engine: Engine, live: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("stories", "answers"), [(10, 12), pytest.param(40, 50, marks=pytest.mark.slow)]
+    ("stories", "answers"), [(5, 6), pytest.param(40, 50, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("alone", [False, True])
 def test_recent_lineage_matches_brute_force(

@@ -177,6 +177,7 @@ def test_records_that_fail_to_be_written_are_kept_unread(
     assert take_unread(engine, lambda _: None) == {"stored": 9}
 
 
+@pytest.mark.slow
 def test_starting_server_stores_unread_events(
     own_engine: Engine, tmp_path: Path, mend: Mend
 ) -> None:
