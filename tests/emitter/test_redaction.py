@@ -44,20 +44,6 @@ ADDRESSES = [
     "wasbs://c@account.blob.core.windows.net/wh?sig={}",
     "redis://:123/{}@cache",
 ]
-TEXTS = [
-    "password={}",
-    "OPTIONS (url 'x', password '{}')",
-    "OPTIONS (`fs.s3a.secret.key` = '{}')",
-    '"api_key": "{}"',
-    "spark.hadoop.fs.s3a.access.key={}",
-    "sasl.jaas.config=... password='{}';",
-    "Authorization: Bearer {}",
-    "fs.azure.account.key.x => {}",
-    "client_secret: {}, next",
-    "user=u;pwd={};x=1",
-    "password='{}\\'",
-    "password='{}\\\n'",
-]
 EXPRESSIONS = [
     "AES_ENCRYPT(ssn, '{}')",
     "CONCAT(name, '{}')",
@@ -85,10 +71,9 @@ MESSAGES = [
     "could not log in with password {}",
     "the token is {}",
 ]
-PLACES = {"address": ADDRESSES, "text": TEXTS, "expression": EXPRESSIONS, "message": MESSAGES}
+PLACES = {"address": ADDRESSES, "expression": EXPRESSIONS, "message": MESSAGES}
 CLEAN = {
     "address": clean_address,
-    "text": clean_text,
     "expression": clean_expression,
     "message": clean_message,
 }

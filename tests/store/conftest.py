@@ -26,7 +26,7 @@ def followed(engine: Engine) -> Engine:
 
 @pytest.fixture
 def plain_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
-    """A store of its own, to be filled by a writer that stores each facet in a row (`builders.store_plainly`)."""
+    """A second store, to compare with."""
     (tmp_path / "plain.db").write_bytes(sqlite_template.read_bytes())
     plain = make_engine(f"sqlite:///{tmp_path / 'plain.db'}")
     yield plain

@@ -56,12 +56,6 @@ def test_order_repetition_and_batching_do_not_matter(engine: Engine, seed: int) 
     assert taken(engine, again, cuts) == first
 
 
-def test_reversed_single_events_leave_the_same_rows(engine: Engine) -> None:
-    first = taken(engine, RECORDS)
-
-    assert taken(engine, RECORDS[::-1], range(len(RECORDS))) == first
-
-
 @pytest.mark.postgres
 def test_both_databases_show_the_same_rows(sqlite_url: str, postgres_url: str) -> None:
     from strandline.store.sql.engine import make_engine

@@ -1,7 +1,5 @@
 """Applications and DAGs: their children, failures, inputs and outputs."""
 
-from typing import Any
-
 import pytest
 from sqlalchemy import Engine
 
@@ -15,9 +13,8 @@ from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from worlds.scenarios.bank import FACET, bank, run_id
 from worlds.scenarios.plain import creates, parent, run
-from worlds.scenarios.taking import arrows, fill, ids, reader, view
+from worlds.scenarios.taking import NOW, arrows, fill, ids, lineage, reader, view
 
-NOW = view("2026-11-20T13:00:00Z")
 ERROR = {
     "errorMessage": FACET
     | {"message": "no such column: x\n  at line 7", "programmingLanguage": "SQL"}
@@ -166,11 +163,6 @@ def test_lists_show_child_failures_with_their_reason(engine: Engine) -> None:
         "app.good-1": ("COMPLETE", 0, None),
     }
     assert [one["latestRun"]["failedChildren"] for one in jobs if one["name"] == "app"] == [1]
-
-
-def lineage(engine: Engine, node: str, **how: Any) -> dict[str, Any]:
-    with reader(engine) as connection:
-        return lineage_of(connection, Question(node_called(connection, node), NOW, **how))
 
 
 def test_job_without_own_edges_stands_for_its_children(engine: Engine) -> None:

@@ -12,7 +12,7 @@ from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.catalog.event_filters import event_filter
 from strandline.store.catalog.received import CURSOR, events_page
 from strandline.store.sql.pages import decode_cursor
-from worlds.builders import NOON, QUERY, Json, dataset, event, rows, run_id, store, symlink
+from worlds.builders import NOON, QUERY, Json, dataset, event, parent, rows, run_id, store, symlink
 
 Events = list[tuple[str, str | None]]
 
@@ -94,8 +94,7 @@ def test_micro_batch_events_belong_to_their_query(engine: Engine) -> None:
     streaming = {
         "jobType": {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}
     }
-    above = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "app"}}}
-    facets = {"spark_jobDetails": details} | above
+    facets = {"spark_jobDetails": details} | parent(9, "app")
     store(engine, [event("COMPLETE", 1, "app.batch", facets=facets, job_facets=streaming)])
     owner = "run_queries batch JOIN runs owner ON owner.id = batch.owner_id"
     query = f"SELECT job.namespace, job.name FROM {owner} JOIN jobs job ON job.id = owner.job_id"

@@ -1,7 +1,6 @@
 """Facets shared by many runs are stored once and behave as if each run had its own."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -9,32 +8,26 @@ import orjson
 import pytest
 from sqlalchemy import Engine, delete
 
-from strandline.core.changes.facet_sets import SharedFacets, set_of
-from strandline.core.changes.parse_cache import Memo
-from strandline.core.openlineage.facets import JOB, RUN
+from strandline.core.openlineage.facets import RUN
 from strandline.core.openlineage.names import run_id_of
 from strandline.history.compare import differences
-from strandline.store.backup import back_up, restore
 from strandline.store.forgetting.forget import Asked, forget
 from strandline.store.forgetting.subjects import Subject
 from strandline.store.ingest.forget import forget_secret
 from strandline.store.ingest.retention import expire
-from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.ingest.take import Caches
 from strandline.store.lineage.facets import facets_of, value_of
 from strandline.store.lineage.failures import failures
 from strandline.store.marquez.facet_values import all_facets
-from strandline.store.schema.tables import facet_sets, facets
-from strandline.store.sql.engine import make_engine
+from strandline.store.schema.tables import facet_sets
 from worlds.builders import (
     LONG_AGO,
     NOON,
     Json,
     counts,
     dataset,
-    encode,
     event,
     newest_facets,
-    rows,
     run_id,
     store,
     store_plainly,
@@ -133,7 +126,6 @@ def test_order_and_repetition_leave_what_single_rows_leave(
         }  # some are quarantined
     assert counts(engine, "facet_uses")["facet_uses"] > 0
 
-    caches = Caches()
     again = [*events, *events]
     chance.shuffle(again)
     with engine.begin() as connection:
@@ -141,43 +133,8 @@ def test_order_and_repetition_leave_what_single_rows_leave(
         connection.exec_driver_sql("DELETE FROM raw_events")
         for table in ("facets", "facet_uses") if seed % 2 else ():
             connection.exec_driver_sql(f"DELETE FROM {table}")
-    for start in range(0, len(again), 9):
-        with engine.begin() as connection:
-            take(
-                connection, [Record(encode(one), NOON) for one in again[start : start + 9]], caches
-            )
-        caches.commit()
+    store(engine, again, NOON, size=9)
     assert differences(engine, plain_engine) == {}
-
-
-def test_facets_that_always_differ_are_in_no_set() -> None:
-    shared, memo = SharedFacets(Caches().is_new), Memo()
-
-    def split(entity: int, **own: str) -> tuple[list[str], list[str]]:
-        rows_ = [
-            memo.facet(RUN, key, b'{"v":"%s"}' % value.encode())[1] for key, value in own.items()
-        ]
-        found, others = shared.split(entity, RUN, rows_)
-        return [one.key for one in found.facets] if found else [], [one.key for one in others]
-
-    for entity in range(2):
-        assert split(entity, a="1", b="2", own=str(entity))[0] == []
-    for entity in range(2, 6):
-        assert split(entity, a="1", b="2", own=str(entity)) == (["a", "b"], ["own"])
-        assert split(entity, own=str(entity), a="1", b="2", nominalTime="9") == (
-            ["a", "b"],
-            ["own", "nominalTime"],
-        )
-    for number in range(9):
-        assert split(77, x="1", y="2", z=str(number))[0] == []  # one run alone
-
-
-def test_set_is_identified_by_its_content() -> None:
-    a, b = (Memo().facet(RUN, key, b'{"v":1}')[1] for key in ("a", "b"))
-
-    assert set_of(RUN, [a, b]) == set_of(RUN, [b, a])
-    assert len({set_of(RUN, [a, b]).id, set_of(JOB, [a, b]).id, set_of(RUN, [a]).id}) == 3
-    assert set_of(RUN, [a, a]) == set_of(RUN, [a])  # two keys that the store spells alike are one
 
 
 def test_later_smaller_set_keeps_earlier_facets(engine: Engine) -> None:
@@ -235,13 +192,11 @@ def test_writer_stores_a_set_again_after_retention_removed_it(engine: Engine) ->
     caches = Caches()
 
     def taken(first: int, received_at: datetime) -> None:
-        records = [
-            Record(encode(event("COMPLETE", run, f"job{run}", facets=ENGINE | LONG)), received_at)
+        events = [
+            event("COMPLETE", run, f"job{run}", facets=ENGINE | LONG)
             for run in range(first, first + 4)
         ]
-        with engine.begin() as connection:
-            take(connection, records, caches)
-        caches.commit()
+        store(engine, events, received_at, writer=caches)
 
     taken(1, LONG_AGO)
     with engine.begin() as connection:
@@ -312,23 +267,3 @@ def test_secret_is_removed_from_sets(engine: Engine) -> None:
     with engine.connect() as connection:
         held = orjson.loads(orjson.dumps(facets_of(connection, RUN, [of_run(4)])[of_run(4)]))
     assert held == ENGINE | {"environment": {"text": "of [redacted]"}}
-
-
-def test_backup_contains_the_sets(sqlite_engine: Engine, tmp_path: Path) -> None:
-    store(sqlite_engine, runs(5))
-    back_up(sqlite_engine, tmp_path / "copy.db")
-    other = make_engine(f"sqlite:///{tmp_path / 'restored.db'}")
-    try:
-        restore(other, tmp_path / "copy.db")
-
-        assert differences(sqlite_engine, other) == {}
-        assert counts(other, "facet_uses") == {"facet_uses": 3}
-    finally:
-        other.dispose()
-
-
-def test_a_new_store_writes_sets_at_once(engine: Engine) -> None:
-    store(engine, runs(6))
-
-    assert counts(engine, "facet_uses")["facet_uses"] == 4
-    assert len(rows(engine, f"SELECT * FROM {facets.name} WHERE kind = {RUN}")) == 6

@@ -1,7 +1,6 @@
 """Forgetting removes a subject everywhere; the rest equals a store that never had it."""
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +31,7 @@ from strandline.store.marquez.annotations import TAG, Author, Note, annotate
 from strandline.store.schema.tables import RUN_VIEWS
 from strandline.store.schema.version_tables import alerts, reader_leases
 from strandline.store.sql.compression import SAMPLES
-from strandline.store.sql.engine import make_engine, reading
+from strandline.store.sql.engine import reading
 from worlds.builders import (
     QUERY,
     Json,
@@ -42,6 +41,7 @@ from worlds.builders import (
     event,
     job_event,
     newest_facets,
+    parent,
     rows,
     run_id,
     snapshot,
@@ -78,17 +78,6 @@ HOLDING = {
 }
 
 
-def parent(job: str, run: int, root: str | None = None) -> Json:
-    """A parent facet."""
-    named = {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}
-    return {
-        "parent": named
-        | {"root": {"run": {"runId": run_id(900)}, "job": {"namespace": "tests", "name": root}}}
-        if root
-        else named
-    }
-
-
 def columns(*names: str) -> Json:
     """A columnLineage facet: a column of the sink from one of each of these."""
     made = [{"namespace": LAKE, "name": name, "field": "amount"} for name in names]
@@ -110,7 +99,7 @@ def world(without: Without = frozenset()) -> Iterator[Json | None]:  # type: ign
             "shop.sums", **columns(*kept, "shop.items"), symlinks=symlink("lake.sums", "s3://lake")
         )
         for place, kind in enumerate(("START", "COMPLETE")):
-            facets = parent("dag", 50 + run, "root") | {
+            facets = parent(50 + run, "dag", (900, "root")) | {
                 "custom": {"note": f"reads {SECRET if table else GONE}"}
             }
             one = event(
@@ -155,7 +144,7 @@ def world(without: Without = frozenset()) -> Iterator[Json | None]:  # type: ign
         stream = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
         clicks = [dataset(name) for name in (*kept, "shop.clicks")]
         totals = [dataset("shop.totals")]
-        above = details | parent("app", 39)
+        above = details | parent(39, "app")
         one = event(
             "COMPLETE", 30 + number, "app.batch", 40 + number, clicks, totals, above, stream
         )
@@ -235,15 +224,6 @@ def _plain(value: Any) -> Any:
     return zstandard.decompress(raw) if raw[:4] == zstandard.FRAME_HEADER else raw
 
 
-@pytest.fixture
-def other_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
-    """A store of its own, to compare with."""
-    shutil.copy(sqlite_template, tmp_path / "other.db")
-    other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
-    yield other
-    other.dispose()
-
-
 @pytest.mark.parametrize(
     ("subject", "without"),
     [
@@ -267,10 +247,10 @@ def other_engine(sqlite_template: Path, tmp_path: Path) -> Iterator[Engine]:
     ],
 )
 def test_store_after_forgetting_equals_one_that_never_had_the_subject(
-    engine: Engine, other_engine: Engine, subject: Subject, without: Without
+    engine: Engine, plain_engine: Engine, subject: Subject, without: Without
 ) -> None:
     write(engine, received())
-    write(other_engine, received(without))
+    write(plain_engine, received(without))
     whole = shown(engine)
     counted = forget(engine, subject, ASKED, execute=False)
     untouched = shown(engine)
@@ -286,17 +266,17 @@ def test_store_after_forgetting_equals_one_that_never_had_the_subject(
         "facets",
         *HOLDING[min(without)],
     }
-    assert shown(engine) == shown(other_engine)
+    assert shown(engine) == shown(plain_engine)
     assert forget(engine, subject, ASKED, execute=True) == Forgotten({}, {})
 
 
-def test_runs_events_and_namespaces_can_be_forgotten(engine: Engine, other_engine: Engine) -> None:
+def test_runs_events_and_namespaces_can_be_forgotten(engine: Engine, plain_engine: Engine) -> None:
     whole = received()
     run, one = run_id(3), whole[-1]
     theirs = [record for record in whole if b'"namespace": "others"' in record.value]
     write(engine, whole)
     write(
-        other_engine,
+        plain_engine,
         [record for record in whole if run.encode() not in record.value and record not in theirs],
     )
     assert one.hash is not None
@@ -310,7 +290,7 @@ def test_runs_events_and_namespaces_can_be_forgotten(engine: Engine, other_engin
     assert counted.gone["raw_events"] == 2
     assert counted.gone["runs"] == 1
     assert known == [(len(whole),)]
-    assert shown(engine) == shown(other_engine)
+    assert shown(engine) == shown(plain_engine)
 
 
 def planted(number: int) -> Json:
@@ -442,11 +422,11 @@ print(steps)
 
 @pytest.mark.slow
 def test_killed_forget_is_atomic_and_the_next_one_completes_it(
-    own_engine: Engine, other_engine: Engine
+    own_engine: Engine, plain_engine: Engine
 ) -> None:
     write(own_engine, received())
-    write(other_engine, received({SECRET}))
-    whole, wanted = shown(own_engine), shown(other_engine)
+    write(plain_engine, received({SECRET}))
+    whole, wanted = shown(own_engine), shown(plain_engine)
     url = own_engine.url.render_as_string(hide_password=False)
     counted = forget(own_engine, Subject("dataset", LAKE, SECRET), ASKED, execute=False)
     seen = []
@@ -461,11 +441,11 @@ def test_killed_forget_is_atomic_and_the_next_one_completes_it(
 
 
 def test_next_forget_releases_space_owed_by_a_killed_one(
-    own_sqlite_engine: Engine, other_engine: Engine
+    own_sqlite_engine: Engine, plain_engine: Engine
 ) -> None:
-    for engine in (own_sqlite_engine, other_engine):
+    for engine in (own_sqlite_engine, plain_engine):
         write(engine, [Record(encode(planted(number)), NOW) for number in range(10)])
-    steps = killed_at(str(other_engine.url), 10**9)
+    steps = killed_at(str(plain_engine.url), 10**9)
     killed_at(str(own_sqlite_engine.url), steps - 4)
     owed = rows(own_sqlite_engine, "SELECT value FROM store_settings WHERE key = 'space_owed'")
     again = forget(own_sqlite_engine, Subject("dataset", LAKE, SECRET), ASKED, execute=True)

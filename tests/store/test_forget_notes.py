@@ -1,15 +1,13 @@
 """Annotations go with their subject and move to a rebuilt store."""
 
-import shutil
 from datetime import UTC, datetime
-from pathlib import Path
 
 from sqlalchemy import Engine
 
 from strandline.core.openlineage.names import id_of
 from strandline.store.forgetting.forget import Asked, Subject, forget
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate, carry_over
-from strandline.store.sql.engine import make_engine, reading
+from strandline.store.sql.engine import reading
 from worlds.builders import dataset, event, rows, store
 
 LAKE = "hive://lake"
@@ -22,7 +20,7 @@ def noted(name: str) -> Note:
 
 
 def test_other_annotations_stay_and_move_to_a_rebuilt_store(
-    engine: Engine, sqlite_template: Path, tmp_path: Path
+    engine: Engine, plain_engine: Engine
 ) -> None:
     store(engine, [event("COMPLETE", inputs=[dataset("shop.a")], outputs=[dataset("shop.b")])])
     with engine.begin() as connection:
@@ -31,12 +29,12 @@ def test_other_annotations_stay_and_move_to_a_rebuilt_store(
     gone = forget(
         engine, Subject("dataset", LAKE, "shop.a"), Asked(datetime.now(UTC), "tests"), execute=True
     ).gone
-    shutil.copy(sqlite_template, tmp_path / "rebuilt.db")
-    rebuilt = make_engine(f"sqlite:///{tmp_path / 'rebuilt.db'}")
-    with reading(engine).connect() as source, rebuilt.begin() as target:
+    with reading(engine).connect() as source, plain_engine.begin() as target:
         carried = [carry_over(source, target) for _ in range(2)]
-    found, log = rows(rebuilt, KEPT), rows(rebuilt, "SELECT entity, actor FROM annotation_log")
-    rebuilt.dispose()
+    found, log = (
+        rows(plain_engine, KEPT),
+        rows(plain_engine, "SELECT entity, actor FROM annotation_log"),
+    )
 
     assert (gone["annotations"], gone["annotation_log"]) == (1, 1)
     assert rows(engine, KEPT) == [(noted("shop.b").entity_id, "pii")]

@@ -1,8 +1,6 @@
 """A secret unknown to the rules is removed from every row beside a running writer."""
 
 import json
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,9 +10,9 @@ from strandline.cli import main
 from strandline.errors import RefusedError
 from strandline.store.ingest.forget import forget_secret
 from strandline.store.ingest.raw_events import events_of
-from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.ingest.take import Caches
 from strandline.store.sql.compression import SAMPLES
-from worlds.builders import Json, dataset, encode, event, rows
+from worlds.builders import Json, dataset, event, rows, store
 from worlds.stored_rows import stored_rows
 
 WORD = 'Mellon "speak" friend\\1'
@@ -40,14 +38,6 @@ def planted(number: int) -> Json:
     )
 
 
-def write(engine: Engine, caches: Caches, bodies: Sequence[bytes]) -> None:
-    now = datetime.now(UTC)
-    for start in range(0, len(bodies), 100):
-        with engine.begin() as connection:
-            take(connection, [Record(body, now) for body in bodies[start : start + 100]], caches)
-        caches.commit()
-
-
 def holding(engine: Engine) -> set[str]:
     """The tables that have the word, or its beginning, in a row."""
     return {name.split()[0] for name, shown in stored_rows(engine) if "Mellon" in shown}
@@ -55,25 +45,15 @@ def holding(engine: Engine) -> set[str]:
 
 def test_secret_is_removed_everywhere_beside_a_running_writer(own_engine: Engine) -> None:
     caches = Caches()
-    write(own_engine, caches, [encode(planted(number)) for number in range(SAMPLES + 20)])
-    write(
-        own_engine,
-        caches,
-        [
-            b'{"eventType": "Mellon", "no": "event"}'.replace(
-                b"Mellon", json.dumps(WORD)[1:-1].encode()
-            )
-        ],
-    )
+    no_event = json.dumps({"eventType": WORD, "no": "event"}).encode()
+    events = [*map(planted, range(SAMPLES + 20)), no_event]
+    store(own_engine, events, size=100, writer=caches)
     before = holding(own_engine)
     counted = forget_secret(own_engine, WORD, execute=False)
     untouched = holding(own_engine)
     taken = forget_secret(own_engine, WORD, execute=True)
-    write(
-        own_engine,
-        caches,
-        [encode(event(run=number, seconds=number)) for number in range(1000, 1050)],
-    )
+    later = [event(run=number, seconds=number) for number in range(1000, 1050)]
+    store(own_engine, later, writer=caches)
     with own_engine.connect() as connection:
         bodies = [json.loads(one.body) for one in events_of(connection)]
 
@@ -108,7 +88,7 @@ def test_command_counts_before_it_removes_the_secret(
 ) -> None:
     file, url = tmp_path / "secret", sqlite_engine.url.render_as_string(hide_password=False)
     file.write_text(f"{WORD}\n")
-    write(sqlite_engine, Caches(), [encode(planted(5))])
+    store(sqlite_engine, [planted(5)])
     command = ["forget", "--secret-from", str(file), "--database-url", url]
 
     assert main(command, {}) == 0

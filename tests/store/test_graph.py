@@ -23,7 +23,6 @@ from strandline.store.lineage.table_lineage import Question
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import raise_epoch
 from worlds.builders import encode
-from worlds.scenarios.bank import bank
 from worlds.scenarios.kept_graph import (
     MOMENT,
     PLENTY,
@@ -75,15 +74,6 @@ def test_memory_matches_sqlite_for_any_history(
     check(sqlite_engine, history, cuts)
 
 
-@pytest.mark.slow
-@settings(fixture, max_examples=60)
-@given(history=histories(), cuts=CUTS)
-def test_60_histories_on_sqlite(
-    sqlite_engine: Engine, history: list[Arrival], cuts: list[int]
-) -> None:
-    check(sqlite_engine, history, cuts)
-
-
 @pytest.mark.postgres
 @pytest.mark.slow
 @settings(fixture, max_examples=10)
@@ -104,18 +94,6 @@ def test_memory_matches_the_database_after_any_operation(
         assert different(followed, graph) == "", done
 
     assert graph.counts.answered > 5 * graph.counts.left
-
-
-def test_repeated_query_is_read_from_the_database_once(
-    followed: Engine, graph: LineageGraph
-) -> None:
-    fill(followed, bank())
-    assert different(followed, graph) == ""
-    loaded = graph.counts.loaded
-
-    assert different(followed, graph) == ""
-    assert graph.counts.loaded == loaded
-    assert graph.counts.left == 0
 
 
 def nothing(*_: Any) -> None:

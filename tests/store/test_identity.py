@@ -1,13 +1,10 @@
 """Identity of datasets: names that denote one dataset, and the place of a table."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
-from strandline.store.ingest.labels import relabel
 from strandline.store.ingest.name_patterns import (
     apply_alias,
     apply_patterns,
@@ -17,7 +14,6 @@ from strandline.store.ingest.name_patterns import (
 from strandline.store.ingest.replay import replay
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.lookup import dataset_of, node_of
-from strandline.store.sql.engine import make_engine, migrate
 from worlds.builders import NOON, dataset, encode, event, live, rows, store, symlink, until_waiting
 
 PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
@@ -240,10 +236,8 @@ def test_repeated_catalog_counts_again_for_any_writer(engine: Engine) -> None:
     writers = [Caches(), Caches()]
 
     def write(writer: int, which: int, seconds: int) -> None:
-        with engine.begin() as connection:
-            body = encode(event("START", seconds=seconds, inputs=[said[which]]))
-            take(connection, [Record(body, datetime.now(UTC))], writers[writer])
-        writers[writer].commit()
+        one = event("START", seconds=seconds, inputs=[said[which]])
+        store(engine, [one], writer=writers[writer])
 
     write(0, 0, 1)
     write(1, 1, 2)
@@ -284,26 +278,23 @@ def test_manual_joins_outlive_deleted_symlinks(engine: Engine) -> None:
     assert rows(engine, groups) == [("/copy",), ("/lake/bank.db/a",)]
 
 
-def test_replay_keeps_manual_joins(engine: Engine, tmp_path: Path) -> None:
+def test_replay_keeps_manual_joins(engine: Engine, plain_engine: Engine) -> None:
     store(
         engine,
         [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])],
     )
     with engine.begin() as connection:
         apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
-    other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
-    migrate(other)
 
     with engine.connect() as connection:
-        count = replay(connection, other)
+        count = replay(connection, plain_engine)
 
     labels = "SELECT namespace, name, canonical_id FROM datasets ORDER BY namespace, name"
-    assert (count, rows(other, labels)) == (2, rows(engine, labels))
-    assert rows(other, ONE) == [(1,)]
-    other.dispose()
+    assert (count, rows(plain_engine, labels)) == (2, rows(engine, labels))
+    assert rows(plain_engine, ONE) == [(1,)]
 
 
-def test_replay_keeps_name_patterns(engine: Engine, tmp_path: Path) -> None:
+def test_replay_keeps_name_patterns(engine: Engine, plain_engine: Engine) -> None:
     with engine.begin() as connection:
         apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-19"), ("file", "/copy"))
         apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
@@ -316,23 +307,11 @@ def test_replay_keeps_name_patterns(engine: Engine, tmp_path: Path) -> None:
             )
         ],
     )
-    other = make_engine(f"sqlite:///{tmp_path / 'other.db'}")
-    migrate(other)
 
     with engine.connect() as connection:
-        replay(connection, other)
+        replay(connection, plain_engine)
 
-    assert live(other) == live(engine) == {"etl": ["< /copy"]}
-    other.dispose()
-
-
-def test_relabelling_is_idempotent(engine: Engine) -> None:
-    chain = [dataset(f"t{n}", symlinks=symlink(f"t{n + 1}")) for n in range(5)]
-    store(engine, [event(run=n, inputs=[one]) for n, one in enumerate(reversed(chain))], size=1)
-
-    with engine.begin() as connection:
-        assert relabel(connection) == 0
-    assert rows(engine, ONE) == [(1,)]
+    assert live(plain_engine) == live(engine) == {"etl": ["< /copy"]}
 
 
 def test_patterns_can_be_previewed(engine: Engine) -> None:

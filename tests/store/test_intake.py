@@ -2,16 +2,13 @@
 
 import json
 
-import orjson
 import pytest
 from sqlalchemy import Engine
 
-from strandline.core.openlineage.facets import DATASET
-from strandline.core.openlineage.names import id_of, naming_of
+from strandline.core.openlineage.names import naming_of
 from strandline.errors import InvalidEventError
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.take import Caches, Record, take, validated
-from strandline.store.lineage.facets import merged_facets
 from strandline.store.sql.compression import SAMPLES, expand
 from strandline.transports.dead_letters import take_letters
 from worlds.builders import NOON, Json, dataset, encode, event, live, rows, run_id, store
@@ -58,18 +55,6 @@ def test_duplicate_of_an_unread_record_is_unread_too(engine: Engine) -> None:
     assert [outcome.kind for outcome in outcomes] == ["unread", "unread"]
     assert rows(engine, "SELECT record_offset FROM unread_events") == [(18,)]
     assert rows(engine, "SELECT count(*) FROM event_keys") == [(0,)]
-
-
-@pytest.mark.parametrize(
-    "body", [b'{"x": {"password": "p"}}', b'{"job": {"spark.hadoop.fs.s3a.secret.key": "p", "na']
-)
-def test_dead_letter_is_redacted_and_stays_one_when_replayed(engine: Engine, body: bytes) -> None:
-    store(engine, [body])
-    take_letters(engine)
-
-    ((letter,),) = rows(engine, "SELECT body FROM dead_letters")
-    assert b"[redacted]" in letter
-    assert b'"p"' not in letter
 
 
 def test_quoted_secret_in_a_reason_is_redacted(engine: Engine) -> None:
@@ -178,28 +163,6 @@ def test_odd_content_is_stored(engine: Engine) -> None:
         ODD, "stored"
     )
     assert {outcome.kind for outcome in store(engine, [*ODD.values()])} == {"duplicate"}
-
-
-UNREAD: dict[str, Json] = {
-    "producer": {"producer": "https://ann:hunter2@ci/x"},
-    "unknown member": {"extra": {"password": "hunter2"}},
-    "dataset beside a run": {"dataset": dataset("bank.a", x={"password": "hunter2"})},
-    "input facets of an output": {
-        "outputs": [dataset("bank.a", own={"x": {"password": "hunter2"}})]
-    },
-    "facets of Delta's log": {
-        "inputs": [dataset("/t/_delta_log/1.json", "file", own={"x": {"password": "hunter2"}})]
-    },
-    "unknown member of a run": {"run": {"runId": "1", "conf": {"password": "hunter2"}}},
-}
-
-
-def test_secret_in_an_ignored_part_is_not_stored(engine: Engine) -> None:
-    outcomes = store(engine, [{**event(), **part} for part in UNREAD.values()])
-
-    assert [outcome.kind for outcome in outcomes] == ["stored"] * len(UNREAD)
-    with engine.connect() as connection:
-        assert not [one.body for one in events_of(connection) if b"hunter2" in one.body]
 
 
 SECRET = b'{"password": "hunter2"}'
@@ -335,17 +298,6 @@ def test_newest_facet_wins_and_deleted_ones_are_marked(engine: Engine) -> None:
     assert found == [("documentation", gone, 1), ("schema", new, 0)]
 
 
-def test_large_facets_are_stored_once(engine: Engine) -> None:
-    large = {"fields": [{"name": f"column_{n}", "type": "bigint"} for n in range(100)]}
-    store(engine, [event(run=n, inputs=[dataset(f"bank.t{n}", schema=large)]) for n in range(5)])
-
-    assert rows(engine, "SELECT count(*) FROM facets WHERE key = 'schema'") == [(5,)]
-    assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(1,)]
-    with engine.connect() as connection:
-        told = merged_facets(connection, DATASET, [id_of("dataset", "hive://lake", "bank.t3")])
-    assert json.loads(orjson.dumps(told)) == {"schema": large}
-
-
 def test_similar_events_leave_their_first_and_newest_times(engine: Engine) -> None:
     """Four events of one job and two runs in a batch differ only in run and time."""
     ends = [(1, 30), (2, 20), (1, 10), (2, 40)]
@@ -372,24 +324,6 @@ def test_similar_events_leave_their_first_and_newest_times(engine: Engine) -> No
     assert rows(
         engine, "SELECT DISTINCT run.run_id FROM job_relations r JOIN runs run ON run.id = r.run_id"
     ) == [(run_id(2),)]
-
-
-def test_rolled_back_batch_leaves_no_cache_entries(engine: Engine) -> None:
-    caches = Caches()
-    symlinks = {"identifiers": [{"namespace": "file", "name": "/a", "type": "LOCATION"}]}
-    record = Record(encode(event("START", inputs=[dataset("bank.a", symlinks=symlinks)])), NOON)
-    connection = engine.connect()
-    transaction = connection.begin()
-    take(connection, [record], caches)
-    transaction.rollback()
-    connection.close()
-    caches.discard()
-
-    with engine.begin() as again:
-        take(again, [record], caches)
-
-    assert rows(engine, "SELECT type FROM dataset_aliases") == [("LOCATION",)]
-    assert rows(engine, "SELECT name FROM namespaces") == [("file",), ("hive://lake",), ("tests",)]
 
 
 def test_stored_bodies_equal_received_ones_even_with_a_dictionary(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""Lists by state and time, reasons of failures, and search results."""
+"""Lists by state and time, and reasons of failures."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,11 +11,11 @@ from strandline.core.openlineage.moments import moment
 from strandline.core.openlineage.times import micros_of
 from strandline.store.catalog.filters import ALL, Filter, states_called
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
-from strandline.store.catalog.search import search_page
 from strandline.store.lineage.relations import View
 from strandline.store.questions.namespaces import namespace_overview
 from strandline.store.schema.tables import runs
-from worlds.builders import NOON, Json, at, batch, dataset, event, run_id, store
+from strandline.store.sql.pages import decode_cursor
+from worlds.builders import NOON, Json, at, batch, dataset, event, parent, run_id, store
 
 NOW = micros_of(NOON + timedelta(hours=1))
 HOUR = 3600
@@ -129,15 +129,9 @@ def test_filtered_lists_are_complete_at_any_page_size(engine: Engine) -> None:
             found += names(page)
             if page["nextCursor"] is None:
                 break
-            after = cursor(page["nextCursor"])
+            after = decode_cursor(page["nextCursor"], (int, int))
 
     assert found == [f"job{run:03}" for run in range(447, -1, -3)]
-
-
-def cursor(text: str) -> Any:
-    from strandline.store.sql.pages import decode_cursor
-
-    return decode_cursor(text, (int, int))
 
 
 def test_failed_run_has_its_reason(engine: Engine) -> None:
@@ -153,7 +147,7 @@ def test_failed_run_has_its_reason(engine: Engine) -> None:
 
 
 def test_failed_application_shows_its_first_childs_reason(engine: Engine) -> None:
-    above = {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "app"}}}
+    above = parent(9, "app")
     store(
         engine,
         [
@@ -241,83 +235,6 @@ def test_namespace_counts_the_listed_jobs(engine: Engine, past: bool) -> None:
         shown = jobs_page(connection, ALL, NOW, 10, None)["items"]
 
     assert sum(one["jobs"] for one in found["nodes"]) == len(shown) == 3
-
-
-def searched(engine: Engine, text: str, limit: int = 10) -> list[tuple[str, str, str | None]]:
-    """All that a search finds, page by page: (id, where, text)."""
-    from strandline.store.sql.pages import decode_cursor
-
-    found: list[tuple[str, str, str | None]] = []
-    after: Any = None
-    with engine.connect() as connection:
-        while True:
-            page = search_page(connection, text, limit, after)
-            found += [(one["id"], one["matched"], one["text"]) for one in page["items"]]
-            if page["nextCursor"] is None:
-                return found
-            after = decode_cursor(page["nextCursor"], (int, str, str, str))
-
-
-def with_columns() -> list[Json]:
-    """A table with columns and a job with SQL."""
-    columns = [{"name": "id"}, {"name": "Amount", "fields": [{"name": "currency"}]}]
-    many = [
-        {"name": f"column_{number}", "description": "x" * 40} for number in range(60)
-    ]  # compressed
-    return [
-        event(
-            "COMPLETE",
-            1,
-            "etl",
-            outputs=[
-                dataset("bank.orders", schema={"fields": columns}),
-                dataset("bank.wide", schema={"fields": many}),
-            ],
-            job_facets={"sql": {"query": "SELECT *\n  FROM raw\n WHERE amount > 0"}},
-        ),
-        event("COMPLETE", 2, "amount_report"),
-    ]
-
-
-@pytest.mark.parametrize("limit", [1, 10])
-def test_search_covers_names_columns_and_sql(engine: Engine, limit: int) -> None:
-    store(engine, with_columns(), NOON)
-
-    assert searched(engine, "AMOUNT", limit) == [
-        ("job:tests:amount_report", "name", None),
-        ("dataset:hive://lake:bank.orders", "column", "Amount, Amount.currency"),
-        ("job:tests:etl", "sql", "WHERE amount > 0"),
-    ]
-    assert searched(engine, "column_59", limit) == [
-        ("dataset:hive://lake:bank.wide", "column", "column_59")
-    ]
-    assert searched(engine, "nothing of this") == []
-
-
-def test_search_lists_a_matching_name_once(engine: Engine) -> None:
-    store(
-        engine,
-        [
-            event(
-                "COMPLETE",
-                1,
-                "etl",
-                outputs=[dataset("bank.id", schema={"fields": [{"name": "id"}]})],
-            )
-        ],
-    )
-
-    assert searched(engine, "id") == [("dataset:hive://lake:bank.id", "name", None)]
-
-
-def test_search_finds_columns_named_only_by_edges(engine: Engine) -> None:
-    fields = {
-        "net": {"inputFields": [{"namespace": "hive://lake", "name": "bank.raw", "field": "gross"}]}
-    }
-    sink = dataset("bank.t", columnLineage={"fields": fields})
-    store(engine, [event("COMPLETE", 1, "etl", inputs=[dataset("bank.raw")], outputs=[sink])])
-
-    assert searched(engine, "net") == [("dataset:hive://lake:bank.t", "column", "net")]
 
 
 @pytest.mark.parametrize(

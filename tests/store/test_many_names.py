@@ -10,23 +10,17 @@ from sqlalchemy import Engine
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_lineage import Question
 from worlds.builders import dataset, event, rows, run_id, store
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import parent, run
-from worlds.scenarios.taking import arrows, fill, reader, view
+from worlds.scenarios.taking import NOW, arrows, fill, lineage, reader, view
 
-NOW = view("2026-11-20T13:00:00Z")
 PAST = view("2026-11-20T13:00:00Z", past=True)
 NEWEST = [replace(NOW, newest=True), replace(PAST, newest=True)]
 STREAMING = {
     "jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK", "jobType": "SQL_JOB"}
 }
-
-
-def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, Any]:
-    with reader(engine) as connection:
-        return lineage_of(connection, Question(node_called(connection, node), seen, **how))
 
 
 def columns_asked(engine: Engine, node: str, seen: View) -> list[dict[str, Any]]:
@@ -52,7 +46,7 @@ def test_run_reported_under_its_first_name_is_found_from_every_node(
     )
 
     for node in ("a", "x", "job:tests:insert", "job:tests:insert.x"):
-        assert arrows(asked(engine, node, seen)) == [
+        assert arrows(lineage(engine, node, seen)) == [
             "job:tests:insert.x -> dataset:hive://lake:x",
             "dataset:hive://lake:a -> job:tests:insert.x",
         ]
@@ -80,11 +74,11 @@ def test_latest_run_under_another_name_replaces_the_earlier_edges(
     )
 
     for node in ("b", "x", "job:tests:append", "job:tests:unknown"):
-        assert arrows(asked(engine, node, seen)) == [
+        assert arrows(lineage(engine, node, seen)) == [
             "job:tests:append -> dataset:hive://lake:x",
             "dataset:hive://lake:b -> job:tests:append",
         ]
-    assert arrows(asked(engine, "a", seen)) == []
+    assert arrows(lineage(engine, "a", seen)) == []
 
 
 @pytest.mark.parametrize("seen", NEWEST)
@@ -115,12 +109,12 @@ def test_only_an_applications_latest_run_counts_under_any_batch_name(
     )
 
     for node in ("b", "y", "job:ns:app", "job:ns:app.append_y"):
-        assert arrows(asked(engine, node, seen)) == [
+        assert arrows(lineage(engine, node, seen)) == [
             "job:ns:app -> dataset:db:y",
             "dataset:db:b -> job:ns:app",
         ]
-    assert arrows(asked(engine, "a", seen)) == []
-    assert arrows(asked(engine, "x", seen)) == []
+    assert arrows(lineage(engine, "a", seen)) == []
+    assert arrows(lineage(engine, "x", seen)) == []
 
 
 @pytest.mark.parametrize("stories", [6, pytest.param(24, marks=pytest.mark.slow)])
@@ -132,9 +126,9 @@ def test_latest_edges_of_a_job_are_the_same_from_every_node(engine: Engine, stor
 
     nodes = rows(engine, "SELECT 'dataset:' || namespace || ':' || name FROM datasets")
     jobs = rows(engine, "SELECT 'job:' || namespace || ':' || name FROM jobs")
-    edges = {node: set(arrows(asked(engine, node, depth=1))) for (node,) in nodes + jobs}
+    edges = {node: set(arrows(lineage(engine, node, depth=1))) for (node,) in nodes + jobs}
     for node, found in edges.items():
-        assert found == set(arrows(asked(engine, node, PAST, depth=1))), node
+        assert found == set(arrows(lineage(engine, node, PAST, depth=1))), node
     for node, found in edges.items():
         if node.startswith("dataset"):
             of_jobs = {

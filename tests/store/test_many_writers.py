@@ -7,11 +7,19 @@ from threading import Barrier
 import pytest
 from sqlalchemy import Connection, Engine
 
-from fixtures.waiting import wait_until
 from store.test_all_producers import FOLDED, RECORDS, taken
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.ingest.transactions import Batches
-from worlds.builders import LONG_AGO, dataset, encode, event, folded_rows, rows, symlink
+from worlds.builders import (
+    LONG_AGO,
+    dataset,
+    encode,
+    event,
+    folded_rows,
+    rows,
+    symlink,
+    until_waiting,
+)
 
 WRITERS = 4
 
@@ -93,7 +101,7 @@ def test_name_just_written_by_another_writer_is_joined(postgres_engine: Engine) 
             plain = event("START", 3, inputs=[dataset("/lake/a", "file")])
             take(connection, [Record(encode(plain), LONG_AGO)], naming)
             linked = pool.submit(link)
-            wait_for_a_waiter(postgres_engine)
+            until_waiting(postgres_engine, linked)
         linked.result(60)
 
     query = "SELECT named.name, joined.name FROM datasets named JOIN datasets joined ON joined.id = named.canonical_id"
@@ -101,11 +109,6 @@ def test_name_just_written_by_another_writer_is_joined(postgres_engine: Engine) 
     assert rows(postgres_engine, "SELECT DISTINCT database_name, table_name FROM datasets") == [
         ("bank", "a")
     ]
-
-
-def wait_for_a_waiter(engine: Engine) -> None:
-    """Return once a transaction waits for another's lock."""
-    wait_until(lambda: rows(engine, "SELECT count(*) FROM pg_locks WHERE NOT granted") != [(0,)])
 
 
 def lock(connection: Connection, number: int) -> None:

@@ -1,36 +1,27 @@
 """Migrations: they make what the code expects, run safely at once, and refuse a schema that they do not know."""
 
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 
-import httpx
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 
-from fixtures.versions_server.process import served
 from strandline.cli import main
 from strandline.store import schema
 from strandline.store.schema.tables import metadata
 from strandline.store.schema.views import views
 from strandline.store.sql.engine import MIGRATIONS, check, make_engine, migrate, revisions
-from worlds.builders import dataset, encode, event, live, rows, run_id, store
+from worlds.builders import dataset, event, live, rows, store
 
 VIEWS = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'view'",
     "postgresql": "SELECT viewname FROM pg_views WHERE schemaname = 'public'",
 }
-FILLFACTORS = """SELECT relname, reloptions FROM pg_class
- WHERE relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL AND NOT relispartition"""
-EXTERNAL = """SELECT attrelid::regclass::text, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
- WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND attnum > 0 AND attstorage = 'e'"""
 
 
 def remove_schema(engine: Engine) -> None:
@@ -70,26 +61,6 @@ def test_a_new_store_has_these_first_rows(engine: Engine) -> None:
         "version_head": [(1, 0)],
         "export_head": [(1, 0)],
     }
-
-
-@pytest.mark.postgres
-def test_pages_have_room_for_rows_that_change_and_frames_are_not_compressed_again(
-    postgres_engine: Engine,
-) -> None:
-    assert dict(rows(postgres_engine, FILLFACTORS)) == {
-        "datasets": ["fillfactor=60"],
-        "jobs": ["fillfactor=60"],
-        "job_relations": ["fillfactor=60"],
-        "run_leases": ["fillfactor=60"],
-        "facets": ["fillfactor=80"],
-        "facet_uses": ["fillfactor=80"],
-        "run_templates": ["fillfactor=80"],
-        "runs": ["fillfactor=80"],
-    }
-    assert rows(postgres_engine, EXTERNAL) == [
-        ("edge_columns", "columns"),
-        ("facet_bodies", "body"),
-    ]
 
 
 def test_there_is_one_newest_revision() -> None:
@@ -143,49 +114,3 @@ def test_an_unknown_schema_is_refused_in_one_sentence(
     )
     assert "Traceback" not in error
     assert rows(engine, "SELECT version_num FROM alembic_version") == [("0036",)]
-
-
-@pytest.mark.postgres
-@pytest.mark.slow
-def test_a_database_is_migrated_while_two_servers_take_events(
-    own_postgres_url: str, tmp_path: Path
-) -> None:
-    """Who writes goes on, who migrates again and again changes nothing, and a server that starts meanwhile joins."""
-    sent, stopping = [0, 0], threading.Event()
-
-    def send(place: int, client: httpx.Client) -> None:
-        while not stopping.is_set():
-            one = event("START", run_id(1000 * place + sent[place]), job=f"job{place}")
-            assert client.post("/api/v1/lineage", content=encode(one)).status_code == 201
-            sent[place] += 1
-
-    with served(own_postgres_url, tmp_path, 2) as servers:
-        threads = [
-            threading.Thread(target=send, args=(place, one.client))
-            for place, one in enumerate(servers)
-        ]
-        for thread in threads:
-            thread.start()
-        command = [
-            sys.executable,
-            "-m",
-            "strandline",
-            "migrate",
-            "--database-url",
-            own_postgres_url,
-        ]
-        codes = [
-            subprocess.run(command, check=False, capture_output=True).returncode for _ in range(3)
-        ]
-        with served(own_postgres_url, tmp_path) as (third,):
-            ready = third.client.get("/readyz").status_code
-        stopping.set()
-        for thread in threads:
-            thread.join()
-    engine = make_engine(own_postgres_url)
-    stored = rows(engine, "SELECT count(*) FROM runs")
-    engine.dispose()
-
-    assert (codes, ready) == ([0, 0, 0], 200)
-    assert min(sent) > 3
-    assert stored == [(sum(sent),)]

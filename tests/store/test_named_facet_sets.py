@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from fixtures.waiting import wait_until
 from strandline.core.openlineage.times import micros_of
 from strandline.history.compare import differences
 from strandline.store.ingest.labels import relabel
@@ -32,6 +31,7 @@ from worlds.builders import (
     store,
     store_plainly,
     symlink,
+    until_waiting,
 )
 from worlds.sought_words import sought
 
@@ -99,14 +99,7 @@ def test_jobs_and_datasets_have_the_names_places_and_words_that_single_rows_give
     store_plainly(plain_engine, events, received_at=NOON)
     writers = [Caches(), Caches()]
     for start in range(0, len(shuffled), 2):
-        writer = writers[start % 6 > 2]
-        with engine.begin() as connection:
-            take(
-                connection,
-                [Record(encode(one), NOON) for one in shuffled[start : start + 2]],
-                writer,
-            )
-        writer.commit()
+        store(engine, shuffled[start : start + 2], NOON, writer=writers[start % 6 > 2])
 
     assert counts(engine, "facet_uses")["facet_uses"] > 3
     assert differences(engine, plain_engine) == {}
@@ -149,40 +142,6 @@ def test_repeated_facets_of_a_job_and_its_tables_are_stored_once(
     assert differences(engine, plain_engine) == {}
 
 
-def test_a_place_that_comes_back_in_a_set_is_the_place_again(engine: Engine) -> None:
-    one, other = Caches(), Caches()
-
-    def told(writer: Caches, name: str, second: float) -> list[tuple[Any, ...]]:
-        catalog = {"framework": "iceberg", "type": "hive", "name": name}
-        table = dataset(
-            "/w/db/t",
-            "s3://lake",
-            catalog=catalog,
-            symlinks=symlink("db.t"),
-            documentation={"description": "d"},
-        )
-        with engine.begin() as connection:
-            take(
-                connection,
-                [
-                    Record(
-                        encode(event("COMPLETE", str(second), seconds=second, outputs=[table])),
-                        NOON,
-                    )
-                ],
-                writer,
-            )
-        writer.commit()
-        return rows(engine, "SELECT DISTINCT catalog FROM datasets WHERE named = 1")
-
-    assert told(one, "lake", 1) == told(one, "lake", 2) == [("lake",)]
-    assert told(other, "sea", 3) == told(other, "sea", 4) == [("sea",)]
-    assert counts(engine, "facet_uses") == {"facet_uses": 2}
-    assert told(one, "lake", 5) == [("lake",)]
-    assert told(other, "sea", 6) == [("sea",)]
-    assert told(one, "lake", 5.5) == [("sea",)]
-
-
 def test_two_writers_do_not_decide_about_one_dataset_at_once(postgres_engine: Engine) -> None:
     """The second waits for the first, and then sees what it stored, though it is in a row that was not there before."""
     writers = {"lake": Caches(), "sea": Caches()}
@@ -204,7 +163,7 @@ def test_two_writers_do_not_decide_about_one_dataset_at_once(postgres_engine: En
         with postgres_engine.begin() as connection:
             take(connection, [record("sea", 10)], writers["sea"])
             waiting = pool.submit(_take_alone, postgres_engine, record("lake", 11), writers["lake"])
-            wait_for_lock(postgres_engine)
+            until_waiting(postgres_engine, waiting)
         waiting.result()
 
     assert rows(postgres_engine, "SELECT catalog FROM datasets WHERE named = 1") == [("lake",)]
@@ -213,12 +172,6 @@ def test_two_writers_do_not_decide_about_one_dataset_at_once(postgres_engine: En
 def _take_alone(engine: Engine, record: Record, writer: Caches) -> None:
     with engine.begin() as connection:
         take(connection, [record], writer)
-
-
-def wait_for_lock(engine: Engine) -> None:
-    """Until some backend of this database waits for a lock."""
-    query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    wait_until(lambda: rows(engine, query))
 
 
 def test_retention_takes_sets_that_newer_ones_overtake(

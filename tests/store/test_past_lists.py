@@ -12,7 +12,7 @@ from strandline.errors import QuestionError
 from strandline.store.catalog.filters import Filter, states_called
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from strandline.store.sql.pages import decode_cursor
-from worlds.builders import NOON, Json, batch, dataset, event, run_id, store, symlink
+from worlds.builders import NOON, Json, batch, dataset, event, parent, run_id, store, symlink
 
 NOW = micros_of(NOON + timedelta(hours=1))
 
@@ -54,7 +54,7 @@ def states(found: dict[str, Json], inner: str = "") -> dict[str, str | None]:
 
 def app() -> Json:
     """The parent facet of what runs below the run 9 of `app`."""
-    return {"parent": {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "app"}}}
+    return parent(9, "app")
 
 
 def nightly() -> list[Json]:
@@ -397,13 +397,3 @@ def test_past_runs_are_paged_with_running_ones_first(engine: Engine) -> None:
         run_id(77),
         *(run_id(number) for number in range(19, -1, -1)),
     ]
-
-
-def test_moment_before_all_events_has_nothing(engine: Engine) -> None:
-    store(engine, nightly(), NOON)
-
-    assert [
-        jobs_of(engine, then(-5)),
-        datasets_of(engine, then(-5)),
-        runs_of(engine, then(-5)),
-    ] == [{}, {}, {}]

@@ -38,57 +38,6 @@ def engine(own_sqlite_engine: Engine) -> Engine:
     return own_sqlite_engine
 
 
-def test_old_runs_do_not_slow_down_lineage(engine: Engine) -> None:
-    few = cost_after(engine, tables, times(RECENT_RUNS + 1))
-    many = cost_after(engine, tables, times(300))
-
-    assert many < 1.5 * few
-
-
-def test_old_runs_do_not_slow_down_past_lineage(engine: Engine) -> None:
-    few = cost_after(engine, past_tables, times(RECENT_RUNS + 1))
-    many = cost_after(engine, past_tables, times(300))
-
-    assert many < 1.5 * few
-
-
-def test_old_runs_do_not_slow_down_column_lineage(engine: Engine) -> None:
-    few = cost_after(engine, columns, times(RECENT_RUNS + 1))
-    many = cost_after(engine, columns, times(300))
-
-    assert many < 1.5 * few
-
-
-def test_unrelated_jobs_do_not_slow_down_lineage(engine: Engine) -> None:
-    few = cost_after(engine, tables, times(1))
-    many = cost_after(
-        engine, tables, [run("COMPLETE", 1, f"j{i}", [f"s{i}"], [f"t{i}"]) for i in range(500)]
-    )
-
-    assert many < 1.5 * few
-
-
-def test_old_barriers_do_not_slow_down_snapshot_lineage(engine: Engine) -> None:
-    few = cost_after(engine, snapshots, bank(10))
-    many = cost_after(engine, snapshots, bank(400))
-
-    assert many < 1.5 * few
-
-
-def test_late_commits_of_a_long_stream_cost_as_much_as_early_ones(engine: Engine) -> None:
-    early = cost_after(engine, facts, bank(10))
-    late = cost_after(engine, facts, bank(400))
-
-    assert late < 1.5 * early
-
-
-def test_old_micro_batch_runs_do_not_slow_down_lineage(engine: Engine) -> None:
-    few = cost_after(engine, stream, micro_batches(LAST_BATCHES))
-    many = cost_after(engine, stream, micro_batches(5 * LAST_BATCHES))
-
-    assert many < 1.5 * few
-
-
 @pytest.mark.postgres
 @pytest.mark.parametrize(
     "question",
@@ -239,3 +188,37 @@ def counting(connection: Connection) -> Iterator[list[None]]:
     raw.set_progress_handler(lambda: steps.append(None), 1)
     yield steps
     raw.set_progress_handler(None, 0)
+
+
+@pytest.mark.parametrize(
+    ("walk", "few", "many"),
+    [
+        (tables, times(RECENT_RUNS + 1), times(300)),
+        (past_tables, times(RECENT_RUNS + 1), times(300)),
+        (columns, times(RECENT_RUNS + 1), times(300)),
+        (
+            tables,
+            times(1),
+            [run("COMPLETE", 1, f"j{i}", [f"s{i}"], [f"t{i}"]) for i in range(500)],
+        ),
+        (snapshots, bank(10), bank(400)),
+        (facts, bank(10), bank(400)),
+        (stream, micro_batches(LAST_BATCHES), micro_batches(5 * LAST_BATCHES)),
+    ],
+    ids=[
+        "old runs, now",
+        "old runs, in the past",
+        "old runs, by column",
+        "unrelated jobs",
+        "old barriers",
+        "old commits of a stream",
+        "old micro-batches",
+    ],
+)
+def test_rows_outside_the_answer_do_not_slow_it_down(
+    engine: Engine, walk: Walk, few: list[Record], many: list[Record]
+) -> None:
+    few_steps = cost_after(engine, walk, few)
+    many_steps = cost_after(engine, walk, many)
+
+    assert many_steps < 1.5 * few_steps

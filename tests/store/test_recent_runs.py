@@ -17,7 +17,7 @@ from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.last_runs import as_of
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.lineage.table_lineage import Question
 from strandline.store.lineage.touches import (
     Touch,
     is_undone,
@@ -32,17 +32,11 @@ from strandline.store.sql.shared_settings import agree
 from worlds.builders import rows
 from worlds.scenarios.bank import FACET, time
 from worlds.scenarios.plain import columns, creates, parent, run
-from worlds.scenarios.taking import arrows, fill, ids, reader, view
+from worlds.scenarios.taking import NOW, arrows, fill, ids, lineage, reader, view
 
 STREAMING = {"jobType": FACET | {"processingType": "STREAMING", "integration": "SPARK"}}
 QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
 UP, DOWN = Direction.UPSTREAM, Direction.DOWNSTREAM
-NOW = view("2026-11-20T13:00:00Z")
-
-
-def asked(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, Any]:
-    with reader(engine) as connection:
-        return lineage_of(connection, Question(node_called(connection, node), seen, **how))
 
 
 @pytest.mark.parametrize("past", [False, True])
@@ -61,18 +55,18 @@ def test_recent_lineage_covers_recent_runs_and_latest_only_the_latest(
         view("2026-11-20T13:00:00Z", past=past, newest=alone) for alone in (False, True)
     )
 
-    assert ids(asked(engine, "t", known, direction=UP)) == [
+    assert ids(lineage(engine, "t", known, direction=UP)) == [
         "dataset:db:t",
         "dataset:db:a",
         "dataset:db:b",
         "job:ns:j",
     ]
-    assert ids(asked(engine, "t", newest, direction=UP)) == [
+    assert ids(lineage(engine, "t", newest, direction=UP)) == [
         "dataset:db:t",
         "dataset:db:b",
         "job:ns:j",
     ]
-    assert seen(asked(engine, "t", known, direction=UP)) == {
+    assert seen(lineage(engine, "t", known, direction=UP)) == {
         "job:ns:j -> dataset:db:t": ("12:00:02", 2, 2, True),
         "dataset:db:a -> job:ns:j": ("12:00:01", 1, 2, False),
         "dataset:db:b -> job:ns:j": ("12:00:02", 2, 2, True),
@@ -104,7 +98,7 @@ def test_two_inserts_under_one_job_name_are_both_recent(engine: Engine, past: bo
         ],
     )
 
-    answer = asked(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=0), direction=UP)
+    answer = lineage(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=0), direction=UP)
 
     assert ids(answer)[:4] == ["dataset:db:t", "dataset:db:a", "dataset:db:b", "dataset:db:daily"]
     assert {edge["ofRuns"] for edge in answer["edges"]} == {3}
@@ -125,7 +119,7 @@ def test_edge_outside_the_recent_runs_is_history(engine: Engine, past: bool) -> 
         ],
     )
 
-    answer = asked(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=3), direction=UP)
+    answer = lineage(engine, "t", view("2026-11-20T13:00:00Z", past=past, runs=3), direction=UP)
 
     sources = [
         "dataset:db:b2",
@@ -135,11 +129,11 @@ def test_edge_outside_the_recent_runs_is_history(engine: Engine, past: bool) -> 
         "dataset:db:n11",
     ]
     assert ids(answer) == ["dataset:db:t", *sources, "job:ns:j"]
-    assert ids(asked(engine, "b1", view("2026-11-20T13:00:00Z", past=past, runs=3))) == [
+    assert ids(lineage(engine, "b1", view("2026-11-20T13:00:00Z", past=past, runs=3))) == [
         "dataset:db:b1"
     ]
     assert "dataset:db:b0" in ids(
-        asked(engine, "t", view("2026-11-20T13:00:00Z", past=past), direction=UP)
+        lineage(engine, "t", view("2026-11-20T13:00:00Z", past=past), direction=UP)
     )
 
 
@@ -148,7 +142,7 @@ def test_number_of_recent_runs_is_a_setting_of_the_store(engine: Engine) -> None
     with engine.begin() as connection:
         agree(connection, "recent_runs", "1")
 
-    assert ids(asked(engine, "t", direction=UP)) == [
+    assert ids(lineage(engine, "t", direction=UP)) == [
         "dataset:db:t",
         "dataset:db:b2",
         "dataset:db:b3",
@@ -183,8 +177,8 @@ def test_run_without_inputs_gives_its_sink_no_sources(engine: Engine) -> None:
         [run("COMPLETE", 1, "j", ["a"], ["t"]), run("COMPLETE", 2, "j", [], ["u"], run_id="2")],
     )
 
-    assert ids(asked(engine, "u", direction=UP)) == ["dataset:db:u", "job:ns:j"]
-    assert ids(asked(engine, "a", direction=DOWN)) == ["dataset:db:a", "dataset:db:t", "job:ns:j"]
+    assert ids(lineage(engine, "u", direction=UP)) == ["dataset:db:u", "job:ns:j"]
+    assert ids(lineage(engine, "a", direction=DOWN)) == ["dataset:db:a", "dataset:db:t", "job:ns:j"]
     with reader(engine) as connection:
         assert (
             column_lineage_of(connection, Question(node_called(connection, "u"), NOW, UP))["edges"]
@@ -202,10 +196,10 @@ def test_edges_of_two_statements_are_not_combined(engine: Engine, live: bool) ->
     )
     fill(engine, [run("START", 0, "app"), reads, writes])
 
-    answer = asked(engine, "t", view(time(10), live=live), direction=UP)
+    answer = lineage(engine, "t", view(time(10), live=live), direction=UP)
 
     assert arrows(answer) == ["job:ns:app -> dataset:db:t"]
-    assert arrows(asked(engine, "a", view(time(10), live=live), direction=DOWN)) == [
+    assert arrows(lineage(engine, "a", view(time(10), live=live), direction=DOWN)) == [
         "dataset:db:a -> job:ns:app"
     ]
 
@@ -230,13 +224,13 @@ def test_recent_lineage_matches_brute_force(
         for name, seen in now
     ]
     found = (
-        [asked(engine, name, seen) for name, seen in now],
+        [lineage(engine, name, seen) for name, seen in now],
         [_at(engine, name, seen) for name, seen in then],
     )
 
     monkeypatch.setattr(relations, "past_touches", all_touches)
 
-    assert found[0] == [asked(engine, name, replace(seen, past=True)) for name, seen in now]
+    assert found[0] == [lineage(engine, name, replace(seen, past=True)) for name, seen in now]
     assert found[1] == [_at(engine, name, seen) for name, seen in then]
     assert sum(answer is not None and bool(answer["edges"]) for answer in found[1]) > answers
 
@@ -244,7 +238,7 @@ def test_recent_lineage_matches_brute_force(
 def _at(engine: Engine, name: str, seen: View) -> dict[str, Any] | None:
     """The answer; None where nothing of the name was known by then."""
     with suppress(NotFoundError):
-        return asked(engine, name, seen)
+        return lineage(engine, name, seen)
     return None
 
 
@@ -305,7 +299,7 @@ def test_another_querys_micro_batches_do_not_count_as_recent_runs(engine: Engine
     fill(engine, [run("COMPLETE", 1, "j", [], ["t"], run_id="own"), *batches])
     fill(engine, [run("COMPLETE", 2, "j", ["c"], ["u"], run_id="new")])
 
-    known = seen(asked(engine, "job:ns:j"))
+    known = seen(lineage(engine, "job:ns:j"))
 
     assert known["job:ns:j -> dataset:db:t"][1:] == (1, 2, False)
     assert known["job:ns:j -> dataset:db:u"][1:] == (1, 2, True)

@@ -23,16 +23,6 @@ from worlds.builders import live, rows, run_id, store
 from worlds.scenarios.taking import reader
 
 NOW = micros_of(datetime.now(UTC))
-LAST_RUNS = (
-    "two_inserts",
-    "two_applications",
-    "merge_after_ctas",
-    "update_delete",
-    "killed_stream",
-    "nested_ctas",
-    "failing",
-    "fan_out",
-)
 
 
 @pytest.fixture(params=SQLITE_FIRST)
@@ -40,14 +30,6 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """Give the URL of an empty store."""
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
-
-
-@pytest.mark.parametrize("name", LAST_RUNS)
-def test_every_source_of_the_recent_runs_is_found(engine: Engine, name: str) -> None:
-    store(engine, recordings.events_of(name))
-    truth = recordings.truth_of(name)
-
-    assert {table: sources(engine, table) for table in truth["sources"]} == truth["sources"]
 
 
 def test_a_create_table_as_is_one_command(engine: Engine) -> None:

@@ -25,7 +25,7 @@ from strandline.store.ingest.retention import expire, keep_writers_out
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.ingest.transactions import Batches
 from strandline.store.sql.references import LARGEST, Body, References
-from worlds.builders import Json, dataset, encode, event, rows
+from worlds.builders import Json, dataset, encode, event, rows, store
 from worlds.stored_rows import stored_rows
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -181,10 +181,7 @@ def ingest(
     engine: Engine, events: list[Json], caches: Caches | None = None, at: datetime = BEGIN
 ) -> Caches:
     caches = caches or Caches()
-    for one in events:
-        with engine.begin() as connection:
-            take(connection, [Record(encode(one), at)], caches)
-        caches.commit()
+    store(engine, events, at, size=1, writer=caches)
     return caches
 
 
@@ -194,21 +191,6 @@ def test_repeated_content_of_a_jobs_runs_is_stored_once(engine: Engine) -> None:
     sizes = [len(bytes(body)) for (body,) in rows(engine, "SELECT body FROM raw_events")]
     assert len(rows(engine, "SELECT id FROM dictionaries")) == 1
     assert sorted(sizes)[-2] < max(sizes) / 5  # but for the first, which was packed alone
-
-
-def test_single_run_leaves_no_reference(engine: Engine) -> None:
-    ingest(engine, [wide(number, f"job{number}") for number in range(5)])
-
-    assert rows(engine, "SELECT id FROM dictionaries") == []
-
-
-def test_new_writer_reuses_stored_references(engine: Engine) -> None:
-    ingest(engine, [wide(number, "etl") for number in range(3)])
-    ingest(engine, [wide(number, "etl") for number in range(3, 6)])
-
-    assert len(rows(engine, "SELECT id FROM dictionaries")) == 1
-    used = "SELECT count(*) FROM raw_events JOIN dictionaries ON dictionaries.id = dictionary_id"
-    assert rows(engine, used) == [(5,)]
 
 
 def damage(engine: Engine, how: str) -> None:
@@ -248,42 +230,6 @@ def test_damaged_reference_is_named_and_affects_only_its_events(
         forget_secret(engine, WORD, execute=True)
     assert archive(engine, str(tmp_path / "archive"), BEGIN + DAY, {}).events == 11
     assert rows(engine, "SELECT count(*) FROM raw_events") == [(3,)]
-
-
-def test_secret_is_removed_from_a_reference_without_growth(engine: Engine) -> None:
-    ingest(engine, [wide(number, "etl", note=f"say {WORD}") for number in range(20)])
-
-    counted = forget_secret(engine, WORD, execute=False)
-    assert forget_secret(engine, WORD, execute=True) == counted
-
-    assert counted["dictionaries"] == 1
-    assert counted["raw_events"] == 20
-    with engine.connect() as connection:
-        assert not [one for one in events_of(connection) if WORD.encode() in one.body]
-    sizes = sorted(len(bytes(body)) for (body,) in rows(engine, "SELECT body FROM raw_events"))
-    assert sizes[-2] < sizes[-1] / 5
-    assert forget_secret(engine, WORD, execute=True) == {}
-
-
-def test_writer_does_not_use_an_expired_reference(engine: Engine) -> None:
-    caches = ingest(engine, [wide(number, "etl") for number in range(4)])
-    with engine.begin() as connection:
-        expire(connection, BEGIN + 90 * DAY)
-    ingest(engine, [wide(number, "etl") for number in range(4, 8)], caches)
-
-    with engine.connect() as connection:
-        assert [json.loads(one.body)["job"]["name"] for one in events_of(connection)] == ["etl"] * 4
-
-
-def test_reference_is_kept_for_a_fixed_time(engine: Engine) -> None:
-    ingest(engine, [wide(number, f"job{number % 3}") for number in range(9)])
-    ingest(engine, [wide(9, "other")], at=BEGIN + 10 * DAY)
-    with engine.begin() as connection:
-        gone = expire(connection, BEGIN + 5 * DAY).rows
-
-    assert (gone["dictionaries"], rows(engine, "SELECT count(*) FROM raw_events")) == (0, [(1,)])
-    with engine.begin() as connection:
-        assert expire(connection, BEGIN + 30 * DAY).rows["dictionaries"] == 3
 
 
 @pytest.mark.postgres
@@ -335,18 +281,6 @@ def test_references_use_bounded_memory(sqlite_engine: Engine) -> None:
     assert (
         len(rows(sqlite_engine, "SELECT id FROM dictionaries")) == 100
     )  # what left the memory was found again
-
-
-def test_dissimilar_bodies_take_no_extra_space() -> None:
-    chance, references = random.Random(1), References()
-    packed = []
-    for number in range(300):
-        body = Body(7, number.to_bytes(16), micros_of(BEGIN), chance.randbytes(3000))
-        packed.append(references.pack(body, alone))
-
-    made = {id_ for id_, _ in packed if id_}
-    assert sum(len(frame) for _, frame in packed) <= 300 * 3000
-    assert len(made) < 10
 
 
 @pytest.mark.parametrize("size", [LARGEST, LARGEST + 1])

@@ -13,7 +13,6 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros_of
 from strandline.runtime.expiring import expire_old
 from strandline.store.ingest.retention import expire, keep_writers_out
-from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.facets import merged_facets
 from strandline.store.lineage.lookup import node_called
@@ -24,10 +23,10 @@ from worlds.builders import (
     Json,
     batch,
     dataset,
-    encode,
     event,
     history,
     live,
+    parent,
     rows,
     run_id,
     snapshot,
@@ -66,10 +65,6 @@ def column_from(source: str) -> Json:
     """Return the facet that says that `total` is made of a column of bank.a."""
     origin = {"namespace": "hive://lake", "name": "bank.a", "field": source}
     return {"fields": {"total": {"inputFields": [origin]}}}
-
-
-def parent(run: int, job: str = "app") -> Json:
-    return {"parent": {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}}
 
 
 def lineage(engine: Engine, table: str) -> Json:
@@ -149,8 +144,8 @@ def test_parents_of_a_kept_run_are_kept(engine: Engine) -> None:
 
 def test_parent_known_only_by_reference_expires_with_its_child(engine: Engine) -> None:
     know_the_newest_alone(engine)
-    store_ago(engine, 30, event("COMPLETE", 1, facets=parent(2), inputs=[A]))
-    store_ago(engine, 20, event("COMPLETE", 3, facets=parent(4), inputs=[A]))
+    store_ago(engine, 30, event("COMPLETE", 1, facets=parent(2, "app"), inputs=[A]))
+    store_ago(engine, 20, event("COMPLETE", 3, facets=parent(4, "app"), inputs=[A]))
 
     expire_old(engine, 10, NOW)
 
@@ -162,7 +157,13 @@ def test_lineage_of_a_run_without_its_application_is_still_shown(engine: Engine)
         engine,
         [
             event(
-                "COMPLETE", 3, "q", facets=parent(2), job_facets=STREAMING, inputs=[A], outputs=[B]
+                "COMPLETE",
+                3,
+                "q",
+                facets=parent(2, "app"),
+                job_facets=STREAMING,
+                inputs=[A],
+                outputs=[B],
             )
         ],
     )
@@ -204,7 +205,7 @@ def test_recent_lineage_is_the_same_before_and_after_expiry(engine: Engine) -> N
             engine,
             days,
             *finished(days),
-            event("COMPLETE", 200 + days, "app.q", facets=parent(300 + days)),
+            event("COMPLETE", 200 + days, "app.q", facets=parent(300 + days, "app")),
         )
     before = [shown(engine, table) for table in ("bank.a", "bank.b", "bank.gone")]
 
@@ -269,33 +270,6 @@ def test_event_key_expires_together_with_its_event(engine: Engine) -> None:
     )
     assert sorted(keys) == sorted(events)
     assert len(events) == (3 if engine.dialect.name == "postgresql" else 1)
-
-
-def test_writers_store_expired_content_again(engine: Engine) -> None:
-    large = {"fields": [{"name": f"column_{n}", "type": "bigint"} for n in range(100)]}
-    caches = Caches()
-
-    def take_ago(days: int) -> None:
-        told = day(
-            days, event("COMPLETE", days, f"job{days}", inputs=[dataset("bank.a", schema=large)])
-        )
-        with engine.begin() as connection:
-            take(
-                connection,
-                [Record(encode(one), NOW - timedelta(days=days)) for one in told],
-                caches,
-            )
-        caches.commit()
-
-    take_ago(30)
-    with engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM facets")  # nobody has it any more
-    expire_old(engine, 10, NOW)
-    assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(0,)]
-
-    take_ago(1)
-
-    assert rows(engine, "SELECT count(*) FROM facet_bodies") == [(1,)]
 
 
 def test_columns_and_facets_of_runs_that_stay_survive(engine: Engine) -> None:

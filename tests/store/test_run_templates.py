@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from strandline.core.changes.compact import fold_rows
 from strandline.core.changes.rows import EdgesUsed, RelationSeen
-from strandline.core.changes.run_templates import MOST_PARTS, Template, TimeSpan, rows_in, split
-from strandline.store.ingest.run_templates import RunTemplates
+from strandline.core.changes.run_templates import Template, TimeSpan, rows_in, split
 from worlds.builders import dataset, event, history, rows, run_id, store
 
 USES = "SELECT count(*) FROM run_templates"
@@ -46,17 +44,6 @@ def joined(parts: dict[Template, TimeSpan]) -> tuple[list[RelationSeen], list[Ed
     )
 
 
-def test_edges_seen_at_the_same_times_share_a_template() -> None:
-    parts = split(of_relations((1, 9), (1, 9), (5, 9), (5, 5)), of_edges(9, 5, 3))
-
-    assert {(len(one.relations), len(one.edges)): span for one, span in parts.items()} == {
-        (2, 1): (1, 9),
-        (1, 0): (5, 9),
-        (1, 1): (5, 5),
-        (0, 1): (3, 3),
-    }
-
-
 @pytest.mark.parametrize("chance", [random.Random(seed) for seed in range(8)])
 def test_joined_templates_equal_the_rows_without_repetition(chance: random.Random) -> None:
     for _ in range(100):
@@ -76,23 +63,6 @@ def check_split(chance: random.Random) -> None:
     assert joined(parts) == (relations, edges)
     assert split(shuffled, edges[::-1]) == parts
     assert len({one.id for one in parts}) == len(parts)
-
-
-def test_rows_with_ever_changing_company_get_single_templates() -> None:
-    many = of_relations(*((place, place) for place in range(MOST_PARTS + 1)))
-
-    assert len(split(many[:-1], [])) == MOST_PARTS
-    assert all(
-        len(one.relations) == 1 for one in split([*many, many[0]._replace(dataset_id=99)], [])
-    )
-
-
-def test_folding_two_templates_equals_folding_their_rows() -> None:
-    first, then = of_relations((1, 1), (1, 1)), of_relations((2, 2))
-
-    both = fold_rows(RelationSeen, [*joined(split(first, []))[0], *then])
-
-    assert both == of_relations((1, 2), (1, 1))
 
 
 def test_runs_with_equal_edges_share_one_template(engine: Engine) -> None:
@@ -116,48 +86,3 @@ def test_additional_input_gets_its_own_template(engine: Engine) -> None:
     ]
     assert rows(engine, USES) == [(2,)]
     assert len(history(engine)) == 3
-
-
-def test_edges_alone_keep_their_last_time(engine: Engine) -> None:
-    templates = RunTemplates(lambda _kind, _key: True)
-    with engine.begin() as connection:
-        for at in (5, 9, 7):
-            templates.write(connection, [], of_edges(at))
-
-    assert rows(engine, "SELECT run_id, first_at, newest_at FROM run_templates") == [(7, 9, 9)]
-    assert rows(engine, "SELECT run_id, sink_id, rule, at FROM run_edges") == [(7, 0, 2, 9)]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_templates_do_not_depend_on_how_rows_arrive(engine: Engine, seed: int) -> None:
-    chance = random.Random(seed)
-    for run in range(40):
-        relations = [
-            RelationSeen(run, 0, chance.randrange(4), 0, at, at)
-            for at in chance.choices(range(6), k=12)
-        ]
-        edges = [
-            EdgesUsed(run, chance.randrange(2), 2, bytes([chance.randrange(2)]), at)
-            for at in chance.choices(range(6), k=5)
-        ]
-        whole = split(fold_rows(RelationSeen, relations), fold_rows(EdgesUsed, edges))
-        pieces: list[RelationSeen | EdgesUsed] = [
-            *relations,
-            *edges,
-            *chance.choices(relations, k=4),
-        ]
-        chance.shuffle(pieces)
-        templates = RunTemplates(lambda _kind, _key: True)
-        with engine.begin() as connection:
-            while pieces:
-                some = [pieces.pop() for _ in range(chance.randint(1, len(pieces)))]
-                templates.write(
-                    connection,
-                    fold_rows(RelationSeen, [one for one in some if isinstance(one, RelationSeen)]),
-                    fold_rows(EdgesUsed, [one for one in some if isinstance(one, EdgesUsed)]),
-                )
-        held = rows(
-            engine,
-            f"SELECT template_id, first_at, newest_at FROM run_templates WHERE run_id = {run}",
-        )
-        assert sorted(held) == sorted((template.id, *span) for template, span in whole.items())

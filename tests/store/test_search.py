@@ -10,7 +10,6 @@ from sqlalchemy import Engine, func, select
 from strandline.core.access.granted import Access
 from strandline.errors import OverloadError
 from strandline.store.catalog.search import search_page
-from strandline.store.forgetting.forget import Asked, Subject, forget
 from strandline.store.ingest.forget import forget_secret
 from strandline.store.ingest.name_patterns import apply_alias
 from strandline.store.ingest.retention import keep_writers_out
@@ -217,6 +216,52 @@ def test_search_finds_what_a_scan_finds(
     check(engine, history, chance)
 
 
+def with_columns() -> list[Json]:
+    """A table with columns and a job with SQL."""
+    columns = [{"name": "id"}, {"name": "Amount", "fields": [{"name": "currency"}]}]
+    many = [
+        {"name": f"column_{number}", "description": "x" * 40} for number in range(60)
+    ]  # compressed
+    return [
+        event(
+            "COMPLETE",
+            1,
+            "etl",
+            outputs=[
+                dataset("bank.orders", schema={"fields": columns}),
+                dataset("bank.wide", schema={"fields": many}),
+            ],
+            job_facets={"sql": {"query": "SELECT *\n  FROM raw\n WHERE amount > 0"}},
+        ),
+        event("COMPLETE", 2, "amount_report"),
+    ]
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+def test_search_covers_names_columns_and_sql(engine: Engine, limit: int) -> None:
+    store(engine, with_columns(), NOON)
+
+    assert searched(engine, "AMOUNT", limit) == [
+        ("job:tests:amount_report", "name", None),
+        ("dataset:hive://lake:bank.orders", "column", "Amount, Amount.currency"),
+        ("job:tests:etl", "sql", "WHERE amount > 0"),
+    ]
+    assert searched(engine, "column_59", limit) == [
+        ("dataset:hive://lake:bank.wide", "column", "column_59")
+    ]
+    assert searched(engine, "nothing of this") == []
+
+
+def test_search_finds_columns_named_only_by_edges(engine: Engine) -> None:
+    fields = {
+        "net": {"inputFields": [{"namespace": "hive://lake", "name": "bank.raw", "field": "gross"}]}
+    }
+    sink = dataset("bank.t", columnLineage={"fields": fields})
+    store(engine, [event("COMPLETE", 1, "etl", inputs=[dataset("bank.raw")], outputs=[sink])])
+
+    assert searched(engine, "net") == [("dataset:hive://lake:bank.t", "column", "net")]
+
+
 def test_missing_index_is_built_page_by_page(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,30 +391,3 @@ def test_forgotten_name_is_removed_from_the_index(engine: Engine) -> None:
             b"HunterTwo22" not in expand(bytes(page))
             for page in connection.scalars(select(search_pages.c.words))
         )
-
-
-def test_index_keeps_nothing_of_a_forgotten_dataset(engine: Engine) -> None:
-    hush = dataset(
-        "bank.hush", schema={"fields": [{"name": "whisper"}]}, symlinks=symlink("lake.hush")
-    )
-    kept = dataset("bank.kept", schema={"fields": [{"name": "shout"}]})
-    sql = {"sql": {"query": "INSERT INTO loud SELECT 1"}}
-    store(engine, [event("COMPLETE", 1, "etl", 1, outputs=[hush, kept], job_facets=sql)], NOON)
-
-    forget(
-        engine, Subject("dataset", "hive://lake", "bank.hush"), Asked(NOON, "tests"), execute=True
-    )
-
-    with engine.connect() as connection:
-        pages = b"|".join(
-            expand(bytes(page)) for page in connection.scalars(select(search_pages.c.words))
-        )
-    assert [b"hush" in pages, b"whisper" in pages, b"kept" in pages, b"shout" in pages] == [
-        False,
-        False,
-        True,
-        True,
-    ]
-    assert searched(engine, "hush") == searched(engine, "whisper") == []
-    assert ids(searched(engine, "shout"), "column") == ["dataset:hive://lake:bank.kept"]
-    assert ids(searched(engine, "LOUD"), "sql") == ["job:tests:etl"]

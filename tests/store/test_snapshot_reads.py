@@ -19,13 +19,22 @@ from strandline.store.lineage.snapshot_lineage import (
 from strandline.store.schema.tables import snapshot_uses
 from strandline.store.versions.answers import Latest, cut_of, latest_of, reading_answer, with_latest
 from strandline_spark.formats.delta.commands import SAME_ROWS as TOLD_OF_DELTA
-from worlds.scenarios.bank import FACET, bank, snapshot_id, with_columns
+from worlds.scenarios.bank import FACET, bank, with_columns
 from worlds.scenarios.plain import creates, dataset, run
 from worlds.scenarios.taking import arrows, fill, ids, reader, view
 
 NOW = view("2026-11-20T13:00:00Z")
 DOUBLE = 4.3581092698981914e18
 PRECISE = "4358109269898191234"  # what a double makes of it: 4358109269898191360
+
+
+def at(table: str, id_: str, **more: Any) -> dict[str, Any]:
+    """A dataset at a snapshot, as it was read or made."""
+    facet = {"strandline_snapshot": FACET | {"snapshotId": id_} | more}
+    return {"namespace": "db", "name": table, "inputFacets": facet, "outputFacets": facet}
+
+
+BALANCE = at("/lake/bank/balance", "405") | {"namespace": "file"}
 
 
 def asked(
@@ -56,19 +65,17 @@ def test_snapshot_lineage_reaches_the_base_snapshots(engine: Engine) -> None:
 
 def test_past_snapshot_lineage_shows_only_existing_snapshots(engine: Engine) -> None:
     """The bank commits barrier b 2 b seconds after noon; `late` reads balance@405 at second 30."""
-    read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
-    balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
     fill(
         engine,
         [
             *bank(),
-            run("COMPLETE", 30, "late", [balance], [dataset("late") | {"outputFacets": made}]),
+            run("COMPLETE", 30, "late", [BALANCE], [at("late", "7")]),
         ],
     )
 
-    def then(at: str, snapshot: str | None = None) -> list[str]:
+    def then(second: str, snapshot: str | None = None) -> list[str]:
         with reader(engine) as connection:
-            moment = view(f"2026-11-20T12:00:{at}Z", past=True)
+            moment = view(f"2026-11-20T12:00:{second}Z", past=True)
             found = snapshot_lineage_of(
                 connection, node_called(connection, "bank.balance"), snapshot, moment
             )
@@ -121,11 +128,8 @@ def test_snapshot_shows_what_its_writer_reported(engine: Engine) -> None:
 
 def test_inputs_read_at_an_unknown_snapshot_are_named(engine: Engine) -> None:
     """Readers must not mistake the answer for the complete list of sources."""
-    read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
-    balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
-    late = dataset("late") | {"outputFacets": made}
     begun, ended = (
-        run("START", 30, "job", [balance, "rates"], [late]),
+        run("START", 30, "job", [BALANCE, "rates"], [at("late", "7")]),
         run("COMPLETE", 40, "job", ["files"]),
     )
     fill(engine, [*bank(), begun, ended])
@@ -142,12 +146,6 @@ def test_inputs_read_at_an_unknown_snapshot_are_named(engine: Engine) -> None:
     assert unknown("13:00:00", "late", "7") == [["dataset:db:files", "dataset:db:rates"], []]
     assert unknown("13:00:00", "bank.balance", "405")[0] == []
     assert unknown("12:00:35", "late", "7")[0] == ["dataset:db:rates"]
-
-
-def at(table: str, id_: str, **more: Any) -> dict[str, Any]:
-    """A dataset at a snapshot, as it was read or made."""
-    facet = {"strandline_snapshot": FACET | {"snapshotId": id_} | more}
-    return {"namespace": "db", "name": table, "inputFacets": facet, "outputFacets": facet}
 
 
 def test_snapshot_has_every_input_snapshot_of_its_statement(engine: Engine) -> None:
@@ -258,10 +256,7 @@ def test_answer_says_when_compacted_snapshots_were_cut_off(
 def test_cut_is_not_proven_if_a_table_was_read_at_an_unknown_snapshot(
     engine: Engine, besides: str | dict[str, Any], proven: bool
 ) -> None:
-    read, made = ({"strandline_snapshot": FACET | {"snapshotId": id_}} for id_ in ("405", "7"))
-    balance = {"namespace": "file", "name": "/lake/bank/balance", "inputFacets": read}
-    late = dataset("late") | {"outputFacets": made}
-    fill(engine, [*bank(), run("COMPLETE", 30, "job", [balance, besides], [late])])
+    fill(engine, [*bank(), run("COMPLETE", 30, "job", [BALANCE, besides], [at("late", "7")])])
 
     with reader(engine) as connection:
         found = cut_of(connection, [("db", "late"), ("file", "/lake/bank/balance")])
@@ -303,12 +298,12 @@ def test_table_without_snapshots_is_reported(engine: Engine) -> None:
 
 
 def test_newest_snapshot_is_one_on_main(engine: Engine) -> None:
-    aside = _made("t", "2", "1")
+    aside = at("t", "2", parentSnapshotId="1")
     aside["outputFacets"]["strandline_snapshot"] |= {"branch": "dev"}
     fill(
         engine,
         [
-            run("COMPLETE", 1, "w", [], [_made("t", "1")]),
+            run("COMPLETE", 1, "w", [], [at("t", "1")]),
             run("COMPLETE", 2, "w", [], [aside], run_id="2"),
         ],
     )
@@ -336,7 +331,7 @@ def test_approximate_id_is_matched_with_the_tables_id(engine: Engine) -> None:
         engine,
         [
             run("COMPLETE", 1, "writer", [], [dataset("t") | {"outputFacets": told}]),
-            run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [_made("u", "1")]),
+            run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [at("u", "1")]),
         ],
     )
 
@@ -350,7 +345,7 @@ def test_approximate_snapshot_has_no_id_in_answers(engine: Engine) -> None:
     scan = {"icebergScanReport": FACET | {"snapshotId": DOUBLE}}
     fill(
         engine,
-        [run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [_made("u", "1")])],
+        [run("COMPLETE", 2, "reader", [dataset("t") | {"inputFacets": scan}], [at("u", "1")])],
     )
 
     answer = asked(engine, "u", "1", Direction.UPSTREAM)
@@ -367,7 +362,7 @@ def test_approximate_snapshot_has_no_id_in_answers(engine: Engine) -> None:
 
 def test_newest_snapshot_may_be_approximate(engine: Engine) -> None:
     commit = {"icebergCommitReport": FACET | {"snapshotId": DOUBLE}}
-    fill(engine, [run("COMPLETE", 1, "writer", [], [_made("t", "1")])])
+    fill(engine, [run("COMPLETE", 1, "writer", [], [at("t", "1")])])
     fill(
         engine,
         [run("COMPLETE", 2, "writer", [], [dataset("t") | {"outputFacets": commit}], run_id="2")],
@@ -389,9 +384,9 @@ def test_version_0_of_a_recreated_table_belongs_to_the_newest_creation(engine: E
     fill(
         engine,
         [
-            run("COMPLETE", 1, "old", [was("a", "5")], [created("t")]),
-            run("COMPLETE", 2, "more", [was("a", "6")], [_made("t", "1")]),
-            run("COMPLETE", 3, "new", [was("b", "7")], [created("t")]),
+            run("COMPLETE", 1, "old", [at("a", "5")], [created("t")]),
+            run("COMPLETE", 2, "more", [at("a", "6")], [at("t", "1")]),
+            run("COMPLETE", 3, "new", [at("b", "7")], [created("t")]),
         ],
     )
 
@@ -401,22 +396,14 @@ def test_version_0_of_a_recreated_table_belongs_to_the_newest_creation(engine: E
     assert asked(engine, "t", "1", Direction.UPSTREAM)["edges"] == []  # of the table before
 
 
-def was(table: str, snapshot: str) -> dict[str, Any]:
-    """A table that a statement has read at this snapshot."""
-    return dataset(table) | {
-        "inputFacets": {"strandline_snapshot": FACET | {"snapshotId": snapshot}}
-    }
-
-
 def created(table: str) -> dict[str, Any]:
     """A table that the statement creates, with its first version as our emitter reports it."""
-    made = _made(table, "0")
-    return creates(table) | {"outputFacets": made["outputFacets"]}
+    return creates(table) | {"outputFacets": at(table, "0")["outputFacets"]}
 
 
 def test_snapshot_seen_by_a_stock_listener_is_marked_observed(engine: Engine) -> None:
     seen = dataset("t", version=FACET | {"datasetVersion": "7"})
-    fill(engine, [run("COMPLETE", 2, "reader", [seen], [_made("u", "1")])])
+    fill(engine, [run("COMPLETE", 2, "reader", [seen], [at("u", "1")])])
 
     answer = asked(engine, "u", "1", Direction.UPSTREAM)
 
@@ -459,9 +446,7 @@ def test_answer_says_when_incremental_reads_were_cut_off(engine: Engine) -> None
 
 def _incremental() -> list[Record]:
     """T has snapshots 1, 2 and 3; a job reads what came after 1 and makes u's 9 of it."""
-    chain = [
-        _made("t", str(number), str(number - 1) if number > 1 else None) for number in (1, 2, 3)
-    ]
+    chain = [at("t", "1"), at("t", "2", parentSnapshotId="1"), at("t", "3", parentSnapshotId="2")]
     commits = [
         run("COMPLETE", number, "w", [], [one], run_id=str(number))
         for number, one in enumerate(chain, 1)
@@ -469,17 +454,8 @@ def _incremental() -> list[Record]:
     read = {"strandline_snapshot": FACET | {"snapshotId": "3", "fromSnapshotId": "1"}}
     return [
         *commits,
-        run("COMPLETE", 9, "r", [dataset("t") | {"inputFacets": read}], [_made("u", "9")]),
+        run("COMPLETE", 9, "r", [dataset("t") | {"inputFacets": read}], [at("u", "9")]),
     ]
-
-
-def _made(table: str, snapshot: str, parent: str | None = None) -> dict[str, Any]:
-    told = {"snapshotId": snapshot} | ({"parentSnapshotId": parent} if parent else {})
-    return dataset(table) | {"outputFacets": {"strandline_snapshot": FACET | told}}
-
-
-def test_scenario_numbers_its_snapshots_as_documented() -> None:
-    assert (snapshot_id("transfers", 1), snapshot_id("balance", 10)) == ("101", "410")
 
 
 def test_errors_without_a_version_use_catalog_names(engine: Engine) -> None:

@@ -22,11 +22,11 @@ from strandline.store.ingest.space import (
     give_room_back,
     owe,
 )
-from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.ingest.take import Caches
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate
 from strandline.store.sql.compression import SAMPLES
 from strandline.store.sql.engine import make_engine, migrate
-from worlds.builders import dataset, encode, event, rows, store
+from worlds.builders import dataset, event, rows, store
 
 NOW = datetime.now(UTC)
 LONG_AGO = NOW - timedelta(days=40)
@@ -43,16 +43,13 @@ def engine(own_engine: Engine) -> Engine:
 
 def fill(engine: Engine, caches: Caches, runs: range, received_at: datetime) -> None:
     """Store runs whose SQL takes room, one commit a hundred."""
-    for start in range(runs.start, runs.stop, 100):
-        with engine.begin() as connection:
-            said = [
-                event("COMPLETE", run, "etl", inputs=[dataset("bank.a")], outputs=[dataset("bank.b")],
-                      job_facets={"sql": {"query": f"SELECT {' + '.join(map(str, range(run, run + 400)))}"}})
-                for run in range(start, min(start + 100, runs.stop))
-            ]  # fmt: skip
-            old = [one | {"eventTime": received_at.isoformat()} for one in said]
-            take(connection, [Record(encode(one), received_at) for one in old], caches)
-        caches.commit()
+    said = [
+        event("COMPLETE", run, "etl", inputs=[dataset("bank.a")], outputs=[dataset("bank.b")],
+              job_facets={"sql": {"query": f"SELECT {' + '.join(map(str, range(run, run + 400)))}"}})
+        for run in runs
+    ]  # fmt: skip
+    old = [one | {"eventTime": received_at.isoformat()} for one in said]
+    store(engine, old, received_at, size=100, writer=caches)
 
 
 def free_bytes(connection: Connection) -> int:
@@ -152,14 +149,3 @@ def test_space_owed_during_a_rewrite_is_released_too(engine: Engine) -> None:
     assert given == ["raw_events", "runs"]
     assert rows(engine, "SELECT value FROM store_settings WHERE key = 'space_owed'") == [("",)]
     giving.dispose()
-
-
-def test_events_of_the_same_time_are_written_in_key_order(postgres_engine: Engine) -> None:
-    outcomes = store(postgres_engine, [event("START", run=f"r{number}") for number in range(40)])
-
-    with postgres_engine.connect() as connection:  # not by `rows`, which sorts
-        found = connection.exec_driver_sql("SELECT received_at, hash FROM raw_events ORDER BY ctid")
-        written = [(received_at, bytes(hash_)) for received_at, hash_ in found]
-    assert len(outcomes) == len(written) == 40
-    assert len({received_at for received_at, _ in written}) == 1
-    assert written == sorted(written)

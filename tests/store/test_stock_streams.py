@@ -14,7 +14,7 @@ from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.sql.compression import expand
-from worlds.builders import Json, dataset, event, history, live, rows, run_id, store
+from worlds.builders import Json, dataset, event, history, live, parent, rows, run_id, store
 from worlds.scenarios.taking import reader
 
 QUERY = "0f2c6d0e-0000-4000-8000-00000000000a"
@@ -31,9 +31,9 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
-def parent(run: int, job: str = "app") -> Json:
-    named = {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}
-    return {"parent": {**named, "root": named}}
+def below(app: int) -> Json:
+    """The parent facet of what runs below an application."""
+    return parent(app, "app", root=(app, "app"))
 
 
 def described(batch: int, line: str = "<br/>") -> Json:
@@ -50,7 +50,7 @@ def micro_batch(run: int, batch: int, seconds: float, app: int = 1, **more: Json
             run,
             job,
             seconds,
-            facets=parent(app),
+            facets=below(app),
             job_facets=STREAMING,
             inputs=[A],
             outputs=[B],
@@ -60,7 +60,7 @@ def micro_batch(run: int, batch: int, seconds: float, app: int = 1, **more: Json
             run,
             job,
             seconds + 0.1,
-            facets={**parent(app), **described(batch), **more},
+            facets={**below(app), **described(batch), **more},
             job_facets=STREAMING,
         ),
         event(
@@ -68,7 +68,7 @@ def micro_batch(run: int, batch: int, seconds: float, app: int = 1, **more: Json
             run,
             job,
             seconds + 0.2,
-            facets=parent(app),
+            facets=below(app),
             job_facets=STREAMING,
             outputs=[B],
         ),
@@ -130,7 +130,7 @@ def test_unnamed_query_is_named_by_its_sink_or_id(engine: Engine) -> None:
     unnamed = {
         "spark_jobDetails": {"jobDescription": f"\nid = {QUERY}\nrunId = {run_id(9)}\nbatch = 0"}
     }
-    facets = {**parent(1), **unnamed}
+    facets = {**below(1), **unnamed}
     store(engine, [APP, event("START", 2, "x", 1, facets=facets, inputs=[A])])
 
     assert live(engine) == {f"streaming_query.{QUERY}": ["< bank.a"]}
@@ -160,7 +160,7 @@ def test_two_queries_under_one_name_are_both_found_by_their_source(engine: Engin
     """The listener uses one job name for all queries; the newest must not hide others."""
     for number in (1, 2):
         details = f"query {number}\nid = {run_id(90 + number)}\nbatch = 0"
-        facets = {**parent(1), "spark_jobDetails": {"jobDescription": details}}
+        facets = {**below(1), "spark_jobDetails": {"jobDescription": details}}
         made = dataset(f"bank.made{number}")
         store(
             engine,
@@ -207,7 +207,7 @@ def test_job_description_wins_over_captured_properties(engine: Engine) -> None:
         2,
         "app.append_data.bank_b",
         9,
-        facets={**parent(1), **captured},
+        facets={**below(1), **captured},
         job_facets=STREAMING,
     )
     store(engine, [APP, behind, first, second, third])
@@ -216,7 +216,7 @@ def test_job_description_wins_over_captured_properties(engine: Engine) -> None:
 
 
 def test_multi_line_job_description_is_parsed(engine: Engine) -> None:
-    details = event("RUNNING", 2, "x", facets={**parent(1), **described(4, line="\n")})
+    details = event("RUNNING", 2, "x", facets={**below(1), **described(4, line="\n")})
     store(engine, [details])
 
     assert rows(engine, "SELECT query_id, batch_id FROM run_queries") == [(QUERY, 4)]
@@ -248,7 +248,7 @@ def test_deltas_log_is_not_lineage(engine: Engine) -> None:
     store(
         engine,
         [
-            event("START", 5, "app.delta_3", facets=parent(1)),
+            event("START", 5, "app.delta_3", facets=below(1)),
             event("COMPLETE", 5, "app.delta_3", 1, inputs=[log]),
         ],
     )
@@ -261,7 +261,7 @@ def test_deltas_log_is_not_lineage(engine: Engine) -> None:
 def test_file_stream_reads_its_folder_rather_than_single_files(engine: Engine) -> None:
     files = [dataset(f"/landing/in/part-{n}.json", "file") for n in range(3)]
     store(
-        engine, [APP, event("START", 2, "x", facets=parent(1), job_facets=STREAMING, inputs=files)]
+        engine, [APP, event("START", 2, "x", facets=below(1), job_facets=STREAMING, inputs=files)]
     )
 
     assert live(engine) == {"app": ["< /landing/in"]}
@@ -317,18 +317,6 @@ def test_application_is_running_while_its_micro_batches_report(engine: Engine) -
     assert live(engine) == {"my query": ["< bank.a", "> bank.b"]}
 
 
-def test_parents_and_root_runs_form_a_hierarchy(engine: Engine) -> None:
-    dag = {"run": {"runId": run_id(1)}, "job": {"namespace": "airflow", "name": "dag"}}
-    task = {"run": {"runId": run_id(2)}, "job": {"namespace": "airflow", "name": "dag.task"}}
-    store(engine, [event("START", 3, "spark", facets={"parent": {**task, "root": dag}})])
-    store(engine, [event("START", 2, "dag.task", facets={"parent": dag}, inputs=[A])])
-
-    query = """SELECT j.name, p.name, r.name FROM run_parents JOIN runs ON runs.id = run_parents.run_id
-                 JOIN jobs j ON j.id = runs.job_id JOIN jobs p ON p.id = parent_job_id JOIN jobs r ON r.id = root_job_id"""
-    assert rows(engine, query) == [("dag.task", "dag", "dag"), ("spark", "dag.task", "dag")]
-    assert live(engine) == {"dag.task": ["< bank.a"]}
-
-
 def test_unreported_application_is_running_while_its_micro_batches_report(engine: Engine) -> None:
     """Its own events were sent before the collector was running."""
     began, _, ended = micro_batch(2, 0, 1)
@@ -350,7 +338,7 @@ def test_unreported_application_is_running_while_its_micro_batches_report(engine
 def test_application_whose_micro_batches_never_began_has_no_state(engine: Engine) -> None:
     store(
         engine,
-        [event(None, 2, "app.x", facets=parent(1), job_facets=STREAMING, inputs=[A], outputs=[B])],
+        [event(None, 2, "app.x", facets=below(1), job_facets=STREAMING, inputs=[A], outputs=[B])],
     )
 
     assert states(engine, View(micros_of(datetime.now(UTC)))) == {("NONE", False)}

@@ -55,19 +55,17 @@ def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
 
 
 PATHS = (
-    *(
-        "/metrics",
-        "/api/v2/jobs?limit=1000",
-        "/api/v2/datasets?limit=1000",
-        "/api/v2/runs?limit=1000",
-    ),
-    *(
-        "/api/v2/events?limit=100",
-        "/api/v2/dead-letters?limit=1000",
-        "/api/v2/rejected-events",
-        "/api/v1/namespaces",
-    ),
-    *("/api/v2/search?q=select", "/api/v2/search?q=redacted", "/api/v2/groups"),
+    "/metrics",
+    "/api/v2/jobs?limit=1000",
+    "/api/v2/datasets?limit=1000",
+    "/api/v2/runs?limit=1000",
+    "/api/v2/events?limit=100",
+    "/api/v2/dead-letters?limit=1000",
+    "/api/v2/rejected-events",
+    "/api/v1/namespaces",
+    "/api/v2/search?q=select",
+    "/api/v2/search?q=redacted",
+    "/api/v2/groups",
 )
 
 

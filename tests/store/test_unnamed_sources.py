@@ -9,7 +9,7 @@ from store.test_stated_edges import column_lineage, columns, declared, entry, li
 from strandline.core.walk import Direction
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.table_lineage import Question, lineage_of
-from worlds.builders import Json, dataset, event, job_event, run_id, store, symlink
+from worlds.builders import Json, dataset, event, job_event, store, symlink
 from worlds.scenarios.taking import reader, view
 
 A, B, C = dataset("a"), dataset("b"), dataset("c")
@@ -177,21 +177,6 @@ def test_columns_arriving_after_the_datasets_are_used(engine: Engine, kind: Json
     )
 
     assert rules(engine, "t") == {"a": "allSources", "b": "columnLineage"}
-
-
-def test_a_dbt_model_keeps_the_models_that_it_only_joins(engine: Engine) -> None:
-    """Dbt reports one run per model below the command, with columns from the compiled SQL."""
-    command = {"run": {"runId": run_id(9)}, "job": {"namespace": "tests", "name": "dbt"}}
-    facets = {"parent": {**command, "root": command}}
-    orders = made("orders", id="stage_orders", amount="stage_orders")
-    inputs = [dataset("stage_orders"), dataset("stage_customers")]
-    for kind, moment in (("START", 0), ("COMPLETE", 1)):
-        store(engine, [event(kind, 1, "dbt.model.orders", moment, inputs, [orders], facets)])
-
-    assert rules(engine, "orders") == {
-        "stage_customers": "allSources",
-        "stage_orders": "columnLineage",
-    }
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import io
 import json
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from sqlalchemy import Engine
 
 from fixtures.servers import post, serving
 from fixtures.versions_server.process import served
+from fixtures.waiting import wait_until
 from strandline.cli import main
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Extraction
@@ -183,10 +183,7 @@ def test_starting_server_stores_unread_events(
     Batches(own_engine).write(records(ODD))
     mend()
     url = own_engine.url.render_as_string(hide_password=False)
-    until = time.monotonic() + 120
     with served(url, tmp_path):
-        while rows(own_engine, "SELECT count(*) FROM unread_events") != [(0,)]:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_until(lambda: rows(own_engine, "SELECT count(*) FROM unread_events") == [(0,)])
 
     assert live(own_engine) == {"odd": ["< bank.b"]}

@@ -80,6 +80,16 @@ def event(
     }
 
 
+def parent(run: int, job: str, root: tuple[int, str] | None = None) -> Json:
+    """A parent facet, with the root of the hierarchy if there is one."""
+    run_and_job = _run_of_job(run, job)
+    return {"parent": run_and_job | ({"root": _run_of_job(*root)} if root else {})}
+
+
+def _run_of_job(run: int, job: str) -> Json:
+    return {"run": {"runId": run_id(run)}, "job": {"namespace": "tests", "name": job}}
+
+
 def job_event(job: str = "etl", seconds: float = 0, **more: Any) -> Json:
     """A JobEvent."""
     whole = event(None, job=job, seconds=seconds, **more)
@@ -215,7 +225,8 @@ def history(engine: Engine) -> list[tuple[Any, ...]]:
 
 
 def until_waiting(engine: Engine, work: Future[Any]) -> None:
-    """Return once a transaction on PostgreSQL waits for an advisory lock, or the work is done."""
-    waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    """Return once a transaction of this database waits for a lock on PostgreSQL, or the work is done."""
+    waiting = """SELECT 1 FROM pg_stat_activity
+                  WHERE datname = current_database() AND wait_event_type = 'Lock'"""
     while not rows(engine, waiting) and not work.done():
         time.sleep(0.01)

@@ -18,6 +18,7 @@ from worlds.builders import (
     encode,
     event,
     job_event,
+    parent,
     run_id,
     snapshot,
     symlink,
@@ -27,13 +28,6 @@ STREAMING = {"jobType": {"processingType": "STREAMING", "integration": "SPARK", 
 BATCH = {"jobType": {"processingType": "BATCH", "integration": "SPARK", "jobType": "SQL_JOB"}}
 GONE = {"_producer": "p", "_schemaURL": "s", "_deleted": True}
 ICEBERG = {"name": "lake", "framework": "iceberg", "type": "hive", "warehouseUri": "s3://lake"}
-
-
-def parent(run: int, job: str, root: tuple[int, str] | None = None) -> Json:
-    """A parent facet, with the root of the hierarchy if there is one."""
-    named = [{"run": {"runId": run_id(number)}, "job": {"namespace": "tests", "name": name}}
-             for number, name in ((run, job), *((root,) if root else ()))]  # fmt: skip
-    return {"parent": named[0] | ({"root": named[1]} if root else {})}
 
 
 def schema(*columns: str) -> Json:

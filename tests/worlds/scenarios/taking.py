@@ -9,7 +9,9 @@ from sqlalchemy import Connection, Engine
 
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.take import Caches, Record, take
+from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
+from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.sql.engine import reading
 
 
@@ -29,6 +31,15 @@ def reader(engine: Engine) -> AbstractContextManager[Connection]:
 def view(at: str, **how: Any) -> View:
     """Relations at a moment."""
     return View(micros_of(datetime.fromisoformat(at)), **how)
+
+
+NOW = view("2026-11-20T13:00:00Z")
+
+
+def lineage(engine: Engine, node: str, seen: View = NOW, **how: Any) -> dict[str, Any]:
+    """The lineage of a table or job, an hour after noon unless the view says otherwise."""
+    with reader(engine) as connection:
+        return lineage_of(connection, Question(node_called(connection, node), seen, **how))
 
 
 def ids(answer: dict[str, Any]) -> list[str]:
