@@ -3,17 +3,15 @@
 import csv
 import io
 import json
-from collections.abc import Callable
 
 import httpx
 import pytest
+from sqlalchemy import Engine
 
-from strandline.store.sql.engine import make_engine
+from fixtures.commands import Command
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import columns, dataset, parent, run
 from worlds.scenarios.taking import fill
-
-Command = Callable[..., tuple[int, str, str]]
 
 IMPACT = """\
 KIND    WHAT       DEPENDS  STEPS  OWNERS  LAST READ OR RUN     BY
@@ -164,17 +162,16 @@ def test_manual_tags_count_like_tags_from_events(own_server: httpx.Client) -> No
     }
 
 
-def test_changed_columns_are_printed_one_a_line(own_command: Command, own_world_url: str) -> None:
+def test_changed_columns_are_printed_one_a_line(own_command: Command, own_world: Engine) -> None:
     def rows(*fields: tuple[str, str]) -> dict[str, object]:
         return dataset(
             "rows",
             schema=FACET | {"fields": [{"name": name, "type": kind} for name, kind in fields]},
         )
 
-    engine = make_engine(own_world_url)
     later = rows(("id", "bigint"), ("mail", "string"))
     fill(
-        engine,
+        own_world,
         [
             run(
                 "COMPLETE",
@@ -186,8 +183,7 @@ def test_changed_columns_are_printed_one_a_line(own_command: Command, own_world_
             )
         ],
     )
-    fill(engine, [run("COMPLETE", 3.8, "clean", ["orders"], [later], run_id="3")])
-    engine.dispose()
+    fill(own_world, [run("COMPLETE", 3.8, "clean", ["orders"], [later], run_id="3")])
 
     span = (
         "--since",
@@ -209,12 +205,10 @@ def test_changed_columns_are_printed_one_a_line(own_command: Command, own_world_
 
 
 def test_tables_with_the_same_short_name_are_shown_by_full_id(
-    own_command: Command, own_world_url: str
+    own_command: Command, own_world: Engine
 ) -> None:
-    engine = make_engine(own_world_url)
     twins = [dataset("twin"), dataset("twin") | {"namespace": "other"}]
-    fill(engine, [run("COMPLETE", 3.2, "split", ["orders"], twins)])
-    engine.dispose()
+    fill(own_world, [run("COMPLETE", 3.2, "split", ["orders"], twins)])
 
     _, out, _ = own_command("changes", "job:ns:split", "--since", "2026-11-20T12:00:03.1Z")
 
@@ -418,11 +412,10 @@ def test_empty_answer_says_when_a_filter_or_limit_hid_nodes(command: Command) ->
 
 
 def test_application_stands_for_its_statements_in_every_query(
-    own_command: Command, own_server: httpx.Client, own_world_url: str
+    own_command: Command, own_server: httpx.Client, own_world: Engine
 ) -> None:
-    engine = make_engine(own_world_url)
     fill(
-        engine,
+        own_world,
         [
             run("START", 20, "app"),
             run(
@@ -443,7 +436,6 @@ def test_application_stands_for_its_statements_in_every_query(
             ),
         ],
     )
-    engine.dispose()
 
     ways = own_server.get("/lineage/paths", params={"from": "orders", "to": "app"}).json()
     by_column = own_server.get("/lineage/paths", params={"from": "orders.id", "to": "app"}).json()
@@ -489,15 +481,13 @@ def test_job_lineage_shows_columns_of_its_inputs_and_outputs(command: Command) -
 
 
 def test_removed_column_is_marked_as_missing_from_the_schema(
-    own_command: Command, own_server: httpx.Client, own_world_url: str
+    own_command: Command, own_server: httpx.Client, own_world: Engine
 ) -> None:
     """A column is renamed between two loads, and both loads are recent."""
-    engine = make_engine(own_world_url)
     for second, column in ((20, "old"), (22, "new")):
         made = columns("prices", **{column: ("orders", "id")})
         made["facets"]["schema"] = FACET | {"fields": [{"name": column, "type": "int"}]}
-        fill(engine, [run("COMPLETE", second, "price", ["orders"], [made], run_id=column)])
-    engine.dispose()
+        fill(own_world, [run("COMPLETE", second, "price", ["orders"], [made], run_id=column)])
 
     now, then = (
         own_server.get("/impact", params={"node": "orders.id"} | more).json()["items"]
