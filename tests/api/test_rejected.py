@@ -182,6 +182,6 @@ def test_command_lists_rejected_events(
     assert capsys.readouterr().out.splitlines() == told
     assert told[0].split() == ["REJECTED", "NEWEST", "PRODUCER", "REASON"]
     assert told[1].startswith(
-        f"1 times  {newest[:10]} {newest[11:19]}  https://example.com/tests  not an OpenLineage"
+        f"1 times   {newest[:10]} {newest[11:19]}  https://example.com/tests  not an OpenLineage"
     )
     assert len(told) == 2
