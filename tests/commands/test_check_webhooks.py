@@ -55,12 +55,12 @@ def test_check_lists_unreachable_webhooks(
     assert code == 1
     assert SECRET not in said.out + said.err
     begin = "strandline: STRANDLINE_ALERT_TARGETS: "
-    redirect, tls, refused = said.err.splitlines()
+    redirect, untrusted, refused = said.err.splitlines()
     assert (
         redirect
         == f"{begin}http://{moved} answers 307, and no redirect is followed: name the address itself"
     )
-    assert tls.startswith(f"{begin}https://{own}: SSLCertVerificationError: ")
+    assert untrusted.startswith(f"{begin}https://{own}: SSLCertVerificationError: ")
     assert refused.startswith(f"{begin}http://{away}: ConnectionRefusedError: ")
 
 
