@@ -225,13 +225,6 @@ def test_every_list_is_available_as_csv(
     assert cli(*argv, "--format", "json") == cli(*argv, "--json")
 
 
-def test_cut_csv_list_says_so_on_stderr(cli: Command) -> None:
-    code, text, errors = cli("jobs", "--limit", "1", "--csv")
-
-    assert (code, [line["name"] for line in lines_of(text)]) == (0, ["daily"])
-    assert errors == "strandline: the first 1; a greater --limit shows more\n"
-
-
 @pytest.mark.parametrize(
     "argv",
     [
