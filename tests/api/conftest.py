@@ -10,24 +10,13 @@ import pytest
 from sqlalchemy import Engine
 
 from fixtures.servers import client_of, serving
+from fixtures.sqlite_first import database_url, own_database_url
 from fixtures.stores import SQLITE_FIRST
 from strandline.store.sql.engine import make_engine
 from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
 
-
-@pytest.fixture(params=SQLITE_FIRST)
-def database_url(request: pytest.FixtureRequest) -> str:
-    """Give the URL of an empty store."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
-
-
-@pytest.fixture(params=SQLITE_FIRST)
-def own_database_url(request: pytest.FixtureRequest) -> str:
-    """Make a fresh, migrated database for the test."""
-    url: str = request.getfixturevalue(f"own_{request.param}_url")
-    return url
+__all__ = ["database_url", "own_database_url"]
 
 
 @pytest.fixture(scope="session", params=SQLITE_FIRST)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import httpx
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, client_of, serving
+from fixtures.servers import SETTINGS, bearer, client_of, serving
 from strandline.cli import main
 from strandline.store.api_keys import add_key
 
@@ -26,22 +26,18 @@ def test_audit_log_records_changes_with_their_author(engine: Engine) -> None:
     ):
 
         def ask(method: str, path: str, key: str, **how: object) -> int:
-            headers = {"authorization": f"Bearer {key}"}
-            return client.request(method, path, headers=headers, timeout=60, **how).status_code  # type: ignore[arg-type]
+            return client.request(method, path, headers=bearer(key), **how).status_code  # type: ignore[arg-type]
 
         done = [
             ask("PUT", OPTIONS, admin, json=LAKE),
             ask("PUT", OPTIONS, reader, json=LAKE),
-            ask("DELETE", f"/api/v1/namespaces/none?password={SECRET}", admin),
+            ask("DELETE", f"/api/v1/namespaces/none/jobs/none?password={SECRET}", admin),
             ask("GET", "/api/v2/jobs", admin),
         ]
         assert done == [204, 403, 404, 200]
-        page = client.get(
-            "/api/v2/audit?limit=2", headers={"authorization": f"Bearer {admin}"}
-        ).json()
+        page = client.get("/api/v2/audit?limit=2", headers=bearer(admin)).json()
         rest = client.get(
-            f"/api/v2/audit?cursor={page['nextCursor']}",
-            headers={"authorization": f"Bearer {admin}"},
+            f"/api/v2/audit?cursor={page['nextCursor']}", headers=bearer(admin)
         ).json()
         assert ask("GET", "/api/v2/audit", reader) == 403
 

@@ -151,6 +151,19 @@ def test_past_and_current_lists_have_the_same_csv_columns(
         assert (len(then.splitlines()), len(now.splitlines())) == (2, 3)
 
 
+@pytest.mark.parametrize(("pattern", "names"), [("hive*", ["bank.daily", "bank.load"]), ("x*", [])])
+def test_datasets_and_graphs_accept_namespace_patterns(
+    client: httpx.Client, engine: Engine, pattern: str, names: list[str]
+) -> None:
+    failed_an_hour_ago(engine)
+
+    listed = client.get("/datasets", params={"namespace": pattern}).json()["items"]
+    graph = client.get("/graph", params={"namespace": pattern}).json()["nodes"]
+
+    assert [one["name"] for one in listed] == names
+    assert set(names) <= {one["name"] for one in graph if one["type"] == "dataset"}
+
+
 def test_times_before_the_first_date_are_clamped_to_it(
     client: httpx.Client, engine: Engine
 ) -> None:

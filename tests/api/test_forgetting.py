@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import httpx
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, client_of, serving
+from fixtures.servers import SETTINGS, bearer, client_of, serving
 from strandline.store.api_keys import add_key
 from worlds.builders import dataset, event, store
 
@@ -35,14 +35,13 @@ def test_only_an_admin_can_forget_a_table(engine: Engine) -> None:
     ):
 
         def ask(body: Mapping[str, object], scope: str = "admin") -> httpx.Response:
-            headers = {"authorization": f"Bearer {keys[scope]}"}
-            return client.post("/api/v2/forget", json=body, headers=headers, timeout=60)
+            return client.post("/api/v2/forget", json=body, headers=bearer(keys[scope]))
 
         def found() -> int:
-            headers = {"authorization": f"Bearer {keys['read']}"}
-            return client.get(
-                "/api/v2/lineage", params={"node": NODE}, headers=headers, timeout=60
-            ).status_code
+            found = client.get(
+                "/api/v2/lineage", params={"node": NODE}, headers=bearer(keys["read"])
+            )
+            return found.status_code
 
         refused = [ask(TABLE, scope).status_code for scope in ("read", "ingest")]
         wrong = [
@@ -64,6 +63,6 @@ def test_only_an_admin_can_forget_a_table(engine: Engine) -> None:
         assert {"table": "datasets", "rows": 1} in done["gone"]
         assert {"table": "raw_events", "rows": 1} in done["changed"]
         assert found() == 404
-        audit = client.get("/api/v2/audit", headers={"authorization": f"Bearer {keys['admin']}"})
+        audit = client.get("/api/v2/audit", headers=bearer(keys["admin"]))
         assert "forget dataset" in audit.text
         assert "zzsecretzz" not in audit.text

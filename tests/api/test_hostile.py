@@ -2,12 +2,10 @@
 
 import gzip
 import json
-import shutil
 import socket
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,13 +15,13 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, post, serving
+from fixtures.servers import SETTINGS, post, problem, serving
+from fixtures.stores import engine_of
 from strandline.api.http.openapi import openapi
 from strandline.api.http.operations import operations
-from strandline.store.schema.tables import dead_letters, event_keys
-from strandline.store.sql.engine import make_engine
+from worlds.builders import counts
 from worlds.sample_events import as_bytes, run_event
 
 MIB = 2**20
@@ -32,16 +30,11 @@ EVENT = as_bytes(run_event())
 
 
 @pytest.fixture(scope="module")
-def shared(
-    tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
-) -> Iterator[tuple[Engine, str]]:
-    """What is refused never comes near a database, and hurts no server: one of each is enough."""
-    file = tmp_path_factory.mktemp("hostile") / "strandline.db"
-    shutil.copy(sqlite_template, file)
-    engine = make_engine(f"sqlite:///{file}")
-    with serving(engine, SMALL) as address:
-        yield engine, address
-    engine.dispose()
+def shared(new_store: Callable[[str], str]) -> Iterator[tuple[Engine, str]]:
+    """Serve from one database for all tests: invalid requests never come near it."""
+    for engine in engine_of(new_store("sqlite")):
+        with serving(engine, SMALL) as address:
+            yield engine, address
 
 
 @pytest.fixture
@@ -66,6 +59,16 @@ def around(facet: bytes) -> bytes:
 
 
 UNREADABLE = {
+    "nothing": b"",
+    "no json": b"{",
+    "no object": b"[]",
+    "null": b"null",
+    "a million brackets": b"[" * 1_000_000,
+    "no utf-8": b'{"eventTime": "\xff\xfe"}',
+    "nan": b'{"eventTime": NaN}',
+    "a number too long": b'{"eventTime": ' + b"9" * 100_000 + b"}",
+    "a type that is none": as_bytes(run_event(kind="STARTED")),
+    "a time that is none": as_bytes(run_event(eventTime="yesterday")),
     "utf-16": json.dumps(run_event()).encode("utf-16"),
     "utf-32": json.dumps(run_event()).encode("utf-32"),
     "latin-1": json.dumps(run_event(job="M\xfcll"), ensure_ascii=False).encode("latin-1"),
@@ -87,7 +90,7 @@ UNREADABLE = {
 def is_json(body: bytes) -> bool:
     """Whether Python reads it, or finds nothing wrong before it is nested too deeply."""
     try:
-        json.loads(body.decode())
+        json.loads(body.decode(), parse_int=str)
     except RecursionError:
         return True
     except ValueError:
@@ -115,30 +118,72 @@ def test_invalid_body_is_rejected_and_the_next_event_is_stored(
 
 
 PACKED = {
-    "a bomb": gzip.compress(b" " * 64 * MIB),
-    "a bomb of many members": gzip.compress(b" " * MIB) * 60,
-    "a bomb in a bomb": gzip.compress(gzip.compress(b" " * 8 * MIB)),
-    "rubbish after the head": b"\x1f\x8b\x08\x00" + b"\xff" * 100,
-    "a head alone": b"\x1f\x8b",
-    "cut off": gzip.compress(EVENT)[:-4],
-    "a wrong checksum": gzip.compress(EVENT)[:-8] + b"\x00" * 8,
-    "rubbish behind it": gzip.compress(EVENT) + b"rubbish",
-    "zlib without gzip": zlib.compress(EVENT),
+    "a bomb": (gzip.compress(b" " * 64 * MIB), 413),
+    "a bomb of many members": (gzip.compress(b" " * MIB) * 60, 413),
+    "a bomb in a bomb": (gzip.compress(gzip.compress(b" " * 8 * MIB)), 400),
+    "rubbish after the head": (b"\x1f\x8b\x08\x00" + b"\xff" * 100, 400),
+    "a head alone": (b"\x1f\x8b", 400),
+    "cut off": (gzip.compress(EVENT)[:-4], 400),
+    "a wrong checksum": (gzip.compress(EVENT)[:-8] + b"\x00" * 8, 400),
+    "rubbish behind it": (gzip.compress(EVENT) + b"rubbish", 400),
+    "zlib without gzip": (zlib.compress(EVENT), 400),
+    "not compressed": (b"plain", 400),
 }
 
 
-@pytest.mark.parametrize("body", PACKED.values(), ids=PACKED)
+@pytest.mark.parametrize(("body", "status"), PACKED.values(), ids=PACKED)
 @pytest.mark.parametrize("said", [True, False])
 def test_compressed_bodies_cannot_exhaust_the_server(
-    address: str, engine: Engine, body: bytes, said: bool
+    address: str, engine: Engine, body: bytes, status: int, said: bool
 ) -> None:
     headers = {"Content-Encoding": "gzip"} if said else {}
 
     answer = post(f"{address}/api/v1/lineage", content=body, headers=headers)
 
-    assert answer.status_code in (400, 413, 422)
-    assert answer.headers["content-type"] == "application/problem+json"
+    assert problem(answer)[0] == status
     assert counted(engine) == (0, 0)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_large_gets_413(address: str, chunked: bool) -> None:
+    body = b" " * (SMALL.max_body_bytes + 1)
+    content = (body[start : start + MIB] for start in range(0, len(body), MIB)) if chunked else body
+
+    answer = post(f"{address}/api/v1/lineage", content=content)
+
+    assert problem(answer)[:2] == (413, "too_large")
+
+
+def test_another_encoding_gets_400(address: str) -> None:
+    headers = {"Content-Encoding": "br"}
+
+    answer = post(f"{address}/api/v1/lineage", content=EVENT, headers=headers)
+
+    assert problem(answer)[:2] == (400, "invalid_body")
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b"", b"[1,", b"[" * 1_000_000], ids=["object", "empty", "cut off", "deep"]
+)
+def test_non_array_batch_gets_400(address: str, engine: Engine, body: bytes) -> None:
+    answer = post(f"{address}/api/v1/lineage/batch", content=body)
+
+    assert problem(answer)[:2] == (400, "invalid_body")
+    assert counted(engine) == (0, 0)
+
+
+@pytest.mark.parametrize("number", [10_001, 500_000])
+def test_batch_of_too_many_events_gets_413(address: str, engine: Engine, number: int) -> None:
+    body = b"[" + b"1," * (number - 1) + b"1]"
+
+    answer = post(f"{address}/api/v1/lineage/batch", content=body)
+
+    assert problem(answer) == (413, "too_large", "the array has more than 10000 events")
+    assert counted(engine) == (0, 0)
+
+
+def test_empty_batch_is_valid(address: str) -> None:
+    assert post(f"{address}/api/v1/lineage/batch", content=b"[]").status_code == 204
 
 
 HEAD = b"POST /api/v1/lineage HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -217,33 +262,27 @@ def test_sender_that_disconnects_leaves_nothing_behind(address: str, engine: Eng
 
 
 def connected(address: str) -> socket.socket:
-    """A connection of its own."""
     where = urlsplit(address)
     return socket.create_connection((where.hostname or "", where.port or 0))
 
 
 def counted(engine: Engine) -> tuple[int, int]:
-    """How many events and dead letters the store has."""
-    with engine.connect() as connection:
-        events = connection.scalar(select(func.count()).select_from(event_keys))
-        letters = connection.scalar(select(func.count()).select_from(dead_letters))
-    return events or 0, letters or 0
+    """Count the events and dead letters of the store."""
+    found = counts(engine, "event_keys", "dead_letters")
+    return found["event_keys"], found["dead_letters"]
 
 
 API = schemathesis.openapi.from_dict(openapi(operations()))
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[str]:
-    """A server that knows a few events."""
-    file = tmp_path_factory.mktemp("served") / "strandline.db"
-    shutil.copy(sqlite_template, file)
-    engine = make_engine(f"sqlite:///{file}")
-    with serving(engine, SMALL) as address:
-        for number in range(3):
-            post(f"{address}/api/v1/lineage", content=as_bytes(run_event(str(number))))
-        yield address
-    engine.dispose()
+def served(new_store: Callable[[str], str]) -> Iterator[str]:
+    """Give the address of a server that knows a few events."""
+    for engine in engine_of(new_store("sqlite")):
+        with serving(engine, SMALL) as address:
+            for number in range(3):
+                post(f"{address}/api/v1/lineage", content=as_bytes(run_event(str(number))))
+            yield address
 
 
 FEW = settings(

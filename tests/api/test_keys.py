@@ -13,12 +13,12 @@ from sqlalchemy import Engine
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from fixtures.servers import SETTINGS, client_of, problem, serving
+from fixtures.servers import SETTINGS, bearer, client_of, problem, serving
 from strandline.api.http.auth import ACCESS, BELIEVED_SECONDS, RequireKey
 from strandline.api.http.operations import operations
 from strandline.core.access.granted import EVERYTHING, SCOPES, Access
 from strandline.store.api_keys import add_key, keys_of, revoke_key
-from strandline.store.schema.tables import api_keys, event_keys
+from strandline.store.schema.tables import event_keys
 from strandline.web.pages import COOKIE, routes
 from worlds.sample_events import run_event
 
@@ -57,10 +57,6 @@ def client(engine: Engine) -> Iterator[httpx.Client]:
 def key(engine: Engine) -> str:
     with engine.begin() as connection:
         return add_key(connection, "job", NOW, ["ingest", "read"], ["*"])
-
-
-def bearer(key: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key}"}
 
 
 def test_every_method_and_path_requires_a_key(client: httpx.Client, engine: Engine) -> None:
@@ -201,17 +197,6 @@ def test_last_use_of_a_key_is_recorded(client: httpx.Client, engine: Engine, key
     assert kept.used_at is not None
     assert key.split("_")[1] == kept.id
     assert key.split("_", 2)[2] not in str(kept)
-
-
-def test_migrated_key_keeps_admin_permissions(
-    client: httpx.Client, engine: Engine, key: str
-) -> None:
-    with engine.begin() as connection:
-        connection.execute(
-            api_keys.update().values(scopes="admin", namespaces="*")
-        )  # as migration 0018 leaves it
-
-    assert client.post("/api/v2/groups", json={}, headers=bearer(key)).status_code == 400
 
 
 class Gate:

@@ -1,7 +1,6 @@
 """marquez-python itself, unchanged, over every method that reads or tags."""
 
 import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,18 +170,6 @@ def test_unknown_resources_raise_the_clients_api_error(client: MarquezClient) ->
     for method, arguments in unknown.items():
         with pytest.raises(APIError):
             getattr(client, method)(*arguments)
-
-
-def test_writing_methods_are_errors_of_the_client(client: MarquezClient) -> None:
-    calls: list[Callable[[], Any]] = [
-        lambda: client.create_namespace("shop", "ann"),
-        lambda: client.create_source("pg", "postgresql", "jdbc:postgresql://db:5432/shop"),
-        lambda: client.create_job_run("tests", "sum"),
-        lambda: client.mark_job_run_as_started(run_id(1)),
-    ]
-    for call in calls:
-        with pytest.raises(APIError):
-            call()
 
 
 def test_every_method_of_the_client_is_called_here() -> None:

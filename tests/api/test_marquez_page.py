@@ -32,7 +32,6 @@ def columns(source: str, **more: Any) -> dict[str, Any]:
 
 
 def schema(*names: str) -> dict[str, Any]:
-    """A schema facet."""
     return {"fields": [{"name": name, "type": "int"} for name in names]}
 
 
@@ -47,7 +46,6 @@ def page(module_url: str) -> Iterator[httpx.Client]:
 
 
 def heard() -> list[dict[str, Any]]:
-    """What the collector has heard of."""
     orders, sums = (
         dataset("orders", schema=schema("amount")),
         dataset("sums", schema=schema("total"), columnLineage=columns("orders")),

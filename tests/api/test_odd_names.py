@@ -26,7 +26,6 @@ BODY = encode(event("COMPLETE", 7, outputs=[dataset("t")]))
 
 
 def ask(client: httpx.Client, path: str, **given: Any) -> dict[str, Any]:
-    """An answer of 200."""
     answer = client.get(path, params=given)
     assert answer.status_code == 200, (path, answer.text)
     known: dict[str, Any] = answer.json()
@@ -97,11 +96,3 @@ def test_white_space_and_a_byte_order_mark_do_not_make_a_new_event(
     array = before + b"[" + BODY + b"\n, " + BODY + b"]" + after
     assert client.post(f"{ingest}lineage/batch", content=array).status_code == 204
     assert len(ask(client, "/events")["items"]) == 1
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_same_key_is_stored_whichever_variant_comes_first(engine: Engine, order: int) -> None:
-    outcomes = store(engine, [BODY + b"\n", BOM_UTF8 + BODY][::order])
-
-    assert [one.kind for one in outcomes] == ["stored", "duplicate"]
-    assert rows(engine, "SELECT count(*) FROM event_keys") == [(1,)]

@@ -10,22 +10,6 @@ from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
 
 
-def test_unknown_column_is_rejected_with_suggestions(client: httpx.Client, engine: Engine) -> None:
-    made = lake(
-        "bank.b",
-        schema={"fields": [{"name": "amount"}, {"name": "place", "fields": [{"name": "city"}]}]},
-    )
-    store(engine, [event("COMPLETE", 1, outputs=[made])])
-
-    def ask(column: str) -> httpx.Response:
-        return client.get(
-            "/lineage", params={"node": "bank.b", "granularity": "column", "column": column}
-        )
-
-    assert [ask(column).status_code for column in ("amount", "place.city")] == [200, 200]
-    assert (ask("amuont").status_code, ask("amuont").json()["candidates"]) == (404, ["amount"])
-
-
 def test_overlong_names_are_unknown(client: httpx.Client, engine: Engine) -> None:
     fill(engine, bank())
     long = "a" * 60_000

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import httpx
-import pytest
 from sqlalchemy import Engine
 
 from fixtures.servers import SETTINGS, problem
@@ -61,24 +60,6 @@ def test_each_key_and_scope_has_its_own_bucket_if_it_has_a_rate() -> None:
         1000,
     ]
     assert asking.refused == ["read", "read", "ingest"]
-
-
-@pytest.mark.parametrize(
-    ("scope", "error", "seconds"), [("read", RateError, 1), ("ingest", OverloadError, 1)]
-)
-def test_rate_limit_error_says_when_to_retry(
-    scope: str, error: type[RateError | OverloadError], seconds: int
-) -> None:
-    asking = Asking()
-    asking.times("a", scope)
-
-    with pytest.raises(error) as raised:
-        asking.rates.spend("a", scope)
-
-    assert isinstance(raised.value, RateError | OverloadError)
-    assert raised.value.retry_after == seconds
-    asking.now += seconds
-    asking.rates.spend("a", scope)
 
 
 def test_number_of_buckets_is_bounded_and_limits_still_hold() -> None:

@@ -54,14 +54,6 @@ def test_node_id_resolves_to_the_longest_known_namespace(
     assert ids(answer) == ["dataset:a:b:c", "dataset:db:s", "job:ns:k"]
 
 
-def test_unknown_node_is_rejected_with_suggestions(bank_client: httpx.Client) -> None:
-    answer = bank_client.get("/lineage", params={"node": "dataset:file:/lake/bank/balanc"})
-
-    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
-    assert answer.json()["code"] == "not_found"
-    assert answer.json()["candidates"] == ["dataset:file:/lake/bank/balance"]
-
-
 def test_column_lineage_has_the_expressions(client: httpx.Client, engine: Engine) -> None:
     fill(engine, bank())
     node = {
@@ -128,40 +120,6 @@ def test_snapshot_lineage_names_job_and_barrier(bank_client: httpx.Client) -> No
         "fromSnapshotId": None,
         "observed": False,
     }
-
-
-def test_next_page_continues_where_the_last_one_ended(bank_client: httpx.Client) -> None:
-    first = bank_client.get("/datasets", params={"limit": 3}).json()
-    second = bank_client.get("/datasets", params={"limit": 3, "cursor": first["nextCursor"]}).json()
-
-    assert [one["table"] for one in first["items"]] == ["balance", "credits", "debits"]
-    assert [one["table"] for one in second["items"]] == ["report", "transfers"]
-    assert second["nextCursor"] is None
-
-
-def test_cursor_of_another_list_is_rejected(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, bank(barriers=2))
-    cursor = client.get("/runs", params={"limit": 1}).json()["nextCursor"]
-
-    answer = client.get("/datasets", params={"cursor": cursor})
-
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
-
-
-def test_jobs_and_runs_show_their_state(bank_client: httpx.Client) -> None:
-    jobs = bank_client.get("/jobs").json()["items"]
-    newest = bank_client.get("/runs", params={"limit": 1}).json()["items"]
-
-    assert [(job["name"], job["latestRun"]["state"]) for job in jobs] == [
-        ("bank_balance", "COMPLETE"),
-        ("bank_credits", "COMPLETE"),
-        ("bank_debits", "COMPLETE"),
-        ("bank_ingest", "COMPLETE"),
-        ("bank_report", "COMPLETE"),
-    ]
-    assert [(run["job"]["name"], run["startedAt"], run["endedAt"]) for run in newest] == [
-        ("bank_report", "2026-11-20T12:00:22Z", "2026-11-20T12:00:24Z")
-    ]
 
 
 def test_job_barriers_show_its_progress(bank_client: httpx.Client) -> None:
@@ -456,15 +414,6 @@ def test_tables_are_available_as_csv(client: httpx.Client, engine: Engine) -> No
 def test_empty_table_has_a_csv_header(bank_client: httpx.Client) -> None:
     assert bank_client.get("/tables/job_startup", params={"format": "csv"}).text == (
         "job,database,table,snapshot_id,namespace,catalog,consistency_group\r\n"
-    )
-
-
-def test_aliases_of_the_etl_tables_are_known(client: httpx.Client, engine: Engine) -> None:
-    fill(engine, [run("START", 1, "j", ["a"], ["t"])])
-
-    assert (
-        client.get("/tables/__META_JOB_SOURCE").json()
-        == client.get("/tables/__META_ETL_SOURCE").json()
     )
 
 

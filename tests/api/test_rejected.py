@@ -5,14 +5,13 @@ How often, by producer and reason, and the newest of each.
 
 import gzip
 import json
-import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
 from fixtures.servers import client_of, serving
 from strandline.api.writer.refusals import MOST_PENDING, TOO_MANY, Refusals
@@ -108,33 +107,6 @@ def test_counts_outlive_the_server(engine: Engine) -> None:
     assert rows(engine, "SELECT producer, count FROM refused_events") == [
         ("https://example.com/tests", 2)
     ]
-
-
-def test_reader_waits_until_pending_counts_are_written(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, goes_on = threading.Event(), threading.Event()
-
-    def slowly(connection: Connection, found: Sequence[Refused]) -> None:
-        begun.set()
-        assert goes_on.wait(60)
-        add_refused(connection, found)
-
-    monkeypatch.setattr("strandline.api.writer.refusals.add_refused", slowly)
-    refusals = Refusals(engine, lambda why: None)
-    refusals.add(b"{}", "agent", InvalidEventError("bad"), NOON)
-    writing, asking = (threading.Thread(target=refusals.flush) for _ in range(2))
-    writing.start()
-    assert begun.wait(60)
-
-    asking.start()
-    asking.join(0.2)
-    assert asking.is_alive()
-    goes_on.set()
-    for thread in (writing, asking):
-        thread.join(60)
-
-    assert rows(engine, "SELECT producer, count FROM refused_events") == [("agent", 1)]
 
 
 def test_failed_write_does_not_replace_newer_rejections(

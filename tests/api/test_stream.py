@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import httpx
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, post, problem, serving
+from fixtures.servers import SETTINGS, bearer, post, problem, serving
 from strandline.store.api_keys import add_key
 from worlds.sample_events import run_event
 
@@ -22,15 +22,13 @@ def changes(root: str, key: str | None = None) -> Iterator[Iterator[str]]:
 
     A word that is another one for each state of the store.
     """
-    with httpx.stream("GET", f"{root}{STREAM}", headers=bearer(key), timeout=60) as answer:
+    with httpx.stream(
+        "GET", f"{root}{STREAM}", headers=bearer(key) if key else {}, timeout=60
+    ) as answer:
         assert answer.headers["content-type"].partition(";")[0] == "text/event-stream"
         yield (
             line.removeprefix("data: ") for line in answer.iter_lines() if line.startswith("data: ")
         )
-
-
-def bearer(key: str | None) -> dict[str, str]:
-    return {} if key is None else {"Authorization": f"Bearer {key}"}
 
 
 def test_stream_announces_each_change_once(root: str) -> None:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, client_of, problem, serving
+from fixtures.servers import SETTINGS, bearer, client_of, problem, serving
 from strandline.api.http.key_sets import (
     ASK_EVERY,
     FRESH_SECONDS,
@@ -74,10 +74,6 @@ def client(engine: Engine, address: str) -> Iterator[httpx.Client]:
         client_of(where, "") as client,
     ):
         yield client
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 def part(content: bytes) -> bytes:
@@ -397,10 +393,6 @@ def test_tokens_are_required_on_loopback_too() -> None:
             "needs one of STRANDLINE_OIDC_JWKS_URL and STRANDLINE_OIDC_JWKS_FILE",
         ),
         (
-            {"OIDC_JWKS_URL": ""},
-            "needs one of STRANDLINE_OIDC_JWKS_URL and STRANDLINE_OIDC_JWKS_FILE",
-        ),
-        (
             {"OIDC_AUDIENCE": ""},
             "STRANDLINE_OIDC_AUDIENCE is missing, and STRANDLINE_OIDC_ISSUER needs it",
         ),
@@ -410,10 +402,6 @@ def test_tokens_are_required_on_loopback_too() -> None:
         ),
         (
             {"OIDC_GRANTS": "etl=write@*"},
-            "is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin",
-        ),
-        (
-            {"OIDC_GRANTS": "etl=read@,"},
             "is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin",
         ),
         ({"OIDC_ISSUER": ""}, "STRANDLINE_OIDC_AUDIENCE is set, but STRANDLINE_OIDC_ISSUER is not"),

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, client_of, serving
+from fixtures.servers import SETTINGS, bearer, client_of, serving
 from strandline.api.http.operations import Choice, Operation, operations
 from strandline.core.access.granted import SCOPES
 from strandline.store.api_keys import add_key
@@ -27,7 +27,6 @@ JSON = dict[str, Any]
 NOW = datetime.now(UTC)
 CANARY = "zeisig"
 FACET = {"_producer": "https://example.com/tests", "_schemaURL": "https://example.com/tests"}
-ECHOES = ("detail", "reason")
 
 
 @dataclass(frozen=True)
@@ -359,7 +358,7 @@ def keys(engine: Engine) -> dict[str, str]:
 def world(engine: Engine, keys: dict[str, str]) -> Iterator[httpx.Client]:
     """A collector that has heard both stories, with the master key."""
     required = replace(SETTINGS, auth="required")
-    with serving(engine, required) as address, _client(address, keys["whole"]) as client:
+    with serving(engine, required) as address, client_with(address, keys["whole"]) as client:
         for own, other in ((A, B), (B, A)):
             for one in story(own, other):
                 client.post("/api/v1/lineage", json=one).raise_for_status()
@@ -374,8 +373,9 @@ def world(engine: Engine, keys: dict[str, str]) -> Iterator[httpx.Client]:
         yield client
 
 
-def _client(address: str, key: str) -> httpx.Client:
-    return client_of(address, "", headers={"Authorization": f"Bearer {key}"})
+def client_with(address: str, key: str) -> httpx.Client:
+    """Make a client that sends this key."""
+    return client_of(address, "", headers=bearer(key))
 
 
 def test_no_operation_reveals_the_other_tenant(world: httpx.Client, keys: dict[str, str]) -> None:
@@ -383,7 +383,7 @@ def test_no_operation_reveals_the_other_tenant(world: httpx.Client, keys: dict[s
     assert versions.status_code == 200, versions.text
     lease = versions.json()["lease"]["id"]
     seen_by_all, told, statuses = set[str](), list[tuple[Asked, str]](), dict[str, set[int]]()
-    with _client(str(world.base_url), keys["a"]) as client:
+    with client_with(str(world.base_url), keys["a"]) as client:
         for operation in sorted(operations(), key=_reads_first):
             for tenant in (A, B):
                 for asked in requests(operation, tenant):

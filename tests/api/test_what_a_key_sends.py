@@ -13,8 +13,21 @@ import httpx
 import pytest
 from sqlalchemy import Engine, select
 
-from api.test_two_tenants import FACET, JSON, NOW, A, B, Tenant, at, barrier, event, requests, story
-from fixtures.servers import SETTINGS, client_of, serving
+from api.test_two_tenants import (
+    FACET,
+    JSON,
+    NOW,
+    A,
+    B,
+    Tenant,
+    at,
+    barrier,
+    client_with,
+    event,
+    requests,
+    story,
+)
+from fixtures.servers import SETTINGS, serving
 from strandline.api.http.operations import Choice, operations
 from strandline.core.access.granted import SCOPES
 from strandline.core.changes.bundles import OutlineSeen
@@ -217,11 +230,6 @@ def address(engine: Engine, keys: dict[str, str]) -> Iterator[str]:
         yield address
 
 
-def client_with(address: str, key: str) -> httpx.Client:
-    """Make a client that sends this key."""
-    return client_of(address, "", headers={"Authorization": f"Bearer {key}"})
-
-
 def answers(client: httpx.Client, tenant: Tenant) -> dict[str, Any]:
     """All that a tenant is answered about itself, without what moves by itself."""
     found = {}
@@ -354,26 +362,3 @@ def test_only_the_name_of_a_foreign_table_that_is_read_is_stored(
             connection.scalars(select(facets.c.key).where(facets.c.entity_id == elsewhere)).all()
             == []
         )
-
-
-def first_of_stream(client: httpx.Client) -> str:
-    """The first lines of the stream: they say what is the newest that this key sees."""
-    with client.stream("GET", "/api/v2/stream") as answer:
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        return next(line for line in answer.iter_lines() if line.startswith("data: "))
-
-
-def test_stream_reveals_nothing_about_the_other_tenant(address: str, keys: dict[str, str]) -> None:
-    """Neither content nor timing leaks: the other tenant's writes are not announced."""
-    with client_with(address, keys[A.word]) as client, client_with(address, keys["whole"]) as whole:
-        before, of_all = first_of_stream(client), first_of_stream(whole)
-        posted = event(B, "COMPLETE", "later", 100, outputs=[B.dataset("later", "output")])
-        whole.post("/api/v1/lineage", json=posted).raise_for_status()
-        after, of_all_after = first_of_stream(client), first_of_stream(whole)
-        own = event(A, "COMPLETE", "later", 100, outputs=[A.dataset("later", "output")])
-        client.post("/api/v1/lineage", json=own).raise_for_status()
-        last = first_of_stream(client)
-
-    assert before == after != last
-    assert of_all != of_all_after
-    assert B.word not in before + after + last

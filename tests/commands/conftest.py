@@ -1,19 +1,15 @@
 """Stores of the tests of commands."""
 
+from pathlib import Path
+
 import pytest
 
-from fixtures.stores import SQLITE_FIRST
+from fixtures.sqlite_first import database_url, own_database_url
+
+__all__ = ["database_url", "own_database_url"]
 
 
-@pytest.fixture(params=SQLITE_FIRST)
-def database_url(request: pytest.FixtureRequest) -> str:
-    """Give the URL of an empty store."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
-
-
-@pytest.fixture(params=SQLITE_FIRST)
-def own_database_url(request: pytest.FixtureRequest) -> str:
-    """Make a fresh, migrated database for the test."""
-    url: str = request.getfixturevalue(f"own_{request.param}_url")
-    return url
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Settings with a database that is not there yet."""
+    return {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}

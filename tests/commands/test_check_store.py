@@ -30,7 +30,6 @@ class Checked:
         self._url = engine.url.render_as_string(hide_password=False)
 
     def faults(self, *flags: str, **environ: str) -> list[str]:
-        """What it finds; 1 is its exit code where that is anything."""
         self._capsys.readouterr()
         code = main(["check", "--database-url", self._url, *flags], environ)
         lines = self._capsys.readouterr().err.splitlines()
@@ -48,13 +47,11 @@ class Checked:
 
 @pytest.fixture
 def checked(engine: Engine, capsys: pytest.CaptureFixture[str]) -> Checked:
-    """A fresh database."""
     return Checked(engine, capsys)
 
 
 @pytest.fixture
 def postgres_checked(own_postgres_engine: Engine, capsys: pytest.CaptureFixture[str]) -> Checked:
-    """A fresh PostgreSQL."""
     return Checked(own_postgres_engine, capsys)
 
 

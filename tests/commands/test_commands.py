@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
-from alembic.config import Config
-from alembic.script import ScriptDirectory
+from sqlalchemy import Engine
 
 import strandline.cli.commands
 from fixtures.stores import sql
 from strandline.cli import main
 from strandline.cli.command import Command, command_called
 from strandline.cli.index import COMMANDS
-from strandline.store.sql.engine import MIGRATIONS, make_engine, revisions
 from worlds.builders import dataset, event, store
 
 HEAVY = (
@@ -71,10 +69,10 @@ def test_help_imports_no_database(argv: list[str]) -> None:
     "argv",
     [["lineage", "bank.a"], ["versions", "bank.a", "--weak"], ["names"], ["expire", "bank.a"]],
 )
-def test_an_answer_imports_only_what_it_needs(argv: list[str], sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
-    store(engine, [event("START", inputs=[dataset("bank.a")])])
-    engine.dispose()
+def test_an_answer_imports_only_what_it_needs(
+    argv: list[str], sqlite_url: str, sqlite_engine: Engine
+) -> None:
+    store(sqlite_engine, [event("START", inputs=[dataset("bank.a")])])
 
     imported = imported_by(*argv, environ={"STRANDLINE_DATABASE_URL": sqlite_url})
 
@@ -115,20 +113,10 @@ def test_unknown_command_is_reported_in_one_line(
     assert (err.startswith("strandline: "), err.count("\n")) == (True, 1)
 
 
-def test_the_newest_revision_is_read_from_the_names_of_the_files() -> None:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    chain = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
-
-    assert revisions() == chain[::-1]
-
-
 def test_a_table_without_snapshots_has_nothing_to_expire(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    sqlite_url: str, sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine = make_engine(sqlite_url)
-    store(engine, [event("COMPLETE", outputs=[dataset("bank.a")])])
-    engine.dispose()
+    store(sqlite_engine, [event("COMPLETE", outputs=[dataset("bank.a")])])
 
     assert main(["expire", "bank.a"], {"STRANDLINE_DATABASE_URL": sqlite_url}) == 0
     assert (
@@ -190,10 +178,13 @@ def test_non_utf8_argument_is_rejected_in_one_line(
     assert capsys.readouterr().err == "strandline: not UTF-8: 'a\\udcff'\n"
 
 
-def test_ascii_terminal_gets_an_answer_without_line_drawing(sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
-    store(engine, [event("COMPLETE", 1, "job", 0, inputs=[dataset("a")], outputs=[dataset("b")])])
-    engine.dispose()
+def test_ascii_terminal_gets_an_answer_without_line_drawing(
+    sqlite_url: str, sqlite_engine: Engine
+) -> None:
+    store(
+        sqlite_engine,
+        [event("COMPLETE", 1, "job", 0, inputs=[dataset("a")], outputs=[dataset("b")])],
+    )
     command = [sys.executable, "-m", "strandline", "lineage", "b", "--direction", "upstream"]
     environ = {**os.environ, "PYTHONIOENCODING": "ascii", "STRANDLINE_DATABASE_URL": sqlite_url}
 

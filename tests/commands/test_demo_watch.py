@@ -18,18 +18,15 @@ SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Processes]:
-    """No processes yet."""
     with processes(tmp_path) as started:
         yield started
 
 
 def sleeper(started: Processes, name: str) -> DemoProcess:
-    """A process that does nothing."""
     return started.start(name, SLEEPER, Path.cwd(), os.environ)
 
 
 def kill(part: DemoProcess) -> None:
-    """SIGKILL."""
     part.process.kill()
     part.process.wait(30)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
+from sqlalchemy import Engine
 
 from strandline.api.http.operations import operations
 from strandline.cli import _parser, main
 from strandline.cli.command import command_called
 from strandline.cli.index import COMMANDS
 from strandline.settings import KAFKA_SECURITY, PREFIX, declared
-from strandline.store.sql.engine import make_engine
 from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
 
@@ -28,12 +28,14 @@ NOW = r" to 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d$"
 
 @pytest.mark.parametrize(("line", "printed"), SHOWN, ids=[line for line, _ in SHOWN])
 def test_documented_command_prints_the_documented_answer(
-    line: str, printed: str, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+    line: str,
+    printed: str,
+    sqlite_url: str,
+    sqlite_engine: Engine,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The current time is masked."""
-    engine = make_engine(sqlite_url)
-    fill(engine, bank())
-    engine.dispose()
+    fill(sqlite_engine, bank())
 
     main(shlex.split(line)[1:], {"STRANDLINE_DATABASE_URL": sqlite_url})
 
@@ -55,7 +57,6 @@ def code_of(text: str) -> Iterator[str]:
 
 
 def options_of(parser: argparse.ArgumentParser) -> set[str]:
-    """The options of a command, those of its actions included."""
     found = {option for action in parser._actions for option in action.option_strings}
     inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return found.union(*(options_of(one) for action in inner for one in action.choices.values()))

@@ -1,21 +1,15 @@
 """`strandline lineage` as printed for people."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
+from fixtures.commands import Command, command_on
 from fixtures.servers import serving
-from strandline.cli import main
-from strandline.cli.commands.lineage import report
-from strandline.store.sql.engine import make_engine
 from worlds.scenarios.bank import FACET, bank, run_id
 from worlds.scenarios.plain import dataset, parent, run
 from worlds.scenarios.taking import fill
-
-Run = Callable[..., tuple[int, str, str]]
 
 BOTH = """\
 What lake.bank.balance is made from:
@@ -49,47 +43,33 @@ lake.bank.balance @ 410  barrier 10  by bank_balance
 
 
 @pytest.fixture
-def lineage(
-    sqlite_url: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> Run:
-    """Runs the command on a database with the bank."""
-    monkeypatch.chdir(tmp_path)  # no .env of this folder
-    engine = make_engine(sqlite_url)
-    fill(engine, bank())
-    engine.dispose()
-
-    def run(*argv: str) -> tuple[int, str, str]:
-        code = main(["lineage", *argv], {"STRANDLINE_DATABASE_URL": sqlite_url})
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+def lineage(sqlite_url: str, sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Give a function that runs `strandline lineage` on a store with the bank."""
+    fill(sqlite_engine, bank())
+    return command_on(sqlite_url, capsys, "lineage")
 
 
-def test_short_name_selects_a_table(lineage: Run) -> None:
+def test_short_name_selects_a_table(lineage: Command) -> None:
     assert lineage("bank.balance") == (0, BOTH, "")
     assert lineage("lake.bank.balance") == (0, BOTH, "")
     assert lineage("dataset:file:/lake/bank/balance") == (0, BOTH, "")
 
 
-def test_snapshots_option_shows_snapshots(lineage: Run) -> None:
+def test_snapshots_option_shows_snapshots(lineage: Command) -> None:
     assert lineage("bank.balance", "--snapshots") == (0, f"{BOTH}\n{SNAPSHOTS}", "")
 
 
-def test_edges_missing_from_the_latest_run_are_marked(lineage: Run, sqlite_url: str) -> None:
+def test_edges_missing_from_the_latest_run_are_marked(
+    lineage: Command, sqlite_engine: Engine
+) -> None:
     """One INSERT from each of two tables, under one name."""
-    engine = make_engine(sqlite_url)
     fill(
-        engine,
+        sqlite_engine,
         [
             run("COMPLETE", 1, "etl", ["eu"], ["daily"]),
             run("COMPLETE", 2, "etl", ["us"], ["daily"], run_id="2"),
         ],
     )
-    engine.dispose()
 
     code, out, _ = lineage("daily", "--direction", "upstream")
 
@@ -106,19 +86,19 @@ def test_edges_missing_from_the_latest_run_are_marked(lineage: Run, sqlite_url: 
     assert "eu" not in lineage("daily", "--state", "latest")[1]
 
 
-def test_failure_is_shown_with_its_reason_and_its_parent(lineage: Run, sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
+def test_failure_is_shown_with_its_reason_and_its_parent(
+    lineage: Command, sqlite_engine: Engine
+) -> None:
     error = {
         "errorMessage": {"message": "disk full\n\tat Disk.java", "programmingLanguage": "JAVA"}
     }
     fill(
-        engine,
+        sqlite_engine,
         [
             run("COMPLETE", 3, "app"),
             run("FAIL", 2, "app.load", ["eu"], ["daily"], of_run=parent("app") | error),
         ],
     )
-    engine.dispose()
 
     assert "└─ job app.load  FAIL 2026-11-20 12:00:02: disk full" in lineage("eu")[1].splitlines()
     assert lineage("app", "--direction", "upstream")[1].splitlines()[1:] == [
@@ -128,10 +108,13 @@ def test_failure_is_shown_with_its_reason_and_its_parent(lineage: Run, sqlite_ur
     assert "app.load" not in lineage("daily")[1]  # a statement that failed has made nothing
 
 
-def test_ambiguous_name_is_rejected_with_all_candidates(lineage: Run, sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
-    fill(engine, [run("COMPLETE", 1, "bank_balance", [], [{"namespace": "pg", "name": "balance"}])])
-    engine.dispose()
+def test_ambiguous_name_is_rejected_with_all_candidates(
+    lineage: Command, sqlite_engine: Engine
+) -> None:
+    fill(
+        sqlite_engine,
+        [run("COMPLETE", 1, "bank_balance", [], [{"namespace": "pg", "name": "balance"}])],
+    )
 
     assert lineage("balance") == (
         1,
@@ -140,7 +123,7 @@ def test_ambiguous_name_is_rejected_with_all_candidates(lineage: Run, sqlite_url
     )
 
 
-def test_unknown_name_is_rejected_with_suggestions(lineage: Run) -> None:
+def test_unknown_name_is_rejected_with_suggestions(lineage: Command) -> None:
     code, out, err = lineage("bank.balence")
 
     assert (code, out) == (1, "")
@@ -150,12 +133,12 @@ def test_unknown_name_is_rejected_with_suggestions(lineage: Run) -> None:
     )
 
 
-def test_names_are_case_insensitive(lineage: Run) -> None:
+def test_names_are_case_insensitive(lineage: Command) -> None:
     assert lineage("BANK.Balance") == (0, BOTH, "")
     assert lineage("dataset:FILE:/Lake/bank/balance") == (0, BOTH, "")
 
 
-def test_empty_half_of_the_answer_is_omitted(lineage: Run) -> None:
+def test_empty_half_of_the_answer_is_omitted(lineage: Command) -> None:
     _, out, _ = lineage("bank.report", "--depth", "1")
     _, columns, _ = lineage("bank.report", "--granularity", "column", "--depth", "1")
 
@@ -167,7 +150,7 @@ def test_empty_half_of_the_answer_is_omitted(lineage: Run) -> None:
     ]
 
 
-def test_unknown_snapshot_is_rejected(lineage: Run) -> None:
+def test_unknown_snapshot_is_rejected(lineage: Command) -> None:
     code, _, err = lineage("bank.balance", "--snapshot", "9")
 
     assert code == 1
@@ -176,7 +159,7 @@ def test_unknown_snapshot_is_rejected(lineage: Run) -> None:
     )
 
 
-def test_columns_show_their_expressions(lineage: Run) -> None:
+def test_columns_show_their_expressions(lineage: Command) -> None:
     code, out, _ = lineage("bank.debits", "--granularity", "column", "--direction", "upstream")
 
     assert (code, out) == (
@@ -191,7 +174,7 @@ def test_columns_show_their_expressions(lineage: Run) -> None:
     )
 
 
-def test_step_without_columns_is_marked_as_not_followable(lineage: Run) -> None:
+def test_step_without_columns_is_marked_as_not_followable(lineage: Command) -> None:
     argv = ("bank.balance", "--granularity", "column", "--direction", "upstream")
     _, out, _ = lineage(*argv)
     edges = json.loads(lineage(*argv, "--json")[1])["edges"]
@@ -207,10 +190,9 @@ def test_step_without_columns_is_marked_as_not_followable(lineage: Run) -> None:
 
 
 def test_unfollowable_steps_are_named_as_the_producer_names_them(
-    lineage: Run, sqlite_url: str
+    lineage: Command, sqlite_engine: Engine
 ) -> None:
     """They come from each recent run, but not from a job whose columns are stated."""
-    engine = make_engine(sqlite_url)
     for number, task in enumerate(("MapInPandas", "LogicalRDD")):
         errors = [
             {"errorMessage": f"{task}: what its rows are made of is not known", "task": task},
@@ -219,10 +201,9 @@ def test_unfollowable_steps_are_named_as_the_producer_names_them(
         ]
         facet = {"extractionError": FACET | {"totalTasks": 3, "failedTasks": 3, "errors": errors}}
         fill(
-            engine,
+            sqlite_engine,
             [run("COMPLETE", number, "score", ["a"], ["b"], run_id=str(number), of_run=facet)],
         )
-    engine.dispose()
     argv = ("b", "--granularity", "column", "--direction", "upstream")
 
     _, out, _ = lineage(*argv)
@@ -232,9 +213,7 @@ def test_unfollowable_steps_are_named_as_the_producer_names_them(
     assert edge["opaqueSteps"] == ["LogicalRDD", "MapInPandas"]
 
 
-def test_cyclic_columns_are_expanded_once_each(
-    sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cyclic_columns_are_expanded_once_each(lineage: Command, sqlite_engine: Engine) -> None:
     """Ten columns derive from all ten in two ways: the output has one line per edge."""
     names = [f"c{number}" for number in range(10)]
     kinds = [{"type": kind} for kind in ("DIRECT", "INDIRECT")]
@@ -242,26 +221,15 @@ def test_cyclic_columns_are_expanded_once_each(
         {"namespace": "db", "name": "t", "field": name, "transformations": kinds} for name in names
     ]
     facet = FACET | {"fields": {name: {"inputFields": origins} for name in names}}
-    engine = make_engine(sqlite_url)
-    fill(engine, [run("COMPLETE", 1, "mix", ["t"], [dataset("t", columnLineage=facet)])])
-    engine.dispose()
+    fill(sqlite_engine, [run("COMPLETE", 1, "mix", ["t"], [dataset("t", columnLineage=facet)])])
 
-    argv = [
-        "lineage",
-        "t",
-        "--granularity",
-        "column",
-        "--direction",
-        "upstream",
-        "--database-url",
-        sqlite_url,
-    ]
-    assert main(argv, {}) == 0
+    code, out, _ = lineage("t", "--granularity", "column", "--direction", "upstream")
 
-    assert len(capsys.readouterr().out.splitlines()) <= 2 + len(names) + 2 * len(names) ** 2
+    assert code == 0
+    assert len(out.splitlines()) <= 2 + len(names) + 2 * len(names) ** 2
 
 
-def test_depth_limit_says_that_there_is_more(lineage: Run) -> None:
+def test_depth_limit_says_that_there_is_more(lineage: Command) -> None:
     _, out, _ = lineage("bank.balance", "--depth", "1", "--direction", "upstream")
 
     assert (
@@ -271,7 +239,7 @@ def test_depth_limit_says_that_there_is_more(lineage: Run) -> None:
 
 
 @pytest.mark.parametrize("granularity", ["table", "column"])
-def test_depth_of_zero_does_not_claim_an_empty_answer(lineage: Run, granularity: str) -> None:
+def test_depth_of_zero_does_not_claim_an_empty_answer(lineage: Command, granularity: str) -> None:
     _, out, _ = lineage("bank.balance", "--depth", "0", "--granularity", granularity)
 
     assert "nothing that is known" not in out
@@ -282,7 +250,7 @@ def test_depth_of_zero_does_not_claim_an_empty_answer(lineage: Run, granularity:
     )
 
 
-def test_table_without_readers_shows_nothing_known(lineage: Run) -> None:
+def test_table_without_readers_shows_nothing_known(lineage: Command) -> None:
     _, out, _ = lineage("bank.report", "--direction", "downstream")
 
     assert (
@@ -290,20 +258,10 @@ def test_table_without_readers_shows_nothing_known(lineage: Run) -> None:
     )
 
 
-def test_json_output_equals_the_api_answer(lineage: Run) -> None:
-    code, out, _ = lineage("bank.balance", "--json", "--snapshots")
-
-    assert code == 0
-    assert sorted(json.loads(out)) == ["lineage", "snapshots"]
-    assert json.loads(out)["lineage"]["nodes"][0]["id"] == "dataset:file:/lake/bank/balance"
-
-
-def test_running_collector_gives_the_same_answer(lineage: Run, sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
-    with serving(engine) as address:
+def test_running_collector_gives_the_same_answer(lineage: Command, sqlite_engine: Engine) -> None:
+    with serving(sqlite_engine) as address:
         asked = lineage("bank.balance", "--snapshots", "--url", address)
         unknown = lineage("bank.balence", "--url", address)
-    engine.dispose()
 
     assert asked == (0, f"{BOTH}\n{SNAPSHOTS}", "")
     assert unknown[0] == 1
@@ -312,7 +270,7 @@ def test_running_collector_gives_the_same_answer(lineage: Run, sqlite_url: str) 
     )
 
 
-def test_unreachable_collector_is_reported_in_one_line(lineage: Run) -> None:
+def test_unreachable_collector_is_reported_in_one_line(lineage: Command) -> None:
     code, out, err = lineage("bank.balance", "--url", "http://127.0.0.1:1")
 
     assert (code, out) == (1, "")
@@ -320,13 +278,7 @@ def test_unreachable_collector_is_reported_in_one_line(lineage: Run) -> None:
     assert err.count("\n") == 1
 
 
-def test_other_commands_can_print_the_same_report(engine: Engine) -> None:
-    fill(engine, bank())
-
-    assert report(engine, "bank.balance") == f"{BOTH}\n{SNAPSHOTS}".rstrip()
-
-
-def test_column_option_shows_one_column(lineage: Run) -> None:
+def test_column_option_shows_one_column(lineage: Command) -> None:
     _, out, _ = lineage(
         "bank.debits", "--granularity", "column", "--column", "amount", "--direction", "upstream"
     )
@@ -337,7 +289,7 @@ def test_column_option_shows_one_column(lineage: Run) -> None:
     ]
 
 
-def test_as_of_shows_past_lineage(lineage: Run) -> None:
+def test_as_of_shows_past_lineage(lineage: Command) -> None:
     _, out, _ = lineage(
         "bank.balance", "--direction", "downstream", "--as-of", "2026-11-20T12:00:21.5Z"
     )
@@ -352,7 +304,7 @@ def test_as_of_shows_past_lineage(lineage: Run) -> None:
     )  # before all events
 
 
-def test_as_of_starts_from_the_newest_snapshot_of_that_moment(lineage: Run) -> None:
+def test_as_of_starts_from_the_newest_snapshot_of_that_moment(lineage: Command) -> None:
     _, out, _ = lineage(
         "bank.credits",
         "--direction",
@@ -369,9 +321,8 @@ def test_as_of_starts_from_the_newest_snapshot_of_that_moment(lineage: Run) -> N
 
 
 def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(
-    lineage: Run, sqlite_url: str
+    lineage: Command, sqlite_engine: Engine
 ) -> None:
-    engine = make_engine(sqlite_url)
     compacted = {"snapshotId": "411", "parentSnapshotId": "410", "operation": "replace"}
     read = {
         "namespace": "file",
@@ -379,8 +330,7 @@ def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(
         "inputFacets": {"strandline_snapshot": FACET | compacted},
     }
     made = dataset("late") | {"outputFacets": {"strandline_snapshot": FACET | {"snapshotId": "7"}}}
-    fill(engine, [run("COMPLETE", 40, "late", [read], [made])])
-    engine.dispose()
+    fill(sqlite_engine, [run("COMPLETE", 40, "late", [read], [made])])
 
     _, out, _ = lineage("bank.balance", "--snapshot", "411")
 
@@ -397,7 +347,7 @@ def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(
     ]
 
 
-def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Run) -> None:
+def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Command) -> None:
     code, out, _ = lineage(f"run:{run_id('credits')}")
 
     assert (code, out.splitlines()) == (
@@ -427,7 +377,7 @@ def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Run) -> Non
     ],
 )
 def test_conflicting_arguments_are_rejected(
-    lineage: Run, arguments: tuple[str, ...], fault: str
+    lineage: Command, arguments: tuple[str, ...], fault: str
 ) -> None:
     assert lineage("bank.debits", *arguments) == (2, "", fault)
 
@@ -435,32 +385,20 @@ def test_conflicting_arguments_are_rejected(
 @pytest.mark.parametrize(
     "arguments", [("--depth", "-1"), ("--limit", "many"), ("--as-of", "monthly")]
 )
-def test_malformed_argument_is_a_usage_error(lineage: Run, arguments: tuple[str, ...]) -> None:
+def test_malformed_argument_is_a_usage_error(lineage: Command, arguments: tuple[str, ...]) -> None:
     code, out, err = lineage("bank.debits", *arguments)
 
     assert (code, out) == (2, "")
     assert f"argument {arguments[0]}: {arguments[1]} is not a " in err
 
 
-def test_missing_database_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["lineage", "t"], {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"})
-
-    assert (code, capsys.readouterr().err) == (
-        1,
-        (
-            f"strandline: there is no database {tmp_path}/new.db yet: "
-            "strandline serve makes it, --database-url names another\n"
-        ),
-    )
-
-
-def test_warehouse_address_is_not_shown_as_a_catalog(lineage: Run, sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
+def test_warehouse_address_is_not_shown_as_a_catalog(
+    lineage: Command, sqlite_engine: Engine
+) -> None:
     other = {"namespace": "file:/warehouse", "name": "shop.loans", "type": "TABLE"}
     loans = {"namespace": "file", "name": "/warehouse/shop/loans"}
     loans["facets"] = {"symlinks": FACET | {"identifiers": [other]}}  # type: ignore[assignment]
-    fill(engine, [run("COMPLETE", 7, "loans", [], [loans])])
-    engine.dispose()
+    fill(sqlite_engine, [run("COMPLETE", 7, "loans", [], [loans])])
 
     whole, short = (lineage(name)[1] for name in ("file:/warehouse.shop.loans", "shop.loans"))
 

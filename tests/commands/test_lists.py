@@ -10,16 +10,14 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
 
 import pytest
+from sqlalchemy import Engine
 
+from fixtures.commands import Command, command_on
 from fixtures.servers import serving
-from strandline.cli import main
-from strandline.store.sql.engine import make_engine
 from worlds.builders import NOON, Json, dataset, event, run_id, store
 
-Run = Callable[..., tuple[int, str, str]]
 ERROR = {
     "errorMessage": {"message": "Division by zero\n  at line 3", "programmingLanguage": "JAVA"}
 }
@@ -36,21 +34,13 @@ def events() -> list[Json]:
 
 
 @pytest.fixture
-def cli(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command on a database with these events."""
-    engine = make_engine(sqlite_url)
-    store(engine, events(), NOON)
-    engine.dispose()
-
-    def run(*argv: str) -> tuple[int, str, str]:
-        code = main(argv, {"STRANDLINE_DATABASE_URL": sqlite_url})
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+def cli(sqlite_url: str, sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Give a function that runs commands on a store with these events."""
+    store(sqlite_engine, events(), NOON)
+    return command_on(sqlite_url, capsys)
 
 
-def test_lists_are_plain_tables(cli: Run) -> None:
+def test_lists_are_plain_tables(cli: Command) -> None:
     assert cli("jobs") == (
         0,
         (
@@ -83,21 +73,7 @@ def test_lists_are_plain_tables(cli: Run) -> None:
     )
 
 
-def test_complete_application_mentions_a_failed_child_run(cli: Run, sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
-    above = {"parent": {"run": {"runId": run_id(3)}, "job": {"namespace": "tests", "name": "app"}}}
-    store(engine, [event("COMPLETE", 3, "app", 90), event("FAIL", 4, "app.load", 80, facets=above),
-                   event("ABORT", 5, "app.stopped", 80, facets=above)], NOON)  # fmt: skip
-    engine.dispose()
-
-    (line,) = [line for line in cli("jobs")[1].splitlines() if " app " in line]
-    assert (line.split()[0], line.rpartition("tests")[2].strip()) == (
-        "COMPLETE",
-        "1 below it failed",
-    )
-
-
-def test_lists_say_when_they_are_cut(cli: Run) -> None:
+def test_lists_say_when_they_are_cut(cli: Command) -> None:
     _, out, _ = cli("jobs", "--limit", "1")
 
     assert out.splitlines()[1:] == [
@@ -124,12 +100,10 @@ def test_lists_say_when_they_are_cut(cli: Run) -> None:
     ],
 )
 def test_lists_accept_the_filters_of_the_api(
-    cli: Run, sqlite_url: str, argv: list[str], jobs: list[str]
+    cli: Command, sqlite_engine: Engine, argv: list[str], jobs: list[str]
 ) -> None:
-    engine = make_engine(sqlite_url)
-    with serving(engine) as address:
+    with serving(sqlite_engine) as address:
         served = json.loads(cli("jobs", "--json", "--url", address, *argv)[1])
-    engine.dispose()
 
     assert [one["name"] for one in json.loads(cli("jobs", "--json", *argv)[1])["items"]] == jobs
     assert [one["name"] for one in served["items"]] == jobs
@@ -138,9 +112,8 @@ def test_lists_accept_the_filters_of_the_api(
     ] == sorted(jobs)[::-1]
 
 
-def test_collector_gives_the_same_list(cli: Run, sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
-    with serving(engine) as address:
+def test_collector_gives_the_same_list(cli: Command, sqlite_engine: Engine) -> None:
+    with serving(sqlite_engine) as address:
         for argv in (
             ["jobs"],
             ["datasets", "--failed"],
@@ -149,15 +122,14 @@ def test_collector_gives_the_same_list(cli: Run, sqlite_url: str) -> None:
             ["search", "a", "--json"],
         ):
             assert cli(*argv, "--url", address) == cli(*argv)
-    engine.dispose()
 
 
-def test_empty_list_says_that_nothing_matches(cli: Run) -> None:
+def test_empty_list_says_that_nothing_matches(cli: Command) -> None:
     assert cli("runs", "--state", "lost") == (0, "no run matches\n", "")
     assert cli("search", "nowhere") == (0, "no name, run, tag, column or SQL text matches\n", "")
 
 
-def test_invalid_filter_is_reported_in_one_line(cli: Run) -> None:
+def test_invalid_filter_is_reported_in_one_line(cli: Command) -> None:
     code, out, err = cli("jobs", "--state", "broken")
 
     assert (code, out) == (2, "")
@@ -172,7 +144,7 @@ def test_invalid_filter_is_reported_in_one_line(cli: Run) -> None:
     )
 
 
-def test_colours_are_used_on_a_terminal_only(cli: Run, sqlite_url: str) -> None:
+def test_colours_are_used_on_a_terminal_only(cli: Command, sqlite_url: str) -> None:
     piped = subprocess.run(
         JOBS, capture_output=True, env=environ_of(sqlite_url, 200), check=True
     ).stdout
@@ -182,7 +154,7 @@ def test_colours_are_used_on_a_terminal_only(cli: Run, sqlite_url: str) -> None:
 
 
 @pytest.mark.slow
-def test_narrow_terminal_shows_whole_names(cli: Run, sqlite_url: str) -> None:
+def test_narrow_terminal_shows_whole_names(cli: Command, sqlite_url: str) -> None:
     assert "load   tests      Division by zero" in on_a_terminal(sqlite_url, 40)
 
 
@@ -241,7 +213,7 @@ def lines_of(text: str) -> list[dict[str, str]]:
     ],
 )
 def test_every_list_is_available_as_csv(
-    cli: Run, argv: list[str], column: str, values: list[str]
+    cli: Command, argv: list[str], column: str, values: list[str]
 ) -> None:
     cli("keys", "add", "reader", "--scope", "read", "--namespace", "*")
 
@@ -251,21 +223,6 @@ def test_every_list_is_available_as_csv(
     assert [line[column] for line in lines_of(text)] == values
     assert cli(*argv, "--format", "csv") == (code, text, errors)
     assert cli(*argv, "--format", "json") == cli(*argv, "--json")
-
-
-def test_cut_csv_list_says_so_on_stderr(cli: Run) -> None:
-    code, text, errors = cli("jobs", "--limit", "1", "--csv")
-
-    assert (code, [line["name"] for line in lines_of(text)]) == (0, ["daily"])
-    assert errors == "strandline: the first 1; a greater --limit shows more\n"
-
-
-def test_csv_is_the_same_from_a_collector(cli: Run, sqlite_url: str) -> None:
-    engine = make_engine(sqlite_url)
-    with serving(engine) as address:
-        for argv in (["jobs"], ["datasets"], ["runs"], ["search", "a"], ["events"]):
-            assert cli(*argv, "--csv", "--url", address) == cli(*argv, "--csv")
-    engine.dispose()
 
 
 @pytest.mark.parametrize(
@@ -278,7 +235,7 @@ def test_csv_is_the_same_from_a_collector(cli: Run, sqlite_url: str) -> None:
         ("events", "--dataset", ""),
     ],
 )
-def test_empty_name_does_not_match_everything(cli: Run, argv: tuple[str, ...]) -> None:
+def test_empty_name_does_not_match_everything(cli: Command, argv: tuple[str, ...]) -> None:
     code, text, errors = cli(*argv)
 
     assert (code, text) == (2, "")

@@ -25,12 +25,6 @@ from worlds.sample_events import as_bytes, run_event
 READER = ("--scope", "read", "--namespace", "*")
 
 
-@pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
-    """Settings with a database that is not there yet."""
-    return {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}
-
-
 def test_check_reports_every_fault_at_once(
     environ: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -55,8 +49,8 @@ def test_check_reports_every_fault_at_once(
     ]
 
 
-def test_check_reports_the_same_as_json(
-    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+def test_check_reports_the_same_as_json_and_creates_no_database(
+    environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["check", "--json"], environ)
 
@@ -65,6 +59,7 @@ def test_check_reports_the_same_as_json(
     fault = "database: there is none yet (strandline serve makes it)"
     assert (code, json.loads(told.out)) == (1, {"fine": fine, "faults": [fault]})
     assert told.err.splitlines() == [f"strandline: {fault}"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_check_creates_no_database(
@@ -278,17 +273,7 @@ def test_truncated_file_is_reported_in_one_line(
             2,
             "keys add: --days is not a whole number from 1 to 36500",
         ),
-        (
-            ["consume", "--kafka-bootstrap-servers", "h:x"],
-            2,
-            "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS=h:x is not host:port",
-        ),
         (["consume"], 2, "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS is missing: from where to consume"),
-        (
-            ["migrate", "--database-url", "mysql://x/y"],
-            2,
-            "STRANDLINE_DATABASE_URL is not an address like ",
-        ),
         (
             ["migrate", "--database-url", "sqlite:////proc/none/x.db"],
             1,
@@ -298,11 +283,6 @@ def test_truncated_file_is_reported_in_one_line(
             ["serve", "--port", "any"],
             2,
             "STRANDLINE_PORT=any is not a whole number from 0 to 65535",
-        ),
-        (
-            ["serve", "--host", "0.0.0.0", "--auth", "off"],
-            2,
-            "STRANDLINE_AUTH=off is allowed on loopback only",
         ),
     ],
 )

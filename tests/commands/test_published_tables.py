@@ -52,7 +52,6 @@ def properties(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def lake(properties: list[str]) -> Any:
-    """The catalog itself."""
     from pyiceberg.catalog import load_catalog
 
     return load_catalog(

@@ -18,12 +18,6 @@ STORED = {"stored": 2, "duplicate": 0, "dead": 0, "unread": 0}
 MARK = b"\xef\xbb\xbf"
 
 
-@pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
-    """Settings with a database that is not there yet."""
-    return {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}
-
-
 @pytest.mark.parametrize(
     "content",
     [

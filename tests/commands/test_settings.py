@@ -199,14 +199,6 @@ def test_keys_are_required_on_reachable_addresses(host: str, auth: str, required
     assert Settings(host=host, auth=auth).auth_required is required
 
 
-def test_unknown_setting_logs_a_warning_with_a_suggestion() -> None:
-    settings = read_settings({"STRANDLINE_KAFKA_TOPICS": "x"})
-
-    assert settings.unknown == (
-        "STRANDLINE_KAFKA_TOPICS is not a setting; is STRANDLINE_KAFKA_TOPIC meant?",
-    )
-
-
 def test_lenient_reading_replaces_invalid_settings_with_defaults() -> None:
     settings = read_what_can_be_read({"STRANDLINE_PORT": "x", "STRANDLINE_HOST": "::1"})
 

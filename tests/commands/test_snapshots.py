@@ -3,30 +3,25 @@
 import json
 
 import pytest
+from sqlalchemy import Engine
 
+from fixtures.commands import Command, command_on
 from fixtures.servers import serving
-from strandline.cli import main
-from strandline.store.sql.engine import make_engine
 from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
 
 
 @pytest.fixture
-def url(sqlite_url: str) -> str:
-    """A database with the bank of three barriers."""
-    engine = make_engine(sqlite_url)
-    fill(engine, bank(barriers=3))
-    engine.dispose()
-    return sqlite_url
+def snapshots(
+    sqlite_url: str, sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Give a function that runs `strandline snapshots` on the bank of three barriers."""
+    fill(sqlite_engine, bank(barriers=3))
+    return command_on(sqlite_url, capsys, "snapshots")
 
 
-def asked(url: str, capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
-    code = main(["snapshots", *argv], {"STRANDLINE_DATABASE_URL": url})
-    return code, *capsys.readouterr()
-
-
-def test_newest_snapshot_is_listed_first(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = asked(url, capsys, "lake.bank.transfers")
+def test_newest_snapshot_is_listed_first(snapshots: Command) -> None:
+    code, out, _ = snapshots("lake.bank.transfers")
 
     rows = [line.split() for line in out.splitlines()]
     assert (code, rows[0][:3]) == (0, ["SNAPSHOT", "COMMITTED", "BARRIER"])
@@ -37,21 +32,19 @@ def test_newest_snapshot_is_listed_first(url: str, capsys: pytest.CaptureFixture
     ]
 
 
-def test_cut_list_says_so(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = asked(url, capsys, "bank.transfers", "--limit", "2")
-    _, listed, beside = asked(url, capsys, "bank.transfers", "--limit", "2", "--csv")
+def test_cut_list_says_so(snapshots: Command) -> None:
+    _, out, _ = snapshots("bank.transfers", "--limit", "2")
+    _, listed, beside = snapshots("bank.transfers", "--limit", "2", "--csv")
 
     assert out.splitlines()[-1] == "(the newest 2; a greater --limit shows more)"
     assert [line.split(",")[0] for line in listed.splitlines()] == ["snapshotId", "103", "102"]
     assert beside == "strandline: the newest 2; a greater --limit shows more\n"
 
 
-def test_collector_gives_the_same_list(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    own = json.loads(asked(url, capsys, "bank.transfers", "--json")[1])
-    engine = make_engine(url)
-    with serving(engine) as root:
-        others = json.loads(asked(url, capsys, "bank.transfers", "--json", "--url", root)[1])
-    engine.dispose()
+def test_collector_gives_the_same_list(snapshots: Command, sqlite_engine: Engine) -> None:
+    own = json.loads(snapshots("bank.transfers", "--json")[1])
+    with serving(sqlite_engine) as root:
+        others = json.loads(snapshots("bank.transfers", "--json", "--url", root)[1])
 
     assert (others, len(own["items"])) == (own, 3)
 
@@ -63,10 +56,8 @@ def test_collector_gives_the_same_list(url: str, capsys: pytest.CaptureFixture[s
         ("bank.nothing", "unknown dataset or job: 'bank.nothing'"),
     ],
 )
-def test_unknown_table_is_reported_in_one_line(
-    table: str, said: str, url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _, err = asked(url, capsys, table)
+def test_unknown_table_is_reported_in_one_line(table: str, said: str, snapshots: Command) -> None:
+    code, _, err = snapshots(table)
 
     assert (code, err.count("\n")) == (1, 1)
     assert said in err

@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from strandline.settings import (
     read_dotenv,
     read_what_can_be_read,
 )
-from strandline.store.sql.engine import make_engine
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -92,14 +90,6 @@ def render(*arguments: str) -> list[Json]:
 def manifests() -> list[Json]:
     """The manifests of servers, a consumer and the migration."""
     return render("--set", "kafka.bootstrapServers=kafka:9092")
-
-
-@contextmanager
-def closing_engine(url: str) -> Iterator[Engine]:
-    """An engine while it is needed."""
-    engine = make_engine(url)
-    yield engine
-    engine.dispose()
 
 
 def containers(manifests: list[Json]) -> Iterator[tuple[Json, Json]]:
@@ -324,8 +314,8 @@ def test_units_use_existing_settings() -> None:
     assert read_what_can_be_read(given) != Settings()
 
 
-def test_alerts_and_dashboard_use_existing_metrics(sqlite_url: str) -> None:
-    with closing_engine(sqlite_url) as engine, running(engine) as server:
+def test_alerts_and_dashboard_use_existing_metrics(sqlite_engine: Engine) -> None:
+    with running(sqlite_engine) as server:
         server.client.post("/api/v1/lineage", json={})
         text = server.client.get("/metrics").text
     families = {family.name: family for family in text_string_to_metric_families(text)}
@@ -388,11 +378,3 @@ def test_release_signs_the_tested_wheels() -> None:
     assert suite["env"] == {
         "STRANDLINE_WHEELS": "${{ github.workspace }}/dist"
     }  # read by tests/package/test_wheels.py
-
-
-def test_site_menu_links_to_existing_pages() -> None:
-    text = (ROOT / "mkdocs.yml").read_text()
-    pages = re.findall(r"^ +- [^:]+: (\S+\.md)$", text, re.MULTILINE)
-
-    assert len(pages) > 12
-    assert [page for page in pages if not (ROOT / "docs" / page).exists()] == []

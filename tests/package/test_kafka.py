@@ -36,15 +36,6 @@ def test_records_survive_a_kill_and_a_restart(tmp_path: Path) -> None:
     assert found == [b"written before the kill"]
 
 
-def test_event_of_32_mib_is_accepted_with_the_brokers_timestamp(kafka: str) -> None:
-    producer = KafkaProducer(bootstrap_servers=kafka, max_request_size=34 * 1024 * 1024)
-
-    told = producer.send("large", b"x" * 32 * 1024 * 1024, timestamp_ms=1).get(60)
-    producer.close(timeout=10)
-
-    assert told.timestamp > 1_700_000_000_000
-
-
 @pytest.mark.slow
 def test_broker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.kafka", str(tmp_path)]

@@ -19,7 +19,6 @@ PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both wheels by distribution."""
     built = os.environ.get("STRANDLINE_WHEELS")
     folder = Path(built) if built else tmp_path_factory.mktemp("wheels")
     if not built:
@@ -42,7 +41,6 @@ def fresh(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def names(wheel: Path) -> set[str]:
-    """The files in a wheel."""
     return set(zipfile.ZipFile(wheel).namelist())
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-import recordings
 from page.conftest import Tab, tab_of
 from worlds.company import HOSTILE, World, run_id, snapshot_id, table
 
@@ -393,23 +392,6 @@ def test_compacted_snapshot_leads_to_the_snapshot_with_its_rows(
             ],
             ["lake.shop.sums 8", "lake.shop.copied 1 by shop:copy"],
         ]
-        assert tab.faults == []
-
-
-def test_micro_batch_job_shows_the_lineage_of_its_query(browser: Any, empty_address: str) -> None:
-    for tab in tab_of(browser, empty_address):
-        for event in recordings.events_of("fan_out"):
-            tab.page.request.post(
-                f"{empty_address}/api/v1/lineage",
-                data=event,
-                headers={"Content-Type": "application/json"},
-            )
-
-        page = tab.open(
-            "/job?namespace=lakehouse&name=pricing.append_data.lake_bank_large&tab=lineage"
-        )
-
-        assert [row[0] for row in cells_of(page)] == ["lake.bank.priced", "lake.bank.large"]
         assert tab.faults == []
 
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from kafka import TopicPartition
-from sqlalchemy import Connection, Engine, event, func, select
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DataError
 
 from strandline.errors import FencedError, StrandlineError, TooManyDeadLettersError
 from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.store.ingest.take import Caches, Outcome, Record, take
-from strandline.store.schema.tables import dead_letters, raw_events
 from strandline.transports.partitions import Holdings, record_of
+from worlds.builders import counts
 from worlds.sample_events import as_bytes, run_event
 
 EVENTS = TopicPartition("events", 0)
@@ -86,11 +86,6 @@ def numbered(count: int) -> list[Record]:
     ]
 
 
-def letters(engine: Engine) -> int:
-    with engine.connect() as connection:
-        return connection.scalar(select(func.count()).select_from(dead_letters)) or 0
-
-
 def test_missing_table_makes_no_dead_letters(own_engine: Engine) -> None:
     owner = holdings(own_engine)
     owner.claim({EVENTS: (0, 9)})
@@ -100,7 +95,7 @@ def test_missing_table_makes_no_dead_letters(own_engine: Engine) -> None:
     with pytest.raises(StrandlineError, match=r"the store cannot be written: .*state"):
         owner.write({EVENTS: numbered(9)})
 
-    assert letters(own_engine) == 0
+    assert counts(own_engine, "dead_letters") == {"dead_letters": 0}
     assert owner.positions() == {EVENTS: 0}
 
 
@@ -119,7 +114,7 @@ def test_unstorable_records_count_as_consecutive_dead_letters(
     with pytest.raises(TooManyDeadLettersError):
         owner.write({EVENTS: numbered(9)})
 
-    assert letters(engine) == 3
+    assert counts(engine, "dead_letters") == {"dead_letters": 3}
     assert owner.positions() == {EVENTS: 3}
 
 
@@ -155,11 +150,6 @@ def test_future_receipt_time_is_capped_at_a_day(timestamp: int) -> None:
     assert record.place == "events[0]@7"
 
 
-def stored_rows(engine: Engine) -> int:
-    with engine.connect() as connection:
-        return connection.scalar(select(func.count()).select_from(raw_events)) or 0
-
-
 def test_former_partition_owner_stores_nothing_and_raises(engine: Engine) -> None:
     """Both fetched the same records; each record is stored by one owner only."""
     first, second = holdings(engine), holdings(engine)
@@ -168,7 +158,7 @@ def test_former_partition_owner_stores_nothing_and_raises(engine: Engine) -> Non
 
     with pytest.raises(FencedError):
         first.write({EVENTS: numbered(9)})
-    assert (first.committed, stored_rows(engine)) == ([], 0)
+    assert (first.committed, counts(engine, "raw_events")) == ([], {"raw_events": 0})
 
     assert [outcome.kind for outcome in second.write({EVENTS: numbered(9)})] == ["stored"] * 9
     with pytest.raises(FencedError):
@@ -193,5 +183,5 @@ def test_only_the_record_that_the_database_rejects_is_set_aside(
         "dead",
         *["stored"] * 3,
     ]
-    assert (letters(engine), stored_rows(engine)) == (1, 8)
+    assert counts(engine, "dead_letters", "raw_events") == {"dead_letters": 1, "raw_events": 8}
     assert owner.positions() == {EVENTS: 9}

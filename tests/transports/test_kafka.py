@@ -26,7 +26,6 @@ from fixtures.kafka import (
 from fixtures.waiting import wait_until
 from strandline.store.schema.tables import dead_letters, offsets, raw_events
 from strandline.store.schema.version_tables import version_facts, version_news
-from strandline.transports.kafka import NotingListener, consumer_arguments
 from worlds.sample_events import as_bytes, run_event
 
 pytestmark = pytest.mark.kafka
@@ -34,7 +33,6 @@ CONSUMED = 'consumed_events_total{source="kafka"}'
 
 
 def by_outcome(outcome: str) -> str:
-    """The name of a sample."""
     return f'events_total{{outcome="{outcome}",source="kafka"}}'
 
 
@@ -314,34 +312,3 @@ def is_remade(bootstrap: str, topic: str) -> bool:
     finally:
         admin.close()
     return True
-
-
-def test_paused_partition_is_read_again_after_reassignment(kafka: str, topic: str) -> None:
-    send(kafka, topic, values(10), partitions=2)
-    member, listener = (
-        KafkaConsumer(**consumer_arguments(settings_of(kafka, topic))),
-        NotingListener(),
-    )
-    try:
-        for _ in range(2):
-            member.subscribe([topic], listener=listener)
-            read_ten_from_the_beginning(member, listener)
-            for partition in member.assignment():
-                member.pause(partition)
-            member.unsubscribe()
-    finally:
-        member.close(autocommit=False, timeout_ms=5000)
-
-
-def read_ten_from_the_beginning(member: KafkaConsumer, listener: NotingListener) -> None:
-    """Poll until ten records have come from the beginning of the partitions that the member is given."""
-    places: set[tuple[int, int]] = set()
-
-    def has_read_ten() -> bool:
-        for partition, records in member.poll(500, 100).items():
-            places.update((partition.partition, record.offset) for record in records)
-        for partition in listener.news()[1]:
-            member.seek(partition, 0)
-        return len(places) == 10
-
-    wait_until(has_read_ten)

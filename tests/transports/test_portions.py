@@ -32,12 +32,6 @@ def offsets_of(portions: Sequence[holdings.Batch]) -> list[dict[int, list[int | 
     ]
 
 
-def test_small_records_form_one_portion() -> None:
-    batch = {FIRST: records(0, 1, 1), SECOND: records(7, 1)}
-
-    assert offsets_of(list(holdings.portions(batch))) == [{0: [0, 1], 1: [7]}]
-
-
 def test_portion_is_limited_to_32_mib_unless_it_is_one_record() -> None:
     batch = {FIRST: records(0, 20, 12, 1, 40), SECOND: records(7, 30, 2)}
 
@@ -47,10 +41,6 @@ def test_portion_is_limited_to_32_mib_unless_it_is_one_record() -> None:
         {0: [3]},
         {1: [7, 8]},
     ]
-
-
-def test_no_records_make_no_portion() -> None:
-    assert list(holdings.portions({})) == []
 
 
 def polled(*sizes: int) -> dict[TopicPartition, list[SimpleNamespace]]:

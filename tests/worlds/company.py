@@ -43,7 +43,6 @@ class World:
         self.now = now
 
     def events(self) -> list[JSON]:
-        """Everything, in the order of its time."""
         found = [
             *self.root(),
             *(one for job in STREAMS for one in self.stream(job)),
@@ -60,7 +59,6 @@ class World:
         self, kind: str, ago: float, job: str, inputs: Iterable[JSON] = (), outputs: Iterable[JSON] = (),
         run: str = "", run_facets: JSON | None = None, job_facets: JSON | None = None, namespace: str = "shop",
     ) -> JSON:  # fmt: skip
-        """One event."""
         return {
             "eventType": kind,
             "eventTime": self.at(ago),
@@ -169,11 +167,9 @@ class World:
         return (LAST - barrier) * 2 * MINUTE + 90
 
     def lease(self) -> JSON:
-        """A lease of ten minutes."""
         return {"strandline_heartbeat": FACET | {"timeoutSeconds": 600}}
 
     def barrier(self, barrier: int, started: float, committed: float) -> JSON:
-        """The facet of a checkpoint."""
         return {"strandline_barrier": FACET | {
             "group": "shop", "barrierId": barrier, "engine": "spark", "queryId": "q", "batchId": barrier - 1,
             "phase": "committed", "startedAt": self.at(started), "committedAt": self.at(committed)}}  # fmt: skip
@@ -181,7 +177,6 @@ class World:
     def snapshot(
         self, name: str, number: int, ago: float | None, more: JSON, direction: str = "output"
     ) -> JSON:
-        """A table at a snapshot."""
         content: JSON = {"format": "iceberg", "snapshotId": snapshot_id(name, number)} | more
         if ago is not None:
             content |= {
@@ -217,7 +212,6 @@ def streaming() -> JSON:
 
 
 def schema(*fields: str) -> JSON:
-    """A schema facet."""
     return {"schema": FACET | {"fields": [{"name": name, "type": "string"} for name in fields]}}
 
 
@@ -277,7 +271,6 @@ def report() -> JSON:
 
 
 def origin(source: JSON, column: str, how: str) -> JSON:
-    """A column's origin."""
     kind = "INDIRECT" if how in ("JOIN", "FILTER") else "DIRECT"
     step: JSON = {
         "type": kind,

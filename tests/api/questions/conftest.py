@@ -8,20 +8,18 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
+from fixtures.commands import Command, command_on
 from fixtures.servers import client_of, serving
-from fixtures.stores import BOTH
-from strandline.cli import main
+from fixtures.stores import BOTH, engine_of
 from strandline.store.sql.engine import make_engine
 from worlds.scenarios.bank import FACET, bank
 from worlds.scenarios.plain import columns, dataset, run
 from worlds.scenarios.taking import fill
 
-Command = Callable[..., tuple[int, str, str]]
 ODD = 'a"b<c>&\n]] -->;`'
 
 
 def owned(by: str) -> dict[str, object]:
-    """An ownership facet."""
     return {"ownership": FACET | {"owners": [{"name": by, "type": "TEAM"}]}}
 
 
@@ -69,60 +67,35 @@ def world_url(new_store: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def own_world_url(world_url: str, tmp_path: Path) -> str:
-    """Give the URL of a copy of the world, to which the test may add."""
+def own_world(world_url: str, tmp_path: Path) -> Iterator[Engine]:
+    """Give an engine on a copy of the world, to which the test may add."""
     file = tmp_path / "world.db"
     shutil.copy(world_url.removeprefix("sqlite:///"), file)
-    return f"sqlite:///{file}"
+    yield from engine_of(f"sqlite:///{file}")
 
 
 @pytest.fixture(scope="session")
 def server(world_url: str) -> Iterator[httpx.Client]:
     """Give a client of a server with the world, which tests only read."""
-    yield from _client(world_url)
+    for engine in engine_of(world_url):
+        with serving(engine) as address, client_of(address) as client:
+            yield client
 
 
 @pytest.fixture
-def own_server(own_world_url: str) -> Iterator[httpx.Client]:
+def own_server(own_world: Engine) -> Iterator[httpx.Client]:
     """Give a client of a server with the test's own world."""
-    yield from _client(own_world_url)
-
-
-@pytest.fixture
-def command(
-    world_url: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> Command:
-    """Give a function that runs the command line on the world."""
-    monkeypatch.chdir(tmp_path)  # no .env of this folder
-    return _command(world_url, capsys)
-
-
-@pytest.fixture
-def own_command(
-    own_world_url: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> Command:
-    """Give a function that runs the command line on the test's own world."""
-    monkeypatch.chdir(tmp_path)
-    return _command(own_world_url, capsys)
-
-
-def _client(url: str) -> Iterator[httpx.Client]:
-    engine = make_engine(url)
-    with serving(engine) as address, client_of(address) as client:
+    with serving(own_world) as address, client_of(address) as client:
         yield client
-    engine.dispose()
 
 
-def _command(url: str, capsys: pytest.CaptureFixture[str]) -> Command:
-    def run_command(*argv: str) -> tuple[int, str, str]:
-        code = main(argv, {"STRANDLINE_DATABASE_URL": url})
-        output = capsys.readouterr()
-        return code, output.out, output.err
+@pytest.fixture
+def command(world_url: str, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Give a function that runs the command line on the world."""
+    return command_on(world_url, capsys)
 
-    return run_command
+
+@pytest.fixture
+def own_command(own_world: Engine, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Give a function that runs the command line on the test's own world."""
+    return command_on(str(own_world.url), capsys)

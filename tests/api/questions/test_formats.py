@@ -3,18 +3,17 @@
 import csv
 import io
 import re
-from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
 import httpx
 import pytest
+from sqlalchemy import Engine
 
-from strandline.store.sql.engine import make_engine
+from fixtures.commands import Command
 from worlds.scenarios.plain import dataset, run
 from worlds.scenarios.taking import fill
 
-Command = Callable[..., tuple[int, str, str]]
 GRAPHML = "{http://graphml.graphdrawing.org/xmlns}"
 ASKED = {"node": "rows", "direction": "both"}
 
@@ -209,12 +208,10 @@ def test_the_command_prints_the_csv_that_the_api_answers(
 
 
 def test_csv_escapes_names_that_look_like_spreadsheet_formulas(
-    own_server: httpx.Client, own_world_url: str
+    own_server: httpx.Client, own_world: Engine
 ) -> None:
-    engine = make_engine(own_world_url)
     names = ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)", "\tx"]
-    fill(engine, [run("COMPLETE", 9, "formulas", [], [dataset(name) for name in names])])
-    engine.dispose()
+    fill(own_world, [run("COMPLETE", 9, "formulas", [], [dataset(name) for name in names])])
 
     rows = lines(own_server.get("/datasets", params={"format": "csv"}).text)
     edges = lines(

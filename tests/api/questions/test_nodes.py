@@ -3,11 +3,10 @@
 import csv
 import io
 import json
-from collections.abc import Callable
 
 import httpx
 
-Command = Callable[..., tuple[int, str, str]]
+from fixtures.commands import Command
 
 
 def test_nodes_endpoint_returns_the_nodes_of_the_lineage(

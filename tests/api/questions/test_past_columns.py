@@ -18,7 +18,6 @@ MOMENT = "2026-11-20T12:00:{:02}Z"
 
 
 def orders(*names: str) -> dict[str, Any]:
-    """The table with these columns."""
     return dataset(
         "orders", schema=FACET | {"fields": [{"name": name, "type": "int"} for name in names]}
     )

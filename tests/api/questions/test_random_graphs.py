@@ -28,7 +28,6 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def jobs(seed: int, engine: Engine) -> list[Job]:
-    """A random world, stored."""
     found = random_jobs(random.Random(seed), TABLES, JOBS)
     fill(engine, [job.event() for job in found])
     return found

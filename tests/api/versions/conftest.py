@@ -10,6 +10,5 @@ from fixtures.versions_server.server import Server, running
 
 @pytest.fixture
 def server(engine: Engine) -> Iterator[Server]:
-    """A server on a fresh database."""
     with running(engine) as server:
         yield server

@@ -1,15 +1,14 @@
 """Alerts fire once and recover once, over real webhooks; a dead target loses and delays nothing."""
 
-import json
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
+from fixtures.contract_servers.server import Asked, ContractServer, Fault
 from fixtures.versions_server.events import EPOCH, committed, ended, event, facet, run_id, started
 from fixtures.versions_server.server import Server
 from fixtures.waiting import wait_until
@@ -21,44 +20,31 @@ from strandline.store.schema.export_tables import export_targets
 NOW = EPOCH.timestamp() + 3600
 
 
-class Hook:
+class Hook(ContractServer):
     """A webhook that notes what it is told, and can refuse."""
 
     def __init__(self) -> None:
-        hook = self
+        super().__init__()
         self.told: list[dict[str, Any]] = []
-        self.status = 200
-        self.answers = threading.Event()
-        self.answers.set()
 
-        class Taker(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                hook.answers.wait(60)
-                if hook.status == 200:
-                    hook.told.append(json.loads(body))
-                self.send_response(hook.status)
-                self.end_headers()
+    @property
+    def address(self) -> str:
+        return f"{self.url}/hook"
 
-            def log_message(self, *_: object) -> None:
-                pass
+    def refuse(self, status: int) -> None:
+        self.fault = lambda _: Fault(status)
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Taker)
-        self.address = f"http://127.0.0.1:{self.server.server_port}/hook"
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
+    def accept(self) -> None:
+        self.fault = lambda _: None
 
-    def close(self) -> None:
-        """Stop listening."""
-        self.answers.set()
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
+    def answer(self, asked: Asked) -> tuple[int, Any]:
+        """Note the alert."""
+        self.told.append(asked.body)
+        return 200, {}
 
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    """A webhook that listens."""
     hook = Hook()
     yield hook
     hook.close()
@@ -188,7 +174,7 @@ def test_alert_names_the_owners_of_the_bottleneck(
 
 def test_dead_target_loses_no_alert_and_does_not_delay_the_other(held: Server, hook: Hook) -> None:
     dead = Hook()
-    dead.status = 500
+    dead.refuse(500)
     alerts = alerting(held, dead.address, hook.address)
     alerts.look(NOW)
 
@@ -196,7 +182,7 @@ def test_dead_target_loses_no_alert_and_does_not_delay_the_other(held: Server, h
     assert len(hook.told) == 1
     assert alerts.send(NOW + 1) == 0
 
-    dead.status = 200
+    dead.accept()
     assert alerts.send(NOW + 10) == 1
     assert len(dead.told) == len(hook.told) == 1
     dead.close()
@@ -221,7 +207,6 @@ def test_two_servers_send_each_alert_once(held: Server, hook: Hook) -> None:
 
 
 def rules(hook: Hook) -> list[tuple[str, str, str]]:
-    """What a hook was told."""
     return [(one["status"], one["rule"], one["text"]) for one in hook.told]
 
 
@@ -262,31 +247,14 @@ def test_silent_job_alerts(server: Server, hook: Hook) -> None:
     assert text.startswith("job etl is lost: silent beyond its heartbeat timeout for 2 min")
 
 
-def test_skipped_barriers_alert(server: Server, hook: Hook) -> None:
-    server.post(
-        started("to_a", 0, [], ["db.a"], domain="d"),
-        started("to_b", 0, ["db.a"], ["db.b"], domain="d"),
-        *(committed("to_a", 10 * b, b, {}, {"db.a": f"a{b}"}, domain="d") for b in (1, 2, 3)),
-        *(
-            committed("to_b", 10 * b, b, {"db.a": f"a{b}"}, {"db.b": f"b{b}"}, domain="d")
-            for b in (1, 3)
-        ),
-    )
-    alerts = alerting(server, hook.address)
-    alerts.look(NOW)
-    alerts.send(NOW)
-
-    assert rules(hook) == [("firing", "skipped", "db.b went past barriers 2 without a snapshot")]
-
-
 def test_recovered_target_gets_alerts_in_order(held: Server, hook: Hook) -> None:
     alerts = alerting(held, hook.address)
-    hook.status = 500
+    hook.refuse(500)
     alerts.look(NOW)
     alerts.send(NOW)
     held.send("DELETE", "/unregister/credits")
     alerts.look(NOW + 1)
-    hook.status = 200
+    hook.accept()
 
     assert alerts.send(NOW + 1) == 0
     assert alerts.send(NOW + 10) == 2
@@ -295,10 +263,10 @@ def test_recovered_target_gets_alerts_in_order(held: Server, hook: Hook) -> None
 
 def test_rejected_alert_is_sent_once_when_replayed(held: Server, hook: Hook) -> None:
     alerts = alerting(held, hook.address)
-    hook.status = 400
+    hook.refuse(400)
     alerts.look(NOW)
     alerts.send(NOW)
-    hook.status = 200
+    hook.accept()
     two_days_later = NOW + 2 * 86_400
     replayed, sent = [], []
     for turn in range(2):
@@ -315,13 +283,15 @@ def test_rejected_alert_is_sent_once_when_replayed(held: Server, hook: Hook) -> 
 
 def test_silent_target_does_not_delay_the_others(held: Server, hook: Hook) -> None:
     silent = Hook()
-    silent.answers.clear()
+    answers = threading.Event()
+    silent.fault = lambda _: Fault(200, hang=answers)
     alerts = Alerting(
         held.engine, held.follower, [silent.address, hook.address], lambda why: None, interval=0.05
     )
     alerts.start()
     wait_until(lambda: hook.told)
     heard = len(hook.told)
+    answers.set()
     silent.close()
     alerts.stop()
 

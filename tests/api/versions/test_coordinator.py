@@ -4,32 +4,15 @@ Two servers, and servers that restart.
 """
 
 import time
-from datetime import UTC, datetime
 
-from sqlalchemy import Engine, insert
+from sqlalchemy import Engine
 
-from fixtures.versions_server.events import EPOCH, appended, committed, ended, event, facet, started
+from fixtures.versions_server.events import appended, committed, ended, facet, started
 from fixtures.versions_server.server import Server, running
-from strandline.core.versions.facts import RootsCut
 from strandline.runtime.coordinator import Intervals, attend
 from strandline.runtime.follower import Follower
-from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.schema.version_tables import version_news
-from strandline.store.versions.fact_log import append, has_news, lock_head
-from worlds.sample_events import as_bytes
 
 QUIET = Intervals(barrier=3600, timeout=10**9, resume=10**9)
-
-
-def test_every_commit_of_a_single_base_table_is_a_barrier(server: Server) -> None:
-    server.post(appended("ingest", 1, "db.r", "r1"))
-    server.domain("d", "db.r")
-    server.post(
-        appended("ingest", 2, "db.r", "r2", "r1"), appended("ingest", 3, "db.r", "r3", "r2")
-    )
-
-    assert server.snapshots("db.r") == {"db.r": "r3"}
-    assert server.barriers("db.r") == {"db.r": 3}
 
 
 def test_job_gets_the_base_snapshots_of_its_barrier(server: Server) -> None:
@@ -130,21 +113,6 @@ def test_groups_are_listed_page_by_page_by_name(server: Server) -> None:
     assert ([one["name"] for one in rest["groups"]], rest["nextCursor"]) == (["c"], None)
 
 
-def test_only_jobs_of_a_group_cause_version_updates(server: Server) -> None:
-    lone = started("lone", 0, ["db.a"], ["db.b"], domain=None)
-    lone["run"]["facets"] = {"strandline_heartbeat": facet({"timeoutSeconds": 60})}
-    bound = committed("bound", 1, 1, {"db.c": "1"}, {"db.d": "11"}, domain="d")
-    records = [Record(as_bytes(one), datetime(2026, 11, 20, tzinfo=UTC)) for one in (lone, bound)]
-    with server.engine.begin() as connection:
-        take(connection, records[:1], Caches())
-        of_the_lone_job = has_news(connection)
-        take(connection, records[1:], Caches())
-        of_the_bound_job = has_news(connection)
-
-    assert (of_the_lone_job, of_the_bound_job) == (False, True)
-    assert server.barriers("db.d") == {"db.d": 1}
-
-
 def test_silent_member_is_lost_stays_a_member_and_is_finally_retired(server: Server) -> None:
     lease = {"strandline_heartbeat": facet({"timeoutSeconds": 60})}
     start = started("job", 0, ["db.a"], ["db.b"], domain="d")
@@ -162,28 +130,6 @@ def test_silent_member_is_lost_stays_a_member_and_is_finally_retired(server: Ser
     attend(server.engine, follower, Intervals(3600, 10**9, resume=3600), now + 4000)
 
     assert server.versions("db.b", status=409)["code"] == "untracked"
-
-
-def test_later_event_revives_a_lost_job(server: Server) -> None:
-    server.post(started("job", 0, ["db.a"], ["db.b"], domain="d"))
-    start = event(
-        "RUNNING", "job", 1, run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 1})}
-    )
-    server.post(start)
-    follower = Follower(server.engine)
-    attend(server.engine, follower, QUIET, time.time() + 0.001 + 2)
-    server.post(
-        event(
-            "RUNNING",
-            "job",
-            2,
-            run_facets={"strandline_heartbeat": facet({"timeoutSeconds": 10**6})},
-        )
-    )
-
-    with follower.model() as model:
-        ended_ = model.places["default", "job"].ended
-    assert ended_ is None or ended_.at > time.time() - 1
 
 
 def test_two_servers_give_the_same_answers(engine: Engine) -> None:
@@ -221,17 +167,3 @@ def test_restarted_server_gives_the_same_answers(engine: Engine) -> None:
 
         assert server.snapshots("db.a", "db.b") == {"db.a": "a1", "db.b": "b1"}
         assert server.client.put(f"/api/v2/leases/{lease['id']}", json={}).status_code == 200
-
-
-def test_server_killed_before_its_commit_changes_nothing(engine: Engine) -> None:
-    with running(engine) as server:
-        server.domain("d", "db.r")
-        server.post(appended("ingest", 1, "db.r", "r1"))
-        assert server.barriers("db.r") == {"db.r": 1}
-    with engine.connect() as connection:
-        seq = lock_head(connection)
-        connection.execute(insert(version_news).values(kind=0, entity_id=1, barrier=1))
-        append(connection, seq, [RootsCut("d", 2, (), EPOCH.timestamp())], 0)
-        connection.rollback()
-    with running(engine) as server:
-        assert server.barriers("db.r") == {"db.r": 1}

@@ -92,17 +92,6 @@ def test_micro_batch_number_is_not_its_barrier(lake: Server) -> None:
     assert lake.barriers(COPY, consistency="weak") == {COPY: 6}
 
 
-def test_micro_batch_counts_only_if_the_previous_one_is_known(lake: Server) -> None:
-    first, second = (micro_batch("copy", n, {RAW: f"r{n + 2}"}, {COPY: f"c{n}"}) for n in range(2))
-    lake.post(second)
-    before = lake.versions(COPY, consistency="weak", status=409)
-
-    lake.post(first)
-
-    assert before["code"] == "no_version"
-    assert lake.snapshots(COPY, consistency="weak") == {COPY: "c1"}
-
-
 def test_micro_batch_with_a_start_snapshot_needs_no_predecessor(lake: Server) -> None:
     lake.post(
         micro_batch("copy", 7, {RAW: {"snapshotId": "r3", "fromSnapshotId": "r2"}}, {COPY: "c7"})
@@ -163,18 +152,6 @@ def test_batch_run_completes_the_barrier_at_which_all_inputs_stood(lake: Server)
         COPY: "c1",
         BOTH: "b2",
     }
-
-
-def test_shared_table_completes_a_barrier_once_each_batch_job_reached_it(lake: Server) -> None:
-    lake.post(*batch_run("eu", 1, 200, {RAW: "r2"}, {BOTH: "b1"}))
-    lake.post(*batch_run("us", 1, 210, {RAW: "r2"}, {BOTH: "b2"}, parent="b1"))
-    lake.post(*batch_run("eu", 2, 220, {RAW: "r3"}, {BOTH: "b3"}, parent="b2"))
-
-    assert lake.snapshots(RAW, BOTH, consistency="weak") == {RAW: "r2", BOTH: "b2"}
-
-    lake.post(*batch_run("us", 2, 230, {RAW: "r3"}, {BOTH: "b4"}, parent="b3"))
-
-    assert lake.snapshots(RAW, BOTH, consistency="weak") == {RAW: "r3", BOTH: "b4"}
 
 
 def test_backfill_carries_no_barrier_and_keeps_the_table_tracked(lake: Server) -> None:

@@ -1,17 +1,14 @@
 """Many concurrent queries while facts arrive: no deadlock over connections."""
 
-import ast
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, event
 
-import strandline
 from fixtures.versions_server.events import appended, committed, started
 from fixtures.versions_server.server import Server, running, tables
 from strandline.store.sql.engine import reading
@@ -115,29 +112,3 @@ def test_exhausted_connection_pool_gets_503_and_logs_no_error(engine: Engine) ->
 
     assert (answer.status_code, answer.json()["code"]) == (503, "overload")
     assert answer.headers["retry-after"] == "5"
-
-
-def test_code_holding_the_model_opens_no_connection() -> None:
-    """`Follower.question` takes both in order; a `with` on the model alone opens nothing."""
-    package = Path(strandline.__file__).parent
-    found = [
-        f"{file.relative_to(package)}:{node.lineno}"
-        for file in package.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.With) and {"model", "connect"} <= calls(node)
-    ]
-
-    assert found == []
-
-
-def calls(node: ast.With) -> set[str]:
-    """The methods that are called in a `with` and its body.
-
-    To begin a transaction is to connect.
-    """
-    called = {
-        one.func.attr
-        for one in ast.walk(node)
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
-    }
-    return called | ({"connect"} if "begin" in called else set())

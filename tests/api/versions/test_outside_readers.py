@@ -101,10 +101,6 @@ def placed(**more: Any) -> Outside:
     return Outside(jobs, **more)
 
 
-def test_unread_snapshots_before_the_latest_are_expirable(lake: Server) -> None:
-    assert expirable(lake) == ["a1", "a2", "a3", "a4", "a5"]
-
-
 def test_stopped_stream_pins_its_last_read_snapshot(lake: Server) -> None:
     lake.post(took("u", 22, 1, "a1"), took("u", 23, 2, "a2"), ended("u", 24))
 
@@ -264,12 +260,6 @@ def test_job_names_hidden_from_the_key_are_not_shown(lake: Server) -> None:
 
     assert f"job {HIDDEN}, which is in no group, last read it (stopped 46 s ago)" in said
     assert not any("job u" in reason for reason in said)
-
-
-def test_newest_of_a_hundred_reads_counts(lake: Server) -> None:
-    lake.post(*(took("u", 20 + b / 100, b, "a2" if b > 60 else "a1") for b in range(1, 101)))
-
-    assert expirable(lake) == ["a1"]
 
 
 def test_a_job_of_another_table_pins_nothing(lake: Server) -> None:

@@ -39,7 +39,6 @@ def two_catalogs(server: Server) -> Server:
 
 
 def rows(connection: Connection, query: str) -> list[Any]:
-    """The first column of all rows."""
     return [row[0] for row in connection.execute(text(query))]
 
 
@@ -50,7 +49,6 @@ def configure(server: Server, catalog: str, key: str, value: str) -> None:
 
 
 def counts(server: Server) -> dict[str, int]:
-    """Rows of each table."""
     names = [
         "source_job_lineage",
         "sink_job_lineage",
@@ -105,14 +103,6 @@ def test_disabled_data_lineage_hides_the_snapshots_of_a_catalog(two_catalogs: Se
         "__META_ETL_SINK": 1,
         "__META_TABLE_VERSION": 0,
     }
-
-
-def test_catalog_options_default_to_true(two_catalogs: Server) -> None:
-    before = counts(two_catalogs)
-    configure(two_catalogs, "catalog2", "table-lineage", "true")
-
-    assert counts(two_catalogs) == before
-    assert set(before.values()) == {1}
 
 
 def test_catalog_option_can_be_reset_and_invalid_values_are_explained(two_catalogs: Server) -> None:

@@ -170,17 +170,6 @@ def test_tables_of_two_groups_get_weak_answers_only(chain: Server) -> None:
     assert chain.barriers("db.a", "db.o", consistency="weak") == {"db.a": 2, "db.o": 7}
 
 
-def test_untracked_batch_table_gets_weak_answers_only(chain: Server) -> None:
-    chain.post(appended("batch", 5, "db.lookup", "l1"))
-    problem = chain.versions("db.a", "db.lookup", status=409)
-
-    assert problem["code"] == "untracked"
-    assert chain.snapshots("db.a", "db.lookup", consistency="weak") == {
-        "db.a": "a2",
-        "db.lookup": "l1",
-    }
-
-
 def test_joining_table_gets_weak_answers_until_it_has_caught_up(chain: Server) -> None:
     chain.post(
         started("late", 30, ["db.a"], ["db.late"], domain="d"),
@@ -194,12 +183,6 @@ def test_joining_table_gets_weak_answers_until_it_has_caught_up(chain: Server) -
     chain.post(committed("to_c", 35, 2, {"db.b": "b2"}, {"db.c": "c2"}, domain="d"))
 
     assert chain.barriers("db.late", "db.c") == {"db.late": 2, "db.c": 2}
-
-
-def test_unknown_table_gets_404_with_suggestions(chain: Server) -> None:
-    problem = chain.versions("db.aa", status=404)
-
-    assert problem["code"] == "not_found"
 
 
 def test_only_named_groups_are_listed(chain: Server) -> None:

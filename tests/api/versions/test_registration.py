@@ -73,16 +73,6 @@ def test_running_ungrouped_stream_blocks_a_second_writer(server: Server) -> None
     )
 
 
-def test_cycle_through_another_table_is_rejected_but_a_self_read_is_not(server: Server) -> None:
-    server.send("PUT", "/register/source/one/lake/db/a")
-    server.send("PUT", "/register/sink/one/lake/db/b")
-    server.send("PUT", "/register/source/one/lake/db/b")
-    server.send("PUT", "/register/source/two/lake/db/b")
-    problem = server.send("PUT", "/register/sink/two/lake/db/a", 409)
-
-    assert problem["code"] == "cycle"
-
-
 def test_sources_of_two_groups_are_rejected(server: Server) -> None:
     server.domain("d", "db.a")
     server.domain("e", "db.b")

@@ -5,26 +5,23 @@ import pytest
 from fixtures.versions_server.events import LAKE, committed, ended, moment, run_id, started
 from fixtures.versions_server.server import Server
 
+SOURCES = {"db.table_2": "13", "db.table_3": "12"}
+SECOND_STARTED = started("ETL 2", 20, list(SOURCES), ["db.table_6"], domain="pip5")
+SECOND_COMMITTED = committed("ETL 2", 30, 1, SOURCES, {"db.table_6": "15"}, domain="pip5")
+
 
 @pytest.fixture
 def lake(server: Server) -> Server:
     """ETL 1 made table_5@9 from table_2@13 and table_3@12."""
     server.post(
-        started("ETL 1", 0, ["db.table_2", "db.table_3"], ["db.table_5"], domain="pip5"),
-        committed(
-            "ETL 1",
-            10,
-            1,
-            {"db.table_2": "13", "db.table_3": "12"},
-            {"db.table_5": "9"},
-            domain="pip5",
-        ),
+        started("ETL 1", 0, list(SOURCES), ["db.table_5"], domain="pip5"),
+        committed("ETL 1", 10, 1, SOURCES, {"db.table_5": "9"}, domain="pip5"),
     )
     return server
 
 
 def test_second_job_starts_from_the_snapshots_that_the_first_consumed(lake: Server) -> None:
-    lake.post(started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"))
+    lake.post(SECOND_STARTED)
     answer = lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 2"})
 
     assert answer["decision"] == "CHECKPOINT"
@@ -52,7 +49,7 @@ def test_job_without_a_group_joins_the_group_of_its_sources(lake: Server) -> Non
 
 
 def test_start_snapshots_move_to_history_when_the_run_ends(lake: Server) -> None:
-    lake.post(started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"))
+    lake.post(SECOND_STARTED)
     lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 2"})
     assert not past_startups(lake)
 
@@ -76,15 +73,8 @@ def past_startups(lake: Server) -> list[dict[str, str]]:
 
 def test_a_query_over_both_results_gets_one_version(lake: Server) -> None:
     lake.post(
-        started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"),
-        committed(
-            "ETL 2",
-            30,
-            1,
-            {"db.table_2": "13", "db.table_3": "12"},
-            {"db.table_6": "15"},
-            domain="pip5",
-        ),
+        SECOND_STARTED,
+        SECOND_COMMITTED,
     )
 
     assert lake.snapshots("db.table_5", "db.table_6") == {"db.table_5": "9", "db.table_6": "15"}
@@ -100,15 +90,8 @@ def test_a_query_over_both_results_gets_one_version(lake: Server) -> None:
 
 def test_job_on_both_results_starts_from_their_version(lake: Server) -> None:
     lake.post(
-        started("ETL 2", 20, ["db.table_2", "db.table_3"], ["db.table_6"], domain="pip5"),
-        committed(
-            "ETL 2",
-            30,
-            1,
-            {"db.table_2": "13", "db.table_3": "12"},
-            {"db.table_6": "15"},
-            domain="pip5",
-        ),
+        SECOND_STARTED,
+        SECOND_COMMITTED,
         started("ETL 3", 40, ["db.table_5", "db.table_6"], ["db.table_7"], domain="pip5"),
     )
     answer = lake.ask("/jobs/decision", {"namespace": "default", "name": "ETL 3"})

@@ -50,16 +50,6 @@ def test_rolled_back_ingest_leaves_nothing_in_the_model(engine: Engine) -> None:
     assert barriers(Follower(engine)) == {A: [1]}
 
 
-def test_uncommitted_facts_are_invisible(engine: Engine) -> None:
-    follower = Follower(engine)
-    with engine.begin() as connection:
-        take_told(connection, follower)
-
-        assert follower._model.done == {}
-
-    assert barriers(follower) == {A: [1]}
-
-
 def test_decision_whose_commit_fails_changes_nothing(engine: Engine) -> None:
     """Facts may be folded only after they are committed."""
     follower = Follower(engine)

@@ -6,6 +6,7 @@ from fixtures.versions_server.events import committed, ended, started
 from fixtures.versions_server.server import Server
 
 VALUE, COUNT, SUM = "db.word_value", "db.word_count", "db.word_sum"
+MADE = {"generator": (VALUE, 0), "count": (COUNT, 2), "sum": (SUM, 5)}
 
 
 @pytest.fixture
@@ -19,48 +20,22 @@ def words(server: Server) -> Server:
     return server
 
 
-def value(server: Server, barrier: int) -> None:
-    """The generator commits a barrier."""
+def commit(server: Server, job: str, barrier: int, run: int = 1) -> None:
+    """Let a job commit a barrier."""
+    made, seconds = MADE[job]
+    reads = {} if job == "generator" else {VALUE: f"v{barrier}"}
+    writes = {made: f"{made.removeprefix('db.word_')[0]}{barrier}"}
     server.post(
-        committed("generator", 10 * barrier, barrier, {}, {VALUE: f"v{barrier}"}, domain="words")
-    )
-
-
-def count(server: Server, barrier: int, run: int = 1) -> None:
-    """The counting job commits a barrier."""
-    server.post(
-        committed(
-            "count",
-            10 * barrier + 2,
-            barrier,
-            {VALUE: f"v{barrier}"},
-            {COUNT: f"c{barrier}"},
-            domain="words",
-            run=run,
-        )
-    )
-
-
-def total(server: Server, barrier: int) -> None:
-    """The summing job commits a barrier."""
-    server.post(
-        committed(
-            "sum",
-            10 * barrier + 5,
-            barrier,
-            {VALUE: f"v{barrier}"},
-            {SUM: f"s{barrier}"},
-            domain="words",
-        )
+        committed(job, 10 * barrier + seconds, barrier, reads, writes, domain="words", run=run)
     )
 
 
 def test_strong_gives_three_queries_one_barrier_and_weak_gives_each_its_own(words: Server) -> None:
     for barrier in (1, 2, 3):
-        value(words, barrier)
-    count(words, 1)
-    count(words, 2)
-    total(words, 1)
+        commit(words, "generator", barrier)
+    commit(words, "count", 1)
+    commit(words, "count", 2)
+    commit(words, "sum", 1)
 
     assert words.barriers(VALUE) == {VALUE: 1}
     assert words.barriers(VALUE, COUNT) == {VALUE: 1, COUNT: 1}
@@ -72,26 +47,17 @@ def test_strong_gives_three_queries_one_barrier_and_weak_gives_each_its_own(word
 
 def test_minimum_of_latest_barriers_is_no_version_after_a_skipped_one(words: Server) -> None:
     for barrier in (1, 2, 3):
-        value(words, barrier)
-    count(words, 1)
-    count(words, 3)
-    total(words, 1)
-    total(words, 2)
+        commit(words, "generator", barrier)
+    commit(words, "count", 1)
+    commit(words, "count", 3)
+    commit(words, "sum", 1)
+    commit(words, "sum", 2)
 
     assert words.barriers(VALUE, COUNT, SUM) == {VALUE: 1, COUNT: 1, SUM: 1}
 
-    total(words, 3)
+    commit(words, "sum", 3)
 
     assert words.barriers(VALUE, COUNT, SUM) == {VALUE: 3, COUNT: 3, SUM: 3}
-
-
-def test_dependency_query_of_the_proposal_finds_the_readers(words: Server) -> None:
-    query = """SELECT T.table_name FROM __META_ETL_SOURCE S JOIN __META_ETL_SINK T ON S.job_id = T.job_id
-                WHERE S.table_name = 'word_value' ORDER BY 1"""
-    with words.engine.connect() as connection:
-        found = [row[0] for row in connection.exec_driver_sql(query)]
-
-    assert [name.rpartition(".")[2] for name in found] == ["word_count", "word_sum"]
 
 
 def test_job_gets_each_of_the_three_decisions(words: Server) -> None:
@@ -103,28 +69,28 @@ def test_job_gets_each_of_the_three_decisions(words: Server) -> None:
         return answer["decision"], answer["barrier"], answer["abort"]
 
     for barrier in (1, 2, 3):
-        value(words, barrier)
-    count(words, 1)
-    total(words, 1)
-    count(words, 2)
+        commit(words, "generator", barrier)
+    commit(words, "count", 1)
+    commit(words, "sum", 1)
+    commit(words, "count", 2)
 
     assert ask(0) == ("CHECKPOINT", 1, [])
     assert ask(1) == ("PROCEED", None, [])
 
-    count(words, 3)
-    total(words, 3)
+    commit(words, "count", 3)
+    commit(words, "sum", 3)
 
     assert ask(1) == ("ABORT", 3, [2])
     assert ask(3) == ("PROCEED", None, [])
 
 
 def test_failed_job_stays_a_member_and_the_others_continue(words: Server) -> None:
-    value(words, 1)
-    count(words, 1)
-    total(words, 1)
+    commit(words, "generator", 1)
+    commit(words, "count", 1)
+    commit(words, "sum", 1)
     words.post(ended("count", 20, "FAIL"))
-    value(words, 2)
-    total(words, 2)
+    commit(words, "generator", 2)
+    commit(words, "sum", 2)
 
     answer = words.versions(VALUE, COUNT, SUM)
     assert {one["name"]: one["barrier"] for one in answer["tables"]} == {VALUE: 1, COUNT: 1, SUM: 1}
@@ -139,17 +105,17 @@ def test_failed_job_stays_a_member_and_the_others_continue(words: Server) -> Non
     ]
 
     words.post(started("count", 40, [VALUE], [COUNT], domain="words", run=2))
-    count(words, 2, run=2)
+    commit(words, "count", 2, run=2)
 
     assert words.snapshots(VALUE, COUNT, SUM) == {VALUE: "v2", COUNT: "c2", SUM: "s2"}
 
 
 def test_a_retired_job_no_longer_holds_a_version_back(words: Server) -> None:
-    value(words, 1)
-    total(words, 1)
-    count(words, 1)
-    value(words, 2)
-    total(words, 2)
+    commit(words, "generator", 1)
+    commit(words, "sum", 1)
+    commit(words, "count", 1)
+    commit(words, "generator", 2)
+    commit(words, "sum", 2)
     words.post(ended("count", 30, "COMPLETE"))
 
     words.send("DELETE", "/unregister/count")
@@ -162,9 +128,9 @@ def test_a_retired_job_no_longer_holds_a_version_back(words: Server) -> None:
 
 def test_rollback_plan_raises_the_generation(words: Server) -> None:
     for barrier in (1, 2, 3):
-        value(words, barrier)
-        count(words, barrier)
-        total(words, barrier)
+        commit(words, "generator", barrier)
+        commit(words, "count", barrier)
+        commit(words, "sum", barrier)
     back = {"namespace": "iceberg://lake", "name": COUNT, "barrier": 2}
 
     plan = words.ask("/rollbacks", back)

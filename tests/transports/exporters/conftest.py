@@ -9,29 +9,16 @@ from sqlalchemy import Engine
 from fixtures.contract_servers.datahub import DataHubContract
 from fixtures.contract_servers.marquez import MarquezContract
 from fixtures.contract_servers.server import ContractServer
-from fixtures.stores import SQLITE_FIRST
+from fixtures.sqlite_first import database_url, own_database_url
 from strandline.exporters.exporting import Exporting
 from strandline.exporters.registry import targets_of
 from strandline.settings import Settings
 
-
-@pytest.fixture(params=SQLITE_FIRST)
-def database_url(request: pytest.FixtureRequest) -> str:
-    """Give the URL of an empty store."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
-
-
-@pytest.fixture(params=SQLITE_FIRST)
-def own_database_url(request: pytest.FixtureRequest) -> str:
-    """Make a fresh, migrated database for the test."""
-    url: str = request.getfixturevalue(f"own_{request.param}_url")
-    return url
+__all__ = ["database_url", "own_database_url"]
 
 
 @pytest.fixture
 def marquez() -> Iterator[MarquezContract]:
-    """A Marquez that listens."""
     server = MarquezContract()
     yield server
     server.close()
@@ -39,7 +26,6 @@ def marquez() -> Iterator[MarquezContract]:
 
 @pytest.fixture
 def datahub() -> Iterator[DataHubContract]:
-    """A DataHub that listens."""
     server = DataHubContract()
     yield server
     server.close()
@@ -47,13 +33,28 @@ def datahub() -> Iterator[DataHubContract]:
 
 @pytest.fixture
 def anybody() -> Iterator[ContractServer]:
-    """A server that takes everything."""
     server = ContractServer()
     yield server
     server.close()
 
 
 Export = Callable[..., Exporting]
+COLUMNS = {
+    "fields": {
+        "total": {
+            "inputFields": [
+                {
+                    "namespace": "hive://lake",
+                    "name": "db.a",
+                    "field": "amount",
+                    "transformations": [
+                        {"type": "DIRECT", "subtype": "AGGREGATION", "description": "SUM(amount)"}
+                    ],
+                }
+            ]
+        }
+    }
+}
 
 
 @pytest.fixture

@@ -44,7 +44,6 @@ SELECT DISTINCT job.name, relation.direction, place.namespace, place.name
 
 
 def bank(engine: Engine) -> None:
-    """Take the recorded bank in."""
     batches = Batches(engine)
     received = list(records(BANK, datetime.now(UTC)))
     for start in range(0, len(received), 100):

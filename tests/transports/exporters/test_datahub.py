@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from fixtures.contract_servers.datahub import DataHubContract
 from fixtures.contract_servers.server import Fault
 from strandline.exporters.datahub.urns import Urns, orchestrator_of
-from transports.exporters.conftest import Export
+from transports.exporters.conftest import COLUMNS, Export
 from worlds.builders import NOON, batch, dataset, event, run_id, snapshot, store, symlink
 
 NOW = NOON.timestamp() + 100
@@ -20,22 +20,6 @@ SPARK = {
     "tags": {"tags": [{"key": "pii", "value": "true"}, {"key": "tier", "value": "gold"}]},
 }
 A, B = (f"urn:li:dataset:(urn:li:dataPlatform:hive,db.{name},PROD)" for name in "ab")
-COLUMNS = {
-    "fields": {
-        "total": {
-            "inputFields": [
-                {
-                    "namespace": "hive://lake",
-                    "name": "db.a",
-                    "field": "amount",
-                    "transformations": [
-                        {"type": "DIRECT", "subtype": "AGGREGATION", "description": "SUM(amount)"}
-                    ],
-                }
-            ]
-        }
-    }
-}
 SCHEMA = {
     "fields": [{"name": "total", "type": "decimal(10,2)"}, {"name": "at", "type": "timestamp"}]
 }

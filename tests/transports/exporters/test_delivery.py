@@ -21,7 +21,6 @@ LATER = 1000.0
 
 
 def done(run: int, job: str = "etl", **more: Any) -> dict[str, Any]:
-    """A run that is complete."""
     return event(
         "COMPLETE", run, job, run, inputs=[dataset("db.a")], outputs=[dataset(f"db.{job}")], **more
     )

@@ -10,26 +10,10 @@ from sqlalchemy import Engine
 
 from fixtures.contract_servers.server import ContractServer, Fault
 from strandline.core.openlineage.events import decode
-from transports.exporters.conftest import Export
+from transports.exporters.conftest import COLUMNS, Export
 from worlds.builders import NOON, dataset, encode, event, job_event, store
 
 NOW = NOON.timestamp() + 100
-COLUMNS = {
-    "fields": {
-        "total": {
-            "inputFields": [
-                {
-                    "namespace": "hive://lake",
-                    "name": "db.a",
-                    "field": "amount",
-                    "transformations": [
-                        {"type": "DIRECT", "subtype": "AGGREGATION", "description": "SUM(amount)"}
-                    ],
-                }
-            ]
-        }
-    }
-}
 
 
 def made(run: int = 1, seconds: float = 1) -> dict[str, Any]:

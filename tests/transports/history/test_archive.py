@@ -12,7 +12,7 @@ import pytest
 from pyarrow import dataset as arrow
 from sqlalchemy import Engine
 
-from fixtures.servers import SETTINGS, serving
+from fixtures.servers import SETTINGS, bearer, serving
 from strandline.cli import main
 from strandline.errors import SettingsError
 from strandline.history import archive as archiving
@@ -192,9 +192,7 @@ def test_restricted_key_is_not_shown_archives(sqlite_engine: Engine, tmp_path: P
 
     with serving(sqlite_engine, replace(SETTINGS, auth="required")) as address:
         answers = [
-            httpx.get(
-                f"{address}/api/v2/events", headers={"Authorization": f"Bearer {key}"}, timeout=60
-            ).json()
+            httpx.get(f"{address}/api/v2/events", headers=bearer(key), timeout=60).json()
             for key in keys
         ]
 

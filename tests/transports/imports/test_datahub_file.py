@@ -26,7 +26,6 @@ NAMED = (
 
 
 def run(*argv: str, url: str) -> int:
-    """A command on a store."""
     return main(list(argv), {"STRANDLINE_DATABASE_URL": url, "STRANDLINE_DATAHUB_SCHEMAS": "true"})
 
 

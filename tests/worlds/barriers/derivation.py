@@ -27,7 +27,6 @@ class Derivation:
     commits: set[facts.BarrierCommitted] = field(default_factory=set)
 
     def take(self, fact: facts.Fact) -> None:
-        """One more fact."""
         match fact:
             case facts.RootsCut():
                 self.cuts[fact.barrier] = fact

@@ -16,12 +16,10 @@ DOMAIN = "bank"
 
 
 def table(name: str) -> Table:
-    """A table of the one namespace."""
     return ("lake", name)
 
 
 def job(name: str) -> Job:
-    """A job of the one namespace."""
     return ("jobs", name)
 
 
@@ -210,7 +208,6 @@ def derived(worker: Worker, contents: list[int]) -> int:
 
 
 def stop(world: World, worker: Worker) -> facts.Fact:
-    """The current run ends."""
     worker.state = "stopped"
     return facts.RunEnded(worker.job, run_id(worker), world.tick(), "FAIL")
 

@@ -114,7 +114,6 @@ def plain_history(world: PlainWorld, steps: int, late: float = 0.3) -> Iterator[
 
 
 def started(world: PlainWorld, one: Plain) -> facts.RunStarted:
-    """A run of a job."""
     return facts.RunStarted(
         one.job,
         run_of(one),

@@ -117,7 +117,6 @@ def time(seconds: float) -> str:
 
 
 def run_id(job: str) -> str:
-    """The id of a job's run."""
     return f"00000000-0000-4000-8000-00000000000{RUNS[job]}"
 
 

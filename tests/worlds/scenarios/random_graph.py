@@ -31,7 +31,6 @@ class Job:
     facets: dict[str, Any] = field(default_factory=dict)
 
     def event(self) -> Record:
-        """Its run."""
         sinks = [self._sink(name) if name in self.stated else dataset(name) for name in self.writes]
         return run("COMPLETE", self.second, self.name, self.reads, sinks, of_job=self.facets)
 
