@@ -48,7 +48,9 @@ def make(name: str, recording: Recording, folder: Path) -> None:
     scrubbed = scrub("".join(events), folder)
     with gzip.GzipFile(FILES / f"{name}.jsonl.gz", "wb", 9, mtime=0) as file:
         file.write(scrubbed.encode())
-    (FILES / f"{name}.json").write_text(json.dumps(truth_of(recording, folder), indent=1) + "\n")
+    truth = FILES / f"{name}.json"
+    stated = json.loads(truth.read_text())
+    truth.write_text(json.dumps(truth_of(stated, recording, folder), indent=1) + "\n")
     print(
         name,
         scrubbed.count("\n"),
@@ -123,37 +125,24 @@ def scrub(events: str, folder: Path) -> str:
     return events
 
 
-def truth_of(recording: Recording, folder: Path) -> Mapping[str, Any]:
-    """What is true of the lake after the applications, as JSON."""
+def truth_of(stated: Mapping[str, Any], recording: Recording, folder: Path) -> Mapping[str, Any]:
+    """Return the truth of a recording.
+
+    What is stated by hand in its file stays; the rest is what the applications have just done.
+    """
     noted = folder / "queries.jsonl"
-    queries = (
-        [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
-    )
+    lines = noted.read_text().splitlines() if noted.exists() else []
+    queries = [json.loads(line) for line in lines]
+    ends = {query["name"]: query for query in stated["queries"]}
     return {
+        **stated,
         "does": [application.program.__doc__ for application in recording.applications],
         "applications": [
             {"name": one.name, "endsWell": one.ends_well} for one in recording.applications
         ],
-        "sources": recording.sources,
-        "newest": {**recording.sources, **recording.newest},
-        "unreported": recording.unreported,
-        "failed": recording.failed,
-        **({"gone": recording.gone} if recording.gone else {}),
-        **({"made": recording.made} if recording.made else {}),
-        "columns": recording.columns,
-        "queries": [_query(one, recording) for one in queries],
+        "queries": [ends[query["name"]] | query for query in queries],
         "snapshots": snapshots_in(folder),
     }
-
-
-def _query(noted: dict[str, Any], recording: Recording) -> dict[str, Any]:
-    """What the program noted of a query, with what it reads and writes.
-
-    The unnamed one is told by its sink.
-    """
-    named = [name for name in recording.queries if name == noted["name"]]
-    unnamed = [name for name in recording.queries if "." in name]
-    return {**noted, **recording.queries[(named or unnamed)[0]]}
 
 
 if __name__ == "__main__":
