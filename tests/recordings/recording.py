@@ -27,6 +27,6 @@ class Recording:
     format: str = "iceberg"
 
 
-def one(name: str, program: Program, format: str = "iceberg") -> Recording:
+def one(name: str, program: Program, kind: str = "iceberg") -> Recording:
     """Return a recording of one application."""
-    return Recording((Application(name, program),), format)
+    return Recording((Application(name, program),), kind)
