@@ -14,6 +14,18 @@ import pytest
 if TYPE_CHECKING:
     from fixtures.warm_jvm import WarmJvm
 
+SOCKETS = (
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore:unclosed <socket:ResourceWarning",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Ignore the sockets that PySpark leaves to the garbage collector, in all tests with a session."""
+    for item in items:
+        if "lake" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.filterwarnings(*SOCKETS))
+
 
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:

@@ -16,12 +16,7 @@ from strandline_spark.jvm.iceberg_snapshot import Commit, Registry, commit_of
 from strandline_spark.plans.physical import statistics_of
 from strandline_spark.plans.tree_source import number_of
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 PATIENCE = 20_000  # milliseconds
 
 

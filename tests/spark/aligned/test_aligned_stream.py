@@ -12,10 +12,7 @@ from strandline_spark import aligned_stream
 from strandline_spark.consistency.table_history import TableAtError
 from strandline_spark.extraction.aligned_outputs import is_finished
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 
 def balances(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:

@@ -16,10 +16,7 @@ from strandline_spark.consistency.table_history import (
     full_name,
 )
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 
 def test_last_snapshot_that_carries_a_barrier_counts(bank: Any) -> None:

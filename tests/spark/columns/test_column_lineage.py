@@ -25,12 +25,7 @@ from strandline_spark.model.statement import Statement
 from strandline_spark.plans.tree_rows import root_of, rows_of
 from strandline_spark.sql_columns import rows_of as lineage_rows
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 HERE = Path(__file__).parent
 FORMAT = next((name for name in ("iceberg", "delta") if name in formats()), "parquet")
 CATALOG = "lake.shop." if FORMAT == "iceberg" else "spark_catalog.shop."

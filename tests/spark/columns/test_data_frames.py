@@ -10,12 +10,7 @@ import pytest
 from strandline_spark import column_lineage
 from strandline_spark.extraction.reader import PlanReader
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,7 @@ import pytest
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.statement import Statement
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,7 @@ from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.streaming_query import StreamHandle, running_queries
 from strandline_spark.model.statement import Statement
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 INPUTS = ["people", "ticks"]
 COLUMNS = ["w <- at TRANSFORMATION", "name <- name IDENTITY", "n <- id AGGREGATION"]
 

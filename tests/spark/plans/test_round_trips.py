@@ -11,12 +11,7 @@ from py4j.java_gateway import GatewayConnection
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.plans.tree_source import Trees, sql_of
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

@@ -13,12 +13,7 @@ from strandline_spark.jvm.client import class_name
 from strandline_spark.jvm.event_queue import EventQueue
 from strandline_spark.model.statement import Field, Statement
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 WAIT = 5_000  # milliseconds
 NEVER = 1 << 62
 

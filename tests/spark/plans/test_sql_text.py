@@ -13,12 +13,7 @@ from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.client import class_name
 from strandline_spark.jvm.event_queue import EventQueue
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 KIND = next((name for name in ("iceberg", "delta") if name in formats()), "parquet")
 SCHEMA = "lake.texts" if KIND == "iceberg" else "texts"
 

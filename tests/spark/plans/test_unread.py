@@ -21,13 +21,7 @@ from strandline_spark.model.statement import Dataset, Snapshot, Statement
 from strandline_spark.plans.tree import Node
 from strandline_spark.swallowed import counted, swallowed
 
-spark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
-pytestmark = spark
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")

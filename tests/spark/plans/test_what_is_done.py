@@ -14,12 +14,7 @@ from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.iceberg_snapshot import Registry, commit_of
 from strandline_spark.model.statement import Statement
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 iceberg = pytest.mark.skipif(
     "iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"
 )

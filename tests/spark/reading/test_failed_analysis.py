@@ -11,10 +11,7 @@ from strandline_spark import consistent_sql, read_consistent
 from strandline_spark.consistency.collector import ConsistencyError
 from strandline_spark.consistency.reading.plain import plain_sql
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 BROKEN = [
     "SELECT nothing FROM {credits}",

@@ -12,11 +12,7 @@ from strandline_spark import aligned_stream
 from strandline_spark.consistency.collector import Collector
 from strandline_spark.consistency.table_identity import Identities
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLES = ("credits", "debits", "balance")
 FACET = {"_producer": "test://untold", "_schemaURL": "test://untold"}
