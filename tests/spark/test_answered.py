@@ -71,12 +71,6 @@ def test_statement_keeps_the_job_name_it_started_with(
     assert (kept(told, "jobName") is not None) or not at_once
 
 
-def test_statement_of_an_unnamed_session_has_no_job_name(lake: Any, queue: EventQueue) -> None:
-    lake.newSession().range(3).collect()
-
-    assert job_name_of(answered(lake, of_kind(queue, "SQLExecutionStart")), None) is None
-
-
 def test_secret_looking_job_name_is_read_from_the_session(lake: Any, queue: EventQueue) -> None:
     session = lake.newSession()
     session.conf.set(JOB_NAME, "token of {output}")
@@ -139,15 +133,6 @@ def test_end_of_a_failed_statement_has_its_error(lake: Any, queue: EventQueue) -
     assert told.qe().id() == event.qe().id()
 
 
-def test_end_of_a_successful_statement_has_no_error(lake: Any, queue: EventQueue) -> None:
-    lake.range(3).collect()
-
-    told = answered(lake, of_kind(queue, "SQLExecutionEnd"))
-
-    message = told.errorMessage()
-    assert not message.isDefined() or message.get() == ""
-
-
 def test_commit_event_is_unchanged_in_one_round_trip(lake: Any, queue: EventQueue) -> None:
     if not Registry(lake._jvm, queue.queue, "offer").register():
         pytest.skip("Iceberg has no runtime for this Spark")
@@ -171,15 +156,6 @@ def test_unknown_event_is_passed_through(lake: Any) -> None:
 
 def test_wake_up_marker_is_passed_through(lake: Any) -> None:
     assert answered(lake, WAKE) == WAKE
-
-
-def test_empty_queue_yields_nothing(lake: Any) -> None:
-    assert (
-        Answers(Jvm(lake._jvm), lake._jvm.java.util.concurrent.LinkedBlockingQueue(), after=0).next(
-            WAIT
-        )
-        is None
-    )
 
 
 def test_released_event_is_not_mistaken_for_the_next(lake: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,19 +110,3 @@ def test_branch_write_belongs_to_its_table(lake: Any) -> None:
         "lake.done.branched",
         ["done.branched"],
     )
-
-
-def test_dataframe_unpivot_has_column_lineage(lake: Any, tmp_path: Path) -> None:
-    lake.range(3).selectExpr("id", "id * 2 AS a", "id * 3 AS b").write.parquet(
-        str(tmp_path / "wide")
-    )
-    wide = lake.read.parquet(str(tmp_path / "wide"))
-    wide.unpivot(["id"], ["a", "b"], "what", "value").createOrReplaceTempView("long")
-
-    statement = told(
-        lake, f"INSERT OVERWRITE DIRECTORY '{tmp_path}/long' USING parquet SELECT * FROM long"
-    )
-
-    columns = [(one.name, [origin.column for origin in one.origins]) for one in statement.columns]
-    assert columns == [("id", ["id"]), ("value", ["a", "b"])]
-    assert statement.opaque == ()
