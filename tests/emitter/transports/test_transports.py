@@ -15,6 +15,7 @@ from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 from fixtures.emitter.builders import message
 from fixtures.emitter.recording import RecordingServer, failing_at
 from fixtures.emitter.spools import files_of
+from fixtures.emitter.topics import records_of
 from fixtures.waiting import wait_until
 from strandline_spark.delivery.transport import Delivery, TransportConfError
 from strandline_spark.delivery.transports.composite import CompositeTransport
@@ -207,8 +208,6 @@ def test_kafka_accepts_the_java_names_of_security_settings() -> None:
 
 @pytest.mark.kafka
 def test_openlineage_python_loads_the_kafka_transport(kafka: str) -> None:
-    from kafka import KafkaConsumer
-
     topic = f"client.{uuid4().hex}"
     client = OpenLineageClient(
         config={
@@ -230,12 +229,7 @@ def test_openlineage_python_loads_the_kafka_transport(kafka: str) -> None:
     )
     client.close()
 
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000
-    )
-    record = next(iter(consumer))
-    consumer.close()
-
+    (record,) = records_of(kafka, topic, 1)
     assert record.key == b"run:ns/job"
     assert json.loads(record.value)["run"]["runId"] == run.runId
 
@@ -269,11 +263,6 @@ def test_events_at_interpreter_exit_reach_kafka(kafka: str, tmp_path: Path) -> N
         [sys.executable, "-c", LATE, kafka, topic, str(tmp_path)], check=True, timeout=120
     )
 
-    from kafka import KafkaConsumer
-
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000
-    )
-    assert [next(consumer).value for _ in range(2)] == [b'{"early": 1}', b'{"late": 1}']
-    consumer.close()
+    values = [record.value for record in records_of(kafka, topic, 2)]
+    assert values == [b'{"early": 1}', b'{"late": 1}']
     assert list(tmp_path.iterdir()) == []
