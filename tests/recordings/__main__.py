@@ -19,7 +19,7 @@ from typing import Any
 
 from deploy import jars
 from fixtures.spark_lake import settings
-from fixtures.spark_lake.running import STOCK
+from fixtures.spark_lake.running import write_conf
 from recordings import FILES
 from recordings.index import RECORDINGS
 from recordings.recording import Application, Recording
@@ -40,7 +40,7 @@ def main(names: Sequence[str]) -> None:
 def make(name: str, recording: Recording, folder: Path) -> None:
     """Run a recording's applications under the stock listener and keep its events and what was true."""
     for number, application in enumerate(recording.applications):
-        write_conf(folder, number, recording.format)
+        write_conf(folder, conf_of(folder, number, recording.format))
         run(name, number, application, folder)
     events = [
         (folder / f"{number}.events").read_text() for number in range(len(recording.applications))
@@ -61,8 +61,8 @@ def make(name: str, recording: Recording, folder: Path) -> None:
     )
 
 
-def write_conf(folder: Path, number: int, kind: str) -> None:
-    """The spark-defaults.conf of an ordinary user.
+def conf_of(folder: Path, number: int, kind: str) -> dict[str, str]:
+    """Return the conf of an ordinary user.
 
     A Hadoop catalog with its cache, and the listener into a file.
     """
@@ -75,7 +75,7 @@ def write_conf(folder: Path, number: int, kind: str) -> None:
         "spark.openlineage.namespace": "lakehouse",
         "spark.openlineage.transport.type": "file",
         "spark.openlineage.transport.location": str(folder / f"{number}.events"),
-        **STOCK,
+        "spark.extraListeners": "io.openlineage.spark.agent.OpenLineageSparkListener",
     }
     if kind == "iceberg":
         del conf["spark.sql.catalog.lake.uri"], conf["spark.sql.catalog.lake.jdbc.schema-version"]
@@ -83,10 +83,7 @@ def write_conf(folder: Path, number: int, kind: str) -> None:
             "spark.sql.catalog.lake.type": "hadoop",
             "spark.sql.catalog.lake.cache-enabled": "true",
         }
-    (folder / "conf").mkdir(exist_ok=True)
-    (folder / "conf" / "spark-defaults.conf").write_text(
-        "".join(f"{key} {value}\n" for key, value in conf.items())
-    )
+    return conf
 
 
 def run(name: str, number: int, application: Application, folder: Path) -> None:

@@ -18,7 +18,6 @@ from fixtures.emitter.spools import files_of
 from fixtures.emitter.topics import records_of
 from fixtures.waiting import wait_until
 from strandline_spark.delivery.transport import Delivery, TransportConfError
-from strandline_spark.delivery.transports.composite import CompositeTransport
 from strandline_spark.delivery.transports.kafka import settings_of
 from strandline_spark.delivery.transports.registry import transport_of
 
@@ -131,22 +130,6 @@ def under(parts: dict[str, dict[str, str]]) -> dict[str, str]:
         for name, part in parts.items()
         for key, value in part.items()
     }
-
-
-def test_composite_remembers_missing_deliveries_by_hash(server: RecordingServer) -> None:
-    server.status = 503
-    transport = transport_of(
-        {"type": "composite", **under({"away": {"type": "http", "url": server.url}})}
-    )
-    large = message("large", size=100_000)
-
-    assert transport.send([large], 5).unsent == (large,)
-    transport.close()
-
-    assert isinstance(transport, CompositeTransport)
-    assert [(len(key), sorted(names)) for key, names in transport._lacking.items()] == [
-        (32, ["away"])
-    ]
 
 
 @pytest.mark.parametrize(
