@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.emitter.backend import Backend
 from fixtures.emitter.builders import Sent, announcer, conf, insert, message, snapshot, table
 from strandline_spark.delivery.outbox import Outbox
 from strandline_spark.delivery.spool import Spool
-from strandline_spark.delivery.transport import Delivery, Message
+from strandline_spark.delivery.transport import Message
 from strandline_spark.model.statement import Column
 from strandline_spark.openlineage.events import EventContent, RunOf
 from strandline_spark.openlineage.facets import SourceOffsets, StrandlineBarrierRunFacet
@@ -119,19 +120,10 @@ def test_event_that_cannot_be_built_is_counted_without_raising() -> None:
     assert sent.events[0]["run"]["facets"]["strandline_emitter"]["missedExecutions"] == 1
 
 
-class Away:
-    """A backend that is not there."""
-
-    def send(self, messages: list[Message], seconds: float) -> Delivery:
-        """Takes nothing."""
-        return Delivery(unsent=tuple(messages), reason="away")
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
 def test_heartbeats_are_not_spooled(tmp_path: Path) -> None:
-    outbox = Outbox(Away, Spool(tmp_path, 1_000_000), first_pause=30)  # type: ignore[arg-type]
+    backend = Backend()
+    backend.away = True
+    outbox = Outbox(lambda: backend, Spool(tmp_path, 1_000_000), first_pause=30)
     outbox.put(message("end", vital=True))
     assert outbox.flush(30)  # it is on disk, and the circuit is open
 

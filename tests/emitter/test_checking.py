@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fixtures.emitter.builders import conf
+from fixtures.emitter.recording import recording_server
 from strandline_spark import check
 from strandline_spark.delivery.transports.destinations import destination_of, say_where
-
-
-@contextmanager
-def answering(status: int) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that answers everything so: its address, and what it got."""
-    got: list[bytes] = []
-
-    class Answer(BaseHTTPRequestHandler):
-        """One request."""
-
-        def do_POST(self) -> None:
-            got.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}", got
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def session(**entries: str) -> Any:
@@ -58,17 +28,17 @@ def session(**entries: str) -> Any:
 
 
 def test_check_sends_a_test_event_and_reports_its_delivery() -> None:
-    with answering(201) as (url, got):
-        found = check(session(spark__openlineage__transport__url=url))
+    with recording_server() as server:
+        found = check(session(spark__openlineage__transport__url=server.url))
 
     assert found.delivered
     assert str(found).splitlines() == [
         "emitter: off: spark.strandline.enabled is not true",
-        f"events go to: {url}/api/v1/lineage",
+        f"events go to: {server.url}/api/v1/lineage",
         "jobs are named: bank.{output} in namespace default",
         "test event: taken",
     ]
-    assert [b'"name": "bank.strandline_check"' in body for body in got] == [True]
+    assert [b'"name": "bank.strandline_check"' in body for body in server.bodies()] == [True]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +53,9 @@ def test_check_sends_a_test_event_and_reports_its_delivery() -> None:
     ids=["none", "a wrong one"],
 )
 def test_check_names_the_missing_conf_after_a_401(key: dict[str, str], says: str) -> None:
-    with answering(401) as (url, _):
-        found = check(session(spark__openlineage__transport__url=url, **key))
+    with recording_server() as server:
+        server.status = 401
+        found = check(session(spark__openlineage__transport__url=server.url, **key))
 
     assert not found.delivered
     assert says in found.findings[-1]

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from fixtures.emitter.builders import APPLICATION, Sent, announcer, conf, insert, snapshot, table
+from fixtures.emitter.builders import (
+    APPLICATION,
+    Sent,
+    announcer,
+    conf,
+    insert,
+    line_of,
+    snapshot,
+    table,
+)
 from fixtures.emitter.plans import Answers, Plan, ended, started
 from strandline_spark.conf import Conf
 from strandline_spark.model.flip314 import LineageDataset, LineageEdge, LineageVertex
@@ -33,6 +42,14 @@ def run(plan: Plan, error: str | None = None, settings: Conf | None = None) -> l
     made.begin(execution)
     made.end(execution, ended(1, plan, error), [])
     return sent.lines()
+
+
+def start_of(statement: Statement) -> dict[str, Any]:
+    """Return the event of a statement that begins."""
+    made, sent = actions()
+    made.begin(Execution(started(1, Plan(statement)), 0))
+    (event,) = sent.events
+    return event
 
 
 def test_write_reports_its_plan_at_start_and_its_snapshot_at_the_end() -> None:
@@ -131,14 +148,9 @@ def test_plan_unreadable_at_the_end_is_reported_as_at_start_with_the_reason() ->
 
 
 def test_opaque_step_is_named_in_the_event() -> None:
-    made, sent = actions()
-    execution = Execution(
-        started(1, Plan(replace(insert(CREDITS, TRANSFERS), opaque=("MapInPandas",)))), 0
-    )
+    event = start_of(replace(insert(CREDITS, TRANSFERS), opaque=("MapInPandas",)))
 
-    made.begin(execution)
-
-    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    facet = event["run"]["facets"]["extractionError"]
     assert (facet["totalTasks"], facet["failedTasks"]) == (3, 1)
     assert facet["errors"] == [
         {
@@ -149,26 +161,23 @@ def test_opaque_step_is_named_in_the_event() -> None:
 
 
 def test_statement_text_is_sent_without_literals() -> None:
-    made, sent = actions()
     text = "INSERT INTO credits SELECT * FROM transfers WHERE name = 'ann'"
-    execution = Execution(started(1, Plan(replace(insert(CREDITS, TRANSFERS), sql=text))), 0)
 
-    made.begin(execution)
+    facet = start_of(replace(insert(CREDITS, TRANSFERS), sql=text))["job"]["facets"]["sql"]
 
-    facet = sent.events[-1]["job"]["facets"]["sql"]
     shown = "INSERT INTO credits SELECT * FROM transfers WHERE name = '***'"
     assert (facet["query"], facet["dialect"]) == (shown, "spark")
 
 
 def test_unreadable_part_of_a_plan_is_named_in_the_event() -> None:
-    made, sent = actions()
-    statement = replace(
-        insert(CREDITS, TRANSFERS), unread=("LogicalRelation: AttributeError: no such method",)
+    event = start_of(
+        replace(
+            insert(CREDITS, TRANSFERS), unread=("LogicalRelation: AttributeError: no such method",)
+        )
     )
-    made.begin(Execution(started(1, Plan(statement)), 0))
 
-    assert sent.lines() == ["START bank.bank.credits [transfers] -> [credits]"]
-    facet = sent.events[-1]["run"]["facets"]["extractionError"]
+    assert line_of(event) == "START bank.bank.credits [transfers] -> [credits]"
+    facet = event["run"]["facets"]["extractionError"]
     assert [(one["task"], one["errorMessage"]) for one in facet["errors"]] == [
         ("LogicalRelation", "not readable: LogicalRelation: AttributeError: no such method")
     ]
@@ -178,10 +187,8 @@ def test_columns_that_decide_the_deleted_rows_are_reported() -> None:
     condition = Origin((TRANSFERS.namespace, TRANSFERS.name), "id", "INDIRECT", "FILTER")
     deletion = replace(insert(CREDITS, TRANSFERS), columns=(), indirect=(condition,))
 
-    made, sent = actions()
-    made.begin(Execution(started(1, Plan(deletion)), 0))
+    facet = start_of(deletion)["outputs"][0]["facets"]["columnLineage"]
 
-    facet = sent.events[-1]["outputs"][0]["facets"]["columnLineage"]
     assert facet["fields"] == {}
     assert [
         (one["name"], one["field"], one["transformations"][0]["subtype"])

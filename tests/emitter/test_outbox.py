@@ -67,22 +67,6 @@ def test_other_composite_parts_get_events_while_one_is_unreachable(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_driver_ending_in_an_outage_leaves_its_events_to_the_next(tmp_path: Path) -> None:
-    backend = Backend()
-    backend.away = True
-    first = box(backend, tmp_path)
-    first.put(message("batch0", vital=True))
-    first.put(message("end", vital=True))
-    first.close(0.2)
-
-    backend.away = False
-    second = box(backend, tmp_path)
-
-    assert backend.wait_for("batch0", "end")
-    second.close(5)
-    assert list(tmp_path.glob("*.spool")) == []
-
-
 def test_bounded_memory_drops_only_nonvital_events(tmp_path: Path) -> None:
     backend = Backend()
     backend.hang = threading.Event()
@@ -252,17 +236,6 @@ def test_close_does_not_wait_for_a_failed_backend_that_hangs(tmp_path: Path) -> 
     assert not over.is_set()
     assert [m.key for m in kept(tmp_path)] == ["run:default/batch0"]
     released.set()
-
-
-def test_unusable_transport_leaves_events_for_the_next_driver(tmp_path: Path) -> None:
-    def impossible() -> Backend:
-        raise ValueError("transport.url: the http transport needs an http or https address")
-
-    outbox = Outbox(impossible, Spool(tmp_path, LIMIT), first_pause=0.01)
-    outbox.put(message("end", vital=True))
-    outbox.close(0.2)
-
-    assert [m.key for m in kept(tmp_path)] == ["run:default/end"]
 
 
 def test_unwritable_disk_loses_no_event_while_memory_lasts(tmp_path: Path) -> None:

@@ -116,19 +116,6 @@ def test_unanswered_event_does_not_block_the_others_forever(tmp_path: Path) -> N
     outbox.close(5)
 
 
-def test_event_that_is_never_accepted_leaves_no_micro_batch_spooled(tmp_path: Path) -> None:
-    backend = Backend()
-    backend.never = {"run:default/start"}
-    outbox = box(backend, tmp_path)
-    outbox.put(message("start"))
-    for number in range(5):
-        outbox.put(message(f"batch{number}", vital=True))
-    left(tmp_path, "old")
-
-    assert backend.wait_for(*(f"batch{number}" for number in range(5)))
-    outbox.close(5)
-
-
 def test_reachable_composite_part_gets_the_whole_spool(tmp_path: Path) -> None:
     names = [f"old{number}" for number in range(250)]
     left(tmp_path, *names)

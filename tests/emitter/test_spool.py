@@ -71,12 +71,6 @@ def test_briefly_full_disk_damages_no_other_event(tmp_path: Path) -> None:
     assert [m.key for m in kept(tmp_path)] == ["run:default/before", "run:default/after"]
 
 
-def test_the_spool_is_bounded(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 3000)
-
-    assert spool.append([message(f"batch{n}", vital=True, size=900) for n in range(10)]) == 3
-
-
 def test_all_files_of_a_driver_count_towards_its_limit(tmp_path: Path) -> None:
     spool, other = Spool(tmp_path, 3000), Spool(tmp_path, 3000)
     some = [message(f"batch{n}", vital=True, size=900) for n in range(10)]

@@ -19,7 +19,7 @@ from typing import Any
 
 from deploy import jars
 from fixtures.spark_lake import settings
-from fixtures.spark_lake.running import STOCK
+from fixtures.spark_lake.running import write_conf
 from recordings import FILES
 from recordings.index import RECORDINGS
 from recordings.recording import Application, Recording
@@ -40,7 +40,7 @@ def main(names: Sequence[str]) -> None:
 def make(name: str, recording: Recording, folder: Path) -> None:
     """Run a recording's applications under the stock listener and keep its events and what was true."""
     for number, application in enumerate(recording.applications):
-        write_conf(folder, number, recording.format)
+        write_conf(folder, conf_of(folder, number, recording.format))
         run(name, number, application, folder)
     events = [
         (folder / f"{number}.events").read_text() for number in range(len(recording.applications))
@@ -48,7 +48,9 @@ def make(name: str, recording: Recording, folder: Path) -> None:
     scrubbed = scrub("".join(events), folder)
     with gzip.GzipFile(FILES / f"{name}.jsonl.gz", "wb", 9, mtime=0) as file:
         file.write(scrubbed.encode())
-    (FILES / f"{name}.json").write_text(json.dumps(truth_of(recording, folder), indent=1) + "\n")
+    truth = FILES / f"{name}.json"
+    stated = json.loads(truth.read_text())
+    truth.write_text(json.dumps(truth_of(stated, recording, folder), indent=1) + "\n")
     print(
         name,
         scrubbed.count("\n"),
@@ -59,8 +61,8 @@ def make(name: str, recording: Recording, folder: Path) -> None:
     )
 
 
-def write_conf(folder: Path, number: int, kind: str) -> None:
-    """The spark-defaults.conf of an ordinary user.
+def conf_of(folder: Path, number: int, kind: str) -> dict[str, str]:
+    """Return the conf of an ordinary user.
 
     A Hadoop catalog with its cache, and the listener into a file.
     """
@@ -73,7 +75,7 @@ def write_conf(folder: Path, number: int, kind: str) -> None:
         "spark.openlineage.namespace": "lakehouse",
         "spark.openlineage.transport.type": "file",
         "spark.openlineage.transport.location": str(folder / f"{number}.events"),
-        **STOCK,
+        "spark.extraListeners": "io.openlineage.spark.agent.OpenLineageSparkListener",
     }
     if kind == "iceberg":
         del conf["spark.sql.catalog.lake.uri"], conf["spark.sql.catalog.lake.jdbc.schema-version"]
@@ -81,10 +83,7 @@ def write_conf(folder: Path, number: int, kind: str) -> None:
             "spark.sql.catalog.lake.type": "hadoop",
             "spark.sql.catalog.lake.cache-enabled": "true",
         }
-    (folder / "conf").mkdir(exist_ok=True)
-    (folder / "conf" / "spark-defaults.conf").write_text(
-        "".join(f"{key} {value}\n" for key, value in conf.items())
-    )
+    return conf
 
 
 def run(name: str, number: int, application: Application, folder: Path) -> None:
@@ -123,37 +122,24 @@ def scrub(events: str, folder: Path) -> str:
     return events
 
 
-def truth_of(recording: Recording, folder: Path) -> Mapping[str, Any]:
-    """What is true of the lake after the applications, as JSON."""
+def truth_of(stated: Mapping[str, Any], recording: Recording, folder: Path) -> Mapping[str, Any]:
+    """Return the truth of a recording.
+
+    What is stated by hand in its file stays; the rest is what the applications have just done.
+    """
     noted = folder / "queries.jsonl"
-    queries = (
-        [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
-    )
+    lines = noted.read_text().splitlines() if noted.exists() else []
+    queries = [json.loads(line) for line in lines]
+    ends = {query["name"]: query for query in stated["queries"]}
     return {
+        **stated,
         "does": [application.program.__doc__ for application in recording.applications],
         "applications": [
             {"name": one.name, "endsWell": one.ends_well} for one in recording.applications
         ],
-        "sources": recording.sources,
-        "newest": {**recording.sources, **recording.newest},
-        "unreported": recording.unreported,
-        "failed": recording.failed,
-        **({"gone": recording.gone} if recording.gone else {}),
-        **({"made": recording.made} if recording.made else {}),
-        "columns": recording.columns,
-        "queries": [_query(one, recording) for one in queries],
+        "queries": [ends[query["name"]] | query for query in queries],
         "snapshots": snapshots_in(folder),
     }
-
-
-def _query(noted: dict[str, Any], recording: Recording) -> dict[str, Any]:
-    """What the program noted of a query, with what it reads and writes.
-
-    The unnamed one is told by its sink.
-    """
-    named = [name for name in recording.queries if name == noted["name"]]
-    unnamed = [name for name in recording.queries if "." in name]
-    return {**noted, **recording.queries[(named or unnamed)[0]]}
 
 
 if __name__ == "__main__":

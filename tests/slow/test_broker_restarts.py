@@ -23,7 +23,6 @@ from strandline.store.sql.engine import make_engine, reading
 from worlds.builders import rows
 
 pytestmark = pytest.mark.kafka
-EVENTS, RESTARTS = 10_000, 4
 SOAK_EVENTS = int(os.environ.get("STRANDLINE_SOAK_EVENTS", "300000"))
 SOAK_RESTARTS = int(os.environ.get("STRANDLINE_SOAK_RESTARTS", "60"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1000"))
@@ -136,14 +135,14 @@ def reader_engine(sqlite_url: str, java: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_broker_restarts_lose_and_duplicate_no_event(reader_engine: Engine, tmp_path: Path) -> None:
-    check(reader_engine, tmp_path, EVENTS, RESTARTS, seed=1)
-
-
-@pytest.mark.soak
-def test_soak_broker_restarts_lose_and_duplicate_no_event(
-    reader_engine: Engine, tmp_path: Path
+@pytest.mark.parametrize(
+    ("events", "restarts", "seed"),
+    [
+        pytest.param(10_000, 4, 1, id="4 restarts"),
+        pytest.param(SOAK_EVENTS, SOAK_RESTARTS, SEED, id="soak", marks=pytest.mark.soak),
+    ],
+)
+def test_broker_restarts_lose_and_duplicate_no_event(
+    events: int, restarts: int, seed: int, reader_engine: Engine, tmp_path: Path
 ) -> None:
-    print(f"seed {SEED}: {SOAK_EVENTS} events, {SOAK_RESTARTS} restarts")
-
-    check(reader_engine, tmp_path, SOAK_EVENTS, SOAK_RESTARTS, SEED)
+    check(reader_engine, tmp_path, events, restarts, seed)

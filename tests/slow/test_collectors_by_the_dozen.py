@@ -128,18 +128,16 @@ def lineages(servers: Sequence[Served]) -> list[object]:
     return [(answer["nodes"], answer["edges"]) for answer in answers]
 
 
+@pytest.mark.parametrize(
+    ("seed", "slices"),
+    [
+        pytest.param(1, 4, id="4 slices"),
+        pytest.param(SEED, SLICES, id="soak", marks=pytest.mark.soak),
+    ],
+)
 def test_killed_and_stopped_collectors_change_nothing(
-    postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
+    seed: int, slices: int, postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
 ) -> None:
-    bodies = play(1, 4, postgres_engine, kafka, tmp_path)
-
-    check(postgres_engine, bodies, sqlite_url)
-
-
-@pytest.mark.soak
-def test_soak_killed_and_stopped_collectors_change_nothing(
-    postgres_engine: Engine, kafka: str, sqlite_url: str, tmp_path: Path
-) -> None:
-    bodies = play(SEED, SLICES, postgres_engine, kafka, tmp_path)
+    bodies = play(seed, slices, postgres_engine, kafka, tmp_path)
 
     check(postgres_engine, bodies, sqlite_url)

@@ -103,47 +103,38 @@ def post_through_proxies(
 
 
 @pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("seed", "slices"),
+    [
+        pytest.param(1, 2, id="2 slices"),
+        pytest.param(SEED, SLICES, id="soak", marks=pytest.mark.soak),
+    ],
+)
 def test_consumer_with_broken_connections_loses_and_duplicates_nothing(
-    postgres_engine: Engine, kafka: str, sqlite_url: str
+    seed: int, slices: int, postgres_engine: Engine, kafka: str, sqlite_url: str
 ) -> None:
-    bodies, struck = consume(1, 2, postgres_engine, kafka)
-    print(f"{len(bodies)} events: {dict(struck)}")
+    bodies, struck = consume(seed, slices, postgres_engine, kafka)
+    print(f"seed {seed}, {len(bodies)} events: {dict(struck)}")
 
     assert struck.total() > 2
     check(postgres_engine, bodies, sqlite_url)
 
 
+@pytest.mark.parametrize(
+    ("seed", "slices"),
+    [
+        pytest.param(1, 3, id="3 slices"),
+        pytest.param(SEED, SLICES, id="soak", marks=pytest.mark.soak),
+    ],
+)
 def test_server_answers_correctly_over_broken_connections(
-    postgres_engine: Engine, sqlite_url: str, tmp_path: Path
+    seed: int, slices: int, postgres_engine: Engine, sqlite_url: str, tmp_path: Path
 ) -> None:
-    bodies, heard, struck = post_through_proxies(1, 3, postgres_engine, tmp_path)
-    print(f"{len(bodies)} events: {dict(struck)}, answers {dict(heard.statuses)}")
+    bodies, heard, struck = post_through_proxies(seed, slices, postgres_engine, tmp_path)
+    print(f"seed {seed}, {len(bodies)} events: {dict(struck)}, answers {dict(heard.statuses)}")
 
     assert heard.statuses.keys() <= {0, 201, 503}
     assert heard.statuses[201] == len(bodies)
     assert heard.missing == []
     assert struck.total() > 2
-    check(postgres_engine, bodies, sqlite_url)
-
-
-@pytest.mark.soak
-@pytest.mark.kafka
-def test_soak_consumer_with_broken_connections_loses_nothing(
-    postgres_engine: Engine, kafka: str, sqlite_url: str
-) -> None:
-    bodies, struck = consume(SEED, SLICES, postgres_engine, kafka)
-    print(f"seed {SEED}, {len(bodies)} events: {dict(struck)}")
-
-    check(postgres_engine, bodies, sqlite_url)
-
-
-@pytest.mark.soak
-def test_soak_server_answers_correctly_over_broken_connections(
-    postgres_engine: Engine, sqlite_url: str, tmp_path: Path
-) -> None:
-    bodies, heard, struck = post_through_proxies(SEED, SLICES, postgres_engine, tmp_path)
-    print(f"seed {SEED}, {len(bodies)} events: {dict(struck)}, answers {dict(heard.statuses)}")
-
-    assert heard.statuses.keys() <= {0, 201, 503}
-    assert heard.missing == []
     check(postgres_engine, bodies, sqlite_url)

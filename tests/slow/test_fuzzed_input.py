@@ -16,12 +16,28 @@ RECORDS = int(os.environ.get("STRANDLINE_SOAK_RECORDS", "200000"))
 SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1000"))
 
 
-def test_fuzzed_bodies_are_rejected_or_leave_rows() -> None:
-    check_decoder(seed=2, count=200_000)
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [
+        pytest.param(2, 200_000, id="200,000 bodies"),
+        pytest.param(SEED, INPUTS, id="soak", marks=pytest.mark.soak),
+    ],
+)
+def test_fuzzed_bodies_are_rejected_or_leave_rows(seed: int, count: int) -> None:
+    check_decoder(seed, count)
 
 
-def test_fuzzed_records_become_events_or_dead_letters(engine: Engine) -> None:
-    check_topic(engine, seed=2, count=3_000)
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [
+        pytest.param(2, 3_000, id="3,000 records"),
+        pytest.param(SEED, RECORDS, id="soak", marks=pytest.mark.soak),
+    ],
+)
+def test_fuzzed_records_become_events_or_dead_letters(
+    engine: Engine, seed: int, count: int
+) -> None:
+    check_topic(engine, seed, count)
 
 
 def test_fuzzed_http_bodies_are_stored_or_rejected_with_the_position(sqlite_url: str) -> None:
@@ -29,17 +45,3 @@ def test_fuzzed_http_bodies_are_stored_or_rejected_with_the_position(sqlite_url:
 
     assert statuses[201] > 100
     assert statuses[422] > 100
-
-
-@pytest.mark.soak
-def test_ten_million_bodies_are_refused_or_leave_rows() -> None:
-    print(f"seed {SEED}: {INPUTS} bodies")
-
-    check_decoder(SEED, INPUTS)
-
-
-@pytest.mark.soak
-def test_many_records_of_a_topic_are_events_or_dead_letters(engine: Engine) -> None:
-    print(f"seed {SEED}: {RECORDS} records")
-
-    check_topic(engine, SEED, RECORDS)

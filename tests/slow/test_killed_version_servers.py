@@ -42,22 +42,14 @@ def checking(telling: Telling) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_killed_sqlite_server_answers_as_the_oracle(
-    seed: int, sqlite_url: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("database", "count"),
+    [("sqlite", 1), pytest.param("postgres", 2, marks=pytest.mark.postgres)],
+)
+def test_killed_servers_answer_as_the_oracle(
+    seed: int, database: str, count: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    with served(sqlite_url, tmp_path) as servers:
-        telling = Telling(live_world(seed), servers, Random(seed), kills=2)
-        tell_all(telling, 30, checking(telling))
-
-    assert telling.kills == 0
-
-
-@pytest.mark.postgres
-@pytest.mark.parametrize("seed", SEEDS)
-def test_two_killed_postgresql_servers_answer_as_the_oracle(
-    seed: int, postgres_url: str, tmp_path: Path
-) -> None:
-    with served(postgres_url, tmp_path, 2) as servers:
+    with served(request.getfixturevalue(f"{database}_url"), tmp_path, count) as servers:
         telling = Telling(live_world(seed), servers, Random(seed), kills=2)
         tell_all(telling, 30, checking(telling))
 

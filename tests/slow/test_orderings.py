@@ -16,14 +16,15 @@ SEED = int(os.environ.get("STRANDLINE_SOAK_SEED", "1000000"))
 NOW = datetime.now(UTC).replace(microsecond=0)
 
 
-def test_fifty_thousand_orders_leave_the_same_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [
+        pytest.param(101, 50_000, id="50,000 orders"),
+        pytest.param(SEED, SOAK_ORDERINGS, id="soak", marks=pytest.mark.soak),
+    ],
+)
+def test_orders_leave_the_rows_of_one_by_one(tmp_path: Path, first: int, count: int) -> None:
+    print(f"{count} orders from history {first}")
+
     with order_store(tmp_path) as orders:
-        assert first_wrong_order(orders, 101, 50_000, NOW) == ""
-
-
-@pytest.mark.soak
-def test_a_million_orders_leave_the_rows_of_one_by_one(tmp_path: Path) -> None:
-    print(f"{SOAK_ORDERINGS} orders from history {SEED}")
-
-    with order_store(tmp_path) as orders:
-        assert first_wrong_order(orders, SEED, SOAK_ORDERINGS, NOW) == ""
+        assert first_wrong_order(orders, first, count, NOW) == ""

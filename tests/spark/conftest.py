@@ -13,6 +13,19 @@ import pytest
 
 if TYPE_CHECKING:
     from fixtures.warm_jvm import WarmJvm
+    from strandline_spark.jvm.event_queue import EventQueue
+
+SOCKETS = (
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore:unclosed <socket:ResourceWarning",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Ignore the sockets that PySpark leaves to the garbage collector, in all tests with a session."""
+    for item in items:
+        if "lake" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.filterwarnings(*SOCKETS))
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +40,18 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             yield spark
     except JarsError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def queue(lake: Any) -> Iterator[EventQueue]:
+    """A queue that listens to the session's events."""
+    from strandline_spark.jvm.event_queue import EventQueue
+
+    context = lake.sparkContext
+    queue = EventQueue(context._gateway, 1000)
+    queue.listen(context._jsc.sc())
+    yield queue
+    queue.leave(context._jsc.sc())
 
 
 @pytest.fixture

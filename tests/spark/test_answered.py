@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fixtures.spark_lake.analysis import PATIENCE, next_event
 from strandline_spark.conf import JOB_NAME
 from strandline_spark.jvm.client import Jvm, class_name, kept
 from strandline_spark.jvm.event_answers import WAIT, Answers, job_name_of
@@ -16,29 +16,7 @@ from strandline_spark.jvm.iceberg_snapshot import Commit, Registry, commit_of
 from strandline_spark.plans.physical import statistics_of
 from strandline_spark.plans.tree_source import number_of
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
-PATIENCE = 20_000  # milliseconds
-
-
-@pytest.fixture
-def queue(lake: Any) -> Iterator[EventQueue]:
-    context = lake.sparkContext
-    queue = EventQueue(context._gateway, 1000)
-    queue.listen(context._jsc.sc())
-    yield queue
-    queue.leave(context._jsc.sc())
-
-
-def of_kind(queue: EventQueue, kind: str) -> Any:
-    while (event := queue.poll(PATIENCE)) is not None:
-        if class_name(event).endswith(kind):
-            return event
-    raise AssertionError(f"no {kind} came")
+pytestmark = pytest.mark.spark
 
 
 def answered(lake: Any, event: Any) -> Any:
@@ -49,7 +27,7 @@ def answered(lake: Any, event: Any) -> Any:
 
 def test_start_event_is_unchanged_in_one_round_trip(lake: Any, queue: EventQueue) -> None:
     lake.range(3).collect()
-    event = of_kind(queue, "SQLExecutionStart")
+    event = next_event(queue, "SQLExecutionStart")
 
     told = answered(lake, event)
 
@@ -68,18 +46,12 @@ def test_statement_keeps_the_job_name_it_started_with(
     session.conf.set(JOB_NAME, "first")
     session.range(3).collect()
     session.conf.set(JOB_NAME, "second")
-    event = of_kind(queue, "SQLExecutionStart")
+    event = next_event(queue, "SQLExecutionStart")
 
     told = answered(lake, event) if at_once else event
 
     assert job_name_of(told, None) == "first"
     assert (kept(told, "jobName") is not None) or not at_once
-
-
-def test_statement_of_an_unnamed_session_has_no_job_name(lake: Any, queue: EventQueue) -> None:
-    lake.newSession().range(3).collect()
-
-    assert job_name_of(answered(lake, of_kind(queue, "SQLExecutionStart")), None) is None
 
 
 def test_secret_looking_job_name_is_read_from_the_session(lake: Any, queue: EventQueue) -> None:
@@ -88,7 +60,7 @@ def test_secret_looking_job_name_is_read_from_the_session(lake: Any, queue: Even
     frame = session.range(3)
     frame.collect()
 
-    told = answered(lake, of_kind(queue, "SQLExecutionStart"))
+    told = answered(lake, next_event(queue, "SQLExecutionStart"))
 
     assert job_name_of(told, frame._jdf.queryExecution()) == "token of {output}"
 
@@ -99,7 +71,7 @@ def test_end_of_a_write_after_a_shuffle_has_its_statistics(
     lake.range(9).selectExpr("id % 2 AS p").groupBy("p").count().write.parquet(
         str(tmp_path / "two")
     )
-    event = of_kind(queue, "SQLExecutionEnd")
+    event = next_event(queue, "SQLExecutionEnd")
 
     told = answered(lake, event)
 
@@ -109,7 +81,7 @@ def test_end_of_a_write_after_a_shuffle_has_its_statistics(
 
 def test_end_of_a_write_has_its_statistics(lake: Any, queue: EventQueue, tmp_path: Path) -> None:
     lake.range(7).write.parquet(str(tmp_path / "seven"))
-    event = of_kind(queue, "SQLExecutionEnd")
+    event = next_event(queue, "SQLExecutionEnd")
 
     told = answered(lake, event)
 
@@ -121,8 +93,8 @@ def test_end_of_a_write_has_its_statistics(lake: Any, queue: EventQueue, tmp_pat
 
 def test_dull_events_do_not_come_again(lake: Any, queue: EventQueue) -> None:
     lake.range(3).collect()
-    queue.is_dull(of_kind(queue, "SQLExecutionStart"))
-    of_kind(queue, "SQLExecutionEnd")
+    queue.is_dull(next_event(queue, "SQLExecutionStart"))
+    next_event(queue, "SQLExecutionEnd")
     lake.range(3).collect()
 
     while not class_name(came := queue.poll(PATIENCE)).endswith("SQLExecutionEnd"):
@@ -134,7 +106,7 @@ def test_dull_events_do_not_come_again(lake: Any, queue: EventQueue) -> None:
 def test_end_of_a_failed_statement_has_its_error(lake: Any, queue: EventQueue) -> None:
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         lake.sql("SELECT 1 / (id - id) FROM range(1)").collect()
-    event = of_kind(queue, "SQLExecutionEnd")
+    event = next_event(queue, "SQLExecutionEnd")
 
     told = answered(lake, event)
 
@@ -144,21 +116,12 @@ def test_end_of_a_failed_statement_has_its_error(lake: Any, queue: EventQueue) -
     assert told.qe().id() == event.qe().id()
 
 
-def test_end_of_a_successful_statement_has_no_error(lake: Any, queue: EventQueue) -> None:
-    lake.range(3).collect()
-
-    told = answered(lake, of_kind(queue, "SQLExecutionEnd"))
-
-    message = told.errorMessage()
-    assert not message.isDefined() or message.get() == ""
-
-
 def test_commit_event_is_unchanged_in_one_round_trip(lake: Any, queue: EventQueue) -> None:
     if not Registry(lake._jvm, queue.queue, "offer").register():
         pytest.skip("Iceberg has no runtime for this Spark")
     lake.sql("CREATE OR REPLACE TABLE lake.answered (id bigint) USING iceberg")
     lake.sql("INSERT INTO lake.answered VALUES (1), (2)")
-    event = of_kind(queue, "CreateSnapshotEvent")
+    event = next_event(queue, "CreateSnapshotEvent")
 
     told = commit_of(answered(lake, event))
 
@@ -176,15 +139,6 @@ def test_unknown_event_is_passed_through(lake: Any) -> None:
 
 def test_wake_up_marker_is_passed_through(lake: Any) -> None:
     assert answered(lake, WAKE) == WAKE
-
-
-def test_empty_queue_yields_nothing(lake: Any) -> None:
-    assert (
-        Answers(Jvm(lake._jvm), lake._jvm.java.util.concurrent.LinkedBlockingQueue(), after=0).next(
-            WAIT
-        )
-        is None
-    )
 
 
 def test_released_event_is_not_mistaken_for_the_next(lake: Any) -> None:

@@ -20,12 +20,7 @@ from strandline_spark.plans.physical import statistics_of
 from strandline_spark.runs.micro_batches import micro_batch_of
 from strandline_spark.swallowed import counted
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 
 
 def test_locked_versions_have_every_internal(lake: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import ssl
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +15,7 @@ from fixtures.emitter.builders import message
 from fixtures.emitter.recording import RecordingServer, recording_server
 from fixtures.emitter.secured import LOGIN_MODULE, PASSWORD, USER, Certificate
 from fixtures.emitter.sending import sender
+from fixtures.emitter.topics import records_of
 from strandline_spark.delivery.outbox import Outbox
 from strandline_spark.delivery.spool import Spool
 from strandline_spark.delivery.transports.registry import transport_of
@@ -120,20 +120,8 @@ def outbox_to(settings: Mapping[str, str], folder: Path) -> Outbox:
 
 
 def values(address: str, topic: str, tls: Certificate) -> list[bytes]:
-    """The first that came to the topic."""
-    from kafka import KafkaConsumer
-
-    consumer = KafkaConsumer(
-        topic,
-        bootstrap_servers=address,
-        security_protocol="SASL_SSL",
-        sasl_mechanism="SCRAM-SHA-512",
-        sasl_plain_username=USER,
-        sasl_plain_password=PASSWORD,
-        ssl_cafile=str(tls.file),
-        auto_offset_reset="earliest",
-        consumer_timeout_ms=30_000,
-    )
-    found = [record.value for record in islice(consumer, 1)]
-    consumer.close()
-    return found
+    """Return the first value that came to the topic."""
+    login = {"sasl_plain_username": USER, "sasl_plain_password": PASSWORD}
+    secured = {"security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512"}
+    records = records_of(address, topic, 1, ssl_cafile=str(tls.file), **secured, **login)
+    return [record.value for record in records]

@@ -15,9 +15,9 @@ from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
 from fixtures.emitter.builders import message
 from fixtures.emitter.recording import RecordingServer, failing_at
 from fixtures.emitter.spools import files_of
+from fixtures.emitter.topics import records_of
 from fixtures.waiting import wait_until
 from strandline_spark.delivery.transport import Delivery, TransportConfError
-from strandline_spark.delivery.transports.composite import CompositeTransport
 from strandline_spark.delivery.transports.kafka import settings_of
 from strandline_spark.delivery.transports.registry import transport_of
 
@@ -132,22 +132,6 @@ def under(parts: dict[str, dict[str, str]]) -> dict[str, str]:
     }
 
 
-def test_composite_remembers_missing_deliveries_by_hash(server: RecordingServer) -> None:
-    server.status = 503
-    transport = transport_of(
-        {"type": "composite", **under({"away": {"type": "http", "url": server.url}})}
-    )
-    large = message("large", size=100_000)
-
-    assert transport.send([large], 5).unsent == (large,)
-    transport.close()
-
-    assert isinstance(transport, CompositeTransport)
-    assert [(len(key), sorted(names)) for key, names in transport._lacking.items()] == [
-        (32, ["away"])
-    ]
-
-
 @pytest.mark.parametrize(
     ("conf", "fault"),
     [
@@ -207,8 +191,6 @@ def test_kafka_accepts_the_java_names_of_security_settings() -> None:
 
 @pytest.mark.kafka
 def test_openlineage_python_loads_the_kafka_transport(kafka: str) -> None:
-    from kafka import KafkaConsumer
-
     topic = f"client.{uuid4().hex}"
     client = OpenLineageClient(
         config={
@@ -230,12 +212,7 @@ def test_openlineage_python_loads_the_kafka_transport(kafka: str) -> None:
     )
     client.close()
 
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000
-    )
-    record = next(iter(consumer))
-    consumer.close()
-
+    (record,) = records_of(kafka, topic, 1)
     assert record.key == b"run:ns/job"
     assert json.loads(record.value)["run"]["runId"] == run.runId
 
@@ -269,11 +246,6 @@ def test_events_at_interpreter_exit_reach_kafka(kafka: str, tmp_path: Path) -> N
         [sys.executable, "-c", LATE, kafka, topic, str(tmp_path)], check=True, timeout=120
     )
 
-    from kafka import KafkaConsumer
-
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=30_000
-    )
-    assert [next(consumer).value for _ in range(2)] == [b'{"early": 1}', b'{"late": 1}']
-    consumer.close()
+    values = [record.value for record in records_of(kafka, topic, 2)]
+    assert values == [b'{"early": 1}', b'{"late": 1}']
     assert list(tmp_path.iterdir()) == []

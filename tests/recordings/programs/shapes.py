@@ -32,6 +32,7 @@ def partitions_us(spark: Any, folder: Path) -> None:
 
 def views_and_caches(spark: Any, folder: Path) -> None:
     """A permanent view over a join, a cached table whose source moves on, a union of a self-join, a view over a view."""
+    # the INSERT into refunds fills the cache of the same session anew
     tables(spark, "orders", "customers", "refunds")
     empty(spark, "from_view", "from_cache", "pairs", "nested")
     sql(

@@ -175,23 +175,6 @@ def test_state_rows_show_each_barrier(both: Bank) -> None:
     ]
 
 
-@pytest.mark.slow
-def test_changes_across_a_delete_fail_with_the_snapshot_id(both: Bank) -> None:
-    both.commit("credits", 1, (1, 1))
-    both.commit("debits", 1, (1, -1))
-    both.run()
-    both.lake.spark.sql(f"DELETE FROM {both.tables[0]} WHERE account = 1")
-    both.commit("credits", 2, (2, 2))
-    both.commit("debits", 2, (2, -2))
-    with pytest.raises(PySparkException) as error:
-        both.run()
-
-    assert f"{both.tables[0]}: snapshot " in str(error.value)
-    assert "(delete) changed or deleted rows: read the table's state, not its changes" in str(
-        error.value
-    )
-
-
 def test_rolled_back_table_ends_the_stream(both: Bank) -> None:
     before = both.commit("credits", 1, (1, 1))
     both.commit("debits", 1, (1, -1))

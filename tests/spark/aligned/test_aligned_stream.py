@@ -12,10 +12,7 @@ from strandline_spark import aligned_stream
 from strandline_spark.consistency.table_history import TableAtError
 from strandline_spark.extraction.aligned_outputs import is_finished
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 
 def balances(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
@@ -73,17 +70,6 @@ def test_each_barrier_is_one_snapshot_with_its_inputs(accounts: Any) -> None:
         accounts.name("debits"): debits[2],
     }
     assert (first.group, second.group) == ("bank", "bank")
-
-
-@pytest.mark.slow
-def test_faster_input_is_read_at_the_barrier_of_the_slower_one(accounts: Any) -> None:
-    both(accounts, 1)
-    accounts.commit("credits", 2, (5, 1000))
-
-    run(accounts, ["credits", "debits"], "balance")
-
-    assert accounts.barriers("balance") == [1]
-    assert accounts.total_at("balance", accounts.history("balance").done[1]) == 0
 
 
 def test_barrier_skipped_by_an_input_is_skipped_and_recorded(accounts: Any) -> None:
@@ -168,15 +154,6 @@ def test_a_job_may_read_its_own_state(bank: Any) -> None:
     assert [
         bank.total_at("totals", bank.history("totals").done[barrier]) for barrier in (1, 2, 3)
     ] == [10, 30, 60]
-
-
-@pytest.mark.slow
-def test_a_new_job_may_begin_at_the_newest_barrier(accounts: Any) -> None:
-    both(accounts, 1, 2, 3)
-
-    run(accounts, ["credits", "debits"], "balance", start="latest")
-
-    assert accounts.barriers("balance") == [3]
 
 
 @pytest.mark.slow

@@ -13,13 +13,9 @@ from strandline_spark.consistency.table_history import (
     NotOnlyAppendsError,
     TableHistory,
     UnsupportedTableError,
-    full_name,
 )
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 
 def test_last_snapshot_that_carries_a_barrier_counts(bank: Any) -> None:
@@ -147,12 +143,6 @@ def test_tables_that_cannot_be_aligned_are_rejected_with_the_reason(bank: Any) -
         TableHistory(bank.spark, "spark_catalog.default.csv_table")
     with pytest.raises(MissingTableError, match="nothing_here"):
         TableHistory(bank.spark, bank.name("nothing_here"))
-
-
-def test_short_names_are_completed(bank: Any) -> None:
-    table = bank.table("t")
-
-    assert full_name(bank.spark, table) == table
 
 
 def test_looking_for_barriers_runs_no_sql(bank: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import formats
+from fixtures.spark_lake.analysis import analysed
 from strandline_spark import ColumnLineage, column_lineage
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.client import Jvm
@@ -25,12 +26,7 @@ from strandline_spark.model.statement import Statement
 from strandline_spark.plans.tree_rows import root_of, rows_of
 from strandline_spark.sql_columns import rows_of as lineage_rows
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 HERE = Path(__file__).parent
 FORMAT = next((name for name in ("iceberg", "delta") if name in formats()), "parquet")
 CATALOG = "lake.shop." if FORMAT == "iceberg" else "spark_catalog.shop."
@@ -162,12 +158,6 @@ def test_plan_read_as_rows_is_short(shop: Any) -> None:
 
     assert root_of(text).name == "Project"
     assert len(text) < len(plan.toJSON()) / 4
-
-
-def analysed(spark: Any, sql: str) -> Any:
-    state = spark._jsparkSession.sessionState()
-    mode = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-    return state.executePlan(state.sqlParser().parsePlan(sql), mode)
 
 
 def row_of(row: ColumnLineage) -> str:

@@ -7,15 +7,11 @@ from typing import Any
 
 import pytest
 
+from fixtures.spark_lake.analysis import analysed, column_origins, deciding_columns
 from strandline_spark import column_lineage
 from strandline_spark.extraction.reader import PlanReader
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +26,13 @@ def orders(lake: Any) -> Any:
 
 
 def rows_of(frame: Any, rows_after: int = 1 << 62) -> list[str]:
-    """Each origin of each column, and how it takes part; then what decides, and what is opaque."""
+    """Return the origins of the columns, then the columns that decide, and what is opaque."""
     statement = PlanReader(frame.sparkSession, rows_after=rows_after).at_start(
         frame._jdf.queryExecution()
     )
-    rows = [
-        f"{column.name} <- {o.column} {o.subtype}"
-        for column in statement.columns
-        for o in column.origins
-    ]
     return [
-        *rows,
-        *sorted(f"{o.subtype} {o.column}" for o in statement.indirect),
+        *column_origins(statement),
+        *sorted(deciding_columns(statement)),
         *statement.opaque,
     ]
 
@@ -109,11 +100,8 @@ def test_melt_into_files_has_column_lineage(orders: Any, tmp_path: Path) -> None
     frame.createOrReplaceTempView("melted")
     command = f"INSERT OVERWRITE DIRECTORY '{tmp_path}/out' USING parquet SELECT * FROM melted"
 
-    state = orders.sparkSession._jsparkSession.sessionState()
-    mode = orders.sparkSession._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-    written = PlanReader(orders.sparkSession).at_start(
-        state.executePlan(state.sqlParser().parsePlan(command), mode)
-    )
+    spark = orders.sparkSession
+    written = PlanReader(spark).at_start(analysed(spark, command))
 
     assert [(column.name, [o.column for o in column.origins]) for column in written.columns] == [
         ("id", ["id"]),

@@ -15,9 +15,6 @@ from strandline_spark.jvm.iceberg_snapshot import commit_of
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
 ]
 Place = tuple[str | None, bool]
 MAIN, DEV, STAGED, NOTHING = ("main", False), ("dev", False), (None, True), (None, False)

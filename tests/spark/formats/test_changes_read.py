@@ -12,12 +12,7 @@ from fixtures.spark_lake import formats
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.statement import Dataset
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 OWN = ["id", "amount"]
 
 

@@ -16,9 +16,6 @@ from strandline_spark.jvm.event_queue import EventQueue
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark"),
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
 ]
 GENERATED = [
     "id <- visits.id",

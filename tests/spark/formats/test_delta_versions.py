@@ -16,9 +16,6 @@ from strandline_spark.model.statement import Operation, Statement
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif("delta" not in formats(), reason="Delta has no runtime for this Spark"),
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
 ]
 
 

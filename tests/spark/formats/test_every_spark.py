@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fixtures.spark_lake import formats
-from fixtures.spark_lake.running import Event, events_of, snapshot
+from fixtures.spark_lake.running import Event, events_of, numbered
 from fixtures.warm_jvm import WarmJvm
 
 pytestmark = pytest.mark.spark
@@ -86,23 +85,10 @@ def lines(events: list[Event]) -> list[str]:
 
 
 def line(event: Event, numbers: dict[str, dict[str, int]]) -> str:
-    reads = sorted(shown(dataset, numbers) for dataset in event["inputs"])
-    writes = [shown(dataset, numbers) for dataset in event["outputs"]]
+    reads = sorted(numbered(dataset, numbers) for dataset in event["inputs"])
+    writes = [numbered(dataset, numbers) for dataset in event["outputs"]]
     barrier = event["run"]["facets"].get("strandline_barrier")
     written = " ".join(writes) + (
         f" barrier {barrier['barrierId']}" if barrier and "barrierId" in barrier else ""
     )
     return f"{event['eventType']} {event['job']['name']} [{' '.join(reads)}] -> {written}"
-
-
-def shown(dataset: dict[str, Any], numbers: dict[str, dict[str, int]]) -> str:
-    """`table@2`: the second snapshot of it that is met.
-
-    A question mark where it was only observed.
-    """
-    table, found = dataset["name"].rpartition("/")[2], snapshot(dataset)
-    if not found:
-        return str(table)
-    met = numbers.setdefault(table, {})
-    number = met.setdefault(found["snapshotId"], len(met) + 1)
-    return f"{table}@{number}{'?' if found.get('observed') else ''}"

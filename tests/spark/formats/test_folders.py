@@ -46,9 +46,6 @@ def test_read_reports_exactly_its_folders(paths: list[str], folders: list[str]) 
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # PySpark leaves sockets to the gc
 @pytest.mark.parametrize("older", ["parquet", ""], ids=["v1", "v2"])
 def test_parts_of_two_folders_are_two_inputs(lake: Any, tmp_path: Path, older: str) -> None:
     for name in ("orders", "customers"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from fixtures.spark_lake import SPARK, formats
-from fixtures.spark_lake.running import Event, events_of, snapshot
+from fixtures.spark_lake.running import Event, events_of, numbered, snapshot
 
 pytestmark = [
     pytest.mark.spark,
@@ -52,18 +52,10 @@ def test_each_statement_reports_its_reads_and_writes(done: list[Event]) -> None:
 
 
 def line(event: Event, numbers: dict[str, dict[str, int]]) -> str:
-    reads = sorted(shown(dataset, numbers) for dataset in event["inputs"])
-    writes = [shown(dataset, numbers) for dataset in event["outputs"]]
+    reads = sorted(numbered(dataset, numbers) for dataset in event["inputs"])
+    writes = [numbered(dataset, numbers) for dataset in event["outputs"]]
     name = event["job"]["name"].removeprefix("hudi.").removeprefix("default.")
     return f"{name} [{' '.join(reads)}] -> {' '.join(writes)}"
-
-
-def shown(dataset: Event, numbers: dict[str, dict[str, int]]) -> str:
-    table, found = dataset["name"].rpartition("/")[2], snapshot(dataset)
-    if not found:
-        return str(table)
-    met = numbers.setdefault(table, {})
-    return f"{table}@{met.setdefault(found['snapshotId'], len(met) + 1)}{'?' if found.get('observed') else ''}"
 
 
 def test_snapshot_is_a_timeline_instant_with_its_parent(done: list[Event]) -> None:

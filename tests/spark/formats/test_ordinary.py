@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake import SPARK
-from fixtures.spark_lake.running import Event, events_of
+from fixtures.spark_lake.running import Event, events_of, filled, short_name
 from fixtures.warm_jvm import WarmJvm
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -48,26 +48,14 @@ def test_ordinary_application_reports_every_statement(tmp_path: Path, warm_jvm: 
 
 def lines(events: list[Event], folder: str) -> list[str]:
     """A line an output, but for tables that were made without rows."""
-    done = [
-        e
-        for e in events
-        if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]
-    ]
-    filled = [event for event in done if not event["job"]["name"].endswith(".create")]
-    return [line(output, event, folder) for event in filled for output in event["outputs"]]
+    return [line(output, event, folder) for event in filled(events) for output in event["outputs"]]
 
 
 def line(output: dict[str, Any], event: Event, folder: str) -> str:
-    reads = " ".join(sorted(named(one, folder) for one in event["inputs"]))
+    reads = " ".join(sorted(short_name(one, folder) for one in event["inputs"]))
     columns = output["facets"].get("columnLineage", {}).get("fields", {})
     made = ", ".join(expression(column["inputFields"][0]) for column in columns.values())
-    return f"{named(output, folder)} <- {reads}" + (f": {made}" if made else "")
-
-
-def named(dataset: dict[str, Any], folder: str) -> str:
-    """A table by its own name, anything else by its place."""
-    links = dataset["facets"].get("symlinks", {}).get("identifiers", [])
-    return str(links[0]["name"]) if links else str(dataset["name"]).removeprefix(folder).lstrip("/")
+    return f"{short_name(output, folder)} <- {reads}" + (f": {made}" if made else "")
 
 
 def expression(origin: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fixtures.spark_lake import formats
-from fixtures.spark_lake.running import Event, events_of, outputs, rival, snapshot
+from fixtures.spark_lake.running import Event, events_of, filled, outputs, rival, snapshot
 from fixtures.spark_lake.truth import TRUTHS, Truth
 from fixtures.waiting import wait_until
 
@@ -96,15 +96,8 @@ def mark(folder: Path, rounds: int) -> None:
 
 
 def done(events: Sequence[Event], table: str) -> list[tuple[Event, dict[str, Any]]]:
-    """What was told of a table's changes once they were there."""
-    told = [
-        e
-        for e in events
-        if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]
-    ]
-    return outputs(
-        [event for event in told if not event["job"]["name"].endswith(".create")], f"/{table}"
-    )
+    """Return what was told of a table's changes once they were there."""
+    return outputs(filled(events), f"/{table}")
 
 
 def source_of(event: Event) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from deploy import jars
 from fixtures.spark_lake import SPARK, formats
-from fixtures.spark_lake.running import Event, events_of, snapshot
+from fixtures.spark_lake.running import Event, done, events_of, short_name, snapshot
 from fixtures.warm_jvm import WarmJvm
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.kafka]
@@ -109,26 +109,18 @@ def test_empty_table_has_no_snapshot_and_two_versions_are_distinct(
     assert (read["snapshotId"], [one["snapshotId"] for one in read["others"]]) == (second, [first])
 
 
-def done(events: list[Event]) -> list[Event]:
-    return [
-        e
-        for e in events
-        if e["eventType"] == "COMPLETE" or "strandline_barrier" in e["run"]["facets"]
-    ]
-
-
 def lines(events: list[Event], folder: str) -> list[str]:
     """A line an output: what it was made of, what became of it, which columns each of its columns comes from."""
     return [line(output, event, folder) for event in done(events) for output in event["outputs"]]
 
 
 def line(output: dict[str, Any], event: Event, folder: str) -> str:
-    names = {(one["namespace"], one["name"]): named(one, folder) for one in event["inputs"]}
+    names = {(one["namespace"], one["name"]): short_name(one, folder) for one in event["inputs"]}
     facets = output["facets"]
     became = facets.get("lifecycleStateChange", {}).get("lifecycleStateChange")
     columns = facets.get("columnLineage", {}).get("fields", {})
     made = [f"{name}=" + ",".join(origins(column, names)) for name, column in columns.items()]
-    return f"{named(output, folder)} <- {' '.join(sorted(names.values()))}:" + "".join(
+    return f"{short_name(output, folder)} <- {' '.join(sorted(names.values()))}:" + "".join(
         f" {one}" for one in (became, *made) if one
     )
 
@@ -138,9 +130,3 @@ def origins(column: dict[str, Any], names: dict[tuple[str, str], str]) -> list[s
         f"{names[one['namespace'], one['name']]}.{one['field']}" for one in column["inputFields"]
     ]
     return [one.removeprefix("shopdb.") for one in found]
-
-
-def named(dataset: dict[str, Any], folder: str) -> str:
-    """A table by its own name, anything else by its place."""
-    links = dataset["facets"].get("symlinks", {}).get("identifiers", [])
-    return str(links[0]["name"]) if links else str(dataset["name"]).removeprefix(folder).lstrip("/")

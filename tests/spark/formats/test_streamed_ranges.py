@@ -12,12 +12,7 @@ from fixtures.spark_lake import formats
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.statement import Snapshot
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 TABLES = {"iceberg": "lake.ranges", "delta": "ranges"}
 KINDS = [
     pytest.param(kind, marks=[] if kind in formats() else pytest.mark.skip("no runtime"))

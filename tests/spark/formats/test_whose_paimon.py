@@ -15,12 +15,7 @@ from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.paimon.datasets import FORMAT
 from strandline_spark.jvm.client import keep
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 paimon = pytest.mark.skipif(
     "paimon" not in formats(), reason="Paimon has no runtime for this Spark"
 )

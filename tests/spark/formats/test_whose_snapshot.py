@@ -20,9 +20,6 @@ from strandline_spark.model.statement import Statement
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"),
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
 ]
 
 

@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 
+from fixtures.spark_lake.analysis import column_origins, deciding_columns, input_names
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.model.statement import Statement
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +25,11 @@ def folder(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def described(statement: Statement) -> tuple[list[str], list[str], list[str], tuple[str, ...]]:
-    """Inputs, columns, what decides the rows, what is opaque."""
-    columns = [
-        f"{column.name} <- {o.column} {o.subtype}"
-        for column in statement.columns
-        for o in column.origins
-    ]
-    inputs = sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs)
+    """Return the inputs, the columns, what decides the rows, and what is opaque."""
     return (
-        inputs,
-        columns,
-        [f"{o.subtype} {o.column}" for o in statement.indirect],
+        sorted(input_names(statement)),
+        column_origins(statement),
+        deciding_columns(statement),
         statement.opaque,
     )
 

@@ -7,16 +7,12 @@ from typing import Any
 
 import pytest
 
+from fixtures.spark_lake.analysis import column_origins, input_names
 from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.streaming_query import StreamHandle, running_queries
 from strandline_spark.model.statement import Statement
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 INPUTS = ["people", "ticks"]
 COLUMNS = ["w <- at TRANSFORMATION", "name <- name IDENTITY", "n <- id AGGREGATION"]
 
@@ -49,13 +45,8 @@ def idle(lake: Any, folder: Path) -> Any:
 
 
 def described(statement: Statement) -> tuple[list[str], list[str]]:
-    """What is read, and what the columns are made of."""
-    columns = [
-        f"{column.name} <- {o.column} {o.subtype}"
-        for column in statement.columns
-        for o in column.origins
-    ]
-    return sorted(dataset.name.rpartition("/")[2] for dataset in statement.inputs), columns
+    """Return what is read, and what the columns are made of."""
+    return sorted(input_names(statement)), column_origins(statement)
 
 
 def test_an_idle_micro_batch_names_the_source_of_its_query(lake: Any, idle: Any) -> None:

@@ -11,12 +11,7 @@ from strandline_spark.extraction.writes import writes_of
 from strandline_spark.jvm.client import Jvm
 from strandline_spark.plans.tree_source import Trees
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize(("mode", "operation"), [("append", "append"), ("complete", "overwrite")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,7 @@ from strandline_spark.jvm.client import class_name
 from strandline_spark.jvm.event_queue import EventQueue
 from strandline_spark.model.statement import Field, Statement
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 WAIT = 5_000  # milliseconds
 NEVER = 1 << 62
 
@@ -51,40 +45,25 @@ def test_folder_is_read_as_itself(lake: Any, files: Path) -> None:
     ]
 
 
-def test_part_of_a_folder_is_read_as_its_base_folder(lake: Any, files: Path) -> None:
-    frame = lake.read.option("basePath", str(files / "parts")).parquet(str(files / "parts" / "p=0"))
+@pytest.mark.parametrize(
+    ("paths", "base", "inputs"),
+    [
+        (["parts/p=0"], "parts", ["parts"]),
+        (["parts/p=0", "parts/p=1"], "", ["parts"]),
+        (["whole", "other"], "", ["whole", "other"]),
+    ],
+    ids=["a part with its base folder", "several parts", "unrelated folders"],
+)
+def test_folders_are_read_as_they_are_meant(
+    lake: Any, files: Path, paths: list[str], base: str, inputs: list[str]
+) -> None:
+    reader = lake.read.option("basePath", str(files / base)) if base else lake.read
+    frame = reader.parquet(*(str(files / path) for path in paths))
 
     in_rows, in_json = both(lake, frame._jdf.queryExecution())
 
     assert in_rows == in_json
-    assert [one.name for one in in_rows.inputs] == [str(files / "parts")]
-
-
-def test_several_partitions_are_read_as_their_common_folder(lake: Any, files: Path) -> None:
-    frame = lake.read.parquet(str(files / "parts" / "p=0"), str(files / "parts" / "p=1"))
-
-    in_rows, in_json = both(lake, frame._jdf.queryExecution())
-
-    assert in_rows == in_json
-    assert [one.name for one in in_rows.inputs] == [str(files / "parts")]
-
-
-def test_unrelated_folders_are_read_separately(lake: Any, files: Path) -> None:
-    frame = lake.read.parquet(str(files / "whole"), str(files / "other"))
-
-    in_rows, in_json = both(lake, frame._jdf.queryExecution())
-
-    assert in_rows == in_json
-    assert [one.name for one in in_rows.inputs] == [str(files / "whole"), str(files / "other")]
-
-
-@pytest.fixture
-def queue(lake: Any) -> Iterator[EventQueue]:
-    context = lake.sparkContext
-    queue = EventQueue(context._gateway, 1000)
-    queue.listen(context._jsc.sc())
-    yield queue
-    queue.leave(context._jsc.sc())
+    assert [one.name for one in in_rows.inputs] == [str(files / name) for name in inputs]
 
 
 def written(queue: EventQueue) -> Any:

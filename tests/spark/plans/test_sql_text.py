@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fixtures.spark_lake import formats
+from fixtures.spark_lake.analysis import analysed, next_event
 from strandline_spark.extraction.reader import PlanReader
-from strandline_spark.jvm.client import class_name
 from strandline_spark.jvm.event_queue import EventQueue
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 KIND = next((name for name in ("iceberg", "delta") if name in formats()), "parquet")
 SCHEMA = "lake.texts" if KIND == "iceberg" else "texts"
 
@@ -29,12 +23,6 @@ def tables(lake: Any) -> None:
     for name in ("orders", "copied"):
         lake.sql(f"CREATE TABLE {SCHEMA}.{name} (id bigint, status string) USING {KIND}")
     lake.sql(f"SELECT id FROM {SCHEMA}.orders").createOrReplaceTempView("chosen")
-
-
-def analysed(spark: Any, sql: str) -> Any:
-    state = spark._jsparkSession.sessionState()
-    mode = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-    return state.executePlan(state.sqlParser().parsePlan(sql), mode)
 
 
 @pytest.mark.parametrize("rows_after", [0, 1 << 62], ids=["rows", "json"])
@@ -54,23 +42,6 @@ def test_sql_statement_has_its_text(lake: Any, statement: str, rows_after: int) 
     assert [one.sql for one in (read.branches or (read,))] == [text] * max(1, len(read.branches))
 
 
-@pytest.fixture
-def queue(lake: Any) -> Iterator[EventQueue]:
-    context = lake.sparkContext
-    queue = EventQueue(context._gateway, 1000)
-    queue.listen(context._jsc.sc())
-    yield queue
-    queue.leave(context._jsc.sc())
-
-
-def last_execution(queue: EventQueue) -> Any:
-    """The QueryExecution of the next statement that ends."""
-    while (event := queue.poll(20_000)) is not None:
-        if class_name(event).endswith("SQLExecutionEnd"):
-            return event.qe()
-    raise AssertionError("no statement ended")
-
-
 def test_data_frame_of_a_whole_sql_query_has_its_text(
     lake: Any, queue: EventQueue, tmp_path: Path
 ) -> None:
@@ -84,6 +55,6 @@ def test_data_frame_of_a_whole_sql_query_has_its_text(
     found = {}
     for name, frame in frames.items():
         frame.write.parquet(str(tmp_path / name))
-        found[name] = PlanReader(lake).at_start(last_execution(queue)).sql
+        found[name] = PlanReader(lake).at_start(next_event(queue, "SQLExecutionEnd").qe()).sql
 
     assert found == {"whole": query, "part": None, "view": None, "table": None}

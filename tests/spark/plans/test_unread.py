@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+from fixtures.spark_lake.analysis import analysed, input_names
 from strandline_spark.extraction.reader import PlanReader, UnreadablePlanError
 from strandline_spark.extraction.writes import readers
 from strandline_spark.formats.done import Done
@@ -17,17 +18,11 @@ from strandline_spark.formats.files import Files
 from strandline_spark.formats.mention import Mention
 from strandline_spark.formats.writes import Write
 from strandline_spark.jvm.client import Jvm
-from strandline_spark.model.statement import Dataset, Snapshot, Statement
+from strandline_spark.model.statement import Dataset, Snapshot
 from strandline_spark.plans.tree import Node
 from strandline_spark.swallowed import counted, swallowed
 
-spark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
-pytestmark = spark
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +39,6 @@ def joined(lake: Any, folder: Path) -> Any:
     return orders.join(people, "id").select(orders.twice, people.id)._jdf.queryExecution()
 
 
-def names(statement: Statement) -> list[str]:
-    return [dataset.name.rpartition("/")[2] for dataset in statement.inputs]
-
-
 def test_unreadable_leaf_keeps_the_other_inputs(
     lake: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,7 +53,7 @@ def test_unreadable_leaf_keeps_the_other_inputs(
     monkeypatch.setattr(Files, "dataset_of", broken)
     statement = PlanReader(lake).at_start(joined(lake, folder))
 
-    assert names(statement) == ["orders"]
+    assert input_names(statement) == ["orders"]
     assert [(column.name, column.origins[0].column) for column in statement.columns] == [
         ("twice", "twice")
     ]
@@ -78,9 +69,9 @@ def test_unreadable_snapshot_keeps_the_dataset(
     monkeypatch.setattr(Files, "snapshot_at_start", broken)
     statement = PlanReader(lake).at_start(joined(lake, folder))
 
-    assert names(statement) == ["orders", "people"]
+    assert input_names(statement) == ["orders", "people"]
     assert statement.unread == tuple(
-        f"the snapshot of {folder}/{name}: LookupError: gone" for name in names(statement)
+        f"the snapshot of {folder}/{name}: LookupError: gone" for name in input_names(statement)
     )
 
 
@@ -96,7 +87,7 @@ def test_unreadable_output_keeps_the_inputs(
     began, ended = reader.at_start(plan), reader.at_end(plan)
 
     for statement in (began, ended):
-        assert (names(statement), statement.outputs, statement.output_unread) == (
+        assert (input_names(statement), statement.outputs, statement.output_unread) == (
             ["orders"],
             (),
             True,
@@ -115,17 +106,15 @@ def test_output_with_an_unreadable_snapshot_is_reported_without_it(
     monkeypatch.setattr(Files, "written", broken)
     statement = PlanReader(lake).at_end(writing_plan(lake, folder))
 
-    assert names(statement) == ["orders"]
+    assert input_names(statement) == ["orders"]
     assert [output.dataset.name for output in statement.outputs] == [f"{folder}/copy"]
     assert statement.unread == (f"the snapshot of {folder}/copy: LookupError: gone",)
 
 
 def writing_plan(lake: Any, folder: Path) -> Any:
-    """The plan of a write of files, which is not run."""
-    state = lake._jsparkSession.sessionState()
+    """Return the plan of a write of files, which is not run."""
     sql = f"INSERT OVERWRITE DIRECTORY '{folder}/copy' USING parquet SELECT id FROM parquet.`{folder}/orders`"
-    mode = lake._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-    return state.executePlan(state.sqlParser().parsePlan(sql), mode)
+    return analysed(lake, sql)
 
 
 def test_lost_jvm_raises_instead_of_marking_the_plan_unreadable(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +13,7 @@ from strandline_spark.extraction.reader import PlanReader
 from strandline_spark.jvm.iceberg_snapshot import Registry, commit_of
 from strandline_spark.model.statement import Statement
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # PySpark leaves sockets to the gc
-]
+pytestmark = pytest.mark.spark
 iceberg = pytest.mark.skipif(
     "iceberg" not in formats(), reason="Iceberg has no runtime for this Spark"
 )
@@ -116,19 +110,3 @@ def test_branch_write_belongs_to_its_table(lake: Any) -> None:
         "lake.done.branched",
         ["done.branched"],
     )
-
-
-def test_dataframe_unpivot_has_column_lineage(lake: Any, tmp_path: Path) -> None:
-    lake.range(3).selectExpr("id", "id * 2 AS a", "id * 3 AS b").write.parquet(
-        str(tmp_path / "wide")
-    )
-    wide = lake.read.parquet(str(tmp_path / "wide"))
-    wide.unpivot(["id"], ["a", "b"], "what", "value").createOrReplaceTempView("long")
-
-    statement = told(
-        lake, f"INSERT OVERWRITE DIRECTORY '{tmp_path}/long' USING parquet SELECT * FROM long"
-    )
-
-    columns = [(one.name, [origin.column for origin in one.origins]) for one in statement.columns]
-    assert columns == [("id", ["id"]), ("value", ["a", "b"])]
-    assert statement.opaque == ()

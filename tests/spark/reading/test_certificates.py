@@ -12,10 +12,7 @@ from strandline_spark.consistency.certificates import digest, faults_of
 from strandline_spark.consistency.table_identity import Identities, Identity
 from worlds.lake import bank_in
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 JSON = dict[str, Any]
 

@@ -13,11 +13,7 @@ from pyspark.sql import DataFrame
 from strandline_spark import aligned_stream, read_consistent
 from strandline_spark.consistency.table_identity import Identities
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLES = ("credits", "debits", "movements")
 

@@ -8,10 +8,7 @@ import pytest
 from strandline.cli import main
 from strandline_spark.jvm.streaming_query import StreamHandle
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

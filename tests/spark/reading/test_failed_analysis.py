@@ -7,14 +7,11 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from strandline_spark import consistent_sql, read_consistent
+from strandline_spark import consistent_sql
 from strandline_spark.consistency.collector import ConsistencyError
 from strandline_spark.consistency.reading.plain import plain_sql
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 BROKEN = [
     "SELECT nothing FROM {credits}",
@@ -78,12 +75,5 @@ def test_a_consistent_read_that_fails_is_logged_once_at_most(
 ) -> None:
     with pytest.raises((PySparkException, ConsistencyError)):
         consistent_sql(known_bank.spark, statement.format(credits=known_bank.name("credits")))
-
-    assert len(logged) <= 1
-
-
-def test_missing_table_is_logged_once_at_most(known_bank: Any, logged: list[str]) -> None:
-    with pytest.raises(ConsistencyError):
-        read_consistent(known_bank.spark, [known_bank.name("nothing")])
 
     assert len(logged) <= 1

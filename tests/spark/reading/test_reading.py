@@ -13,10 +13,7 @@ from strandline_spark.consistency.collector import (
     UnknownTableError,
 )
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]  # PySpark's collect()
+pytestmark = pytest.mark.spark
 
 
 def amounts(frame: Any) -> list[int]:

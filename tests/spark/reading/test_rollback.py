@@ -17,10 +17,7 @@ from fixtures.waiting import wait_until
 from strandline.cli import main
 from strandline_spark import aligned_stream, read_consistent
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 ROOTS = ("credits", "debits")
 Rows = list[tuple[int, ...]]

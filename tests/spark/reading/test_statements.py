@@ -15,10 +15,7 @@ from strandline_spark.consistency.collector import (
 )
 from strandline_spark.consistency.reading.conf import obey
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 
 def now(bank: Any, table: str) -> list[int]:

@@ -1,29 +1,21 @@
 """Aligned jobs trust the tables over a collector that lacks events."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
 from pyspark.sql import DataFrame
 
 from strandline_spark import aligned_stream
 from strandline_spark.consistency.collector import Collector
-from strandline_spark.consistency.table_identity import Identities
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLES = ("credits", "debits", "balance")
-FACET = {"_producer": "test://untold", "_schemaURL": "test://untold"}
 
 
 def test_barrier_unknown_to_the_collector_is_not_skipped(bank: Any, collector: str) -> None:
-    from worlds.lake import report_commits
+    from worlds.lake import name_the_place, report_commits
 
     for table in TABLES:
         bank.table(table)
@@ -46,30 +38,6 @@ def test_barrier_unknown_to_the_collector_is_not_skipped(bank: Any, collector: s
 
     assert told["barrier"] == 3  # as far as the collector knows
     assert bank.barriers("balance") == [1, 2, 3]
-
-
-def name_the_place(bank: Any, url: str, table: str) -> None:
-    """Tell the collector which table of the catalog a dataset is."""
-    identity, place = (
-        Identities(bank.spark).of(bank.name(table)),
-        bank.name(table).partition(".")[2],
-    )
-    facets = {
-        "catalog": FACET | {"framework": "iceberg", "type": "hadoop", "name": "lake"},
-        "symlinks": FACET
-        | {"identifiers": [{"namespace": "hive://lake", "name": place, "type": "TABLE"}]},
-    }
-    event = {
-        "eventTime": "2026-11-20T12:00:00Z",
-        "producer": "test://untold",
-        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetEvent",
-        "dataset": {"namespace": identity.namespace, "name": identity.name, "facets": facets},
-    }
-    request = Request(
-        f"{url}/api/v1/lineage", json.dumps(event).encode(), {"Content-Type": "application/json"}
-    )
-    with urlopen(request, timeout=20) as answer:
-        assert answer.status == 201
 
 
 def commit(bank: Any, *barriers: int) -> None:

@@ -9,7 +9,6 @@ if one survives.
 
 import argparse
 import importlib
-import os
 import sys
 import tempfile
 import time
@@ -17,7 +16,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
-from worlds.simulation.planted import BUGS, plant
+from worlds.simulation.planted import BUGS, catch
 
 # What takes long to import, and no bug is planted in: children have it at once.
 LIBRARIES = (
@@ -45,26 +44,7 @@ def main() -> int:
         return simulated(seeds)
     for library in LIBRARIES:
         importlib.import_module(library)
-    names = list(BUGS) if options.plant == "all" else options.plant.split(",")
-    survived = [name for name in names if not is_caught(name, seeds)]
-    print(
-        f"{len(names) - len(survived)} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}"
-    )
-    return 1 if survived else 0
-
-
-def is_caught(name: str, seeds: range) -> bool:
-    """Whether one of the seeds fails with this bug, in a child."""
-    print(f"{name} ({BUGS[name].about}):", end=" ", flush=True)
-    child = os.fork()
-    if child == 0:
-        code = 3  # of a child that cannot simulate at all
-        try:
-            plant(name)
-            code = simulated(seeds, stories=False)
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    return catch(options.plant, BUGS, lambda: simulated(seeds, stories=False))
 
 
 def simulated(seeds: range, *, stories: bool = True) -> int:

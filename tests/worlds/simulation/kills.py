@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from worlds.simulation.planted import KILLS_BUGS, plant
+from worlds.simulation.planted import KILLS_BUGS, catch
 
 SERVED, CONSUMED = 8, 2  # kills of one story: a record that ends three consumers is a dead letter
 WRITES, SYNCS = 250, 6  # so many of a kind may pass before the one at which a child is killed
@@ -58,24 +58,7 @@ def main() -> int:
         return 2
     if not options.plant:
         return killed(options.first, options.count, options.seconds)
-    names = list(KILLS_BUGS) if options.plant == "all" else options.plant.split(",")
-    survived = [name for name in names if not _is_caught(name, options.first, options.count)]
-    print(
-        f"{len(names) - len(survived)} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}"
-    )
-    return 1 if survived else 0
-
-
-def _is_caught(name: str, first: int, count: int) -> bool:
-    child = os.fork()
-    if child == 0:
-        code = 3  # of a child that cannot do it at all
-        try:
-            plant(name)
-            code = killed(first, count)
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    return catch(options.plant, KILLS_BUGS, lambda: killed(options.first, options.count))
 
 
 def killed(first: int, count: int, seconds: float = float("inf")) -> int:

@@ -8,9 +8,10 @@ A bug is planted while its module is loaded, in a process of its own; no file is
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
@@ -312,3 +313,28 @@ def plant(name: str) -> None:
     bug = {**BUGS, **KILLS_BUGS}[name]
     assert bug.module not in sys.modules, f"{bug.module} is loaded already"
     sys.meta_path.insert(0, _Finder(bug))
+
+
+def catch(chosen: str, bugs: Mapping[str, Bug], play: Callable[[], int]) -> int:
+    """Plant each chosen bug (names with commas, or all) in a child, and say which are caught.
+
+    A bug is caught if `play` returns 1. Return 1 if one survives.
+    """
+    names = list(bugs) if chosen == "all" else chosen.split(",")
+    survived = [name for name in names if not _is_caught(name, bugs[name], play)]
+    caught = len(names) - len(survived)
+    print(f"{caught} of {len(names)} bugs caught; survived: {', '.join(survived) or 'none'}")
+    return 1 if survived else 0
+
+
+def _is_caught(name: str, bug: Bug, play: Callable[[], int]) -> bool:
+    print(f"{name} ({bug.about}):", end=" ", flush=True)
+    child = os.fork()
+    if child == 0:
+        code = 3  # of a child that cannot play at all
+        try:
+            plant(name)
+            code = play()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
