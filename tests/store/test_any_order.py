@@ -317,9 +317,10 @@ def names_a_parent_otherwise(history: list[Arrival]) -> bool:
 
     The store and the oracle disagree about edges of such runs: an open fault of the store.
     """
-    own = {(event["run"]["runId"], event["job"]["name"]) for event, _ in history if "run" in event}
-    for event, _ in history:
-        parent = event.get("run", {}).get("facets", {}).get("parent") or {}
+    bodies = [body for body, _ in history if "run" in body]
+    own = {(body["run"]["runId"], body["job"]["name"]) for body in bodies}
+    for body in bodies:
+        parent = body["run"].get("facets", {}).get("parent") or {}
         run, job = parent.get("run", {}).get("runId"), parent.get("job", {}).get("name")
         if any(run == own_run and job != own_job for own_run, own_job in own):
             return True

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -46,7 +47,7 @@ def holding(engine: Engine) -> set[str]:
 def test_secret_is_removed_everywhere_beside_a_running_writer(own_engine: Engine) -> None:
     caches = Caches()
     no_event = json.dumps({"eventType": WORD, "no": "event"}).encode()
-    events = [*map(planted, range(SAMPLES + 20)), no_event]
+    events: list[Any] = [*map(planted, range(SAMPLES + 20)), no_event]
     store(own_engine, events, size=100, writer=caches)
     before = holding(own_engine)
     counted = forget_secret(own_engine, WORD, execute=False)
