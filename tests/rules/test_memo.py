@@ -25,6 +25,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
     return 20
 
 
+@pytest.mark.slow
 def test_long_names_use_no_more_memory_than_short_ones(small: int) -> None:
     kept_by = Memo()
     tracemalloc.start()

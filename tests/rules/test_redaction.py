@@ -137,6 +137,7 @@ def test_redacted_text_was_suspicious_and_does_not_change_again(
 DELTA_LOG = dataset("/t/_delta_log/1.json", "file", own={"x": {"password": "p"}})
 
 
+@pytest.mark.slow
 def test_many_datasets_before_the_job_are_scanned_once() -> None:
     inputs = [dataset(f"t{number}", x={"number": number}) for number in range(200_000)]
     body = json.dumps(event(inputs=inputs, job_facets={"y": {}}), sort_keys=True).encode()

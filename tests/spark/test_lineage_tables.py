@@ -133,6 +133,7 @@ def test_pip_5_query_finds_what_was_made_from_a_snapshot(tables: Any) -> None:
     assert [tuple(row) for row in tables.sql(query).collect()] == [(int(BIG),)]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_pip_5_query_over_two_catalogs_runs_on_published_tables(lake: Any, world: Any) -> None:
     properties = {
@@ -175,6 +176,7 @@ def test_numeric_ids_are_bigint_and_other_ids_are_null(tables: Any) -> None:
     assert made == {"t5": 9, "t6": int(BIG), "t7": None}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_past_edges_have_their_times(tables: Any) -> None:
     (row,) = tables.sql("SELECT * FROM sink_job_lineage_history WHERE job = 'ended'").collect()
@@ -203,6 +205,7 @@ def test_each_query_reads_the_collector_again(tables: Any, world: Any) -> None:
     assert frame.count() == before
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_finds_the_source_by_its_name_alone(lake: Any, sqlite_url: str) -> None:
     engine = make_engine(sqlite_url)
@@ -219,6 +222,7 @@ def test_spark_finds_the_source_by_its_name_alone(lake: Any, sqlite_url: str) ->
     assert [tuple(row) for row in rows] == [("ETL 1", "t5")]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_configured_key_is_sent_to_the_configured_address_only(tables: Any) -> None:
     source = tables.read.format("strandline_lineage").option("table", "catalog_options")
@@ -234,6 +238,7 @@ def test_configured_key_is_sent_to_the_configured_address_only(tables: Any) -> N
     assert "authorization" not in {key.lower() for key in headers}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("options", "reason"),
@@ -258,6 +263,7 @@ def test_a_failed_read_says_why(tables: Any, options: dict[str, str], reason: st
     assert reason in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_wrong_key_is_reported(tables: Any) -> None:
     tables.conf.set(TOKEN_KEY, "wrong")

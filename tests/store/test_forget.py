@@ -15,6 +15,7 @@ import pytest
 import zstandard
 from sqlalchemy import Engine, inspect, text
 
+from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 - PostgreSQL is slow here
 from strandline.cli import main
 from strandline.core.openlineage.events import trimmed
 from strandline.core.openlineage.facets import content_hash

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 - PostgreSQL is slow here
 from strandline.cli import main
 from strandline.errors import RefusedError
 from strandline.store.ingest.forget import forget_secret

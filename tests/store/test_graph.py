@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from sqlalchemy import Connection, Engine
 
+from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 - PostgreSQL is slow here
 from store.test_any_order import CUTS, FOLDED, Arrival, fixture, histories
 from strandline.runtime import lineage_graph
 from strandline.runtime.lineage_graph import LineageGraph

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 - PostgreSQL is slow here
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import QuestionError
 from strandline.store.catalog.filters import Filter, states_called

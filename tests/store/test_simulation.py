@@ -4,6 +4,8 @@ Few seeds are enough to catch the planted bugs, which tests/slow/test_simulation
 plays more.
 """
 
+import pytest
+
 from worlds.simulation.planted import BUGS, FOUND_DIRECTLY, KILLS_BUGS
 from worlds.simulation.running import ROOT, play, run
 
@@ -14,6 +16,7 @@ def test_three_hundred_worlds_end_as_the_oracle_says() -> None:
     assert play(1, 300) >= POINTS
 
 
+@pytest.mark.slow
 def test_failing_seed_is_reproducible() -> None:
     first, again = (
         run("worlds.simulation", "1", "400", "--plant", "offset moves blindly").stdout

@@ -26,6 +26,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
     planted = canaries()
     half = len(planted) // 2

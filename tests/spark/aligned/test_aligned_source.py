@@ -136,6 +136,7 @@ def test_barrier_skipped_by_a_table_is_skipped(both: Bank) -> None:
     assert both.taken() == [both.changes(2, 1)]
 
 
+@pytest.mark.slow
 def test_stream_respects_its_start_and_batch_limits(both: Bank) -> None:
     made = {}
     for barrier in (1, 2, 3):
@@ -175,6 +176,7 @@ def test_state_rows_show_each_barrier(both: Bank) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_rolled_back_table_ends_the_stream(both: Bank) -> None:
     before = both.commit("credits", 1, (1, 1))
     both.commit("debits", 1, (1, -1))

@@ -100,6 +100,7 @@ def test_job_with_lost_checkpoints_continues_from_its_table(accounts: Any) -> No
     assert accounts.barriers("balance") == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_replayed_micro_batch_duplicates_nothing(accounts: Any) -> None:
     both(accounts, 1, 2, 3)
     run(
@@ -122,6 +123,7 @@ def test_replayed_micro_batch_duplicates_nothing(accounts: Any) -> None:
     assert accounts.barriers("balance") == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_changes_are_all_rows_first_and_new_rows_afterwards(bank: Any) -> None:
     bank.table("credits")
     both(bank, 1, tables=("credits",))

@@ -84,6 +84,7 @@ def test_clone_and_restore_read_a_version(lake: Any, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_clone_of_parquet_files_reads_them(lake: Any) -> None:
     lake.sql("CREATE TABLE versions.plain_too USING parquet AS SELECT 1 AS id")
 
@@ -113,6 +114,7 @@ KEPT = (
 )
 
 
+@pytest.mark.slow
 def test_version_without_row_changes_names_the_last_one_with_changes(lake: Any) -> None:
     lake.sql(
         "CREATE TABLE versions.tuned USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true') "

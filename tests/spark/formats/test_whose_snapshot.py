@@ -118,6 +118,7 @@ def test_single_commit_proves_nothing_after_dropped_events(
     assert written(doubting(lake).at_end(second, [other])) == made[1]
 
 
+@pytest.mark.slow
 def test_delete_of_whole_files_is_observed_after_dropped_events(
     lake: Any, table: Callable[..., str], registry: Registry
 ) -> None:
@@ -130,7 +131,9 @@ def test_delete_of_whole_files_is_observed_after_dropped_events(
     assert written(doubting(lake).at_end(delete, told)) == f"{made[1]}?"
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    "mode", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.slow)]
+)
 def test_each_change_finds_its_own_snapshot(
     lake: Any, table: Callable[..., str], registry: Registry, mode: str
 ) -> None:
@@ -201,6 +204,7 @@ def test_query_reads_the_snapshot_of_its_planning(lake: Any, table: Callable[...
     ]
 
 
+@pytest.mark.slow
 def test_table_read_at_two_snapshots_reports_both(lake: Any, table: Callable[..., str]) -> None:
     t = table("twice")
     lake.sql(f"INSERT INTO {t} VALUES (1, 'a')")

@@ -175,6 +175,7 @@ def catalog_of(lake: Any) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_an_archive_of_another_format_is_rebuilt_like_one_of_parquet(
     lake: Any, sqlite_engine: Engine, empty: Engine, form: str, tmp_path: Path

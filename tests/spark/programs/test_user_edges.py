@@ -47,6 +47,7 @@ streamed("second")
 """
 
 
+@pytest.mark.slow
 def test_user_edges_apply_to_one_action_or_one_query_run(tmp_path: Any, warm_jvm: WarmJvm) -> None:
     driver = SparkProgram(tmp_path, JOB, emitting(tmp_path), jvm=warm_jvm)
     result = driver.run()

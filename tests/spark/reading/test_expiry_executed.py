@@ -45,6 +45,7 @@ def expire(bank: Any, database: str, *more: str) -> int:
     )
 
 
+@pytest.mark.slow
 def test_named_snapshots_go_and_needed_ones_are_tagged(
     copied: Any, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -153,6 +153,7 @@ def pipeline(bank: Any, collector: str, sqlite_url: str) -> Iterator[Pipeline]:
     bank.spark.conf.unset("spark.strandline.job.name")
 
 
+@pytest.mark.slow
 def test_full_plan_run_by_hand_replays_everything(
     pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
 ) -> None:
