@@ -126,7 +126,9 @@ def _is_drawn(head: Sequence[str], rows: Rows) -> bool:
 
 
 def _aligned(rows: Rows) -> list[str]:
-    """>>> _aligned([["NAME", "STATE"], ["etl", "FAIL"]])
+    """Return the rows as lines whose columns are aligned.
+
+    >>> _aligned([["NAME", "STATE"], ["etl", "FAIL"]])
     ['NAME  STATE', 'etl   FAIL']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -68,9 +68,10 @@ class Point:
 def point_of(snapshot: Mapping[str, Any]) -> Point:
     """A snapshot as Iceberg's SnapshotParser writes it.
 
-    >>> point_of({"snapshot-id": 9, "timestamp-ms": 0, "summary": {"operation": "append", "strandline.barrier": "4"}})
-    Point(snapshot_id='9', parent_id=None, operation='append', committed_ms=0, barrier=4,
-    stated=True, group=None, inputs={}, batch=None)
+    >>> summary = {"operation": "append", "strandline.barrier": "4"}
+    >>> point = point_of({"snapshot-id": 9, "timestamp-ms": 0, "summary": summary})
+    >>> point.snapshot_id, point.operation, point.barrier, point.stated
+    ('9', 'append', 4, True)
     """
     summary = dict(snapshot.get("summary") or {})
     parent = snapshot.get("parent-snapshot-id")

@@ -32,8 +32,10 @@ def catalogs_in(conf: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
     >>> catalogs_in({
     ...     "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-    ...     "spark.sql.catalog.lake.type": "jdbc", "spark.sql.catalog.lake.uri":
-    "jdbc:sqlite:/data/lake.db"}) {'lake': {'type': 'sql', 'uri': 'sqlite:////data/lake.db'}}
+    ...     "spark.sql.catalog.lake.type": "jdbc",
+    ...     "spark.sql.catalog.lake.uri": "jdbc:sqlite:/data/lake.db",
+    ... })
+    {'lake': {'type': 'sql', 'uri': 'sqlite:////data/lake.db'}}
     """
     names = [
         key.removeprefix(_SPARK)

