@@ -80,6 +80,6 @@ def test_missing_input_snapshot_or_wrong_sum_is_a_fault() -> None:
     found.sums["credits"][3][1] += 1
 
     assert [fault.split(" was made")[0] for fault in faults_of(found)] == [
-        "credits: barrier 3 does not hold what its root says",
+        "credits: barrier 3 does not hold what its base table says",
         f"balance: barrier {LAST}",
     ]
