@@ -389,6 +389,14 @@ def test_query_missed_at_start_is_found_by_its_micro_batch() -> None:
     assert driver.batch(0).end()[-1].split()[0] == "COMPLETE"
 
 
+def test_query_too_short_to_be_asked_ended_by_itself() -> None:
+    unseen = Handle(found=False)
+
+    assert StreamScript(unseen).start().batch(0).end()[-1].split()[0] == "COMPLETE"
+    stopped = StreamScript(unseen).start().batch(0).batch(1, error="InterruptedException")
+    assert stopped.end()[-1].split()[0] == "ABORT"
+
+
 @pytest.mark.parametrize("separator", ["<br/>", "\n"])
 def test_job_description_names_the_micro_batch(separator: str) -> None:
     text = separator.join(["ticks", f"id = {QUERY}", f"runId = {RUN}", "batch = 12"])

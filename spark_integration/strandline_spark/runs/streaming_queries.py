@@ -196,7 +196,8 @@ class Streams:
 
     def abandon(self, at: float) -> None:
         """The application is over and reported no end of these queries."""
-        for run_id in list(self._queries):
+        for run_id, query in list(self._queries.items()):
+            query.interrupted = query.interrupted or not query.handle.found
             self.query_terminated(run_id, at, None)
 
     def announce_idle(self, now: float) -> None:
@@ -224,8 +225,11 @@ class Streams:
     def _final(self, query: Query, error: str | None) -> str:
         if error is not None:
             return state_of(error)
-        by_itself = query.handle.ends_by_itself and not query.interrupted
-        return "COMPLETE" if by_itself or is_finished(query.query_id) else "ABORT"
+        # A query that had ended before the driver's events said that it began cannot be asked for its
+        # trigger. So short a life is that of availableNow, not of a stop().
+        by_itself = query.handle.ends_by_itself or not query.handle.found
+        finished = is_finished(query.query_id) or (by_itself and not query.interrupted)
+        return "COMPLETE" if finished else "ABORT"
 
     def _of(self, batch: MicroBatch, execution: Execution, qe: Any) -> Query:
         query = self._queries.get(batch.run_id)
