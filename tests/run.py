@@ -17,15 +17,15 @@ from pathlib import Path
 from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
-COLLECTOR = ("tests/rules", "tests/store", "tests/api", "tests/commands", "tests/transports")
-OTHERS = (
-    "tests/emitter",
-    "tests/spark",
-    "tests/page",
-    "tests/package",
-    "tests/compatibility",
+COLLECTOR = (
+    "tests/rules",
+    "tests/store",
+    "tests/api",
+    "tests/commands",
+    "tests/transports",
     "tests/slow",
 )
+OTHERS = ("tests/emitter", "tests/spark", "tests/page", "tests/package", "tests/compatibility")
 
 
 def main(marks: str, arguments: list[str]) -> int:

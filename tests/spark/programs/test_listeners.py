@@ -70,7 +70,7 @@ def ran(
         program = (EXAMPLES / "vectors" / "vector_source.py").read_text()
         environ = {"PYTHONPATH": path}
         driver = SparkProgram(
-            folder, program, conf, environ=environ, arguments=("index",), jvm=warm_jvm
+            folder, program, conf, environ=environ, arguments=(str(folder / "index"),), jvm=warm_jvm
         )
         return driver, driver.run(), datahub
 
