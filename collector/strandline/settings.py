@@ -227,6 +227,9 @@ class Settings:
     retention_days: int | None = setting(
         whole(1, RETENTION_DAYS), None, "age at which events and history go; unset: never"
     )
+    url: str | None = setting(
+        web_address, None, "a running collector, which commands ask instead of the database"
+    )
     admin_key: str | None = setting(
         strong_key,
         None,

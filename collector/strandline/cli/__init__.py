@@ -115,6 +115,8 @@ def _parser(command: "Command | None") -> argparse.ArgumentParser:
 def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
     group = parser.add_argument_group("settings")
     for name, how in declared():
+        if name == "url":  # a flag of the commands that can ask a collector
+            continue
         flag = f"--{name.replace('_', '-')}"
         about = str(how["about"]) if name in shown else argparse.SUPPRESS
         group.add_argument(flag, dest=f"setting_{name}", metavar="VALUE", help=about)
