@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -274,7 +274,8 @@ def histories(draw: st.DrawFn) -> list[Arrival]:
             facets=draw(run_facets(run, run_id(90 + run))),
             job_facets=draw(job_facets()),
         )
-        found.append((one, draw(st.sampled_from([NOW, NOW, LONG_AGO]))))
+        long_ago = LONG_AGO + timedelta(seconds=index)
+        found.append((one, draw(st.sampled_from([NOW, NOW, long_ago]))))
     return found
 
 
