@@ -16,7 +16,7 @@ from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.lookup import dataset_of, node_of
 from worlds.builders import NOON, dataset, encode, event, live, rows, store, symlink, until_waiting
 
-PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
+PATH, TABLE = ("/lake/bank.db/a", "hdfs://lake"), ("bank.a", "hive://metastore:9083")
 BY_PATH = dataset(*PATH, symlinks=symlink(*TABLE))
 BY_TABLE = dataset(*TABLE, symlinks=symlink(*PATH, type_="LOCATION"))
 CHANGES = (
@@ -269,7 +269,7 @@ def test_manual_joins_outlive_deleted_symlinks(engine: Engine) -> None:
         [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])],
     )
     with engine.begin() as connection:
-        apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
+        apply_alias(connection, ("hdfs://lake", "/lake/bank.db/a"), ("file", "/copy"))
 
     gone = dataset(*PATH, symlinks={"_producer": "p", "_schemaURL": "s", "_deleted": True})
     store(engine, [event("RUNNING", seconds=3, inputs=[gone])])
@@ -284,7 +284,7 @@ def test_replay_keeps_manual_joins(engine: Engine, plain_engine: Engine) -> None
         [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])],
     )
     with engine.begin() as connection:
-        apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
+        apply_alias(connection, ("hdfs://lake", "/lake/bank.db/a"), ("file", "/copy"))
 
     with engine.connect() as connection:
         count = replay(connection, plain_engine)
@@ -296,14 +296,14 @@ def test_replay_keeps_manual_joins(engine: Engine, plain_engine: Engine) -> None
 
 def test_replay_keeps_name_patterns(engine: Engine, plain_engine: Engine) -> None:
     with engine.begin() as connection:
-        apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-19"), ("file", "/copy"))
+        apply_alias(connection, ("hdfs://lake", "/lake/t/2026-11-19"), ("file", "/copy"))
         apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
     store(
         engine,
         [
             event(
                 "START",
-                inputs=[dataset("/lake/t/2026-11-20", "s3a://lake"), dataset("/copy", "file")],
+                inputs=[dataset("/lake/t/2026-11-20", "hdfs://lake"), dataset("/copy", "file")],
             )
         ],
     )
@@ -315,8 +315,8 @@ def test_replay_keeps_name_patterns(engine: Engine, plain_engine: Engine) -> Non
 
 
 def test_patterns_can_be_previewed(engine: Engine) -> None:
-    days = [dataset(f"/lake/t/{day}", "s3a://lake") for day in ("2026-11-20", "2026-11-21")]
-    store(engine, [event("START", inputs=[*days, dataset("/lake/u", "s3a://lake")])])
+    days = [dataset(f"/lake/t/{day}", "hdfs://lake") for day in ("2026-11-20", "2026-11-21")]
+    store(engine, [event("START", inputs=[*days, dataset("/lake/u", "hdfs://lake")])])
 
     with engine.begin() as connection:
         plan = planned_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
@@ -334,18 +334,18 @@ def test_patterns_can_be_previewed(engine: Engine) -> None:
 def test_stripped_dataset_is_found_by_its_original_name(engine: Engine) -> None:
     with engine.begin() as connection:
         apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
-        apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-22"), ("hive://m", "bank.t"))
-    store(engine, [event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake")])])
+        apply_alias(connection, ("hdfs://lake", "/lake/t/2026-11-22"), ("hive://m", "bank.t"))
+    store(engine, [event("START", inputs=[dataset("/lake/t/2026-11-20", "hdfs://lake")])])
 
     with engine.connect() as connection:
-        by_name = dataset_of(connection, "s3a://lake", "/lake/t/2026-11-20")
-        by_node = node_of(connection, "dataset:s3a://lake:/lake/t/2026-11-21")
+        by_name = dataset_of(connection, "hdfs://lake", "/lake/t/2026-11-20")
+        by_node = node_of(connection, "dataset:hdfs://lake:/lake/t/2026-11-21")
         assert by_name == by_node == dataset_of(connection, "hive://m", "bank.t")
 
 
 @pytest.mark.postgres
 def test_applying_patterns_waits_for_running_batches(postgres_engine: Engine) -> None:
-    told = event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake")])
+    told = event("START", inputs=[dataset("/lake/t/2026-11-20", "hdfs://lake")])
 
     with ThreadPoolExecutor(1) as pool, postgres_engine.begin() as connection:
         take(connection, [Record(encode(told), NOON)], Caches())
@@ -368,7 +368,7 @@ def test_joins_can_be_previewed(engine: Engine) -> None:
     )
 
     with engine.begin() as connection:
-        plan = planned_alias(connection, ("file", "/copy"), ("s3a://lake", "/lake/bank.db/a"))
+        plan = planned_alias(connection, ("file", "/copy"), ("hdfs://lake", "/lake/bank.db/a"))
 
     assert [(one.name, one.stripped) for one in plan] == [("/copy", "/lake/bank.db/a")]
     assert rows(engine, "SELECT count(*) FROM dataset_aliases") == [(1,)]

@@ -47,6 +47,7 @@ KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
 
 _SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
 _GLUE = re.compile(r"arn:aws[\w-]*:glue")  # its names are table/DATABASE/TABLE
+_S3 = re.compile("^s3[an]:", re.IGNORECASE)  # Hadoop's names of its clients of S3
 _UUID = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 )  # as most producers write it
@@ -311,6 +312,20 @@ def is_object_store(namespace: str) -> bool:
     """Whether the names under this namespace are keys of objects in a bucket."""
     found = _SCHEME.match(namespace)
     return bool(found and found[1].lower() in OBJECT_STORES)
+
+
+def plain_spelling(namespace: str, name: str) -> tuple[str, str]:
+    """Return the name of the same place in a bucket as most producers spell it.
+
+    >>> plain_spelling("s3a://lake/", "/bank/a/"), plain_spelling("file", "/bank/a/")
+    (('s3://lake', 'bank/a'), ('file', '/bank/a/'))
+    """
+    if not is_object_store(namespace):
+        return namespace, name
+    bucket = _S3.sub("s3:", namespace)
+    if not bucket.endswith("//"):
+        bucket = bucket.rstrip("/")
+    return bucket, name.strip("/") or name
 
 
 def metadata_table_in(name: str) -> str:

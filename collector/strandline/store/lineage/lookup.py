@@ -16,7 +16,14 @@ from typing import Any, NoReturn
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
-from strandline.core.openlineage.names import Naming, TableName, id_of, naming_of, place_id
+from strandline.core.openlineage.names import (
+    Naming,
+    TableName,
+    id_of,
+    naming_of,
+    place_id,
+    plain_spelling,
+)
 from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.sql.id_lists import among_given
@@ -178,7 +185,9 @@ def _stored(
     if found or kind == "job":
         return found
     naming = naming_of(strip_patterns(connection))
-    return _stored_under(connection, kind, [id_of(kind, *naming.name_of(*name)) for name in names])
+    ids = [id_of(kind, *naming.name_of(*name)) for name in names]
+    ids += [id_of(kind, *naming.name_of(*plain_spelling(*name))) for name in names]
+    return _stored_under(connection, kind, ids)
 
 
 def _stored_under(connection: Connection, kind: str, ids: Sequence[int]) -> list[tuple[str, Node]]:
