@@ -13,8 +13,19 @@ from strandline.store.ingest.name_patterns import (
 )
 from strandline.store.ingest.replay import replay
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.lineage.lookup import dataset_of, node_of
-from worlds.builders import NOON, dataset, encode, event, live, rows, store, symlink, until_waiting
+from strandline.store.lineage.lookup import dataset_of, node_called, node_of
+from worlds.builders import (
+    NOON,
+    Json,
+    dataset,
+    encode,
+    event,
+    live,
+    rows,
+    store,
+    symlink,
+    until_waiting,
+)
 
 PATH, TABLE = ("/lake/bank.db/a", "hdfs://lake"), ("bank.a", "hive://metastore:9083")
 BY_PATH = dataset(*PATH, symlinks=symlink(*TABLE))
@@ -169,7 +180,7 @@ def test_glue_table_is_in_its_database(engine: Engine, partition: str) -> None:
     ]
 
 
-def test_place_is_the_catalog_name_and_the_last_parts_of_the_table(engine: Engine) -> None:
+def test_place_is_the_catalog_name_and_the_parts_of_the_table(engine: Engine) -> None:
     catalog = {"name": "lake", "framework": "iceberg", "type": "jdbc"}
     store(
         engine,
@@ -189,7 +200,7 @@ def test_place_is_the_catalog_name_and_the_last_parts_of_the_table(engine: Engin
     assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [
         ("file", "", "/tmp/file"),
         ("kafka://b:9092", "", "a.topic"),
-        ("lake", "bank", "a"),
+        ("lake", "x.bank", "a"),
         ("postgres://db:5432", "public", "users"),
         ("project", "set", "table"),
     ]
@@ -386,3 +397,30 @@ def test_preview_considers_deleted_symlinks(engine: Engine) -> None:
     assert [(one.name, one.stripped) for one in plan] == [("db.a", "/q")]
     joined = "SELECT d.name, c.name FROM datasets d JOIN datasets c ON c.id = d.canonical_id AND c.id <> d.id"
     assert rows(engine, joined) == [("db.a", "/q")]
+
+
+@pytest.mark.parametrize(
+    "catalog", [None, {"name": "lake", "framework": "iceberg", "type": "hive"}]
+)
+def test_parts_of_names_are_kept_apart(engine: Engine, catalog: Json | None) -> None:
+    """`a`.`b.t`, `a.b`.`t` and a.b.t of three parts are three tables."""
+    facets: dict[str, Json] = {} if catalog is None else {"catalog": catalog}
+    names = ("lake.a.`b.t`", "lake.`a.b`.t", "lake.a.b.t")
+    store(
+        engine,
+        [event("START", inputs=[dataset(name, "hive://lake", None, **facets) for name in names])],
+    )
+
+    assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [
+        ("lake", "`a.b`", "t"),
+        ("lake", "a", "b.t"),
+        ("lake", "a.b", "t"),
+    ]
+    with engine.connect() as connection:
+        assert [node_called(connection, name).name for name in names] == list(names)
+
+
+def test_backquotes_that_a_name_does_not_need_do_not_count(engine: Engine) -> None:
+    store(engine, [event("START", inputs=[dataset("`a`.`t`"), dataset("a.t")])])
+
+    assert rows(engine, ONE) == [(1,)]
