@@ -11,7 +11,17 @@ from sqlalchemy import Engine
 import recordings
 from fixtures.servers import SETTINGS, serving
 from strandline.store.api_keys import add_key
-from worlds.builders import batch, dataset, event, rows, run_id, snapshot, store
+from worlds.builders import (
+    batch,
+    dataset,
+    event,
+    job_event,
+    rows,
+    run_id,
+    snapshot,
+    store,
+    symlink,
+)
 
 ORDERS = {"namespace": "hive://lake", "name": "orders"}
 SUMS = {"namespace": "hive://lake", "name": "sums"}
@@ -247,7 +257,27 @@ def test_annotations_outlive_later_events_and_are_logged(
     ]
 
 
-def test_deleted_jobs_and_datasets_stay_hidden_whatever_events_come(
+@pytest.mark.parametrize("asked_by", ["sums", "/lake/sums"])
+def test_a_new_run_brings_a_deleted_dataset_back(
+    engine: Engine, marquez: httpx.Client, asked_by: str
+) -> None:
+    """Under any of its names; a design, or an event that was known before, does not."""
+    name = "/namespaces/hive%3A%2F%2Flake/datasets/sums"
+    link = dataset("/lake/sums", "file", symlinks=symlink("sums"))
+    old, new = event("COMPLETE", 1, outputs=[link]), event("COMPLETE", 2, outputs=[link])
+    store(engine, [old])
+    place = name if asked_by == "sums" else "/namespaces/file/datasets/%2Flake%2Fsums"
+    answers = [marquez.delete(place).status_code]
+    store(engine, [old, job_event(outputs=[link])])
+    answers.append(marquez.get(name).status_code)
+    store(engine, [new])
+    answers.append(marquez.get(name).status_code)
+    answers += [marquez.delete(place).status_code, marquez.get(name).status_code]
+
+    assert answers == [200, 404, 200, 200, 404]
+
+
+def test_deleted_jobs_stay_hidden_whatever_events_come_and_datasets_until_a_run(
     engine: Engine, marquez: httpx.Client
 ) -> None:
     name, job = "/namespaces/hive%3A%2F%2Flake/datasets/sums", "/namespaces/tests/jobs/sum"
@@ -262,13 +292,14 @@ def test_deleted_jobs_and_datasets_stay_hidden_whatever_events_come(
     graph = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:orders"}).json()["graph"]
     found = marquez.get("/search?q=sum&sort=NAME&limit=10").json()["results"]
 
-    assert (deleted, gone) == ([200, 200], [404, 404])
+    assert (deleted, gone) == ([200, 200], [200, 404])
     assert (lists[0]["jobs"], lists[0]["totalCount"]) == ([], 0)
-    assert [one["name"] for one in lists[1]["datasets"]] == ["orders"]
+    assert [one["name"] for one in lists[1]["datasets"]] == ["orders", "sums"]
     assert [(node["id"], node["outEdges"]) for node in graph] == [
-        ("dataset:hive://lake:orders", [])
+        ("dataset:hive://lake:orders", []),
+        ("dataset:hive://lake:sums", []),
     ]
-    assert found == []
+    assert [one["name"] for one in found] == ["sums"]
     assert [row[0] for row in rows(engine, "SELECT action FROM annotation_log")] == [
         "delete",
         "delete",

@@ -18,7 +18,7 @@ def names(engine: Engine, *argv: str) -> int:
 
 
 def of_day(run: int, day: str) -> dict[str, object]:
-    return event("START", run, f"job{run}", inputs=[dataset(f"/lake/t/{day}", "s3a://lake")])
+    return event("START", run, f"job{run}", inputs=[dataset(f"/lake/t/{day}", "hdfs://lake")])
 
 
 def test_pattern_is_stripped_from_stored_and_new_names(
@@ -28,7 +28,7 @@ def test_pattern_is_stripped_from_stored_and_new_names(
 
     assert names(engine, "strip", DATES) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "s3a://lake /lake/t/2026-11-20 -> /lake/t",
+        "hdfs://lake /lake/t/2026-11-20 -> /lake/t",
         "nothing is changed yet: say --apply",
     ]
     assert live(engine) == {"job1": ["< /lake/t/2026-11-20"]}
@@ -37,7 +37,7 @@ def test_pattern_is_stripped_from_stored_and_new_names(
     assert json.loads(capsys.readouterr().out) == {
         "applied": True,
         "datasets": [
-            {"namespace": "s3a://lake", "name": "/lake/t/2026-11-20", "becomes": "/lake/t"}
+            {"namespace": "hdfs://lake", "name": "/lake/t/2026-11-20", "becomes": "/lake/t"}
         ],
     }
     assert names(engine, "strip", DATES) == 0
@@ -51,9 +51,9 @@ def test_pattern_is_stripped_from_stored_and_new_names(
 def test_join_merges_two_names(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     store(engine, [of_day(1, "x"), event("START", 3, "job3", outputs=[dataset("/copy", "file")])])
 
-    assert names(engine, "join", "s3a://lake", "/lake/t/x", "file", "/copy") == 0
+    assert names(engine, "join", "hdfs://lake", "/lake/t/x", "file", "/copy") == 0
     assert capsys.readouterr().out.splitlines()[-1] == "nothing is changed yet: say --apply"
-    assert names(engine, "join", "--apply", "s3a://lake", "/lake/t/x", "file", "/copy") == 0
+    assert names(engine, "join", "--apply", "hdfs://lake", "/lake/t/x", "file", "/copy") == 0
 
     assert rows(engine, "SELECT count(DISTINCT canonical_id) FROM datasets") == [(1,)]
     assert live(engine) == {"job1": ["< /copy"], "job3": ["> /copy"]}
@@ -78,15 +78,15 @@ def test_names_without_arguments_lists_joined_names(
     assert capsys.readouterr().out.startswith("every dataset has one name; ")
 
     names(engine, "strip", "--apply", DATES)
-    names(engine, "join", "--apply", "s3a://lake", "/lake/t", "file", "/copy")
+    names(engine, "join", "--apply", "hdfs://lake", "/lake/t", "file", "/copy")
     capsys.readouterr()
     assert names(engine) == 0
 
     assert capsys.readouterr().out.splitlines() == [
         r"stripped from paths: (/\d{4}-\d\d-\d\d)$",
         "file /copy",
-        "  also s3a://lake /lake/t  (joined by hand, pattern)",
-        "  also s3a://lake /lake/t/2026-11-20  (pattern)",
+        "  also hdfs://lake /lake/t  (joined by hand, pattern)",
+        "  also hdfs://lake /lake/t/2026-11-20  (pattern)",
     ]
     assert names(engine, "--json") == 0
     answer = json.loads(capsys.readouterr().out)

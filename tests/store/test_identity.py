@@ -13,10 +13,21 @@ from strandline.store.ingest.name_patterns import (
 )
 from strandline.store.ingest.replay import replay
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.lineage.lookup import dataset_of, node_of
-from worlds.builders import NOON, dataset, encode, event, live, rows, store, symlink, until_waiting
+from strandline.store.lineage.lookup import dataset_of, node_called, node_of
+from worlds.builders import (
+    NOON,
+    Json,
+    dataset,
+    encode,
+    event,
+    live,
+    rows,
+    store,
+    symlink,
+    until_waiting,
+)
 
-PATH, TABLE = ("/lake/bank.db/a", "s3a://lake"), ("bank.a", "hive://metastore:9083")
+PATH, TABLE = ("/lake/bank.db/a", "hdfs://lake"), ("bank.a", "hive://metastore:9083")
 BY_PATH = dataset(*PATH, symlinks=symlink(*TABLE))
 BY_TABLE = dataset(*TABLE, symlinks=symlink(*PATH, type_="LOCATION"))
 CHANGES = (
@@ -169,7 +180,7 @@ def test_glue_table_is_in_its_database(engine: Engine, partition: str) -> None:
     ]
 
 
-def test_place_is_the_catalog_name_and_the_last_parts_of_the_table(engine: Engine) -> None:
+def test_place_is_the_catalog_name_and_the_parts_of_the_table(engine: Engine) -> None:
     catalog = {"name": "lake", "framework": "iceberg", "type": "jdbc"}
     store(
         engine,
@@ -189,7 +200,7 @@ def test_place_is_the_catalog_name_and_the_last_parts_of_the_table(engine: Engin
     assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [
         ("file", "", "/tmp/file"),
         ("kafka://b:9092", "", "a.topic"),
-        ("lake", "bank", "a"),
+        ("lake", "x.bank", "a"),
         ("postgres://db:5432", "public", "users"),
         ("project", "set", "table"),
     ]
@@ -269,7 +280,7 @@ def test_manual_joins_outlive_deleted_symlinks(engine: Engine) -> None:
         [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])],
     )
     with engine.begin() as connection:
-        apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
+        apply_alias(connection, ("hdfs://lake", "/lake/bank.db/a"), ("file", "/copy"))
 
     gone = dataset(*PATH, symlinks={"_producer": "p", "_schemaURL": "s", "_deleted": True})
     store(engine, [event("RUNNING", seconds=3, inputs=[gone])])
@@ -284,7 +295,7 @@ def test_replay_keeps_manual_joins(engine: Engine, plain_engine: Engine) -> None
         [event("START", inputs=[BY_PATH]), event("START", 2, inputs=[dataset("/copy", "file")])],
     )
     with engine.begin() as connection:
-        apply_alias(connection, ("s3a://lake", "/lake/bank.db/a"), ("file", "/copy"))
+        apply_alias(connection, ("hdfs://lake", "/lake/bank.db/a"), ("file", "/copy"))
 
     with engine.connect() as connection:
         count = replay(connection, plain_engine)
@@ -296,14 +307,14 @@ def test_replay_keeps_manual_joins(engine: Engine, plain_engine: Engine) -> None
 
 def test_replay_keeps_name_patterns(engine: Engine, plain_engine: Engine) -> None:
     with engine.begin() as connection:
-        apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-19"), ("file", "/copy"))
+        apply_alias(connection, ("hdfs://lake", "/lake/t/2026-11-19"), ("file", "/copy"))
         apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
     store(
         engine,
         [
             event(
                 "START",
-                inputs=[dataset("/lake/t/2026-11-20", "s3a://lake"), dataset("/copy", "file")],
+                inputs=[dataset("/lake/t/2026-11-20", "hdfs://lake"), dataset("/copy", "file")],
             )
         ],
     )
@@ -315,8 +326,8 @@ def test_replay_keeps_name_patterns(engine: Engine, plain_engine: Engine) -> Non
 
 
 def test_patterns_can_be_previewed(engine: Engine) -> None:
-    days = [dataset(f"/lake/t/{day}", "s3a://lake") for day in ("2026-11-20", "2026-11-21")]
-    store(engine, [event("START", inputs=[*days, dataset("/lake/u", "s3a://lake")])])
+    days = [dataset(f"/lake/t/{day}", "hdfs://lake") for day in ("2026-11-20", "2026-11-21")]
+    store(engine, [event("START", inputs=[*days, dataset("/lake/u", "hdfs://lake")])])
 
     with engine.begin() as connection:
         plan = planned_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
@@ -334,18 +345,18 @@ def test_patterns_can_be_previewed(engine: Engine) -> None:
 def test_stripped_dataset_is_found_by_its_original_name(engine: Engine) -> None:
     with engine.begin() as connection:
         apply_patterns(connection, [r"/\d{4}-\d\d-\d\d$"])
-        apply_alias(connection, ("s3a://lake", "/lake/t/2026-11-22"), ("hive://m", "bank.t"))
-    store(engine, [event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake")])])
+        apply_alias(connection, ("hdfs://lake", "/lake/t/2026-11-22"), ("hive://m", "bank.t"))
+    store(engine, [event("START", inputs=[dataset("/lake/t/2026-11-20", "hdfs://lake")])])
 
     with engine.connect() as connection:
-        by_name = dataset_of(connection, "s3a://lake", "/lake/t/2026-11-20")
-        by_node = node_of(connection, "dataset:s3a://lake:/lake/t/2026-11-21")
+        by_name = dataset_of(connection, "hdfs://lake", "/lake/t/2026-11-20")
+        by_node = node_of(connection, "dataset:hdfs://lake:/lake/t/2026-11-21")
         assert by_name == by_node == dataset_of(connection, "hive://m", "bank.t")
 
 
 @pytest.mark.postgres
 def test_applying_patterns_waits_for_running_batches(postgres_engine: Engine) -> None:
-    told = event("START", inputs=[dataset("/lake/t/2026-11-20", "s3a://lake")])
+    told = event("START", inputs=[dataset("/lake/t/2026-11-20", "hdfs://lake")])
 
     with ThreadPoolExecutor(1) as pool, postgres_engine.begin() as connection:
         take(connection, [Record(encode(told), NOON)], Caches())
@@ -368,7 +379,7 @@ def test_joins_can_be_previewed(engine: Engine) -> None:
     )
 
     with engine.begin() as connection:
-        plan = planned_alias(connection, ("file", "/copy"), ("s3a://lake", "/lake/bank.db/a"))
+        plan = planned_alias(connection, ("file", "/copy"), ("hdfs://lake", "/lake/bank.db/a"))
 
     assert [(one.name, one.stripped) for one in plan] == [("/copy", "/lake/bank.db/a")]
     assert rows(engine, "SELECT count(*) FROM dataset_aliases") == [(1,)]
@@ -386,3 +397,30 @@ def test_preview_considers_deleted_symlinks(engine: Engine) -> None:
     assert [(one.name, one.stripped) for one in plan] == [("db.a", "/q")]
     joined = "SELECT d.name, c.name FROM datasets d JOIN datasets c ON c.id = d.canonical_id AND c.id <> d.id"
     assert rows(engine, joined) == [("db.a", "/q")]
+
+
+@pytest.mark.parametrize(
+    "catalog", [None, {"name": "lake", "framework": "iceberg", "type": "hive"}]
+)
+def test_parts_of_names_are_kept_apart(engine: Engine, catalog: Json | None) -> None:
+    """`a`.`b.t`, `a.b`.`t` and a.b.t of three parts are three tables."""
+    facets: dict[str, Json] = {} if catalog is None else {"catalog": catalog}
+    names = ("lake.a.`b.t`", "lake.`a.b`.t", "lake.a.b.t")
+    store(
+        engine,
+        [event("START", inputs=[dataset(name, "hive://lake", None, **facets) for name in names])],
+    )
+
+    assert rows(engine, 'SELECT catalog, database, "table" FROM source_job_lineage') == [
+        ("lake", "`a.b`", "t"),
+        ("lake", "a", "b.t"),
+        ("lake", "a.b", "t"),
+    ]
+    with engine.connect() as connection:
+        assert [node_called(connection, name).name for name in names] == list(names)
+
+
+def test_backquotes_that_a_name_does_not_need_do_not_count(engine: Engine) -> None:
+    store(engine, [event("START", inputs=[dataset("`a`.`t`"), dataset("a.t")])])
+
+    assert rows(engine, ONE) == [(1,)]

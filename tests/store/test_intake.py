@@ -338,7 +338,7 @@ def test_stored_bodies_equal_received_ones_even_with_a_dictionary(engine: Engine
 
 
 def test_partitions_in_paths_can_be_stripped(engine: Engine) -> None:
-    paths = [dataset(f"/lake/t/day=2026-11-{day}/hour={day}", "s3a://lake") for day in (20, 21)]
+    paths = [dataset(f"/lake/t/day=2026-11-{day}/hour={day}", "hdfs://lake") for day in (20, 21)]
     store(engine, [event("START", inputs=paths)], naming=naming_of([r"(?:/[^/=]+=[^/]*)+/?$"]))
 
     assert live(engine) == {"etl": ["< /lake/t"]}

@@ -5,7 +5,7 @@ It reads plain dictionaries, keeps no state, and asks every question of the whol
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from worlds.oracle_makers import claim, claims, has_failed_as_batch, has_read, is_maker
@@ -38,7 +38,7 @@ class Oracle:
 
     def __init__(self, events: Sequence[tuple[Json, datetime]], now: datetime) -> None:
         unique = {repr(event): (event, received) for event, received in reversed(events)}
-        self.events = list(unique.values())
+        self.events = [(timed(event, received), received) for event, received in unique.values()]
         self.now = now
 
     # ---- runs
@@ -504,6 +504,12 @@ class Oracle:
             kept += [one for one in own if one.stated] or [max(own, key=Statement.standing)]
         newest = max((one.time, one.query_id) for one in kept)[1]
         return max((one for one in kept if one.query_id == newest), key=Statement.standing).snapshot
+
+
+def timed(event: Json, received: datetime) -> Json:
+    """Return the event with the time that counts: its receipt where its own is over an hour later."""
+    is_ahead = moment(event["eventTime"]) > received + timedelta(hours=1)
+    return event | {"eventTime": received.isoformat()} if is_ahead else event
 
 
 def moment(text: str) -> datetime:

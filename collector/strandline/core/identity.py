@@ -11,7 +11,8 @@ from typing import NamedTuple
 from strandline.core.openlineage.names import TableName, names_tables, place_of, table_place
 
 # Links that no event stated, so that no event takes them back.
-PATTERN, BY_HAND = "PATTERN", "BY_HAND"
+PATTERN, BY_HAND, SPELLING = "PATTERN", "BY_HAND", "SPELLING"
+NO_EVENTS = frozenset((PATTERN, BY_HAND, SPELLING))
 
 
 class Name(NamedTuple):
@@ -91,6 +92,7 @@ def canonical_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Name:
 _RANKS = {
     PATTERN: 0,
     BY_HAND: 0,
+    SPELLING: 0,
     "LOCATION": 0,
     "TABLE": 2,
 }  # what an alias of that type is: others are 1

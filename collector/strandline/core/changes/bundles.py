@@ -136,12 +136,13 @@ class Outline:
 
 
 class OutlineSeen(NamedTuple):
-    """A run had events of this outline."""
+    """A run, or a design (ran = 0), had events of this outline."""
 
     outline: Outline
     run_id: int
     first_at: int
     newest_at: int
+    ran: int = 1
 
 
 Bundle = AliasSet | FacetsSeen | EdgeSet | FamilySeen | OutlineSeen

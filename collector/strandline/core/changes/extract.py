@@ -62,13 +62,13 @@ def _read_run(reading: Extraction, run: Run, job: Job) -> None:
     _read_lease(reading, run_id, facets.value("strandline_heartbeat"))
     _read_query(reading, run_id, job, facets, drawn.outline.links)
     barrier = _read_barrier(reading, run_id, job_id, facets)
-    _add_outline(reading, run_id, drawn)
+    _add_outline(reading, run_id, drawn, ran=1)
     _read_snapshots(reading, under(reading.stamp, run_id, barrier, reading.event.event_type), drawn)
 
 
-def _add_outline(reading: Extraction, run_id: int, drawn: Drawn) -> None:
+def _add_outline(reading: Extraction, run_id: int, drawn: Drawn, ran: int) -> None:
     at = reading.stamp.at
-    reading.changes.append(OutlineSeen(drawn.outline, run_id, at, at))
+    reading.changes.append(OutlineSeen(drawn.outline, run_id, at, at, ran))
     if drawn.redacted:
         reading.redacted.append("job")
 
@@ -132,7 +132,7 @@ def _read_design(reading: Extraction, job: Job) -> None:
     job_id = drawn.outline.job.id
     design_id = id_of("design", str(job_id), str(at))
     reading.changes.append(RunSeen(design_id, "", job_id, at, hash_, 0, at, at, design=1))
-    _add_outline(reading, design_id, drawn)
+    _add_outline(reading, design_id, drawn, ran=0)
     for _ in _read_own(reading, design_id, drawn):
         pass  # a design has no snapshots
 

@@ -11,6 +11,7 @@ from strandline.core.changes.usable_facets import NO_FACETS, UsableFacets
 from strandline.core.openlineage.events import Event, Facets
 
 SOURCE, SINK = 0, 1
+MOST_AHEAD = 3_600 * 10**6  # microseconds that an event may be ahead of its receipt
 
 
 class Stamp(NamedTuple):
@@ -22,7 +23,12 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, at: int, hash_: bytes, received_at: int) -> "Stamp":
-        """The stamp of an event by its time, its content hash and the moment of its receipt, in microseconds."""
+        """Return the stamp of an event by its time, its content hash and its receipt, in microseconds.
+
+        A time more than an hour after the receipt is a wrong clock's, and the receipt counts instead.
+        """
+        if at > received_at + MOST_AHEAD:
+            at = received_at
         return cls(at, int.from_bytes(hash_[:8], "big") >> 1, received_at)
 
 

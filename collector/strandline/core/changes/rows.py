@@ -211,13 +211,14 @@ class RelationSeen(NamedTuple):
 
 
 class JobRelation(NamedTuple):
-    """A job was last seen to read (direction 0) or write (1) a dataset in this run."""
+    """The newest run in which a job read (direction 0) or wrote (1) a dataset; a design only without any run."""
 
     job_id: int
     direction: int
     dataset_id: int
     run_id: int
     at: int
+    ran: int = 1  # 0: a design, which has read and written nothing
 
 
 class EdgeSeen(NamedTuple):
@@ -369,7 +370,9 @@ FOLDS: dict[type[Change], Fold] = {
         least=("first_at",),
         most=("newest_at", "creates"),
     ),
-    JobRelation: Fold("job_relations", ("job_id", "direction", "dataset_id"), ("at", "run_id")),
+    JobRelation: Fold(
+        "job_relations", ("job_id", "direction", "dataset_id"), ("ran", "at", "run_id")
+    ),
     EdgeSeen: Fold("edge_columns", ("set_hash", "source_id")),
     EdgesUsed: Fold("run_edges", ("run_id", "sink_id", "rule"), ("at", "set_hash")),
     BarrierSeen: Fold("job_barriers", ("job_id", "barrier", "query_id"), ("phase", *_STAMP)),

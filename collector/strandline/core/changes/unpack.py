@@ -68,16 +68,21 @@ def _unpack_families(found: Found, seen: Iterable[FamilySeen]) -> None:
 
 
 def _unpack_outlines(found: Found, seen: Iterable[OutlineSeen]) -> None:
-    by_outline: dict[Outline, dict[int, tuple[int, int]]] = defaultdict(dict)
-    for outline, run_id, first_at, newest_at in seen:
+    by_outline: dict[Outline, dict[int, tuple[int, int, int]]] = defaultdict(dict)
+    for outline, run_id, first_at, newest_at, ran in seen:
         spans = by_outline[outline]
-        first, newest = spans.get(run_id, (first_at, newest_at))
-        spans[run_id] = min(first, first_at), max(newest, newest_at)
+        first, newest, _ = spans.get(run_id, (first_at, newest_at, ran))
+        spans[run_id] = min(first, first_at), max(newest, newest_at), ran
     for outline, spans in by_outline.items():
-        for run_id, (first, newest) in spans.items():
+        for run_id, (first, newest, _) in spans.items():
             _unpack_run(found, outline, run_id, first, newest)
-        newest, run_id = max((newest, run_id) for run_id, (_, newest) in spans.items())
-        _unpack_job(found, outline, min(first for first, _ in spans.values()), newest, run_id)
+        first = min(first for first, _, _ in spans.values())
+        newest = max(newest for _, newest, _ in spans.values())
+        _unpack_job(found, outline, first, newest)
+        ran, at, run_id = max((ran, at, run_id) for run_id, (_, at, ran) in spans.items())
+        found[JobRelation] += [
+            JobRelation(outline.job.id, *related, run_id, at, ran) for related in outline.related
+        ]
 
 
 def _unpack_run(found: Found, outline: Outline, run_id: int, first: int, newest: int) -> None:
@@ -89,15 +94,12 @@ def _unpack_run(found: Found, outline: Outline, run_id: int, first: int, newest:
         found[EdgesUsed].append(EdgesUsed(run_id, sink_id, rule, edge_set.hash, newest))
 
 
-def _unpack_job(found: Found, outline: Outline, first: int, newest: int, run_id: int) -> None:
-    """What does not differ from run to run; `run_id` is the one that had an event last."""
+def _unpack_job(found: Found, outline: Outline, first: int, newest: int) -> None:
+    """Put the rows that do not differ from run to run."""
     job_id = outline.job.id
     found[JobSeen].append(outline.job.between(first, newest, outline.noise, outline.data))
     found[FacetsSeen].append(FacetsSeen(job_id, JOB, newest, outline.facets))
     found[EdgeSet] += [edge_set for _, _, edge_set in outline.edges]
-    found[JobRelation] += [
-        JobRelation(job_id, *related, run_id, newest) for related in outline.related
-    ]
     for link in outline.links:
         _unpack_link(found, link, first, newest)
 

@@ -7,7 +7,7 @@ events can matter.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from hashlib import blake2b
@@ -46,7 +46,10 @@ MOST_SIGNS = 12  # in which an address writes one character
 KEY_LENGTH = 200  # PostgreSQL cannot index rows of more than 2,704 bytes
 
 _SCHEME = re.compile(r"(?:jdbc:)?([a-zA-Z][\w+.-]*?)(?::|$)")
+_PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
+_QUOTED_NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _GLUE = re.compile(r"arn:aws[\w-]*:glue")  # its names are table/DATABASE/TABLE
+_S3 = re.compile("^s3[an]:", re.IGNORECASE)  # Hadoop's names of its clients of S3
 _UUID = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 )  # as most producers write it
@@ -74,12 +77,14 @@ class TableName(NamedTuple):
         'lake.bank.t'
         >>> TableName("file:/lake", "bank", "t").called("file", "/lake/bank/t")
         'bank.t'
+        >>> TableName("lake", "a", "b.t").called("file", "/lake/a/b.t")
+        'lake.a.`b.t`'
         """
         if not self.database:
             return name
         is_address = self.catalog == namespace or ":" in self.catalog or "/" in self.catalog
         catalog = "" if is_address else self.catalog
-        return ".".join(filter(None, (catalog, self.database, self.table)))
+        return ".".join(filter(None, (catalog, self.database, quoted(self.table))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,20 +257,47 @@ def place_of(namespace: str, name: str, catalog: str | None = None) -> TableName
 
 
 def table_place(namespace: str, name: str, catalog: str | None = None) -> TableName:
-    """The place of a dotted table name.
+    """Return the place of a dotted table name: its last part, in the database before it.
 
-    Its last two parts, in the catalog given, or named before them, or the namespace.
+    A first part that is the catalog is dropped. Without a catalog three or more parts begin with
+    it, and two are in the namespace.
 
     >>> table_place("arn:aws:glue:eu-west-1:123456789012", "table/bank/transfers", "lake")
     TableName(catalog='lake', database='bank', table='transfers')
+    >>> table_place("hive://m", "lake.bank.eu.t"), table_place("hive://m", "lake.bank.eu.t", "lake")
+    (TableName(catalog='lake', database='bank.eu', table='t'), TableName(catalog='lake', database='bank.eu', table='t'))
+    >>> table_place("hive://m", "`a.b`.t"), table_place("hive://m", "a.`b.t`")
+    (TableName(catalog='hive://m', database='`a.b`', table='t'), TableName(catalog='hive://m', database='a', table='b.t'))
     """
-    parts = (
-        name.split("/")[1:]
-        if name.startswith("table/") and _GLUE.match(namespace)
-        else name.split(".")
-    )
-    *before, database, table = ["", *parts] if len(parts) < 2 else parts
-    return TableName(catalog or ".".join(before) or namespace, database, table)
+    is_glue = name.startswith("table/") and _GLUE.match(namespace)
+    *before, table = name.split("/")[1:] if is_glue else parts_of(name)
+    if catalog is None and len(before) > 1:
+        catalog, before = before[0], before[1:]
+    elif before and before[0] == catalog:
+        before = before[1:]
+    return TableName(catalog or namespace, joined(before), table)
+
+
+def parts_of(name: str) -> list[str]:
+    """Return the parts of a dotted name; what stands in backquotes is one part.
+
+    >>> parts_of("lake.`b.t`"), parts_of("a.b"), parts_of("a`.b")
+    (['lake', 'b.t'], ['a', 'b'], ['a`', 'b'])
+    """
+    if "`" not in name or not _QUOTED_NAME.fullmatch(name):
+        return name.split(".")
+    parts = _PART.findall(name)
+    return [part[1:-1].replace("``", "`") if part[0] == "`" else part for part in parts]
+
+
+def quoted(part: str) -> str:
+    """Return a part as a dotted name has it: in backquotes if it contains a dot."""
+    return "`" + part.replace("`", "``") + "`" if "." in part else part
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Return the dotted name of these parts."""
+    return ".".join(map(quoted, parts))
 
 
 def place_id(place: TableName) -> int:
@@ -311,6 +343,26 @@ def is_object_store(namespace: str) -> bool:
     """Whether the names under this namespace are keys of objects in a bucket."""
     found = _SCHEME.match(namespace)
     return bool(found and found[1].lower() in OBJECT_STORES)
+
+
+def plain_spelling(namespace: str, name: str) -> tuple[str, str]:
+    """Return the name of the same place as most producers spell it.
+
+    In a bucket without slashes around it, in a catalog without backquotes that it does not need.
+
+    >>> plain_spelling("s3a://lake/", "/bank/a/"), plain_spelling("file", "/bank/a/")
+    (('s3://lake', 'bank/a'), ('file', '/bank/a/'))
+    >>> plain_spelling("hive://m", "`a`.`b.t`")
+    ('hive://m', 'a.`b.t`')
+    """
+    if "`" in name and names_tables(namespace):
+        return namespace, joined(parts_of(name))
+    if not is_object_store(namespace):
+        return namespace, name
+    bucket = _S3.sub("s3:", namespace)
+    if not bucket.endswith("//"):
+        bucket = bucket.rstrip("/")
+    return bucket, name.strip("/") or name
 
 
 def metadata_table_in(name: str) -> str:

@@ -39,6 +39,7 @@ def newest_writes(connection: Connection, rows: Sequence[Any], now: int) -> dict
         .where(
             among(datasets.c.canonical_id, [row.id for row in rows]),
             job_relations.c.direction == SINK,
+            job_relations.c.ran == 1,
         )
         .order_by(job_relations.c.at, job_relations.c.run_id)
     )

@@ -134,5 +134,6 @@ def _newest_writes(ids: Iterable[int], moment: int) -> Select[Any]:
         jobs.c.name,
     )
     writes = select(*columns, standing.label("standing")).select_from(owned)
-    ordered = writes.where(*_begun(ids, moment), relations.c.direction == SINK).subquery("writes")
+    by_runs = relations.c.direction == SINK, runs.c.design == 0
+    ordered = writes.where(*_begun(ids, moment), *by_runs).subquery("writes")
     return select(ordered).where(ordered.c.standing == 1)

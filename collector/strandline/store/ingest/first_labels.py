@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, FacetSeen
-from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, groups_of, labels_of
+from strandline.core.identity import NO_EVENTS, Alias, Label, Name, groups_of, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import place_id
 from strandline.store.schema.tables import datasets
@@ -78,9 +78,7 @@ def _labels(
     names = [Name(one.id, one.namespace, one.name, catalogs.get(one.id)) for one in named]
     ids = {name.id for name in names}
     believed = [
-        one
-        for one in aliases
-        if one.type in (PATTERN, BY_HAND) or one.dataset_id not in without_symlinks
+        one for one in aliases if one.type in NO_EVENTS or one.dataset_id not in without_symlinks
     ]
     return labels_of(names, [one for one in believed if one.dataset_id in ids])
 

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, select, text
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen
-from strandline.core.identity import BY_HAND, PATTERN, Alias, Label, Name, labels_of
+from strandline.core.identity import NO_EVENTS, Alias, Label, Name, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import TableName, place_id
 from strandline.store.graph.news import note_renamed
@@ -93,9 +93,7 @@ def believed_aliases(connection: Connection) -> list[Alias]:
 
 
 def _believed(aliases: Iterable[Alias], taken_back: Collection[int]) -> list[Alias]:
-    return [
-        one for one in aliases if one.type in (PATTERN, BY_HAND) or one.dataset_id not in taken_back
-    ]
+    return [one for one in aliases if one.type in NO_EVENTS or one.dataset_id not in taken_back]
 
 
 def _all_aliases(connection: Connection) -> list[Alias]:

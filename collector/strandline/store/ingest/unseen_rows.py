@@ -17,6 +17,8 @@ from strandline.core.changes.rows import (
     SetFacet,
 )
 from strandline.core.changes.unpack import KEPT_WITH_THE_ROW, rows_of_set
+from strandline.core.identity import SPELLING
+from strandline.core.openlineage.names import plain_spelling
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.sql.compression import Compression
 
@@ -31,6 +33,7 @@ def only_news(rows: Rows, caches: Caches) -> Rows:
     _unfold_facets(rows, caches)
     bodies = [one for one in rows.of(FacetBody) if caches.is_new("body", one.hash)]
     rows.put(DatasetSeen, _datasets([*rows.of(DatasetSeen), *mentions], caches))
+    _add_plain_spellings(rows, caches)
     rows.put(
         JobSeen,
         [
@@ -107,6 +110,23 @@ def _datasets(seen: list[DatasetSeen], caches: Caches) -> list[DatasetSeen]:
     return [
         one for key, one in sorted(by_id.items()) if caches.is_new("dataset", key) or one.first_at is not None
     ]  # fmt: skip
+
+
+def _add_plain_spellings(rows: Rows, caches: Caches) -> None:
+    """Join each new name of a place in a bucket with the plain spelling of it, as an alias."""
+    aliases = set(rows.of(DatasetAlias))
+    plain: list[DatasetSeen] = []
+    for named in rows.of(DatasetSeen):
+        spelling = plain_spelling(named.namespace, named.name)
+        if spelling != (named.namespace, named.name) and caches.is_new("spelling", named.id):
+            other = caches.memo.dataset(*spelling)
+            if other.id != named.id:
+                plain.append(other)
+                aliases.add(DatasetAlias(named.id, other.id, SPELLING))
+    rows.put(DatasetAlias, sorted(aliases))
+    known = {named.id for named in rows.of(DatasetSeen)}
+    added = {one.id: one for one in plain if one.id not in known}
+    rows.put(DatasetSeen, sorted([*rows.of(DatasetSeen), *added.values()]))
 
 
 def _namespaces(rows: Rows, caches: Caches) -> list[NamespaceSeen]:

@@ -115,6 +115,7 @@ def _kept(connection: Connection, claimed: dict[int, int], moment: int | None) -
         .join(relations, relations.c.dataset_id == datasets.c.id)
         .join(runs, runs.c.id == relations.c.run_id)
         .where(among(datasets.c.canonical_id, claimed), relations.c.direction == SINK)
+        .where(runs.c.design == 0)
         .where(relations.c.newest_at >= min(claimed.values()), *by_then)
     )
     dropped_by: dict[int, int] = {}

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from strandline.core.identity import BY_HAND, PATTERN
+from strandline.core.identity import BY_HAND, PATTERN, SPELLING
 from strandline.store.schema.tables import dataset_aliases, datasets
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.pages import Key, Order
 
-REASONS = {BY_HAND: "joined by hand", PATTERN: "pattern"}
+REASONS = {BY_HAND: "joined by hand", PATTERN: "pattern", SPELLING: "spelling"}
 """Any other type of an alias is that of a symlinks facet."""
 
 

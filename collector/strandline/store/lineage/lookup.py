@@ -16,7 +16,16 @@ from typing import Any, NoReturn
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
-from strandline.core.openlineage.names import Naming, TableName, id_of, naming_of, place_id
+from strandline.core.openlineage.names import (
+    Naming,
+    TableName,
+    id_of,
+    joined,
+    naming_of,
+    parts_of,
+    place_id,
+    plain_spelling,
+)
 from strandline.errors import AmbiguousError, NotFoundError
 from strandline.store.schema.tables import datasets, jobs
 from strandline.store.sql.id_lists import among_given
@@ -24,6 +33,7 @@ from strandline.store.sql.shared_settings import strip_patterns
 
 MOST_SPLITS = 500  # a name has a few colons; one of thousands is no name
 MOST_CANDIDATES = 10
+MOST_CATALOG_PARTS = 3  # of a dotted name
 MOST_COMPARED = 2_000
 LIKE = 0.6  # how like a name has to be to what was asked: 1 is the same
 MOST_LIKE = 200  # characters; SQLite takes no pattern of more than 50,000 bytes
@@ -140,11 +150,15 @@ def _called(connection: Connection, text: str, equal: Equal) -> list[Node]:
 
 
 def _placed(text: str, equal: Equal) -> ColumnElement[bool]:
-    *catalog, database, table = ["", *text.split(".")] if "." not in text else text.split(".")
-    clauses = [equal(datasets.c.table_name, table)]
-    clauses += [equal(datasets.c.database_name, database)] if database else []
-    clauses += [equal(datasets.c.catalog, ".".join(catalog))] if catalog and database else []
-    return and_(*clauses)
+    *before, table = parts_of(text)
+    of_table = equal(datasets.c.table_name, table)
+    if not before:
+        return of_table
+    places = [equal(datasets.c.database_name, joined(before))]
+    for end in range(1, min(len(before), MOST_CATALOG_PARTS + 1)):
+        of_database = equal(datasets.c.database_name, joined(before[end:]))
+        places.append(and_(equal(datasets.c.catalog, ".".join(before[:end])), of_database))
+    return and_(of_table, or_(*places))
 
 
 def _in_any_case(connection: Connection, kind: str, rest: str) -> list[Node]:
@@ -178,7 +192,9 @@ def _stored(
     if found or kind == "job":
         return found
     naming = naming_of(strip_patterns(connection))
-    return _stored_under(connection, kind, [id_of(kind, *naming.name_of(*name)) for name in names])
+    ids = [id_of(kind, *naming.name_of(*name)) for name in names]
+    ids += [id_of(kind, *naming.name_of(*plain_spelling(*name))) for name in names]
+    return _stored_under(connection, kind, ids)
 
 
 def _stored_under(connection: Connection, kind: str, ids: Sequence[int]) -> list[tuple[str, Node]]:

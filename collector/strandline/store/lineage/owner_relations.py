@@ -39,7 +39,8 @@ def runs_in(rows: Rows) -> set[int]:
 def relate_owners(connection: Connection, touched_runs: Collection[int]) -> list[JobRelation]:
     """Note what those of the runs that are micro-batches or were renamed touched for the jobs that they may belong to.
 
-    Gives what was noted.
+    All of it at the run's newest event: a later event may take an edge back, and when that edge was
+    used would then depend on the order of the events. Return what was noted.
     """
     jobs = _jobs_of(connection, touched_runs) if touched_runs else {}
     if not jobs:
@@ -83,11 +84,11 @@ def _owned() -> Select[Any]:
 def _touched() -> CompoundSelect[Any]:
     stated = edge_uses.join(edge_columns, edge_columns.c.set_hash == edge_uses.c.set_hash)
     linked = select(
-        relations.c.direction, relations.c.dataset_id, relations.c.run_id, relations.c.newest_at
-    )
+        relations.c.direction, relations.c.dataset_id, runs.c.id, runs.c.newest_at
+    ).join(runs, runs.c.id == relations.c.run_id)
     named = select(
-        literal(SOURCE), edge_columns.c.source_id, edge_uses.c.run_id, edge_uses.c.at
-    ).select_from(stated)
+        literal(SOURCE), edge_columns.c.source_id, runs.c.id, runs.c.newest_at
+    ).select_from(stated.join(runs, runs.c.id == edge_uses.c.run_id))
     return union(
         linked.where(among_given(relations.c.run_id, "runs")),
         named.where(among_given(edge_uses.c.run_id, "runs")),

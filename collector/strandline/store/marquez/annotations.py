@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from strandline.core.openlineage.names import id_of
-from strandline.store.schema.tables import annotation_log, annotations, datasets
+from strandline.store.schema.tables import annotation_log, annotations, datasets, relations, runs
 from strandline.store.sql.id_lists import among
 
 TAG, DELETED, TAG_ITSELF = range(1, 4)
@@ -58,12 +58,12 @@ class Annotations:
 def annotate(connection: Connection, note: Note, author: Author) -> None:
     """Write an annotation in place of what it was, and log it.
 
-    One that is there already changes nothing.
+    One that is there already changes nothing, except that a deletion counts from now on.
     """
     before = connection.execute(
         select(annotations.c.value).where(annotations.c.id == note.id)
     ).first()
-    if before is not None and before.value == note.value:
+    if before is not None and before.value == note.value and note.kind != DELETED:
         return
     if before is None:
         row = {
@@ -123,13 +123,25 @@ def is_deleted(entity: ColumnElement[int]) -> ColumnElement[bool]:
 
 
 def dataset_is_deleted() -> ColumnElement[bool]:
-    """Return the condition that a row of `datasets` is marked as deleted under any of its names."""
-    other = datasets.alias("other_name")
+    """Return the condition that a row of `datasets` is marked as deleted under any of its names.
+
+    An event of a run that reads or writes it, received after the deletion, brings it back.
+    """
+    other, used_as = datasets.alias("other_name"), datasets.alias("used_as")
     named = other.join(annotations, annotations.c.entity_id == other.c.id)
+    used = used_as.join(relations, relations.c.dataset_id == used_as.c.id)
+    used_since = (
+        exists()
+        .select_from(used.join(runs, runs.c.id == relations.c.run_id))
+        .where(used_as.c.canonical_id == other.c.canonical_id)
+        .where(runs.c.received_at > annotations.c.at, runs.c.design == 0)
+        .correlate(other, annotations)
+    )
     under_a_name = (
         exists()
         .select_from(named)
         .where(annotations.c.kind == DELETED, other.c.canonical_id == datasets.c.canonical_id)
+        .where(~used_since)
     )
     return under_a_name.correlate(datasets)
 

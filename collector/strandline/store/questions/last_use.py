@@ -64,6 +64,7 @@ def _reads() -> Select[Any]:
         select(*SHOWN, job_relations.c.at)
         .select_from(joined)
         .where(among_given(datasets.c.canonical_id, "ids"), job_relations.c.direction == SOURCE)
+        .where(job_relations.c.ran == 1)
     )
 
 
@@ -74,7 +75,7 @@ def _past_reads() -> Select[Any]:
     joined = joined.join(run_owners, run_owners.c.run_id == runs.c.id).join(
         jobs, jobs.c.id == run_owners.c.job_id
     )
-    begun = (relations.c.direction == SOURCE, relations.c.first_at <= MOMENT)
+    begun = (relations.c.direction == SOURCE, relations.c.first_at <= MOMENT, runs.c.design == 0)
     return (
         select(*SHOWN, relations.c.newest_at.label("at"))
         .select_from(joined)

@@ -88,8 +88,8 @@ run_templates = Table(
     **CLUSTERED,
 )
 
-# Which datasets a job was ever named with, in either direction, and the run that did so last: a
-# walk's way to the newest relations of each job, as large as the graph, however many runs there
+# Which datasets a job was ever named with, in either direction, and the run that did so last (a
+# design where no run did: ran = 0): a walk's way to the newest relations of each job, as large as the graph, however many runs there
 # were. Sources that only edges name are here too.
 job_relations = Table(
     "job_relations",
@@ -99,6 +99,7 @@ job_relations = Table(
     id_column("dataset_id"),
     id_column("run_id"),
     time_column("at"),
+    flag_column("ran"),
     PrimaryKeyConstraint("job_id", "direction", "dataset_id"),
     Index(None, "dataset_id", "direction"),
     **CLUSTERED,

@@ -1,0 +1,83 @@
+"""One place in a bucket is one dataset, however producers spell it."""
+
+import pytest
+from sqlalchemy import Engine
+
+from strandline.store.lineage.lookup import dataset_of
+from worlds.builders import Json, dataset, event, rows, store, symlink
+
+PLAIN = ("bank/a", "s3://lake")
+SPELLINGS = [
+    ("bank/a", "s3a://lake"),
+    ("bank/a", "s3n://lake"),
+    ("bank/a", "S3A://lake"),
+    ("/bank/a", "s3://lake"),
+    ("bank/a/", "s3://lake"),
+    ("/bank/a/", "s3a://lake/"),
+]
+GROUPS = "SELECT count(DISTINCT canonical_id) FROM datasets"
+
+
+def named_by(how: str, name: str, namespace: str) -> Json:
+    """Return an event that names a dataset as an output, as a column's origin or as a location."""
+    if how == "output":
+        return event(run=2, outputs=[dataset(name, namespace)])
+    if how == "location":
+        other = dataset("bank.t", symlinks=symlink(name, namespace, "LOCATION"))
+        return event(run=2, outputs=[other])
+    origin = {"namespace": namespace, "name": name, "field": "c"}
+    made = dataset("bank.t", columnLineage={"fields": {"c": {"inputFields": [origin]}}})
+    return event(run=2, outputs=[made])
+
+
+@pytest.mark.parametrize("how", ["output", "location", "origin"])
+@pytest.mark.parametrize("spelling", SPELLINGS, ids=str)
+def test_spellings_of_one_place_are_one_dataset(
+    sqlite_engine: Engine, spelling: tuple[str, str], how: str
+) -> None:
+    store(sqlite_engine, [named_by(how, *spelling), event(inputs=[dataset(*PLAIN)])], size=1)
+
+    with sqlite_engine.connect() as connection:
+        found = dataset_of(connection, spelling[1], spelling[0])
+        assert found == dataset_of(connection, PLAIN[1], PLAIN[0])
+
+
+def test_a_spelling_stays_as_a_name_of_the_dataset(engine: Engine) -> None:
+    store(engine, [event(inputs=[dataset("/bank/a/", "s3a://lake")])])
+
+    assert rows(engine, GROUPS) == [(1,)]
+    assert rows(engine, "SELECT namespace, name, named FROM datasets") == [
+        ("s3://lake", "bank/a", 0),
+        ("s3a://lake", "/bank/a/", 1),
+    ]
+
+
+def test_deleted_symlinks_do_not_part_spellings(engine: Engine) -> None:
+    gone = dataset("/bank/a", "s3a://lake", symlinks={"_deleted": True})
+    store(engine, [event(inputs=[gone])])
+
+    assert rows(engine, GROUPS) == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("/bank/a", "file"), ("bank/a", "file")),
+        (("a/", "kafka://b:1"), ("a", "kafka://b:1")),
+        (("bank/a", "s3://lake"), ("bank/a", "gs://lake")),
+        (("bank/A", "s3://lake"), ("bank/a", "s3://lake")),
+    ],
+)
+def test_other_names_stay_apart(
+    engine: Engine, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    store(engine, [event(inputs=[dataset(*one), dataset(*other)])])
+
+    assert rows(engine, GROUPS) == [(2,)]
+
+
+def test_a_dataset_is_found_in_a_spelling_that_no_event_used(engine: Engine) -> None:
+    store(engine, [event(inputs=[dataset(*PLAIN)])])
+
+    with engine.connect() as connection:
+        assert dataset_of(connection, "s3a://lake", "/bank/a").name == "bank/a"
