@@ -33,7 +33,7 @@ def taken(
     """
     caches = Caches()
     with engine.begin() as connection:
-        for table in (*FOLDED, "raw_events", "dictionaries"):
+        for table in (*FOLDED, "raw_events", "body_references"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
     for start, end in pairwise(sorted({0, len(records), *cuts})):
         with engine.begin() as connection:

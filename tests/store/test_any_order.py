@@ -35,7 +35,7 @@ def take_all(engine: Engine, arrivals: Sequence[Arrival], cuts: Sequence[int] = 
     """Empty the tables, then take the events in, cut into batches."""
     caches = Caches()
     with engine.begin() as connection:
-        for table in (*FOLDED, "raw_events", "event_keys", "dictionaries"):
+        for table in (*FOLDED, "raw_events", "event_keys", "body_references"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
     records = [Record(encode(one), received) for one, received in arrivals]
     places = sorted({0, len(records), *(cut % (len(records) + 1) for cut in cuts)})

@@ -31,7 +31,6 @@ from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate
 from strandline.store.schema.tables import RUN_VIEWS
 from strandline.store.schema.version_tables import alerts, reader_leases
-from strandline.store.sql.compression import SAMPLES
 from strandline.store.sql.engine import reading
 from worlds.builders import (
     QUERY,
@@ -60,7 +59,7 @@ LAKE = "hive://lake"
 # are.
 OWN = {
     "event_keys",
-    "dictionaries",
+    "body_references",
     "store_settings",
     "audit_log",
     "alembic_version",
@@ -323,9 +322,7 @@ def holding(engine: Engine) -> set[str]:
 
 def test_forgotten_name_is_in_no_column_and_no_file(own_engine: Engine) -> None:
     caches = Caches()
-    write(
-        own_engine, [Record(encode(planted(number)), NOW) for number in range(SAMPLES + 20)], caches
-    )
+    write(own_engine, [Record(encode(planted(number)), NOW) for number in range(60)], caches)
     broken = [
         encode(planted(1))[:-1],
         encode({"eventType": "START", "inputs": [{"namespace": LAKE, "name": SECRET}]}),
@@ -359,7 +356,7 @@ def test_forgotten_name_is_in_no_column_and_no_file(own_engine: Engine) -> None:
         "datasets",
         "facets",
         "facet_bodies",
-        "dictionaries",
+        "body_references",
         "dead_letters",
     }
     assert before >= {"annotations", "annotation_log", "audit_log", "reader_leases", "alerts"}
@@ -368,7 +365,7 @@ def test_forgotten_name_is_in_no_column_and_no_file(own_engine: Engine) -> None:
         "DELETE /api/v1/namespaces/"
     )
     with own_engine.connect() as connection:
-        assert len([json.loads(one.body) for one in events_of(connection)]) == SAMPLES + 40
+        assert len([json.loads(one.body) for one in events_of(connection)]) == 80
     if own_engine.dialect.name == "sqlite":
         file = Path(str(own_engine.url.database))
         assert not [

@@ -34,7 +34,7 @@ OF_THE_WAY = frozenset(
     (
         "crash_marks",
         "dead_letters",
-        "dictionaries",
+        "body_references",
         "offsets",
         "raw_events",
         "search_pages",

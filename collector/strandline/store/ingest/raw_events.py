@@ -29,7 +29,7 @@ class RawEvent(NamedTuple):
     received_at: int
     hash: bytes
     event_time: int
-    dictionary_id: int
+    reference_id: int
     body: bytes
 
 

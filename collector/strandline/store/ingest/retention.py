@@ -21,8 +21,8 @@ from strandline.store.ingest.archived import forget_archived_keys
 from strandline.store.ingest.raw_events import DAY, partition_name
 from strandline.store.lineage.relations import recent_runs
 from strandline.store.schema.tables import facets
+from strandline.store.sql.body_references import drop_references
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.references import drop_references
 from strandline.store.sql.shared_settings import raise_epoch
 
 RUNS_AT_ONCE = 5_000
@@ -137,7 +137,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     raise_epoch(connection)
     partitions, gone = _expire_events(connection, cutoff)
     gone["event_keys"] += forget_archived_keys(connection, cutoff)
-    gone["dictionaries"] = drop_references(connection)
+    gone["body_references"] = drop_references(connection)
     old = _collect_runs(connection, cutoff)
     gone["facets"] = _drop_facets_of_relations(connection)
     for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), _OVERTAKEN, *UNUSED):
@@ -147,23 +147,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
         )
         gone[table] = gone.get(table, 0) + found.rowcount
     connection.execute(text("DROP TABLE old_runs"))
-    gone["dictionaries"] += _drop_unused_dictionaries(connection)
     return Expired(gone, partitions)
-
-
-def _drop_unused_dictionaries(connection: Connection) -> int:
-    """Drop the trained dictionaries that no event needs any more.
-
-    A writer that has one stores it again with its next event.
-
-    References go by their age: there may be thousands, and to look for what needs one takes going
-    over all events.
-    """
-    unused = text(
-        "DELETE FROM dictionaries WHERE id = :id AND NOT EXISTS (SELECT 1 FROM raw_events WHERE dictionary_id = :id)"
-    )
-    ids = connection.scalars(text("SELECT id FROM dictionaries WHERE key IS NULL")).all()
-    return sum(connection.execute(unused, {"id": id_}).rowcount for id_ in ids)
 
 
 def has_old_records(connection: Connection, cutoff: int) -> bool:

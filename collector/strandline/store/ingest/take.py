@@ -45,7 +45,7 @@ from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners, runs_in
 from strandline.store.search.changed_facets import changed_facets
 from strandline.store.search.upkeep import index_touched, touched_by
-from strandline.store.sql.references import Body, key_of
+from strandline.store.sql.body_references import Body, key_of
 from strandline.store.sql.shared_settings import agreed
 from strandline.store.versions.fact_log import mark
 
@@ -173,7 +173,6 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
         )
     settings = agreed(connection)
     caches.renew(settings.get("epoch", ""), json.loads(settings.get("strip_patterns", "[]")))
-    caches.compression.look(connection)
     caches.exports = settings.get("exports", "")
     caches.notes_graph = is_written(settings)
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):

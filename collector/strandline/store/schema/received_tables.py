@@ -43,24 +43,23 @@ raw_events = Table(
     Column("hash", LargeBinary, nullable=False),
     time_column("event_time"),
     Column(
-        "dictionary_id", BigInteger, nullable=False, server_default="0"
-    ),  # trained, or a reference; 0: none
+        "reference_id", BigInteger, nullable=False, server_default="0"
+    ),  # the row of body_references that body is packed against; 0: none
     Column("body", LargeBinary, nullable=False),
     PrimaryKeyConstraint("received_at", "hash"),
     **CLUSTERED,
 )
 
-# zstd dictionaries; id is a hash of the row. Trained on the events of this store, or a reference:
-# one earlier body, itself packed alone, for events of its key (a job with an event type) received
-# before `until`; `source` is the hash of the event it came with.
-dictionaries = Table(
-    "dictionaries",
+# Earlier bodies that later ones of their key (a job with an event type), received before `until`,
+# are packed against. id is a hash of the row; `source` is the hash of the event it came with.
+body_references = Table(
+    "body_references",
     metadata,
     own_id(),
     Column("body", LargeBinary, nullable=False),
-    id_column("key", nullable=True),
-    time_column("until", nullable=True),
-    Column("source", LargeBinary, nullable=True),
+    id_column("key"),
+    time_column("until"),
+    Column("source", LargeBinary, nullable=False),
     Index(None, "key"),
     Index(None, "source"),
 )

@@ -22,9 +22,9 @@ from strandline.store.schema.dataset_tables import (
 )
 from strandline.store.schema.graph_tables import graph_news
 from strandline.store.schema.received_tables import (
+    body_references,
     crash_marks,
     dead_letters,
-    dictionaries,
     event_keys,
     offsets,
     raw_events,
@@ -70,12 +70,12 @@ __all__ = (
     "annotations",
     "api_keys",
     "audit_log",
+    "body_references",
     "catalog_options",
     "crash_marks",
     "dataset_aliases",
     "datasets",
     "dead_letters",
-    "dictionaries",
     "edge_columns",
     "edge_uses",
     "event_keys",

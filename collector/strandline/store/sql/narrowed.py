@@ -51,7 +51,7 @@ BY_ID = frozenset(
         *(
             "startup_snapshots",
             "store_settings",
-            "dictionaries",
+            "body_references",
             "reader_leases",
             "domain_roots",
             "managed_jobs",
