@@ -19,7 +19,7 @@ from strandline.core.walk import Direction
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.relations import Related, View
 from strandline.store.lineage.table_graph import TableGraph, stated_sources
-from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, table_or_view
+from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES, table_or_view
 from worlds.builders import LONG_AGO, Json, dataset, encode, event, folded_rows, rows, run_id
 from worlds.oracle import Oracle
 from worlds.scenarios.corpus import corpus_lines

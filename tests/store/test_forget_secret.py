@@ -65,7 +65,7 @@ def test_secret_is_removed_everywhere_beside_a_running_writer(own_engine: Engine
         "jobs",
         "datasets",
         "body_references",
-        "dead_letters",
+        "set_aside",
     }
     assert untouched == before
     assert counted == taken

@@ -250,7 +250,7 @@ def test_old_rows_expire_even_without_events(engine: Engine) -> None:
     gone = expire_old(engine, 10, NOW + timedelta(days=1))
 
     assert gone is not None
-    assert (gone.rows["dead_letters"], gone.rows["runs"]) == (1, 1)
+    assert (gone.rows["set_aside"], gone.rows["runs"]) == (1, 1)
     assert expire_old(engine, 10, NOW + timedelta(days=1)) is None
 
 

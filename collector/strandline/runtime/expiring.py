@@ -14,7 +14,7 @@ from strandline.runtime.periodic import Turns
 from strandline.store.catalog.gauges import database_bytes
 from strandline.store.ingest.retention import Expired, expire, has_old_records, keep_writers_out
 from strandline.store.ingest.space import give_owed_back, give_room_back
-from strandline.store.schema.tables import raw_events
+from strandline.store.schema.received_tables import raw_events
 from strandline.store.sql.engine import read_from
 from strandline.store.sql.shared_settings import agree, agreed
 

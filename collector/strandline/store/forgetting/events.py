@@ -19,7 +19,8 @@ from strandline.errors import DamagedError, InvalidEventError
 from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.bodies import replace_bodies, replace_references
 from strandline.store.ingest.raw_events import Stored, events_of
-from strandline.store.schema.tables import raw_events, run_parents, runs
+from strandline.store.schema.received_tables import raw_events
+from strandline.store.schema.run_tables import run_parents, runs
 from strandline.store.sql.body_references import stored_references
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.id_lists import among

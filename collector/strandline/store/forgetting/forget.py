@@ -27,7 +27,8 @@ from strandline.store.ingest.labels import lock
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.space import give_owed_back, owe
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, runs
+from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import raise_epoch
 

@@ -19,7 +19,7 @@ from strandline.core.openlineage.times import moment_of
 from strandline.errors import DamagedError
 from strandline.store.ingest.raw_events import DAY
 from strandline.store.schema.archive_tables import archive_batches
-from strandline.store.schema.tables import event_keys, raw_events
+from strandline.store.schema.received_tables import event_keys, raw_events
 from strandline.store.sql.compression import Expansion
 
 Key = tuple[int, bytes]

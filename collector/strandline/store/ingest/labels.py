@@ -18,7 +18,7 @@ from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import TableName, place_id
 from strandline.store.graph.news import note_renamed
 from strandline.store.ingest.first_labels import label_first, labelled_otherwise
-from strandline.store.schema.tables import dataset_aliases, datasets
+from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.search.changed_facets import NAMING, FacetPlace
 from strandline.store.search.upkeep import index_renamed
 from strandline.store.sql.compression import expand

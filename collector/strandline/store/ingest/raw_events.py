@@ -6,14 +6,14 @@ And reading them back in the order of receipt.
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, delete, text, tuple_
+from sqlalchemy import Connection, Row, Table, delete, text, tuple_
 from sqlalchemy import select as select_
 
 from strandline.core.openlineage.times import micros_of, moment_of
 from strandline.errors import DamagedError
-from strandline.store.schema.tables import dead_letters, event_keys, raw_events, unread_events
+from strandline.store.schema.received_tables import event_keys, raw_events, set_aside
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.upsert import insert_values, values_of
 
@@ -33,22 +33,11 @@ class RawEvent(NamedTuple):
     body: bytes
 
 
-class DeadLetter(NamedTuple):
-    """A row of dead_letters."""
+class SetAside(NamedTuple):
+    """A row of set_aside."""
 
+    kind: str
     id: bytes
-    received_at: int
-    topic: str
-    partition_id: int
-    record_offset: int
-    reason: str
-    body: bytes
-
-
-class UnreadEvent(NamedTuple):
-    """A row of unread_events."""
-
-    hash: bytes
     received_at: int
     topic: str
     partition_id: int
@@ -106,39 +95,25 @@ def release(connection: Connection, hashes: Sequence[bytes]) -> None:
 
 
 def insert_events(connection: Connection, events: Sequence[RawEvent]) -> None:
-    """Write the bodies of new events, in the order of their key.
+    """Insert the bodies of new events in the order of their key.
 
     A batch shares its moment, and its hashes come in any order.
     """
-    _insert(connection, "raw_events", RawEvent._fields, sorted(events, key=_KEY))
+    _insert(connection, raw_events, RawEvent._fields, sorted(events, key=_KEY))
 
 
-def insert_dead_letters(connection: Connection, letters: Sequence[DeadLetter]) -> None:
-    """Write records that are no events; one that is there already stays as it is."""
-    _insert(connection, "dead_letters", DeadLetter._fields, letters, " ON CONFLICT DO NOTHING")
-
-
-def insert_unread_events(connection: Connection, events: Sequence[UnreadEvent]) -> None:
-    """Keep events that could not be read; one that is there already stays as it is."""
-    _insert(connection, "unread_events", UnreadEvent._fields, events, " ON CONFLICT DO NOTHING")
+def insert_set_aside(connection: Connection, rows: Sequence[SetAside]) -> None:
+    """Set records aside; one that is there already stays as it is."""
+    _insert(connection, set_aside, SetAside._fields, rows)
 
 
 def _insert(
-    connection: Connection,
-    name: str,
-    columns: Sequence[str],
-    rows: Sequence[tuple[object, ...]],
-    end: str = "",
+    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> None:
     if not rows:
         return
-    table = {
-        "raw_events": raw_events,
-        "dead_letters": dead_letters,
-        "unread_events": unread_events,
-    }[name]
     values = insert_values(table, columns, connection.dialect.name)
-    statement = f"INSERT INTO {name} ({', '.join(columns)}) {values}{end}"
+    statement = f"INSERT INTO {table.name} ({', '.join(columns)}) {values} ON CONFLICT DO NOTHING"
     connection.exec_driver_sql(statement, values_of(connection, table, columns, rows))
 
 

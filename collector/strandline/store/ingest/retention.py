@@ -20,7 +20,7 @@ from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
 from strandline.store.ingest.raw_events import DAY, partition_name
 from strandline.store.lineage.relations import recent_runs
-from strandline.store.schema.tables import facets
+from strandline.store.schema.dataset_tables import facets
 from strandline.store.sql.body_references import drop_references
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import raise_epoch
@@ -95,8 +95,7 @@ _OF_RUNS = (
     "runs WHERE id IN ({old})",
 )
 _OLD_RECORDS = (
-    "dead_letters WHERE received_at < :cutoff",
-    "unread_events WHERE received_at < :cutoff",
+    "set_aside WHERE received_at < :cutoff",
     "refused_events WHERE newest_at < :cutoff",
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",

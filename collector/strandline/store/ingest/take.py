@@ -29,13 +29,11 @@ from strandline.store.ingest.export_news import News, insert_news, news_of
 from strandline.store.ingest.labels import label
 from strandline.store.ingest.raw_events import (
     DAY,
-    DeadLetter,
     RawEvent,
-    UnreadEvent,
+    SetAside,
     claim,
-    insert_dead_letters,
     insert_events,
-    insert_unread_events,
+    insert_set_aside,
     make_partition,
     release,
 )
@@ -295,7 +293,7 @@ def _bury(
     """Set the dead ones aside; what was claimed for one of them may be claimed again."""
     dead = {index: outcome for index, outcome in outcomes.items() if outcome.kind == "dead"}
     if dead:
-        insert_dead_letters(
+        insert_set_aside(
             connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()]
         )
         release(connection, [hashes[index] for index in dead])
@@ -310,7 +308,7 @@ def _keep_unread(
     """
     kept = {outcome.hash: index for index, outcome in outcomes.items() if outcome.kind == "unread"}
     if kept:
-        insert_unread_events(
+        insert_set_aside(
             connection, [unread_event(records[index], outcomes[index]) for index in kept.values()]
         )
         release(connection, list(kept))
@@ -321,10 +319,11 @@ def unread_outcome(hash_: bytes, error: Exception) -> Outcome:
     return Outcome("unread", hash_, complaint(f"cannot be read: {error!r}")[:500])
 
 
-def unread_event(record: Record, outcome: Outcome) -> UnreadEvent:
+def unread_event(record: Record, outcome: Outcome) -> SetAside:
     """The row of an event that is kept unread."""
-    return UnreadEvent(
-        hash=outcome.hash,
+    return SetAside(
+        kind="unread",
+        id=outcome.hash,
         received_at=micros_of(record.received_at),
         topic=record.topic or "",
         partition_id=-1 if record.partition is None else record.partition,
@@ -334,10 +333,11 @@ def unread_event(record: Record, outcome: Outcome) -> UnreadEvent:
     )
 
 
-def dead_letter(record: Record, outcome: Outcome) -> DeadLetter:
+def dead_letter(record: Record, outcome: Outcome) -> SetAside:
     """The row of a record that is no event; the record that is made of the row has the same row."""
     body = redact_bytes(record.value)
-    return DeadLetter(
+    return SetAside(
+        kind="dead",
         id=content_hash(record.place.encode() + b"\0" + body),
         received_at=micros_of(record.received_at),
         topic=record.topic or "",

@@ -18,7 +18,8 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, 
 
 from strandline.core.openlineage.names import Naming, TableName, id_of, naming_of, place_id
 from strandline.errors import AmbiguousError, NotFoundError
-from strandline.store.schema.tables import datasets, jobs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import strip_patterns
 
