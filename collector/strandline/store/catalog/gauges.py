@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select, text
 
 from strandline.core.openlineage.run_states import FAIL
-from strandline.store.ingest.set_aside import count_set_aside
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.schema.export_tables import export_targets
-from strandline.store.schema.received_tables import EXPORT_CHANGES, numbers, raw_events
+from strandline.store.schema.received_tables import (
+    EXPORT_CHANGES,
+    numbers,
+    raw_events,
+    set_aside,
+)
 from strandline.store.schema.run_tables import jobs, run_leases, runs
 from strandline.store.sql.each import of_each
 
@@ -100,8 +104,8 @@ def store_size(connection: Connection) -> StoreSize:
     oldest, newest = (connection.execute(query).scalar_one() for query in received)
     return StoreSize(
         database_bytes(connection),
-        count_set_aside(connection, "dead"),
-        count_set_aside(connection, "unread"),
+        _count_set_aside(connection, "dead"),
+        _count_set_aside(connection, "unread"),
         oldest,
         newest,
     )
@@ -117,3 +121,7 @@ def database_bytes(connection: Connection) -> int:
         connection.execute(text(f"PRAGMA {of}")).scalar_one() for of in ("page_count", "page_size")
     )
     return int(pages) * int(size)
+
+
+def _count_set_aside(connection: Connection, kind: str) -> int:
+    return connection.execute(select(func.count()).where(set_aside.c.kind == kind)).scalar_one()

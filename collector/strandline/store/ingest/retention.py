@@ -10,8 +10,9 @@ content that is gone.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, text
+from sqlalchemy import Connection, delete, func, select, text
 
 from strandline.core.changes.extraction import relation_id_of
 from strandline.core.changes.rows import QUARANTINED
@@ -20,7 +21,10 @@ from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
 from strandline.store.ingest.raw_events import DAY, partition_name
 from strandline.store.lineage.relations import recent_runs
+from strandline.store.schema.archive_tables import archive_batches
+from strandline.store.schema.conditions import DEFAULT_SILENCE, NOW, UNDONE
 from strandline.store.schema.dataset_tables import facets
+from strandline.store.schema.received_tables import raw_events
 from strandline.store.sql.body_references import drop_references
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import raise_epoch
@@ -28,9 +32,9 @@ from strandline.store.sql.shared_settings import raise_epoch
 RUNS_AT_ONCE = 5_000
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
 
-_SILENT = """coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id),
-       (SELECT CAST(value AS BIGINT) FROM store_settings WHERE key = 'silent_seconds'), 86400) * 1000000"""
-_OWNING = """
+_SILENCE = f"""
+coalesce((SELECT seconds * 1000000 FROM run_leases WHERE run_id = runs.id), {DEFAULT_SILENCE})"""
+_OWNING = f"""
 SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
        coalesce(above.parent_run_id, owned.owner_id) AS application_id
   FROM run_owners owned
@@ -38,7 +42,7 @@ SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
   LEFT JOIN run_parents above ON above.run_id = owned.owner_id
  WHERE EXISTS (SELECT 1 FROM run_relations touched
                 WHERE touched.run_id = run.id
-                  AND NOT (touched.creates = 1 AND run.streaming = 0 AND run.state IN (3, 5)))
+                  AND NOT {UNDONE.format(relation="touched", run="run")})
 """
 # As store/touches.py has it for one question: the owning runs below a job's newest application, and
 # the last few before.
@@ -62,7 +66,7 @@ SELECT owning.run_id
 """
 _OLD_RUNS = f"""
 SELECT id FROM runs
- WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
+ WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENCE} < :cutoff AND child_received_at < :cutoff
    AND id NOT IN ({_KNOWN_RUNS})
 """
 _ABOVE = (
@@ -147,6 +151,41 @@ def expire(connection: Connection, before: datetime) -> Expired:
         gone[table] = gone.get(table, 0) + found.rowcount
     connection.execute(text("DROP TABLE old_runs"))
     return Expired(gone, partitions)
+
+
+class Clock(NamedTuple):
+    """The database's clock, and the moment of the newest event, in microseconds."""
+
+    database: int
+    newest_event: int | None
+
+    @property
+    def now(self) -> int:
+        """The older of the two, so that a clock that is ahead makes nothing old."""
+        if self.newest_event is None:
+            return self.database
+        return min(self.database, self.newest_event)
+
+
+def clock_of(connection: Connection) -> Clock:
+    """Read the clocks that ages count from. Archived events count as well."""
+    received = [
+        connection.scalar(select(func.max(raw_events.c.received_at))),
+        connection.scalar(select(func.max(archive_batches.c.newest_at))),
+    ]
+    newest = max((moment for moment in received if moment is not None), default=None)
+    return Clock(
+        connection.execute(text(f"SELECT {NOW[connection.dialect.name]}")).scalar_one(), newest
+    )
+
+
+def count_events(connection: Connection, cutoff: int) -> tuple[int, int]:
+    """Count the events older than a moment, and all events."""
+    old = select(func.count()).where(raw_events.c.received_at < cutoff)
+    return (
+        connection.execute(old).scalar_one(),
+        connection.execute(select(func.count()).select_from(raw_events)).scalar_one(),
+    )
 
 
 def has_old_records(connection: Connection, cutoff: int) -> bool:
