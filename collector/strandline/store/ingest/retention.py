@@ -19,7 +19,7 @@ from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import INPUT, OUTPUT
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
-from strandline.store.ingest.raw_events import DAY, partition_name
+from strandline.store.ingest.raw_events import DAY, partition_name, partition_names
 from strandline.store.lineage.relations import recent_runs
 from strandline.store.schema.archive_tables import archive_batches
 from strandline.store.schema.conditions import DEFAULT_SILENCE, NOW, UNDONE
@@ -257,11 +257,8 @@ def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...]
             name: connection.execute(text(statement), {"cutoff": cutoff}).rowcount
             for name, statement in statements.items()
         }
-    query = (
-        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
-    )
     newest = partition_name(cutoff // DAY)
-    old = tuple(sorted(name for (name,) in connection.execute(text(query)) if name < newest))
+    old = tuple(name for name in partition_names(connection) if name < newest)
     return old, {"event_keys": sum(_drop_partition(connection, name) for name in old)}
 
 
