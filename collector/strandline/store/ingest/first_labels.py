@@ -21,8 +21,7 @@ from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import place_id
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.id_lists import among_given
-from strandline.store.sql.pg_arrays import unnested
-from strandline.store.sql.upsert import values_of
+from strandline.store.sql.upsert import unnested, values_of
 
 PAGE = 5000
 CHECKED = ("id", "canonical_id", "place_id")

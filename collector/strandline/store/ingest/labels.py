@@ -24,8 +24,7 @@ from strandline.store.search.upkeep import index_renamed
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import any_value, facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given
-from strandline.store.sql.pg_arrays import unnested
-from strandline.store.sql.upsert import values_of
+from strandline.store.sql.upsert import unnested, values_of
 
 IDENTITY_LOCK = 0x6964_656E
 PAGE = 5000

@@ -21,7 +21,6 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from strandline.errors import SchemaError
-from strandline.store.sql.pg_arrays import Packed
 from strandline.store.sql.private_files import make_private
 
 BUSY_MILLISECONDS = 30_000
@@ -83,9 +82,6 @@ def _prepare_postgresql(connection: Any, _record: Any) -> None:
     thousands. Whoever writes does the same each time, and lets PostgreSQL keep plans
     (store/ingest/take).
     """
-    from strandline.store.sql.packed_dumper import PackedDumper
-
-    connection.adapters.register_dumper(Packed, PackedDumper)
     connection.autocommit = True
     connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
     connection.execute("SET plan_cache_mode = force_custom_plan")
