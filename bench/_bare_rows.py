@@ -39,7 +39,7 @@ BODIES = Table(
     Column("at", BigInteger),
     Column("hash", LargeBinary),
     Column("event_time", BigInteger),
-    Column("dictionary_id", BigInteger),
+    Column("reference_id", BigInteger),
     Column("body", LargeBinary),
     PrimaryKeyConstraint("at", "hash"),
 )

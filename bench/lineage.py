@@ -26,7 +26,9 @@ from strandline.runtime.lineage_graph import LineageGraph
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
-from strandline.store.schema.tables import datasets, job_relations, jobs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations
+from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.engine import reading
 
 DEPTH = 5

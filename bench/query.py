@@ -39,7 +39,8 @@ from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question
 from strandline.store.questions.asked import ANSWERS, question_of
-from strandline.store.schema.tables import datasets, job_relations
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations
 from strandline.store.sql.engine import reading
 
 JOBS, JOBS_SHORT = 100_000, 100

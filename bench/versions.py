@@ -29,7 +29,8 @@ from strandline.core.versions.facts import BarrierCommitted, Fact
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import strong
 from strandline.runtime.follower import Follower
-from strandline.store.schema.tables import datasets, snapshots
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.sql.engine import make_engine, migrate, reading
 from strandline.store.versions.answers import expiry_of
 from strandline.store.versions.fact_log import append, lock_head

@@ -41,7 +41,7 @@ def shared(new_store: Callable[[str], str]) -> Iterator[tuple[Engine, str]]:
 def engine(shared: tuple[Engine, str]) -> Engine:
     """Its database, without an event."""
     with shared[0].begin() as connection:
-        for table in ("event_keys", "raw_events", "dead_letters"):
+        for table in ("event_keys", "raw_events", "set_aside"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
     return shared[0]
 
@@ -268,8 +268,8 @@ def connected(address: str) -> socket.socket:
 
 def counted(engine: Engine) -> tuple[int, int]:
     """Count the events and dead letters of the store."""
-    found = counts(engine, "event_keys", "dead_letters")
-    return found["event_keys"], found["dead_letters"]
+    found = counts(engine, "event_keys", "set_aside")
+    return found["event_keys"], found["set_aside"]
 
 
 API = schemathesis.openapi.from_dict(openapi(operations()))

@@ -205,7 +205,7 @@ def test_consumed_metric_counts_events_by_outcome(client: httpx.Client, engine: 
         'strandline_events_total{outcome="dead",source="http"} 0.0',
         'strandline_events_total{outcome="unread",source="http"} 0.0',
     ]
-    assert counts(engine, "dead_letters") == {"dead_letters": 0}
+    assert counts(engine, "set_aside") == {"set_aside": 0}
 
 
 def test_secret_is_not_returned(client: httpx.Client) -> None:

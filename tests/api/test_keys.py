@@ -18,7 +18,7 @@ from strandline.api.http.auth import ACCESS, BELIEVED_SECONDS, RequireKey
 from strandline.api.http.operations import operations
 from strandline.core.access.granted import EVERYTHING, SCOPES, Access
 from strandline.store.api_keys import add_key, keys_of, revoke_key
-from strandline.store.schema.tables import event_keys
+from strandline.store.schema.received_tables import event_keys
 from strandline.web.pages import COOKIE, routes
 from worlds.sample_events import run_event
 

@@ -21,7 +21,7 @@ from strandline.logs import make_log
 from strandline.metrics import Metrics
 from strandline.runtime.follower import Follower
 from strandline.runtime.sampling import sample
-from strandline.store.ingest.dead_letters import bury
+from strandline.store.ingest.set_aside import keep_dead
 from strandline.store.ingest.take import Record
 from strandline.store.versions.fact_log import append, lock_head
 from worlds.builders import event, store
@@ -156,7 +156,7 @@ def test_metrics_show_the_size_of_the_store(engine: Engine) -> None:
         ],
     )
     with engine.begin() as connection:
-        bury(connection, Record(b"no event", datetime.now(UTC)), "for the test")
+        keep_dead(connection, Record(b"no event", datetime.now(UTC)), "for the test")
 
     text = sampled(engine)
 
@@ -206,7 +206,7 @@ def test_metrics_show_the_barriers_of_each_group(engine: Engine) -> None:
 
 def test_metrics_show_how_far_each_export_target_is_behind(engine: Engine) -> None:
     with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE export_head SET seq = 9")
+        connection.exec_driver_sql("UPDATE numbers SET seq = 9 WHERE name = 'export_changes'")
         connection.exec_driver_sql(
             "INSERT INTO export_targets (name, cursor, failures) VALUES ('marquez', 4, 7)"
         )

@@ -450,11 +450,9 @@ def test_unclassified_table_is_hidden() -> None:
         *(
             "event_keys",
             "raw_events",
-            "dead_letters",
-            "unread_events",
+            "set_aside",
             "refused_events",
             "offsets",
-            "crash_marks",
         ),
         *(
             "api_keys",

@@ -38,7 +38,9 @@ from strandline.core.changes.rows import SnapshotSeen, SnapshotUsed
 from strandline.core.openlineage.events import decode
 from strandline.core.openlineage.names import id_of
 from strandline.store.api_keys import add_key
-from strandline.store.schema.tables import facets, relations, snapshots
+from strandline.store.schema.dataset_tables import facets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.snapshot_tables import snapshots
 from worlds.builders import encode
 
 RUN = "018f0f3e-0000-7000-8000-00000000000b"

@@ -16,7 +16,7 @@ from fixtures.waiting import wait_until
 from strandline.cli import main
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.schema.export_tables import export_parked, export_targets
-from strandline.store.schema.tables import offsets
+from strandline.store.schema.received_tables import offsets
 from worlds.builders import encode, event
 
 MICRO = 1_000_000

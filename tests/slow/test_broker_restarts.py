@@ -18,7 +18,7 @@ from deploy import kafka as brokers
 from fixtures.kafka import environ_of, make_topic, process, stored, values
 from fixtures.waiting import wait_until
 from strandline.core.openlineage.facets import content_hash
-from strandline.store.schema.tables import event_keys
+from strandline.store.schema.received_tables import event_keys
 from strandline.store.sql.engine import make_engine, reading
 from worlds.builders import rows
 
@@ -124,7 +124,7 @@ def check(engine: Engine, folder: Path, events: int, restarts: int, seed: int) -
     assert found == set(map(content_hash, bodies))
     assert rows(engine, "SELECT count(*) FROM runs") == [(events,)]
     assert rows(engine, "SELECT count(*) FROM raw_events") == [(events,)]
-    assert rows(engine, "SELECT count(*) FROM dead_letters") == [(0,)]
+    assert rows(engine, "SELECT count(*) FROM set_aside") == [(0,)]
 
 
 @pytest.fixture

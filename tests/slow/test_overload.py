@@ -19,7 +19,7 @@ from sqlalchemy import select
 from fixtures.kafka import values
 from fixtures.versions_server.process import Served, served
 from strandline.core.openlineage.facets import content_hash
-from strandline.store.schema.tables import event_keys
+from strandline.store.schema.received_tables import event_keys
 from strandline.store.sql.engine import make_engine, reading
 
 MINUTES = float(os.environ.get("STRANDLINE_SOAK_OVERLOAD_MINUTES", "30"))

@@ -12,12 +12,12 @@ from sqlalchemy import Engine
 from strandline.core.changes.rows import FOLDS
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES
+from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
 from strandline.store.schema.views import views
 from worlds.builders import LONG_AGO, folded_rows, live, rows
 from worlds.producers import a_day
 
-OTHERS = {"event_keys", "dead_letters", *(table.name for table in TEMPLATES)}
+OTHERS = {"event_keys", "set_aside", *(table.name for table in TEMPLATES)}
 FOLDED = sorted({fold.table for fold in FOLDS.values()} - RUN_VIEWS.keys() | OTHERS)
 RECORDS = [
     Record(body, LONG_AGO + timedelta(minutes=number)) for number, body in enumerate(a_day())
@@ -33,14 +33,14 @@ def taken(
     """
     caches = Caches()
     with engine.begin() as connection:
-        for table in (*FOLDED, "raw_events", "dictionaries"):
+        for table in (*FOLDED, "raw_events", "body_references"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
     for start, end in pairwise(sorted({0, len(records), *cuts})):
         with engine.begin() as connection:
             take(connection, records[start:end], caches)
         caches.commit()
     with engine.connect() as connection:
-        others = ("event_keys", "dead_letters", "run_templates", *views(engine.dialect.name))
+        others = ("event_keys", "set_aside", "run_templates", *views(engine.dialect.name))
         found = {name: rows(connection, f"SELECT * FROM {name}") for name in others}
         return folded_rows(connection) | found | {"events": list(events_of(connection))}
 
@@ -96,4 +96,4 @@ def test_views_show_the_day_as_it_happened(engine: Engine) -> None:
         (query, 3, "payments", "2"),
     ]
     assert rows(engine, "SELECT key FROM facets WHERE problem <> ''") == [("symlinks",)]
-    assert rows(engine, "SELECT count(*) FROM dead_letters") == [(3,)]
+    assert rows(engine, "SELECT count(*) FROM set_aside") == [(3,)]

@@ -19,7 +19,7 @@ from strandline.core.walk import Direction
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.relations import Related, View
 from strandline.store.lineage.table_graph import TableGraph, stated_sources
-from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, table_or_view
+from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES, table_or_view
 from worlds.builders import LONG_AGO, Json, dataset, encode, event, folded_rows, rows, run_id
 from worlds.oracle import Oracle
 from worlds.scenarios.corpus import corpus_lines
@@ -35,7 +35,7 @@ def take_all(engine: Engine, arrivals: Sequence[Arrival], cuts: Sequence[int] = 
     """Empty the tables, then take the events in, cut into batches."""
     caches = Caches()
     with engine.begin() as connection:
-        for table in (*FOLDED, "raw_events", "event_keys", "dictionaries"):
+        for table in (*FOLDED, "raw_events", "event_keys", "body_references"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
     records = [Record(encode(one), received) for one, received in arrivals]
     places = sorted({0, len(records), *(cut % (len(records) + 1) for cut in cuts)})

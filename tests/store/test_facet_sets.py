@@ -19,7 +19,7 @@ from strandline.store.ingest.take import Caches
 from strandline.store.lineage.facets import facets_of, value_of
 from strandline.store.lineage.failures import failures
 from strandline.store.marquez.facet_values import all_facets
-from strandline.store.schema.tables import facet_sets
+from strandline.store.schema.dataset_tables import facet_sets
 from worlds.builders import (
     LONG_AGO,
     NOON,

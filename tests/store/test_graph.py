@@ -40,7 +40,7 @@ from worlds.scenarios.taking import fill
 def emptied(engine: Engine) -> None:
     """Let the store hold nothing."""
     with engine.begin() as connection:
-        for table in (*FOLDED, "raw_events", "event_keys", "dictionaries"):
+        for table in (*FOLDED, "raw_events", "event_keys", "body_references"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
         raise_epoch(connection)
 

@@ -15,7 +15,7 @@ from strandline.store.ingest.name_patterns import apply_alias
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question
-from strandline.store.schema.tables import graph_news
+from strandline.store.schema.graph_tables import graph_news
 from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
 from worlds.scenarios.bank import bank

@@ -13,7 +13,7 @@ from strandline.store.catalog.filters import ALL, Filter, states_called
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from strandline.store.lineage.relations import View
 from strandline.store.questions.namespaces import namespace_overview
-from strandline.store.schema.tables import runs
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.pages import decode_cursor
 from worlds.builders import NOON, Json, at, batch, dataset, event, parent, run_id, store
 

@@ -40,7 +40,7 @@ def write(engine: Engine, seed: int) -> list[str]:
 def test_concurrent_writers_leave_the_rows_of_one_writer(engine: Engine) -> None:
     expected = taken(engine, RECORDS)
     with engine.begin() as connection:
-        for table in (*FOLDED, "raw_events", "dictionaries"):
+        for table in (*FOLDED, "raw_events", "body_references"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
 
     with ThreadPoolExecutor(WRITERS) as pool:

@@ -17,7 +17,8 @@ from strandline.store.ingest.labels import relabel
 from strandline.store.ingest.retention import expire
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage.dropped import dropped_at
-from strandline.store.schema.tables import datasets, jobs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs
 from strandline.store.versions.consumed import batch_jobs
 from worlds.builders import (
     LONG_AGO,

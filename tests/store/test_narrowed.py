@@ -7,7 +7,9 @@ from sqlalchemy import Connection, Engine, insert, select, text
 
 from strandline.core.access.granted import EVERYTHING, NOTHING, Access
 from strandline.core.access.hidden import HiddenNames
-from strandline.store.schema.tables import datasets, jobs, namespaces, raw_events
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.received_tables import raw_events
+from strandline.store.schema.run_tables import jobs, namespaces
 from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
 from worlds.builders import dataset, event, store

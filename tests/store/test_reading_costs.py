@@ -18,7 +18,8 @@ from strandline.store.lineage.run_states import rows_of_runs
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_graph import Leave
 from strandline.store.lineage.table_lineage import Question, lineage_of
-from strandline.store.schema.tables import job_barriers, jobs, runs
+from strandline.store.schema.run_tables import jobs, runs
+from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.versions.fact_log import RUN, VersionNews
 from strandline.store.versions.facts_from_rows import facts_of
 from worlds.builders import QUERY

@@ -26,8 +26,8 @@ from strandline.store.lineage.touches import (
     touched,
     touching,
 )
-from strandline.store.schema import tables
-from strandline.store.schema.tables import runs
+from strandline.store.schema.relation_tables import relations as run_relations
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.shared_settings import agree
 from worlds.builders import rows
 from worlds.scenarios.bank import FACET, time
@@ -248,14 +248,14 @@ def all_touches(
     """What all runs of these names had touched by a moment."""
     ended = runs.c.ended_at <= moment
     query = (
-        touching(and_(made_nothing(tables.relations, runs), ended))
+        touching(and_(made_nothing(run_relations, runs), ended))
         .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
         .where(
             runs.c.job_id.in_(names),
             run_owners.c.job_id.in_(jobs),
-            tables.relations.c.first_at <= moment,
+            run_relations.c.first_at <= moment,
         )
-        .where(~and_(is_undone(tables.relations, runs), ended))
+        .where(~and_(is_undone(run_relations, runs), ended))
     )
     return [as_of(Touch._make(row), moment) for row in connection.execute(query)]
 

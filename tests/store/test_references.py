@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import zstandard
 from pyarrow import dataset as arrow
 from sqlalchemy import Engine, text
 
@@ -24,7 +25,7 @@ from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import expire, keep_writers_out
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.ingest.transactions import Batches
-from strandline.store.sql.references import LARGEST, Body, References
+from strandline.store.sql.body_references import LARGEST, Body, ReferencePacker
 from worlds.builders import Json, dataset, encode, event, rows, store
 from worlds.stored_rows import stored_rows
 
@@ -149,7 +150,7 @@ class World:
         with self.engine.connect() as connection:
             found = {one.hash: one.body for one in events_of(connection)}
             packed = text(
-                "SELECT received_at, until FROM raw_events JOIN dictionaries ON id = dictionary_id"
+                "SELECT received_at, until FROM raw_events JOIN body_references ON id = reference_id"
             )
             spans = [tuple(row) for row in connection.execute(packed) if row.until is not None]
         assert found == {key: body for key, (_, body) in self.stored.items()}
@@ -174,7 +175,7 @@ def test_random_sequences_match_the_oracle(engine: Engine, seed: int, tmp_path: 
     with engine.begin() as connection:
         expire(connection, world.now)
     assert rows(engine, "SELECT count(*) FROM raw_events") == [(0,)]
-    assert rows(engine, "SELECT count(*) FROM dictionaries WHERE key IS NOT NULL") == [(0,)]
+    assert rows(engine, "SELECT count(*) FROM body_references") == [(0,)]
 
 
 def ingest(
@@ -189,22 +190,22 @@ def test_repeated_content_of_a_jobs_runs_is_stored_once(engine: Engine) -> None:
     ingest(engine, [wide(number, "etl") for number in range(30)])
 
     sizes = [len(bytes(body)) for (body,) in rows(engine, "SELECT body FROM raw_events")]
-    assert len(rows(engine, "SELECT id FROM dictionaries")) == 1
+    assert len(rows(engine, "SELECT id FROM body_references")) == 1
     assert sorted(sizes)[-2] < max(sizes) / 5  # but for the first, which was packed alone
 
 
 def damage(engine: Engine, how: str) -> None:
     """Turn over a byte of the reference of job1, or take it away."""
     with engine.begin() as connection:
-        key = connection.scalar(text("SELECT min(id) FROM dictionaries"))
+        key = connection.scalar(text("SELECT min(id) FROM body_references"))
         body = bytearray(
-            connection.scalar(text("SELECT body FROM dictionaries WHERE id = :id"), {"id": key})
+            connection.scalar(text("SELECT body FROM body_references WHERE id = :id"), {"id": key})
         )
         body[len(body) // 2] ^= 1
         change = (
-            "DELETE FROM dictionaries"
+            "DELETE FROM body_references"
             if how == "missing"
-            else "UPDATE dictionaries SET body = :body"
+            else "UPDATE body_references SET body = :body"
         )
         values = {"id": key} if how == "missing" else {"id": key, "body": bytes(body)}
         connection.execute(text(f"{change} WHERE id = :id"), values)
@@ -259,27 +260,21 @@ def test_two_writers_and_retention_work_together(postgres_engine: Engine) -> Non
     }
 
 
-def alone(body: bytes) -> tuple[int, bytes]:
-    return 0, body
-
-
 def test_references_use_bounded_memory(sqlite_engine: Engine) -> None:
-    references, most = References(1 << 20, 1 << 20), 2 << 20
+    references, most = ReferencePacker(1 << 20, 1 << 20), 2 << 20
     sizes = []
     with sqlite_engine.begin() as connection:
         for turn in range(3):
             for key in range(100):
                 content = encode(wide(100 * turn + key, f"job{key}"))
                 body = Body(key, content_hash(content), micros_of(BEGIN), content)
-                references.look_up(connection, [body])
-                references.pack(body, alone)
-                references.store(connection)
+                references.pack(connection, [body])
                 references.commit()
                 sizes.append(references.size)
 
     assert most / 4 < max(sizes) <= most
     assert (
-        len(rows(sqlite_engine, "SELECT id FROM dictionaries")) == 100
+        len(rows(sqlite_engine, "SELECT id FROM body_references")) == 100
     )  # what left the memory was found again
 
 
@@ -296,7 +291,7 @@ def test_the_largest_bodies_are_read_back(engine: Engine, size: int) -> None:
     with engine.connect() as connection:
         assert {one.body for one in events_of(connection)} == set(events)
     assert {len(one) for one in events} == {size}
-    assert len(rows(engine, "SELECT id FROM dictionaries")) == (1 if size == LARGEST else 0)
+    assert len(rows(engine, "SELECT id FROM body_references")) == (1 if size == LARGEST else 0)
 
 
 def test_forgotten_name_is_removed_from_a_reference_without_its_event(engine: Engine) -> None:
@@ -305,12 +300,12 @@ def test_forgotten_name_is_removed_from_a_reference_without_its_event(engine: En
     ingest(engine, [wide(0, "etl"), hushed, *(wide(number, "etl") for number in range(2, 6))])
     with engine.begin() as connection:
         connection.execute(
-            text("DELETE FROM raw_events WHERE hash IN (SELECT source FROM dictionaries)")
+            text("DELETE FROM raw_events WHERE hash IN (SELECT source FROM body_references)")
         )
     before = [
         table
         for table, shown in stored_rows(engine)
-        if "hush" in shown and table.startswith("dictionaries")
+        if "hush" in shown and table.startswith("body_references")
     ]
 
     forget(
@@ -323,4 +318,23 @@ def test_forgotten_name_is_removed_from_a_reference_without_its_event(engine: En
         assert {one.body for one in events_of(connection)} == {
             encode(wide(run, "etl")) for run in (0, 2, 3, 4, 5)
         }
-    assert len(rows(engine, "SELECT id FROM dictionaries")) == 1
+    assert len(rows(engine, "SELECT id FROM body_references")) == 1
+
+
+def test_events_of_many_jobs_are_packed_against_common_words(engine: Engine) -> None:
+    events = [event("COMPLETE", number, f"job{number}") for number in range(20)]
+    for one in events:
+        one["run"]["facets"] = {"processing_engine": {"name": "spark", "version": "4.0.1"}}
+        one["run"]["facets"]["processing_engine"] |= {
+            "_producer": "https://github.com/OpenLineage/OpenLineage/tree/1.54.0/integration/spark",
+            "_schemaURL": "https://openlineage.io/spec/facets/1-1-1/ProcessingEngineRunFacet.json"
+            "#/$defs/ProcessingEngineRunFacet",
+        }
+    ingest(engine, events)
+
+    stored = sum(len(bytes(body)) for (body,) in rows(engine, "SELECT body FROM raw_events"))
+    by_itself = sum(len(zstandard.compress(encode(one), 3)) for one in events)
+    assert rows(engine, "SELECT count(*) FROM body_references") == [(0,)]
+    assert stored < 0.75 * by_itself
+    with engine.connect() as connection:
+        assert {one.body for one in events_of(connection)} == set(map(encode, events))

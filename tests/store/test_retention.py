@@ -8,16 +8,20 @@ import orjson
 import pytest
 from sqlalchemy import Engine
 
+from strandline.cli import main
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros_of
+from strandline.errors import RefusedError
 from strandline.runtime.expiring import expire_old
-from strandline.store.ingest.retention import expire, keep_writers_out
+from strandline.store.ingest import retention
+from strandline.store.ingest.retention import Expired, clock_of, expire, keep_writers_out
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.facets import merged_facets
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
+from strandline.store.schema.archive_tables import archive_batches
 from strandline.store.sql.shared_settings import agree
 from worlds.builders import (
     Json,
@@ -47,6 +51,12 @@ def day(days: float, *events: Json) -> list[Json]:
 
 def store_ago(engine: Engine, days: float, *events: Json) -> None:
     store(engine, day(days, *events), received_at=NOW - timedelta(days=days))
+
+
+def drop(engine: Engine, days: int) -> Expired:
+    """Drop what is older than so many days."""
+    with engine.begin() as connection:
+        return expire(connection, NOW - timedelta(days=days))
 
 
 def know_the_newest_alone(engine: Engine) -> None:
@@ -88,9 +98,8 @@ def test_retention_removes_old_runs_but_keeps_each_jobs_newest(engine: Engine) -
     store_ago(engine, 1, *finished(3))
     store_ago(engine, 0, batch(2, 5, inputs=[A]), event("RUNNING", 6, "dag"))
 
-    gone = expire_old(engine, 10, NOW)
+    gone = drop(engine, 10)
 
-    assert gone is not None
     days = [f"raw_events_{NOW - timedelta(days=ago):%Y%m%d}" for ago in (30, 20)]
     assert gone.partitions == (tuple(days) if engine.dialect.name == "postgresql" else ())
     assert rows(engine, "SELECT count(*) FROM raw_events") == [(4,)]
@@ -114,7 +123,7 @@ def test_expired_run_takes_its_quarantined_facets_along(engine: Engine) -> None:
     store_ago(engine, 1, event("COMPLETE", 2, inputs=[A]))
 
     assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(3,)]
-    expire_old(engine, 10, NOW)
+    drop(engine, 10)
 
     assert rows(engine, "SELECT count(*) FROM runs") == [(1,)]
     assert rows(engine, "SELECT count(*) FROM facets WHERE problem <> ''") == [(0,)]
@@ -130,7 +139,7 @@ def test_parents_of_a_kept_run_are_kept(engine: Engine) -> None:
         event("COMPLETE", 3, "app.q", facets=of_app, job_facets=STREAMING, inputs=[A], outputs=[B]),
     )
     store(engine, told, received_at=NOW - timedelta(days=29))
-    expire_old(engine, 10, NOW)
+    drop(engine, 10)
 
     assert sorted(row[:4] for row in history(engine)) == [
         ("app", "<", "a", "COMPLETE"),
@@ -147,7 +156,7 @@ def test_parent_known_only_by_reference_expires_with_its_child(engine: Engine) -
     store_ago(engine, 30, event("COMPLETE", 1, facets=parent(2, "app"), inputs=[A]))
     store_ago(engine, 20, event("COMPLETE", 3, facets=parent(4, "app"), inputs=[A]))
 
-    expire_old(engine, 10, NOW)
+    drop(engine, 10)
 
     assert rows(engine, "SELECT run_id FROM runs") == [(run_id(3),), (run_id(4),)]
 
@@ -185,7 +194,7 @@ def test_last_successful_create_is_kept_while_newer_ones_fail(engine: Engine) ->
     with engine.begin() as connection:
         agree(connection, "recent_runs", "2")
 
-    expire_old(engine, 10, NOW)
+    drop(engine, 10)
 
     assert rows(engine, "SELECT run_id FROM runs") == [(run_id(2),), (run_id(3),), (run_id(4),)]
     assert len(lineage(engine, "bank.t")["edges"]) == 2
@@ -209,7 +218,7 @@ def test_recent_lineage_is_the_same_before_and_after_expiry(engine: Engine) -> N
         )
     before = [shown(engine, table) for table in ("bank.a", "bank.b", "bank.gone")]
 
-    expire_old(engine, 10, NOW)
+    drop(engine, 10)
 
     assert [shown(engine, table) for table in ("bank.a", "bank.b", "bank.gone")] == before
     assert rows(engine, "SELECT count(*) FROM run_relations") == [(2 * 11,)]
@@ -219,10 +228,11 @@ def test_recent_lineage_is_the_same_before_and_after_expiry(engine: Engine) -> N
 @pytest.mark.postgres
 def test_concurrent_expiry_on_two_servers_does_not_block(postgres_engine: Engine) -> None:
     store_ago(postgres_engine, 30, *finished(1))
+    store_ago(postgres_engine, 0, *finished(2))
 
     with ThreadPoolExecutor(1) as pool, postgres_engine.begin() as connection:
         keep_writers_out(connection)
-        other = pool.submit(expire_old, postgres_engine, 10, NOW)
+        other = pool.submit(expire_old, postgres_engine, 10)
         until_waiting(postgres_engine, other)
         expire(connection, NOW - timedelta(days=10))
         connection.commit()
@@ -232,26 +242,129 @@ def test_concurrent_expiry_on_two_servers_does_not_block(postgres_engine: Engine
 
 def test_retention_drops_whole_days_only(engine: Engine) -> None:
     store_ago(engine, 10.5, *finished(1))
+    store_ago(engine, 0, *finished(2))
 
-    assert expire_old(engine, 10, NOW) is None
-    assert expire_old(engine, 9, NOW) is not None
-    assert expire_old(engine, 9, NOW) is None
+    assert expire_old(engine, 10) is None
+    assert expire_old(engine, 9) is not None
+    assert expire_old(engine, 9) is None
 
 
-def test_old_rows_expire_even_without_events(engine: Engine) -> None:
+def set_clock(monkeypatch: pytest.MonkeyPatch, ahead: timedelta) -> None:
+    """Let the database's clock be ahead."""
+    moment = str(micros_of(NOW + ahead))
+    monkeypatch.setattr(retention, "NOW", {"sqlite": moment, "postgresql": moment})
+
+
+def events_in(engine: Engine) -> int:
+    ((count,),) = rows(engine, "SELECT count(*) FROM raw_events")
+    return int(count)
+
+
+def test_old_rows_expire_even_without_events(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     know_the_newest_alone(engine)
     store_ago(engine, 30, *finished(1), *finished(2))
-    assert expire_old(engine, 31, NOW) is None
+    assert expire_old(engine, 31) is None
     store(engine, [b"no event"], received_at=NOW - timedelta(days=29))
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM raw_events")
 
-    assert expire_old(engine, 31, NOW) is None
-    gone = expire_old(engine, 10, NOW + timedelta(days=1))
+    set_clock(monkeypatch, timedelta(0))
+    assert expire_old(engine, 31) is None
+    set_clock(monkeypatch, timedelta(days=1))
+    gone = expire_old(engine, 10)
 
     assert gone is not None
-    assert (gone.rows["dead_letters"], gone.rows["runs"]) == (1, 1)
-    assert expire_old(engine, 10, NOW + timedelta(days=1)) is None
+    assert (gone.rows["set_aside"], gone.rows["runs"]) == (1, 1)
+    assert expire_old(engine, 10) is None
+
+
+def test_clock_31_days_ahead_drops_no_event(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest event is of today, so nothing is older than ten days."""
+    for days in range(10):
+        store_ago(engine, days, event("COMPLETE", days + 1))
+    set_clock(monkeypatch, timedelta(days=31))
+
+    assert expire_old(engine, 30) is None
+    assert events_in(engine) == 10
+
+
+def test_archived_event_counts_as_the_newest_one(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_ago(engine, 40, event("COMPLETE", 1))
+    store_ago(engine, 0, event("COMPLETE", 2))
+    with engine.begin() as connection:
+        left = {"id": "b", "target": "t", "day": 1, "newest_at": micros_of(NOW), "count": 1}
+        connection.execute(archive_batches.insert().values(left | {"done": 1, "events": b"\x90"}))
+        moment = micros_of(NOW - timedelta(days=1))
+        connection.exec_driver_sql(f"DELETE FROM raw_events WHERE received_at > {moment}")
+        assert clock_of(connection).newest_event == micros_of(NOW)
+
+
+def with_an_event_of_a_clock_that_is_ahead(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store ten events of the last ten days, and one that a clock 31 days ahead received."""
+    for days in range(10):
+        store_ago(engine, days, event("COMPLETE", days + 1))
+    set_clock(monkeypatch, timedelta(days=31))
+    store(engine, [event("COMPLETE", 11)], received_at=NOW + timedelta(days=31))
+
+
+def test_dropping_more_than_half_of_the_events_waits_for_a_day(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_an_event_of_a_clock_that_is_ahead(engine, monkeypatch)
+
+    with pytest.raises(RefusedError, match="10 of 11 events are older than 20 days"):
+        expire_old(engine, 20)
+    set_clock(monkeypatch, timedelta(days=31, hours=23))
+    with pytest.raises(RefusedError, match="strandline retention --execute"):
+        expire_old(engine, 20)
+    assert events_in(engine) == 11
+
+    set_clock(monkeypatch, timedelta(days=32))
+    gone = expire_old(engine, 20)
+
+    assert gone is not None
+    assert events_in(engine) == 1
+
+
+def test_clock_that_is_set_right_again_ends_the_wait(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_an_event_of_a_clock_that_is_ahead(engine, monkeypatch)
+    with pytest.raises(RefusedError):
+        expire_old(engine, 20)
+
+    set_clock(monkeypatch, timedelta(0))
+    assert expire_old(engine, 20) is None
+    set_clock(monkeypatch, timedelta(days=40))
+    with pytest.raises(RefusedError):
+        expire_old(engine, 20)
+
+    assert events_in(engine) == 11
+
+
+def test_retention_command_counts_and_then_drops_at_once(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for run in range(1, 4):
+        store_ago(engine, 40, event("COMPLETE", run))
+    store_ago(engine, 0, event("COMPLETE", 4))
+    url = engine.url.render_as_string(hide_password=False)
+    command = ["retention", "--database-url", url]
+
+    assert main(command, {"STRANDLINE_RETENTION_DAYS": "30"}) == 0
+    assert "3 events of 4 came before" in capsys.readouterr().out
+    assert events_in(engine) == 4
+    assert main([*command, "--execute"], {"STRANDLINE_RETENTION_DAYS": "30"}) == 0
+    assert "3 rows of event_keys dropped" in capsys.readouterr().out
+    assert events_in(engine) == 1
+    assert main(command, {}) == 1
+    assert "set STRANDLINE_RETENTION_DAYS" in capsys.readouterr().err
 
 
 def test_event_key_expires_together_with_its_event(engine: Engine) -> None:
@@ -289,7 +402,7 @@ def test_columns_and_facets_of_runs_that_stay_survive(engine: Engine) -> None:
     store_ago(engine, 30, event("COMPLETE", 2, inputs=[A], outputs=[in_use]))
     assert rows(engine, "SELECT count(*) FROM edge_columns") == [(2,)]
 
-    expire_old(engine, 10, NOW)
+    drop(engine, 10)
 
     assert rows(engine, "SELECT run_id FROM runs") == [(run_id(2),)]
     with reader(engine) as connection:
@@ -306,7 +419,7 @@ def test_columns_and_facets_of_runs_that_stay_survive(engine: Engine) -> None:
 
 def test_repeated_event_after_expiry_starts_no_edge(engine: Engine) -> None:
     store_ago(engine, 30, *finished(1), *finished(2))
-    expire_old(engine, 10, NOW)
+    drop(engine, 10)
 
     store(engine, day(30, finished(1)[0]), received_at=NOW - timedelta(days=30))
 
@@ -319,7 +432,7 @@ def test_quarantined_facet_is_shown_after_expiry_of_older_ones(engine: Engine) -
     store_ago(engine, 30, *finished(1))
     store_ago(engine, 1, event("COMPLETE", 2, inputs=[dataset("bank.bad", schema=large)]))
     bodies = rows(engine, "SELECT hash FROM facet_bodies")
-    expire_old(engine, 10, NOW)
+    drop(engine, 10)
 
     assert rows(engine, "SELECT hash FROM facet_bodies") == bodies
     assert len(bodies) == 1

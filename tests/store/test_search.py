@@ -16,7 +16,9 @@ from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.take import Record
 from strandline.store.ingest.transactions import Batches
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate
-from strandline.store.schema.tables import datasets, jobs, search_pages
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs
+from strandline.store.schema.search_tables import search_pages
 from strandline.store.search import upkeep
 from strandline.store.search.pages import fold
 from strandline.store.sql.compression import expand

@@ -16,7 +16,7 @@ from strandline.store.lineage.snapshot_lineage import (
     snapshot_lineage_of,
     snapshots_of,
 )
-from strandline.store.schema.tables import snapshot_uses
+from strandline.store.schema.snapshot_tables import snapshot_uses
 from strandline.store.versions.answers import Latest, cut_of, latest_of, reading_answer, with_latest
 from strandline_spark.formats.delta.commands import SAME_ROWS as TOLD_OF_DELTA
 from worlds.scenarios.bank import FACET, bank, with_columns

@@ -24,7 +24,6 @@ from strandline.store.ingest.space import (
 )
 from strandline.store.ingest.take import Caches
 from strandline.store.marquez.annotations import TAG, Author, Note, annotate
-from strandline.store.sql.compression import SAMPLES
 from strandline.store.sql.engine import make_engine, migrate
 from worlds.builders import dataset, event, rows, store
 
@@ -65,24 +64,25 @@ def test_retention_releases_space_and_reports_it(engine: Engine) -> None:
     metrics, lines = Metrics(), LogCapture()
     log = structlog.wrap_logger(None, processors=[lines])
     caches = Caches()
-    fill(engine, caches, range(SAMPLES + 200), LONG_AGO)
+    fill(engine, caches, range(600), LONG_AGO)
+    fill(engine, caches, range(600, 601), NOW)
     with engine.begin() as connection:
         annotate(connection, NOTE, Author(1))
-    trained = rows(engine, "SELECT count(*) FROM dictionaries")
-    expire_and_tell(engine, 30, NOW, telling(metrics, log))
+    references = rows(engine, "SELECT count(*) FROM body_references")
+    expire_and_tell(engine, 30, telling(metrics, log), execute=True)
     left = [
         rows(engine, f"SELECT count(*) FROM {table}")
-        for table in ("raw_events", "dictionaries", "annotations")
+        for table in ("raw_events", "body_references", "annotations")
     ]
-    fill(engine, caches, range(SAMPLES + 200, SAMPLES + 210), NOW)
+    fill(engine, caches, range(601, 610), NOW)
 
     (line,) = lines.entries
-    assert trained == [(1,)]
-    assert left == [[(0,)], [(0,)], [(1,)]]
+    assert references == [(3,)]
+    assert left == [[(1,)], [(1,)], [(1,)]]
     assert line["event"] == "expired"
-    assert line["rows"]["event_keys"] == SAMPLES + 200
-    assert line["rows"]["dictionaries"] == 1
-    assert line["rows"]["runs"] > SAMPLES
+    assert line["rows"]["event_keys"] == 600
+    assert line["rows"]["body_references"] == 2
+    assert line["rows"]["runs"] > 400
     assert line["returned_bytes"] > 100_000
     assert (
         metrics.registry.get_sample_value("strandline_returned_bytes_total")
@@ -94,7 +94,7 @@ def test_retention_releases_space_and_reports_it(engine: Engine) -> None:
     )
     assert rows(
         engine,
-        "SELECT count(*) FROM raw_events WHERE dictionary_id NOT IN (SELECT id FROM dictionaries) AND dictionary_id <> 0",
+        "SELECT count(*) FROM raw_events WHERE reference_id NOT IN (SELECT id FROM body_references) AND reference_id <> 0",
     ) == [(0,)]
     if engine.dialect.name == "sqlite":
         with engine.connect() as connection:

@@ -49,7 +49,7 @@ def test_no_secret_is_in_any_output(engine: Engine, kafka: str) -> None:
     outputs |= {"log": consumer.log.getvalue(), **dict(stored_rows(engine))}
 
     assert stored(engine) == len(planted)
-    assert any(name.startswith("dictionaries") for name in outputs)
+    assert any(name.startswith("body_references") for name in outputs)
     assert {
         name: found for name, output in outputs.items() if (found := leaks(planted, output))
     } == {}

@@ -59,10 +59,10 @@ def test_unread_event_is_kept_and_stored_later(engine: Engine, mend: Mend) -> No
 
     assert [outcome.kind for outcome in outcomes] == ["unread", "stored"]
     assert live(engine) == {"good": ["< bank.a"]}
-    assert rows(engine, "SELECT topic, record_offset, reason FROM unread_events") == [
-        ("events", 0, "cannot be read: ZeroDivisionError('a fault of ours')")
-    ]
-    assert rows(engine, "SELECT count(*) FROM dead_letters") == [(0,)]
+    assert rows(
+        engine, "SELECT topic, record_offset, reason FROM set_aside WHERE kind = 'unread'"
+    ) == [("events", 0, "cannot be read: ZeroDivisionError('a fault of ours')")]
+    assert rows(engine, "SELECT count(*) FROM set_aside WHERE kind = 'dead'") == [(0,)]
 
     # a start of the same program changes nothing
     assert take_unread(engine, lambda _: None) == {"unread": 1}
@@ -70,7 +70,7 @@ def test_unread_event_is_kept_and_stored_later(engine: Engine, mend: Mend) -> No
 
     assert take_unread(engine, lambda _: None) == {"stored": 1}
     assert live(engine) == {"good": ["< bank.a"], "odd": ["< bank.b"]}
-    assert rows(engine, "SELECT count(*) FROM unread_events") == [(0,)]
+    assert rows(engine, "SELECT count(*) FROM set_aside WHERE kind = 'unread'") == [(0,)]
     assert rows(engine, "SELECT DISTINCT received_at FROM raw_events") == [(micros_of(NOW),)]
 
 
@@ -112,13 +112,13 @@ def test_unread_event_may_be_repeated_before_and_after_the_fix(engine: Engine, m
 
     assert kinds == ["unread", "unread", "stored"]
     assert take_unread(engine, lambda _: None) == {"duplicate": 1}
-    assert rows(engine, "SELECT count(*) FROM unread_events") == [(0,)]
+    assert rows(engine, "SELECT count(*) FROM set_aside WHERE kind = 'unread'") == [(0,)]
 
 
 def test_unread_event_is_redacted_and_keeps_its_identity(engine: Engine, mend: Mend) -> None:
     secret = ODD | {"inputs": [dataset("a", "postgres://me:hunter2@db:5432")]}
     Batches(engine).write(records(secret))
-    (kept,) = rows(engine, "SELECT body FROM unread_events")
+    (kept,) = rows(engine, "SELECT body FROM set_aside WHERE kind = 'unread'")
     mend()
 
     assert b"hunter2" not in bytes(kept[0])
@@ -136,7 +136,7 @@ def test_stack_trace_is_logged_once(engine: Engine, mend: Mend) -> None:
 
     assert lines.getvalue().count("Traceback (most recent call last)") == 1
     assert lines.getvalue().count('raise ZeroDivisionError("a fault of ours")') == 1
-    assert rows(engine, "SELECT count(*) FROM unread_events") == [(15,)]
+    assert rows(engine, "SELECT count(*) FROM set_aside WHERE kind = 'unread'") == [(15,)]
 
 
 def test_sender_of_an_unread_event_gets_success(engine: Engine, mend: Mend) -> None:
@@ -184,6 +184,10 @@ def test_starting_server_stores_unread_events(
     mend()
     url = own_engine.url.render_as_string(hide_password=False)
     with served(url, tmp_path):
-        wait_until(lambda: rows(own_engine, "SELECT count(*) FROM unread_events") == [(0,)])
+        wait_until(
+            lambda: (
+                rows(own_engine, "SELECT count(*) FROM set_aside WHERE kind = 'unread'") == [(0,)]
+            )
+        )
 
     assert live(own_engine) == {"odd": ["< bank.b"]}

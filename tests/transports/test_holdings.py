@@ -34,7 +34,7 @@ def marks_of_a_write(engine: Engine, owner: Holdings) -> int:
     marks = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if statement.startswith("INSERT INTO crash_marks"):
+        if "crashes=CASE" in statement:
             marks.append(statement)
 
     event.listen(engine, "before_cursor_execute", note)
@@ -95,7 +95,7 @@ def test_missing_table_makes_no_dead_letters(own_engine: Engine) -> None:
     with pytest.raises(StrandlineError, match=r"the store cannot be written: .*state"):
         owner.write({EVENTS: numbered(9)})
 
-    assert counts(own_engine, "dead_letters") == {"dead_letters": 0}
+    assert counts(own_engine, "set_aside") == {"set_aside": 0}
     assert owner.positions() == {EVENTS: 0}
 
 
@@ -114,7 +114,7 @@ def test_unstorable_records_count_as_consecutive_dead_letters(
     with pytest.raises(TooManyDeadLettersError):
         owner.write({EVENTS: numbered(9)})
 
-    assert counts(engine, "dead_letters") == {"dead_letters": 3}
+    assert counts(engine, "set_aside") == {"set_aside": 3}
     assert owner.positions() == {EVENTS: 3}
 
 
@@ -183,5 +183,5 @@ def test_only_the_record_that_the_database_rejects_is_set_aside(
         "dead",
         *["stored"] * 3,
     ]
-    assert counts(engine, "dead_letters", "raw_events") == {"dead_letters": 1, "raw_events": 8}
+    assert counts(engine, "raw_events", "set_aside") == {"raw_events": 8, "set_aside": 1}
     assert owner.positions() == {EVENTS: 9}

@@ -24,7 +24,7 @@ from fixtures.kafka import (
     values,
 )
 from fixtures.waiting import wait_until
-from strandline.store.schema.tables import dead_letters, offsets, raw_events
+from strandline.store.schema.received_tables import offsets, raw_events, set_aside
 from strandline.store.schema.version_tables import version_facts, version_news
 from worlds.sample_events import as_bytes, run_event
 
@@ -47,7 +47,7 @@ def test_every_event_is_stored_once_and_other_records_become_dead_letters(
     assert stored(engine) == 300
     with engine.connect() as connection:
         assert connection.execute(
-            select(dead_letters.c.topic, dead_letters.c.record_offset, dead_letters.c.body)
+            select(set_aside.c.topic, set_aside.c.record_offset, set_aside.c.body)
         ).all() == [(topic, 150, b"no event")]
         assert connection.execute(select(offsets.c.token)).scalars().all() == ["", ""]
     assert running.counted(CONSUMED) == 401

@@ -23,7 +23,7 @@ from fixtures.kafka import (
     values,
 )
 from fixtures.waiting import wait_until
-from strandline.store.schema.tables import dead_letters
+from strandline.store.schema.received_tables import set_aside
 from strandline.store.sql.engine import make_engine
 from worlds.sample_events import as_bytes, run_event
 
@@ -133,9 +133,7 @@ def test_record_that_kills_the_process_three_times_becomes_a_dead_letter(
 
     assert stored(own_postgres_engine) == 10
     with own_postgres_engine.connect() as connection:
-        (letter,) = connection.execute(
-            select(dead_letters.c.record_offset, dead_letters.c.reason)
-        ).all()
+        (letter,) = connection.execute(select(set_aside.c.record_offset, set_aside.c.reason)).all()
     assert letter == (5, f"its processing ended the process 3 times (at {topic}[0]@5)")
 
 
@@ -144,7 +142,7 @@ POISON = """
 import os, signal
 from sqlalchemy import Engine, event
 def kill(connection, cursor, statement, parameters, context, many):
-    if "poison" in repr(parameters) and "dead_letters" not in statement:
+    if "poison" in repr(parameters) and "set_aside" not in statement:
         os.kill(os.getpid(), signal.SIGKILL)
 event.listen(Engine, "before_cursor_execute", kill)
 """

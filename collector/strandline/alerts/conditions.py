@@ -7,7 +7,7 @@ A trouble has a key, so that it is reported once when it begins and once when it
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from strandline.core.openlineage.facets import JOB
 from strandline.core.openlineage.names import id_of
@@ -17,11 +17,11 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.pace import never_joins
 from strandline.core.versions.strong_weak import ago, held_by
-from strandline.store.ingest.unread import unread_count
+from strandline.store.ingest.set_aside import count_set_aside
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.schema.tables import dead_letters, jobs, run_leases, runs
+from strandline.store.schema.run_tables import jobs, run_leases, runs
 from strandline.store.sql.each import of_each
 
 MICRO = 1_000_000
@@ -155,8 +155,7 @@ def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
 
 
 def _dead(connection: Connection, now: float) -> Iterable[Trouble]:
-    letters = select(func.count()).where(dead_letters.c.received_at > round((now - HOUR) * MICRO))
-    count = connection.execute(letters).scalar_one()
+    count = count_set_aside(connection, "dead", round((now - HOUR) * MICRO))
     if count:
         yield Trouble(
             "dead_letters",
@@ -166,7 +165,7 @@ def _dead(connection: Connection, now: float) -> Iterable[Trouble]:
 
 
 def _unread(connection: Connection) -> Iterable[Trouble]:
-    if count := unread_count(connection):
+    if count := count_set_aside(connection, "unread"):
         words = f"{count} events wait for a Strandline that can read them: the log has the fault; update and start it anew"
         yield Trouble("unread_events", "all", words)
 

@@ -71,6 +71,10 @@ COMMANDS: Mapping[str, ListedCommand] = {
     "rejected": ListedCommand("rejected", "what was sent and not taken, by producer and reason"),
     "replay": ListedCommand("replay", "take events from files, or dead letters, again"),
     "restore": ListedCommand("backup", "make the store of a copy, where none is yet"),
+    "retention": ListedCommand(
+        "retention",
+        "drop what is older than STRANDLINE_RETENTION_DAYS; without --execute only count",
+    ),
     "retire": ListedCommand("retire", "retire a stopped job, so that it blocks no version"),
     "rollback": ListedCommand(
         "rollback", "the steps that take a table and what is made from it back"

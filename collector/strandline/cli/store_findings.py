@@ -18,7 +18,7 @@ from strandline.core.versions.strong_weak import ago
 from strandline.runtime.follower import Follower
 from strandline.settings import PREFIX, Settings
 from strandline.store.schema.export_tables import export_parked, export_targets
-from strandline.store.schema.tables import raw_events
+from strandline.store.schema.received_tables import raw_events
 from strandline.store.sql.engine import POOL, file_of, reading
 
 MICRO, DAY = 1_000_000, 86_400

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from strandline.cli.open_store import missing_file
 from strandline.errors import StrandlineError
 from strandline.settings import Settings
-from strandline.store.schema.tables import offsets
+from strandline.store.schema.received_tables import offsets
 from strandline.store.sql.engine import make_engine, reading
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from strandline.exporters.run_items import Namespaces, dataset_items, records_of
 from strandline.exporters.senders import Message, Sender, message_of
 from strandline.exporters.target import Change, Item
 from strandline.store.ingest.export_news import EVENTS, RUNS
-from strandline.store.schema.tables import raw_events
+from strandline.store.schema.received_tables import raw_events
 from strandline.store.sql.compression import Expansion
 
 

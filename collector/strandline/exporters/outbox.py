@@ -30,13 +30,13 @@ from strandline.store.ingest.export_news import ALERT, ALERTS, DATASET, EVENT, E
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.schema.export_tables import (
     export_changes,
-    export_head,
     export_news,
     export_parked,
     export_sent,
     export_targets,
 )
-from strandline.store.schema.tables import runs
+from strandline.store.schema.received_tables import EXPORT_CHANGES, numbers
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import agree
@@ -106,7 +106,8 @@ def forget(connection: Connection, names: Collection[str]) -> None:
 
 def lock_head(connection: Connection) -> int:
     """Take the lock that gives out numbers; the last number."""
-    return int(connection.execute(select(export_head.c.seq).with_for_update()).scalar_one())
+    head = select(numbers.c.seq).where(numbers.c.name == EXPORT_CHANGES)
+    return int(connection.execute(head.with_for_update()).scalar_one())
 
 
 def put_in_order(connection: Connection) -> int:
@@ -120,7 +121,7 @@ def put_in_order(connection: Connection) -> int:
         connection.execute(
             delete(export_news).where(among(export_news.c.id, [row.id for row in rows]))
         )
-    connection.execute(update(export_head).values(seq=seq))
+    connection.execute(update(numbers).where(numbers.c.name == EXPORT_CHANGES).values(seq=seq))
     return seq
 
 

@@ -27,7 +27,8 @@ from strandline.store.lineage.last_runs import touches_of
 from strandline.store.lineage.relations import View, run_owners
 from strandline.store.lineage.run_states import RunState, run_states
 from strandline.store.lineage.touches import Related, related, windows_of
-from strandline.store.schema.tables import datasets, jobs, run_parents, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.id_lists import among_given
 
 Json = dict[str, Any]

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, Engine, select
 from strandline.exporters.delivery import begun
 from strandline.exporters.target import Change, ExportTarget, Item, Key, RefusedItemError
 from strandline.store.ingest.export_news import EVENT, EVENTS, RUN
-from strandline.store.schema.tables import raw_events, runs
+from strandline.store.schema.received_tables import raw_events
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.engine import read_from
 
 AT_ONCE = 200

@@ -10,13 +10,8 @@ from sqlalchemy import Connection, Engine, FromClause, Text, collate, select, te
 
 from strandline.core.changes.rows import FOLDS, QUARANTINED
 from strandline.core.openlineage.facets import DATASET, INPUT, JOB, OUTPUT, RUN
-from strandline.store.schema.tables import (
-    facet_bodies,
-    facet_sets,
-    facet_uses,
-    facets,
-    table_or_view,
-)
+from strandline.store.schema.dataset_tables import facet_bodies, facet_sets, facet_uses, facets
+from strandline.store.schema.relation_tables import table_or_view
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import reading
 from strandline.store.sql.facet_rows import any_value, facet_rows

@@ -42,7 +42,9 @@ from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, 
 from strandline.store.ingest.raw_events import claim
 from strandline.store.ingest.take import no_search_for_cycles
 from strandline.store.lineage.owner_relations import relate_owners
-from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, event_keys, runs
+from strandline.store.schema.received_tables import event_keys
+from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
+from strandline.store.schema.run_tables import runs
 from strandline.store.search.upkeep import begin_anew, fill_index
 from strandline.store.sql.indexes import without_indexes
 from strandline.store.sql.shared_settings import agree, agreed, strip_patterns

@@ -26,7 +26,8 @@ from strandline.core.changes.rows import EdgesUsed, RelationSeen
 from strandline.store.ingest.run_templates import RunTemplates
 from strandline.store.ingest.writer_state import KNOWN
 from strandline.store.schema.columns import CLUSTERED, id_column, time_column
-from strandline.store.schema.tables import TEMPLATES, runs
+from strandline.store.schema.relation_tables import TEMPLATES
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.upsert import insert_values, values_of
 
 RUNS_AT_ONCE = 5_000
@@ -36,23 +37,23 @@ _metadata = MetaData()
 _relations = Table(
     "rebuild_relations",
     _metadata,
-    id_column("run_id"),
+    id_column("run_id", "as in run_relations"),
     Column("direction", SmallInteger, nullable=False),
-    id_column("dataset_id"),
+    id_column("dataset_id", "as in run_relations"),
     Column("creates", SmallInteger, nullable=False),
-    time_column("first_at"),
-    time_column("newest_at"),
+    time_column("first_at", "as in run_relations"),
+    time_column("newest_at", "as in run_relations"),
     PrimaryKeyConstraint("run_id", "direction", "dataset_id"),
     **CLUSTERED,
 )
 _edges = Table(
     "rebuild_edges",
     _metadata,
-    id_column("run_id"),
-    id_column("sink_id"),
+    id_column("run_id", "as in run_edges"),
+    id_column("sink_id", "as in run_edges"),
     Column("rule", SmallInteger, nullable=False),
     Column("set_hash", LargeBinary, nullable=False),
-    time_column("at"),
+    time_column("at", "as in run_edges"),
     PrimaryKeyConstraint("run_id", "sink_id", "rule"),
     **CLUSTERED,
 )

@@ -21,7 +21,7 @@ from strandline.core.versions.root_barriers import cut_through, given_up, to_cut
 from strandline.core.versions.strong_weak import ago
 from strandline.runtime.follower import Follower
 from strandline.store.lineage.relations import run_silences
-from strandline.store.schema.tables import runs
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.snapshot_history import heads_of
 

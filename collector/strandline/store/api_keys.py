@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, Select, insert, or_, select, update
 
 from strandline.core.access.granted import SCOPES, Access, Scope, faults_of
 from strandline.errors import NotFoundError, RefusedError
-from strandline.store.schema.tables import api_keys
+from strandline.store.schema.access_tables import api_keys
 
 PREFIX = "st_"  # so that scanners for leaked secrets can know one
 ID_BYTES = 4

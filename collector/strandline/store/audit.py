@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, insert, select
 
 from strandline.core.openlineage.times import micros_of, moment_of
-from strandline.store.schema.tables import audit_log
+from strandline.store.schema.access_tables import audit_log
 
 
 class Entry(NamedTuple):

@@ -9,10 +9,8 @@ from collections.abc import Callable
 
 from sqlalchemy import Engine
 
-from strandline.store.ingest.dead_letters import pages_of_letters, remove
+from strandline.store.ingest.set_aside import pages_of_records, remove_records
 from strandline.store.ingest.transactions import Batches
-from strandline.store.ingest.unread import pages_of_unread
-from strandline.store.ingest.unread import remove as remove_unread
 from strandline.store.sql.engine import read_from
 
 
@@ -24,16 +22,16 @@ def take_letters(engine: Engine) -> Counter[str]:
     writing = Batches(engine)
     counts: Counter[str] = Counter()
     with read_from(engine) as pages:
-        for page in pages_of_letters(pages):
-            outcomes = writing.write([letter.record for letter in page])
+        for page in pages_of_records(pages, "dead"):
+            outcomes = writing.write([waiting.record for waiting in page])
             counts.update(outcome.kind for outcome in outcomes)
             alive = [
-                letter
-                for letter, outcome in zip(page, outcomes, strict=True)
+                waiting.id
+                for waiting, outcome in zip(page, outcomes, strict=True)
                 if outcome.kind != "dead"
             ]
             with engine.begin() as connection:
-                remove(connection, alive)
+                remove_records(connection, "dead", alive)
     return counts
 
 
@@ -42,11 +40,10 @@ def take_unread(engine: Engine, on_bug: Callable[[Exception], None]) -> Counter[
     writing = Batches(engine, on_bug=on_bug)
     counts: Counter[str] = Counter()
     with read_from(engine) as pages:
-        for page in pages_of_unread(pages):
-            outcomes = writing.write_or_keep(page)
+        for page in pages_of_records(pages, "unread"):
+            outcomes = writing.write_or_keep([waiting.record for waiting in page])
             counts.update(outcome.kind for outcome in outcomes)
+            taken = [outcome.hash for outcome in outcomes if outcome.kind != "unread"]
             with engine.begin() as connection:
-                remove_unread(
-                    connection, [outcome.hash for outcome in outcomes if outcome.kind != "unread"]
-                )
+                remove_records(connection, "unread", taken)
     return counts

@@ -22,11 +22,10 @@ from strandline.errors import FencedError, StrandlineError
 from strandline.logs import Bugs, Sparing
 from strandline.settings import Settings
 from strandline.store.ingest import offsets as positions
-from strandline.store.ingest.dead_letters import bury
 from strandline.store.ingest.offsets import Partition
+from strandline.store.ingest.set_aside import keep_dead, keep_unread
 from strandline.store.ingest.take import Outcome, Record
 from strandline.store.ingest.transactions import Batches, nothing_else
-from strandline.store.ingest.unread import keep
 from strandline.store.sql.db_errors import is_of_records, is_of_the_schema, is_silence, reason_of
 from strandline.store.sql.engine import read_from
 from strandline.transports.dead_letter_limit import DeadLetterLimit
@@ -342,7 +341,7 @@ class Holdings:
         if not isinstance(error, DBAPIError):
             self._bugs(error)
             return self._put(
-                part, "unread", lambda connection, record: keep(connection, record, error)
+                part, "unread", lambda connection, record: keep_unread(connection, record, error)
             )
         reason = reason_of(
             error
@@ -369,7 +368,9 @@ class Holdings:
 
         TooManyDeadLettersError where that is one too many.
         """
-        return self._put(part, "dead", lambda connection, record: bury(connection, record, reason))
+        return self._put(
+            part, "dead", lambda connection, record: keep_dead(connection, record, reason)
+        )
 
     def _put(
         self, part: Batch, kind: str, aside: Callable[[Connection, Record], Outcome]

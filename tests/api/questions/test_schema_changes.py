@@ -10,7 +10,7 @@ from sqlalchemy import Engine, delete
 from strandline.core.access.granted import Access
 from strandline.store.questions import schemas
 from strandline.store.questions.asked import ANSWERS
-from strandline.store.schema.tables import raw_events
+from strandline.store.schema.received_tables import raw_events
 from strandline.store.sql.narrowed import narrowed
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import dataset, run

@@ -24,7 +24,7 @@ from strandline.core.access.granted import Access
 from strandline.core.access.hidden import HIDDEN
 from strandline.core.versions.expirable import Expiry, Pin
 from strandline.core.versions.facts import Job
-from strandline.store.schema.tables import snapshot_uses
+from strandline.store.schema.snapshot_tables import snapshot_uses
 from strandline.store.versions.answers import expiry_of
 from strandline.store.versions.outside_readers import Outside
 

@@ -9,7 +9,7 @@ from store.recordings.conftest import RecordedEngine
 from strandline.cli import main
 from strandline.core.walk import Direction
 from strandline.store.lineage.table_lineage import lineage_of
-from strandline.store.schema.tables import jobs, runs
+from strandline.store.schema.run_tables import jobs, runs
 from worlds.recorded import ORDERS, question, truth_of
 from worlds.scenarios.taking import reader
 

@@ -19,7 +19,8 @@ from strandline.store.lineage.lookup import node_of, node_text
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.questions.run_graph import run_graph
-from strandline.store.schema.tables import datasets, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import runs
 
 NAMES = ["evolved", "ledger", "dbt"]
 OTHER_NAMES = ["delta_again", "delta_changes", "merge_after_ctas", "time_travel", "airflow"]

@@ -11,7 +11,7 @@ from strandline.core.walk import Direction
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.questions.schemas import column_changes
-from strandline.store.schema.tables import datasets
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, one_of
 from worlds.stock_recorded import ORDERS, Recorded, called, listed, now

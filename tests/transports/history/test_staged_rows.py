@@ -11,7 +11,7 @@ from strandline.core.changes.rows import FOLDS, EdgesUsed, RelationSeen
 from strandline.history import staged_rows
 from strandline.history.staged_rows import begin_staging, move_into_templates, stage
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.schema.tables import TEMPLATES
+from strandline.store.schema.relation_tables import TEMPLATES
 from worlds.builders import rows
 
 

@@ -21,7 +21,8 @@ from strandline.store.ingest.take import Record
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of, only_nodes
-from strandline.store.schema.tables import datasets, jobs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree
 from worlds.scenarios.bank import FACET

@@ -32,12 +32,11 @@ Tables = dict[str, list[Any]]
 # from none of them.
 OF_THE_WAY = frozenset(
     (
-        "crash_marks",
-        "dead_letters",
-        "dictionaries",
+        "body_references",
         "offsets",
         "raw_events",
         "search_pages",
+        "set_aside",
         "store_settings",
     )
 )
@@ -121,7 +120,9 @@ def _at_any_time(world: World, before: dict[int, int]) -> str:
         return ""
     offsets = dict(world.observer.rows("SELECT partition_id, next_offset FROM offsets"))
     known = {row[0] for row in world.observer.rows("SELECT hash FROM event_keys")}
-    dead = set(world.observer.rows("SELECT partition_id, record_offset FROM dead_letters"))
+    dead = set(
+        world.observer.rows("SELECT partition_id, record_offset FROM set_aside WHERE kind = 'dead'")
+    )
     world.states.add(hash((*sorted(offsets.items()), frozenset(known), frozenset(dead))))
     for number, hashes in enumerate(world.topic.hashes):
         taken = offsets.get(number, 0)
@@ -174,7 +175,9 @@ def _events(world: World, databases: Databases) -> str:
 
 def _letters(world: World) -> str:
     found = sorted(
-        world.observer.rows("SELECT partition_id, record_offset, reason FROM dead_letters")
+        world.observer.rows(
+            "SELECT partition_id, record_offset, reason FROM set_aside WHERE kind = 'dead'"
+        )
     )
     expected = {}
     for number, hashes in enumerate(world.topic.hashes):

@@ -235,7 +235,7 @@ BUGS = {
     ),
     "dead letters vanish": Bug(
         f"{STORE}.take",
-        "        insert_dead_letters(connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()])\n",
+        "        insert_set_aside(connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()])\n",
         "",
         "records that are no events leave no trace",
     ),

@@ -12,7 +12,7 @@ import httpx
 from sqlalchemy import Connection, Engine, func, select
 
 from strandline.core.openlineage.facets import content_hash
-from strandline.store.schema.tables import raw_events
+from strandline.store.schema.received_tables import raw_events
 
 SENDERS, PATIENCE = 4, 60
 SECONDS = 600

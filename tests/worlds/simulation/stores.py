@@ -51,7 +51,9 @@ def check(engine: Engine, bodies: Sequence[bytes], url: str) -> None:
     """Everything that was sent is there once, and every row is what one process makes of it."""
     with engine.connect() as connection:
         stored = sorted(one.hash for one in events_of(connection))
-        dead = connection.exec_driver_sql("SELECT count(*) FROM dead_letters").scalar()
+        dead = connection.exec_driver_sql(
+            "SELECT count(*) FROM set_aside WHERE kind = 'dead'"
+        ).scalar()
     assert stored == sorted(map(content_hash, bodies))
     assert dead == 0
     with one_by_one(engine, url) as reference:

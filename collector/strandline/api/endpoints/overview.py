@@ -20,10 +20,12 @@ from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
+from strandline.store.ingest.set_aside import count_set_aside
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.schema.tables import dead_letters, jobs, raw_events, runs
-from strandline.store.schema.version_tables import version_head
+from strandline.store.schema.received_tables import raw_events
+from strandline.store.schema.run_tables import jobs, runs
+from strandline.store.schema.version_tables import version_facts
 from strandline.store.versions.hidden_names import sees_domain
 
 LOOK_SECONDS = 0.5
@@ -78,12 +80,11 @@ def _newest_event(connection: Connection, ask: Ask) -> int | None:
 
 def _counts(connection: Connection, now: int) -> dict[str, int]:
     counted = run_counts(connection, now)
-    dead = select(func.count()).where(dead_letters.c.received_at > now - DAY)
     return {
         "runningRuns": counted.running,
         "lostRuns": counted.lost,
         "failedRuns": counted.failed,
-        "deadLetters": connection.execute(dead).scalar_one(),
+        "deadLetters": count_set_aside(connection, "dead", now - DAY),
     }
 
 
@@ -155,7 +156,7 @@ def _token(ask: Ask) -> str:
         received = _newest_event(connection, ask)
         if not ask.access.everything:
             return f"{received or 0}"
-        fact = connection.execute(select(func.max(version_head.c.seq))).scalar_one()
+        fact = connection.execute(select(func.max(version_facts.c.seq))).scalar_one()
     return f"{received or 0}.{fact or 0}"
 
 

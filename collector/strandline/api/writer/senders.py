@@ -23,7 +23,8 @@ from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.names import LONGEST_NAMESPACE, stored_name
 from strandline.errors import ForbiddenError, InvalidEventError
 from strandline.store.ingest.take import Record
-from strandline.store.schema.tables import datasets, job_domains, jobs, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import job_domains, jobs, runs
 from strandline.store.schema.version_tables import domain_roots
 from strandline.store.sql.engine import read_from
 

@@ -268,7 +268,6 @@ class SnapshotSeen(NamedTuple):
     snapshot_id: str
     parent_id: str | None
     barrier: int | None
-    query_id: str
     run_id: int
     committed_at: int | None
     operation: str

@@ -149,7 +149,6 @@ def _seen(
         key_text(one.snapshot_id),
         _optional(one.parent_snapshot_id),
         one.barrier_id,
-        "",  # no question asks for it: the run's use of the snapshot has it
         under.run_id if written else 0,
         micros(one.committed_at) if one.committed_at else None,
         clean(one.operation or ""),

@@ -28,7 +28,8 @@ from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.run_snapshots import run_snapshots
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.schema.tables import dataset_aliases, datasets, relations
+from strandline.store.schema.dataset_tables import dataset_aliases, datasets
+from strandline.store.schema.relation_tables import relations
 
 
 def dataset_detail(connection: Connection, dataset: Node) -> Answer:

@@ -19,7 +19,9 @@ from strandline.core.openlineage.names import naming_of
 from strandline.errors import InvalidEventError, NotFoundError
 from strandline.store.catalog.lists import runs_called
 from strandline.store.lineage.lookup import Node, dataset_called, job_called
-from strandline.store.schema.tables import datasets, jobs, raw_events, run_queries, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.received_tables import raw_events
+from strandline.store.schema.run_tables import jobs, run_queries, runs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import strip_patterns
 

@@ -5,19 +5,18 @@ Cheap enough to be asked twice a minute.
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Table, func, select, text, true
+from sqlalchemy import Connection, func, select, text
 
 from strandline.core.openlineage.run_states import FAIL
 from strandline.store.lineage.relations import run_ends, run_silences
-from strandline.store.schema.export_tables import export_head, export_targets
-from strandline.store.schema.tables import (
-    dead_letters,
-    jobs,
+from strandline.store.schema.export_tables import export_targets
+from strandline.store.schema.received_tables import (
+    EXPORT_CHANGES,
+    numbers,
     raw_events,
-    run_leases,
-    runs,
-    unread_events,
+    set_aside,
 )
+from strandline.store.schema.run_tables import jobs, run_leases, runs
 from strandline.store.sql.each import of_each
 
 DAY = 86_400_000_000
@@ -57,9 +56,9 @@ class TargetState:
 
 def target_states(connection: Connection) -> list[TargetState]:
     """Every target that is exported to."""
-    behind = export_head.c.seq - export_targets.c.cursor
+    behind = numbers.c.seq - export_targets.c.cursor
     query = select(export_targets.c.name, behind, export_targets.c.failures).join(
-        export_head, true()
+        numbers, numbers.c.name == EXPORT_CHANGES
     )
     return [TargetState(*row) for row in connection.execute(query.order_by(export_targets.c.name))]
 
@@ -105,8 +104,8 @@ def store_size(connection: Connection) -> StoreSize:
     oldest, newest = (connection.execute(query).scalar_one() for query in received)
     return StoreSize(
         database_bytes(connection),
-        _rows(connection, dead_letters),
-        _rows(connection, unread_events),
+        _count_set_aside(connection, "dead"),
+        _count_set_aside(connection, "unread"),
         oldest,
         newest,
     )
@@ -124,5 +123,5 @@ def database_bytes(connection: Connection) -> int:
     return int(pages) * int(size)
 
 
-def _rows(connection: Connection, table: Table) -> int:
-    return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+def _count_set_aside(connection: Connection, kind: str) -> int:
+    return connection.execute(select(func.count()).where(set_aside.c.kind == kind)).scalar_one()

@@ -25,15 +25,10 @@ from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
 from strandline.store.lineage.relations import is_undone
 from strandline.store.lineage.run_states import RunState, iso, rows_of_runs, run_state, with_state
-from strandline.store.schema.tables import (
-    datasets,
-    job_barriers,
-    job_domains,
-    jobs,
-    relations,
-    run_parents,
-    runs,
-)
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import job_domains, jobs, run_parents, runs
+from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.sql.compression import expand
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among

@@ -28,7 +28,9 @@ from strandline.core.changes.extraction import SINK
 from strandline.store.catalog.newest_writes import Write
 from strandline.store.lineage.past_runs import past_runs
 from strandline.store.lineage.touches import is_undone, run_owners
-from strandline.store.schema.tables import datasets, job_relations, jobs, relations, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations, relations
+from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.sql.id_lists import among
 
 named = datasets.alias("named")  # any of a dataset's names

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, select, tuple_
+from sqlalchemy import Connection, Row, Select, Table, select, tuple_
 
 from strandline.core.access.granted import Access
 from strandline.core.openlineage.times import moment_of
 from strandline.errors import DamagedError
 from strandline.store.catalog.event_filters import EventFilter, Matcher
-from strandline.store.schema.tables import dead_letters, raw_events, unread_events
+from strandline.store.schema.received_tables import raw_events, set_aside
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.pages import encode_cursor
 
@@ -95,7 +95,7 @@ def dead_letters_page(
     connection: Connection, limit: int, after: tuple[Any, ...] | None = None
 ) -> tuple[list[dict[str, Any]], str | None]:
     """At most `limit` dead letters before the cursor's, and the cursor of the next page if there is one."""
-    return _kept(connection, dead_letters, dead_letters.c.id, limit, after)
+    return _kept(connection, "dead", limit, after)
 
 
 def unread_page(
@@ -105,28 +105,22 @@ def unread_page(
 
     The id is the event's hash.
     """
-    return _kept(connection, unread_events, unread_events.c.hash, limit, after)
+    return _kept(connection, "unread", limit, after)
 
 
 def _kept(
-    connection: Connection,
-    table: Table,
-    key: ColumnElement[bytes],
-    limit: int,
-    after: tuple[Any, ...] | None,
+    connection: Connection, kind: str, limit: int, after: tuple[Any, ...] | None
 ) -> tuple[list[dict[str, Any]], str | None]:
-    query = _before(table, key, after).add_columns(key.label("own_key")).limit(limit + 1)
-    rows = connection.execute(query).all()
-    cursor = (
-        _cursor(rows[limit - 1].received_at, rows[limit - 1].own_key) if len(rows) > limit else None
-    )
+    query = _before(set_aside, set_aside.c.id, after).where(set_aside.c.kind == kind)
+    rows = connection.execute(query.limit(limit + 1)).all()
+    cursor = _cursor(rows[limit - 1].received_at, rows[limit - 1].id) if len(rows) > limit else None
     return [_kept_answer(row) for row in rows[:limit]], cursor
 
 
 def _kept_answer(row: Any) -> dict[str, Any]:
     from_topic = bool(row.topic)
     return {
-        "id": bytes(row.own_key).hex(),
+        "id": bytes(row.id).hex(),
         "receivedAt": moment_of(row.received_at),
         "topic": row.topic if from_topic else None,
         "partition": row.partition_id if from_topic else None,

@@ -8,7 +8,10 @@ from sqlalchemy import Connection, or_, select
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.run_states import ABORT, FAIL
 from strandline.store.catalog.runs_called import runs_by_id
-from strandline.store.schema.tables import datasets, relations, runs, snapshot_uses
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import runs
+from strandline.store.schema.snapshot_tables import snapshot_uses
 from strandline.store.sql.id_lists import among
 
 MOST_RUNS = 2_000

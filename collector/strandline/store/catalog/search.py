@@ -16,7 +16,9 @@ from strandline.errors import OverloadError
 from strandline.store.catalog.lists import Answer, is_shown, named_answer, never_made
 from strandline.store.lineage.nested_commands import nested_jobs
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.schema.tables import TAG_GIVEN, annotations, datasets, jobs, namespaces, runs
+from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs, namespaces, runs
 from strandline.store.search.finding import Hit, found_by_name, found_by_text
 from strandline.store.search.pages import (
     COLUMN,

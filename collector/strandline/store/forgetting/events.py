@@ -19,10 +19,11 @@ from strandline.errors import DamagedError, InvalidEventError
 from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.bodies import replace_bodies, replace_references
 from strandline.store.ingest.raw_events import Stored, events_of
-from strandline.store.schema.tables import raw_events, run_parents, runs
+from strandline.store.schema.received_tables import raw_events
+from strandline.store.schema.run_tables import run_parents, runs
+from strandline.store.sql.body_references import stored_references
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.references import stored_references
 
 Key = tuple[int, bytes]
 PAGE = 500
@@ -160,5 +161,5 @@ def _stored(connection: Connection, keys: Sequence[Key]) -> Iterator[Stored]:
             select(raw_events).where(chosen).order_by(raw_events.c.received_at, raw_events.c.hash)
         ):
             yield Stored(
-                bytes(row.hash), row.received_at, expansion.expand(row.dictionary_id, row.body)
+                bytes(row.hash), row.received_at, expansion.expand(row.reference_id, row.body)
             )

@@ -16,7 +16,7 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as f
 from strandline.core.versions.facts import Fact, Job, Table, Used, WrittenSnapshot
 from strandline.store.forgetting.subjects import Target
-from strandline.store.schema.tables import runs
+from strandline.store.schema.run_tables import runs
 from strandline.store.schema.version_tables import version_facts
 from strandline.store.sql.id_lists import among
 from strandline.store.versions.fact_log import DECODERS, begin_anew, lock_head

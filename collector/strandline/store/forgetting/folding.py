@@ -38,7 +38,8 @@ from strandline.store.ingest.run_templates import IN_TEMPLATES, RunTemplates
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners
-from strandline.store.schema.tables import datasets, run_parents, run_queries, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import run_parents, run_queries, runs
 from strandline.store.search.upkeep import index_again
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import store_by_themselves

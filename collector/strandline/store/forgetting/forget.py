@@ -22,14 +22,13 @@ from strandline.store.forgetting.facts import forget_facts
 from strandline.store.forgetting.folding import fold_again
 from strandline.store.forgetting.keys import keys_to_fold
 from strandline.store.forgetting.notes import forget_notes
-from strandline.store.forgetting.pieces import pieces_to_drop
 from strandline.store.forgetting.subjects import Subject, target_of
-from strandline.store.ingest.forget import drop_dictionaries
 from strandline.store.ingest.labels import lock
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.space import give_owed_back, owe
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.schema.tables import RUN_VIEWS, TEMPLATES, runs
+from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import raise_epoch
 
@@ -97,11 +96,8 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     references = write(connection, target, left)
     counts = fold_again(connection, target, keys, caches)
     noted = forget_notes(connection, target, own_runs, left)
-    trained = drop_dictionaries(connection, pieces_to_drop(connection, target, left)) if left else 0
     gone = (
-        Counter(counts.gone)
-        + noted
-        + Counter(version_facts=gone_facts, dictionaries=references + trained)
+        Counter(counts.gone) + noted + Counter(version_facts=gone_facts, body_references=references)
     )
     gone += Counter(raw_events=sum(one.after is None for one in left))
     changed = Counter(counts.changed) + Counter(version_facts=changed_facts)

@@ -43,7 +43,9 @@ from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.raw_events import Stored
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.schema.tables import metadata, relations, runs, table_or_view
+from strandline.store.schema.relation_tables import relations, table_or_view
+from strandline.store.schema.run_tables import runs
+from strandline.store.schema.tables import metadata
 from strandline.store.sql.facet_rows import store_by_themselves
 from strandline.store.sql.id_lists import among
 

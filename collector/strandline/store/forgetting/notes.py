@@ -16,22 +16,16 @@ from strandline.core.forgotten import NamesToForget, left_of
 from strandline.store.forgetting.events import Left
 from strandline.store.forgetting.subjects import Target
 from strandline.store.ingest.export_news import DATASET, EVENT, RUN
+from strandline.store.schema.access_tables import audit_log
+from strandline.store.schema.annotation_tables import annotation_log, annotations
 from strandline.store.schema.export_tables import (
     export_changes,
     export_news,
     export_parked,
     export_sent,
 )
-from strandline.store.schema.tables import (
-    annotation_log,
-    annotations,
-    audit_log,
-    catalog_options,
-    dead_letters,
-    refused_events,
-    startup_snapshots,
-    unread_events,
-)
+from strandline.store.schema.received_tables import refused_events, set_aside
+from strandline.store.schema.snapshot_tables import catalog_options, startup_snapshots
 from strandline.store.schema.version_tables import (
     alerts,
     domain_roots,
@@ -43,8 +37,7 @@ from strandline.store.schema.version_tables import (
 from strandline.store.sql.id_lists import among
 
 _SET_ASIDE = (
-    dead_letters,
-    unread_events,
+    set_aside,
     refused_events,
 )  # whole events, or what was sent in place of one
 _SAID = (

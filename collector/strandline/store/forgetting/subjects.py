@@ -23,7 +23,8 @@ from strandline.core.openlineage.names import (
     stored_name,
 )
 from strandline.errors import RefusedError
-from strandline.store.schema.tables import datasets, jobs, run_queries, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs, run_queries, runs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import strip_patterns
 

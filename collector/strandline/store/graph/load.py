@@ -31,7 +31,9 @@ from strandline.store.lineage.table_edges import FoundEdge, read_edge, written_e
 from strandline.store.lineage.table_graph import EVERY_STEP, Reason, by_job, stated_sources
 from strandline.store.lineage.table_lineage import begun_at, nodes_of, relations_in
 from strandline.store.lineage.touches import run_owners
-from strandline.store.schema.tables import datasets, facets, job_relations, run_parents, runs
+from strandline.store.schema.dataset_tables import datasets, facets
+from strandline.store.schema.relation_tables import job_relations
+from strandline.store.schema.run_tables import run_parents, runs
 from strandline.store.sql.id_lists import among_given
 
 FoundStep = tuple[WalkStep[int], Reason]

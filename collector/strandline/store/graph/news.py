@@ -27,7 +27,10 @@ from strandline.core.changes.rows import (
 )
 from strandline.core.openlineage.facets import DATASET
 from strandline.store.lineage.touches import run_owners
-from strandline.store.schema.tables import datasets, job_relations, run_parents, runs
+from strandline.store.schema.conditions import NOW
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations
+from strandline.store.schema.run_tables import run_parents, runs
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import agree, agreed
 
@@ -124,14 +127,10 @@ def _write(connection: Connection, news: GraphNews) -> None:
     connection.exec_driver_sql(_INSERT[connection.dialect.name], (_encode(news),))
 
 
-_NOW = {
-    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
-    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
-}
 _INSERT = {
-    "sqlite": f"INSERT INTO graph_news (transaction_id, at, body) VALUES (0, {_NOW['sqlite']}, ?)",
+    "sqlite": f"INSERT INTO graph_news (transaction_id, at, body) VALUES (0, {NOW['sqlite']}, ?)",
     "postgresql": "INSERT INTO graph_news (transaction_id, at, body)"
-    f" VALUES (pg_current_xact_id()::text::bigint, {_NOW['postgresql']}, %s)",
+    f" VALUES (pg_current_xact_id()::text::bigint, {NOW['postgresql']}, %s)",
 }
 
 
@@ -141,7 +140,7 @@ def prune(connection: Connection) -> None:
     Who has not seen that begins with nothing, whatever clocks say.
     """
     key = "id" if connection.dialect.name == "sqlite" else "transaction_id"
-    old = f"at < {_NOW[connection.dialect.name]} - {KEPT_SECONDS * MICRO}"
+    old = f"at < {NOW[connection.dialect.name]} - {KEPT_SECONDS * MICRO}"
     gone = (
         connection.exec_driver_sql(f"DELETE FROM graph_news WHERE {old} RETURNING {key}")
         .scalars()

@@ -19,7 +19,7 @@ from strandline.core.openlineage.times import moment_of
 from strandline.errors import DamagedError
 from strandline.store.ingest.raw_events import DAY
 from strandline.store.schema.archive_tables import archive_batches
-from strandline.store.schema.tables import event_keys, raw_events
+from strandline.store.schema.received_tables import event_keys, raw_events
 from strandline.store.sql.compression import Expansion
 
 Key = tuple[int, bytes]
@@ -97,7 +97,7 @@ def _oldest_keys(connection: Connection, before: int, most: int) -> list[Key]:
     """The first events that can be read. One that cannot stays, and does not keep the others."""
     key = (raw_events.c.received_at, raw_events.c.hash)
     query = (
-        select(*key, raw_events.c.dictionary_id)
+        select(*key, raw_events.c.reference_id)
         .where(raw_events.c.received_at < before)
         .order_by(*key)
         .limit(most)
@@ -105,9 +105,9 @@ def _oldest_keys(connection: Connection, before: int, most: int) -> list[Key]:
     expansion = Expansion(connection)
     rows = connection.execute(query).all()
     while rows:
-        damaged = expansion.damaged({row.dictionary_id for row in rows})
+        damaged = expansion.damaged({row.reference_id for row in rows})
         keys = [
-            (row.received_at, bytes(row.hash)) for row in rows if row.dictionary_id not in damaged
+            (row.received_at, bytes(row.hash)) for row in rows if row.reference_id not in damaged
         ]
         if keys:
             return keys

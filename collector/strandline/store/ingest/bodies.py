@@ -1,15 +1,12 @@
-"""Changing and deleting stored bodies, whatever else is packed with them.
+"""Changing and deleting the stored bodies of events, and the references made of them.
 
-The one place that knows how.
-
-A body may have become the reference of others (`sql/references`). Whoever changes or deletes it
-here takes it out of that reference too; the others are packed with another one, and lose nothing.
-Writers are kept out until the transaction ends, so take that lock (`keep_writers_out`) before
-anything else is changed in it.
+A body may have become the reference of others (`sql/body_references`). When it is changed or
+deleted here, so is that reference, and the events that need it are packed against another one.
+Writers are kept out until the transaction ends: take that lock (`keep_writers_out`) before
+anything else is changed in the transaction.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import zstandard
@@ -17,42 +14,42 @@ from sqlalchemy import Connection, Row, delete, select, tuple_, update
 
 from strandline.errors import DamagedError
 from strandline.store.ingest.retention import keep_writers_out
-from strandline.store.schema.tables import dictionaries, raw_events
-from strandline.store.sql.compression import Compression, Expansion
-from strandline.store.sql.id_lists import among
-from strandline.store.sql.least_used import LeastUsed
-from strandline.store.sql.references import (
+from strandline.store.schema.received_tables import body_references, raw_events
+from strandline.store.sql.body_references import (
+    ALONE,
     COMPRESSOR_BYTES,
     Reference,
     drop_references,
     insert_references,
-    made_reference,
+    pack_alone,
+    reference_of,
     unneeded_references,
 )
+from strandline.store.sql.compression import Expansion
+from strandline.store.sql.id_lists import among
+from strandline.store.sql.least_used import LeastUsed
 from strandline.store.sql.shared_settings import raise_epoch
+from strandline.store.sql.table_pages import pages, pages_of
 
-PAGE = 500
-Key = tuple[int, bytes]  # of raw_events: the moment of receipt, and the hash
+EventKey = tuple[int, bytes]  # of raw_events: the moment of receipt, and the hash
 
 
-def replace_bodies(connection: Connection, bodies: Mapping[Key, bytes | None]) -> None:
-    """Give stored events these bodies, and delete those that have None.
+def replace_bodies(connection: Connection, bodies: Mapping[EventKey, bytes | None]) -> None:
+    """Give stored events other bodies, and delete the events whose body is None.
 
-    Their rows in event_keys are the caller's matter.
+    The rows in event_keys stay.
     """
     keep_writers_out(connection)
-    for page in _pages(list(bodies.items())):
+    for page in pages(list(bodies.items())):
         gone = [key for key, body in page if body is None]
-        connection.execute(
-            delete(raw_events).where(tuple_(raw_events.c.received_at, raw_events.c.hash).in_(gone))
-        )
+        key_columns = tuple_(raw_events.c.received_at, raw_events.c.hash)
+        connection.execute(delete(raw_events).where(key_columns.in_(gone)))
         for key, body in page:
             if body is not None:
-                _write(connection, key, 0, Compression().shrink(body))
+                write_body(connection, key, ALONE, pack_alone(body))
     contents = {hash_: body for (_, hash_), body in bodies.items()}
-    replace_references(
-        connection, {id_: contents[source] for id_, source in _made_of(connection, list(contents))}
-    )
+    references = _references_made_of(connection, list(contents))
+    replace_references(connection, {id_: contents[source] for id_, source in references})
 
 
 def replace_references(
@@ -60,111 +57,96 @@ def replace_references(
     contents: Mapping[int, bytes | None],
     change: Callable[[bytes], bytes] = bytes,
 ) -> int:
-    """Pack what needs these references with others, and delete them.
+    """Replace references, and pack the events that need them again.
 
-    Gives how many bodies `change` has changed.
-
-    The other one has this content, or else (None) that of the first event that needs it.
+    The new reference has the given content; for None it has the content of the first event that
+    needs it. Every event is packed after `change`; return how many that changed.
     """
-    rows = connection.execute(
-        select(dictionaries).where(among(dictionaries.c.id, list(contents)))
-    ).all()
-    replacements = {row.id: _other(row, contents[row.id]) for row in rows}
-    old = {
-        row.id: row for row in rows if (other := replacements[row.id]) is None or other.id != row.id
-    }
+    query = select(body_references).where(among(body_references.c.id, list(contents)))
+    old: dict[int, Row[Any]] = {}
+    new: dict[int, Reference] = {}
+    for row in connection.execute(query).all():
+        content = contents[row.id]
+        if content is None:
+            old[row.id] = row
+            continue
+        reference = reference_of(row.key, row.until, bytes(row.source), content)
+        if reference.id != row.id:
+            old[row.id] = row
+            new[row.id] = reference
     if not old:
         return 0
     keep_writers_out(connection)
     raise_epoch(connection)
-    new = {id_: one for id_ in old if (one := replacements[id_]) is not None}
     insert_references(connection, new.values())
-    changed = _repack(connection, old, new, change)
-    connection.execute(delete(dictionaries).where(among(dictionaries.c.id, list(old))))
+    changed = _pack_again(connection, old, new, change)
+    connection.execute(delete(body_references).where(among(body_references.c.id, list(old))))
     return changed
 
 
 def drop_unneeded(connection: Connection) -> int:
-    """Delete the references that are for events older than any that is stored; gives how many."""
-    if (
-        connection.execute(select(dictionaries.c.id).where(unneeded_references()).limit(1)).first()
-        is None
-    ):
+    """Delete the references that no stored event can need, and return their number."""
+    query = select(body_references.c.id).where(unneeded_references()).limit(1)
+    if connection.execute(query).first() is None:
         return 0
     keep_writers_out(connection)
     raise_epoch(connection)
     return drop_references(connection)
 
 
-def _other(row: Row[Any], content: bytes | None) -> Reference | None:
-    return (
-        None if content is None else made_reference(row.key, row.until, bytes(row.source), content)
-    )
+def write_body(connection: Connection, key: EventKey, reference_id: int, frame: bytes) -> None:
+    """Change the stored body of one event."""
+    received_at, hash_ = key
+    event = (raw_events.c.received_at == received_at, raw_events.c.hash == hash_)
+    changes = {"body": frame, "reference_id": reference_id}
+    connection.execute(update(raw_events).where(*event).values(changes))
 
 
-def _made_of(connection: Connection, hashes: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The references that were made of these events."""
-    for page in _pages(hashes):
-        query = select(dictionaries.c.id, dictionaries.c.source).where(
-            dictionaries.c.source.in_(page)
-        )
-        yield from ((row.id, bytes(row.source)) for row in connection.execute(query).all())
+def _references_made_of(
+    connection: Connection, hashes: Sequence[bytes]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the id of each reference that was made of one of these events, and the event's hash."""
+    columns = body_references.c
+    for page in pages(hashes):
+        query = select(columns.id, columns.source).where(columns.source.in_(page))
+        for row in connection.execute(query).all():
+            yield row.id, bytes(row.source)
 
 
-def _repack(
+def _pack_again(
     connection: Connection,
     old: Mapping[int, Row[Any]],
     new: dict[int, Reference],
     change: Callable[[bytes], bytes],
 ) -> int:
-    """Pack every event that needs an old reference with the new one.
+    """Pack every event that needs an old reference against the new one.
 
-    What cannot be read any more stays so.
+    Events that cannot be read stay as they are.
     """
-    expansion = Expansion(connection)
     compressors: LeastUsed[zstandard.ZstdCompressor] = LeastUsed(COMPRESSOR_BYTES)
     changed = 0
-    for row, body in expansion.expanded(_packed_with(connection, list(old))):
+    for row, body in Expansion(connection).expanded(_events_that_need(connection, list(old))):
         if isinstance(body, DamagedError):
             continue
-        kept = change(body)
-        changed += kept != body
-        reference = new.get(row.dictionary_id)
+        new_body = change(body)
+        changed += new_body != body
+        reference = new.get(row.reference_id)
         if reference is None:
-            before = old[row.dictionary_id]
-            reference = made_reference(before.key, before.until, bytes(row.hash), kept)
-            new[row.dictionary_id] = reference
+            before = old[row.reference_id]
+            reference = reference_of(before.key, before.until, bytes(row.hash), new_body)
+            new[row.reference_id] = reference
             insert_references(connection, [reference])
         compressor = compressors.get(reference.id)
         if compressor is None:
             compressor = reference.compressor()
-        frame = compressor.compress(kept)
+        frame = compressor.compress(new_body)
         compressors.put(reference.id, compressor, compressor.memory_size())
-        _write(connection, (row.received_at, bytes(row.hash)), reference.id, frame)
+        write_body(connection, (row.received_at, bytes(row.hash)), reference.id, frame)
     return changed
 
 
-def _packed_with(connection: Connection, ids: Sequence[int]) -> Iterator[Row[Any]]:
-    """The events that need one of these dictionaries, a page at a time."""
+def _events_that_need(connection: Connection, ids: Sequence[int]) -> Iterator[Row[Any]]:
     key = (raw_events.c.received_at, raw_events.c.hash)
-    query = (
-        select(raw_events).where(among(raw_events.c.dictionary_id, ids)).order_by(*key).limit(PAGE)
-    )
-    rows = connection.execute(query).all()
-    while rows:
-        yield from rows
-        after = (rows[-1].received_at, bytes(rows[-1].hash))
-        rows = connection.execute(query.where(tuple_(*key) > after)).all()
-
-
-def _write(connection: Connection, key: Key, dictionary_id: int, frame: bytes) -> None:
-    this = (raw_events.c.received_at == key[0], raw_events.c.hash == key[1])
-    connection.execute(
-        update(raw_events).where(*this).values(body=frame, dictionary_id=dictionary_id)
-    )
-
-
-def _pages(items: Sequence[Any]) -> Iterator[list[Any]]:
-    remaining = iter(items)
-    while page := list(islice(remaining, PAGE)):
-        yield page
+    query = select(raw_events).where(among(raw_events.c.reference_id, ids))
+    for page in pages_of(connection, query, *key):
+        yield from page

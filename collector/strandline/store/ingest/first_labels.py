@@ -19,10 +19,9 @@ from strandline.core.changes.rows import DatasetAlias, DatasetSeen, FacetSeen
 from strandline.core.identity import NO_EVENTS, Alias, Label, Name, groups_of, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import place_id
-from strandline.store.schema.tables import datasets
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.id_lists import among_given
-from strandline.store.sql.pg_arrays import unnested
-from strandline.store.sql.upsert import values_of
+from strandline.store.sql.upsert import unnested, values_of
 
 PAGE = 5000
 CHECKED = ("id", "canonical_id", "place_id")

@@ -18,14 +18,13 @@ from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import TableName, place_id
 from strandline.store.graph.news import note_renamed
 from strandline.store.ingest.first_labels import label_first, labelled_otherwise
-from strandline.store.schema.tables import dataset_aliases, datasets
+from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.search.changed_facets import NAMING, FacetPlace
 from strandline.store.search.upkeep import index_renamed
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import any_value, facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given
-from strandline.store.sql.pg_arrays import unnested
-from strandline.store.sql.upsert import values_of
+from strandline.store.sql.upsert import unnested, values_of
 
 IDENTITY_LOCK = 0x6964_656E
 PAGE = 5000

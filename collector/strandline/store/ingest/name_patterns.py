@@ -18,7 +18,7 @@ from strandline.core.identity import BY_HAND, PATTERN, Alias, Name
 from strandline.core.openlineage.names import naming_of
 from strandline.store.ingest.labels import believed_aliases, label_names, lock, relabel
 from strandline.store.ingest.retention import keep_writers_out
-from strandline.store.schema.tables import dataset_aliases, datasets
+from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.sql.shared_settings import agree_on_patterns, strip_patterns
 from strandline.store.sql.upsert import upsert
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, select, text, tuple_
 
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.times import moment_of
-from strandline.store.schema.tables import refused_events
+from strandline.store.schema.received_tables import refused_events
 from strandline.store.sql.pages import encode_cursor
 
 MOST_KINDS = 1_000  # pairs of producer and reason: senders make up both

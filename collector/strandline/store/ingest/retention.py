@@ -10,27 +10,31 @@ content that is gone.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, text
+from sqlalchemy import Connection, delete, func, select, text
 
 from strandline.core.changes.extraction import relation_id_of
 from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import INPUT, OUTPUT
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
-from strandline.store.ingest.raw_events import DAY, partition_name
+from strandline.store.ingest.raw_events import DAY, partition_name, partition_names
 from strandline.store.lineage.relations import recent_runs
-from strandline.store.schema.tables import facets
+from strandline.store.schema.archive_tables import archive_batches
+from strandline.store.schema.conditions import DEFAULT_SILENCE, NOW, UNDONE
+from strandline.store.schema.dataset_tables import facets
+from strandline.store.schema.received_tables import raw_events
+from strandline.store.sql.body_references import drop_references
 from strandline.store.sql.id_lists import among
-from strandline.store.sql.references import drop_references
 from strandline.store.sql.shared_settings import raise_epoch
 
 RUNS_AT_ONCE = 5_000
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
 
-_SILENT = """coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id),
-       (SELECT CAST(value AS BIGINT) FROM store_settings WHERE key = 'silent_seconds'), 86400) * 1000000"""
-_OWNING = """
+_SILENCE = f"""
+coalesce((SELECT seconds * 1000000 FROM run_leases WHERE run_id = runs.id), {DEFAULT_SILENCE})"""
+_OWNING = f"""
 SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
        coalesce(above.parent_run_id, owned.owner_id) AS application_id
   FROM run_owners owned
@@ -38,7 +42,7 @@ SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
   LEFT JOIN run_parents above ON above.run_id = owned.owner_id
  WHERE EXISTS (SELECT 1 FROM run_relations touched
                 WHERE touched.run_id = run.id
-                  AND NOT (touched.creates = 1 AND run.streaming = 0 AND run.state IN (3, 5)))
+                  AND NOT {UNDONE.format(relation="touched", run="run")})
 """
 # As store/touches.py has it for one question: the owning runs below a job's newest application, and
 # the last few before.
@@ -62,7 +66,7 @@ SELECT owning.run_id
 """
 _OLD_RUNS = f"""
 SELECT id FROM runs
- WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
+ WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENCE} < :cutoff AND child_received_at < :cutoff
    AND id NOT IN ({_KNOWN_RUNS})
 """
 _ABOVE = (
@@ -95,8 +99,7 @@ _OF_RUNS = (
     "runs WHERE id IN ({old})",
 )
 _OLD_RECORDS = (
-    "dead_letters WHERE received_at < :cutoff",
-    "unread_events WHERE received_at < :cutoff",
+    "set_aside WHERE received_at < :cutoff",
     "refused_events WHERE newest_at < :cutoff",
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
@@ -137,7 +140,7 @@ def expire(connection: Connection, before: datetime) -> Expired:
     raise_epoch(connection)
     partitions, gone = _expire_events(connection, cutoff)
     gone["event_keys"] += forget_archived_keys(connection, cutoff)
-    gone["dictionaries"] = drop_references(connection)
+    gone["body_references"] = drop_references(connection)
     old = _collect_runs(connection, cutoff)
     gone["facets"] = _drop_facets_of_relations(connection)
     for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), _OVERTAKEN, *UNUSED):
@@ -147,23 +150,42 @@ def expire(connection: Connection, before: datetime) -> Expired:
         )
         gone[table] = gone.get(table, 0) + found.rowcount
     connection.execute(text("DROP TABLE old_runs"))
-    gone["dictionaries"] += _drop_unused_dictionaries(connection)
     return Expired(gone, partitions)
 
 
-def _drop_unused_dictionaries(connection: Connection) -> int:
-    """Drop the trained dictionaries that no event needs any more.
+class Clock(NamedTuple):
+    """The database's clock, and the moment of the newest event, in microseconds."""
 
-    A writer that has one stores it again with its next event.
+    database: int
+    newest_event: int | None
 
-    References go by their age: there may be thousands, and to look for what needs one takes going
-    over all events.
-    """
-    unused = text(
-        "DELETE FROM dictionaries WHERE id = :id AND NOT EXISTS (SELECT 1 FROM raw_events WHERE dictionary_id = :id)"
+    @property
+    def now(self) -> int:
+        """The older of the two, so that a clock that is ahead makes nothing old."""
+        if self.newest_event is None:
+            return self.database
+        return min(self.database, self.newest_event)
+
+
+def clock_of(connection: Connection) -> Clock:
+    """Read the clocks that ages count from. Archived events count as well."""
+    received = [
+        connection.scalar(select(func.max(raw_events.c.received_at))),
+        connection.scalar(select(func.max(archive_batches.c.newest_at))),
+    ]
+    newest = max((moment for moment in received if moment is not None), default=None)
+    return Clock(
+        connection.execute(text(f"SELECT {NOW[connection.dialect.name]}")).scalar_one(), newest
     )
-    ids = connection.scalars(text("SELECT id FROM dictionaries WHERE key IS NULL")).all()
-    return sum(connection.execute(unused, {"id": id_}).rowcount for id_ in ids)
+
+
+def count_events(connection: Connection, cutoff: int) -> tuple[int, int]:
+    """Count the events older than a moment, and all events."""
+    old = select(func.count()).where(raw_events.c.received_at < cutoff)
+    return (
+        connection.execute(old).scalar_one(),
+        connection.execute(select(func.count()).select_from(raw_events)).scalar_one(),
+    )
 
 
 def has_old_records(connection: Connection, cutoff: int) -> bool:
@@ -235,11 +257,8 @@ def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...]
             name: connection.execute(text(statement), {"cutoff": cutoff}).rowcount
             for name, statement in statements.items()
         }
-    query = (
-        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'raw_events'::regclass"
-    )
     newest = partition_name(cutoff // DAY)
-    old = tuple(sorted(name for (name,) in connection.execute(text(query)) if name < newest))
+    old = tuple(name for name in partition_names(connection) if name < newest)
     return old, {"event_keys": sum(_drop_partition(connection, name) for name in old)}
 
 

@@ -16,7 +16,11 @@ from strandline.core.changes.compact import fold_rows
 from strandline.core.changes.parse_cache import Halves
 from strandline.core.changes.rows import EdgesUsed, RelationSeen
 from strandline.core.changes.run_templates import RunTemplate, Template, TimeSpan, rows_in, split
-from strandline.store.schema.tables import run_templates, template_edges, template_relations
+from strandline.store.schema.relation_tables import (
+    run_templates,
+    template_edges,
+    template_relations,
+)
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.upsert import apply, insert_values, values_of
 

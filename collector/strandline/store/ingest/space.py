@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, text
 
-from strandline.store.schema.tables import store_settings
+from strandline.store.schema.received_tables import store_settings
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree, agreed
 

@@ -29,13 +29,11 @@ from strandline.store.ingest.export_news import News, insert_news, news_of
 from strandline.store.ingest.labels import label
 from strandline.store.ingest.raw_events import (
     DAY,
-    DeadLetter,
     RawEvent,
-    UnreadEvent,
+    SetAside,
     claim,
-    insert_dead_letters,
     insert_events,
-    insert_unread_events,
+    insert_set_aside,
     make_partition,
     release,
 )
@@ -45,7 +43,7 @@ from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners, runs_in
 from strandline.store.search.changed_facets import changed_facets
 from strandline.store.search.upkeep import index_touched, touched_by
-from strandline.store.sql.references import Body, key_of
+from strandline.store.sql.body_references import Body, key_of
 from strandline.store.sql.shared_settings import agreed
 from strandline.store.versions.fact_log import mark
 
@@ -173,7 +171,6 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
         )
     settings = agreed(connection)
     caches.renew(settings.get("epoch", ""), json.loads(settings.get("strip_patterns", "[]")))
-    caches.compression.look(connection)
     caches.exports = settings.get("exports", "")
     caches.notes_graph = is_written(settings)
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):
@@ -296,7 +293,7 @@ def _bury(
     """Set the dead ones aside; what was claimed for one of them may be claimed again."""
     dead = {index: outcome for index, outcome in outcomes.items() if outcome.kind == "dead"}
     if dead:
-        insert_dead_letters(
+        insert_set_aside(
             connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()]
         )
         release(connection, [hashes[index] for index in dead])
@@ -311,7 +308,7 @@ def _keep_unread(
     """
     kept = {outcome.hash: index for index, outcome in outcomes.items() if outcome.kind == "unread"}
     if kept:
-        insert_unread_events(
+        insert_set_aside(
             connection, [unread_event(records[index], outcomes[index]) for index in kept.values()]
         )
         release(connection, list(kept))
@@ -322,10 +319,11 @@ def unread_outcome(hash_: bytes, error: Exception) -> Outcome:
     return Outcome("unread", hash_, complaint(f"cannot be read: {error!r}")[:500])
 
 
-def unread_event(record: Record, outcome: Outcome) -> UnreadEvent:
+def unread_event(record: Record, outcome: Outcome) -> SetAside:
     """The row of an event that is kept unread."""
-    return UnreadEvent(
-        hash=outcome.hash,
+    return SetAside(
+        kind="unread",
+        id=outcome.hash,
         received_at=micros_of(record.received_at),
         topic=record.topic or "",
         partition_id=-1 if record.partition is None else record.partition,
@@ -335,10 +333,11 @@ def unread_event(record: Record, outcome: Outcome) -> UnreadEvent:
     )
 
 
-def dead_letter(record: Record, outcome: Outcome) -> DeadLetter:
+def dead_letter(record: Record, outcome: Outcome) -> SetAside:
     """The row of a record that is no event; the record that is made of the row has the same row."""
     body = redact_bytes(record.value)
-    return DeadLetter(
+    return SetAside(
+        kind="dead",
         id=content_hash(record.place.encode() + b"\0" + body),
         received_at=micros_of(record.received_at),
         topic=record.topic or "",

@@ -13,8 +13,8 @@ from sqlalchemy.exc import DBAPIError
 from strandline.errors import StrandlineError
 from strandline.store.graph.news import prune
 from strandline.store.ingest.retention import keep_writers_out
+from strandline.store.ingest.set_aside import keep_unread
 from strandline.store.ingest.take import Outcome, Record, take
-from strandline.store.ingest.unread import keep
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.search.upkeep import join_small_pages
 
@@ -94,7 +94,7 @@ class Batches:
                     *self.write_or_keep(records[middle:]),
                 ]
             with self._engine.begin() as connection:
-                outcome = keep(connection, records[0], error)
+                outcome = keep_unread(connection, records[0], error)
             self._on_bug(error)
             return [outcome]
 

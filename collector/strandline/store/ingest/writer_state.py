@@ -59,18 +59,18 @@ class Caches:
         for key in self._pending:
             self._stored.put(key, True)
         self._pending.clear()
-        self.compression.commit()
+        self.compression.references.commit()
 
     def discard(self) -> None:
         """The transaction was rolled back, or nobody knows."""
         self._pending.clear()
         self.bugs.clear()
-        self.compression.discard()
+        self.compression.references.discard()
 
     def renew(self, epoch: str, patterns: Sequence[str]) -> None:
         """Forget everything if rows were expired since, or names are made in another way."""
         if epoch != self.epoch:
             self._stored = Halves(KNOWN)
-            self.compression.forget()
+            self.compression.references.forget()
             self.memo = Memo(self._own_naming or naming_of(patterns))
             self.epoch = epoch

@@ -9,8 +9,9 @@ from strandline.core.changes.snapshots import marked
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
 from strandline.store.lineage.lookup import ids_of_names
-from strandline.store.schema.tables import datasets, snapshots
-from strandline.store.schema.views import snapshot_lineage_from
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.snapshot_tables import snapshots
+from strandline.store.schema.snapshot_views import snapshot_lineage_from
 
 _OF_DATASET = "SELECT * FROM snapshot_uses WHERE lossy = 1 AND dataset_id IN (SELECT id FROM datasets WHERE canonical_id = :id)"
 BEFORE_ALL = -(2**63)

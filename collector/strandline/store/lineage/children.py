@@ -28,14 +28,9 @@ from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.nested_commands import nested_runs
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.touches import UNDONE, is_undone, run_owners
-from strandline.store.schema.tables import (
-    datasets,
-    jobs,
-    relations,
-    run_parents,
-    run_queries,
-    runs,
-)
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import jobs, run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among_given
 
 Answer = dict[str, Any]

@@ -45,7 +45,8 @@ from strandline.store.lineage.table_lineage import (
     nodes_of,
     outcome,
 )
-from strandline.store.schema.tables import datasets, edge_columns, edge_uses
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import by_index
 

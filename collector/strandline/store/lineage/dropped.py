@@ -17,7 +17,9 @@ from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.run_states import COMPLETE
 from strandline.store.lineage.run_states import iso
-from strandline.store.schema.tables import datasets, relations, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, one_of
 from strandline.store.sql.id_lists import among

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import CompoundSelect, Connection, SmallInteger, cast, null, select, union_all
 
 from strandline.core.changes.edges import NO_EDGES
-from strandline.store.schema.tables import datasets, edge_columns, edge_uses
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.sql.id_lists import among_given
 
 

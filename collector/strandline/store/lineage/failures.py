@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, select
 
 from strandline.core.openlineage.facets import RUN
 from strandline.core.openlineage.run_states import FAIL
-from strandline.store.schema.tables import run_parents, runs
+from strandline.store.schema.run_tables import run_parents, runs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, newest_rows
 from strandline.store.sql.id_lists import among, among_given

@@ -18,7 +18,8 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import Direction, WalkStep
 from strandline.store.lineage.relations import View, names_of_jobs
 from strandline.store.lineage.touches import Related, run_owners
-from strandline.store.schema.tables import datasets, job_relations, relations
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.sql.id_lists import among_given
 
 Key = tuple[int, int, int]  # job, direction, canonical dataset

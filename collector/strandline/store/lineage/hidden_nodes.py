@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, Select, func, select
 
-from strandline.store.schema.tables import datasets, job_relations, jobs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations
+from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.narrowed import access_of
 

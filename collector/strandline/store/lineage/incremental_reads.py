@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, or_, select
 
 from strandline.core.changes.extraction import SOURCE
-from strandline.store.schema.tables import datasets, snapshot_uses, snapshots
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 from strandline.store.sql.id_lists import among
 
 LONGEST = 1_000  # snapshots of one read

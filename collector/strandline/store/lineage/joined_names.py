@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select
 
 from strandline.core.identity import BY_HAND, PATTERN, SPELLING
-from strandline.store.schema.tables import dataset_aliases, datasets
+from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.pages import Key, Order
 

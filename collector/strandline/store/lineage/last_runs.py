@@ -46,14 +46,8 @@ from strandline.store.lineage.touches import (
     touching,
     windows_of,
 )
-from strandline.store.schema.tables import (
-    job_relations,
-    jobs,
-    relations,
-    run_parents,
-    run_queries,
-    runs,
-)
+from strandline.store.schema.relation_tables import job_relations, relations
+from strandline.store.schema.run_tables import jobs, run_parents, run_queries, runs
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among_given
 

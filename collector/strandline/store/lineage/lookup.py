@@ -27,7 +27,8 @@ from strandline.core.openlineage.names import (
     plain_spelling,
 )
 from strandline.errors import AmbiguousError, NotFoundError
-from strandline.store.schema.tables import datasets, jobs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import strip_patterns
 

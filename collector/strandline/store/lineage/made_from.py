@@ -12,7 +12,7 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
 from strandline.store.lineage.stated_inputs import stated_inputs
 from strandline.store.lineage.unknown_inputs import reading_other_tables_unknown
-from strandline.store.schema.views import snapshot_lineage_from
+from strandline.store.schema.snapshot_views import snapshot_lineage_from
 
 _OF_MAKERS = """
 SELECT * FROM snapshot_uses WHERE run_id IN (

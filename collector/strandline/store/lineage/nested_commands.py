@@ -18,7 +18,7 @@ from sqlalchemy import BigInteger, Connection, Select, bindparam, or_, select
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of
 from strandline.store.lineage.touches import Related
-from strandline.store.schema.tables import jobs, run_parents, runs
+from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among_given
 

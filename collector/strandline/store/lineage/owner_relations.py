@@ -16,14 +16,8 @@ from sqlalchemy import CompoundSelect, Connection, Select, and_, case, literal, 
 from strandline.core.changes.compact import Rows, fold_rows
 from strandline.core.changes.extraction import SOURCE
 from strandline.core.changes.rows import JobRelation, RelationSeen, RunParent, RunQuery, RunSeen
-from strandline.store.schema.tables import (
-    edge_columns,
-    edge_uses,
-    relations,
-    run_parents,
-    run_queries,
-    runs,
-)
+from strandline.store.schema.relation_tables import edge_columns, edge_uses, relations
+from strandline.store.schema.run_tables import run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.upsert import upsert
 

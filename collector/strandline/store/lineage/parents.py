@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from strandline.store.schema.tables import run_parents, runs
+from strandline.store.schema.run_tables import run_parents, runs
 from strandline.store.sql.id_lists import among
 
 LEVELS = 20  # a hierarchy has three or four; one of parents in a circle has no end

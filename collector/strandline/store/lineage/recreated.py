@@ -9,7 +9,9 @@ from sqlalchemy import ColumnElement, Connection, Select, func, or_, select, tru
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.run_states import COMPLETE
 from strandline.store.lineage.lookup import ids_of_names
-from strandline.store.schema.tables import relations, runs, snapshot_uses, snapshots
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import runs
+from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 
 FIRST = "0"
 

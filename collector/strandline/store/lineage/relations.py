@@ -49,15 +49,10 @@ from strandline.store.lineage.touches import (
     touching,
     windows_of,
 )
-from strandline.store.schema.tables import (
-    datasets,
-    job_relations,
-    relations,
-    run_parents,
-    run_queries,
-    runs,
-    store_settings,
-)
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.received_tables import store_settings
+from strandline.store.schema.relation_tables import job_relations, relations
+from strandline.store.schema.run_tables import run_parents, run_queries, runs
 from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among_given
 

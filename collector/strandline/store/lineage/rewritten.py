@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
-from strandline.store.schema.tables import datasets, snapshots
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.sql.id_lists import among
 
 SAME_ROWS = frozenset(

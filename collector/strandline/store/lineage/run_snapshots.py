@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Integer, TextClause, bindparam, text
 
-from strandline.store.schema.views import snapshot_lineage_from
+from strandline.store.schema.snapshot_views import snapshot_lineage_from
 
 MOST_EACH = 5
 MOST_USES = (

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, select
 from strandline.core.openlineage.run_states import NONE, RUNNING, state_of
 from strandline.core.openlineage.times import moment_of
 from strandline.store.lineage.relations import View, run_ends, run_owners, run_silences
-from strandline.store.schema.tables import runs
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among_given
 

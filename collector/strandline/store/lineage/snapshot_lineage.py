@@ -48,8 +48,9 @@ from strandline.store.lineage.used_snapshots import (
     made_into,
     made_of,
 )
-from strandline.store.schema.tables import datasets, snapshot_uses, snapshots
-from strandline.store.schema.views import snapshot_lineage_from
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
+from strandline.store.schema.snapshot_views import snapshot_lineage_from
 from strandline.store.sql.engine import by_index
 from strandline.store.sql.id_lists import among, among_text, given
 from strandline.store.sql.pages import Key, Order, Page

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, func, select
 
 from strandline.core.openlineage.names import TableName, id_of
-from strandline.store.schema.tables import datasets
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.namespaces_like import in_namespaces
 

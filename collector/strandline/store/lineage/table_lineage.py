@@ -28,7 +28,8 @@ from strandline.store.lineage.table_edges import (
     written_edge,
 )
 from strandline.store.lineage.table_graph import Reason, TableGraph
-from strandline.store.schema.tables import datasets, jobs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.engine import by_index
 from strandline.store.sql.id_lists import among_given
 

@@ -30,7 +30,10 @@ from sqlalchemy import (
 from strandline.core.changes.extraction import SINK
 from strandline.core.changes.snapshot_claims import STATED
 from strandline.core.openlineage import run_states as states
-from strandline.store.schema.tables import datasets, relations, run_parents, runs, snapshot_uses
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import run_parents, runs
+from strandline.store.schema.snapshot_tables import snapshot_uses
 
 UNDONE = (states.ABORT, states.FAIL)
 

@@ -11,7 +11,9 @@ from strandline.core.changes.extraction import SOURCE
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.facts import Table
 from strandline.store.lineage.hidden_nodes import seen_datasets
-from strandline.store.schema.tables import datasets, relations, snapshot_uses, snapshots
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 from strandline.store.sql.id_lists import among, among_given
 
 

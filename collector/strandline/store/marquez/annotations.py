@@ -13,7 +13,10 @@ from sqlalchemy import Connection, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from strandline.core.openlineage.names import id_of
-from strandline.store.schema.tables import annotation_log, annotations, datasets, relations, runs
+from strandline.store.schema.annotation_tables import annotation_log, annotations
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.id_lists import among
 
 TAG, DELETED, TAG_ITSELF = range(1, 4)

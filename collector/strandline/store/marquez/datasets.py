@@ -10,7 +10,7 @@ from strandline.errors import NotFoundError
 from strandline.store.catalog.lists import never_made
 from strandline.store.lineage.lookup import Node, dataset_of
 from strandline.store.marquez.annotations import dataset_is_deleted
-from strandline.store.schema.tables import datasets
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.id_lists import among
 
 

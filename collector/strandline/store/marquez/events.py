@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 from strandline.core.openlineage.events import decode
 from strandline.errors import InvalidEventError
 from strandline.store.catalog.received import AT_ONCE, PAGE_BYTES
-from strandline.store.schema.tables import raw_events
+from strandline.store.schema.received_tables import raw_events
 from strandline.store.sql.compression import Expansion
 
 MOST_COUNTED = 10_000  # events: a count of millions would be read through for every page

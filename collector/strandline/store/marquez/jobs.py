@@ -13,7 +13,7 @@ from strandline.store.catalog.lists import is_shown, newest_run
 from strandline.store.lineage.lookup import job_of
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.marquez.annotations import is_deleted
-from strandline.store.schema.tables import jobs, run_parents, runs
+from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among
 

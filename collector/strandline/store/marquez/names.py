@@ -7,7 +7,9 @@ from sqlalchemy import Connection, func, select
 
 from strandline.core.openlineage.names import LONGEST_NAMESPACE, id_of, stored_name
 from strandline.errors import NotFoundError
-from strandline.store.schema.tables import datasets, job_relations, jobs, namespaces, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations
+from strandline.store.schema.run_tables import jobs, namespaces, runs
 from strandline.store.sql.id_lists import among
 
 DEFAULT = "default"

@@ -9,7 +9,10 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, and_, select
 
 from strandline.core.changes.extraction import SINK
-from strandline.store.schema.tables import datasets, relations, runs, snapshot_uses
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import runs
+from strandline.store.schema.snapshot_tables import snapshot_uses
 from strandline.store.sql.id_lists import among
 
 

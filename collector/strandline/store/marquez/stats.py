@@ -7,7 +7,8 @@ from sqlalchemy import Connection, Subquery, func, literal, select
 
 from strandline.core.openlineage.run_states import ABORT, COMPLETE, FAIL
 from strandline.store.catalog.lists import is_shown
-from strandline.store.schema.tables import datasets, jobs, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.sql.narrowed import access_of
 
 QUARTER = 15 * 60 * 10**6  # every time zone is a multiple of it away from UTC

@@ -17,7 +17,10 @@ from strandline.errors import DamagedError
 from strandline.store.lineage.snapshot_lineage import seen_at
 from strandline.store.marquez.datasets import groups_of
 from strandline.store.marquez.runs import version_id
-from strandline.store.schema.tables import raw_events, relations, runs, snapshot_uses, snapshots
+from strandline.store.schema.received_tables import raw_events
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import runs
+from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import strip_patterns

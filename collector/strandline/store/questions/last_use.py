@@ -14,7 +14,9 @@ from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_states import iso, run_states
 from strandline.store.lineage.touches import run_owners
-from strandline.store.schema.tables import datasets, job_relations, jobs, relations, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations, relations
+from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.sql.id_lists import among_given
 
 Answer = dict[str, Any]

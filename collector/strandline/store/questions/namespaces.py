@@ -16,7 +16,9 @@ from strandline.store.catalog.lists import is_shown
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_states import iso
 from strandline.store.lineage.touches import run_owners
-from strandline.store.schema.tables import datasets, job_relations, jobs, namespaces, relations
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations, relations
+from strandline.store.schema.run_tables import jobs, namespaces
 
 Answer = dict[str, Any]
 

@@ -21,7 +21,8 @@ from strandline.core.openlineage.events import Dataset, Event, decode
 from strandline.core.openlineage.facets import DATASET, Schema, facet_of
 from strandline.core.openlineage.names import Naming, id_of, naming_of
 from strandline.errors import DamagedError, InvalidEventError
-from strandline.store.schema.tables import datasets, raw_events
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.received_tables import raw_events
 from strandline.store.sql.compression import Expansion, expand
 from strandline.store.sql.facet_rows import facet_rows, one_of
 from strandline.store.sql.id_lists import among

@@ -19,7 +19,8 @@ from strandline.core.openlineage.facets import DATASET, JOB
 from strandline.core.openlineage.names import id_of
 from strandline.core.wildcards import is_like
 from strandline.store.lineage.facets import values_among
-from strandline.store.schema.tables import TAG_GIVEN, annotations, datasets
+from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.id_lists import among
 
 Answer = dict[str, Any]

@@ -1,38 +1,43 @@
-"""Who may use the API, and who changed what."""
+"""Keys of the API, and the log of changes."""
 
-from sqlalchemy import Column, Index, LargeBinary, SmallInteger, Table
+from sqlalchemy import Column, Index, LargeBinary, Table
 
-from strandline.store.schema.columns import CLUSTERED, Id, metadata, text_column, time_column
+from strandline.store.schema.columns import (
+    CLUSTERED,
+    code_column,
+    metadata,
+    row_number,
+    text_column,
+    time_column,
+)
 
-# Keys that may use the API: SHA-256 of the key, which itself is shown once and kept nowhere; `id`
-# is the part of it that may be shown. scopes: with commas; namespaces: patterns, one a line.
-# used_at: its last use, to the minute.
 api_keys = Table(
     "api_keys",
     metadata,
-    Column("hash", LargeBinary, primary_key=True),
-    text_column("name"),
-    time_column("created_at"),
-    time_column("revoked_at", nullable=True),
-    text_column("id"),
-    text_column("scopes"),
-    text_column("namespaces"),
-    time_column("expires_at", nullable=True),
-    time_column("used_at", nullable=True),
+    Column("hash", LargeBinary, primary_key=True, comment="SHA-256 of the key, shown only once"),
+    text_column("name", "the owner, for people and the audit log"),
+    time_column("created_at", "for people"),
+    time_column("revoked_at", "since when it counts no more", nullable=True),
+    text_column("id", "the part of the key that may be shown"),
+    text_column("scopes", "what the key may do, with commas"),
+    text_column("namespaces", "patterns of the namespaces that it may see, one a line"),
+    time_column("expires_at", "until when it counts; NULL: for ever", nullable=True),
+    time_column("used_at", "its last use, to the minute", nullable=True),
+    comment="keys that may use the API",
     **CLUSTERED,
 )
 
-# Who changed what, when and from where, and who was refused; `at` in microseconds.
 audit_log = Table(
     "audit_log",
     metadata,
-    Column("id", Id, primary_key=True, autoincrement=True),
-    time_column("at"),
-    text_column("who"),
-    text_column("what"),
-    text_column("address"),
-    Column("status", SmallInteger, nullable=False),
-    text_column("details"),
+    row_number(),
+    time_column("at", "when"),
+    text_column("who", "the name of the key or user"),
+    text_column("what", "the request or command"),
+    text_column("address", "the sender's address"),
+    code_column("status", "the HTTP status: whether it was done or refused"),
+    text_column("details", "what was changed"),
     Index(None, "at"),
+    comment="who changed what, and who was refused",
     sqlite_autoincrement=True,
 )

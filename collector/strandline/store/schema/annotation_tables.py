@@ -1,38 +1,43 @@
-"""What people note, and its log."""
+"""Notes of people, and their log."""
 
-from sqlalchemy import Column, Index, SmallInteger, Table
+from sqlalchemy import Index, Table
 
-from strandline.store.schema.columns import id_column, metadata, own_id, text_column, time_column
+from strandline.store.schema.columns import (
+    code_column,
+    id_column,
+    metadata,
+    own_id,
+    text_column,
+    time_column,
+)
 
-# What people note of a job, dataset, column (`field`) or tag, which no event overwrites and no
-# replay brings back. kind: 1 tag (`name`), 2 deleted, 3 the tag itself (value: what it means). id
-# is a hash of entity, kind, field and name.
 TAG_GIVEN = 1
 annotations = Table(
     "annotations",
     metadata,
-    own_id(),
-    id_column("entity_id"),
-    Column("kind", SmallInteger, nullable=False),
-    text_column("field"),
-    text_column("name"),
-    text_column("value"),
-    time_column("at"),
+    own_id("a hash of entity, kind, field and name"),
+    id_column("entity_id", "the job, dataset or tag"),
+    code_column("kind", "1 tag, 2 deleted, 3 the tag itself"),
+    text_column("field", "the column, if the note is about one"),
+    text_column("name", "the tag"),
+    text_column("value", "of a tag itself: its description"),
+    time_column("at", "when it was noted; a later event brings a deleted job back"),
     Index(None, "entity_id"),
     Index(None, "kind"),
+    comment="what people noted; no event overwrites it and no replay brings it back",
 )
 
-# Every change of an annotation: who did what to which entity, when. Only ever added to.
 annotation_log = Table(
     "annotation_log",
     metadata,
-    own_id(),
-    time_column("at"),
-    text_column("actor"),
-    text_column("action"),
-    text_column("entity"),
-    text_column("field"),
-    text_column("name"),
-    text_column("value"),
+    own_id("a hash of the row"),
+    time_column("at", "when"),
+    text_column("actor", "who"),
+    text_column("action", "what was done"),
+    text_column("entity", "kind, namespace and name"),
+    text_column("field", "the column"),
+    text_column("name", "the tag"),
+    text_column("value", "the new value"),
     Index(None, "at"),
+    comment="every change of an annotation; rows are only added",
 )

@@ -1,22 +1,30 @@
-"""What the store notes of events that left it for an archive."""
+"""Events that left the store for an archive."""
 
-from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, SmallInteger, Table, Text
+from sqlalchemy import Column, Index, Integer, Table, Text
 
-from strandline.store.schema.columns import CLUSTERED, metadata
+from strandline.store.schema.columns import (
+    CLUSTERED,
+    bytes_column,
+    code_column,
+    metadata,
+    time_column,
+)
 
-# One row a batch of events of one day that leaves together. It is written before the batch is, with
-# the events' keys, so that an archiver that was killed writes the same batch again under the same
-# name. `events` are pairs of time and hash.
+# The row is written before the batch is: an archiver that was killed writes the same batch again,
+# under the same name.
 archive_batches = Table(
     "archive_batches",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("target", Text, nullable=False),
-    Column("day", Integer, nullable=False),  # days since 1970
-    Column("newest_at", BigInteger, nullable=False),  # receipt, microseconds
-    Column("count", Integer, nullable=False),
-    Column("done", SmallInteger, nullable=False),
-    Column("events", LargeBinary, nullable=False),
+    Column("id", Text, primary_key=True, comment="the batch's name in the archive"),
+    Column("target", Text, nullable=False, comment="the archive"),
+    Column(
+        "day", Integer, nullable=False, comment="days since 1970, which the archive is split by"
+    ),
+    time_column("newest_at", "the newest receipt in it, for retention of the keys"),
+    Column("count", Integer, nullable=False, comment="the number of events, for answers"),
+    code_column("done", "1: the archive has it, and the events were deleted here"),
+    bytes_column("events", "pairs of time and hash, by which the batch is written again"),
     Index(None, "newest_at"),
+    comment="batches of events of one day that leave together",
     **CLUSTERED,
 )

@@ -2,13 +2,12 @@
 
 What several runs read, write and make into each other alike is stored once, as a template. A run
 has a row for each of its templates with the times of all that is in it
-(core/changes/run_templates). The views `run_relations` and `run_edges` (views.py) show a row for
-each relation and edge of each run. Readers select from these: `relations` and `edge_uses` here.
+(core/changes/run_templates). The views `run_relations` and `run_edges` (schema/views.py) show a row
+for each relation and edge of each run. Readers select from these: `relations` and `edge_uses` here.
 """
 
 from sqlalchemy import (
     BigInteger,
-    Column,
     FromClause,
     Index,
     LargeBinary,
@@ -19,11 +18,16 @@ from sqlalchemy import (
     table,
 )
 
-from strandline.store.schema.columns import CLUSTERED, flag_column, id_column, metadata, time_column
+from strandline.store.schema.columns import (
+    CLUSTERED,
+    bytes_column,
+    code_column,
+    flag_column,
+    id_column,
+    metadata,
+    time_column,
+)
 
-# One row per run, direction (0 source, 1 sink) and dataset as named. Live, history, known:
-# views.py. creates: 1 lifecycleStateChange CREATE: goes with its run if that fails; 2 read, and not
-# the sender's.
 relations = table(
     "run_relations",
     column("run_id", BigInteger),
@@ -34,10 +38,8 @@ relations = table(
     column("newest_at", BigInteger),
 )
 
-# Which edges a run made into a sink, and by which rule: 3 lineage facet, 2 columnLineage facet, 1
-# inputs x outputs of an event that stands for itself. Sinks without a row: all sources of the run.
-# The greatest rule counts; where a lineage facet names no fields, the columns are those of rule 2
-# (store/lineage/stated_edges).
+# A sink without a row has all sources of its run. The greatest rule counts; where a lineage facet
+# names no fields, the columns are those of rule 2 (store/lineage/stated_edges).
 edge_uses = table(
     "run_edges",
     column("run_id", BigInteger),
@@ -47,73 +49,71 @@ edge_uses = table(
     column("at", BigInteger),
 )
 
-# What is in a template: relations, without their times. template_id: a hash of all that is in it.
 template_relations = Table(
     "template_relations",
     metadata,
-    id_column("template_id"),
-    Column("direction", SmallInteger, nullable=False),
-    id_column("dataset_id"),
-    flag_column("creates"),
+    id_column("template_id", "a hash of all that is in the template"),
+    code_column("direction", "0 read, 1 written"),
+    id_column("dataset_id", "the dataset as named"),
+    flag_column("creates", "1: CREATE, which a failed run takes back; 2: read, not the sender's"),
     PrimaryKeyConstraint("template_id", "direction", "dataset_id"),
     Index(None, "dataset_id"),
+    comment="the relations of a template",
     **CLUSTERED,
 )
 
-# And edges.
 template_edges = Table(
     "template_edges",
     metadata,
-    id_column("template_id"),
-    id_column("sink_id"),
-    Column("rule", SmallInteger, nullable=False),
-    Column("set_hash", LargeBinary, nullable=False),
+    id_column("template_id", "a hash of all that is in the template"),
+    id_column("sink_id", "the dataset that the edges lead into"),
+    code_column("rule", "3 lineage facet, 2 columnLineage facet, 1 inputs times outputs"),
+    bytes_column("set_hash", "the edges, in edge_columns"),
     PrimaryKeyConstraint("template_id", "sink_id", "rule"),
     Index(None, "sink_id"),
     Index(None, "set_hash"),
+    comment="the edges of a template",
     **CLUSTERED,
 )
 
-# When all that is in a template was first and last seen in a run. Nothing is in two templates of
-# one run.
 run_templates = Table(
     "run_templates",
     metadata,
-    id_column("run_id"),
-    id_column("template_id"),
-    time_column("first_at"),
-    time_column("newest_at"),
+    id_column("run_id", "the run"),
+    id_column("template_id", "the template; nothing is in two templates of one run"),
+    time_column("first_at", "when all that is in the template was first seen"),
+    time_column("newest_at", "when all that is in the template was last seen"),
     PrimaryKeyConstraint("run_id", "template_id"),
     Index(None, "template_id"),
+    comment="the templates of each run",
     **CLUSTERED,
 )
 
-# Which datasets a job was ever named with, in either direction, and the run that did so last (a
-# design where no run did: ran = 0): a walk's way to the newest relations of each job, as large as the graph, however many runs there
-# were. Sources that only edges name are here too.
+# A walk finds the newest relations of each job here. The table is as large as the graph, however
+# many runs there were.
 job_relations = Table(
     "job_relations",
     metadata,
-    id_column("job_id"),  # as the event named it
-    Column("direction", SmallInteger, nullable=False),
-    id_column("dataset_id"),
-    id_column("run_id"),
-    time_column("at"),
-    flag_column("ran"),
+    id_column("job_id", "the job as the event named it"),
+    code_column("direction", "0 read, 1 written"),
+    id_column("dataset_id", "the dataset as named; also sources that only edges name"),
+    id_column("run_id", "the run that did so last"),
+    time_column("at", "when it did"),
+    flag_column("ran", "whether a run named it; false: only designs did"),
     PrimaryKeyConstraint("job_id", "direction", "dataset_id"),
     Index(None, "dataset_id", "direction"),
+    comment="the datasets that each job was ever named with",
     **CLUSTERED,
 )
 
-# Edges into one sink, once per content, a row for each source. A set without rows asserts that the
-# sink has no source.
 edge_columns = Table(
     "edge_columns",
     metadata,
-    Column("set_hash", LargeBinary, nullable=False),
-    id_column("source_id"),  # dataset as named
-    Column("columns", LargeBinary, nullable=False),  # zstd: a JSON array of core.edges.Edge
+    bytes_column("set_hash", "a hash of all edges into one sink; without rows: it has no source"),
+    id_column("source_id", "the dataset that the edges come from, as named"),
+    bytes_column("columns", "a zstd frame of a JSON array of edges"),
     PrimaryKeyConstraint("set_hash", "source_id"),
+    comment="the edges into one sink, once for each content",
     **CLUSTERED,
 )
 

@@ -1,20 +1,24 @@
 """The index of the search."""
 
-from sqlalchemy import Column, Index, Integer, LargeBinary, SmallInteger, Table
+from sqlalchemy import Column, Index, Integer, Table
 
-from strandline.store.schema.columns import id_column, metadata, own_id
+from strandline.store.schema.columns import (
+    bytes_column,
+    code_column,
+    id_column,
+    metadata,
+    own_id,
+)
 
-# Pages of the search's index (store/search/pages.py), each of one kind of text and one namespace:
-# zstd of words with NUL between them, and of arrays that say whose they are. size: how many
-# datasets or jobs.
 search_pages = Table(
     "search_pages",
     metadata,
     own_id(),
-    id_column("namespace_id"),
-    Column("kind", SmallInteger, nullable=False),
-    Column("size", Integer, nullable=False),
-    Column("words", LargeBinary, nullable=False),
-    Column("owners", LargeBinary, nullable=False),
+    id_column("namespace_id", "the namespace whose texts it has, as keys see some of them"),
+    code_column("kind", "the kind of text: names, columns, ..."),
+    Column("size", Integer, nullable=False, comment="how many datasets or jobs it has"),
+    bytes_column("words", "a zstd frame of words with NUL between them"),
+    bytes_column("owners", "a zstd frame of arrays of the datasets or jobs of each word"),
     Index(None, "kind", "namespace_id", "size"),
+    comment="pages of the search's index (store/search/pages.py)",
 )

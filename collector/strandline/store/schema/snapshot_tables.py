@@ -1,130 +1,111 @@
 """Barriers of streaming jobs, snapshots of tables, and the options of their catalogs."""
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Double,
-    Index,
-    LargeBinary,
-    PrimaryKeyConstraint,
-    SmallInteger,
-    Table,
-)
+from sqlalchemy import Column, Double, Index, PrimaryKeyConstraint, Table
 
 from strandline.store.schema.columns import (
     CLUSTERED,
+    bytes_column,
+    code_column,
     flag_column,
     id_column,
     metadata,
+    number_column,
     text_column,
     time_column,
 )
 
-# One row a barrier of a streaming job. query_id: the query id, new with every checkpoint directory.
 job_barriers = Table(
     "job_barriers",
     metadata,
-    id_column("job_id"),
-    text_column("query_id"),
-    Column("barrier", BigInteger, nullable=False),
-    text_column("domain"),
-    text_column("engine"),
-    Column("batch_id", BigInteger, nullable=True),
-    Column("phase", SmallInteger, nullable=False),  # 2 committed, 1 skipped
-    time_column("started_at", nullable=True),
-    time_column("committed_at", nullable=True),
-    text_column("checkpoint"),
-    id_column("run_id"),
-    # Of the strandline_barrier facet what no column holds (core/changes/barrier_facets), packed or
-    # as it came.
-    Column("facet", LargeBinary, nullable=False),
-    time_column("at"),
-    id_column("hash"),
+    id_column("job_id", "the streaming job"),
+    text_column("query_id", "the streaming query, new with every checkpoint directory"),
+    number_column("barrier", "the barrier"),
+    text_column("domain", "the consistency group"),
+    text_column("engine", "the program that reported it"),
+    number_column("batch_id", "the micro-batch", nullable=True),
+    code_column("phase", "2 committed, 1 skipped: the greatest counts"),
+    time_column("started_at", "when the micro-batch began", nullable=True),
+    time_column("committed_at", "when it committed", nullable=True),
+    text_column("checkpoint", "the checkpoint's location"),
+    id_column("run_id", "the run that reported it"),
+    bytes_column("facet", "what no column holds of the strandline_barrier facet"),
+    time_column("at", "the event's time"),
+    id_column("hash", "the event: decides between events of one moment"),
     PrimaryKeyConstraint("job_id", "barrier", "query_id"),
     Index(None, "domain", "barrier"),
     Index(None, "run_id", "barrier"),
+    comment="the barriers that streaming jobs reported",
     **CLUSTERED,
 )
 
-# One row a known snapshot of a table. rank: 3 stated by its writer, 2 by a reader's exact report, 1
-# observed. Who looks for `approximate` finds it by the key: the ids that are rounded to one double
-# are at most 512 apart. aside: 0 main has it, 1 only another branch has it, 2 no branch has it (it
-# is staged); NULL where nobody says, which counts as main.
+# Ids that are rounded to one double are at most 512 apart, so `approximate` needs no index.
 snapshots = Table(
     "snapshots",
     metadata,
-    id_column("dataset_id"),  # as named
-    text_column("snapshot_id"),
-    text_column("parent_id", nullable=True),
-    Column("barrier", BigInteger, nullable=True),
-    text_column("query_id"),  # always empty: snapshot_uses has it
-    id_column("run_id"),
-    time_column("committed_at", nullable=True),
-    text_column("operation"),
-    text_column("format"),
-    Column("row_count", BigInteger, nullable=True),
-    Column(
-        "approximate", Double, nullable=True
-    ),  # float(snapshot_id): how stock Iceberg reports name it
-    Column("rank", SmallInteger, nullable=False),
-    time_column("at"),
-    id_column("hash"),
-    time_column(
-        "first_at"
-        # when it was first seen: its place among the others where no event states when it was committed
-    ),
-    Column("aside", SmallInteger, nullable=True),
+    id_column("dataset_id", "the table as named"),
+    text_column("snapshot_id", "the id as text: ids exceed 2^53"),
+    text_column("parent_id", "the snapshot that it was made on", nullable=True),
+    number_column("barrier", "the barrier that it was made under", nullable=True),
+    id_column("run_id", "the run that stated it"),
+    time_column("committed_at", "when it was committed", nullable=True),
+    text_column("operation", "append, overwrite, delete, ..."),
+    text_column("format", "iceberg, delta, ..."),
+    number_column("row_count", "the rows of the table after it", nullable=True),
+    Column("approximate", Double, comment="the id as a double, as stock Iceberg reports name it"),
+    code_column("rank", "3 stated by its writer, 2 by a reader's exact report, 1 observed"),
+    time_column("at", "the event's time"),
+    id_column("hash", "the event: decides between events of one moment"),
+    time_column("first_at", "when it was first seen: its place if no commit time is stated"),
+    code_column("aside", "0 main has it, 1 another branch, 2 none; NULL: main", nullable=True),
     PrimaryKeyConstraint("dataset_id", "snapshot_id"),
+    comment="one row a known snapshot of a table",
     **CLUSTERED,
 )
 
-# Data lineage: which snapshot a run read (direction 0) or made (1), under which barrier (0: none).
 # dataset_id comes before direction in the key, so that PostgreSQL pads nothing.
 snapshot_uses = Table(
     "snapshot_uses",
     metadata,
-    id_column("run_id"),
-    Column("barrier", BigInteger, nullable=False),
-    Column("direction", SmallInteger, nullable=False),
-    id_column("dataset_id"),
-    text_column("snapshot_id"),
-    text_column("from_snapshot_id", nullable=True),  # exclusive start of an incremental read
-    text_column("query_id"),
-    flag_column("lossy"),  # snapshot_id came as a double: match snapshots.approximate
-    Column("rank", SmallInteger, nullable=False),  # as in snapshots
-    time_column(
-        "order_at"
-    ),  # among observed ones the greatest counts: newest written, earliest read
-    time_column("at"),
-    id_column("hash"),
+    id_column("run_id", "the run"),
+    number_column("barrier", "the barrier, or 0"),
+    code_column("direction", "0 read, 1 made"),
+    id_column("dataset_id", "the table as named"),
+    text_column("snapshot_id", "the snapshot"),
+    text_column("from_snapshot_id", "the exclusive start of an incremental read", nullable=True),
+    text_column("query_id", "the streaming query"),
+    flag_column("lossy", "1: the id came as a double, to be matched with snapshots.approximate"),
+    code_column("rank", "as in snapshots"),
+    time_column("order_at", "of observed ones the greatest counts: newest made, earliest read"),
+    time_column("at", "the event's time"),
+    id_column("hash", "the event: decides between events of one moment"),
     PrimaryKeyConstraint("run_id", "barrier", "dataset_id", "direction", "snapshot_id"),
     Index(None, "dataset_id", "snapshot_id"),
+    comment="data lineage: the snapshots that runs read and made",
     **CLUSTERED,
 )
 
-# Snapshots that a new run starts from; live until the run ends.
 startup_snapshots = Table(
     "startup_snapshots",
     metadata,
-    id_column("run_id"),
-    id_column("job_id"),
-    id_column("dataset_id"),
-    text_column("snapshot_id"),
-    time_column("at"),
+    id_column("run_id", "the run; the row is live until it ends"),
+    id_column("job_id", "the job, for the proposals' views"),
+    id_column("dataset_id", "the table as named"),
+    text_column("snapshot_id", "the snapshot"),
+    time_column("at", "when it was told"),
     PrimaryKeyConstraint("run_id", "dataset_id"),
+    comment="the snapshots that a new run starts from",
     **CLUSTERED,
 )
 
-# Options of catalogs, written by whoever configures one; table-lineage and data-lineage = false
-# hide its rows from views.
 catalog_options = Table(
     "catalog_options",
     metadata,
-    text_column("key"),
-    text_column("value"),
-    text_column("namespace"),
-    text_column("catalog"),
-    text_column("consistency_group"),
+    text_column("key", "table-lineage or data-lineage: false hides its rows from views"),
+    text_column("value", "the value"),
+    text_column("namespace", "the namespace of the catalog"),
+    text_column("catalog", "the catalog"),
+    text_column("consistency_group", "the group that configured it"),
     PrimaryKeyConstraint("namespace", "catalog", "key"),
+    comment="options of catalogs, which people configure",
     **CLUSTERED,
 )

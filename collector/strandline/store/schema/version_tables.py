@@ -1,88 +1,89 @@
-"""The tables of consistent versions.
+"""The tables of consistent versions: a log of facts, what waits to become facts, and leases.
 
-A log of facts in one order for all servers, what waits to become facts, leases, alerts.
-
-The log is the state: every server folds the same facts in the same order. Its order is given out
-under the lock of version_head's one row, so a reader who knows fact n misses nothing before it.
+The log is the state: every server folds the same facts in the same order. Facts are numbered under
+the lock of the row `version_facts` of `numbers`.
 """
 
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, SmallInteger, Table, Text
+from sqlalchemy import Column, Index, Table, Text
 
-from strandline.store.schema.columns import CLUSTERED, Id, metadata
-
-# One row: the number of the last fact. Whoever adds facts holds its lock.
-version_head = Table(
-    "version_head",
+from strandline.store.schema.columns import (
+    CLUSTERED,
+    Id,
+    bytes_column,
+    code_column,
+    id_column,
     metadata,
-    Column("id", SmallInteger, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, nullable=False),
+    number_column,
+    row_number,
+    text_column,
+    time_column,
 )
 
-# Facts of core/barriers.py, each as JSON, in their order.
 version_facts = Table(
     "version_facts",
     metadata,
-    Column("seq", Id, primary_key=True, autoincrement=False),
-    Column("at", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("seq", Id, primary_key=True, autoincrement=False, comment="the order, without gaps"),
+    time_column("at", "when it was written"),
+    Column("kind", Text, nullable=False, comment="the type of the fact in core/versions"),
+    bytes_column("body", "the fact as JSON"),
+    comment="the facts that versions are computed from",
 )
 
-# What an ingest transaction touched that may be a fact: a run with one of its barriers (0: the run
-# itself), or a base table.
 version_news = Table(
     "version_news",
     metadata,
-    Column("id", Id, primary_key=True, autoincrement=True),
-    Column("kind", SmallInteger, nullable=False),  # 0 run, 1 root
-    Column("entity_id", BigInteger, nullable=False),
-    Column("barrier", BigInteger, nullable=False),
+    row_number(),
+    code_column("kind", "0 a run, 1 a base table"),
+    id_column("entity_id", "the run or base table"),
+    number_column("barrier", "the barrier of the run; 0: the run itself"),
+    comment="what transactions changed that may become a fact",
     sqlite_autoincrement=True,
 )
 
-# Base tables of declared groups that are known as datasets: snapshots of these become barriers.
 domain_roots = Table(
     "domain_roots",
     metadata,
-    Column("dataset_id", Id, primary_key=True, autoincrement=False),
-    Column("domain", Text, nullable=False),
+    Column("dataset_id", Id, primary_key=True, autoincrement=False, comment="the base table"),
+    Column("domain", Text, nullable=False, comment="the group that declares it"),
+    comment="base tables of declared groups: their snapshots become barriers",
 )
 
-# Jobs that are registered or have a place: every event of theirs that starts or ends a run is
-# looked at.
 managed_jobs = Table(
-    "managed_jobs", metadata, Column("job_id", Id, primary_key=True, autoincrement=False)
+    "managed_jobs",
+    metadata,
+    Column("job_id", Id, primary_key=True, autoincrement=False, comment="the job"),
+    comment="jobs that are registered or members: starts and ends of their runs are facts",
 )
 
-# Claims of readers on what they were answered; one that is over stays over.
 reader_leases = Table(
     "reader_leases",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("created_at", BigInteger, nullable=False),
-    Column("expires_at", BigInteger, nullable=False),
-    Column("holder", Text, nullable=False, server_default=""),
-    Column("body", LargeBinary, nullable=False),  # the answer: table and snapshot, each
+    Column("id", Text, primary_key=True, comment="known to its reader alone"),
+    time_column("created_at", "for people"),
+    time_column("expires_at", "when it ends; one that has ended stays so"),
+    text_column("holder", "the reader, for people"),
+    bytes_column("body", "the answer: tables and snapshots"),
     Index(None, "expires_at"),
+    comment="claims of readers on the snapshots that they were answered",
     **CLUSTERED,
 )
 
-# A rollback that is being carried out: one a group, with the plan that it began with.
 open_rollbacks = Table(
     "open_rollbacks",
     metadata,
-    Column("domain", Text, primary_key=True),
-    Column("begun_at", BigInteger, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("domain", Text, primary_key=True, comment="the group: it has one rollback at a time"),
+    time_column("begun_at", "for people"),
+    bytes_column("body", "the plan that it began with, so that another process can finish it"),
+    comment="rollbacks that are being carried out",
     **CLUSTERED,
 )
 
-# Alerts that are on. key: rule and what it is about; gone when it has recovered.
 alerts = Table(
     "alerts",
     metadata,
-    Column("key", Text, primary_key=True),
-    Column("since", BigInteger, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("key", Text, primary_key=True, comment="the rule and what it is about"),
+    time_column("since", "since when"),
+    bytes_column("body", "what was reported, to report the recovery alike"),
+    comment="alerts that are on; a row goes when its trouble does",
     **CLUSTERED,
 )

@@ -20,7 +20,7 @@ from strandline.core.changes.facet_sets import FacetSet
 from strandline.core.changes.parse_cache import Halves
 from strandline.core.changes.rows import FacetSeen, FacetSetUsed
 from strandline.core.openlineage.facets import DATASET, JOB
-from strandline.store.schema.tables import facet_sets, facet_uses, facets
+from strandline.store.schema.dataset_tables import facet_sets, facet_uses, facets
 from strandline.store.sql.id_lists import among, among_given
 
 NAMING = frozenset(((DATASET, "catalog"), (DATASET, "symlinks")))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import zstandard
 from sqlalchemy import Connection, insert, select
 
-from strandline.store.schema.tables import search_pages
+from strandline.store.schema.search_tables import search_pages
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import agreed
 

@@ -17,7 +17,9 @@ from sqlalchemy import Connection, Select, Table, select, true
 
 from strandline.core.changes.edges import edges_in
 from strandline.core.openlineage.facets import DATASET, JOB, MODELS
-from strandline.store.schema.tables import datasets, edge_columns, edge_uses, jobs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import edge_columns, edge_uses
+from strandline.store.schema.run_tables import jobs
 from strandline.store.search.pages import (
     COLUMN,
     DATASET_NAME,

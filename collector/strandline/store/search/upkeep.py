@@ -15,7 +15,10 @@ from sqlalchemy import Connection, Engine, Select, Table, bindparam, delete, fun
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import DatasetSeen, EdgesUsed, JobSeen
 from strandline.core.openlineage.facets import DATASET, JOB
-from strandline.store.schema.tables import datasets, edge_uses, jobs, search_pages
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import edge_uses
+from strandline.store.schema.run_tables import jobs
+from strandline.store.schema.search_tables import search_pages
 from strandline.store.search.changed_facets import FacetPlace
 from strandline.store.search.pages import (
     COLUMN,

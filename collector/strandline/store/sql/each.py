@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Select, TableClause, literal_column, select, true
 
-from strandline.store.schema.tables import runs
+from strandline.store.schema.run_tables import runs
 from strandline.store.sql.id_lists import among_given
 
 

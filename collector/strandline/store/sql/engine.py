@@ -21,7 +21,6 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from strandline.errors import SchemaError
-from strandline.store.sql.pg_arrays import Packed
 from strandline.store.sql.private_files import make_private
 
 BUSY_MILLISECONDS = 30_000
@@ -83,9 +82,6 @@ def _prepare_postgresql(connection: Any, _record: Any) -> None:
     thousands. Whoever writes does the same each time, and lets PostgreSQL keep plans
     (store/ingest/take).
     """
-    from strandline.store.sql.packed_dumper import PackedDumper
-
-    connection.adapters.register_dumper(Packed, PackedDumper)
     connection.autocommit = True
     connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
     connection.execute("SET plan_cache_mode = force_custom_plan")
@@ -222,9 +218,8 @@ def locked(engine: Engine, seconds: float = LOCK_SECONDS) -> str | None:
 
 
 def _locked_tables(engine: Engine, seconds: float) -> str | None:
-    from strandline.store.schema.tables import (
-        metadata,
-    )  # only servers ask this: commands need no table for their help
+    # Only servers ask this: commands need no table for their help.
+    from strandline.store.schema.tables import metadata
 
     tables = ", ".join(f'ONLY "{table.name}"' for table in metadata.sorted_tables)
     try:
@@ -314,7 +309,7 @@ def by_index(connection: Connection) -> None:
 def migrate(engine: Engine, revision: str = "head") -> None:
     """Bring the schema to the newest (or a named) revision.
 
-    Raise SchemaError if it has one that this program does not know.
+    Raise SchemaError if the database has a schema that this program does not know.
     """
     from alembic import command  # only who migrates waits for it: `check` asks the database alone
     from alembic.config import Config
@@ -324,9 +319,14 @@ def migrate(engine: Engine, revision: str = "head") -> None:
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-        _known_revision(connection)
+        newest = revisions()[-1]
+        if _known_revision(connection) == newest:
+            _refuse_other_tables(connection)
+            return
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
+        if _known_revision(connection) == newest:
+            _write_fingerprint(connection)
 
 
 def check(engine: Engine) -> None:
@@ -334,6 +334,8 @@ def check(engine: Engine) -> None:
     with reading(engine).begin() as connection:
         found = _known_revision(connection)
         others = found is None and inspect(connection).get_table_names()
+        if found == revisions()[-1]:
+            _refuse_other_tables(connection)
     if others:
         raise SchemaError(
             f"{_where(engine)} has tables, and none of Strandline's: strandline migrate adds them"
@@ -342,10 +344,30 @@ def check(engine: Engine) -> None:
         raise SchemaError(
             f"{_where(engine)} is empty: nothing was collected there yet (strandline serve makes its tables)"
         )
-    if found != (wanted := revisions()[-1]):
+    wanted = revisions()[-1]
+    if found != wanted:
         raise SchemaError(
             f"the database has schema {found}, this program needs {wanted}: strandline migrate"
         )
+
+
+def _refuse_other_tables(connection: Connection) -> None:
+    """Raise SchemaError if the tables are those of another program with the same revision."""
+    from strandline.store.schema.fingerprint import KEY, fingerprint
+    from strandline.store.sql.shared_settings import agreed
+
+    if agreed(connection).get(KEY) != fingerprint():
+        raise SchemaError(
+            f"{_where(connection.engine)} has tables of another version of strandline:"
+            " name an empty database, or run the version that made it"
+        )
+
+
+def _write_fingerprint(connection: Connection) -> None:
+    from strandline.store.schema.fingerprint import KEY, fingerprint
+    from strandline.store.sql.shared_settings import agree
+
+    agree(connection, KEY, fingerprint())
 
 
 def _where(engine: Engine) -> str:

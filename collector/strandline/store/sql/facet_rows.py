@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from strandline.core.changes.compact import fold_rows
 from strandline.core.changes.rows import FacetSeen
-from strandline.store.schema.tables import facet_bodies, facet_sets, facet_uses, facets
+from strandline.store.schema.dataset_tables import facet_bodies, facet_sets, facet_uses, facets
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.upsert import upsert
 

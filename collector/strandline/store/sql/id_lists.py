@@ -26,41 +26,40 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from strandline.store.sql.pg_arrays import pack
-
 One = TypeVar("One", int, str)
 
 
 class _Array(UserDefinedType[Any]):
-    """An array on PostgreSQL that is packed already: psycopg would look at every value twice."""
+    """An array on PostgreSQL, made by psycopg of a Python list."""
 
     cache_ok = True
     render_bind_cast = True
 
-    def __init__(self, of: str) -> None:
-        self.of = of
+    def __init__(self, element: str) -> None:
+        self.element = element
 
     def get_col_spec(self, **_: Any) -> str:
-        return f"{self.of}[]"
+        return f"{self.element}[]"
 
 
-class _Many(TypeDecorator[Any]):
+class _List(TypeDecorator[Any]):
+    """A list of numbers or texts as one parameter."""
+
     impl = Text
     cache_ok = True
 
-    def __init__(self, one: type[TypeEngine[Any]] = Text) -> None:
+    def __init__(self, element: type[TypeEngine[Any]] = Text) -> None:
         super().__init__()
-        self.one = one
+        self.element = element
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(_Array(self._of) if dialect.name == "postgresql" else Text())
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(Text())
+        element = "TEXT" if issubclass(self.element, Text) else "BIGINT"
+        return dialect.type_descriptor(_Array(element))
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return pack(self._of, value) if dialect.name == "postgresql" else json.dumps(value)
-
-    @property
-    def _of(self) -> str:
-        return "TEXT" if issubclass(self.one, Text) else "BIGINT"
+        return list(value) if dialect.name == "postgresql" else json.dumps(value)
 
 
 class _AmongPairs(FunctionElement[bool]):
@@ -81,12 +80,12 @@ class _Among(FunctionElement[bool]):
 
 def among(column: ColumnElement[One], values: Iterable[One]) -> ColumnElement[bool]:
     """Whether the column's value, a number or a text, is one of these."""
-    return _Among(column, bindparam(None, list(values), type_=_many(column), unique=True))
+    return _Among(column, bindparam(None, list(values), type_=_list_type(column), unique=True))
 
 
 def among_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """The same for a list that comes with the statement's parameters, by this name."""
-    return _Among(column, bindparam(name, type_=_many(column)))
+    return _Among(column, bindparam(name, type_=_list_type(column)))
 
 
 def pairs_given(
@@ -110,11 +109,11 @@ def among_text(dialect: str, column: str, name: str) -> str:
 
 def given(name: str, kind: type[TypeEngine[Any]]) -> BindParameter[Any]:
     """The parameter of such a statement: a list of numbers (BigInteger) or texts."""
-    return bindparam(name, type_=_Many(kind))
+    return bindparam(name, type_=_List(kind))
 
 
-def _many(column: ColumnElement[Any]) -> _Many:
-    return _Many(Text if isinstance(column.type, Text) else BigInteger)
+def _list_type(column: ColumnElement[Any]) -> _List:
+    return _List(Text if isinstance(column.type, Text) else BigInteger)
 
 
 @compiles(_Among, "postgresql")

@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, Connection, Table, select
 
 from strandline.core.wildcards import ANYTHING, is_like
-from strandline.store.schema.tables import namespaces
+from strandline.store.schema.run_tables import namespaces
 from strandline.store.sql.id_lists import among
 
 

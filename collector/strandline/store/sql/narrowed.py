@@ -15,7 +15,6 @@ from sqlalchemy import Connection, Engine
 
 from strandline.core.access.granted import EVERYTHING, Access, glob_of, like_of
 from strandline.store.schema.tables import metadata
-from strandline.store.schema.version_tables import version_head
 from strandline.store.schema.views import views
 
 OPTION = "strandline_access"
@@ -51,12 +50,12 @@ BY_ID = frozenset(
         *(
             "startup_snapshots",
             "store_settings",
-            "dictionaries",
+            "body_references",
             "reader_leases",
             "domain_roots",
             "managed_jobs",
         ),
-        version_head.name,
+        "numbers",
     }
 )
 VIEWS_OF_IDS = (

@@ -14,7 +14,7 @@ from functools import cache
 
 from sqlalchemy import Connection, Select, select, text
 
-from strandline.store.schema.tables import store_settings
+from strandline.store.schema.received_tables import store_settings
 
 
 def agreed(connection: Connection) -> dict[str, str]:

@@ -73,7 +73,7 @@ _SCHEMAS = (
     ("1-0-1/ParentRunFacet", ("run", "runId", "job", "namespace", "name", "root")),
     ("1-0-2/OutputStatisticsOutputDatasetFacet", ("rowCount", "size", "fileCount")),
 )
-_WORDS = (
+__DICTIONARY = (
     *(
         "BATCH",
         "STREAMING",
@@ -112,7 +112,7 @@ _SPARK = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunFacet"
 
 
 def _common() -> bytes:
-    parts = [*_PRODUCERS, *_WORDS, _SPARK]
+    parts = [*_PRODUCERS, *__DICTIONARY, _SPARK]
     for schema, fields in _SCHEMAS:
         name = schema.partition("/")[2]
         address = f'"_schemaURL":"https://openlineage.io/spec/facets/{schema}.json#/$defs/{name}"'

@@ -9,7 +9,7 @@ again shows it.
 from sqlalchemy import Connection, delete, insert, select
 
 from strandline.errors import NotFoundError, RefusedError
-from strandline.store.schema.tables import catalog_options
+from strandline.store.schema.snapshot_tables import catalog_options
 
 SWITCHES = ("table-lineage", "data-lineage")
 _SAID = ("true", "false")

@@ -33,12 +33,14 @@ from strandline.core.changes.snapshot_claims import IN_MAIN
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions import facts as barriers
 from strandline.core.versions.facts import Fact, Job, Table
-from strandline.store.schema.tables import datasets, job_barriers, job_domains, runs, store_settings
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.received_tables import VERSION_FACTS, numbers, store_settings
+from strandline.store.schema.run_tables import job_domains, runs
+from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.schema.version_tables import (
     domain_roots,
     managed_jobs,
     version_facts,
-    version_head,
     version_news,
 )
 from strandline.store.sql.id_lists import among_given
@@ -162,9 +164,9 @@ def head(connection: Connection) -> tuple[int, bool, str]:
 @cache
 def _head() -> Select[int, bool, str | None]:
     log = select(store_settings.c.value).where(store_settings.c.key == LOG).scalar_subquery()
-    return select(
-        version_head.c.seq, exists(select(version_news.c.id)).label("news"), log.label("log")
-    )
+    news = exists(select(version_news.c.id))
+    head = select(numbers.c.seq, news.label("news"), log.label("log"))
+    return head.where(numbers.c.name == VERSION_FACTS)
 
 
 def log_of(connection: Connection) -> str:
@@ -209,7 +211,8 @@ def lock_head(connection: Connection) -> int:
 
     (SQLite's writers have one lock anyway.)
     """
-    return int(connection.execute(select(version_head.c.seq).with_for_update()).scalar_one())
+    head = select(numbers.c.seq).where(numbers.c.name == VERSION_FACTS)
+    return int(connection.execute(head.with_for_update()).scalar_one())
 
 
 def append(connection: Connection, seq: int, facts: Sequence[Fact], at: int) -> int:
@@ -226,7 +229,8 @@ def append(connection: Connection, seq: int, facts: Sequence[Fact], at: int) -> 
         for place, fact in enumerate(facts, 1)
     ]
     connection.execute(insert(version_facts), rows)
-    connection.execute(update(version_head).values(seq=seq + len(rows)))
+    head = update(numbers).where(numbers.c.name == VERSION_FACTS)
+    connection.execute(head.values(seq=seq + len(rows)))
     return seq + len(rows)
 
 

@@ -15,14 +15,10 @@ from sqlalchemy import Connection, Row, Select, select
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.openlineage.run_states import NAMES
 from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
-from strandline.store.schema.tables import (
-    datasets,
-    job_barriers,
-    job_domains,
-    jobs,
-    relations,
-    runs,
-)
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import job_domains, jobs, runs
+from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.sql.id_lists import among_given, pairs_given
 from strandline.store.versions.consumed import batch_commits, batch_jobs, commit_of, uses_of
 from strandline.store.versions.fact_log import RUN, VersionNews

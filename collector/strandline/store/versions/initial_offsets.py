@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from strandline.core.openlineage.names import id_of
 from strandline.core.versions.expirable import Pin
 from strandline.core.versions.facts import Job
-from strandline.store.schema.tables import job_barriers
+from strandline.store.schema.snapshot_tables import job_barriers
 from strandline.store.sql.compression import expand
 
 

@@ -11,7 +11,8 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.errors import RefusedError
 from strandline.store.lineage.lookup import ids_of_names
-from strandline.store.schema.tables import job_relations, jobs, runs
+from strandline.store.schema.relation_tables import job_relations
+from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.sql.each import of_each
 
 run_lives = table("run_lives", *(column(name, BigInteger) for name in ("run_id", "job_id", "live")))

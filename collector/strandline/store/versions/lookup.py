@@ -14,7 +14,7 @@ from strandline.core.versions.model import Model
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import dataset_at, dataset_of
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.schema.tables import datasets
+from strandline.store.schema.dataset_tables import datasets
 from strandline.store.sql.narrowed import access_of
 from strandline.store.versions.unnamed_tables import unnamed
 

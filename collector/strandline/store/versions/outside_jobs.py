@@ -14,7 +14,9 @@ from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.store.lineage.lookup import ids_of_names
-from strandline.store.schema.tables import datasets, job_relations, jobs, runs
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import job_relations
+from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among_given
 from strandline.store.versions.live_writers import run_lives

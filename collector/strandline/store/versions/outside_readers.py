@@ -45,8 +45,10 @@ from strandline.store.lineage.relations import (
     with_known_runs,
 )
 from strandline.store.lineage.run_states import RunState, run_states
-from strandline.store.schema.tables import datasets, job_barriers, jobs, runs
-from strandline.store.schema.views import snapshot_lineage_from
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.run_tables import jobs, runs
+from strandline.store.schema.snapshot_tables import job_barriers
+from strandline.store.schema.snapshot_views import snapshot_lineage_from
 from strandline.store.sql.id_lists import among, among_given, among_text, given
 
 MICRO = 1_000_000

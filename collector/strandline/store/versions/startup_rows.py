@@ -9,7 +9,8 @@ from strandline.core.versions.checkpoint import start_up
 from strandline.core.versions.facts import Fact, JobPlaced
 from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
-from strandline.store.schema.tables import job_domains, runs, startup_snapshots
+from strandline.store.schema.run_tables import job_domains, runs
+from strandline.store.schema.snapshot_tables import startup_snapshots
 
 MICRO = 1_000_000
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from strandline.core.openlineage.names import TableName, id_of, place_id
 from strandline.core.versions.facts import BarrierCommitted, Fact, RunStarted, Table, TableFound
 from strandline.core.versions.model import Model
-from strandline.store.schema.tables import datasets
+from strandline.store.schema.dataset_tables import datasets
 
 UNNAMED = "strandline:place"  # the namespace of tables that no event has named
 

@@ -6,12 +6,14 @@ change is a migration of its own.
 
 from alembic import op
 from sqlalchemy import Connection, insert
-from sqlalchemy.schema import CreateTable
 
-from strandline.store.schema import archive_tables  # noqa: F401 - it adds its tables to the metadata
-from strandline.store.schema.export_tables import export_head
-from strandline.store.schema.tables import metadata, raw_events
-from strandline.store.schema.version_tables import version_head
+from strandline.store.schema.received_tables import (
+    EXPORT_CHANGES,
+    VERSION_FACTS,
+    numbers,
+    raw_events,
+)
+from strandline.store.schema.tables import metadata
 from strandline.store.schema.views import create_views
 
 revision = "0001"
@@ -23,24 +25,22 @@ FILLFACTORS = {
     60: ("datasets", "jobs", "job_relations", "run_leases"),
     80: ("facets", "facet_uses", "run_templates", "runs"),
 }
-COMPRESSED = {
-    "edge_columns": "columns",
-    "facet_bodies": "body",
-}  # zstd frames, which PostgreSQL cannot compress further
+# zstd frames, which PostgreSQL cannot compress further.
+COMPRESSED = {"edge_columns": "columns", "facet_bodies": "body"}
 
 
 def upgrade() -> None:
     """Create the tables and views, and insert the first rows."""
     connection = op.get_bind()
     if connection.dialect.name == "postgresql":
-        create = str(CreateTable(raw_events).compile(connection)).rstrip()
-        connection.exec_driver_sql(f"{create} PARTITION BY RANGE (received_at)")
+        raw_events.dialect_options["postgresql"]["partition_by"] = "RANGE (received_at)"
     metadata.create_all(connection)
     if connection.dialect.name == "postgresql":
         _set_storage(connection)
     create_views(connection)
-    for head in (version_head, export_head):
-        connection.execute(insert(head).values(id=1, seq=0))
+    connection.execute(
+        insert(numbers), [{"name": name, "seq": 0} for name in (VERSION_FACTS, EXPORT_CHANGES)]
+    )
 
 
 def _set_storage(connection: Connection) -> None:
