@@ -106,17 +106,12 @@ def activate(context: Any, asked: bool = False) -> bool:
 
 
 def _follow_conf(context: Any) -> None:
-    """Let `spark.sql` follow the conf, where that asks for consistent reads.
+    """Let `spark.sql` follow the conf, and tell the collector of options of catalogs in it."""
+    from strandline_spark.consistency.reading.conf import obey
 
-    Tell the collector of options of catalogs in it.
-    """
+    obey()
     conf = dict(context.getConf().getAll())
-    keys = [key for key in conf if key.startswith("spark.strandline.")]
-    if any(key.endswith(".consistency") for key in keys):
-        from strandline_spark.consistency.reading.conf import obey
-
-        obey()
-    if any(key.endswith("-lineage") for key in keys):
+    if any(key.startswith("spark.strandline.") and key.endswith("-lineage") for key in conf):
         from strandline_spark.consistency.catalog_options import announce
 
         announce(conf)

@@ -3,7 +3,10 @@
 Invariants over random histories against the definitions, and controls that must fire.
 """
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import combinations
 from random import Random
 
 from strandline.core.versions.facts import Table
@@ -14,6 +17,7 @@ from worlds.barriers.running import (
     Outcome,
     play,
     shows_the_truth,
+    strong_barriers_of,
     strong_by_definition,
     strong_of,
     weak_by_definition,
@@ -68,6 +72,76 @@ def check_order(model: Model, query: list[Table], weak: dict[Table, int] | str, 
                 f"history {seed}: {one}"
             )
             assert barrier <= max(model.done[one].order), f"history {seed}: {one}"
+
+
+@each_size
+def test_an_answer_over_two_tables_shows_one_barrier(seeds: range) -> None:
+    """Over two parts of a group that no job connects, too; contents are true, V never goes back."""
+    apart = 0
+    for seed in seeds:
+        check = PairCheck(seed)
+        play(seed, check)
+        apart += check.apart
+    assert apart > 3 * len(seeds)
+
+
+@dataclass
+class PairCheck:
+    """A check of the strong answer over each two tables, which remembers what was answered before.
+
+    `apart` counts the answers over two tables whose own versions differ.
+    """
+
+    seed: int
+    apart: int = 0
+    answered: dict[tuple[Table, Table], tuple[int, int]] = field(default_factory=dict)
+
+    def __call__(self, world: World, model: Model, oracle: Oracle) -> None:
+        """Ask over each two tables of the world."""
+        for pair in combinations(sorted(world.truth), 2):
+            barriers = strong_barriers_of(model, list(pair))
+            if barriers:
+                self.compare(world, model, pair, barriers, oracle.incarnation)
+
+    def compare(
+        self,
+        world: World,
+        model: Model,
+        pair: tuple[Table, Table],
+        barriers: set[int],
+        incarnation: int,
+    ) -> None:
+        """Compare an answer with those of one table, with the weak one and with the one before."""
+        where = f"history {self.seed}: {pair}"
+        assert len(barriers) == 1, where
+        version = (incarnation, max(barriers))
+        alone = [strong_of(model, one) for one in pair]
+        weak = weak_of(model, list(pair))
+        self.apart += len(set(alone)) > 1
+
+        assert all(isinstance(one, int) and max(barriers) <= one for one in alone), where
+        assert isinstance(weak, dict), where
+        assert max(barriers) <= min(weak.values()), where
+        assert version >= self.answered.get(pair, version), f"{where} went back"
+        if version != self.answered.get(pair):
+            assert all(shows_the_truth(world, model, one, pair) for one in pair), where
+        self.answered[pair] = version
+
+
+def test_control_the_version_of_each_pipeline_shows_two_barriers() -> None:
+    """Each table at the version of its own part: the rule before."""
+    pairs = Counter[bool]()
+
+    def check(world: World, model: Model, _: Oracle) -> None:
+        for pair in combinations(sorted(world.truth), 2):
+            versions = [strong_of(model, one) for one in pair]
+            if all(isinstance(version, int) for version in versions):
+                pairs[len(set(versions)) > 1] += 1
+
+    for seed in range(60):
+        play(seed, check)
+
+    assert pairs[True] > pairs[False] / 20
 
 
 def violations(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from strandline_spark import consistent_sql, read_consistent
+from strandline_spark import activation, consistent_sql, read_consistent
 from strandline_spark.consistency.collector import (
     CertificateError,
     CollectorAwayError,
@@ -82,6 +82,24 @@ def test_plain_sql_reads_strongly_if_the_catalog_conf_says_so(strong_session: An
 
     assert strong == [10]
     assert amounts(strong_session.spark.sql(query)) == [5, 10]
+
+
+def test_conf_that_is_set_at_run_time_is_followed(known_bank: Any) -> None:
+    """The application began without a word of consistency."""
+    spark, key = known_bank.spark, "spark.strandline.catalog.lake.consistency"
+    query = f"SELECT amount FROM {known_bank.name('credits')}"
+    assert activation.conf_of_context(spark.sparkContext).enabled is False
+
+    activation._follow_conf(spark.sparkContext)
+    try:
+        latest = amounts(spark.sql(query))
+        spark.sql(f"SET {key}=strong")
+        strong = amounts(spark.sql(query))
+    finally:
+        spark.conf.unset(key)
+        activation.disable(spark)
+
+    assert (latest, strong) == ([5, 10], [10])
 
 
 def test_staleness_bound_gives_an_answer_or_an_error_at_once(known_bank: Any) -> None:

@@ -16,6 +16,7 @@ from strandline_spark.consistency.collector import (
 from strandline_spark.consistency.reading.conf import obey
 
 pytestmark = pytest.mark.spark
+SCRIPT = r"a SQL script is not read at one version"
 
 
 def now(bank: Any, table: str) -> list[int]:
@@ -69,19 +70,94 @@ def test_insert_only_merge_compares_with_the_latest_target(
     assert now(bank, "mine") == [7, 10]  # at the latest of credits 5 as well
 
 
-def test_insert_only_merge_reads_its_target_as_a_versioned_source(own_strong_session: Any) -> None:
-    credits, hidden = own_strong_session.name("credits"), "IDENTIFIER('{}')"
-    merge = "MERGE INTO {0} t USING (SELECT 9 AS account, max(amount) + 90 AS amount FROM {1}) s ON t.amount = s.amount"
-    insert = "WHEN NOT MATCHED THEN INSERT *"
+@pytest.mark.parametrize(
+    ("statement", "amounts_after"),
+    [
+        ("INSERT OVERWRITE {t} SELECT * FROM {t}", [5, 10]),
+        ("INSERT OVERWRITE {t} SELECT * FROM IDENTIFIER('{t}')", [5, 10]),
+        ("INSERT OVERWRITE {t} SELECT account, how_much FROM seen", [5, 10]),
+        ("WITH c AS (SELECT * FROM {t}) INSERT OVERWRITE {t} SELECT * FROM c", [5, 10]),
+        ("INSERT INTO {t} REPLACE WHERE amount > 4 SELECT * FROM {t}", [5, 10]),
+        ("INSERT INTO {t} SELECT account, amount * 100 FROM {t}", [5, 10, 500, 1000]),
+        ("FROM {t} INSERT INTO {t} SELECT account, amount + 1", [5, 6, 10, 11]),
+        ("DELETE FROM {t} WHERE amount NOT IN (SELECT max(amount) FROM {t})", [10]),
+        ("DELETE FROM {t} AS x WHERE (SELECT count(*) FROM {t}) = 1", [5, 10]),
+        ("UPDATE {t} SET amount = (SELECT count(*) FROM {t})", [2, 2]),
+        (
+            """MERGE INTO {t} x USING (SELECT * FROM {t}) y ON x.amount = y.amount
+                 WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED BY SOURCE THEN DELETE""",
+            [5, 10],
+        ),
+        (
+            """MERGE INTO {t} x USING (SELECT 9 AS account, count(*) AS amount FROM {t}) y
+                 ON x.amount = y.amount WHEN NOT MATCHED THEN INSERT *""",
+            [2, 5, 10],
+        ),
+        ("CREATE OR REPLACE TABLE {t} AS SELECT * FROM {t}", [5, 10]),
+    ],
+)
+def test_a_table_that_a_statement_changes_is_read_as_it_is(
+    own_strong_session: Any, statement: str, amounts_after: list[int]
+) -> None:
+    """At barrier 1 credits has the amount 10 only; 5 came after it."""
+    credits, sql = own_strong_session.name("credits"), own_strong_session.spark.sql
+    sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT account, amount AS how_much FROM {credits}"
+    )
+    assert amounts(sql(f"SELECT * FROM {credits}")) == [10]
+
+    sql(statement.format(t=credits))
+
+    own_strong_session.spark.catalog.dropTempView("seen")
+    assert now(own_strong_session, "credits") == amounts_after
+
+
+def test_other_tables_of_a_statement_are_read_at_the_version(own_strong_session: Any) -> None:
+    credits, debits = own_strong_session.name("credits"), own_strong_session.name("debits")
+    own_strong_session.commit("debits", 2, (2, 70))
 
     own_strong_session.spark.sql(
-        f"DELETE FROM {credits} WHERE amount = 10"
-    )  # the version alone has it now
-    own_strong_session.spark.sql(f"{merge.format(credits, credits)} {insert}")
-    with pytest.raises(UnreadableStatementError, match="IDENTIFIER"):
-        own_strong_session.spark.sql(f"{merge.format(credits, hidden.format(credits))} {insert}")
+        f"INSERT OVERWRITE {credits} SELECT * FROM {credits} UNION ALL SELECT * FROM {debits}"
+    )
 
-    assert now(own_strong_session, "credits") == [5, 100]
+    assert now(own_strong_session, "credits") == [5, 10, 10]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda frame, table: frame.write.insertInto(table, overwrite=True),
+        lambda frame, table: frame.write.mode("overwrite").saveAsTable(table),
+        lambda frame, table: frame.writeTo(table).overwritePartitions(),
+        lambda frame, table: frame.writeTo(table).append(),
+        lambda frame, table: frame.writeTo(table).createOrReplace(),
+    ],
+)
+def test_a_dataframe_of_older_rows_is_not_written_back_to_its_table(
+    own_strong_session: Any, write: Any
+) -> None:
+    spark, credits = own_strong_session.spark, own_strong_session.name("credits")
+    mine = own_strong_session.table("mine")
+    old_rows = spark.sql(f"SELECT * FROM {credits}").where("amount > 1")
+
+    with pytest.raises(UnreadableStatementError, match="write would put them over newer ones"):
+        write(old_rows, credits)
+    write(old_rows, mine)
+    write(spark.table(credits).where("amount < 10"), mine)
+
+    assert now(own_strong_session, "credits") == [5, 10]
+
+
+def test_a_dataframe_of_older_rows_is_not_merged_into_its_table(own_strong_session: Any) -> None:
+    from pyspark.sql.functions import expr
+
+    spark, credits = own_strong_session.spark, own_strong_session.name("credits")
+    old_rows = spark.sql(f"SELECT * FROM {credits}").alias("s")
+    if not hasattr(old_rows, "mergeInto"):
+        pytest.skip("DataFrame.mergeInto came with Spark 4")
+
+    with pytest.raises(UnreadableStatementError, match="write would put them over newer ones"):
+        old_rows.mergeInto(credits, expr("amount = s.amount"))
 
 
 def test_recursive_query_reads_itself_by_name(strong_session: Any) -> None:
@@ -93,18 +169,6 @@ def test_recursive_query_reads_itself_by_name(strong_session: Any) -> None:
     )
 
     assert amounts(strong_session.spark.sql(query)) == [0, 5, 10]
-
-
-def test_insert_reads_its_table_at_the_version_and_appends_to_the_latest(
-    own_strong_session: Any,
-) -> None:
-    credits = own_strong_session.name("credits")
-
-    own_strong_session.spark.sql(
-        f"INSERT INTO {credits} SELECT account, amount * 100 FROM {credits}"
-    )
-
-    assert now(own_strong_session, "credits") == [5, 10, 1000]
 
 
 def test_ctas_reads_at_the_version(strong_session: Any, bank: Any) -> None:
@@ -174,10 +238,20 @@ def test_keyword_arguments_metadata_tables_and_version_as_of_work(strong_session
             "SELECT * FROM IDENTIFIER('{t}')",
             r"{t}: read through IDENTIFIER\(\), where no version can be put",
         ),
-        ("INSERT INTO {t} SELECT * FROM IDENTIFIER('{t}')", r"{t}: read through IDENTIFIER\(\)"),
+        ("BEGIN INSERT INTO {t} SELECT * FROM {t}; SELECT 1; END", SCRIPT),
+        ("BEGIN IF (SELECT count(*) FROM {t}) > 1 THEN SELECT 1; END IF; END", SCRIPT),
+        ("BEGIN CASE WHEN EXISTS (SELECT 1 FROM {t}) THEN SELECT 1; END CASE; END", SCRIPT),
         (
-            "BEGIN INSERT INTO {t} SELECT * FROM {t}; SELECT 1; END",
-            r"a SQL script is not read at one version",
+            "BEGIN CASE (SELECT count(*) FROM {t}) WHEN 1 THEN SELECT 1; ELSE SELECT 2; END CASE; END",
+            SCRIPT,
+        ),
+        ("BEGIN WHILE (SELECT count(*) FROM {t}) > 9 DO SELECT 1; END WHILE; END", SCRIPT),
+        ("BEGIN REPEAT SELECT 1; UNTIL EXISTS (SELECT * FROM {t}) END REPEAT; END", SCRIPT),
+        ("BEGIN FOR r AS SELECT * FROM {t} DO SELECT 1; END FOR; END", SCRIPT),
+        ("BEGIN SELECT (SELECT max(amount) FROM {t}); END", SCRIPT),
+        (
+            "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN SELECT * FROM {t}; END; SELECT 1; END",
+            SCRIPT,
         ),
         ("EXECUTE IMMEDIATE 'SELECT * FROM {t}'", r"EXECUTE IMMEDIATE hides what it reads"),
         ("SELECT * FROM of_a_frame", r"{t}: read through a view made of a DataFrame"),

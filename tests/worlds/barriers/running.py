@@ -1,6 +1,6 @@
 """Play a world's history into model and oracle, and compare what both say after every fact."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from strandline.core.versions import facts
@@ -83,6 +83,14 @@ def strong_of(model: Model, table: Table) -> Outcome:
         return error.code
 
 
+def strong_barriers_of(model: Model, tables: list[Table]) -> set[int]:
+    """Return the barriers in the strong answer over several tables; none where it is refused."""
+    try:
+        return {reading.barrier for reading in strong(model, tables)}
+    except RefusedError:
+        return set()
+
+
 def strong_by_definition(oracle: Oracle, table: Table) -> Outcome:
     """The same, from the definitions."""
     if not oracle.managed(table):
@@ -110,7 +118,11 @@ def weak_by_definition(oracle: Oracle, tables: list[Table]) -> dict[Table, int] 
     return {table: common for table in managed if common is not None}
 
 
-def shows_the_truth(world: World, model: Model, table: Table) -> bool:
-    """Whether the strong snapshot's content is what the base tables of its barrier come to."""
-    one = strong(model, [table])[0]
+def shows_the_truth(world: World, model: Model, table: Table, query: Sequence[Table] = ()) -> bool:
+    """Return whether a table's content in the strong answer is what its base tables come to.
+
+    `query` are the tables of the question, the table among them; the table alone unless given.
+    """
+    readings = strong(model, query or [table])
+    one = next(reading for reading in readings if reading.table == table)
     return world.content[one.snapshot] == recomputed(world, table, one.barrier)

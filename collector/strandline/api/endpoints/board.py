@@ -15,6 +15,7 @@ from strandline.core.access.granted import Access
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Domain, Model, upstream_first
+from strandline.core.versions.strong_weak import held_by
 from strandline.errors import NotFoundError
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import read_from
@@ -41,7 +42,7 @@ def board(ask: Ask) -> dict[str, Any]:
         order = [barrier for barrier in domain.order if up_to is None or barrier <= up_to]
         shown, gap_after = _window(order, _strong(model, whole), ask.given["columns"])
         rows = [_row(model, table, shown, now) for table in tables]
-        held = holders_answer(model, tables, now)
+        held = holders_answer(held_by(model, tables), now)
         births = {str(barrier): domain.births[barrier] for barrier in shown}
         hidden = _hidden(domain.order, shown)
     with read_from(ask.engine) as connection:

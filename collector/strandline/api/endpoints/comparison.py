@@ -20,7 +20,7 @@ from strandline.api.endpoints.version_requests import (
 )
 from strandline.api.http.operations import Ask, Operation
 from strandline.core.versions.facts import Table
-from strandline.core.versions.strong_weak import Reading, strong, weak
+from strandline.core.versions.strong_weak import Reading, held_by, strong, weak
 from strandline.errors import RefusedError
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
@@ -54,7 +54,8 @@ def compare(ask: Ask) -> Answer:
             _tried(lambda: strong(model, tables)),
             _tried(lambda: weak(model, tables)),
         )
-        held = holders_answer(model, tables, now)
+        answered = () if isinstance(strongly, RefusedError) else strongly
+        held = holders_answer(held_by(model, tables, answered), now)
     with read_from(ask.engine) as connection, read_from(ask.whole_engine) as whole:
         versions = {
             "strong": _answer(strongly, lambda found: [reading_answer(one, now) for one in found]),

@@ -19,7 +19,14 @@ from strandline.core.openlineage.times import micros_of
 from strandline.core.versions.certificates import certify, refuse_contradictions
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
-from strandline.core.versions.strong_weak import Reading, refuse_stale, strong, weak
+from strandline.core.versions.strong_weak import (
+    Reading,
+    held_by,
+    refuse_stale,
+    strong,
+    weak,
+    weakly_held_by,
+)
 from strandline.errors import NotFoundError, RefusedError, WaitedError
 from strandline.store.lineage.run_states import iso
 from strandline.store.sql.engine import read_from
@@ -81,7 +88,7 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
         managed = weak(model, tables) if weakly else strong(model, tables)
         if question.max_lag_seconds is not None:
             _refuse_unbounded(model, tables, question.max_lag_seconds, now, managed)
-        held_by = holders_answer(model, tables, now, managed if weakly else None)
+        holders = weakly_held_by(model, managed) if weakly else held_by(model, tables, managed)
         certificate = certify(model, managed).as_document() if managed else None
         if certificate is not None:
             refuse_contradictions(certificate)
@@ -90,7 +97,7 @@ def answer_versions(ask: Ask) -> dict[str, Any]:
     answer = {
         "consistency": question.consistency,
         "tables": [reading_answer(one, now) for one in found],
-        "blockedBy": held_by,
+        "blockedBy": holders_answer(holders, now),
     }
     if question.lease_seconds is None:
         return answer
@@ -152,28 +159,21 @@ async def wait_for_barrier(ask: Ask) -> None:
 
 
 def _missing(ask: Ask, question: Versions, barrier: int) -> str | None:
-    """Which tables do not show `barrier`, and why; None: all do."""
+    """Return the tables whose answer does not show `barrier`, with the reasons; None: all show it."""
+    answer, now = strong if question.consistency == "strong" else weak, time.time()
     with follower_of(ask).question(ask.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)
-        behind = [
-            table for table in tables if not _shows(model, table, question.consistency, barrier)
-        ]
+        try:
+            readings = answer(model, tables)
+        except RefusedError:
+            readings = []
+        shown = {reading.table for reading in readings if reading.barrier >= barrier}
+        behind = [table for table in tables if table not in shown]
         if not behind:
             return None
-        reasons = "; ".join(
-            dict.fromkeys(one["reason"] for one in holders_answer(model, behind, time.time()))
-        )
-        return f"{', '.join(map(model.call, behind))}: {reasons or 'no job commits it'}"
-
-
-def _shows(model: Model, table: Table, consistency: str, barrier: int) -> bool:
-    if consistency == "weak":
-        done = model.done.get(table)
-        return done is not None and done.last is not None and done.last >= barrier
-    component = model.components.get(table)
-    if component is None or model.is_joining(table):
-        return False
-    return component.version is not None and component.version >= barrier
+        reasons = dict.fromkeys(holder.reason(now) for holder in held_by(model, behind, readings))
+        names = ", ".join(map(model.call, behind))
+        return f"{names}: {'; '.join(reasons) or 'no job commits it'}"
 
 
 def renew(ask: Ask) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from strandline.cli.command import Command
 from strandline.cli.models import model_of, table_called, tell
-from strandline.core.versions.strong_weak import Reading, ago, strong, weak
+from strandline.core.versions.strong_weak import Reading, ago, held_by, strong, weak, weakly_held_by
 from strandline.settings import Settings
 from strandline.store.versions.answers import Latest, holders_answer, reading_answer, with_latest
 
@@ -40,7 +40,10 @@ def run(options: Namespace, settings: Settings) -> int:
         answer: dict[str, Any] = {
             "consistency": "weak" if options.weak else "strong",
             "tables": [reading_answer(one, now) for one in found],
-            "blockedBy": holders_answer(model, tables, now, managed if options.weak else None),
+            "blockedBy": holders_answer(
+                weakly_held_by(model, managed) if options.weak else held_by(model, tables, managed),
+                now,
+            ),
         }
     tell(options.json, answer, lambda: _lines(answer, [model.call(one.table) for one in found]))
     return 0

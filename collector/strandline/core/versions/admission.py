@@ -98,6 +98,7 @@ def _admitted(model: Model, job: Job) -> Component | None:
     place.admitted |= links
     model.counting |= links
     merged = _merge(model, list(touched.values()), sinks)
+    place.admitted_from = merged.version or 0
     merged.joining.discard(job)
     return merged
 

@@ -81,8 +81,8 @@ class Retirement:
 class ManagedJob:
     """A tracked job with its current run.
 
-    `admitted`: the tables with which it counts in a component; `last_tables`: what the run's last
-    commit read and wrote; `batch`: its runs are no streams.
+    `admitted`: the tables with which it counts in a component, from barrier `admitted_from` on;
+    `last_tables`: what the run's last commit read and wrote; `batch`: its runs are no streams.
     """
 
     job: Job
@@ -96,6 +96,7 @@ class ManagedJob:
     announced: Tables = NO_TABLES
     effective: Tables = NO_TABLES
     admitted: set[Table] = field(default_factory=set)
+    admitted_from: int = 0
     runs: set[str] = field(default_factory=set)
     position: int | None = None
     checkpoint: str | None = None

@@ -1,8 +1,8 @@
 """Strong and weak answers to "which snapshots do I read together?", each with what blocks it.
 
-strong: V of the tables' pipeline, the greatest barrier that all its tables completed. weak: the
-same over the query's own tables only. Always strong <= weak <= latest, table by table. What cannot
-be answered is refused with a reason.
+strong: the greatest barrier that all tables of the pipelines completed to which the query's tables
+belong. weak: the same over the query's own tables only. One answer shows one barrier of a group.
+Always strong <= weak <= latest, table by table. What cannot be answered is refused with a reason.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -76,20 +76,59 @@ def ago(seconds: float) -> str:
 
 
 def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
-    """The strong reading of `tables`, or a RefusedError: untracked, groups, joining, no_version."""
+    """Return the strong reading of `tables`.
+
+    Raises a RefusedError: untracked, groups, joining, no_version.
+    """
     _refuse_unmanaged(model, tables)
     _refuse_domains(model, tables)
     _refuse_joining(model, tables)
-    readings = []
+    barrier = strong_barrier(model, tables)
+    if barrier is None:
+        raise RefusedError(_why_no_version(model, tables), "no_version")
+    return [reading(model, table, barrier) for table in tables]
+
+
+def strong_barrier(model: Model, tables: Iterable[Table]) -> int | None:
+    """Return the greatest barrier that all tables of the pipelines of `tables` completed.
+
+    A job connects its tables from the barrier on at which it was admitted, so that no version goes
+    back when another job joins.
+    """
+    tables = list(tables)
+    components = {id(model.components[table]): model.components[table] for table in tables}
+    versions = [component.version for component in components.values()]
+    known = [version for version in versions if version is not None]
+    if len(known) < len(versions) or not known:
+        return None
+    if len(known) == 1:
+        return known[0]
+    for barrier in model.done[tables[0]].up_to(min(known)):
+        if all(barrier in model.done[table] for table in pipelines_at(model, tables, barrier)):
+            return barrier
+    return None
+
+
+def pipelines_at(model: Model, tables: Iterable[Table], barrier: int) -> set[Table]:
+    """Return `tables` and all tables that jobs connect with them at a barrier."""
+    connected = set(tables)
+    waiting = list(connected)
+    while waiting:
+        table = waiting.pop()
+        for job in model.jobs_at(table):
+            place = model.places[job]
+            if table in place.admitted and place.admitted_from <= barrier:
+                waiting.extend(place.admitted - connected)
+                connected |= place.admitted
+    return connected
+
+
+def _why_no_version(model: Model, tables: Sequence[Table]) -> str:
     for table in tables:
-        version = model.components[table].version
-        if version is None:
-            raise RefusedError(
-                f"{model.call(table)}: no barrier is completed by all tables of its pipeline yet",
-                "no_version",
-            )
-        readings.append(reading(model, table, version))
-    return readings
+        if model.components[table].version is None:
+            return f"{model.call(table)}: no barrier is completed by all tables of its pipeline yet"
+    names = ", ".join(map(model.call, tables))
+    return f"{names}: no barrier is completed by all tables of their pipelines yet"
 
 
 def weak(model: Model, tables: Sequence[Table]) -> list[Reading]:
@@ -142,17 +181,20 @@ def refuse_stale(
             raise RefusedError(words, "lag")
 
 
-def held_by(model: Model, tables: Iterable[Table]) -> list[Holder]:
-    """Who keeps the components of `tables` from the next barrier that is born.
+def held_by(
+    model: Model, tables: Iterable[Table], readings: Sequence[Reading] = ()
+) -> list[Holder]:
+    """Return the most upstream jobs that keep the pipelines of `tables` from their next barrier.
 
-    The most upstream ones.
+    With the readings of one answer: from the barrier after that answer.
     """
+    answered = {reading.domain: reading.barrier for reading in readings}
     found: dict[Table, Holder] = {}
     for component in {
         id(model.components[t]): model.components[t] for t in tables if t in model.components
     }.values():
         domain = model.domain(model.domain_of[next(iter(component.tables))])
-        missing = domain.first_after(component.version)
+        missing = domain.first_after(answered.get(domain.name, component.version))
         if missing is None or len(component.tables) > LONG_COMPONENT:
             continue
         for table in sorted(component.tables):

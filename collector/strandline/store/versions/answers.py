@@ -13,8 +13,7 @@ from sqlalchemy import Connection
 from strandline.core.versions.consistent_cut import Line, greatest_cut
 from strandline.core.versions.expirable import Expiry, Pin, expiry
 from strandline.core.versions.facts import Job, Table
-from strandline.core.versions.model import Model
-from strandline.core.versions.strong_weak import Reading, held_by, weakly_held_by
+from strandline.core.versions.strong_weak import Holder, Reading
 from strandline.errors import RefusedError
 from strandline.store.lineage.approximate import newer_approximate
 from strandline.store.lineage.made_from import Checkpoint, checkpoints_of
@@ -84,10 +83,8 @@ def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
     }
 
 
-def holders_answer(
-    model: Model, tables: Sequence[Table], now: float, weakly: Sequence[Reading] | None = None
-) -> list[dict[str, Any]]:
-    """What blocks the tables' components, or a weak answer, in words."""
+def holders_answer(holders: Iterable[Holder], now: float) -> list[dict[str, Any]]:
+    """Return the jobs and tables that block an answer, as JSON shows them."""
     return [
         {
             "job": None
@@ -99,7 +96,7 @@ def holders_answer(
             "last": one.last,
             "reason": one.reason(now),
         }
-        for one in (held_by(model, tables) if weakly is None else weakly_held_by(model, weakly))
+        for one in holders
     ]
 
 

@@ -1,16 +1,14 @@
-"""What a statement reads, as Spark analyses it.
+"""The tables that a statement reads and changes, as Spark analyses it.
 
-Views, functions and IDENTIFIER() followed, nothing executed.
-
-Of each table it says whether it is read at a version. The tables that the statement changes are not
-among them.
+Views, functions and IDENTIFIER() are followed; nothing is executed. A table that the statement
+changes is read as it is, so it is not among the tables that are read.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -19,9 +17,18 @@ from pyspark.sql.functions import lit
 
 from strandline_spark.consistency.reading.sql_text import below
 
-_TABLE_COMMANDS = {"DeleteFromTable", "UpdateTable", "MergeIntoTable", "CacheTable", "UncacheTable"}
-_CHANGES_ITS_FIRST = _TABLE_COMMANDS | {"DeleteCommand", "UpdateCommand"}  # Delta's
-_ROW_LEVEL = "RowLevelOperationTable"
+_WRITES_TO_TABLE = {
+    "AppendData",
+    "DeleteFromTable",
+    "OverwriteByExpression",
+    "OverwritePartitionsDynamic",
+    "ReplaceData",
+    "UpdateTable",
+    "WriteDelta",
+}
+_WRITES_TO_TARGET = {"DeleteCommand", "MergeIntoCommand", "UpdateCommand"}  # Delta's
+_CACHES = {"CacheTable", "UncacheTable"}  # a table is cached as it is
+_CREATES = {"CreateTableAsSelect", "ReplaceTableAsSelect"}
 _ICEBERG = "org.apache.iceberg.spark.source.SparkTable"
 _SELECTED = re.compile(
     r"branch_.+|tag_.+|snapshot_id_\d+|at_timestamp_\d+"
@@ -30,7 +37,10 @@ _SELECTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """A table that is read: catalog.database.table, and whether at a version that the plan names (None: it may be)."""
+    """A table that is read: catalog.database.table, and its state in the plan.
+
+    `at_version` is None where the plan does not tell whether a version is read.
+    """
 
     table: str
     at_version: bool | None
@@ -41,28 +51,34 @@ class TableRead:
         return self.table.partition(".")[0]
 
 
-def reads_of(spark: SparkSession, sql: str, args: Any = None) -> list[TableRead]:
-    """The tables that a statement reads. Raises what Spark raises where it cannot be analysed."""
+@dataclass(frozen=True, slots=True)
+class AnalysedStatement:
+    """The tables that a statement reads, and those that it changes (catalog.database.table)."""
+
+    reads: tuple[TableRead, ...]
+    changes: frozenset[str]
+
+
+def analyse_statement(spark: SparkSession, sql: str, args: Any = None) -> AnalysedStatement:
+    """Return what a statement reads and changes.
+
+    Raises what Spark raises for a statement that cannot be analysed.
+    """
     session: Any = spark._jsparkSession
     jvm: Any = spark._jvm
     plan = session.sessionState().sqlParser().parsePlan(sql)
     if args:
         plan = _with_arguments(session, jvm, plan, args)
-    changed = _merges(plan)
     skip = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-    analysed = session.sessionState().executePlan(plan, skip).analyzed()
-    if changed and str(analysed.getClass().getSimpleName()) == "AppendData":
-        return list(dict.fromkeys(_reads(analysed.query(), jvm, str(analysed.table().output()))))
-    return list(dict.fromkeys(_reads(analysed, jvm)))
+    return analyse_plan(session.sessionState().executePlan(plan, skip).analyzed(), jvm)
 
 
-def _merges(plan: Any) -> bool:
-    """Whether it is a MERGE.
-
-    One that only inserts is analysed as an append of what its target, as it is, does not have.
-    """
-    kind = str(plan.getClass().getSimpleName())
-    return kind == "MergeIntoTable" or (kind == "UnresolvedWith" and _merges(plan.child()))
+def analyse_plan(plan: Any, jvm: Any) -> AnalysedStatement:
+    """Return what an analysed plan reads and changes."""
+    walk = _Walk(jvm)
+    walk.take(plan)
+    reads = dict.fromkeys(read for read in walk.reads if read.table not in walk.changes)
+    return AnalysedStatement(tuple(reads), frozenset(walk.changes))
 
 
 def _with_arguments(session: Any, jvm: Any, plan: Any, args: Any) -> Any:
@@ -85,44 +101,81 @@ def _expression(session: Any, column: Any) -> Any:
         return column._jc.expr()
 
 
-def _reads(plan: Any, jvm: Any, target: str = "") -> Iterator[TableRead]:
-    """What a plan reads; `target` is the output, with its ids, of the relation that a MERGE inserts into."""
-    kind = str(plan.getClass().getSimpleName())
+@dataclass(slots=True)
+class _Walk:
+    """One way through a plan."""
+
+    jvm: Any
+    reads: list[TableRead] = field(default_factory=list)
+    changes: set[str] = field(default_factory=set)
+
+    def take(self, plan: Any) -> None:
+        """Note what a node and all below it read and change."""
+        kind = str(plan.getClass().getSimpleName())
+        self.changes.update(_changed_by(plan, kind))
+        if kind == "DataSourceV2Relation":
+            self.reads.extend(_of_v2(plan, self.jvm))
+        elif kind in ("LogicalRelation", "HiveTableRelation"):
+            self.reads.extend(_of_v1(plan, kind))
+        elif kind == "MergeIntoCommand":  # Delta's; its plans are no children
+            self.take(plan.source())
+        for child in below(plan):
+            self.take(child)
+
+
+def _changed_by(plan: Any, kind: str) -> Iterator[str]:
+    """Yield the table that a node changes: catalog.database.table."""
+    if kind in _WRITES_TO_TABLE | _CACHES:
+        yield from _name_of_target(plan.table())
+    elif kind in _WRITES_TO_TARGET:
+        yield from _name_of_target(plan.target())
+    elif kind == "MergeIntoTable":
+        yield from _name_of_target(plan.targetTable())
+    elif kind in _CREATES:
+        yield _full_name(plan.name().catalog(), plan.name().identifier())
+    elif kind == "InsertIntoHadoopFsRelationCommand" and plan.catalogTable().isDefined():
+        yield _name_of(plan.catalogTable().get())
+    elif kind == "InsertIntoHiveTable":
+        yield _name_of(plan.table())
+
+
+def _name_of_target(target: Any) -> Iterator[str]:
+    kind = str(target.getClass().getSimpleName())
+    while kind in ("SubqueryAlias", "Project", "Filter", "View"):
+        target = target.child()
+        kind = str(target.getClass().getSimpleName())
     if kind == "DataSourceV2Relation":
-        yield from () if str(plan.output()) == target else _of_v2(plan, jvm)
+        if target.catalog().isDefined() and target.identifier().isDefined():
+            yield _table_of_v2(target)
     elif kind in ("LogicalRelation", "HiveTableRelation"):
-        yield from _of_v1(plan, kind)
-    elif kind == "MergeIntoCommand":  # Delta's
-        yield from _reads(plan.source(), jvm, target)
-    else:
-        for number, child in enumerate(below(plan)):
-            if number or kind not in _CHANGES_ITS_FIRST:
-                yield from _reads(child, jvm, target)
+        yield from (read.table for read in _of_v1(target, kind))
 
 
 def _of_v2(plan: Any, jvm: Any) -> Iterator[TableRead]:
-    table = plan.table()
-    kind = str(table.getClass().getName())
-    if (
-        kind.endswith(_ROW_LEVEL)
-        or not plan.catalog().isDefined()
-        or not plan.identifier().isDefined()
-    ):
+    if not plan.catalog().isDefined() or not plan.identifier().isDefined():
         return
+    is_iceberg = str(plan.table().getClass().getName()) == _ICEBERG
+    if is_iceberg and _shows_metadata(plan.table(), jvm):
+        return
+    is_selected = is_iceberg and _SELECTED.fullmatch(str(plan.identifier().get().name()))
+    yield TableRead(_table_of_v2(plan), True if is_selected else _travels(plan))
+
+
+def _table_of_v2(plan: Any) -> str:
+    """Return the name of a relation's table; a branch or tag of Iceberg's is its table."""
     identifier = plan.identifier().get()
-    if kind == _ICEBERG and _shows_metadata(table, jvm):
-        return
-    name = ".".join(
-        (
-            str(plan.catalog().get().name()),
-            *map(str, identifier.namespace()),
-            str(identifier.name()),
-        )
-    )
-    if kind == _ICEBERG and _SELECTED.fullmatch(str(identifier.name())):
-        yield TableRead(name.rpartition(".")[0], at_version=True)
-    else:
-        yield TableRead(name, _travels(plan))
+    name = _full_name(plan.catalog().get(), identifier)
+    table = plan.table()
+    if str(table.getClass().getSimpleName()) == "RowLevelOperationTable":
+        table = table.table()
+    is_iceberg = str(table.getClass().getName()) == _ICEBERG
+    selects = is_iceberg and _SELECTED.fullmatch(str(identifier.name()))
+    return name.rpartition(".")[0] if selects else name
+
+
+def _full_name(catalog: Any, identifier: Any) -> str:
+    parts = (catalog.name(), *identifier.namespace(), identifier.name())
+    return ".".join(map(str, parts))
 
 
 def _travels(plan: Any) -> bool | None:
@@ -139,7 +192,7 @@ def _travels(plan: Any) -> bool | None:
 
 
 def _shows_metadata(table: Any, jvm: Any) -> bool:
-    """Whether it is one of the tables about a table (`t.snapshots`)."""
+    """Return whether it is one of the tables about a table (`t.snapshots`)."""
     lang = jvm.java.lang
     kind = lang.Class.forName(
         "org.apache.iceberg.BaseMetadataTable",

@@ -1,4 +1,4 @@
-"""`SparkSession.sql` as it is without a look at the conf."""
+"""PySpark's methods as they are without a look at the conf."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-PLAIN: dict[type, Callable[..., DataFrame]] = {}  # the methods that `conf.obey` replaced
+PLAIN: dict[tuple[type, str], Callable[..., Any]] = {}
+"""The methods that `conf.obey` replaced, by class and name."""
 
 
 def plain_sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
-    """`spark.sql` without a look at the conf."""
-    run = PLAIN.get(SparkSession, SparkSession.sql)
-    return run(spark, query, args) if args is not None else run(spark, query)
+    """Run `spark.sql` without a look at the conf."""
+    run = PLAIN.get((SparkSession, "sql"), SparkSession.sql)
+    frame: DataFrame = run(spark, query, args) if args is not None else run(spark, query)
+    return frame

@@ -1,4 +1,4 @@
-"""A statement's text with the tables that it reads at given snapshots.
+"""The text of a statement, with the tables that it reads at given snapshots.
 
 Spark's own parser says where a table is named and in which part: what a statement writes, defines
 or caches keeps its name, and strings, comments, columns and common table expressions are never
@@ -51,10 +51,7 @@ _QUERIES = {
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """A table that a text reads.
-
-    Its name's parts, where the name stands, and in what kind of place.
-    """
+    """A table that a text reads: the parts of its name, and the place where the name stands."""
 
     parts: tuple[str, ...]
     start: int
@@ -64,11 +61,14 @@ class Mentioned:
 
     @property
     def name(self) -> str:
-        """The name as SQL writes it."""
+        """Return the name as SQL writes it."""
         return quoted(self.parts)
 
     def at(self, source: str) -> str:
-        """What stands for the mention when it reads `source`, which may be put behind FROM."""
+        """Return the text that replaces the mention when it reads `source`.
+
+        `source` may stand behind FROM.
+        """
         if self.place in ("table statement", "table argument"):
             return f"SELECT * FROM {source}"
         derived = source if source.startswith("(") else f"(SELECT * FROM {source})"
@@ -81,7 +81,8 @@ class Mentioned:
 class Text:
     """A statement as Spark parsed it (variables are filled in), and the tables that it reads by name.
 
-    `hides`: what in it names tables that the text does not show. `may_read`: whether it can read anything at all.
+    `hides` lists the constructs that name tables which the text does not show. `may_read` is false
+    where the statement cannot read anything.
     """
 
     sql: str
@@ -91,7 +92,7 @@ class Text:
     may_read: bool = True
 
     def at(self, source_of: Callable[[Mentioned], str | None]) -> str:
-        """The text with other sources in place of the tables for which `source_of` gives one.
+        """Return the text with the sources that `source_of` gives in place of its tables.
 
         >>> text = Text("SELECT * FROM bank.credits c", (Mentioned(("bank", "credits"), 14, 26, aliased=True),))
         >>> text.at(lambda table: f"{table.name} VERSION AS OF 7")
@@ -109,7 +110,7 @@ class Text:
 
 
 def quoted(parts: Sequence[str]) -> str:
-    """A name of several parts as SQL writes it.
+    """Return a name of several parts as SQL writes it.
 
     >>> quoted(["lake", "a`b"])
     '`lake`.`a``b`'
@@ -168,6 +169,8 @@ class _Walk:
             self._relation(plan, shadowed, place, aliased)
         elif kind == "UnresolvedWith":
             self._with(plan, shadowed)
+        elif kind == "SingleStatement":  # of a script; its children are those of its plan
+            self.take(plan.parsedPlan(), shadowed)
         elif kind != "RelationTimeTravel":  # a version that the text itself asks for stays
             if kind in _HIDES:
                 self.hides.append(_HIDES[kind])
@@ -184,6 +187,9 @@ class _Walk:
                 )
         for inner in _sequence(plan.innerChildren()):
             self.take(inner, shadowed)
+        if kind == "CompoundBody":
+            for handler in _handlers(plan):
+                self.take(handler.body(), shadowed)
 
     def _with(self, plan: Any, shadowed: frozenset[str]) -> None:
         recursive = _is_recursive(plan)
@@ -222,15 +228,23 @@ class _Walk:
 
 
 def _is_recursive(plan: Any) -> bool:
-    """Whether the WITH says RECURSIVE, so that a common table expression reads itself by its name."""
+    """Return whether the WITH says RECURSIVE: a common table expression reads itself by its name."""
     try:
         return bool(plan.allowRecursion())
     except (Py4JError, TypeError):  # before Spark 4.1
         return False
 
 
+def _handlers(script: Any) -> Sequence[Any]:
+    """Return the exception handlers of a script."""
+    try:
+        return _sequence(script.handlers())
+    except (Py4JError, TypeError):  # before Spark 4.1
+        return ()
+
+
 def _keyword(sql: str, start: int) -> int:
-    """Where the word TABLE right before a name begins, or where the name does."""
+    """Return where the word TABLE right before a name begins, or where the name does."""
     found = re.search(r"\bTABLE\s+$", sql[:start], re.IGNORECASE)
     return found.start() if found else start
 
@@ -244,6 +258,6 @@ def _sequence(scala_seq: Any) -> Sequence[Any]:
 
 
 def below(plan: Any) -> Iterator[Any]:
-    """The children of a node, then the plans of its subqueries."""
+    """Yield the children of a node, then the plans of its subqueries."""
     yield from _sequence(plan.children())
     yield from _sequence(plan.innerChildren())

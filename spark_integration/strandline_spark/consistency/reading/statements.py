@@ -1,23 +1,31 @@
-"""A statement of Spark SQL whose reads are put at one version, whatever it writes, and however it names what it reads.
+"""A statement of Spark SQL whose reads are put at one version.
 
-Views are followed to their tables. What Spark then says that the statement reads is compared with what was asked for,
-so that nothing is read at its latest unseen: a statement that hides a table is refused, and nothing has run.
+Views are followed to their tables. A table that the statement changes is read as it is: at an older
+version it would write old rows back. The analysed statement is compared with the versions that were
+asked for, so that no other table is read at its latest: a statement that hides one is refused
+before anything has run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from strandline_spark.consistency.collector import UnreadableStatementError
-from strandline_spark.consistency.reading.analysed_reads import TableRead, reads_of
+from strandline_spark.consistency.collector import UnknownTableError, UnreadableStatementError
+from strandline_spark.consistency.reading.analysed_reads import (
+    AnalysedStatement,
+    TableRead,
+    analyse_statement,
+)
 from strandline_spark.consistency.reading.followed_views import View, view_of
 from strandline_spark.consistency.reading.sql_text import Mentioned, Text, quoted, text_of
 from strandline_spark.consistency.table_identity import Identities
+from strandline_spark.jvm.unlogged import unlogged
 from strandline_spark.model.statement import VERSIONED
 
 _MEANING = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
@@ -38,13 +46,13 @@ class Followed:
     views: Mapping[Mentioned, tuple[View, Followed]] = field(default_factory=dict)
 
     def tables(self) -> Iterator[str]:
-        """The names to ask about, as SQL writes them."""
+        """Yield the names to ask about, as SQL writes them."""
         yield from self.asked.values()
         for _, inner in self.views.values():
             yield from inner.tables()
 
     def at(self, snapshots: Mapping[str, str]) -> str:
-        """The text with a version behind each table that `snapshots` knows."""
+        """Return the text with a version behind each table that `snapshots` names."""
         return self.text.at(lambda table: self._source(table, snapshots))
 
     def _source(self, table: Mentioned, snapshots: Mapping[str, str]) -> str | None:
@@ -58,17 +66,19 @@ class Followed:
 
 
 class StatementReading:
-    """A statement, and what of it is read in the catalogs that matter."""
+    """A statement, and the tables that it reads in the catalogs that matter."""
 
     def __init__(self, spark: SparkSession, text: Text, args: Any, in_catalog: InCatalog) -> None:
         self._spark = spark
         self._args = args
         self._in_catalog = in_catalog
         self._identities = Identities(spark)
+        self._changed = frozenset[tuple[str, str]]()
+        self._as_it_is = set[str]()
         self.text = text
 
     def follow(self) -> Followed:
-        """Look up what the statement reads.
+        """Look up the tables that the statement reads and does not change.
 
         Raises UnreadableStatementError for a script, and for text run as SQL.
         """
@@ -80,7 +90,26 @@ class StatementReading:
             raise UnreadableStatementError(
                 "EXECUTE IMMEDIATE hides what it reads: run its text by spark.sql, or set the consistency to latest"
             )
+        if self.text.kind == "command":
+            with unlogged():
+                self._changed = frozenset(self._identities_of_changed())
         return self._followed(self.text, ())
+
+    def _identities_of_changed(self) -> Iterator[tuple[str, str]]:
+        """Yield namespace and name of each table that the statement changes and that exists."""
+        for table in self._analyse(self.text.sql).changes:
+            with suppress(UnknownTableError):
+                for dataset in self._identities.behind(quoted(table.split("."))):
+                    yield dataset.namespace, dataset.name
+
+    def _analyse(self, sql: str) -> AnalysedStatement:
+        try:
+            return analyse_statement(self._spark, sql, self._args)
+        except PySparkException as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise UnreadableStatementError(
+                f"the statement cannot be read at a version: {reason}"
+            ) from error
 
     def _followed(self, text: Text, home: tuple[str, ...]) -> Followed:
         names, asked, views = {}, {}, {}
@@ -98,7 +127,7 @@ class StatementReading:
         return Followed(text, home, names, asked, views)
 
     def _resolved(self, parts: tuple[str, ...], home: tuple[str, ...]) -> tuple[str, ...]:
-        """The full name of what a view's text calls so."""
+        """Return the full name behind a name in a view's text."""
         state: Any = self._spark._jsparkSession.sessionState()
         temporary = (
             parts[:-1] in ((), ("global_temp",))
@@ -111,18 +140,21 @@ class StatementReading:
         return parts if state.catalogManager().isCatalogRegistered(parts[0]) else (home[0], *parts)
 
     def _is_asked(self, name: str) -> bool:
-        """Whether it is a table of a catalog that matters.
+        """Return whether the name is of a table to put at a version.
 
-        What is named of a table (`t.tag_a`, `t.files`) is not.
+        A table of another catalog is not, nor one that the statement changes, nor a part of a table
+        (`t.tag_a`, `t.files`).
         """
         behind = self._identities.behind(name)
-        if (
-            len(behind) != 1
-            or behind[0].table is None
-            or not self._in_catalog(behind[0].table.partition(".")[0])
-        ):
+        if len(behind) != 1 or behind[0].table is None:
             return False
-        return behind[0].format not in VERSIONED or self._identities.is_direct(name, behind[0])
+        dataset, table = behind[0], behind[0].table
+        if (dataset.namespace, dataset.name) in self._changed:
+            self._as_it_is.add(table)
+            return False
+        if not self._in_catalog(table.partition(".")[0]):
+            return False
+        return dataset.format not in VERSIONED or self._identities.is_direct(name, dataset)
 
     def _check_conf(self, parts: tuple[str, ...], view: View) -> None:
         for key in _MEANING:
@@ -133,16 +165,9 @@ class StatementReading:
 
     def check(self, sql: str, at_latest: frozenset[str]) -> None:
         """Raise unless Spark reads every table of the text at a version, but for those `at_latest`."""
-        try:
-            reads = reads_of(self._spark, sql, self._args)
-        except PySparkException as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise UnreadableStatementError(
-                f"the statement cannot be read at a version: {reason}"
-            ) from error
-        left = sorted(
-            {one.table for one in reads if self._is_latest(one) and one.table not in at_latest}
-        )
+        expected = at_latest | self._as_it_is
+        reads = self._analyse(sql).reads
+        left = sorted({read.table for read in reads if self._is_latest(read)} - expected)
         if left:
             how = (
                 " and ".join(self.text.hides)

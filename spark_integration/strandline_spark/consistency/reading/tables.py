@@ -35,6 +35,7 @@ from strandline_spark.consistency.reading.plain import plain_sql
 from strandline_spark.consistency.reading.sql_text import Text, text_of
 from strandline_spark.consistency.reading.statements import StatementReading
 from strandline_spark.consistency.reading.untracked import is_read_at_latest
+from strandline_spark.consistency.reading.written_back import note_versions
 from strandline_spark.consistency.table_identity import Identities, Identity
 
 LEASE_SECONDS = 300.0
@@ -316,7 +317,7 @@ def consistent_sql(
     Args:
         spark: The session.
         query: Any statement of Spark SQL; the tables that it reads are versioned, also through
-            views, but not those that it writes, defines or caches. A table for which the text itself
+            views, but not those that it changes, defines or caches. A table for which the text itself
             asks a version keeps that.
         consistency: As in `read_consistent`.
         max_lag: As in `read_consistent`.
@@ -358,6 +359,7 @@ def read_statement(
             sql, frozenset(one.table for one in versions.values() if one.snapshot_id is None)
         )
         frame = plain_sql(spark, sql, args)
+        note_versions(frozenset(version.table for version in versions.values()))
     except BaseException:
         if lease is not None:
             lease.release()
