@@ -56,6 +56,22 @@ def test_every_event_is_stored_once_and_other_records_become_dead_letters(
     assert running.counted(by_outcome("dead")) == 1
 
 
+def test_tombstones_of_a_compacted_topic_are_counted_and_passed_over(
+    sqlite_engine: Engine, kafka: str, topic: str
+) -> None:
+    send(kafka, topic, [*values(2), None, b"", *values(3)])
+
+    with Running(sqlite_engine, settings_of(kafka, topic)) as running:
+        wait_until(lambda: taken(sqlite_engine) == 7)
+
+    assert stored(sqlite_engine) == 3
+    with sqlite_engine.connect() as connection:
+        assert connection.execute(select(set_aside)).all() == []
+    assert running.counted(by_outcome("tombstone")) == 2
+    assert running.counted(by_outcome("dead")) == 0
+    assert running.counted(CONSUMED) == 7
+
+
 def test_backlog_of_many_fetches_is_stored_in_one_transaction(
     sqlite_engine: Engine, kafka: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -252,15 +252,17 @@ class Holdings:
                 self._bear(wait, error)
             except Exception as error:  # noqa: BLE001 - whatever a record brings about, the next ones have to be taken
                 return self._isolate(part, error)
-            if (outcomes := self._settle(part, self._batches.uncertain)) is not None:
+            uncertain = [*self._batches.uncertain, *_tombstones(part)]
+            if (outcomes := self._settle(part, uncertain)) is not None:
                 return outcomes
         raise AssertionError("waits have no end")
 
     def _write_once(self, part: Batch) -> list[Outcome]:
-        records = [record for records in part.values() for record in records]
+        events = [record for records in part.values() for record in records if record.value]
         outcomes = self._batches.write(
-            records, also=lambda connection: self._advance(connection, part), accept=self._accept
+            events, also=lambda connection: self._advance(connection, part), accept=self._accept
         )
+        outcomes = [*outcomes, *_tombstones(part)]
         self._moved(part, outcomes)
         return outcomes
 
@@ -424,6 +426,15 @@ def record_of(message: Any) -> Record:
     return Record(
         message.value or b"", received_at, message.topic, message.partition, message.offset
     )
+
+
+def _tombstones(part: Batch) -> list[Outcome]:
+    """Return an outcome for each record without a value.
+
+    Compacted topics mark deleted keys so; there is nothing to store.
+    """
+    empty = (record for records in part.values() for record in records if not record.value)
+    return [Outcome("tombstone", b"") for _ in empty]
 
 
 def _first(part: Batch) -> Record:

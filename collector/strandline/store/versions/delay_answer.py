@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from strandline.core.versions.delays import Delay, delay, staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import held_by
 from strandline.errors import RefusedError
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.versions.answers import holders_answer
@@ -41,7 +42,7 @@ def delay_answer(
             "localSeconds": stale.local_seconds,
             "job": _named(stale.job) if stale.job is not None else None,
         },
-        "blockedBy": holders_answer(model, [table], now),
+        "blockedBy": holders_answer(held_by(model, [table]), now),
     }
 
 
