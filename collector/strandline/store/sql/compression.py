@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import zstandard
 from sqlalchemy import Connection, Row, select
 
-from strandline.core.changes.parse_cache import Halves
+from strandline.core.changes.memory import BoundedCache
 from strandline.core.openlineage.names import id_of
 from strandline.errors import DamagedError
 from strandline.store.schema.tables import dictionaries
@@ -48,7 +48,7 @@ class Compression:
         self._stored = False
         self._pending = False
         self._doubtful = False
-        self._remembered = Halves(SMALL)
+        self._remembered = BoundedCache(SMALL)
         self.small = SmallPacker()
         self.references = References()
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import zstandard
 from sqlalchemy import ColumnElement, Connection, delete, func, select, text
 
-from strandline.core.changes.parse_cache import Halves
+from strandline.core.changes.memory import BoundedCache
 from strandline.errors import DamagedError
 from strandline.store.schema.tables import dictionaries, raw_events
 from strandline.store.sql.id_lists import among
@@ -180,7 +180,9 @@ class References:
     ) -> None:
         self._held: LeastUsed[_Held] = LeastUsed(held_bytes)
         self._compressors: LeastUsed[zstandard.ZstdCompressor] = LeastUsed(compressor_bytes)
-        self._met = Halves(KEYS)  # keys of which a body was packed while no reference was held
+        self._met = BoundedCache(
+            KEYS
+        )  # keys of which a body was packed while no reference was held
         self._new: list[Reference] = []
         self._pending: list[int] = []  # keys of references that this transaction stores
 
@@ -267,4 +269,4 @@ class References:
         """Somebody may have deleted references: look for each again."""
         self._held.clear()
         self._compressors.clear()
-        self._met = Halves(KEYS)
+        self._met = BoundedCache(KEYS)
