@@ -30,10 +30,10 @@ from api.test_two_tenants import (
 from fixtures.servers import SETTINGS, serving
 from strandline.api.http.operations import Choice, operations
 from strandline.core.access.granted import SCOPES
-from strandline.core.changes.bundles import OutlineSeen
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
-from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.lineage import LineageSeen
+from strandline.core.changes.memory import Memory
 from strandline.core.changes.rows import SnapshotSeen, SnapshotUsed
 from strandline.core.openlineage.events import decode
 from strandline.core.openlineage.names import id_of
@@ -348,11 +348,11 @@ def test_only_the_name_of_a_foreign_table_that_is_read_is_stored(
         A.lake,
         f"hive://{A.word}*",
     ]
-    found = changes_of(decode(encode(own[0]["event"])), Stamp(1, 1, 1), Memo()).changes
+    found = changes_of(decode(encode(own[0]["event"])), Stamp(1, 1, 1), Memory()).changes
     elsewhere = id_of("dataset", B.lake, B.table("u2"))
-    (outline,) = [one.outline for one in found if isinstance(one, OutlineSeen)]
-    (link,) = [one for one in outline.links if one.dataset.id == elsewhere]
-    assert (link.elsewhere, link.group.rows, link.group.aliases) == (True, (), None)
+    (lineage,) = [one.lineage for one in found if isinstance(one, LineageSeen)]
+    (use,) = [one for one in lineage.uses if one.dataset.id == elsewhere]
+    assert (use.elsewhere, use.stored, use.aliases) == (True, (), None)
     assert [one.snapshot_id for one in found if isinstance(one, SnapshotSeen)] == ["amsel-r1"]
     assert [
         one.snapshot_id

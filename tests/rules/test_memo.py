@@ -4,10 +4,10 @@ import tracemalloc
 
 import pytest
 
-from strandline.core.changes import parse_cache as memo
+from strandline.core.changes import memory as memo
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
-from strandline.core.changes.parse_cache import DERIVED_BYTES, LARGE, Memo
+from strandline.core.changes.memory import LARGE, RESULT_BYTES, Memory
 from strandline.core.openlineage.events import decode
 from worlds.builders import dataset, encode, event
 
@@ -20,14 +20,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
 
     What is done to 480 MB of names takes a minute.
     """
-    for name in ("FACET_BYTES", "RECURRING_BYTES", "DERIVED_BYTES", "LARGE", "NAMES"):
+    for name in ("RESULT_BYTES", "LAST_BYTES", "LARGE", "NAMES"):
         monkeypatch.setattr(memo, name, getattr(memo, name) // 20)
     return 20
 
 
 @pytest.mark.slow
 def test_long_names_use_no_more_memory_than_short_ones(small: int) -> None:
-    kept_by = Memo()
+    kept_by = Memory()
     tracemalloc.start()
     for number in range(300):
         name = f"{number}" + "n" * (400_000 // small)
@@ -42,20 +42,20 @@ def test_long_names_use_no_more_memory_than_short_ones(small: int) -> None:
 
 
 def test_large_results_evict_each_other() -> None:
-    kept, made = Memo(), []
+    kept, made = Memory(), []
 
     def ask(number: int, size: int) -> None:
         def make() -> bytes:
             made.append(number)
             return bytes(size)
 
-        kept.derived((number,), make, len)
+        kept.result((number,), make, len)
 
-    for number in [*range(100), *range(99, -1, -1)]:
+    for number in [*range(300), *range(299, -1, -1)]:
         ask(number, MEBIBYTE // 2)
-    asked_again = len(made) - 100
+    asked_again = len(made) - 300
     ask(-1, LARGE + 1)
     ask(-1, LARGE + 1)
 
-    assert 100 - asked_again <= DERIVED_BYTES // (MEBIBYTE // 2)
+    assert 300 - asked_again <= RESULT_BYTES // (MEBIBYTE // 2)
     assert made[-2:] == [-1, -1]

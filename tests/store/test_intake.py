@@ -48,7 +48,7 @@ def test_duplicate_of_an_unread_record_is_unread_too(engine: Engine) -> None:
     body = encode(event(facets={"x": {}}))
     records = [Record(body, NOON, "openlineage.events", 0, offset) for offset in (17, 18)]
     caches = Caches()
-    caches.memo.facet = None  # type: ignore[assignment, method-assign]
+    caches.memory.facet = None  # type: ignore[assignment, method-assign]
     with engine.begin() as connection:
         outcomes = take(connection, records, caches)
 

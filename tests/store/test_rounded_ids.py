@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from strandline.core.changes.barrier_facets import beside_columns
+from strandline.core.changes.extract import beside_columns
 from strandline.store.sql.compression import expand
 from worlds.builders import batch, dataset, event, rows, snapshot, store
 

@@ -16,8 +16,7 @@ from fixtures.servers import post, serving
 from fixtures.versions_server.process import served
 from fixtures.waiting import wait_until
 from strandline.cli import main
-from strandline.core.changes.extract import changes_of
-from strandline.core.changes.extraction import Extraction
+from strandline.core.changes.extract import EventChanges, changes_of
 from strandline.core.openlineage.events import Event
 from strandline.core.openlineage.times import micros_of
 from strandline.logs import Bugs, make_log
@@ -41,7 +40,7 @@ NOW = datetime.now(UTC)
 def mend(monkeypatch: pytest.MonkeyPatch) -> Mend:
     """A fault that the events of one job bring about, until it is mended."""
 
-    def faulty(one: Event, *more: Any) -> Extraction:
+    def faulty(one: Event, *more: Any) -> EventChanges:
         if one.job is not None and one.job.name == "odd":
             raise ZeroDivisionError("a fault of ours")
         return changes_of(one, *more)

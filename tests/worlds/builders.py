@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, select
 
-from strandline.core.changes.bundles import FacetRow
 from strandline.core.changes.facet_sets import FacetSet, SharedFacets
+from strandline.core.openlineage.facets import Facet
 from strandline.core.openlineage.names import Naming
 from strandline.history.compare import ANY_KIND, TABLES
 from strandline.store.ingest.take import Caches, Outcome, Record, take
@@ -152,8 +152,8 @@ class SingleFacets(SharedFacets):
     """Stores each facet in a row of its own: the oracle of facets in sets."""
 
     def split(
-        self, entity_id: int, kind: int, facets: Sequence[FacetRow]
-    ) -> tuple[FacetSet | None, Sequence[FacetRow]]:
+        self, entity_id: int, kind: int, facets: Sequence[Facet]
+    ) -> tuple[FacetSet | None, Sequence[Facet]]:
         """Put nothing into a set."""
         return None, facets
 

@@ -148,7 +148,7 @@ def fault(raw: bytes) -> str:
     except InvalidEventError as error:
         return "" if error.reason else "it is refused without a reason"
     changes = changes_of(
-        event, Stamp.of(event.at, content_hash(raw), micros_of(NOW)), Caches().memo
+        event, Stamp.of(event.at, content_hash(raw), micros_of(NOW)), Caches().memory
     ).changes
     values = (value for rows in compact(changes).values() for row in rows for value in row)
     return next(

@@ -17,10 +17,10 @@ from zlib import crc32
 
 import msgspec
 
-from strandline.core.changes.bundles import Statement
 from strandline.core.changes.compact import compact, fold_rows, key_of
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
+from strandline.core.changes.lineage import EventChange
 from strandline.core.changes.rows import FOLDS, Change
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.names import naming_of
@@ -75,13 +75,13 @@ def parts_of(events: Iterable[ArchivedEvent], patterns: Sequence[str]) -> Iterat
 
 
 def _parts_of(events: Sequence[ArchivedEvent], caches: Caches) -> Parts:
-    changes: list[Statement] = []
+    changes: list[EventChange] = []
     refused: list[tuple[bytes, bytes]] = []
     for one in events:
         try:
             event, _ = decoded(one.body)
             stamp = Stamp.of(event.at, one.hash, one.received_at)
-            changes += changes_of(event, stamp, caches.memo).changes
+            changes += changes_of(event, stamp, caches.memory).changes
         except Exception as error:  # noqa: BLE001 - one unreadable event must not end the rebuild of all others
             refused.append((one.hash, _PACK.encode((one.hash, repr(error)[:500]))))
     rows = only_news(compact(changes, caches.shared_facets), caches)

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import PrimaryKeyConstraint
 
-from strandline.core.changes.parse_cache import Halves
+from strandline.core.changes.memory import BoundedCache
 from strandline.core.changes.rows import EdgesUsed, RelationSeen
 from strandline.store.ingest.run_templates import RunTemplates
 from strandline.store.ingest.writer_state import KNOWN
@@ -76,7 +76,7 @@ def stage(connection: Connection, kind: type[Any], rows: Sequence[tuple[Any, ...
 
 def move_into_templates(engine: Engine) -> None:
     """Move all staged rows into templates, some thousand runs a transaction, and drop the two tables."""
-    stored_ids = Halves(KNOWN)
+    stored_ids = BoundedCache(KNOWN)
     templates = RunTemplates(
         lambda _, id_: stored_ids.get(id_) is None and stored_ids.put(id_, True)
     )

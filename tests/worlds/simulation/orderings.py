@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine
 
 from store.test_any_order import Arrival, take_all
-from strandline.core.changes.bundles import Statement
 from strandline.core.changes.compact import compact, fold_rows
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
+from strandline.core.changes.lineage import EventChange
 from strandline.core.changes.rows import (
     FOLDS,
     DatasetSeen,
@@ -112,9 +112,9 @@ def order_of(chance: random.Random, count: int) -> Batches:
     return batches
 
 
-def statements_of(arrivals: Iterable[Arrival]) -> list[Sequence[Statement]]:
+def statements_of(arrivals: Iterable[Arrival]) -> list[Sequence[EventChange]]:
     """What each event says."""
-    memo, found = Caches().memo, list[Sequence[Statement]]()
+    memo, found = Caches().memory, list[Sequence[EventChange]]()
     for one, at in arrivals:
         body = encode(one)
         event, _ = decoded(body)
@@ -124,7 +124,7 @@ def statements_of(arrivals: Iterable[Arrival]) -> list[Sequence[Statement]]:
     return found
 
 
-def folded(statements: Sequence[Sequence[Statement]], batches: Batches) -> Tables:
+def folded(statements: Sequence[Sequence[EventChange]], batches: Batches) -> Tables:
     """The rows that the batches leave, one after the other."""
     caches, held = Caches(), dict[type[Any], list[Any]]()
     for batch in batches:

@@ -152,13 +152,15 @@ BUGS = {
     "a repeated record ends the batch": Bug(
         f"{STORE}.take",
         "        if hash_ in seen:\n            continue\n",
-        "        if hash_ in seen:\n            break\n",
+        "        if hash_ in seen:\n"
+        "            seen.update(content_hash(trimmed(one.value)) for one in records)\n            continue\n",
         "what follows a repeated record in a batch is not decoded",
     ),
     "a dead letter ends the batch": Bug(
         f"{STORE}.take",
-        "            dead[index] = _dead(record, hash_, str(error))\n",
-        "            dead[index] = _dead(record, hash_, str(error))\n            break\n",
+        "            arrival.outcome = _dead(record, hash_, str(error))\n",
+        "            arrival.outcome = _dead(record, hash_, str(error))\n"
+        "            seen.update(content_hash(trimmed(one.value)) for one in records)\n",
         "what follows a dead letter in a batch is taken for a duplicate",
     ),
     "dead letters share one id": Bug(
@@ -169,20 +171,20 @@ BUGS = {
     ),
     "duplicates are folded again": Bug(
         f"{STORE}.take",
-        "        if hash_ not in new:\n            continue\n",
-        "        if hash_ not in new and not raw:\n            continue\n",
+        "    return [event for event in events if event.hash in new]\n",
+        "    return events if new else []\n",
         "an event that is known is stored once more",
     ),
     "changes of one event only": Bug(
         f"{STORE}.take",
-        "        changes += reading.changes\n",
-        "        changes = list(reading.changes)\n",
+        "[change for arrival in stored for change in arrival.changes]",
+        "[change for arrival in stored[-1:] for change in arrival.changes]",
         "of a batch the last event alone is folded",
     ),
     "bodies are not stored": Bug(
         f"{STORE}.take",
-        "        insert_events(connection, _packed(connection, raw, caches))\n",
-        "        insert_events(connection, _packed(connection, raw[:1], caches))\n",
+        "    insert_events(connection, events)\n",
+        "    insert_events(connection, events[:1])\n",
         "of a batch the first body alone is kept",
     ),
     "every key is new": Bug(
@@ -223,8 +225,8 @@ BUGS = {
     ),
     "what one event leaves out is forgotten": Bug(
         f"{CHANGES}.compact",
-        "else which((one for one in values if one is not None), default=None)",
-        "else None",
+        "return which((value for value in values if value is not None), default=None)",
+        "return None",
         "a value that one of two events does not say is lost",
     ),
     "what is new is left out": Bug(
@@ -235,7 +237,7 @@ BUGS = {
     ),
     "dead letters vanish": Bug(
         f"{STORE}.take",
-        "        insert_set_aside(connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()])\n",
+        "        insert_set_aside(connection, letters)\n",
         "",
         "records that are no events leave no trace",
     ),
@@ -269,8 +271,8 @@ KILLS_BUGS = {
     ),
     "keys are committed first": Bug(
         f"{STORE}.take",
-        "    new = claim(connection, list(keys.items()))\n",
-        "    new = claim(connection, list(keys.items()))\n    if connection.dialect.name == 'sqlite':\n"
+        "    new = claim(connection, [(event.hash, event.received_at) for event in events])\n",
+        "    new = claim(connection, [(event.hash, event.received_at) for event in events])\n    if connection.dialect.name == 'sqlite':\n"
         "        connection.exec_driver_sql('COMMIT')\n        connection.exec_driver_sql('BEGIN IMMEDIATE')\n",
         "events that are believed to be stored when they come again, and are not",
     ),

@@ -1,7 +1,7 @@
 """What a key may send: events of its own jobs that write its own datasets, run its own runs and join its own groups.
 
 An event may name what its job reads in any namespace, for lineage goes beyond them; then the namespaces of its key are noted
-in it, and of a dataset elsewhere nothing is taken but that it was read (`core/changes/senders`).
+in it, and of a dataset elsewhere nothing is taken but that it was read (`core/changes/datasets`).
 """
 
 import threading
@@ -13,12 +13,12 @@ import orjson
 from sqlalchemy import Connection, Engine, select
 
 from strandline.core.access.granted import Access
-from strandline.core.changes.bundles import AliasSet, Outline, OutlineSeen, Statement
+from strandline.core.changes.datasets import SENDER, DatasetUse
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import SINK, Stamp
-from strandline.core.changes.parse_cache import Halves, Memo
-from strandline.core.changes.rows import BarrierSeen, DatasetSeen, JobDomain, RunSeen
-from strandline.core.changes.senders import SENDER
+from strandline.core.changes.lineage import EventChange, JobLineage, LineageSeen
+from strandline.core.changes.memory import BoundedCache, Memory
+from strandline.core.changes.rows import AliasSet, BarrierSeen, DatasetSeen, JobDomain, RunSeen
 from strandline.core.openlineage.events import decoded
 from strandline.core.openlineage.names import LONGEST_NAMESPACE, stored_name
 from strandline.errors import ForbiddenError, InvalidEventError
@@ -51,8 +51,8 @@ class Senders:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        self._memo = Memo()
-        self._own = Halves(REMEMBERED)
+        self._memo = Memory()
+        self._own = BoundedCache(REMEMBERED)
 
     def permitted(self, record: Record, access: Access) -> Record:
         """The record as it may be stored.
@@ -78,7 +78,7 @@ class Senders:
         self._refuse_claims(_claims_of(found), access)
         return record
 
-    def _changes(self, record: Record) -> list[Statement]:
+    def _changes(self, record: Record) -> list[EventChange]:
         assert record.read is not None
         event = record.read.event
         with self._lock:
@@ -153,21 +153,17 @@ def refuse_domain(connection: Connection, domain: str, job: int, access: Access)
     return False
 
 
-def _names_elsewhere(found: Sequence[Statement], access: Access) -> bool:
-    """Whether the event names a dataset, or another name of one, that is not the key's."""
-    links = [link for outline in _outlines(found) for link in outline.links]
-    named = [
-        *(link.dataset.namespace for link in links),
-        *(one.namespace for one in _other_names(found)),
-    ]
+def _names_elsewhere(found: Sequence[EventChange], access: Access) -> bool:
+    """Return whether the event names a dataset, or another name of one, that is not the key's."""
+    named = [use.dataset.namespace for use in _uses(found)]
+    named += [other.namespace for other in _other_names(found)]
     return not all(map(access.allows, named))
 
 
-def _refuse_elsewhere(found: Sequence[Statement], access: Access) -> None:
+def _refuse_elsewhere(found: Sequence[EventChange], access: Access) -> None:
     """Raise a ForbiddenError where the event writes another's dataset, or says more of one than that it was read."""
-    written = [*_written(found), *(one.namespace for one in _other_names(found))]
-    links = [link for outline in _outlines(found) for link in outline.links]
-    written += [link.dataset.namespace for link in links if not link.elsewhere]
+    written = [*_written(found), *(other.namespace for other in _other_names(found))]
+    written += [use.dataset.namespace for use in _uses(found) if not use.elsewhere]
     hidden = sorted({namespace for namespace in written if not access.allows(namespace)})
     if hidden:
         raise ForbiddenError(
@@ -175,40 +171,39 @@ def _refuse_elsewhere(found: Sequence[Statement], access: Access) -> None:
         )
 
 
-def _written(found: Sequence[Statement]) -> Iterator[str]:
-    """The namespaces of what an event writes.
+def _written(found: Sequence[EventChange]) -> Iterator[str]:
+    """Yield the namespaces of what an event writes.
 
     Outputs, what the job declares to make, sinks of edges by any name.
     """
-    for outline in _outlines(found):
-        named = {link.dataset.id: link.dataset.namespace for link in outline.links}
-        sets = [link.group.aliases for link in outline.links if link.group.aliases]
-        named |= {one.id: one.namespace for aliases in sets for one in aliases.mentions}
-        yield from (link.dataset.namespace for link in outline.links if link.direction == SINK)
-        yield from (named.get(sink, "") for sink, _, _ in outline.edges)
+    for lineage in _lineages(found):
+        named = {use.dataset.id: use.dataset.namespace for use in lineage.uses}
+        for use in lineage.uses:
+            if use.aliases is not None:
+                named |= {other.id: other.namespace for other in use.aliases.mentions}
+        yield from (use.dataset.namespace for use in lineage.uses if use.direction == SINK)
+        yield from (named.get(sink, "") for sink, _, _ in lineage.edges)
 
 
-def _other_names(found: Sequence[Statement]) -> Iterator[DatasetSeen]:
-    for outline in _outlines(found):
-        yield from (
-            one
-            for link in outline.links
-            if link.group.aliases
-            for one in link.group.aliases.mentions
-        )
-    yield from (
-        one for aliases in found if isinstance(aliases, AliasSet) for one in aliases.mentions
-    )
+def _other_names(found: Sequence[EventChange]) -> Iterator[DatasetSeen]:
+    sets = [use.aliases for use in _uses(found) if use.aliases is not None]
+    sets += [change for change in found if isinstance(change, AliasSet)]
+    for aliases in sets:
+        yield from aliases.mentions
 
 
-def _outlines(found: Sequence[Statement]) -> list[Outline]:
-    return [one.outline for one in found if isinstance(one, OutlineSeen)]
+def _uses(found: Sequence[EventChange]) -> list[DatasetUse]:
+    return [use for lineage in _lineages(found) for use in lineage.uses]
 
 
-def _claims_of(found: Sequence[Statement]) -> Claims:
+def _lineages(found: Sequence[EventChange]) -> list[JobLineage]:
+    return [change.lineage for change in found if isinstance(change, LineageSeen)]
+
+
+def _claims_of(found: Sequence[EventChange]) -> Claims:
     own = [one.id for one in found if isinstance(one, RunSeen) and not one.design]
     domains = {one.domain for one in found if isinstance(one, JobDomain | BarrierSeen)} - {""}
-    jobs_ = [outline.job.id for outline in _outlines(found)]
+    jobs_ = [lineage.job.id for lineage in _lineages(found)]
     return Claims(frozenset(own), jobs_[0] if jobs_ else 0, frozenset(domains))
 
 

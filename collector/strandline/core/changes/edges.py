@@ -1,39 +1,36 @@
 """Edges into the sinks of an event, and the rule that made them.
 
-`lineage` facets, else `columnLineage`, else (for an event
-that stands for itself) all of its sources; beside columns, the sources that no column names. Of
-events that do not stand for themselves, all sources of the run, or those that none of its columns
-names, are found when they are asked for.
+Edges come from `lineage` facets, else from `columnLineage`, else (for an event that stands for
+itself) from all of its sources; beside columns, from the sources that no column names. Of events
+that do not stand for themselves, all sources of the run, or those that none of its columns names,
+are found when somebody asks for them.
+
+A job's `lineage` facet declares datasets that the job makes from origins, and those that it
+consumes itself. On a JobEvent that is the job's declared lineage, on a RunEvent lineage that was
+observed during that run; so what it names is the job's also where it is not among the event's
+inputs and outputs.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from strandline.core.changes.bundles import EdgeSet, Group, Link
-from strandline.core.changes.declared_lineage import (
-    PLAIN,
-    Declared,
-    EventNames,
-    Origin,
-    declared_by,
-    names_of,
-    origins_of,
-)
-from strandline.core.changes.parse_cache import Memo
-from strandline.core.changes.rows import DatasetSeen, EdgeSeen
-from strandline.core.changes.usable_facets import UsableFacets
+from strandline.core.changes.datasets import DatasetUse
+from strandline.core.changes.memory import Memory
+from strandline.core.changes.rows import DatasetSeen, EdgeSeen, EdgeSet
 from strandline.core.openlineage import facets as f
-from strandline.core.openlineage.facets import content_hash
-from strandline.core.openlineage.names import clean
+from strandline.core.openlineage.facets import Facet, Facets, content_hash
+from strandline.core.openlineage.names import clean, is_delta_log
 
 BY_SOURCES, BY_COLUMNS, BY_LINEAGE = 1, 2, 3
-FACETS = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
-NO_EDGES = EdgeSet(
-    bytes(16), (), ()
-)  # what a rule's deleted facet leaves; no source at all would be an assertion
+RULE_OF_FACET = {"columnLineage": BY_COLUMNS, "lineage": BY_LINEAGE}
+# What a rule's deleted facet leaves; no source at all would be an assertion.
+NO_EDGES = EdgeSet(bytes(16), (), ())
+PLAIN = f.Transformation()
+
+Origin = tuple[str, f.InputField, f.Transformation]  # sink column, origin, transformation
+StatedEdges = tuple[int, int, EdgeSet]  # sink, rule, edges
 
 
 class EventEdge(NamedTuple):
@@ -63,52 +60,148 @@ class Edge(NamedTuple):
 _EDGES = msgspec.json.Decoder(list[Edge])
 
 
-def edges_of(
-    memo: Memo, inputs: Sequence[Link], outputs: Sequence[Link], of_job: "OfJob", stands_alone: bool
-) -> Iterable[tuple[int, int, EdgeSet]]:
-    """The sets of edges that an event states, each with its sink and the rule.
+class EventNames(NamedTuple):
+    """The datasets that an event's facets name. own: those that are stored under another name."""
 
-    A sink that is listed twice has one.
+    memory: Memory
+    own: Mapping[tuple[str, str], DatasetSeen]
+
+    def dataset(self, namespace: str, name: str) -> DatasetSeen | None:
+        """Return the dataset that the event calls so; None if it is nobody's lineage."""
+        own = self.own.get((namespace, name))
+        if own is not None:
+            return own
+        return None if is_delta_log(name) else self.memory.dataset(namespace, name)
+
+
+class Declared(NamedTuple):
+    """The datasets that a job's `lineage` facet declares, by id.
+
+    sinks: those that the job makes. origins: of the sinks that have any. sources: what the job
+    consumes itself.
     """
-    sources = names_of(memo, inputs)
-    sinks = _by_sink(outputs)
-    stated = {**of_job.declared.origins, **_stated(sinks)}
-    for sink_id, origins in stated.items():
-        yield sink_id, BY_LINEAGE, _edge_set(sources, origins)
+
+    sinks: Mapping[int, DatasetSeen]
+    origins: Mapping[int, list[Origin]]
+    sources: Mapping[int, DatasetSeen]
+
+
+def names_of(memory: Memory, uses: Iterable[DatasetUse]) -> EventNames:
+    """Return the names by which an event's facets name its inputs, or its outputs."""
+    own: dict[tuple[str, str], DatasetSeen] = {}
+    for use in uses:
+        stored_as = use.dataset.namespace, use.dataset.name
+        if stored_as != use.sent_as and use.dataset.id != memory.dataset(*use.sent_as).id:
+            own[use.sent_as] = use.dataset
+    return EventNames(memory, own)
+
+
+def declared_by(
+    memory: Memory,
+    job_id: int,
+    lineage: f.JobLineage | None,
+    inputs: Iterable[DatasetUse],
+    outputs: Iterable[DatasetUse],
+) -> Declared:
+    """Return what the facet declares in an event with these inputs and outputs.
+
+    Entries for other jobs are none of this one's.
+    """
+    sinks: dict[int, DatasetSeen] = {}
+    origins: dict[int, list[Origin]] = {}
+    sources: dict[int, DatasetSeen] = {}
+    written, read = names_of(memory, outputs), names_of(memory, inputs)
+    for entry in lineage.entries if lineage else ():
+        if entry.type == "JOB":
+            if _is_own(memory, job_id, entry):
+                sources |= _consumed(read, entry.inputs or ())
+        elif entry.namespace and entry.name:
+            sink = written.dataset(entry.namespace, entry.name)
+            of_sink = origins_of(entry)
+            if sink is not None:
+                sinks[sink.id] = sink
+            if sink is not None and of_sink is not None:
+                origins.setdefault(sink.id, []).extend(of_sink)
+    return Declared(sinks, origins, sources)
+
+
+def _is_own(memory: Memory, job_id: int, entry: f.Lineage) -> bool:
+    """Return whether an entry for a job is for the event's own, which needs no name."""
+    return not entry.name or memory.job(entry.namespace or "", entry.name).id == job_id
+
+
+def _consumed(read: EventNames, inputs: Iterable[f.InputField]) -> dict[int, DatasetSeen]:
+    """Return the datasets that a job consumes itself."""
+    consumed: dict[int, DatasetSeen] = {}
+    for origin in inputs:
+        if origin.type == "JOB" or not (origin.namespace and origin.name):
+            continue
+        dataset = read.dataset(origin.namespace, origin.name)
+        if dataset is not None:
+            consumed[dataset.id] = dataset
+    return consumed
+
+
+def origins_of(lineage: f.Lineage) -> list[Origin] | None:
+    """Return the origins that a lineage facet or entry states.
+
+    [] is "none", which only `inputs` can say. None says nothing.
+    """
+    origins = _origins_in("", lineage.inputs or ())
+    for column, entry in (lineage.fields or {}).items():
+        origins += _origins_in(column, entry.inputs)
+    return None if lineage.inputs is None and not origins else origins
+
+
+def _origins_in(column: str, inputs: Iterable[f.InputField]) -> list[Origin]:
+    """Return the origins of one column, or of all (""), without jobs."""
+    origins: list[Origin] = []
+    for origin in inputs:
+        if origin.type != "JOB":
+            origins += [(column, origin, how) for how in origin.transformations or (PLAIN,)]
+    return origins
+
+
+def edges_of(
+    memory: Memory,
+    inputs: Sequence[DatasetUse],
+    outputs: Sequence[DatasetUse],
+    declared: Declared,
+    job_facets: Facets,
+    *,
+    stands_alone: bool,
+) -> Iterator[StatedEdges]:
+    """Yield the sets of edges that an event states; a sink that is listed twice has one."""
+    sources = names_of(memory, inputs)
+    sinks: dict[int, list[DatasetUse]] = {}
+    for use in outputs:
+        sinks.setdefault(use.dataset.id, []).append(use)
+    origins = {**declared.origins, **_stated_origins(sinks)}
+    for sink_id, of_sink in origins.items():
+        yield sink_id, BY_LINEAGE, _edge_set(sources, of_sink)
     columns = {
-        sink_id: _columns(sources, _facets(listed, "columnLineage"))
+        sink_id: _column_edges(sources, _facets(listed, "columnLineage"))
         for sink_id, listed in sinks.items()
     }
-    named = _sources_in(set_ for sink_id, set_ in columns.items() if sink_id not in stated)
+    named = {
+        edge.source_id
+        for sink_id, edges in columns.items()
+        if sink_id not in origins
+        for edge in edges.edges
+    }
     for sink_id, listed in sinks.items():
-        for rule in {*of_job.taken_back, *chain.from_iterable(map(_taken_back, listed))}:
+        for rule in _rules_taken_back(job_facets, listed):
             yield sink_id, rule, NO_EDGES
-        if columns[sink_id].edges:
+        has_columns = bool(columns[sink_id].edges)
+        if has_columns:
             yield sink_id, BY_COLUMNS, columns[sink_id]
-        if stands_alone and sink_id not in stated:
-            yield (
-                sink_id,
-                BY_SOURCES,
-                _all_sources(memo, inputs, named if columns[sink_id].edges else ()),
-            )
+        if stands_alone and sink_id not in origins:
+            without_edges = named if has_columns else ()
+            yield sink_id, BY_SOURCES, _all_sources(memory, inputs, without_edges)
 
 
-def _sources_in(sets: Iterable[EdgeSet]) -> set[int]:
-    return {edge.source_id for one in sets for edge in one.edges}
-
-
-def _by_sink(outputs: Iterable[Link]) -> dict[int, list[Link]]:
-    sinks: dict[int, list[Link]] = {}
-    for one in outputs:
-        sinks.setdefault(one.dataset.id, []).append(one)
-    return sinks
-
-
-def _stated(sinks: Mapping[int, Iterable[Link]]) -> dict[int, list[Origin]]:
-    """The origins that lineage facets of the sinks state.
-
-    A sink without such a facet has no entry.
-    """
+def _stated_origins(sinks: Mapping[int, Iterable[DatasetUse]]) -> dict[int, list[Origin]]:
+    """Return the origins that lineage facets of the sinks state; other sinks have no entry."""
     stated: dict[int, list[Origin]] = {}
     for sink_id, listed in sinks.items():
         for facet in _facets(listed, "lineage"):
@@ -118,108 +211,95 @@ def _stated(sinks: Mapping[int, Iterable[Link]]) -> dict[int, list[Origin]]:
     return stated
 
 
-class OfJob(NamedTuple):
-    """What the job's `lineage` facet has to do with an event's edges.
-
-    What it declares, and the rules that it takes back.
-    """
-
-    declared: Declared
-    taken_back: Sequence[int]
+def _facets(listed: Iterable[DatasetUse], key: str) -> list[Facet]:
+    """Return the facets that one sink has where it is listed, each once."""
+    found = [use.facets[key] for use in listed if key in use.facets]
+    return list({facet.hash: facet for facet in found}.values())
 
 
-def of_job(
-    memo: Memo, job_id: int, group: Group, inputs: Sequence[Link], outputs: Sequence[Link]
-) -> OfJob:
-    """What a job's facets have to do with the edges of an event with these inputs and outputs."""
-    gone = any(facet.deleted and facet.key == "lineage" for facet in group.rows)
-    declared = declared_by(memo, job_id, group.facets.value("lineage"), inputs, outputs)
-    return OfJob(declared, (BY_LINEAGE,) if gone else ())
+def _rules_taken_back(job_facets: Facets, listed: Iterable[DatasetUse]) -> set[int]:
+    """Return the rules whose facets of the job or a sink were deleted."""
+    rules = {BY_LINEAGE for facet in job_facets.stored if facet.deleted and facet.key == "lineage"}
+    for use in listed:
+        for facet in use.stored:
+            if facet.deleted and facet.key in RULE_OF_FACET:
+                rules.add(RULE_OF_FACET[facet.key])
+    return rules
 
 
-def mentioned_by(memo: Memo, facets: UsableFacets) -> list[DatasetSeen]:
-    """The datasets that a dataset's own facets name as its sources, where no job tells of it."""
+def mentioned_by(memory: Memory, facets: Facets) -> list[DatasetSeen]:
+    """Return the datasets that a dataset's own facets name as its sources, where no job states them."""
     columns, lineage = facets.get("columnLineage"), facets.value("lineage")
-    names = EventNames(memo, {})
-    sets = [_columns(names, [columns])] if columns else []
-    sets += [_edge_set(names, origins_of(lineage) or ())] if lineage else []
-    return [mention for edges in sets for mention in edges.mentions]
+    names = EventNames(memory, {})
+    mentions: list[DatasetSeen] = []
+    if columns:
+        mentions += _column_edges(names, [columns]).mentions
+    if lineage:
+        mentions += _edge_set(names, origins_of(lineage) or ()).mentions
+    return mentions
 
 
-def _facets(listed: Iterable[Link], key: str) -> list[f.Facet]:
-    """The facets that one sink has where it is listed, each once."""
-    found = {
-        facets[key].hash: facets[key]
-        for facets in (one.group.facets for one in listed)
-        if key in facets
-    }
-    return list(found.values())
-
-
-def _taken_back(sink: Link) -> list[int]:
-    """The rules whose facets were deleted."""
-    return [FACETS[facet.key] for facet in sink.group.rows if facet.deleted and facet.key in FACETS]
-
-
-def _columns(sources: EventNames, facets: Sequence[f.Facet]) -> EdgeSet:
-    """The edges of all facets of one sink.
+def _column_edges(sources: EventNames, facets: Sequence[Facet]) -> EdgeSet:
+    """Return the edges of all `columnLineage` facets of one sink.
 
     Without any they say nothing: constants and counts have no origin either.
     """
 
     def make() -> EdgeSet:
-        return _edge_set(sources, chain.from_iterable(_column_origins(one.value) for one in facets))
+        origins = [origin for facet in facets for origin in _column_origins(facet.value)]
+        return _edge_set(sources, origins)
 
-    if len(facets) != 1 or sources.own:
-        return make() if facets else NO_EDGES
-    return sources.memo.derived(("columns", facets[0].hash), make, _size)
+    if not facets:
+        return NO_EDGES
+    if len(facets) > 1 or sources.own:
+        return make()
+    return sources.memory.result(("columns", facets[0].hash), make, _size)
 
 
 def _column_origins(columns: f.ColumnLineage) -> list[Origin]:
-    origins: list[Origin] = [
-        ("", one, how) for one in columns.dataset or () for how in one.transformations or (PLAIN,)
-    ]
+    origins: list[Origin] = []
+    for origin in columns.dataset or ():
+        origins += [("", origin, how) for how in origin.transformations or (PLAIN,)]
     for column, entry in columns.fields.items():
         older = f.Transformation(
             entry.transformation_type or "", None, entry.transformation_description
         )
-        origins += [
-            (column, one, how)
-            for one in entry.input_fields
-            for how in one.transformations or (older,)
-        ]
+        for origin in entry.input_fields:
+            origins += [(column, origin, how) for how in origin.transformations or (older,)]
     return origins
 
 
-def _all_sources(memo: Memo, inputs: Sequence[Link], but: Collection[int]) -> EdgeSet:
-    sources = tuple(sorted({source.dataset.id for source in inputs}.difference(but)))
+def _all_sources(memory: Memory, inputs: Sequence[DatasetUse], but: Collection[int]) -> EdgeSet:
+    """Return plain edges from all inputs but these."""
+    sources = tuple(sorted({use.dataset.id for use in inputs}.difference(but)))
 
     def make() -> EdgeSet:
-        return _set_of([EventEdge("", one, "", "", "", "", None) for one in sources], ())
+        return _set_of([EventEdge("", source, "", "", "", "", None) for source in sources], ())
 
-    return memo.derived(("sources", sources), make, _size)
+    return memory.result(("sources", sources), make, _size)
 
 
 def _size(edges: EdgeSet) -> int:
-    return 1000 + sum(500 + len(one.columns) for one in edges.edges)
+    return 1000 + sum(500 + len(edge.columns) for edge in edges.edges)
 
 
 def _edge_set(sources: EventNames, origins: Iterable[Origin]) -> EdgeSet:
-    found: dict[tuple[str, str], DatasetSeen | None] = {}
-    stated: list[EventEdge] = []
-    for column, one, how in origins:
-        name = (one.namespace, one.name)
-        source = found.get(name) or found.setdefault(name, sources.dataset(name))
+    datasets: dict[tuple[str, str], DatasetSeen | None] = {}
+    edges: list[EventEdge] = []
+    for column, origin, how in origins:
+        name = (origin.namespace, origin.name)
+        if name not in datasets:
+            datasets[name] = sources.dataset(*name)
+        source = datasets[name]
         if source is not None:
-            stated.append(_stated_edge(column, source.id, one.field or "", how))
-    mentions = {source.id: source for source in found.values() if source is not None}
-    return _set_of(
-        stated if len(mentions) == len(found) else list(dict.fromkeys(stated)),
-        tuple(mentions.values()),
-    )
+            edges.append(_event_edge(column, source.id, origin.field or "", how))
+    mentions = {source.id: source for source in datasets.values() if source is not None}
+    if len(mentions) < len(datasets):  # two names are one dataset, or one is nobody's lineage
+        edges = list(dict.fromkeys(edges))
+    return _set_of(edges, tuple(mentions.values()))
 
 
-def _stated_edge(
+def _event_edge(
     sink_column: str, source_id: int, source_column: str, how: f.Transformation
 ) -> EventEdge:
     masking = None if how.masking is None else int(how.masking)
@@ -227,38 +307,43 @@ def _stated_edge(
     return EventEdge(sink_column, source_id, source_column, how.type, subtype, transform, masking)
 
 
-def _set_of(stated: Sequence[EventEdge], mentions: tuple[DatasetSeen, ...]) -> EdgeSet:
-    encoded = msgspec.json.encode(stated)
+def _set_of(edges: Sequence[EventEdge], mentions: tuple[DatasetSeen, ...]) -> EdgeSet:
+    encoded = msgspec.json.encode(edges)
     if b"\\u0000" in encoded:
-        stated = [_cleaned(one) for one in stated]
-        encoded = msgspec.json.encode(stated)
+        edges = [_cleaned(edge) for edge in edges]
+        encoded = msgspec.json.encode(edges)
     hash_ = content_hash(encoded)
     by_source: dict[int, list[Edge]] = {}
-    for position, one in enumerate(stated):
-        columns = one.sink_column, one.source_column
-        edge = Edge(position, *columns, one.type, one.subtype, one.transform, one.masking)
-        by_source.setdefault(one.source_id, []).append(edge)
-    edges = tuple(
-        [
-            EdgeSeen(hash_, source_id, msgspec.json.encode(found))
-            for source_id, found in by_source.items()
-        ]
-    )
-    return EdgeSet(hash_, edges, mentions)
+    for position, edge in enumerate(edges):
+        of_source = Edge(
+            position,
+            edge.sink_column,
+            edge.source_column,
+            edge.type,
+            edge.subtype,
+            edge.transform,
+            edge.masking,
+        )
+        by_source.setdefault(edge.source_id, []).append(of_source)
+    rows = [
+        EdgeSeen(hash_, source_id, msgspec.json.encode(columns))
+        for source_id, columns in by_source.items()
+    ]
+    return EdgeSet(hash_, tuple(rows), mentions)
 
 
-def _cleaned(one: EventEdge) -> EventEdge:
+def _cleaned(edge: EventEdge) -> EventEdge:
     return EventEdge(
-        clean(one.sink_column),
-        one.source_id,
-        clean(one.source_column),
-        clean(one.type),
-        clean(one.subtype),
-        clean(one.transform),
-        one.masking,
+        clean(edge.sink_column),
+        edge.source_id,
+        clean(edge.source_column),
+        clean(edge.type),
+        clean(edge.subtype),
+        clean(edge.transform),
+        edge.masking,
     )
 
 
 def edges_in(columns: bytes) -> list[Edge]:
-    """The edges that `EdgeSeen.columns` holds."""
+    """Return the edges that `EdgeSeen.columns` holds."""
     return _EDGES.decode(columns)

@@ -1,232 +1,274 @@
 """Event -> changes: everything that one event says about runs, jobs, datasets, relations, barriers and snapshots.
 
-A pure function of the event, its content hash and the moment of its receipt; other events play no part.
+A pure function of the event, its content hash and the moment of its receipt; other events play no
+part.
 """
 
-from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from strandline.core.changes.barrier_facets import beside_columns
-from strandline.core.changes.bundles import (
-    FacetsSeen,
-    Family,
-    FamilySeen,
-    Link,
-    OutlineSeen,
-    ParentIds,
-)
+import msgspec
+
+from strandline.core.changes.datasets import DatasetUse, described_dataset
 from strandline.core.changes.edges import mentioned_by
-from strandline.core.changes.extraction import SINK, SOURCE, Extraction, Stamp, relation_id_of
-from strandline.core.changes.outlines import Drawn, outline_of
-from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.extraction import SINK, SOURCE, Stamp, relation_id_of
+from strandline.core.changes.lineage import EventChange, JobLineage, LineageSeen, lineage_of
+from strandline.core.changes.memory import Memory
 from strandline.core.changes.rows import (
     BarrierSeen,
+    FacetsSeen,
     JobDomain,
     JobSeen,
+    ParentIds,
+    Parents,
+    ParentsSeen,
     RunLease,
     RunParent,
     RunSeen,
 )
 from strandline.core.changes.snapshot_claims import claim_of, is_before_commit
-from strandline.core.changes.snapshots import SnapshotContext, snapshots_of, under
+from strandline.core.changes.snapshots import ClaimedUse, SnapshotContext, snapshots_of
 from strandline.core.changes.streaming_queries import QueryContext, batch_of, query_seen
-from strandline.core.changes.usable_facets import NO_FACETS, UsableFacets
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage import run_states as states
-from strandline.core.openlineage.events import Dataset, Event, Job, Run
+from strandline.core.openlineage.events import Dataset, Event, Job, RawFacets, Run
+from strandline.core.openlineage.facets import NO_FACETS, Facets
 from strandline.core.openlineage.names import clean, id_of, is_delta_log, key_text, run_name
 from strandline.core.openlineage.times import micros
 
 LONGEST_LEASE = 100 * 365 * 86_400
+SKIPPED, COMMITTED = 1, 2
+_PHASES = {"committed": COMMITTED, "skipped": SKIPPED}
 
 
-def changes_of(event: Event, stamp: Stamp, memo: Memo) -> Extraction:
-    """Read a whole event."""
-    reading = Extraction(event, stamp, memo, [], [])
+class EventChanges(NamedTuple):
+    """The changes of one event; redacted: a secret was taken out of what it says."""
+
+    changes: list[EventChange]
+    redacted: bool
+
+
+def changes_of(event: Event, stamp: Stamp, memory: Memory) -> EventChanges:
+    """Return all that an event says."""
     if event.run is not None and event.job is not None:
-        _read_run(reading, event.run, event.job)
-    elif event.job is not None:
-        _read_design(reading, event.job)
-    elif event.dataset is not None:
-        _read_dataset(reading, event.dataset)
-    return reading
+        return _changes_of_run(event, event.run, event.job, stamp, memory)
+    if event.job is not None:
+        return _changes_of_design(event, event.job, stamp, memory)
+    if event.dataset is not None:
+        return _changes_of_dataset(event.dataset, stamp, memory)
+    return EventChanges([], redacted=False)
 
 
-def _read_run(reading: Extraction, run: Run, job: Job) -> None:
-    drawn = outline_of(reading.memo, reading.event, job)
-    own = drawn.outline.job
-    job_id, run_id = own.id, reading.memo.run(run.run_id, own.namespace, own.name)
-    facets = reading.facets(f.RUN, run_id, run.facets)
-    announced = "strandline_heartbeat" in facets or "strandline_barrier" in facets
-    _add_run(reading, run_id, job_id, int(drawn.streaming), int(drawn.spark), int(announced))
-    _read_parent(reading, run_id, facets)
-    _read_lease(reading, run_id, facets.value("strandline_heartbeat"))
-    _read_query(reading, run_id, job, facets, drawn.outline.links)
-    barrier = _read_barrier(reading, run_id, job_id, facets)
-    _add_outline(reading, run_id, drawn, ran=1)
-    _read_snapshots(reading, under(reading.stamp, run_id, barrier, reading.event.event_type), drawn)
+def _changes_of_run(event: Event, run: Run, job: Job, stamp: Stamp, memory: Memory) -> EventChanges:
+    lineage = lineage_of(memory, event, job)
+    run_id = memory.run(run.run_id, lineage.job.namespace, lineage.job.name)
+    facets = _entity_facets(memory, f.RUN, run.facets)
+    of_uses = _facets_of_uses(memory, event, lineage)
+    parents = _parents_of(memory, facets)
+    query_id, barrier = _committed_barrier(facets.value("strandline_barrier"))
+    context = SnapshotContext(stamp, run_id, query_id, barrier, event.event_type == "START")
+    changes: list[EventChange] = [
+        _run_row(event, run, run_id, lineage, facets, stamp),
+        LineageSeen(lineage, run_id, stamp.at, stamp.at),
+        *_facets_seen(run_id, f.RUN, stamp, facets),
+        *_use_facets_seen(run_id, lineage, stamp, of_uses),
+        *_parent_rows(run_id, facets, parents, stamp),
+        *_lease_rows(run_id, facets.value("strandline_heartbeat"), stamp),
+        *_query_rows(memory, event, job, run_id, lineage, facets, parents, stamp),
+        *_barrier_rows(run_id, lineage.job.id, facets, stamp),
+        *snapshots_of(context, _claims(lineage, of_uses)),
+    ]
+    redacted = lineage.redacted or facets.redacted
+    return EventChanges(changes, redacted or any(own.redacted for own in of_uses.values()))
 
 
-def _add_outline(reading: Extraction, run_id: int, drawn: Drawn, ran: int) -> None:
-    at = reading.stamp.at
-    reading.changes.append(OutlineSeen(drawn.outline, run_id, at, at, ran))
-    if drawn.redacted:
-        reading.redacted.append("job")
+def _changes_of_design(event: Event, job: Job, stamp: Stamp, memory: Memory) -> EventChanges:
+    """Return what a JobEvent says.
+
+    What it reads and writes is a design of its own, identified by the event's time, and never live.
+    It has no snapshots.
+    """
+    lineage = lineage_of(memory, event, job)
+    job_id, at = lineage.job.id, stamp.at
+    if event.inputs is None and event.outputs is None and not lineage.uses:
+        seen = FacetsSeen(job_id, f.JOB, at, lineage.facets)
+        return EventChanges([lineage.job.between(at, at, 0, 0), seen], lineage.redacted)
+    design_id = id_of("design", str(job_id), str(at))
+    of_uses = _facets_of_uses(memory, event, lineage)
+    changes: list[EventChange] = [
+        RunSeen(design_id, "", job_id, at, stamp.hash, 0, at, at, design=1),
+        LineageSeen(lineage, design_id, at, at, ran=0),
+        *_use_facets_seen(design_id, lineage, stamp, of_uses),
+    ]
+    redacted = lineage.redacted or any(own.redacted for own in of_uses.values())
+    return EventChanges(changes, redacted)
 
 
-def _read_snapshots(reading: Extraction, under: SnapshotContext, drawn: Drawn) -> None:
-    found, alone = [], [one.direction for one in drawn.named].count(SINK) == 1
-    for link, own in _read_own(reading, under.run_id, drawn):
-        claim = claim_of(link.group.facets, own) if own else link.claim
-        if claim is not None:
-            early = is_before_commit(
-                claim, drawn.outline.job.name, link.group.facets, own, alone=alone
-            )
-            found.append((link, claim._replace(before=early)))
-    reading.changes.extend(snapshots_of(under, found))
+def _changes_of_dataset(named: Dataset, stamp: Stamp, memory: Memory) -> EventChanges:
+    """Return what a DatasetEvent says."""
+    described = described_dataset(memory, (named.namespace, named.name, bytes(named.facets)))
+    if is_delta_log(named.name):
+        return EventChanges([], described.redacted)
+    dataset, facets = described.dataset, described.facets
+    changes: list[EventChange] = [
+        dataset.between(stamp.at, stamp.at),
+        FacetsSeen(dataset.id, f.DATASET, stamp.at, facets.stored),
+        *mentioned_by(memory, facets),
+    ]
+    if described.aliases is not None:
+        changes.append(described.aliases)
+    return EventChanges(changes, described.redacted)
 
 
-def _read_own(
-    reading: Extraction, run_id: int, drawn: Drawn
-) -> Iterator[tuple[Link, UsableFacets]]:
-    """Note the facets that each dataset has as an input or output of this event."""
-    inputs, outputs = reading.event.inputs or (), reading.event.outputs or ()
-    for link in drawn.named:
-        if link.direction == SOURCE:
-            kind, facets = f.INPUT, inputs[link.place].input_facets
+def _entity_facets(memory: Memory, kind: int, raw: RawFacets | None) -> Facets:
+    """Return the facets of a run, an input or an output."""
+    if not raw:
+        return NO_FACETS
+    return Facets({key: memory.facet(kind, key, bytes(one)) for key, one in raw.items()})
+
+
+def _facets_of_uses(memory: Memory, event: Event, lineage: JobLineage) -> dict[DatasetUse, Facets]:
+    """Return the facets that datasets have as an input or output of this event."""
+    inputs, outputs = event.inputs or (), event.outputs or ()
+    found: dict[DatasetUse, Facets] = {}
+    for use in lineage.reported:
+        if use.direction == SOURCE:
+            raw, kind = inputs[use.place].input_facets, f.INPUT
         else:
-            kind, facets = f.OUTPUT, outputs[link.place].output_facets
-        if facets:
-            yield (
-                link,
-                reading.facets(
-                    kind, relation_id_of(run_id, link.direction, link.dataset.id), facets
-                ),
-            )
-        elif link.claim is not None:
-            yield link, NO_FACETS
+            raw, kind = outputs[use.place].output_facets, f.OUTPUT
+        if raw:
+            found[use] = _entity_facets(memory, kind, raw)
+    return found
 
 
-def _add_run(
-    reading: Extraction, run_id: int, job_id: int, streaming: int, spark: int, announced: int
-) -> None:
-    at, hash_, received_at = reading.stamp
-    rank = states.rank_of(reading.event.event_type)
-    started_at = at if states.runs(rank) else None
-    ended_at = at if states.is_terminal(rank) else None
-    assert reading.event.run is not None
-    name = run_name(reading.event.run.run_id)
-    times = (at, at, started_at, ended_at, received_at)
-    own = (streaming, spark, announced)
-    reading.changes.append(
-        RunSeen(run_id, name, job_id, at, hash_, rank, *times, 0, 0, *own, 0, job_id, job_id)
+def _facets_seen(entity_id: int, kind: int, stamp: Stamp, facets: Facets) -> list[EventChange]:
+    return [FacetsSeen(entity_id, kind, stamp.at, facets.stored)] if facets.stored else []
+
+
+def _use_facets_seen(
+    run_id: int, lineage: JobLineage, stamp: Stamp, of_uses: dict[DatasetUse, Facets]
+) -> list[EventChange]:
+    changes: list[EventChange] = []
+    for use, facets in of_uses.items():
+        kind = f.INPUT if use.direction == SOURCE else f.OUTPUT
+        id_ = relation_id_of(run_id, use.direction, use.dataset.id)
+        changes += _facets_seen(id_, kind, stamp, facets)
+    return changes
+
+
+def _run_row(
+    event: Event, run: Run, run_id: int, lineage: JobLineage, facets: Facets, stamp: Stamp
+) -> RunSeen:
+    at, job_id = stamp.at, lineage.job.id
+    rank = states.rank_of(event.event_type)
+    announced = "strandline_heartbeat" in facets or "strandline_barrier" in facets
+    return RunSeen(
+        id=run_id,
+        run_id=run_name(run.run_id),
+        job_id=job_id,
+        job_at=at,
+        job_hash=stamp.hash,
+        state=rank,
+        first_at=at,
+        newest_at=at,
+        started_at=at if states.runs(rank) else None,
+        ended_at=at if states.is_terminal(rank) else None,
+        received_at=stamp.received_at,
+        streaming=int(lineage.streaming),
+        spark=int(lineage.spark),
+        announced=int(announced),
+        least_job=job_id,
+        most_job=job_id,
     )
 
 
-def _read_design(reading: Extraction, job: Job) -> None:
-    """A JobEvent: what it reads and writes is a design of its own, identified by the event's time, and never live."""
-    drawn = outline_of(reading.memo, reading.event, job)
-    at, hash_, _ = reading.stamp
-    if reading.event.inputs is None and reading.event.outputs is None and not drawn.outline.links:
-        _read_job(reading, drawn)
-        return
-    job_id = drawn.outline.job.id
-    design_id = id_of("design", str(job_id), str(at))
-    reading.changes.append(RunSeen(design_id, "", job_id, at, hash_, 0, at, at, design=1))
-    _add_outline(reading, design_id, drawn, ran=0)
-    for _ in _read_own(reading, design_id, drawn):
-        pass  # a design has no snapshots
-
-
-def _read_job(reading: Extraction, drawn: Drawn) -> None:
-    """Note a job without any further facts."""
-    at, outline = reading.stamp.at, drawn.outline
-    reading.changes.append(outline.job.between(at, at, 0, 0))
-    reading.changes.append(FacetsSeen(outline.job.id, f.JOB, at, outline.facets))
-    if drawn.redacted:
-        reading.redacted.append("job")
-
-
-def _read_parent(reading: Extraction, run_id: int, facets: UsableFacets) -> None:
+def _parents_of(memory: Memory, facets: Facets) -> Parents | None:
+    """Return the parents that a run's facets name."""
     facet = facets.get("parent") or facets.get("parentRun")
     if facet is None:
-        return
-    family: Family = reading.memo.derived(
-        ("parent", facet.hash), lambda: _family(reading.memo, facet.value), _size_of_family
-    )
-    at, hash_, received_at = reading.stamp
-    reading.changes.append(FamilySeen(facet.hash, family, received_at))
-    if family.above.parent_run_id != run_id:
-        reading.changes.append(RunParent(run_id, *family.above, at, hash_))
+        return None
+    value: f.Parent = facet.value
+    return memory.result(("parents", facet.hash), lambda: _parents(memory, value), _size_of_parents)
 
 
-def _family(memo: Memo, facet: f.Parent) -> Family:
-    root = facet.root or facet
-    parent, top = (_mention(memo, one.run.run_id, one.job) for one in (facet, root))
-    (parent_job, (parent_run, _)), (root_job, (root_run, _)) = parent, top
-    above = ParentIds(parent_run, parent_job.id, root_run, root_job.id)
-    return Family(above, tuple(dict.fromkeys((parent, top))))
+def _parents(memory: Memory, facet: f.Parent) -> Parents:
+    parent, root = (_mention(memory, one) for one in (facet, facet.root or facet))
+    (parent_job, (parent_run, _)), (root_job, (root_run, _)) = parent, root
+    ids = ParentIds(parent_run, parent_job.id, root_run, root_job.id)
+    return Parents(ids, tuple(dict.fromkeys((parent, root))))
 
 
-def _size_of_family(family: Family) -> int:
-    return 1000 + sum(500 + len(job.namespace) + len(job.name) for job, _ in family.mentions)
+def _mention(memory: Memory, named: f.Root) -> tuple[JobSeen, tuple[int, str]]:
+    job = memory.job(named.job.namespace, named.job.name)
+    run_id = named.run.run_id
+    return job, (memory.run(run_id, job.namespace, job.name), run_name(run_id))
 
 
-def _mention(memo: Memo, run_id: str, job: f.NamedEntity) -> tuple[JobSeen, tuple[int, str]]:
-    named = memo.job(job.namespace, job.name)
-    return named, (memo.run(run_id, named.namespace, named.name), run_name(run_id))
+def _size_of_parents(parents: Parents) -> int:
+    return 1000 + sum(500 + len(job.namespace) + len(job.name) for job, _ in parents.mentions)
 
 
-def _read_lease(reading: Extraction, run_id: int, lease: f.Lease | None) -> None:
-    if lease is not None and lease.timeout_seconds > 0:
-        seconds = int(min(max(lease.timeout_seconds, 1), LONGEST_LEASE))
-        reading.changes.append(RunLease(run_id, seconds, reading.stamp.at, reading.stamp.hash))
+def _parent_rows(
+    run_id: int, facets: Facets, parents: Parents | None, stamp: Stamp
+) -> list[EventChange]:
+    if parents is None:
+        return []
+    facet = facets.get("parent") or facets["parentRun"]
+    changes: list[EventChange] = [ParentsSeen(facet.hash, parents, stamp.received_at)]
+    if parents.ids.parent_run_id != run_id:
+        changes.append(RunParent(run_id, *parents.ids, stamp.at, stamp.hash))
+    return changes
 
 
-def _read_query(
-    reading: Extraction, run_id: int, job: Job, facets: UsableFacets, links: Sequence[Link]
-) -> None:
-    """The streaming query that a micro-batch's own run belongs to, by its description or its captured properties."""
+def _lease_rows(run_id: int, lease: f.Lease | None, stamp: Stamp) -> list[EventChange]:
+    if lease is None or lease.timeout_seconds <= 0:
+        return []
+    seconds = int(min(max(lease.timeout_seconds, 1), LONGEST_LEASE))
+    return [RunLease(run_id, seconds, stamp.at, stamp.hash)]
+
+
+def _query_rows(
+    memory: Memory,
+    event: Event,
+    job: Job,
+    run_id: int,
+    lineage: JobLineage,
+    facets: Facets,
+    parents: Parents | None,
+    stamp: Stamp,
+) -> list[EventChange]:
+    """Return the streaming query that a micro-batch's own run belongs to.
+
+    Its description names it, or its captured properties.
+    """
     batch = batch_of(facets.value("spark_jobDetails"), facets.value("spark_properties"))
     if batch is None:
-        return
+        return []
     facet = facets.get("parent") or facets.get("parentRun")
-    family = facet and _family(reading.memo, facet.value)
-    parents = family.above if family and family.above.parent_run_id != run_id else None
     application = facet.value.job.name if facet else job.name
-    above = QueryContext(run_id, job.namespace, application, parents)
-    seen = query_seen(
-        reading.memo, batch, above, reading.event.event_type, list(links), reading.stamp
-    )
-    reading.changes.extend(seen)
+    is_above = parents is not None and parents.ids.parent_run_id != run_id
+    above = parents.ids if parents is not None and is_above else None
+    context = QueryContext(run_id, job.namespace, application, above)
+    return query_seen(memory, batch, context, event.event_type, lineage.uses, stamp)
 
 
-_PHASES = {"committed": 2, "skipped": 1}
+def _committed_barrier(barrier: f.Barrier | None) -> tuple[str, int]:
+    """Return the query and the number of a barrier that was committed, else '' and 0."""
+    if barrier is None or barrier.number is None or _PHASES.get(barrier.phase) != COMMITTED:
+        return "", 0
+    return key_text(barrier.query_id or ""), barrier.number
 
 
-def _read_barrier(
-    reading: Extraction, run_id: int, job_id: int, facets: UsableFacets
-) -> f.Barrier | None:
-    """Note a barrier; gives it back if it is a committed one, for the snapshots that the event tells of."""
+def _barrier_rows(run_id: int, job_id: int, facets: Facets, stamp: Stamp) -> list[EventChange]:
     barrier: f.Barrier | None = facets.value("strandline_barrier")
     if barrier is None:
-        return None
-    at, hash_, _ = reading.stamp
+        return []
+    changes: list[EventChange] = []
     if barrier.group:
-        reading.changes.append(JobDomain(job_id, key_text(barrier.group), at, hash_))
+        changes.append(JobDomain(job_id, key_text(barrier.group), stamp.at, stamp.hash))
     number, phase = barrier.number, _PHASES.get(barrier.phase)
     if number is None or phase is None:
-        return None
-    body = beside_columns(facets["strandline_barrier"].body)
-    reading.changes.append(
-        _barrier_row(reading.stamp, run_id, job_id, barrier, number, phase, body)
-    )
-    return barrier if phase == _PHASES["committed"] else None
-
-
-def _barrier_row(
-    stamp: Stamp, run_id: int, job_id: int, barrier: f.Barrier, number: int, phase: int, body: bytes
-) -> BarrierSeen:
-    return BarrierSeen(
+        return changes
+    row = BarrierSeen(
         job_id=job_id,
         query_id=key_text(barrier.query_id or ""),
         barrier=number,
@@ -238,24 +280,46 @@ def _barrier_row(
         committed_at=micros(barrier.committed_at) if barrier.committed_at else None,
         checkpoint=clean(barrier.checkpoint_location or ""),
         run_id=run_id,
-        facet=body,
+        facet=beside_columns(facets["strandline_barrier"].body),
         at=stamp.at,
         hash=stamp.hash,
     )
+    return [*changes, row]
 
 
-def _read_dataset(reading: Extraction, dataset: Dataset) -> None:
-    """A DatasetEvent."""
-    at = reading.stamp.at
-    stored, group = reading.memo.dataset_with(
-        dataset.namespace, dataset.name, bytes(dataset.facets)
-    )
-    if group.redacted:
-        reading.redacted.append("dataset")
-    if is_delta_log(dataset.name):
-        return
-    reading.changes.append(stored.between(at, at))
-    reading.changes.append(FacetsSeen(stored.id, f.DATASET, at, group.rows))
-    reading.changes.extend(mentioned_by(reading.memo, group.facets))
-    if group.aliases is not None:
-        reading.changes.append(group.aliases)
+class _BesideColumns(msgspec.Struct):
+    incarnation: msgspec.Raw = msgspec.Raw()
+    sources: msgspec.Raw = msgspec.Raw()
+    lookups: msgspec.Raw = msgspec.Raw()
+
+
+_BESIDE_COLUMNS = msgspec.json.Decoder(_BesideColumns)
+
+
+def beside_columns(facet: bytes) -> bytes:
+    """Return the members of a `strandline_barrier` facet that no column of its row holds, as they came.
+
+    What is no such facet stays as it is.
+
+    >>> beside_columns(b'{"engine": "spark", "barrierId": 7, "sources": [ ]}'), beside_columns(b'{"barrierId": 7}')
+    (b'{"sources":[ ]}', b'{}')
+    """
+    try:
+        found: Any = _BESIDE_COLUMNS.decode(facet)
+    except msgspec.DecodeError:
+        return facet
+    members = [(name, bytes(getattr(found, name))) for name in found.__struct_fields__]
+    return b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), raw) for name, raw in members if raw)
+
+
+def _claims(lineage: JobLineage, of_uses: dict[DatasetUse, Facets]) -> list[ClaimedUse]:
+    """Return the best claim about the snapshot of each dataset of an event."""
+    alone = [use.direction for use in lineage.reported].count(SINK) == 1
+    claims: list[ClaimedUse] = []
+    for use in lineage.reported:
+        own = of_uses.get(use, NO_FACETS)
+        claim = claim_of(use.facets, own) if own else use.claim
+        if claim is not None:
+            early = is_before_commit(claim, lineage.job.name, use.facets, own, alone=alone)
+            claims.append((use, claim._replace(before=early)))
+    return claims

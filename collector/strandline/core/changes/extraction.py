@@ -1,21 +1,13 @@
-"""One event while it is read.
-
-What decides between its changes and others', and the changes that were found so far.
-"""
+"""What all changes of one event share: the directions of its datasets, and what decides between changes."""
 
 from typing import NamedTuple
-
-from strandline.core.changes.bundles import FacetsSeen, Statement
-from strandline.core.changes.parse_cache import Memo
-from strandline.core.changes.usable_facets import NO_FACETS, UsableFacets
-from strandline.core.openlineage.events import Event, Facets
 
 SOURCE, SINK = 0, 1
 MOST_AHEAD = 3_600 * 10**6  # microseconds that an event may be ahead of its receipt
 
 
 class Stamp(NamedTuple):
-    """What decides between changes: the event's time and hash; and when it was received."""
+    """An event's time and hash, which decide between changes, and the moment of its receipt."""
 
     at: int
     hash: int
@@ -32,35 +24,7 @@ class Stamp(NamedTuple):
         return cls(at, int.from_bytes(hash_[:8], "big") >> 1, received_at)
 
 
-class Extraction(NamedTuple):
-    """An event while it is read.
-
-    Its changes so far, and whether something secret was taken out (`redacted` not empty).
-    """
-
-    event: Event
-    stamp: Stamp
-    memo: Memo
-    changes: list[Statement]
-    redacted: list[str]
-
-    def facets(self, kind: int, entity_id: int, facets: Facets | None) -> UsableFacets:
-        """Note an entity's facets; gives those that are neither deleted nor quarantined."""
-        if not facets:
-            return NO_FACETS
-        usable, rows = UsableFacets(), []
-        for key, raw in facets.items():
-            facet, row = self.memo.facet(kind, key, bytes(raw))
-            rows.append(row)
-            if facet.value is not None:
-                usable[key] = facet
-            if facet.redacted:
-                self.redacted.append(key)
-        self.changes.append(FacetsSeen(entity_id, kind, self.stamp.at, rows))
-        return usable
-
-
 def relation_id_of(run_id: int, direction: int, dataset_id: int) -> int:
-    """The id of a relation: its parts are hashes already, so mixing them is enough."""
+    """Return the id of a relation: its parts are hashes already, so mixing them is enough."""
     mixed = run_id * 0x9E3779B97F4A7C15 + dataset_id * 0xC2B2AE3D27D4EB4F + direction
     return (mixed ^ (mixed >> 64)) & 0x7FFFFFFFFFFFFFFF

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from strandline.core.changes.bundles import FacetRow
-from strandline.core.changes.parse_cache import VOLATILE, Halves
-from strandline.core.openlineage.facets import DATASET, JOB, RUN
+from strandline.core.changes.memory import VOLATILE, BoundedCache
+from strandline.core.openlineage.facets import DATASET, JOB, RUN, Facet
 from strandline.core.openlineage.names import id_of
 
 KINDS = frozenset((RUN, JOB, DATASET))  # whose facets are stored in sets
@@ -29,7 +28,7 @@ class FacetSet(NamedTuple):
 
     id: int
     kind: int
-    facets: tuple[FacetRow, ...]
+    facets: tuple[Facet, ...]
 
 
 class _Named(NamedTuple):
@@ -38,10 +37,10 @@ class _Named(NamedTuple):
     The events of an outline bring the very same object.
     """
 
-    facets: Sequence[FacetRow]
+    facets: Sequence[Facet]
     content: _Content
     set: FacetSet
-    others: Sequence[FacetRow]
+    others: Sequence[Facet]
 
 
 class _Choice(NamedTuple):
@@ -62,16 +61,16 @@ class SharedFacets:
 
     def __init__(self, is_new: Callable[[str, object], bool]) -> None:
         self._is_new = is_new
-        self._owners = Halves(3 * REMEMBERED)
-        self._choices = Halves(REMEMBERED)
-        self._sets = Halves(SETS_BYTES)
-        self._named = Halves(
+        self._owners = BoundedCache(3 * REMEMBERED)
+        self._choices = BoundedCache(REMEMBERED)
+        self._sets = BoundedCache(SETS_BYTES)
+        self._named = BoundedCache(
             SETS_BYTES
         )  # by the id() of the facets, which are held here: no others have it meanwhile
 
     def split(
-        self, entity_id: int, kind: int, facets: Sequence[FacetRow]
-    ) -> tuple[FacetSet | None, Sequence[FacetRow]]:
+        self, entity_id: int, kind: int, facets: Sequence[Facet]
+    ) -> tuple[FacetSet | None, Sequence[Facet]]:
         """The set to store for the entity, if any, and the facets that are stored by themselves."""
         if len(facets) < LEAST or kind not in KINDS:
             return None, facets
@@ -86,8 +85,8 @@ class SharedFacets:
         ]
 
     def _split_named(
-        self, entity_id: int, kind: int, facets: Sequence[FacetRow]
-    ) -> tuple[FacetSet | None, Sequence[FacetRow]]:
+        self, entity_id: int, kind: int, facets: Sequence[Facet]
+    ) -> tuple[FacetSet | None, Sequence[Facet]]:
         """The same of a job or dataset.
 
         All that may go into a set does so, once it was stored facet by facet.
@@ -109,7 +108,7 @@ class SharedFacets:
         return found.set, found.others
 
     def _of_run(
-        self, run_id: int, stable: Sequence[FacetRow], content: _Content
+        self, run_id: int, stable: Sequence[Facet], content: _Content
     ) -> frozenset[str] | None:
         """The same of a run: what was decided of its first event is decided of the next one that says the same."""
         choice: _Choice | None = self._choices.get(run_id)
@@ -117,7 +116,7 @@ class SharedFacets:
             choice = self._choices.put(run_id, _Choice(content, self._shared(run_id, stable)))
         return choice.keys
 
-    def _shared(self, run_id: int, stable: Sequence[FacetRow]) -> frozenset[str] | None:
+    def _shared(self, run_id: int, stable: Sequence[Facet]) -> frozenset[str] | None:
         shared = [one for one in map(_content_of, stable) if self._have_two(run_id, one)]
         if len(shared) < LEAST or not self._have_two(run_id, tuple(shared)):
             return None
@@ -132,27 +131,27 @@ class SharedFacets:
             self._owners.put(content, _SEVERAL)
         return owner not in (None, run_id)
 
-    def _set(self, kind: int, facets: Sequence[FacetRow]) -> FacetSet:
+    def _set(self, kind: int, facets: Sequence[Facet]) -> FacetSet:
         place = (kind, *map(_content_of, facets))
         found: FacetSet | None = self._sets.get(place)
         return found or self._sets.put(place, set_of(kind, facets), _size_of(facets))
 
 
-def _stable(facets: Sequence[FacetRow]) -> list[FacetRow]:
+def _stable(facets: Sequence[Facet]) -> list[Facet]:
     """Those that may go into a set."""
     return [one for one in facets if one.key not in VOLATILE and not one.problem]
 
 
-def _content(facets: Sequence[FacetRow]) -> _Content:
+def _content(facets: Sequence[Facet]) -> _Content:
     return tuple(map(_content_of, facets))
 
 
-def _size_of(facets: Sequence[FacetRow]) -> int:
+def _size_of(facets: Sequence[Facet]) -> int:
     """About how many bytes of memory hold them."""
     return 500 + sum([300 + len(one.body) for one in facets])
 
 
-def set_of(kind: int, facets: Sequence[FacetRow]) -> FacetSet:
+def set_of(kind: int, facets: Sequence[Facet]) -> FacetSet:
     """The set of some facets, in whichever order they came.
 
     Of two keys that the store spells alike the greater content counts.

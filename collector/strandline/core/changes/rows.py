@@ -1,15 +1,19 @@
-"""Changes: what one event says, as frozen values, each a row of one table.
+"""Changes: what one event says, as frozen values, each a row of one table; and how rows of one key are folded.
 
-And how rows of one key are folded.
+The change itself decides the winner: `least` and `most` columns take the smallest and greatest
+value of any event, all others come from the row with the greatest `rank`. So applying the same
+changes twice, or in another order, or compacted first, leaves the same rows. The database
+(store/sql/upsert.py) and `compact` fold by the same declarations.
 
-The winner is decided by the change itself: `least` and `most` columns take the smallest and
-greatest value of any event, all others come from the row with the greatest `rank`. So applying the
-same changes twice, or in another order, or compacted first, leaves the same rows. The database
-(store/write.py) and `compact` fold by the same declarations.
+What many events say alike (edges, other names, facets, parents) stands for several rows at once,
+and becomes rows once a batch (compact.py).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from strandline.core.openlineage.facets import Facet
 
 
 class NamespaceSeen(NamedTuple):
@@ -83,6 +87,30 @@ class RunParent(NamedTuple):
     hash: int
 
 
+class ParentIds(NamedTuple):
+    """The runs and jobs above a run, by their ids: its parent, and the root."""
+
+    parent_run_id: int
+    parent_job_id: int
+    root_run_id: int
+    root_job_id: int
+
+
+class Parents(NamedTuple):
+    """The ids of a parent facet, and each of the jobs that it names with its run's id and name."""
+
+    ids: ParentIds
+    mentions: tuple[tuple[JobSeen, tuple[int, str]], ...]
+
+
+class ParentsSeen(NamedTuple):
+    """A run named these parents in an event received then; `hash` is the facet's."""
+
+    hash: bytes
+    parents: Parents
+    received_at: int
+
+
 class RunLease(NamedTuple):
     """A run announced its heartbeat timeout."""
 
@@ -150,6 +178,15 @@ class DatasetAlias(NamedTuple):
     type: str
 
 
+class AliasSet(NamedTuple):
+    """All other names of a dataset that one facet states, and the datasets that they name."""
+
+    dataset_id: int
+    hash: bytes
+    aliases: tuple[DatasetAlias, ...]
+    mentions: tuple[DatasetSeen, ...]
+
+
 class FacetBody(NamedTuple):
     """The content of a facet that is stored once."""
 
@@ -194,6 +231,15 @@ class FacetSeen(NamedTuple):
     problem: str
 
 
+class FacetsSeen(NamedTuple):
+    """An entity was seen with these facets."""
+
+    entity_id: int
+    kind: int
+    at: int
+    facets: Sequence[Facet]
+
+
 ELSEWHERE = (
     2  # in `creates`: the run reads a dataset that is not its sender's, so no version depends on it
 )
@@ -227,6 +273,14 @@ class EdgeSeen(NamedTuple):
     set_hash: bytes
     source_id: int
     columns: bytes
+
+
+class EdgeSet(NamedTuple):
+    """All edges into a sink that one facet states, and the datasets that they name."""
+
+    hash: bytes
+    edges: tuple[EdgeSeen, ...]
+    mentions: tuple[DatasetSeen, ...]
 
 
 class EdgesUsed(NamedTuple):

@@ -11,8 +11,8 @@ contradicts is a snapshot of the table, but not the one that was read or made.
 
 from typing import NamedTuple
 
-from strandline.core.changes.usable_facets import UsableFacets
 from strandline.core.openlineage import facets as f
+from strandline.core.openlineage.facets import Facets
 
 OBSERVED, REPORTED, STATED = (
     1,
@@ -54,7 +54,7 @@ class SnapshotClaim(NamedTuple):
         return self.rank == OBSERVED and not self.snapshot.observed
 
 
-def claim_of(facets: UsableFacets, own: UsableFacets) -> SnapshotClaim | None:
+def claim_of(facets: Facets, own: Facets) -> SnapshotClaim | None:
     """The best claim about a dataset's snapshot.
 
     By its own facets, and by those that it has as input or output.
@@ -86,7 +86,7 @@ def aside_of(snapshot: f.Snapshot) -> int | None:
 
 
 def is_before_commit(
-    claim: SnapshotClaim, job: str, facets: UsableFacets, own: UsableFacets, *, alone: bool
+    claim: SnapshotClaim, job: str, facets: Facets, own: Facets, *, alone: bool
 ) -> bool:
     """Whether the snapshot of a sink is one that it had before the statement's commit. alone.
 
@@ -97,7 +97,7 @@ def is_before_commit(
     return claim.rank == REPORTED and alone and _reports_another_commit(own)
 
 
-def _reports_another_commit(own: UsableFacets) -> bool:
+def _reports_another_commit(own: Facets) -> bool:
     """Whether a commit report is of a commit that added other rows and other bytes than the run has written.
 
     The stock listener reports the newest commit of a table's main branch, also where a statement writes to another branch or
@@ -113,7 +113,7 @@ def _reports_another_commit(own: UsableFacets) -> bool:
     return written.row_count not in (None, 0, rows) and written.size not in (None, 0, size)
 
 
-def _ends_before_commit(job: str, facets: UsableFacets, own: UsableFacets) -> bool:
+def _ends_before_commit(job: str, facets: Facets, own: Facets) -> bool:
     """Whether the version of a sink is that before the statement's commit.
 
     A DataFrame that overwrites a part of a Delta table has two runs. The inner one ends before the

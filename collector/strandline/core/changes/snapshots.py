@@ -1,16 +1,14 @@
-"""The snapshots that an event names as rows.
+"""The snapshots that an event names as rows: those that a run read or made, each by the best claim about it.
 
-Those that a run read or made, each by the best claim about it.
-
-`snapshot_claims` says which claim is the best, and how sure it is.
+`snapshot_claims` decides which claim is the best, and how sure it is.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from strandline.core.changes.bundles import Link
+from strandline.core.changes.datasets import DatasetUse
 from strandline.core.changes.extraction import SINK, Stamp
-from strandline.core.changes.rows import Change, SnapshotSeen, SnapshotUsed
+from strandline.core.changes.rows import SnapshotSeen, SnapshotUsed
 from strandline.core.changes.snapshot_claims import (
     OBSERVED,
     REPORTED,
@@ -25,92 +23,79 @@ from strandline.core.openlineage.times import micros
 
 APPROXIMATELY = "~"
 
+ClaimedUse = tuple[DatasetUse, SnapshotClaim]
+
 
 class SnapshotContext(NamedTuple):
-    """What all snapshots of one event share: its stamp, its run, and the query_id and barrier (0.
+    """What all snapshots of one event share.
 
-    None) that it tells of.
-
-    starts: it is the run's START.
+    query_id, barrier: of the barrier that the event committed, '' and 0 without one. starts: the
+    event is its run's START.
     """
 
     stamp: Stamp
     run_id: int
     query_id: str
     barrier: int
-    starts: bool = False
-
-
-def under(
-    stamp: Stamp, run_id: int, barrier: f.Barrier | None, event_type: str | None
-) -> SnapshotContext:
-    """The same for an event of this type with this committed barrier."""
-    starts = event_type == "START"
-    if barrier is None:
-        return SnapshotContext(stamp, run_id, "", 0, starts)
-    return SnapshotContext(
-        stamp, run_id, key_text(barrier.query_id or ""), barrier.number or 0, starts
-    )
+    starts: bool
 
 
 def snapshots_of(
-    under: SnapshotContext, found: Sequence[tuple[Link, SnapshotClaim]]
-) -> Iterable[Change]:
-    """The snapshots that a run read or made of datasets, and that it did.
-
-    Each dataset with the best claim about it.
+    context: SnapshotContext, claims: Sequence[ClaimedUse]
+) -> Iterator[SnapshotSeen | SnapshotUsed]:
+    """Yield the snapshots of datasets that a run read or made, and that it did.
 
     A version that a table has when a statement starts was not made by it, and one that was only
     observed was not read by it if it made that very one.
     """
-    written_here = _written_by(under, found)
-    for link, claim in found:
-        written, snapshot = link.direction == SINK, (link.dataset.id, claim.snapshot.snapshot_id)
-        used = not claim.before and (claim.rank > OBSERVED or (snapshot in written_here) == written)
-        if (
-            not claim.lossy and not link.elsewhere
-        ):  # else it is no id that a table has, or not the sender's to say
-            yield _seen(under, link, claim, written=written and used)
-        if claim.beside is not None and not link.elsewhere:
-            yield _seen(
-                under, link, SnapshotClaim(f.Snapshot(claim.beside), OBSERVED), written=False
-            )
-        if used:
-            yield _used(under, link, claim)
-        yield from _others(under, link, claim)
-        yield from _before(under, link, claim)
+    written_here = _written_by(context, claims)
+    for use, claim in claims:
+        is_sink, snapshot = use.direction == SINK, (use.dataset.id, claim.snapshot.snapshot_id)
+        is_sure = claim.rank > OBSERVED
+        is_used = not claim.before and (is_sure or (snapshot in written_here) == is_sink)
+        # A lossy id is none that a table has, and of a dataset elsewhere the sender has no say.
+        if not claim.lossy and not use.elsewhere:
+            yield _seen(context, use, claim, written=is_sink and is_used)
+        if claim.beside is not None and not use.elsewhere:
+            beside = SnapshotClaim(f.Snapshot(claim.beside), OBSERVED)
+            yield _seen(context, use, beside, written=False)
+        if is_used:
+            yield _used(context, use, claim)
+        if not use.elsewhere and not is_sink:
+            yield from _others(context, use, claim)
 
 
-def _others(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> Iterable[Change]:
-    """Further snapshots of the table that the same statement read."""
-    for one in () if link.elsewhere or link.direction == SINK else claim.snapshot.others or ():
-        beside = claim._replace(snapshot=one)
-        yield _seen(under, link, beside, written=False)
-        yield _used(under, link, beside)
-        yield from _before(under, link, beside)
+def _others(
+    context: SnapshotContext, use: DatasetUse, claim: SnapshotClaim
+) -> Iterator[SnapshotSeen | SnapshotUsed]:
+    """Yield further snapshots that the same statement read, and earlier ones that show the rows of these."""
+    for snapshot in claim.snapshot.others or ():
+        other = claim._replace(snapshot=snapshot)
+        yield _seen(context, use, other, written=False)
+        yield _used(context, use, other)
+        yield from _with_same_rows(context, use, other)
+    yield from _with_same_rows(context, use, claim)
 
 
-def _before(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> Iterable[Change]:
-    """Earlier snapshots of the table, of which the one that was read shows the rows."""
-    for one in (
-        () if link.elsewhere or link.direction == SINK else claim.snapshot.same_rows_as or ()
-    ):
-        yield _seen(under, link, claim._replace(snapshot=one), written=False)
+def _with_same_rows(
+    context: SnapshotContext, use: DatasetUse, claim: SnapshotClaim
+) -> Iterator[SnapshotSeen]:
+    for snapshot in claim.snapshot.same_rows_as or ():
+        yield _seen(context, use, claim._replace(snapshot=snapshot), written=False)
 
 
-def _written_by(
-    under: SnapshotContext, found: Iterable[tuple[Link, SnapshotClaim]]
-) -> set[tuple[int, str]]:
-    """(dataset, snapshot) of what the run wrote."""
-    sinks = [(link.dataset.id, claim) for link, claim in found if link.direction == SINK]
-    own = [
-        (id_, one) for id_, one in sinks if not one.before and not (one.is_version and under.starts)
-    ]
-    return {(id_, one.snapshot.snapshot_id) for id_, one in own}
+def _written_by(context: SnapshotContext, claims: Iterable[ClaimedUse]) -> set[tuple[int, str]]:
+    """Return (dataset, snapshot) of what the run wrote."""
+    written = set()
+    for use, claim in claims:
+        was_there = claim.before or (claim.is_version and context.starts)
+        if use.direction == SINK and not was_there:
+            written.add((use.dataset.id, claim.snapshot.snapshot_id))
+    return written
 
 
 def marked(double: str) -> str:
-    """How answers show a snapshot of which only the double is known, so that nobody takes it for an id.
+    """Return how answers show a snapshot of which only the double is known, so that nobody takes it for an id.
 
     >>> marked("5053019995305414656")
     '~5.053019995305415e+18'
@@ -119,7 +104,7 @@ def marked(double: str) -> str:
 
 
 def unmarked(snapshot_id: str) -> str | None:
-    """The double of a snapshot that is shown so, as it was stored; None for an id.
+    """Return the double of a snapshot that is shown so, as it was stored; None for an id.
 
     >>> unmarked("~5.053019995305415e+18"), unmarked("5053019995305414818"), unmarked("~x")
     ('5053019995305414656', None, None)
@@ -131,7 +116,7 @@ def unmarked(snapshot_id: str) -> str | None:
 
 
 def double_of(snapshot_id: str) -> str | None:
-    """The double that a report would hold for this id, as it would be stored.
+    """Return the double that a report would hold for this id, as it would be stored.
 
     None where a double loses nothing.
     """
@@ -140,45 +125,45 @@ def double_of(snapshot_id: str) -> str | None:
 
 
 def _seen(
-    under: SnapshotContext, link: Link, claim: SnapshotClaim, *, written: bool
+    context: SnapshotContext, use: DatasetUse, claim: SnapshotClaim, *, written: bool
 ) -> SnapshotSeen:
-    one = claim.snapshot
-    rank = min(claim.rank, STATED if written else REPORTED)
+    snapshot, stamp = claim.snapshot, context.stamp
     return SnapshotSeen(
-        link.dataset.id,
-        key_text(one.snapshot_id),
-        _optional(one.parent_snapshot_id),
-        one.barrier_id,
-        under.run_id if written else 0,
-        micros(one.committed_at) if one.committed_at else None,
-        clean(one.operation or ""),
-        clean(one.format or ""),
-        one.number_of_rows,
-        approximate(one.snapshot_id),
-        rank,
-        under.stamp.at,
-        under.stamp.hash,
-        under.stamp.at,
-        aside_of(one),
+        dataset_id=use.dataset.id,
+        snapshot_id=key_text(snapshot.snapshot_id),
+        parent_id=_optional(snapshot.parent_snapshot_id),
+        barrier=snapshot.barrier_id,
+        run_id=context.run_id if written else 0,
+        committed_at=micros(snapshot.committed_at) if snapshot.committed_at else None,
+        operation=clean(snapshot.operation or ""),
+        format=clean(snapshot.format or ""),
+        row_count=snapshot.number_of_rows,
+        approximate=approximate(snapshot.snapshot_id),
+        rank=min(claim.rank, STATED if written else REPORTED),
+        at=stamp.at,
+        hash=stamp.hash,
+        first_at=stamp.at,
+        aside=aside_of(snapshot),
     )
 
 
-def _used(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> SnapshotUsed:
-    one, written = claim.snapshot, link.direction == SINK
-    at = under.stamp.at
+def _used(context: SnapshotContext, use: DatasetUse, claim: SnapshotClaim) -> SnapshotUsed:
+    snapshot, at, written = claim.snapshot, context.stamp.at, use.direction == SINK
+    own_barrier = snapshot.barrier_id or 0 if written else 0
+    is_newest_best = written or claim.rank > OBSERVED  # of observed reads the first counts
     return SnapshotUsed(
-        under.run_id,
-        under.barrier or (one.barrier_id or 0 if written else 0),
-        link.direction,
-        link.dataset.id,
-        key_text(one.snapshot_id),
-        _optional(one.from_snapshot_id),
-        under.query_id,
-        int(claim.lossy),
-        claim.rank,
-        at if written or claim.rank > OBSERVED else -at,
-        at,
-        under.stamp.hash,
+        run_id=context.run_id,
+        barrier=context.barrier or own_barrier,
+        direction=use.direction,
+        dataset_id=use.dataset.id,
+        snapshot_id=key_text(snapshot.snapshot_id),
+        from_snapshot_id=_optional(snapshot.from_snapshot_id),
+        query_id=context.query_id,
+        lossy=int(claim.lossy),
+        rank=claim.rank,
+        order_at=at if is_newest_best else -at,
+        at=at,
+        hash=context.stamp.hash,
     )
 
 

@@ -1,6 +1,4 @@
-"""Streaming queries whose micro-batches are runs of their own (the stock Spark listener).
-
-A job and a run for each.
+"""Streaming queries whose micro-batches are runs of their own (the stock Spark listener): a job and a run for each.
 
 A query's job has the query's name; without one the application's with the query's sink, or at least
 the query's id. Its run is the query within one application: it has no events, so the micro-batches'
@@ -9,13 +7,15 @@ counts whichever event came first.
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
-from strandline.core.changes.bundles import Link, ParentIds, Statement
+from strandline.core.changes.datasets import DatasetUse
 from strandline.core.changes.extraction import SINK, Stamp
-from strandline.core.changes.parse_cache import Memo
-from strandline.core.changes.rows import RunParent, RunQuery, RunSeen
+from strandline.core.changes.lineage import EventChange
+from strandline.core.changes.memory import Memory
+from strandline.core.changes.rows import ParentIds, RunParent, RunQuery, RunSeen
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage import run_states as states
 from strandline.core.openlineage.names import key_text, run_id_of
@@ -30,10 +30,7 @@ _BATCH = re.compile(r"(?:^|\n|<br/?>|\s)batch = (\d{1,18})")
 
 
 class SparkBatch(NamedTuple):
-    """A micro-batch: of which query, and how sure that is.
-
-    The description counts more than captured properties.
-    """
+    """A micro-batch of a query. rank: a description counts more than captured properties."""
 
     rank: int
     query_id: str
@@ -42,7 +39,7 @@ class SparkBatch(NamedTuple):
 
 
 class QueryContext(NamedTuple):
-    """The run of a micro-batch, and what its event says of those above it, as `RunParent` has it."""
+    """The run of a micro-batch, and the runs and jobs above it."""
 
     run_id: int
     namespace: str
@@ -51,7 +48,7 @@ class QueryContext(NamedTuple):
 
 
 def batch_of(details: f.JobDetails | None, properties: f.Properties | None) -> SparkBatch | None:
-    """The micro-batch that an event tells of.
+    """Return the micro-batch that an event reports.
 
     Properties may be one batch behind, so the description ranks higher.
 
@@ -75,56 +72,64 @@ def batch_of(details: f.JobDetails | None, properties: f.Properties | None) -> S
 
 
 def query_seen(
-    memo: Memo,
+    memory: Memory,
     batch: SparkBatch,
-    under: QueryContext,
+    context: QueryContext,
     event_type: str | None,
-    links: list[Link],
+    uses: Sequence[DatasetUse],
     stamp: Stamp,
-) -> list[Statement]:
-    """What an event of a micro-batch says of its query.
+) -> list[EventChange]:
+    """Return what an event of a micro-batch says of its query.
 
     Its job, its run in this application, and the batch in it.
     """
-    rank, name = _name_of(batch, under, links)
-    job, any_name = memo.job(under.namespace, name), memo.job(under.namespace, _by_id(batch))
-    text = str(
-        uuid5(NAMESPACE, f"{under.parents.parent_run_id if under.parents else ''}/{batch.query_id}")
+    rank, name = _name_of(batch, context, uses)
+    job = memory.job(context.namespace, name)
+    any_name = memory.job(context.namespace, _by_id(batch))
+    application_run = context.parents.parent_run_id if context.parents else ""
+    run_id = str(uuid5(NAMESPACE, f"{application_run}/{batch.query_id}"))
+    query = run_id_of(run_id, "", "")
+    at, hash_ = stamp.at, stamp.hash
+    has_begun = states.rank_of(event_type) != states.NONE
+    query_run = RunSeen(
+        id=query,
+        run_id=run_id,
+        job_id=job.id,
+        job_at=at + (rank - NAMED) * RANK,
+        job_hash=hash_,
+        state=states.RUNNING if has_begun else states.NONE,
+        first_at=at,
+        newest_at=at,
+        started_at=at if has_begun else None,
+        received_at=stamp.received_at,
+        streaming=1,
+        query=1,
     )
-    query = run_id_of(text, "", "")
-    at, hash_, received_at = stamp
-    began = states.rank_of(event_type) != states.NONE
-    found: list[Statement] = [
-        job.between(at, at, noise=1, data=0),
-        RunSeen(
-            query,
-            text,
-            job.id,
-            at + (rank - NAMED) * RANK,
-            hash_,
-            states.RUNNING if began else states.NONE,
-            at,
-            at,
-            started_at=at if began else None,
-            received_at=received_at,
-            streaming=1,
-            query=1,
-        ),
-        RunQuery(
-            under.run_id, batch.query_id, batch.batch_id, any_name.id, query, batch.rank, at, hash_
-        ),
-    ]
-    if under.parents:
-        found.append(RunParent(query, *under.parents, at, hash_))
-    return found
+    batch_run = RunQuery(
+        run_id=context.run_id,
+        query_id=batch.query_id,
+        batch_id=batch.batch_id,
+        job_id=any_name.id,
+        owner_id=query,
+        rank=batch.rank,
+        at=at,
+        hash=hash_,
+    )
+    changes: list[EventChange] = [job.between(at, at, noise=1, data=0), query_run, batch_run]
+    if context.parents:
+        changes.append(RunParent(query, *context.parents, at, hash_))
+    return changes
 
 
-def _name_of(batch: SparkBatch, under: QueryContext, links: list[Link]) -> tuple[int, str]:
+def _name_of(
+    batch: SparkBatch, context: QueryContext, uses: Sequence[DatasetUse]
+) -> tuple[int, str]:
+    """Return the name of the query's job, and how good it is."""
     if batch.name:
         return NAMED, batch.name
-    sinks = sorted({_short(link) for link in links if link.direction == SINK})
+    sinks = sorted({_short(use) for use in uses if use.direction == SINK})
     if sinks:
-        return BY_SINK, f"{under.application}.{sinks[0]}"
+        return BY_SINK, f"{context.application}.{sinks[0]}"
     return BY_ID, _by_id(batch)
 
 
@@ -132,12 +137,11 @@ def _by_id(batch: SparkBatch) -> str:
     return f"streaming_query.{batch.query_id}"
 
 
-def _short(link: Link) -> str:
-    """What people call a dataset.
-
-    By its table, if any of its names is one, else the end of its path.
-    """
-    names = [link.dataset, *(link.group.aliases.mentions if link.group.aliases else ())]
-    called = sorted(f"{one.database_name}.{one.table_name}" for one in names if one.database_name)
-    path = link.dataset.name
-    return called[0] if called else path.rstrip("/").rpartition("/")[2] or path
+def _short(use: DatasetUse) -> str:
+    """Return what people call a dataset: its table, if any of its names is one, else the end of its path."""
+    names = [use.dataset, *(use.aliases.mentions if use.aliases else ())]
+    tables = sorted(f"{one.database_name}.{one.table_name}" for one in names if one.database_name)
+    if tables:
+        return tables[0]
+    path = use.dataset.name
+    return path.rstrip("/").rpartition("/")[2] or path

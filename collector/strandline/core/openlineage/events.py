@@ -21,7 +21,7 @@ from strandline.core.openlineage.times import micros
 from strandline.errors import InvalidEventError, NotJsonError, TooLargeError
 
 EventType = Literal["START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"]
-Facets = dict[str, Raw]  # facets by their keys, each an object, unread
+RawFacets = dict[str, Raw]  # facets by their keys, each an object, unread
 NO_FACETS = Raw(b"")
 # of an array of events: each costs memory and an entry of the answer, however small it is
 MOST_ELEMENTS = 10_000
@@ -42,7 +42,7 @@ class Run(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The run of an event."""
 
     run_id: str
-    facets: Facets | None = None
+    facets: RawFacets | None = None
 
 
 class Dataset(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -51,8 +51,8 @@ class Dataset(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     namespace: str
     name: str
     facets: Raw = NO_FACETS  # an object, unread
-    input_facets: Facets | None = None
-    output_facets: Facets | None = None
+    input_facets: RawFacets | None = None
+    output_facets: RawFacets | None = None
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, rename={"schema_url": "schemaURL"} | {
@@ -271,7 +271,7 @@ def _facets_read(event: Event) -> Iterator[Raw]:
         yield from _of_dataset(dataset, dataset.output_facets)
 
 
-def _of_dataset(dataset: Dataset, own: Facets | None) -> Iterator[Raw]:
+def _of_dataset(dataset: Dataset, own: RawFacets | None) -> Iterator[Raw]:
     yield dataset.facets
     if own and not is_delta_log(dataset.name):
         yield from own.values()

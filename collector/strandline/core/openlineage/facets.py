@@ -6,12 +6,13 @@ What is not as specified is quarantined: kept and served with the problem, but n
 is taken all the same.
 """
 
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from strandline.core.openlineage.names import clean, complaint
+from strandline.core.openlineage.names import clean, complaint, key_text
 from strandline.core.redaction.json import is_suspicious, redact_json
 
 RUN, JOB, DATASET, INPUT, OUTPUT = 1, 2, 3, 4, 5  # the kinds of entities that have facets
@@ -396,14 +397,42 @@ _DELETED = msgspec.json.Decoder(dict[str, Any])
 
 
 class Facet(NamedTuple):
-    """One facet's content. value is None for one that is not modelled, quarantined or deleted."""
+    """One facet of an entity in one event, under its key as it is stored.
 
+    value: its content, None for one that is deleted or, for the `problem`, quarantined. redacted:
+    a secret was taken out of its body.
+    """
+
+    key: str
     hash: bytes
     body: bytes
     value: Any
     deleted: bool
     problem: str
     redacted: bool
+
+
+class Facets(dict[str, Facet]):
+    """The facets of one entity in one event that count, by the keys that the event has.
+
+    stored: these, and those that are deleted or quarantined. redacted: a secret was taken out.
+    """
+
+    __slots__ = ("redacted", "stored")
+
+    def __init__(self, found: Mapping[str, Facet] | None = None, *, redacted: bool = False) -> None:
+        found = found or {}
+        super().__init__({key: facet for key, facet in found.items() if facet.value is not None})
+        self.stored: Sequence[Facet] = tuple(found.values())
+        self.redacted = redacted or any(facet.redacted for facet in self.stored)
+
+    def value(self, key: str) -> Any:
+        """Return the content of a facet, or None."""
+        facet = self.get(key)
+        return None if facet is None else facet.value
+
+
+NO_FACETS = Facets()  # shared: nobody may change it
 
 
 def facet_of(kind: int, key: str, raw: bytes) -> Facet:
@@ -413,16 +442,13 @@ def facet_of(kind: int, key: str, raw: bytes) -> Facet:
         deleted = b'"_deleted"' in body and _DELETED.decode(body).get("_deleted") is True
         value = None if deleted else _DECODERS.get((kind, key), _PLAIN).decode(body)
         body.decode()
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # msgspec's, json's and UTF-8's errors are ValueErrors
+    except (ValueError, RecursionError) as error:  # msgspec's, json's and UTF-8's are ValueErrors
         return _quarantined(key, raw, error)
-    return Facet(content_hash(body), body, value, deleted, "", body is not raw)
+    return Facet(key_text(key), content_hash(body), body, value, deleted, "", body is not raw)
 
 
 def content_hash(content: bytes) -> bytes:
-    """What content is stored under: the first 16 bytes of its SHA-256."""
+    """Return what content is stored under: the first 16 bytes of its SHA-256."""
     return sha256(content).digest()[:16]
 
 
@@ -431,11 +457,5 @@ def _quarantined(key: str, raw: bytes, error: Exception) -> Facet:
         body = redact_json(key, raw)
     except (ValueError, RecursionError):
         body = b"{}"  # not even JSON: nothing that could be served, or searched for secrets
-    return Facet(
-        content_hash(body),
-        body,
-        None,
-        False,
-        f"{clean(key)}: {complaint(str(error))}"[:300],
-        body != raw,
-    )
+    problem = f"{clean(key)}: {complaint(str(error))}"[:300]
+    return Facet(key_text(key), content_hash(body), body, None, False, problem, body != raw)

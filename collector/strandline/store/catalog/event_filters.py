@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from strandline.core.access.granted import Access
-from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.memory import Memory
 from strandline.core.openlineage.events import Event, decode
 from strandline.core.openlineage.names import naming_of
 from strandline.errors import InvalidEventError, NotFoundError
@@ -72,7 +72,7 @@ class Matcher:
 
     def __init__(self, connection: Connection, asked: EventFilter, access: Access) -> None:
         self._access = access
-        self._memo = Memo(naming_of(strip_patterns(connection)))
+        self._memo = Memory(naming_of(strip_patterns(connection)))
         self._asked = asked
         self._runs: set[int] | None = (
             {row.id for row in runs_called(connection, asked.run_id)}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, or_, select, tuple_
 
-from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.memory import Memory
 from strandline.core.forgotten import NamesToForget, left_of
 from strandline.core.openlineage.events import Event, decoded
 from strandline.core.openlineage.facets import Parent
@@ -46,7 +46,7 @@ class _Found(NamedTuple):
     texts: dict[int, list[Key]]
 
 
-def events_left(connection: Connection, target: Target, memo: Memo) -> list[Left]:
+def events_left(connection: Connection, target: Target, memo: Memory) -> list[Left]:
     """Every event that changes, in the order of receipt."""
     if target.hashes:
         return [Left(one, None) for one in _stored(connection, _keys_of(connection, target.hashes))]
@@ -93,7 +93,7 @@ def _references_left(
             yield id_, kept
 
 
-def _find(connection: Connection, naming: NamesToForget, memo: Memo) -> _Found:
+def _find(connection: Connection, naming: NamesToForget, memo: Memory) -> _Found:
     found = _Found([], set(), defaultdict(list))
     for one in events_of(connection):
         if not naming.may_be_in(one.body):
@@ -108,7 +108,7 @@ def _find(connection: Connection, naming: NamesToForget, memo: Memo) -> _Found:
     return found
 
 
-def _jobs_in(body: bytes, memo: Memo) -> list[int]:
+def _jobs_in(body: bytes, memo: Memory) -> list[int]:
     """The job of an event, and those of its parent facet."""
     try:
         event = decoded(body).event
@@ -121,7 +121,7 @@ def _jobs_in(body: bytes, memo: Memo) -> list[int]:
     )
 
 
-def _above(event: Event, memo: Memo) -> Iterator[int]:
+def _above(event: Event, memo: Memory) -> Iterator[int]:
     import msgspec
 
     raw = (event.run.facets or {}).get("parent") if event.run else None

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, or_, select, text
 
-from strandline.core.changes.bundles import Statement
 from strandline.core.changes.compact import Rows, compact, fold_rows
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
+from strandline.core.changes.lineage import EventChange
 from strandline.core.changes.rows import (
     FOLDS,
     DatasetAlias,
@@ -130,11 +130,11 @@ def _folded(connection: Connection, keys: Keys, caches: Caches) -> Rows:
         return found
     events = events_of(connection)
     while page := list(islice(events, AT_ONCE)):
-        statements: list[Statement] = []
+        statements: list[EventChange] = []
         for one in page:
             read = decoded(one.body).event
             statements += changes_of(
-                read, Stamp.of(read.at, one.hash, one.received_at), caches.memo
+                read, Stamp.of(read.at, one.hash, one.received_at), caches.memory
             ).changes
         rows = only_news(compact(statements), caches)
         caches.discard()

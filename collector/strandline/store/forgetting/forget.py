@@ -14,7 +14,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import OperationalError
 
-from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.memory import Memory
 from strandline.core.openlineage.names import naming_of
 from strandline.store.audit import Entry, note
 from strandline.store.forgetting.events import events_left, write
@@ -86,7 +86,7 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     raise_epoch(connection)
     target = target_of(connection, subject)
     caches = Caches(naming_of(target.patterns))
-    left = events_left(connection, target, Memo(naming_of(target.patterns)))
+    left = events_left(connection, target, Memory(naming_of(target.patterns)))
     own_runs = {
         *target.run_ids,
         *connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids))),

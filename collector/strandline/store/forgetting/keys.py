@@ -85,7 +85,7 @@ def rows_of(event: Stored, body: bytes, caches: Caches) -> dict[type[Any], list[
     """The rows that one event makes, as they are stored."""
     read = decoded(body).event
     stamp = Stamp.of(read.at, event.hash, event.received_at)
-    found = only_news(compact(changes_of(read, stamp, caches.memo).changes), caches)
+    found = only_news(compact(changes_of(read, stamp, caches.memory).changes), caches)
     caches.discard()  # nothing is stored here
     return found
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from strandline.core.changes.bundles import Statement
+from strandline.core.changes.lineage import EventChange
 from strandline.core.changes.rows import DatasetSeen, RunSeen
 from strandline.core.openlineage.events import Event
 from strandline.store.schema.export_tables import export_news
@@ -37,7 +37,7 @@ class News(NamedTuple):
 
 
 def news_of(
-    event: Event, changes: Iterable[Statement], received_at: int, hash_: bytes, wanted: str
+    event: Event, changes: Iterable[EventChange], received_at: int, hash_: bytes, wanted: str
 ) -> list[News]:
     """The news that one event makes for targets that want runs, events, or both."""
     found: list[News] = []
@@ -50,7 +50,7 @@ def news_of(
     return found
 
 
-def _of_dataset(event: Event, changes: Iterable[Statement]) -> list[News]:
+def _of_dataset(event: Event, changes: Iterable[EventChange]) -> list[News]:
     if event.job is not None or event.dataset is None:
         return []
     named = next((one for one in changes if type(one) is DatasetSeen and one.named), None)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.memory import Memory
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, NamespaceSeen
 from strandline.core.identity import BY_HAND, PATTERN, Alias, Name
 from strandline.core.openlineage.names import naming_of
@@ -42,7 +42,7 @@ def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Re
         dataset_aliases.c.type == PATTERN
     )
     joined = {(row.dataset_id, row.alias_id) for row in connection.execute(query)}
-    plan = _renamings(connection, Memo(naming_of(_together(connection, patterns))))
+    plan = _renamings(connection, Memory(naming_of(_together(connection, patterns))))
     return sorted(one for one in plan if (one.id, one.stripped_id) not in joined)
 
 
@@ -56,7 +56,7 @@ def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
     )  # a batch that had begun would name datasets as before, and nobody would join them
     lock(connection)
     together = _together(connection, patterns)
-    memo = Memo(naming_of(together))
+    memo = Memory(naming_of(together))
     plan = list(_renamings(connection, memo))
     for one in plan:
         _join(
@@ -84,7 +84,7 @@ def _join(connection: Connection, alias: DatasetAlias, *named: DatasetSeen) -> N
 def apply_alias(connection: Connection, one: tuple[str, str], other: tuple[str, str]) -> None:
     """Let `one` also be called `other`."""
     lock(connection)
-    memo = Memo(naming_of(strip_patterns(connection)))
+    memo = Memory(naming_of(strip_patterns(connection)))
     first, second = memo.dataset(*one), memo.dataset(*other)
     _join(connection, DatasetAlias(first.id, second.id, BY_HAND), first, second)
     relabel(connection, {first.id, second.id})
@@ -110,7 +110,7 @@ def planned_alias(
 
     Nothing is changed.
     """
-    memo = Memo(naming_of(strip_patterns(connection)))
+    memo = Memory(naming_of(strip_patterns(connection)))
     first, second = memo.dataset(*one), memo.dataset(*other)
     names = [
         Name(*row)
@@ -130,7 +130,7 @@ def planned_alias(
     )
 
 
-def _renamings(connection: Connection, memo: Memo) -> Iterator[Renaming]:
+def _renamings(connection: Connection, memo: Memory) -> Iterator[Renaming]:
     for id_, namespace, name in connection.execute(
         select(datasets.c.id, datasets.c.namespace, datasets.c.name)
     ):

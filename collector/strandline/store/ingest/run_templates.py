@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.compact import fold_rows
-from strandline.core.changes.parse_cache import Halves
+from strandline.core.changes.memory import BoundedCache
 from strandline.core.changes.rows import EdgesUsed, RelationSeen
 from strandline.core.changes.run_templates import RunTemplate, Template, TimeSpan, rows_in, split
 from strandline.store.schema.relation_tables import (
@@ -39,8 +39,8 @@ class RunTemplates:
 
     def __init__(self, is_new: Callable[[str, object], bool]) -> None:
         self._is_new = is_new
-        self._ids = Halves(HELD_BYTES)
-        self._templates = Halves(HELD_BYTES)
+        self._ids = BoundedCache(HELD_BYTES)
+        self._templates = BoundedCache(HELD_BYTES)
 
     def store(self, connection: Connection, rows: Mapping[type[Any], Sequence[Any]]) -> None:
         """Write the rows of every kind, those of relations and edges in templates."""

@@ -1,4 +1,4 @@
-"""Taking records in: bytes -> decode -> changes -> compact -> rows, all in the caller's transaction.
+"""The way of records into rows: bytes -> decode -> changes -> compact -> rows, all in the caller's transaction.
 
 The caller opens the transaction, moves its offsets in it, and only after the commit calls `caches.commit()`
 (`caches.discard()` after a rollback). Taking the same records again, or in another order, leaves the same rows.
@@ -8,16 +8,17 @@ import gc
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
-from strandline.core.changes.bundles import Statement
 from strandline.core.changes.compact import compact
 from strandline.core.changes.extract import changes_of
-from strandline.core.changes.extraction import Extraction, Stamp
-from strandline.core.changes.parse_cache import Memo
+from strandline.core.changes.extraction import Stamp
+from strandline.core.changes.lineage import EventChange
+from strandline.core.changes.memory import Memory
 from strandline.core.openlineage.events import Decoded, Event, decoded, trimmed, unread
 from strandline.core.openlineage.facets import content_hash
 from strandline.core.openlineage.names import complaint
@@ -51,10 +52,10 @@ __all__ = ["Caches", "Outcome", "Record", "take", "validated"]
 
 
 class Record(NamedTuple):
-    """One message as received. received_at: Kafka's log append time, or the server's clock.
+    """One message as received.
 
-    read: it was decoded already (`validated`); hash: it is an event read back, whose secrets were
-    taken out.
+    received_at: Kafka's log append time, or the server's clock. read: it was decoded already
+    (`validated`). hash: it is an event read back, whose secrets were taken out.
     """
 
     value: bytes
@@ -67,7 +68,7 @@ class Record(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where the record stands: topic[partition]@offset."""
+        """The place of the record: topic[partition]@offset."""
         return f"{self.topic}[{self.partition}]@{self.offset}" if self.topic else ""
 
 
@@ -88,15 +89,26 @@ class Outcome(NamedTuple):
     is_json: bool = True
 
 
-class Unpacked(NamedTuple):
-    """A row of raw_events whose body is still to be packed."""
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """A record on its way into rows, with what each step adds.
 
-    event_time: int
-    body: Body
+    decoded: None of one that is no event, or repeats one of its batch. body: to store; None until
+    the event is taken apart. outcome: None of a duplicate.
+    """
+
+    record: Record
+    hash: bytes
+    received_at: int
+    decoded: Decoded | None = None
+    event_time: int = 0
+    changes: Sequence[EventChange] = ()
+    body: Body | None = None
+    outcome: Outcome | None = None
 
 
 def validated(value: bytes, received_at: datetime) -> Record:
-    """A record of a body that is an event, for senders who are told at once.
+    """Return a record of a body that is an event, for senders who are told at once.
 
     Raises InvalidEventError with the path.
     """
@@ -104,20 +116,44 @@ def validated(value: bytes, received_at: datetime) -> Record:
 
 
 def take(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
-    """Store records and all that they say; gives what became of each, in their order.
+    """Store records and all that they say; return what became of each, in their order.
 
     The caller's loop retries serialization failures and deadlocks (40001, 40P01) with the same
     records: nothing of a rolled back transaction is remembered once `caches.discard()` was called.
     """
     with no_search_for_cycles():
-        return _take(connection, records, caches)
+        _begin(connection, records, caches)
+        arrivals = _decode(records)
+        new = _claim(connection, arrivals)
+        stored = _extract(new, caches)
+        _insert_bodies(connection, stored, caches)
+        _insert_dead_letters(connection, arrivals)
+        _insert_unread(connection, arrivals)
+        store(connection, [change for arrival in stored for change in arrival.changes], caches)
+        _insert_export_news(connection, stored, caches)
+        return [arrival.outcome or Outcome("duplicate", arrival.hash) for arrival in arrivals]
+
+
+def store(connection: Connection, changes: Sequence[EventChange], caches: Caches) -> None:
+    """Fold changes into the tables, and note what hangs on them: labels, owners, version facts, the graph, the search."""
+    rows = only_news(compact(changes, caches.shared_facets), caches)
+    changed = changed_facets(connection, rows, caches.watched_facets)
+    to_index = touched_by(connection, rows, caches.is_new, changed)
+    with label(connection, rows, changed):
+        caches.run_templates.store(connection, rows)
+    owned = relate_owners(connection, runs_in(rows))
+    mark(connection, rows)
+    if caches.notes_graph:
+        note_rows(connection, rows, owned)
+    caches.crowded |= index_touched(connection, to_index)
 
 
 @contextmanager
 def no_search_for_cycles() -> Iterator[None]:
-    """A batch makes a hundred thousand small values and no cycle.
+    """Turn the garbage collector off for a batch.
 
-    Looking for one took a quarter of all time.
+    A batch makes a hundred thousand small values and no cycle; looking for one took a quarter of
+    all time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -128,43 +164,8 @@ def no_search_for_cycles() -> Iterator[None]:
             gc.enable()
 
 
-def _take(connection: Connection, records: Sequence[Record], caches: Caches) -> list[Outcome]:
-    _open(connection, records, caches)
-    hashes, read, outcomes = _decode(records)
-    keys = {hashes[index]: micros_of(records[index].received_at) for index in reversed(read)}
-    new = claim(connection, list(keys.items()))
-    raw, changes, news = _read(read, records, hashes, new, outcomes, caches)
-    if raw:
-        insert_events(connection, _packed(connection, raw, caches))
-    _repeat_unread(hashes, outcomes)
-    _bury(connection, records, hashes, outcomes)
-    _keep_unread(connection, records, outcomes)
-    store(connection, changes, caches)
-    insert_news(connection, news)
-    return [
-        outcomes.get(index) or Outcome("duplicate", hash_) for index, hash_ in enumerate(hashes)
-    ]
-
-
-def store(connection: Connection, changes: Sequence[Statement], caches: Caches) -> None:
-    """Fold changes into the tables."""
-    rows = only_news(compact(changes, caches.shared_facets), caches)
-    changed = changed_facets(connection, rows, caches.watched_facets)
-    touched = touched_by(connection, rows, caches.is_new, changed)
-    with label(connection, rows, changed):
-        caches.run_templates.store(connection, rows)
-    owned = relate_owners(connection, runs_in(rows))
-    mark(connection, rows)
-    if caches.notes_graph:
-        note_rows(connection, rows, owned)
-    caches.crowded |= index_touched(connection, touched)
-
-
-def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> None:
-    """See whether rows were expired since the last time.
-
-    Make partitions before anything is locked.
-    """
+def _begin(connection: Connection, records: Sequence[Record], caches: Caches) -> None:
+    """Read the store's settings, and make partitions before anything is locked."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(
             f"SELECT pg_advisory_xact_lock_shared({EXPIRE_LOCK}), set_config('plan_cache_mode', 'auto', true)"
@@ -179,28 +180,22 @@ def _open(connection: Connection, records: Sequence[Record], caches: Caches) -> 
             caches.add("day", day)
 
 
-def _decode(
-    records: Sequence[Record],
-) -> tuple[list[bytes], dict[int, Decoded], dict[int, Outcome]]:
-    """The hashes of all; the events by index of their record, each content once.
-
-    The outcomes of records that are none.
-    """
-    hashes: list[bytes] = []
-    events: dict[int, Decoded] = {}
-    dead: dict[int, Outcome] = {}
+def _decode(records: Sequence[Record]) -> list[Arrival]:
+    """Decode each content once; what is no event is dead."""
+    arrivals: list[Arrival] = []
     seen: set[bytes] = set()
-    for index, record in enumerate(records):
+    for record in records:
         hash_ = record.hash or content_hash(trimmed(record.value))
-        hashes.append(hash_)
+        arrival = Arrival(record, hash_, micros_of(record.received_at))
+        arrivals.append(arrival)
         if hash_ in seen:
             continue
         try:
-            events[index] = record.read or decoded(record.value)
+            arrival.decoded = record.read or decoded(record.value)
             seen.add(hash_)
         except InvalidEventError as error:
-            dead[index] = _dead(record, hash_, str(error))
-    return hashes, events, dead
+            arrival.outcome = _dead(record, hash_, str(error))
+    return arrivals
 
 
 def _dead(record: Record, hash_: bytes, reason: str) -> Outcome:
@@ -208,119 +203,116 @@ def _dead(record: Record, hash_: bytes, reason: str) -> Outcome:
     return Outcome("dead", hash_, f"{reason} (at {record.place})" if record.place else reason)
 
 
-def _packed(connection: Connection, unpacked: Sequence[Unpacked], caches: Caches) -> list[RawEvent]:
-    """The rows of events, their bodies packed; what they are packed with is written."""
-    packed = caches.compression.pack(connection, [one.body for one in unpacked])
-    return [
-        RawEvent(one.body.received_at, one.body.source, one.event_time, *frame)
-        for one, frame in zip(unpacked, packed, strict=True)
-    ]
+def _claim(connection: Connection, arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """Note the hashes of the events, and return the events that were not known."""
+    events = [arrival for arrival in arrivals if arrival.decoded is not None]
+    new = claim(connection, [(event.hash, event.received_at) for event in events])
+    return [event for event in events if event.hash in new]
 
 
-def _read(
-    events: dict[int, Decoded],
-    records: Sequence[Record],
-    hashes: Sequence[bytes],
-    new: set[bytes],
-    outcomes: dict[int, Outcome],
-    caches: Caches,
-) -> tuple[list[Unpacked], list[Statement], list[News]]:
-    """The bodies to store, the changes of the new ones among the events and what of it is exported.
-
-    Notes their outcomes.
-    """
-    raw: list[Unpacked] = []
-    changes: list[Statement] = []
-    news: list[News] = []
-    for index, event in events.items():
-        hash_ = hashes[index]
-        if hash_ not in new:
-            continue
+def _extract(new: Sequence[Arrival], caches: Caches) -> list[Arrival]:
+    """Take events apart, and return those of which that succeeded. The others are unread."""
+    stored: list[Arrival] = []
+    for arrival in new:
         try:
-            reading, unpacked = _interpret(event, records[index], hash_, caches)
+            _take_apart(arrival, caches.memory)
         except Exception as error:  # noqa: BLE001 - one event, whatever it brings about, must not stop a partition
-            outcomes[index] = unread_outcome(hash_, error)
+            arrival.outcome = unread_outcome(arrival.hash, error)
             caches.bugs.append(error)
-            continue
-        changes += reading.changes
-        raw.append(unpacked)
-        if caches.exports:
-            news += news_of(
-                event.event, reading.changes, unpacked.body.received_at, hash_, caches.exports
-            )
-        outcomes[index] = Outcome("stored", hash_)
-    return raw, changes, news
+        else:
+            arrival.outcome = Outcome("stored", arrival.hash)
+            stored.append(arrival)
+    return stored
 
 
-def _interpret(
-    read: Decoded, record: Record, hash_: bytes, caches: Caches
-) -> tuple[Extraction, Unpacked]:
-    event, value = read
-    stamp = Stamp.of(event.at, hash_, micros_of(record.received_at))
-    reading = changes_of(event, stamp, caches.memo)
-    body = redact_json("", value) if reading.redacted or has_secret(unread(event, value)) else value
-    return reading, Unpacked(
-        stamp.at, Body(_kind_of(event, caches.memo), hash_, stamp.received_at, body)
-    )
+def _take_apart(arrival: Arrival, memory: Memory) -> None:
+    """Add an event's changes, and its body without secrets."""
+    assert arrival.decoded is not None
+    event, value = arrival.decoded
+    stamp = Stamp.of(event.at, arrival.hash, arrival.received_at)
+    found = changes_of(event, stamp, memory)
+    if found.redacted or has_secret(unread(event, value)):
+        value = redact_json("", value)
+    arrival.event_time, arrival.changes = stamp.at, found.changes
+    arrival.body = Body(_kind_of(event, memory), arrival.hash, arrival.received_at, value)
 
 
-def _kind_of(event: Event, memo: Memo) -> int:
-    """What the event resembles: others of its job, or else its dataset, and its type."""
+def _kind_of(event: Event, memory: Memory) -> int:
+    """Return what the event resembles: others of its job, or else its dataset, and its type."""
     if event.job is not None:
-        return key_of(memo.job(event.job.namespace, event.job.name).id, event.event_type)
-    return key_of(
-        0
-        if event.dataset is None
-        else memo.dataset(event.dataset.namespace, event.dataset.name).id,
-        None,
+        return key_of(memory.job(event.job.namespace, event.job.name).id, event.event_type)
+    if event.dataset is not None:
+        return key_of(memory.dataset(event.dataset.namespace, event.dataset.name).id, None)
+    return key_of(0, None)
+
+
+def _insert_bodies(connection: Connection, stored: Sequence[Arrival], caches: Caches) -> None:
+    """Write the bodies of events, packed, and what they are packed with."""
+    if not stored:
+        return
+    frames = caches.compression.pack(
+        connection, [arrival.body for arrival in stored if arrival.body is not None]
     )
+    events = [
+        RawEvent(arrival.received_at, arrival.hash, arrival.event_time, *frame)
+        for arrival, frame in zip(stored, frames, strict=True)
+    ]
+    insert_events(connection, events)
 
 
-def _repeat_unread(hashes: Sequence[bytes], outcomes: dict[int, Outcome]) -> None:
-    """Records equal to one that is kept unread are so as well: nothing else has their content."""
-    kept = {outcome.hash: outcome for outcome in outcomes.values() if outcome.kind == "unread"}
-    for index, hash_ in enumerate(hashes if kept else ()):
-        if hash_ in kept:
-            outcomes.setdefault(index, kept[hash_])
-
-
-def _bury(
-    connection: Connection,
-    records: Sequence[Record],
-    hashes: Sequence[bytes],
-    outcomes: dict[int, Outcome],
-) -> None:
-    """Set the dead ones aside; what was claimed for one of them may be claimed again."""
-    dead = {index: outcome for index, outcome in outcomes.items() if outcome.kind == "dead"}
+def _insert_dead_letters(connection: Connection, arrivals: Sequence[Arrival]) -> None:
+    """Set the dead ones aside; their hashes may be claimed again."""
+    dead = [arrival for arrival in arrivals if arrival.outcome and arrival.outcome.kind == "dead"]
     if dead:
-        insert_set_aside(
-            connection, [dead_letter(records[index], outcome) for index, outcome in dead.items()]
-        )
-        release(connection, [hashes[index] for index in dead])
+        letters = [
+            dead_letter(arrival.record, arrival.outcome) for arrival in dead if arrival.outcome
+        ]
+        insert_set_aside(connection, letters)
+        release(connection, [arrival.hash for arrival in dead])
 
 
-def _keep_unread(
-    connection: Connection, records: Sequence[Record], outcomes: dict[int, Outcome]
-) -> None:
-    """Set aside what could not be read through no fault of its own.
+def _insert_unread(connection: Connection, arrivals: Sequence[Arrival]) -> None:
+    """Set aside what could not be read through no fault of its own; its hash may be claimed again.
 
-    Its hash may be claimed again.
+    Records equal to one of these are unread as well, and the last of equal ones is kept: nothing
+    else has their content.
     """
-    kept = {outcome.hash: index for index, outcome in outcomes.items() if outcome.kind == "unread"}
-    if kept:
-        insert_set_aside(
-            connection, [unread_event(records[index], outcomes[index]) for index in kept.values()]
-        )
-        release(connection, list(kept))
+    unread_hashes = {
+        arrival.hash: arrival.outcome
+        for arrival in arrivals
+        if arrival.outcome and arrival.outcome.kind == "unread"
+    }
+    if not unread_hashes:
+        return
+    last: dict[bytes, SetAside] = {}
+    for arrival in arrivals:
+        outcome = unread_hashes.get(arrival.hash)
+        if outcome is not None:
+            arrival.outcome = arrival.outcome or outcome
+            last[arrival.hash] = unread_event(arrival.record, arrival.outcome)
+    insert_set_aside(connection, list(last.values()))
+    release(connection, list(last))
+
+
+def _insert_export_news(connection: Connection, stored: Sequence[Arrival], caches: Caches) -> None:
+    """Note what targets outside may have to hear of."""
+    if not caches.exports:
+        return
+    news: list[News] = []
+    for arrival in stored:
+        assert arrival.decoded is not None
+        event, received_at = arrival.decoded.event, arrival.received_at
+        news += news_of(event, arrival.changes, received_at, arrival.hash, caches.exports)
+    insert_news(connection, news)
 
 
 def unread_outcome(hash_: bytes, error: Exception) -> Outcome:
-    """The outcome of an event that a fault of ours kept from being read or stored."""
+    """Return the outcome of an event that a fault of ours kept from being read or stored."""
     return Outcome("unread", hash_, complaint(f"cannot be read: {error!r}")[:500])
 
 
 def unread_event(record: Record, outcome: Outcome) -> SetAside:
-    """The row of an event that is kept unread."""
+    """Return the row of an event that is kept unread."""
     return SetAside(
         kind="unread",
         id=outcome.hash,
@@ -334,7 +326,7 @@ def unread_event(record: Record, outcome: Outcome) -> SetAside:
 
 
 def dead_letter(record: Record, outcome: Outcome) -> SetAside:
-    """The row of a record that is no event; the record that is made of the row has the same row."""
+    """Return the row of a record that is no event; the record that is made of the row has the same row."""
     body = redact_bytes(record.value)
     return SetAside(
         kind="dead",

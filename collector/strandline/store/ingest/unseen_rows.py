@@ -1,138 +1,125 @@
-"""Leaving out rows that are known to be stored already and can never change."""
+"""Rows without those that are known to be stored already and can never change."""
 
-from itertools import chain
+from typing import TypeVar
 
-from strandline.core.changes.bundles import AliasSet, EdgeSet
-from strandline.core.changes.compact import Rows
+from strandline.core.changes.compact import KEPT_WITH_THE_ROW, Rows, rows_of_set
 from strandline.core.changes.facet_sets import FacetSet
 from strandline.core.changes.rows import (
+    AliasSet,
     BarrierSeen,
     DatasetAlias,
     DatasetSeen,
     EdgeSeen,
+    EdgeSet,
     FacetBody,
     FacetSeen,
     JobSeen,
     NamespaceSeen,
     SetFacet,
 )
-from strandline.core.changes.unpack import KEPT_WITH_THE_ROW, rows_of_set
 from strandline.core.identity import SPELLING
 from strandline.core.openlineage.names import plain_spelling
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.sql.compression import Compression
 
+F = TypeVar("F", FacetSeen, SetFacet)
+
 
 def only_news(rows: Rows, caches: Caches) -> Rows:
-    """The rows without what this writer stored before, as they are stored.
+    """Return the rows without what this writer stored before, as they are stored.
 
     Sets become rows of their own.
     """
-    shrink = caches.compression.shrink
-    mentions = [*_unfold_edges(rows, caches), *_unfold_aliases(rows, caches)]
-    _unfold_facets(rows, caches)
-    bodies = [one for one in rows.of(FacetBody) if caches.is_new("body", one.hash)]
-    rows.put(DatasetSeen, _datasets([*rows.of(DatasetSeen), *mentions], caches))
+    compression = caches.compression
+    mentions: list[DatasetSeen] = []
+
+    edge_sets = [edges for edges in rows.take(EdgeSet) if caches.is_new("edges", edges.hash)]
+    edges: list[EdgeSeen] = []
+    for edge_set in edge_sets:
+        mentions += edge_set.mentions
+        edges += [
+            edge._replace(columns=compression.shrink(edge.columns)) for edge in edge_set.edges
+        ]
+    rows.put(EdgeSeen, sorted(edges))
+
+    aliases: set[DatasetAlias] = set()
+    for alias_set in rows.take(AliasSet):
+        if caches.is_new("aliases", (alias_set.dataset_id, alias_set.hash)):
+            mentions += alias_set.mentions
+            aliases.update(alias_set.aliases)
+    rows.put(DatasetAlias, sorted(aliases))
+
+    rows.sets = {facet_set.id: facet_set for facet_set in rows.take(FacetSet)}
+    set_facets: list[SetFacet] = []
+    bodies = {body.hash: body for body in rows.of(FacetBody)}
+    for facet_set in rows.sets.values():
+        if caches.is_new("facets", facet_set.id):
+            of_set, own_bodies = rows_of_set(facet_set)
+            set_facets += of_set
+            bodies |= {body.hash: body for body in own_bodies}
+    rows.put(SetFacet, [_packed(facet, compression) for facet in sorted(set_facets)])
+    rows.put(FacetSeen, [_packed(facet, compression) for facet in rows.of(FacetSeen)])
+    new_bodies = [bodies[hash_] for hash_ in sorted(bodies) if caches.is_new("body", hash_)]
+    rows.put(FacetBody, [FacetBody(one.hash, compression.shrink(one.body)) for one in new_bodies])
+
+    rows.put(DatasetSeen, _new_datasets([*rows.of(DatasetSeen), *mentions], caches))
     _add_plain_spellings(rows, caches)
-    rows.put(
-        JobSeen,
-        [
-            one
-            for one in rows.of(JobSeen)
-            if one.first_at is not None or caches.is_new("job", one.id)
-        ],
-    )
-    rows.put(NamespaceSeen, _namespaces(rows, caches))
-    rows.put(FacetBody, [FacetBody(one.hash, shrink(one.body)) for one in bodies])
-    _pack_small(rows, caches.compression)
+    rows.put(JobSeen, [job for job in rows.of(JobSeen) if _is_new_job(job, caches)])
+    rows.put(NamespaceSeen, _new_namespaces(rows, caches))
+    pack = compression.small.pack
+    barriers = [barrier._replace(facet=pack(barrier.facet)) for barrier in rows.of(BarrierSeen)]
+    rows.put(BarrierSeen, barriers)
     return rows
 
 
-def _unfold_edges(rows: Rows, caches: Caches) -> list[DatasetSeen]:
-    """Put a row for each edge of the new sets; gives the datasets that these mention."""
-    sets = [one for one in rows.take(EdgeSet) if caches.is_new("edges", one.hash)]
-    shrink = caches.compression.shrink
-    edges = chain.from_iterable(one.edges for one in sets)
-    rows.put(
-        EdgeSeen,
-        sorted(EdgeSeen(one.set_hash, one.source_id, shrink(one.columns)) for one in edges),
-    )
-    return [mention for one in sets for mention in one.mentions]
+def _packed(facet: F, compression: Compression) -> F:
+    """Return the facet with its body packed, but where whoever labels datasets reads it with the row."""
+    if facet.body is None or facet.key in KEPT_WITH_THE_ROW:
+        return facet
+    return facet._replace(body=compression.shrink_small(facet.hash, facet.body))
 
 
-def _unfold_aliases(rows: Rows, caches: Caches) -> list[DatasetSeen]:
-    """The same with sets of aliases."""
-    sets = [
-        one for one in rows.take(AliasSet) if caches.is_new("aliases", (one.dataset_id, one.hash))
-    ]
-    rows.put(DatasetAlias, sorted({alias for one in sets for alias in one.aliases}))
-    return [mention for one in sets for mention in one.mentions]
+def _is_new_job(job: JobSeen, caches: Caches) -> bool:
+    """Return whether an event is about the job, or nobody here has stored that it is mentioned."""
+    return job.first_at is not None or caches.is_new("job", job.id)
 
 
-def _unfold_facets(rows: Rows, caches: Caches) -> None:
-    """Put a row for each facet of the new sets, and their long bodies."""
-    rows.sets = {one.id: one for one in rows.take(FacetSet)}
-    sets = [rows_of_set(one) for one in rows.sets.values() if caches.is_new("facets", one.id)]
-    rows.put(SetFacet, sorted(chain.from_iterable(facets for facets, _ in sets)))
-    bodies = {one.hash: one for one in chain(rows.of(FacetBody), *(bodies for _, bodies in sets))}
-    rows.put(FacetBody, [bodies[hash_] for hash_ in sorted(bodies)])
-
-
-def _pack_small(rows: Rows, compression: Compression) -> None:
-    rows.put(FacetSeen, [_packed(one, compression) for one in rows.of(FacetSeen)])
-    rows.put(
-        SetFacet, [one._replace(body=_packed_body(one, compression)) for one in rows.of(SetFacet)]
-    )
-    pack = compression.small.pack
-    rows.put(BarrierSeen, [one._replace(facet=pack(one.facet)) for one in rows.of(BarrierSeen)])
-
-
-def _packed(one: FacetSeen, compression: Compression) -> FacetSeen:
-    body = _packed_body(one, compression)
-    return FacetSeen(
-        one.entity_id, one.key, one.kind, one.at, one.hash, body, one.deleted, one.problem
-    )
-
-
-def _packed_body(one: FacetSeen | SetFacet, compression: Compression) -> bytes | None:
-    """The body of a facet packed, but where whoever labels datasets reads it with the row."""
-    if one.body is None or one.key in KEPT_WITH_THE_ROW:
-        return one.body
-    return compression.shrink_small(one.hash, one.body)
-
-
-def _datasets(seen: list[DatasetSeen], caches: Caches) -> list[DatasetSeen]:
-    """One row a dataset; mentions only of those that nobody here has stored."""
+def _new_datasets(seen: list[DatasetSeen], caches: Caches) -> list[DatasetSeen]:
+    """Return one row a dataset; mentions only of those that nobody here has stored."""
     by_id: dict[int, DatasetSeen] = {}
-    for one in seen:
-        if one.id not in by_id:
-            by_id[one.id] = one
-    return [
-        one for key, one in sorted(by_id.items()) if caches.is_new("dataset", key) or one.first_at is not None
-    ]  # fmt: skip
+    for dataset in seen:
+        by_id.setdefault(dataset.id, dataset)
+    new = []
+    for id_ in sorted(by_id):
+        is_new = caches.is_new("dataset", id_)
+        if is_new or by_id[id_].first_at is not None:
+            new.append(by_id[id_])
+    return new
 
 
 def _add_plain_spellings(rows: Rows, caches: Caches) -> None:
-    """Join each new name of a place in a bucket with the plain spelling of it, as an alias."""
+    """Join each new name of a place with the plain spelling of it, as an alias."""
     aliases = set(rows.of(DatasetAlias))
-    plain: list[DatasetSeen] = []
+    plain: dict[int, DatasetSeen] = {}
     for named in rows.of(DatasetSeen):
         spelling = plain_spelling(named.namespace, named.name)
-        if spelling != (named.namespace, named.name) and caches.is_new("spelling", named.id):
-            other = caches.memo.dataset(*spelling)
-            if other.id != named.id:
-                plain.append(other)
-                aliases.add(DatasetAlias(named.id, other.id, SPELLING))
+        if spelling == (named.namespace, named.name) or not caches.is_new("spelling", named.id):
+            continue
+        other = caches.memory.dataset(*spelling)
+        if other.id != named.id:
+            plain[other.id] = other
+            aliases.add(DatasetAlias(named.id, other.id, SPELLING))
+    if not plain:
+        return
     rows.put(DatasetAlias, sorted(aliases))
-    known = {named.id for named in rows.of(DatasetSeen)}
-    added = {one.id: one for one in plain if one.id not in known}
-    rows.put(DatasetSeen, sorted([*rows.of(DatasetSeen), *added.values()]))
+    plain |= {named.id: named for named in rows.of(DatasetSeen)}
+    rows.put(DatasetSeen, [plain[id_] for id_ in sorted(plain)])
 
 
-def _namespaces(rows: Rows, caches: Caches) -> list[NamespaceSeen]:
-    """The namespaces of the jobs and datasets, where nobody here has stored them."""
-    names = {one.namespace_id: one.namespace for one in rows.of(JobSeen)}
-    names |= {one.namespace_id: one.namespace for one in rows.of(DatasetSeen)}
+def _new_namespaces(rows: Rows, caches: Caches) -> list[NamespaceSeen]:
+    """Return the namespaces of the jobs and datasets, where nobody here has stored them."""
+    names = {job.namespace_id: job.namespace for job in rows.of(JobSeen)}
+    names |= {dataset.namespace_id: dataset.namespace for dataset in rows.of(DatasetSeen)}
     return [
         NamespaceSeen(id_, names[id_]) for id_ in sorted(names) if caches.is_new("namespace", id_)
     ]

@@ -10,7 +10,7 @@ store's epoch, which empties these.
 from collections.abc import Sequence
 
 from strandline.core.changes.facet_sets import SharedFacets
-from strandline.core.changes.parse_cache import Halves, Memo
+from strandline.core.changes.memory import BoundedCache, Memory
 from strandline.core.openlineage.names import Naming, naming_of
 from strandline.store.ingest.run_templates import RunTemplates
 from strandline.store.sql.compression import Compression
@@ -24,19 +24,19 @@ class Caches:
 
     def __init__(self, naming: Naming | None = None) -> None:
         self._own_naming = naming  # None: what is agreed on in the store
-        self.memo = Memo(naming)
+        self.memory = Memory(naming)
         self.compression = Compression()
         self.epoch = ""
         self.shared_facets = SharedFacets(self.is_new)
         self.run_templates = RunTemplates(self.is_new)
-        self.watched_facets = Halves(
+        self.watched_facets = BoundedCache(
             SETS
         )  # those of sets that names or the search depend on, by the ids of the sets
         self.exports = ""  # what targets want to hear of; "": there are none
         self.notes_graph = False  # whether somebody follows what changes of the graph
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read
         self.crowded = False  # whether the pages of the search's index should be joined
-        self._stored = Halves(KNOWN)
+        self._stored = BoundedCache(KNOWN)
         self._pending: list[tuple[str, object]] = []
 
     def knows(self, kind: str, key: object) -> bool:
@@ -70,7 +70,7 @@ class Caches:
     def renew(self, epoch: str, patterns: Sequence[str]) -> None:
         """Forget everything if rows were expired since, or names are made in another way."""
         if epoch != self.epoch:
-            self._stored = Halves(KNOWN)
+            self._stored = BoundedCache(KNOWN)
             self.compression.references.forget()
-            self.memo = Memo(self._own_naming or naming_of(patterns))
+            self.memory = Memory(self._own_naming or naming_of(patterns))
             self.epoch = epoch

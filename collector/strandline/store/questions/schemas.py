@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection, Select, func, select
 
-from strandline.core.changes.table_parts import part_read
-from strandline.core.changes.usable_facets import UsableFacets
+from strandline.core.changes.datasets import part_read
 from strandline.core.openlineage.events import Dataset, Event, decode
-from strandline.core.openlineage.facets import DATASET, Schema, facet_of
+from strandline.core.openlineage.facets import DATASET, Facet, Facets, Schema, facet_of
 from strandline.core.openlineage.names import Naming, id_of, naming_of
 from strandline.errors import DamagedError, InvalidEventError
 from strandline.store.schema.dataset_tables import datasets
@@ -170,15 +169,12 @@ def _schema_in(dataset: Dataset, *, read: bool) -> bytes | None:
     if body is None:
         return None
     if read:
-        stated = {
+        stated: dict[str, Facet] = {
             one: facet_of(DATASET, one, bytes(found[one]))
             for one in ("catalog", "schema", "symlinks")
             if one in found
         }
-        facets = UsableFacets(
-            {key: facet for key, facet in stated.items() if facet.value is not None}
-        )
-        if part_read(dataset.name, facets) is not None:
+        if part_read(dataset.name, Facets(stated)) is not None:
             return None
     return bytes(body)
 

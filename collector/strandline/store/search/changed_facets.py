@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.facet_sets import FacetSet
-from strandline.core.changes.parse_cache import Halves
+from strandline.core.changes.memory import BoundedCache
 from strandline.core.changes.rows import FacetSeen, FacetSetUsed
 from strandline.core.openlineage.facets import DATASET, JOB
 from strandline.store.schema.dataset_tables import facet_sets, facet_uses, facets
@@ -67,7 +67,7 @@ class _Facets(NamedTuple):
 _ByEntity = dict[int, _Facets]
 
 
-def changed_facets(connection: Connection, rows: Rows, remembered: Halves) -> set[FacetPlace]:
+def changed_facets(connection: Connection, rows: Rows, remembered: BoundedCache) -> set[FacetPlace]:
     """The places of watched facets that will have another content than is stored.
 
     `remembered` has the `Members` of sets by id.
@@ -89,7 +89,7 @@ def changed_facets(connection: Connection, rows: Rows, remembered: Halves) -> se
     return found
 
 
-def _members(facets_: FacetSet, remembered: Halves) -> Members:
+def _members(facets_: FacetSet, remembered: BoundedCache) -> Members:
     found: Members | None = remembered.get(facets_.id)
     if found is None:
         watched = (one for one in facets_.facets if (facets_.kind, one.key) in WATCHED)
@@ -152,7 +152,10 @@ def _given(rows: Rows, sets: Mapping[int, Members]) -> _ByEntity:
 
 
 def _in_sets(
-    connection: Connection, entities: Collection[int], sets: dict[int, Members], remembered: Halves
+    connection: Connection,
+    entities: Collection[int],
+    sets: dict[int, Members],
+    remembered: BoundedCache,
 ) -> _ByEntity:
     """The sets with watched facets that entities have in the store."""
     found: _ByEntity = {}
@@ -182,7 +185,7 @@ def _of(found: _ByEntity, entity_id: int) -> _Facets:
 
 
 def _other_members(
-    connection: Connection, ids: Iterable[int], remembered: Halves
+    connection: Connection, ids: Iterable[int], remembered: BoundedCache
 ) -> dict[int, Members]:
     """The members of sets that are not in this batch."""
     found: dict[int, Members | None] = {id_: remembered.get(id_) for id_ in ids}

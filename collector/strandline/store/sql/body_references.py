@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import zstandard
 from sqlalchemy import ColumnElement, Connection, delete, func, select, text
 
-from strandline.core.changes.parse_cache import Halves
+from strandline.core.changes.memory import BoundedCache
 from strandline.errors import DamagedError
 from strandline.store.schema.received_tables import body_references, raw_events
 from strandline.store.sql.id_lists import among
@@ -191,7 +191,9 @@ class ReferencePacker:
         self._references: LeastUsed[_CachedReference] = LeastUsed(reference_bytes)
         self._compressors: LeastUsed[zstandard.ZstdCompressor] = LeastUsed(compressor_bytes)
         self._alone = compressor_alone()
-        self._packed_once = Halves(KEYS)  # keys without a reference of which a body was packed
+        self._packed_once = BoundedCache(
+            KEYS
+        )  # keys without a reference of which a body was packed
         self._new: list[Reference] = []  # to be stored in this transaction
         self._uncommitted: list[int] = []  # the keys of references of this transaction
 
@@ -223,7 +225,7 @@ class ReferencePacker:
         """Forget every reference, because the stored ones may be gone."""
         self._references.clear()
         self._compressors.clear()
-        self._packed_once = Halves(KEYS)
+        self._packed_once = BoundedCache(KEYS)
 
     def _load(self, connection: Connection, bodies: Sequence[Body]) -> None:
         """Read the stored references for kinds that this writer meets for the first time."""

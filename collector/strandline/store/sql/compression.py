@@ -11,7 +11,7 @@ from typing import Any
 import zstandard
 from sqlalchemy import Connection, Row, select
 
-from strandline.core.changes.parse_cache import Halves
+from strandline.core.changes.memory import BoundedCache
 from strandline.errors import DamagedError
 from strandline.store.schema.received_tables import body_references
 from strandline.store.sql.body_references import (
@@ -37,7 +37,7 @@ class Compression:
 
     def __init__(self) -> None:
         self._plain = zstandard.ZstdCompressor(level=LEVEL)
-        self._remembered = Halves(SMALL)
+        self._remembered = BoundedCache(SMALL)
         self.small = SmallPacker()
         self.references = ReferencePacker()
 

@@ -1,0 +1,195 @@
+"""The lineage of a job: what an event states beside its run and its time.
+
+It is read once for all events that state it in the same bytes: a pure function of the job, its
+facets, and the datasets with their facets. Neither run, time nor the facets of an input or output
+as such are in it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from strandline.core.changes.datasets import (
+    NOWHERE,
+    SENDER,
+    DatasetUse,
+    NamedDataset,
+    Owns,
+    owned,
+    owner_of,
+    use_of,
+)
+from strandline.core.changes.edges import Declared, StatedEdges, declared_by, edges_of
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.changes.memory import Memory
+from strandline.core.changes.rows import AliasSet, Change, EdgeSet, FacetsSeen, JobSeen, ParentsSeen
+from strandline.core.openlineage import facets as f
+from strandline.core.openlineage.events import Dataset, Event, Job
+from strandline.core.openlineage.facets import Facet
+from strandline.core.openlineage.names import is_delta_log
+
+_NO_TYPE = f.JobType()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobLineage:
+    """A job with the datasets that it reads and writes, and the edges between them.
+
+    Equal only to itself: it is made once and remembered. job: its row without times. noise: 1 where
+    the event's datasets are nobody's lineage. data: 1 where it has some. facets: to store of the
+    job. reported: the uses that are inputs and outputs of the event. related: the datasets that the job is named with, as a source (0) or a sink (1).
+    """
+
+    job: JobSeen
+    noise: int
+    data: int
+    streaming: bool
+    spark: bool
+    facets: Sequence[Facet]
+    uses: Sequence[DatasetUse]
+    reported: Sequence[DatasetUse]
+    edges: Sequence[StatedEdges]
+    related: frozenset[tuple[int, int]]
+    redacted: bool
+
+
+class LineageSeen(NamedTuple):
+    """A run, or a design (ran = 0), had events of this lineage."""
+
+    lineage: JobLineage
+    run_id: int
+    first_at: int
+    newest_at: int
+    ran: int = 1
+
+
+EventChange: TypeAlias = Change | AliasSet | EdgeSet | FacetsSeen | ParentsSeen | LineageSeen
+
+
+class _Content(NamedTuple):
+    """Everything that the lineage of an event is made of."""
+
+    namespace: str
+    name: str
+    facets: bytes
+    inputs: tuple[NamedDataset, ...]
+    outputs: tuple[NamedDataset, ...]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory the lineage takes."""
+        datasets = (*self.inputs, *self.outputs)
+        own = len(self.namespace) + len(self.name) + len(self.facets)
+        return 2000 + own + sum(1000 + sum(map(len, named)) for named in datasets)
+
+
+def lineage_of(memory: Memory, event: Event, job: Job) -> JobLineage:
+    """Return the lineage that a RunEvent or JobEvent states."""
+    content = _Content(
+        job.namespace,
+        job.name,
+        bytes(job.facets),
+        _named_datasets(event.inputs),
+        _named_datasets(event.outputs),
+    )
+    place = (job.namespace, job.name, event.event_type)
+    return memory.last(place, content, lambda: _lineage(memory, content), lambda _: content.size)
+
+
+def _named_datasets(datasets: Iterable[Dataset] | None) -> tuple[NamedDataset, ...]:
+    return tuple([(named.namespace, named.name, bytes(named.facets)) for named in datasets or ()])
+
+
+def _lineage(memory: Memory, content: _Content) -> JobLineage:
+    job, facets = memory.job(content.namespace, content.name), memory.facets(f.JOB, content.facets)
+    kind: f.JobType = facets.value("jobType") or _NO_TYPE
+    streaming = kind.processing_type.upper() == "STREAMING"
+    spark = kind.integration.upper() == "SPARK"
+    owns = owner_of(facets.get(SENDER))
+
+    inputs = _uses(memory, SOURCE, content.inputs, streamed=streaming and spark)
+    outputs = _uses(memory, SINK, content.outputs, streamed=False)
+    sources = [owned(use, owns) for use in inputs if not is_delta_log(use.sent_as[1])]
+    sinks = [owned(use, owns) for use in outputs if not is_delta_log(use.sent_as[1])]
+    before = _names_before(memory, sinks)
+    hidden = any(use.redacted for use in (*inputs, *outputs, *before))
+    named = {use.dataset.id for use in (*sources, *sinks)}
+    sources += [owned(use, owns) for use in before if use.dataset.id not in named]
+
+    declared = declared_by(memory, job.id, facets.value("lineage"), sources, sinks)
+    stands_alone = kind.is_complete_snapshot
+    edges = list(edges_of(memory, sources, sinks, declared, facets, stands_alone=stands_alone))
+    uses = [*sources, *sinks]
+    uses += _declared_beside(declared, uses, owns)
+
+    has_datasets = bool(content.inputs or content.outputs)
+    # An RDD's job without datasets is a part of a statement that reports itself.
+    is_part = spark and (kind.job_type or "").upper() == "RDD_JOB" and not has_datasets
+    is_noise = is_part or (has_datasets and not uses)
+    is_renamed = (job.namespace, job.name) != (content.namespace, content.name)
+    return JobLineage(
+        job,
+        int(is_noise),
+        int(bool(uses)),
+        streaming,
+        spark,
+        # Which key sent the event is no property of the job.
+        tuple([facet for facet in facets.stored if facet.key != SENDER]),
+        uses,
+        [use for use in uses if use.place != NOWHERE],
+        edges,
+        _related(uses, edges),
+        hidden or facets.redacted or is_renamed,
+    )
+
+
+def _uses(
+    memory: Memory, direction: int, datasets: Iterable[NamedDataset], *, streamed: bool
+) -> list[DatasetUse]:
+    return [
+        use_of(memory, direction, named, place, streamed=streamed)
+        for place, named in enumerate(datasets)
+    ]
+
+
+def _names_before(memory: Memory, outputs: Iterable[DatasetUse]) -> list[DatasetUse]:
+    """Return what outputs that were renamed were called before.
+
+    The job reads that, since it is there where they are now.
+    """
+    uses = []
+    for use in outputs:
+        before = use.change.previous_identifier if use.is_renamed else None
+        if before is None or not before.namespace or not before.name:
+            continue
+        named = before.namespace, before.name, b""
+        if not is_delta_log(before.name):
+            uses.append(use_of(memory, SOURCE, named, NOWHERE, streamed=False))
+    return uses
+
+
+def _declared_beside(
+    declared: Declared, uses: Iterable[DatasetUse], owns: Owns
+) -> list[DatasetUse]:
+    """Return what is declared and not among these uses, under this name or one that their symlinks state."""
+    used = set()
+    for use in uses:
+        used.add((use.direction, use.dataset.id))
+        if use.aliases is not None:
+            used |= {(use.direction, alias.alias_id) for alias in use.aliases.aliases}
+    beside = []
+    for direction, datasets in ((SOURCE, declared.sources), (SINK, declared.sinks)):
+        for dataset in datasets.values():
+            if (direction, dataset.id) not in used:
+                name = dataset.namespace, dataset.name
+                beside.append(owned(DatasetUse(direction, dataset, name), owns))
+    return beside
+
+
+def _related(
+    uses: Iterable[DatasetUse], edges: Sequence[StatedEdges]
+) -> frozenset[tuple[int, int]]:
+    """Return the datasets that the job is named with: used, or as a source of an edge."""
+    used = {(use.direction, use.dataset.id) for use in uses}
+    sources = {(SOURCE, source.id) for _, _, edge_set in edges for source in edge_set.mentions}
+    return frozenset(used | sources)
