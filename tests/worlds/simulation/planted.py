@@ -65,8 +65,8 @@ BUGS = {
     ),
     "offset moves blindly": Bug(
         f"{STORE}.offsets",
-        'update(offsets).where(_IS_MINE, offsets.c.next_offset == bindparam("old"))',
-        "update(offsets).where(_IS_IT)",
+        'update(offsets).where(_OWNED, offsets.c.next_offset == bindparam("old"))',
+        "update(offsets).where(_OF_PARTITION)",
         "whoever comes last wins, also backwards",
     ),
     "claim forgets its token": Bug(
@@ -77,20 +77,20 @@ BUGS = {
     ),
     "claim starts over": Bug(
         f"{STORE}.offsets",
-        "    return Claim(found.next_offset, abandoned",
+        "    return Claim(stored.next_offset, abandoned",
         "    return Claim(beginning, abandoned",
         "a new owner reads from the beginning, and its batches fit nowhere",
     ),
     "nobody ever dies": Bug(
         f"{STORE}.offsets",
-        'abandoned=found.token not in ("", token))',
+        'abandoned=stored.token not in ("", token))',
         "abandoned=False)",
         "a record that ends its process does so for ever",
     ),
     "marks are not counted": Bug(
         f"{STORE}.offsets",
-        '"record_offset": offset, "crashes": before + 1})',
-        '"record_offset": offset, "crashes": 1})',
+        "offsets.c.crashes + 1), else_=1",
+        "1), else_=1",
         "a record that ends its process does so for ever",
     ),
     "marks are cleared too early": Bug(
@@ -219,7 +219,7 @@ BUGS = {
     ),
     "the first row stays": Bug(
         "strandline.store.sql.upsert",
-        '_update(fold, columns, dialect) if fold.rank or fold.least or fold.most else "DO NOTHING"',
+        '_update(fold, columns, dialect) if has_winner else "DO NOTHING"',
         '"DO NOTHING"',
         "what is stored is never changed",
     ),

@@ -1,13 +1,12 @@
-"""Dropping what is old: events as received, ended runs with their relations, data lineage.
+"""Dropping what is old: events, ended runs with their relations, data lineage, unused content.
 
-Then content nobody refers to.
-
-What is known of a job (its last runs, and of an owner's micro-batches those that touched a dataset
-last) stays, however old, or a yearly job would vanish between its runs; so do the runs that those
-which stay belong to. Raising the store's epoch empties every writer's caches, for they may know of
-content that is gone.
+What is known of a job stays, however old: its last runs, and of a streaming query the micro-batches
+that last read or wrote a dataset. Otherwise a yearly job would vanish between its runs. The runs
+above a run that stays do, too. Raising the store's epoch empties the memory of every writer, which
+may have content in it that is gone.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -34,29 +33,36 @@ EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
 
 _SILENCE = f"""
 coalesce((SELECT seconds * 1000000 FROM run_leases WHERE run_id = runs.id), {DEFAULT_SILENCE})"""
-_OWNING = f"""
-SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
-       coalesce(above.parent_run_id, owned.owner_id) AS application_id
-  FROM run_owners owned
-  JOIN runs run ON run.id = owned.run_id
-  LEFT JOIN run_parents above ON above.run_id = owned.owner_id
- WHERE EXISTS (SELECT 1 FROM run_relations touched
-                WHERE touched.run_id = run.id
-                  AND NOT {UNDONE.format(relation="touched", run="run")})
-"""
-# As store/touches.py has it for one question: the owning runs below a job's newest application, and
-# the last few before.
+# The owning runs below a job's newest application, and the last few before. (lineage/touches.py
+# has the same rule for one question.)
 _KNOWN_RUNS = f"""
-WITH owning AS ({_OWNING}),
-     owners AS (SELECT job_id, owner_id, max(newest_at) AS heard_at, max(first_at) AS since, min(application_id) AS application_id
-                  FROM owning GROUP BY job_id, owner_id),
-     ordered AS (SELECT owners.*, first_value(application_id) OVER (
-                          PARTITION BY job_id ORDER BY heard_at DESC, since DESC, owner_id DESC) AS newest_id
-                   FROM owners),
-     placed AS (SELECT ordered.*, row_number() OVER (
-                         PARTITION BY job_id, CASE WHEN application_id = newest_id THEN 1 ELSE 0 END
-                         ORDER BY heard_at DESC, since DESC, owner_id DESC) AS place
-                  FROM ordered)
+WITH owning AS (
+     SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
+            coalesce(above.parent_run_id, owned.owner_id) AS application_id
+       FROM run_owners owned
+       JOIN runs run ON run.id = owned.run_id
+       LEFT JOIN run_parents above ON above.run_id = owned.owner_id
+      WHERE EXISTS (
+            SELECT 1 FROM run_relations relation
+             WHERE relation.run_id = run.id
+               AND NOT {UNDONE.format(relation="relation", run="run")})),
+     owners AS (
+     SELECT job_id, owner_id, max(newest_at) AS heard_at, max(first_at) AS since,
+            min(application_id) AS application_id
+       FROM owning
+      GROUP BY job_id, owner_id),
+     ordered AS (
+     SELECT owners.*,
+            first_value(application_id) OVER (
+              PARTITION BY job_id
+              ORDER BY heard_at DESC, since DESC, owner_id DESC) AS newest_id
+       FROM owners),
+     placed AS (
+     SELECT ordered.*,
+            row_number() OVER (
+              PARTITION BY job_id, CASE WHEN application_id = newest_id THEN 1 ELSE 0 END
+              ORDER BY heard_at DESC, since DESC, owner_id DESC) AS place
+       FROM ordered)
 SELECT owning.run_id
   FROM owning
   JOIN placed ON placed.job_id = owning.job_id AND placed.owner_id = owning.owner_id
@@ -66,91 +72,88 @@ SELECT owning.run_id
 """
 _OLD_RUNS = f"""
 SELECT id FROM runs
- WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENCE} < :cutoff AND child_received_at < :cutoff
+ WHERE coalesce(newest_at, 0) < :cutoff
+   AND received_at + {_SILENCE} < :cutoff
+   AND child_received_at < :cutoff
    AND id NOT IN ({_KNOWN_RUNS})
+"""
+_KEEP_RUNS_ABOVE = """
+DELETE FROM old_runs
+ WHERE EXISTS (
+       SELECT 1 FROM {table} below
+        WHERE below.{above} = old_runs.id
+          AND NOT EXISTS (SELECT 1 FROM old_runs gone WHERE gone.id = below.run_id))
 """
 _ABOVE = (
     ("run_parents", "parent_run_id"),
     ("run_parents", "root_run_id"),
     ("run_queries", "owner_id"),
 )
-_ABOVE_KEPT = """
-DELETE FROM old_runs WHERE EXISTS (
-       SELECT 1 FROM {table} below
-        WHERE below.{above} = old_runs.id
-          AND NOT EXISTS (SELECT 1 FROM old_runs gone WHERE gone.id = below.run_id))
-"""
 _OLD_PAGE = text("SELECT id FROM old_runs WHERE id > :after ORDER BY id LIMIT :most")
-_OLD_RELATIONS = text("""SELECT run_id, direction, dataset_id FROM run_relations
- WHERE run_id IN (SELECT id FROM old_runs WHERE id > :after AND id <= :last)""")
+_OLD_RELATIONS = text("""
+SELECT run_id, direction, dataset_id
+  FROM run_relations
+ WHERE run_id IN (SELECT id FROM old_runs WHERE id > :after AND id <= :last)
+""")
 _OF_RELATIONS = facets.c.kind.in_(
     [kind + apart for kind in (INPUT, OUTPUT) for apart in (0, QUARANTINED)]
 )
-# Kinds as facets.kind has them. Each after those that are found by way of it.
-_OF_RUNS = (
-    "facets WHERE entity_id IN ({old}) AND kind IN (1, 11)",
-    "facet_uses WHERE entity_id IN ({old})",
-    "run_templates WHERE run_id IN ({old})",
-    "job_relations WHERE run_id IN ({old})",
-    "run_parents WHERE run_id IN ({old})",
-    "run_queries WHERE run_id IN ({old})",
-    "startup_snapshots WHERE run_id IN ({old})",
-    "run_leases WHERE run_id IN ({old})",
-    "runs WHERE id IN ({old})",
-)
+
 _OLD_RECORDS = (
     "set_aside WHERE received_at < :cutoff",
     "refused_events WHERE newest_at < :cutoff",
     "snapshot_uses WHERE at < :cutoff",
     "job_barriers WHERE at < :cutoff",
 )
-# A set of which every facet is in a newer one of the same job, dataset or run tells nothing any
-# more.
-_OVERTAKEN = """facet_uses WHERE EXISTS (
+# Each table after those whose rows are found by way of it. Kinds are those of facets.kind.
+_ROWS_OF_OLD_RUNS = (
+    "facets WHERE entity_id IN (SELECT id FROM old_runs) AND kind IN (1, 11)",
+    "facet_uses WHERE entity_id IN (SELECT id FROM old_runs)",
+    "run_templates WHERE run_id IN (SELECT id FROM old_runs)",
+    "job_relations WHERE run_id IN (SELECT id FROM old_runs)",
+    "run_parents WHERE run_id IN (SELECT id FROM old_runs)",
+    "run_queries WHERE run_id IN (SELECT id FROM old_runs)",
+    "startup_snapshots WHERE run_id IN (SELECT id FROM old_runs)",
+    "run_leases WHERE run_id IN (SELECT id FROM old_runs)",
+    "runs WHERE id IN (SELECT id FROM old_runs)",
+)
+# A set is of no use if each of its facets is in a newer set of the same entity.
+_OVERTAKEN_SETS = """facet_uses WHERE EXISTS (
        SELECT 1 FROM facet_uses newer
-        WHERE newer.entity_id = facet_uses.entity_id AND newer.at > facet_uses.at
-          AND NOT EXISTS (SELECT 1 FROM facet_sets held
-                           WHERE held.set_id = facet_uses.set_id
-                             AND NOT EXISTS (SELECT 1 FROM facet_sets again
-                                              WHERE again.set_id = newer.set_id AND again.key = held.key)))"""
+        WHERE newer.entity_id = facet_uses.entity_id
+          AND newer.at > facet_uses.at
+          AND NOT EXISTS (
+              SELECT 1 FROM facet_sets held
+               WHERE held.set_id = facet_uses.set_id
+                 AND NOT EXISTS (
+                     SELECT 1 FROM facet_sets again
+                      WHERE again.set_id = newer.set_id AND again.key = held.key)))"""
 UNUSED = (
     "facet_sets WHERE set_id NOT IN (SELECT set_id FROM facet_uses)",
     """facet_bodies
- WHERE NOT EXISTS (SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)
-   AND NOT EXISTS (SELECT 1 FROM facet_sets WHERE facet_sets.hash = facet_bodies.hash AND facet_sets.body IS NULL)""",
-    "template_relations WHERE NOT EXISTS (SELECT 1 FROM run_templates used WHERE used.template_id = template_relations.template_id)",
-    "template_edges WHERE NOT EXISTS (SELECT 1 FROM run_templates used WHERE used.template_id = template_edges.template_id)",
+ WHERE NOT EXISTS (
+       SELECT 1 FROM facets WHERE facets.hash = facet_bodies.hash AND facets.body IS NULL)
+   AND NOT EXISTS (
+       SELECT 1 FROM facet_sets
+        WHERE facet_sets.hash = facet_bodies.hash AND facet_sets.body IS NULL)""",
+    """template_relations
+ WHERE NOT EXISTS (
+       SELECT 1 FROM run_templates used WHERE used.template_id = template_relations.template_id)""",
+    """template_edges
+ WHERE NOT EXISTS (
+       SELECT 1 FROM run_templates used WHERE used.template_id = template_edges.template_id)""",
     """edge_columns
- WHERE NOT EXISTS (SELECT 1 FROM template_edges WHERE template_edges.set_hash = edge_columns.set_hash)""",
+ WHERE NOT EXISTS (
+       SELECT 1 FROM template_edges WHERE template_edges.set_hash = edge_columns.set_hash)""",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """How many rows went, by table; `partitions` are whole days of raw events on PostgreSQL."""
+    """The number of dropped rows by table, and the dropped partitions of PostgreSQL."""
 
     rows: dict[str, int]
     partitions: tuple[str, ...]
-
-
-def expire(connection: Connection, before: datetime) -> Expired:
-    """Drop what is older than a moment."""
-    cutoff = micros_of(before)
-    keep_writers_out(connection)
-    raise_epoch(connection)
-    partitions, gone = _expire_events(connection, cutoff)
-    gone["event_keys"] += forget_archived_keys(connection, cutoff)
-    gone["body_references"] = drop_references(connection)
-    old = _collect_runs(connection, cutoff)
-    gone["facets"] = _drop_facets_of_relations(connection)
-    for where in (*_OLD_RECORDS, *(one.format(old=old) for one in _OF_RUNS), _OVERTAKEN, *UNUSED):
-        table = where.split()[0]
-        found = connection.execute(
-            text(f"DELETE FROM {where}"), {"cutoff": cutoff} if ":cutoff" in where else {}
-        )
-        gone[table] = gone.get(table, 0) + found.rowcount
-    connection.execute(text("DROP TABLE old_runs"))
-    return Expired(gone, partitions)
 
 
 class Clock(NamedTuple):
@@ -168,41 +171,28 @@ class Clock(NamedTuple):
 
 
 def clock_of(connection: Connection) -> Clock:
-    """Read the clocks that ages count from. Archived events count as well."""
-    received = [
-        connection.scalar(select(func.max(raw_events.c.received_at))),
-        connection.scalar(select(func.max(archive_batches.c.newest_at))),
-    ]
-    newest = max((moment for moment in received if moment is not None), default=None)
-    return Clock(
-        connection.execute(text(f"SELECT {NOW[connection.dialect.name]}")).scalar_one(), newest
-    )
+    """Read the clock that ages count from. Archived events count as well."""
+    database = connection.execute(text(f"SELECT {NOW[connection.dialect.name]}")).scalar_one()
+    newest_event = connection.scalar(select(func.max(raw_events.c.received_at)))
+    newest_archived = connection.scalar(select(func.max(archive_batches.c.newest_at)))
+    received = [moment for moment in (newest_event, newest_archived) if moment is not None]
+    return Clock(database, max(received, default=None))
 
 
 def count_events(connection: Connection, cutoff: int) -> tuple[int, int]:
     """Count the events older than a moment, and all events."""
-    old = select(func.count()).where(raw_events.c.received_at < cutoff)
-    return (
-        connection.execute(old).scalar_one(),
-        connection.execute(select(func.count()).select_from(raw_events)).scalar_one(),
-    )
+    all_events = select(func.count()).select_from(raw_events)
+    old_events = all_events.where(raw_events.c.received_at < cutoff)
+    return connection.scalar(old_events) or 0, connection.scalar(all_events) or 0
 
 
 def has_old_records(connection: Connection, cutoff: int) -> bool:
-    """Whether anything but events is older than a moment in microseconds.
-
-    Events may all be gone before it.
-    """
-    given = {"cutoff": cutoff}
-    records = (f"SELECT 1 FROM {where} LIMIT 1" for where in _OLD_RECORDS)
-    if any(connection.execute(text(query), given).first() for query in records):
-        return True
-    return (
-        connection.execute(
-            text(f"{_OLD_RUNS} LIMIT 1"), given | {"known": recent_runs(connection)}
-        ).first()
-        is not None
-    )
+    """Return whether anything but events is older than a moment in microseconds."""
+    parameters = {"cutoff": cutoff, "known": recent_runs(connection)}
+    for where in _OLD_RECORDS:
+        if connection.execute(text(f"SELECT 1 FROM {where} LIMIT 1"), parameters).first():
+            return True
+    return connection.execute(text(f"{_OLD_RUNS} LIMIT 1"), parameters).first() is not None
 
 
 def keep_writers_out(connection: Connection) -> None:
@@ -211,60 +201,74 @@ def keep_writers_out(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": EXPIRE_LOCK})
 
 
-def _collect_runs(connection: Connection, cutoff: int) -> str:
-    """The runs to drop, in a table of this transaction; gives the query for them."""
+def expire(connection: Connection, before: datetime) -> Expired:
+    """Drop what is older than a moment."""
+    cutoff = micros_of(before)
+    keep_writers_out(connection)
+    raise_epoch(connection)
+    partitions, counts = _drop_events(connection, cutoff)
+    counts["event_keys"] += forget_archived_keys(connection, cutoff)
+    counts["body_references"] = drop_references(connection)
+    for where in _OLD_RECORDS:
+        _delete(connection, where, counts, cutoff=cutoff)
+    _collect_old_runs(connection, cutoff)
+    counts["facets"] = _drop_facets_of_relations(connection)
+    for where in (*_ROWS_OF_OLD_RUNS, _OVERTAKEN_SETS, *UNUSED):
+        _delete(connection, where, counts)
+    connection.execute(text("DROP TABLE old_runs"))
+    return Expired(dict(counts), partitions)
+
+
+def _drop_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...], Counter[str]]:
+    """Drop old events with their keys: whole partitions, or rows where there are none (SQLite).
+
+    The keys are looked up by hash: an index on their times would slow down every event.
+    """
+    counts: Counter[str] = Counter()
+    if connection.dialect.name != "postgresql":
+        old_events = "raw_events WHERE received_at < :cutoff"
+        old_keys = f"event_keys WHERE hash IN (SELECT hash FROM {old_events})"
+        _delete(connection, old_keys, counts, cutoff=cutoff)
+        _delete(connection, old_events, counts, cutoff=cutoff)
+        return (), counts
+    first_kept = partition_name(cutoff // DAY)
+    partitions = tuple(name for name in partition_names(connection) if name < first_kept)
+    for name in partitions:
+        keys = text(f"DELETE FROM event_keys USING {name} AS old WHERE event_keys.hash = old.hash")
+        counts["event_keys"] += connection.execute(keys).rowcount
+        connection.execute(text(f"DROP TABLE {name}"))
+    return partitions, counts
+
+
+def _delete(connection: Connection, where: str, counts: Counter[str], **parameters: int) -> None:
+    """Delete rows of the table that the condition begins with, and count them."""
+    table = where.split()[0]
+    counts[table] += connection.execute(text(f"DELETE FROM {where}"), parameters).rowcount
+
+
+def _collect_old_runs(connection: Connection, cutoff: int) -> None:
+    """Fill the temporary table old_runs with the runs to drop."""
     connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
-    given = {"cutoff": cutoff, "known": recent_runs(connection)}
-    connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), given)
-    while sum(
-        connection.execute(text(_ABOVE_KEPT.format(table=table, above=above))).rowcount
-        for table, above in _ABOVE
-    ):
-        pass  # what they belong to may belong to others
-    return "SELECT id FROM old_runs"
+    parameters = {"cutoff": cutoff, "known": recent_runs(connection)}
+    connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), parameters)
+    kept = 1
+    while kept:  # a run above a kept run may have runs above it
+        kept = 0
+        for table, above in _ABOVE:
+            statement = text(_KEEP_RUNS_ABOVE.format(table=table, above=above))
+            kept += connection.execute(statement).rowcount
 
 
 def _drop_facets_of_relations(connection: Connection) -> int:
-    """Delete the facets of these runs' inputs and outputs, of some runs at once.
+    """Delete the facets of the old runs' inputs and outputs, and return their number.
 
-    Their ids are no column; gives how many.
+    Their ids are hashes, so they are computed here, for some runs at a time.
     """
     after, dropped = -1, 0  # no id is negative
     while ids := connection.scalars(_OLD_PAGE, {"after": after, "most": RUNS_AT_ONCE}).all():
-        own = [
-            relation_id_of(*one)
-            for one in connection.execute(_OLD_RELATIONS, {"after": after, "last": ids[-1]})
-        ]
-        if own:
-            dropped += connection.execute(
-                delete(facets).where(among(facets.c.entity_id, own), _OF_RELATIONS)
-            ).rowcount
+        rows = connection.execute(_OLD_RELATIONS, {"after": after, "last": ids[-1]})
+        relations = [relation_id_of(*row) for row in rows]
+        own_facets = delete(facets).where(among(facets.c.entity_id, relations), _OF_RELATIONS)
+        dropped += connection.execute(own_facets).rowcount
         after = ids[-1]
     return dropped
-
-
-def _expire_events(connection: Connection, cutoff: int) -> tuple[tuple[str, ...], dict[str, int]]:
-    """Drop the partitions that are wholly older; single rows only where there are none (SQLite).
-
-    An event's key goes with it, looked up by its hash: an index on the keys' times would cost every
-    event something.
-    """
-    if connection.dialect.name != "postgresql":
-        old_events = "raw_events WHERE received_at < :cutoff"
-        keys = f"DELETE FROM event_keys WHERE hash IN (SELECT hash FROM {old_events})"
-        statements = {"event_keys": keys, "raw_events": f"DELETE FROM {old_events}"}
-        return (), {
-            name: connection.execute(text(statement), {"cutoff": cutoff}).rowcount
-            for name, statement in statements.items()
-        }
-    newest = partition_name(cutoff // DAY)
-    old = tuple(name for name in partition_names(connection) if name < newest)
-    return old, {"event_keys": sum(_drop_partition(connection, name) for name in old)}
-
-
-def _drop_partition(connection: Connection, name: str) -> int:
-    """Drop a day of events with their keys; gives how many."""
-    keys = text(f"DELETE FROM event_keys USING {name} AS old WHERE event_keys.hash = old.hash")
-    gone = connection.execute(keys).rowcount
-    connection.execute(text(f"DROP TABLE {name}"))
-    return gone
