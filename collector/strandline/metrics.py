@@ -26,7 +26,7 @@ from prometheus_client.registry import Collector
 
 from strandline import __version__
 
-OUTCOMES = ("stored", "duplicate", "dead", "unread")
+OUTCOMES = ("stored", "duplicate", "dead", "unread", "tombstone")
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
