@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy.exc import DataError, OperationalError
 
-from strandline.api.writer.process import Writer, patience_after
+from strandline.api.writer.group_commit import Writer, patience_after
 from strandline.errors import StrandlineError
 from strandline.logs import make_log
 from strandline.metrics import Metrics

@@ -16,7 +16,7 @@ from strandline.errors import FencedError, StrandlineError, TooManyDeadLettersEr
 from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.store.ingest.take import Caches, Outcome, Record, take
-from strandline.transports.partitions import Holdings, record_of
+from strandline.transports.partitions import Holdings, record_of, tombstones_of
 from worlds.builders import counts
 from worlds.sample_events import as_bytes, run_event
 
@@ -116,6 +116,45 @@ def test_unstorable_records_count_as_consecutive_dead_letters(
 
     assert counts(engine, "set_aside") == {"set_aside": 3}
     assert owner.positions() == {EVENTS: 3}
+
+
+def tombstone(offset: int) -> Record:
+    return RECORD._replace(value=b"", offset=offset)
+
+
+def test_tombstones_move_the_offset_and_make_no_dead_letters(engine: Engine) -> None:
+    owner = Holdings(
+        engine, Settings(max_dead_in_row=2), make_log(level="error"), lambda: None, NEVER.wait
+    )
+    owner.claim({EVENTS: (0, 9)})
+
+    outcomes = owner.write({EVENTS: [tombstone(0), RECORD._replace(offset=1), tombstone(2)]})
+    only_tombstones = owner.write({EVENTS: [tombstone(3), tombstone(4), tombstone(5)]})
+
+    assert [outcome.kind for outcome in outcomes] == ["stored", "tombstone", "tombstone"]
+    assert [outcome.kind for outcome in only_tombstones] == ["tombstone"] * 3
+    assert owner.positions() == {EVENTS: 6}
+    assert counts(engine, "dead_letters", "raw_events") == {"dead_letters": 0, "raw_events": 1}
+
+
+@pytest.mark.parametrize("value", [None, b""])
+def test_message_without_a_value_is_a_tombstone(value: bytes | None) -> None:
+    message = SimpleNamespace(value=value, timestamp=0, topic="events", partition=0, offset=7)
+
+    outcomes = tombstones_of({EVENTS: [record_of(message), RECORD]})
+
+    assert [outcome.kind for outcome in outcomes] == ["tombstone"]
+
+
+def test_tombstones_of_a_suspected_partition_move_its_offset(engine: Engine) -> None:
+    holdings(engine).claim({EVENTS: (0, 2)})
+    owner = holdings(engine, stopped=lambda _seconds: True)
+    owner.claim({EVENTS: (0, 2)})
+
+    outcomes = owner.write({EVENTS: [tombstone(0), tombstone(1)]})
+
+    assert [outcome.kind for outcome in outcomes] == ["tombstone", "tombstone"]
+    assert owner.positions() == {EVENTS: 2}
 
 
 @pytest.mark.postgres

@@ -26,11 +26,10 @@ from strandline.api.http.operations import operations
 from strandline.api.http.problems import NOBODYS, on_error
 from strandline.api.http.rates import Rates, rates_of
 from strandline.api.http.routing import routes_of
-from strandline.api.writer.decoding import decode_and_write
-from strandline.api.writer.group_commit import WritingProcess
-from strandline.api.writer.process import Writer
+from strandline.api.writer.group_commit import Writer
 from strandline.api.writer.refusals import Refusals
 from strandline.api.writer.senders import Senders
+from strandline.api.writer.writing_process import WritingProcess, decode_and_write
 from strandline.errors import StrandlineError
 from strandline.logs import Bugs, make_log
 from strandline.metrics import Metrics

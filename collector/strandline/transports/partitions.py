@@ -252,7 +252,7 @@ class Holdings:
                 self._bear(wait, error)
             except Exception as error:  # noqa: BLE001 - whatever a record brings about, the next ones have to be taken
                 return self._isolate(part, error)
-            uncertain = [*self._batches.uncertain, *_tombstones(part)]
+            uncertain = [*self._batches.uncertain, *tombstones_of(part)]
             if (outcomes := self._settle(part, uncertain)) is not None:
                 return outcomes
         raise AssertionError("waits have no end")
@@ -262,7 +262,7 @@ class Holdings:
         outcomes = self._batches.write(
             events, also=lambda connection: self._advance(connection, part), accept=self._accept
         )
-        outcomes = [*outcomes, *_tombstones(part)]
+        outcomes = [*outcomes, *tombstones_of(part)]
         self._moved(part, outcomes)
         return outcomes
 
@@ -414,10 +414,23 @@ def portions(batch: Batch) -> Iterator[Batch]:
         yield part
 
 
-def record_of(message: Any) -> Record:
-    """A Kafka message as a record; a message without a value (a tombstone) has an empty one.
+def tombstones_of(part: Batch) -> list[Outcome]:
+    """Return an outcome for each record without a value.
 
-    Where producers write the time, it may be any number: what is more than a day ahead is taken for
+    A compacted topic has them where keys were deleted. They are no events, and no faults either.
+    """
+    return [
+        Outcome("tombstone", b"")
+        for records in part.values()
+        for record in records
+        if not record.value
+    ]
+
+
+def record_of(message: Any) -> Record:
+    """Return a Kafka message as a record; the value of a tombstone is empty.
+
+    The timestamp may be any number where producers set it. A time more than a day ahead counts as
     a day ahead.
     """
     now = time.time()
@@ -426,15 +439,6 @@ def record_of(message: Any) -> Record:
     return Record(
         message.value or b"", received_at, message.topic, message.partition, message.offset
     )
-
-
-def _tombstones(part: Batch) -> list[Outcome]:
-    """Return an outcome for each record without a value.
-
-    Compacted topics mark deleted keys so; there is nothing to store.
-    """
-    empty = (record for records in part.values() for record in records if not record.value)
-    return [Outcome("tombstone", b"") for _ in empty]
 
 
 def _first(part: Batch) -> Record:

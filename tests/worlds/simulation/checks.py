@@ -130,7 +130,8 @@ def _at_any_time(world: World, before: dict[int, int]) -> str:
             return f"the offset of {number} went back from {before[number]} to {taken}"
         before[number] = taken
         for offset, hash_ in enumerate(hashes[:taken]):
-            if hash_ not in known and (number, offset) not in dead:
+            stored = hash_ in known or (number, offset) in dead
+            if not stored and not world.topic.is_tombstone(number, offset):
                 return f"record {number}@{offset} is below the offset {taken}, and nowhere"
     if early := known - world.sent - _below(world, offsets):
         return f"{len(early)} events are stored that no offset has passed"
@@ -148,7 +149,7 @@ def _below(world: World, offsets: dict[int, int]) -> set[bytes]:
 def in_the_end(world: World, databases: Databases, referee: Referee) -> str:
     """Every event is stored once, with all that it says.
 
-    Every other record is a dead letter, with its reason.
+    Every other record with a value is a dead letter, with its reason.
     """
     if not world.is_drained() or world.server.waiting:
         return "it never comes to an end"
@@ -182,7 +183,7 @@ def _letters(world: World) -> str:
     expected = {}
     for number, hashes in enumerate(world.topic.hashes):
         for offset, hash_ in enumerate(hashes):
-            if hash_ not in world.bodies:
+            if hash_ not in world.bodies and not world.topic.is_tombstone(number, offset):
                 expected[number, offset] = KILLED if hash_ in world.injector.poison else BAD
     if [row[:2] for row in found] != sorted(expected):
         return f"dead letters {[row[:2] for row in found]}, not {sorted(expected)}"

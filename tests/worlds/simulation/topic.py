@@ -39,6 +39,10 @@ class Topic:
         self.hashes[number].append(content_hash(value or b""))
         return log[-1]
 
+    def is_tombstone(self, number: int, offset: int) -> bool:
+        """Return True if the record has no value."""
+        return not self.partitions[number][offset].value
+
     def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """First offset and the one after the last."""
         return {one: (0, len(self.partitions[one.partition])) for one in partitions}

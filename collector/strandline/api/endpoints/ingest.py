@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from strandline.api.http.bodies import body_of
 from strandline.api.http.operations import Ask, Operation
-from strandline.api.writer.process import Writer
+from strandline.api.writer.group_commit import Writer
 from strandline.api.writer.refusals import agent_of
 from strandline.api.writer.senders import Senders
 from strandline.core.access.granted import Access

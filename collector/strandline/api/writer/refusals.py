@@ -1,9 +1,7 @@
-"""Counts the events that are refused, and writes the counts down once a second.
+"""Counts of refused events, stored once a second by a thread of their own.
 
-Never in the way of who is answered.
-
-What is refused is somebody's mistake or an attack, so nothing here grows with it: neither memory,
-nor the table, nor the number of transactions.
+Refused events are mistakes or attacks, so nothing grows with their number: neither memory, nor the
+table, nor the number of transactions.
 """
 
 import re
@@ -40,7 +38,7 @@ class _Producer(msgspec.Struct):
 
 
 class Refusals:
-    """What was refused since the last second, and the thread that writes it down."""
+    """The refusals since the last second, and the thread that stores them."""
 
     def __init__(
         self,
@@ -61,7 +59,7 @@ class Refusals:
         self._turns.start()
 
     def stop(self) -> None:
-        """End the thread, and write down what is left."""
+        """End the thread, and store the remaining counts."""
         self._turns.stop()
         try:
             self.flush()
@@ -69,14 +67,14 @@ class Refusals:
             self._complain(f"{type(error).__name__}: {error}".partition("\n")[0])
 
     def add(self, body: bytes, agent: str, error: Exception, at: datetime) -> None:
-        """Count one; `agent` is the program that sent it, in place of a producer that cannot be read."""
+        """Count a refused body; `agent`, the sending program, stands in for an unreadable producer."""
         self._on_refused(error.code if isinstance(error, StrandlineError) else "other")
         producer = _cut(complaint(_producer_of(body) or agent))
         reason = _cut(_BYTE.sub("", _INDEX.sub("[]", complaint(str(error)))))
         self._count(Refused(producer, reason, 1, micros_of(at), micros_of(at), body[:SHOWN]))
 
     def add_all(self, faults: Iterable[tuple[bytes, Exception]], agent: str, at: datetime) -> None:
-        """Count those of an array."""
+        """Count the refused elements of an array."""
         for body, error in faults:
             self.add(body, agent, error, at)
 
@@ -90,10 +88,7 @@ class Refusals:
             self._pending[key] = one if before is None else before.joined(one)
 
     def flush(self) -> None:
-        """Write down what was counted before now, whoever has begun to.
-
-        What cannot be written stays counted.
-        """
+        """Store all counts; those that cannot be stored stay counted."""
         with self._writing:
             with self._lock:
                 pending, self._pending = self._pending, {}
@@ -112,7 +107,7 @@ class Refusals:
 
     @contextmanager
     def noting(self, agent: str, at: datetime) -> Iterator[list[bytes]]:
-        """Count what is refused inside; the list is for the body, once it is read."""
+        """Count a refusal raised inside; the caller appends the body to the list once it is read."""
         read: list[bytes] = []
         try:
             yield read
@@ -122,7 +117,7 @@ class Refusals:
 
 
 def agent_of(request: Request) -> str:
-    """What the sender's program calls itself."""
+    """Return the User-Agent of a request."""
     return request.headers.get("user-agent", "")
 
 

@@ -1,7 +1,9 @@
-"""What a key may send: events of its own jobs that write its own datasets, run its own runs and join its own groups.
+"""Permissions of a key for the events that it sends.
 
-An event may name what its job reads in any namespace, for lineage goes beyond them; then the namespaces of its key are noted
-in it, and of a dataset elsewhere nothing is taken but that it was read (`core/changes/datasets`).
+A key sends events of its own jobs, which write its own datasets, run its own runs and join its own
+groups. An event may name datasets of any namespace as inputs. The namespaces of its key are then
+noted in the event, and nothing of a dataset elsewhere is stored but that it was read
+(`core/changes/datasets`).
 """
 
 import threading
@@ -35,10 +37,7 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Claims(NamedTuple):
-    """What an event says of its own.
-
-    The ids of its runs, its job and the groups that this joins.
-    """
+    """The ids of an event's runs and job, and the groups that the job joins."""
 
     runs: frozenset[int]
     job: int
@@ -46,7 +45,7 @@ class Claims(NamedTuple):
 
 
 class Senders:
-    """Looks at what keys of some namespaces send; for several threads."""
+    """The check of events sent with keys of some namespaces; for several threads."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -55,9 +54,10 @@ class Senders:
         self._own = BoundedCache(REMEMBERED)
 
     def permitted(self, record: Record, access: Access) -> Record:
-        """The record as it may be stored.
+        """Return the record as it may be stored.
 
-        A ForbiddenError where it says something of what is not its key's.
+        Raises:
+            ForbiddenError: the event states something that its key may not state.
         """
         if access.everything or record.read is None:
             return record
@@ -92,7 +92,7 @@ class Senders:
     def _refuse_claims(self, claims: Claims, access: Access) -> None:
         """Raise a ForbiddenError for another's run or group.
 
-        What was found to be the key's stays so: nobody takes it away.
+        A run or group once found to be the key's stays so, and is remembered.
         """
         asked: list[tuple[Any, ...]] = [(access.patterns, "run", run) for run in claims.runs]
         asked += [(access.patterns, claims.job, domain) for domain in claims.domains]
@@ -112,9 +112,10 @@ class Senders:
 
 
 def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int]:
-    """Those of the runs that had events already.
+    """Return the ids of the claimed runs that have had events.
 
-    A ForbiddenError if one had them of a job in another namespace.
+    Raises:
+        ForbiddenError: a run had events of a job that is not the key's.
     """
     had = (runs.c.first_at.is_not(None), runs.c.id.in_(claims.runs))
     query = select(runs.c.id, jobs.c.namespace).join(jobs, jobs.c.id == runs.c.job_id).where(*had)
@@ -125,9 +126,10 @@ def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int
 
 
 def refuse_domain(connection: Connection, domain: str, job: int, access: Access) -> bool:
-    """Whether the job is of this group already.
+    """Return True if the job is in this group already.
 
-    A ForbiddenError if it is not, and others than the key's are.
+    Raises:
+        ForbiddenError: it is not, and the group has jobs or tables that are not the key's.
     """
     if access.everything:
         return True
@@ -161,7 +163,7 @@ def _names_elsewhere(found: Sequence[EventChange], access: Access) -> bool:
 
 
 def _refuse_elsewhere(found: Sequence[EventChange], access: Access) -> None:
-    """Raise a ForbiddenError where the event writes another's dataset, or says more of one than that it was read."""
+    """Raise a ForbiddenError if the event does more with another's dataset than read it."""
     written = [*_written(found), *(other.namespace for other in _other_names(found))]
     written += [use.dataset.namespace for use in _uses(found) if not use.elsewhere]
     hidden = sorted({namespace for namespace in written if not access.allows(namespace)})
@@ -172,10 +174,7 @@ def _refuse_elsewhere(found: Sequence[EventChange], access: Access) -> None:
 
 
 def _written(found: Sequence[EventChange]) -> Iterator[str]:
-    """Yield the namespaces of what an event writes.
-
-    Outputs, what the job declares to make, sinks of edges by any name.
-    """
+    """Yield the namespaces of outputs, declared outputs and sinks of edges."""
     for lineage in _lineages(found):
         named = {use.dataset.id: use.dataset.namespace for use in lineage.uses}
         for use in lineage.uses:
@@ -208,7 +207,7 @@ def _claims_of(found: Sequence[EventChange]) -> Claims:
 
 
 def with_sender(value: bytes, patterns: Sequence[str]) -> bytes:
-    """The event with the namespaces of its key; whatever it said of them itself is gone."""
+    """Return the event with the namespaces of its key in place of any that it states itself."""
     event = _MEMBERS.decode(value)
     job = _MEMBERS.decode(event["job"])
     facet = {"_producer": PRODUCER, "_schemaURL": PRODUCER, "namespaces": list(patterns)}

@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
 
     Dead: it is no event. Unread: a fault of ours kept it from being read, so it is kept for a
     program without that. Refused: it is no event (or no JSON either), and its sender waits to hear
-    so with the path to the fault; nothing is kept of it. Tombstone: a topic's record without a value.
+    so with the path to the fault; nothing is kept of it. Tombstone: a Kafka record without a value.
     """
 
     kind: Literal["stored", "duplicate", "dead", "unread", "refused", "tombstone"]
