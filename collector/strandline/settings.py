@@ -29,7 +29,6 @@ from strandline.setting_parsers import (
     patterns,
     share,
     signatures,
-    strong_key,
     switch,
     text,
     token_grants,
@@ -230,15 +229,6 @@ class Settings:
     url: str | None = setting(
         web_address, None, "a running collector, which commands ask instead of the database"
     )
-    admin_key: str | None = setting(
-        strong_key,
-        None,
-        "the first admin key: a server that starts without any admin key takes this one",
-        secret=True,
-    )
-    admin_key_file: str | None = setting(
-        text, None, "a file that holds it, as containers get their secrets"
-    )
     key: str | None = setting(
         text, None, "the API key of commands that ask a running collector", secret=True
     )
@@ -331,28 +321,13 @@ class Settings:
         return self.auth == "required" or (self.auth == "auto" and protected)
 
     def client_key(self) -> str | None:
-        """Return the key that commands send: as it is given, or as its file holds it."""
+        """The key that commands send: as it is given, or as its file holds it."""
         if self.key or not self.key_file:
             return self.key
-        return _text_of("KEY_FILE", self.key_file)
-
-    def first_admin_key(self) -> str | None:
-        """Return the admin key that the settings bring: as it is given, or as its file holds it."""
-        if self.admin_key or not self.admin_key_file:
-            return self.admin_key
         try:
-            return strong_key(_text_of("ADMIN_KEY_FILE", self.admin_key_file))
-        except ValueError as error:
-            fault = f"{PREFIX}ADMIN_KEY_FILE={self.admin_key_file}: its text {error}"
-            raise SettingsError([fault]) from error
-
-
-def _text_of(name: str, file: str) -> str:
-    """Return the text of a file that a setting names, or raise SettingsError."""
-    try:
-        return Path(file).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise SettingsError([f"{PREFIX}{name}={file}: {error.strerror}"]) from error
+            return Path(self.key_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise SettingsError([f"{PREFIX}KEY_FILE={self.key_file}: {error.strerror}"]) from error
 
 
 def is_loopback(host: str) -> bool:

@@ -22,18 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 QUESTIONS = (ROOT / "docs" / "questions.md").read_text()
 SHOWN = re.findall(r"^```\n\$ (strandline .*)\n((?s:.*?))^```$", QUESTIONS, re.MULTILINE)
-# `keys add`, as pages and files of deployment print it.
-PRINTED_KEYS = sorted(
-    {
-        command.strip()
-        for file in [*PAGES, ROOT / "SECURITY.md", *(ROOT / "deploy").rglob("*")]
-        if file.suffix in {".md", ".yaml", ".env", ".txt", ".service"} or file.name == "Dockerfile"
-        for command in re.findall(
-            r"strandline keys add +[\w<{].*?(?=`|$)", file.read_text(), re.MULTILINE
-        )
-        if ".." not in command
-    }
-)
 ELSEWHERE = ("STRANDLINE_BANK_", "STRANDLINE_CACHE_DIR")  # of the benchmarks and of deploy/
 NOW = r" to 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d$"
 
@@ -57,23 +45,6 @@ def test_documented_command_prints_the_documented_answer(
 
 def test_the_page_of_questions_shows_answers() -> None:
     assert len(SHOWN) >= 6
-
-
-@pytest.mark.parametrize("line", PRINTED_KEYS)
-def test_printed_command_makes_a_key(
-    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A command that lacks a scope or a namespace is rejected."""
-    words = shlex.split(line)
-
-    code = main(words[1:], {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path / 'store.db'}"})
-
-    assert code == 0, capsys.readouterr().err
-    assert capsys.readouterr().out.startswith("st_")
-
-
-def test_commands_that_make_keys_are_found() -> None:
-    assert len(PRINTED_KEYS) >= 3
 
 
 def code_of(text: str) -> Iterator[str]:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,6 @@ from deploy.kafka import free_port
 from fixtures.kafka import ROOT
 from fixtures.waiting import wait_until
 from strandline.cli import main
-from strandline.cli.commands.serve import _add_first_key
-from strandline.cli.open_store import open_store
-from strandline.errors import SettingsError
-from strandline.logs import make_log
-from strandline.settings import read_settings
-from strandline.store.api_keys import has_key, key_of
 from worlds.sample_events import as_bytes, run_event
 
 READER = ("--scope", "read", "--namespace", "*")
@@ -175,8 +168,8 @@ def test_check_reports_a_missing_api_key(
 
     assert code == 1
     assert capsys.readouterr().err == (
-        "strandline: 0.0.0.0 needs API keys and there is none: set STRANDLINE_ADMIN_KEY or _FILE, "
-        "or run `strandline keys add admin --scope admin --namespace '*'`\n"
+        "strandline: 0.0.0.0 needs API keys and there is none: strandline keys add NAME --scope admin --namespace '*' "
+        "makes one (ingest or read for the others)\n"
     )
 
 
@@ -312,73 +305,8 @@ def test_public_address_requires_an_api_key(
 
     assert code == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "strandline: 0.0.0.0 needs API keys and there is none: set STRANDLINE_ADMIN_KEY or _FILE, "
-        "or run `strandline keys add admin --scope admin --namespace '*'`"
-    )
-
-
-def test_server_without_keys_takes_the_admin_key_of_its_settings(
-    environ: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "admin.key").write_text("st_" + "k" * 40 + "\n")
-    environ |= {"STRANDLINE_ADMIN_KEY_FILE": str(tmp_path / "admin.key")}
-    settings = read_settings(environ | {"STRANDLINE_HOST": "0.0.0.0"})
-    engine = open_store(settings, make_log("console", "warning"))
-
-    for _ in ("first start", "second start"):
-        _add_first_key(engine, settings, make_log("console", "warning"))
-    main(["keys", "list", "--json"], environ)
-    (listed,) = json.loads(capsys.readouterr().out)
-    with engine.connect() as connection:
-        taken = key_of(connection, "st_" + "k" * 40, datetime.now(UTC))
-    engine.dispose()
-
-    assert {name: listed[name] for name in ("name", "scopes", "namespaces", "revokedAt")} == {
-        "name": "first admin",
-        "scopes": ["admin"],
-        "namespaces": ["*"],
-        "revokedAt": None,
-    }
-    assert taken is not None
-    assert taken.name == "first admin"
-
-
-def test_admin_key_of_the_settings_adds_nothing_beside_another_admin(
-    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["keys", "add", "ada", "--scope", "admin", "--namespace", "*"], environ)
-    environ |= {"STRANDLINE_ADMIN_KEY": "k" * 40}
-    settings = read_settings(environ)
-    engine = open_store(settings, make_log("console", "warning"))
-
-    _add_first_key(engine, settings, make_log("console", "warning"))
-    capsys.readouterr()
-    main(["keys", "list", "--json"], environ)
-    engine.dispose()
-
-    assert [key["name"] for key in json.loads(capsys.readouterr().out)] == ["ada"]
-
-
-def test_revoked_admin_key_of_the_settings_stays_revoked(environ: dict[str, str]) -> None:
-    environ |= {"STRANDLINE_ADMIN_KEY": "k" * 40}
-    settings = read_settings(environ)
-    engine = open_store(settings, make_log("console", "warning"))
-    _add_first_key(engine, settings, make_log("console", "warning"))
-    main(["keys", "revoke", "first admin"], environ)
-
-    _add_first_key(engine, settings, make_log("console", "warning"))
-
-    with engine.connect() as connection:
-        assert not has_key(connection, datetime.now(UTC))
-    engine.dispose()
-
-
-def test_short_admin_key_is_a_fault_that_is_not_repeated(environ: dict[str, str]) -> None:
-    with pytest.raises(SettingsError) as raised:
-        read_settings(environ | {"STRANDLINE_ADMIN_KEY": "secret"})
-
-    assert str(raised.value) == (
-        "STRANDLINE_ADMIN_KEY is not 32 or more letters, digits and signs: `openssl rand -hex 32` makes one"
+        "strandline: 0.0.0.0 needs API keys and there is none: strandline keys add NAME --scope admin --namespace '*' "
+        "makes one (ingest or read for the others)"
     )
 
 

@@ -19,7 +19,6 @@ from strandline.store.schema.access_tables import api_keys
 
 PREFIX = "st_"  # so that scanners for leaked secrets can know one
 ID_BYTES = 4
-FIRST_ADMIN = "first admin"  # the name of the key that the settings brought
 USED_EVERY = 60_000_000  # microseconds: a last use is written once a minute at most
 
 
@@ -73,26 +72,6 @@ def add_key(
     }
     connection.execute(insert(api_keys).values(values))
     return key
-
-
-def add_first_admin_key(connection: Connection, key: str, now: datetime) -> bool:
-    """Store `key` as an admin key of all namespaces, unless the store has a valid admin key.
-
-    Return whether it was stored. Raise IntegrityError where the store has this very key: another
-    server that starts was faster, or the key was revoked.
-    """
-    if any(stored.is_valid(now) and "admin" in stored.scopes for stored in keys_of(connection)):
-        return False
-    values = {
-        "hash": _hash(key),
-        "id": secrets.token_hex(ID_BYTES),
-        "name": FIRST_ADMIN,
-        "scopes": "admin",
-        "namespaces": "*",
-        "created_at": _micros(now),
-    }
-    connection.execute(insert(api_keys).values(values))
-    return True
 
 
 def _faults_of_name(name: str) -> list[str]:

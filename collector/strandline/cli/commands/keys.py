@@ -93,10 +93,10 @@ def _shown(key: str, options: Namespace, settings: Settings) -> list[str]:
 
 
 def no_key(settings: Settings) -> str:
-    """Say that a collector on this address needs a first key, and the two ways to give it one."""
+    """That nobody could ask a collector on this address, and the command that makes the first key."""
     return (
-        f"{settings.host} needs API keys and there is none: set STRANDLINE_ADMIN_KEY or _FILE, "
-        "or run `strandline keys add admin --scope admin --namespace '*'`"
+        f"{settings.host} needs API keys and there is none: "
+        "strandline keys add NAME --scope admin --namespace '*' makes one (ingest or read for the others)"
     )
 
 

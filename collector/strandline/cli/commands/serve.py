@@ -16,7 +16,7 @@ from socket import socket
 
 import prometheus_client
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError
 from structlog.typing import FilteringBoundLogger
 
 from strandline.alerts.webhooks import Alerting, targets_of
@@ -35,8 +35,7 @@ from strandline.runtime.follower import Follower
 from strandline.runtime.periodic import Turns
 from strandline.runtime.sampling import sampling
 from strandline.settings import TARGETS, Settings, faulty_files
-from strandline.store.api_keys import FIRST_ADMIN, add_first_admin_key, has_key
-from strandline.store.audit import note_command
+from strandline.store.api_keys import has_key
 from strandline.store.ingest.following import follow_graph
 from strandline.store.sql.db_errors import reason_of
 from strandline.store.sql.engine import file_of, reading
@@ -59,7 +58,6 @@ def _serve(settings: Settings) -> int:
     listening = listen(settings)
     _serve_metrics(settings, metrics)
     engine, began = _opened(settings, log), time.monotonic()
-    _add_first_key(engine, settings, log)
     _refuse_without_key(engine, settings, listening)
     follower = Follower(engine)
     consumes = settings.kafka_bootstrap_servers is not None
@@ -125,23 +123,6 @@ def consume(options: Namespace, settings: Settings) -> int:
     engine.dispose()
     _log_stop(log, metrics, began)
     return 0
-
-
-def _add_first_key(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> None:
-    """Give an installation without an admin key the one of its settings."""
-    key = settings.first_admin_key()
-    if key is None:
-        return
-    now = datetime.now(UTC)
-    try:
-        with engine.begin() as connection:
-            added = add_first_admin_key(connection, key, now)
-            if added:
-                note_command(connection, now, "serve", f"{FIRST_ADMIN}: admin on *")
-    except IntegrityError:  # another server was faster, or the key was revoked
-        return
-    if added:
-        log.info("the admin key of the settings was added", name=FIRST_ADMIN)
 
 
 def _refuse_without_key(engine: Engine, settings: Settings, listening: socket) -> None:

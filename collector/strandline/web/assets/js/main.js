@@ -100,7 +100,7 @@ function Login({ params }) {
     session("POST", new FormData(event.target).get("key").trim()).then(() => location.assign(next.startsWith("/") && !next.startsWith("//") ? next : "/"), (why) => setError(why.message));
   };
   return html`<form class="login panel pad" onSubmit=${submit}><h1>This collector asks for an API key</h1>
-    <p class="dim">Whoever runs it makes one with <code>strandline keys add NAME --scope read --namespace '*'</code>. The key stays in a cookie that no script can read.</p>
+    <p class="dim">Whoever runs it makes one with <code>strandline keys add NAME --scope read --namespace PATTERN</code>. The key stays in a cookie that no script can read.</p>
     <label for="key">API key</label><input id="key" name="key" type="password" autocomplete="current-password" required />
     ${error && html`<p class="error" role="alert">${error}</p>`}<button class="primary">Open</button></form>`;
 }
