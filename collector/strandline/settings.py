@@ -170,6 +170,9 @@ class Settings:
         0,
         "requests of one key that need admin, over ten seconds; more get 429; 0: any number",
     )
+    question_seconds: int = setting(
+        whole(1, 3600), 20, "how long a question may run, and wait for its turn, before 503"
+    )
     max_body_bytes: int = setting(
         whole(1024), 32 * 1024 * 1024 + 65536, "largest request, after decompression too"
     )

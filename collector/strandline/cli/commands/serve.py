@@ -82,7 +82,14 @@ def _serve(settings: Settings) -> int:
     thread = threading.Thread(
         target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True
     )
-    end_on_signals(server.end)
+
+    def end() -> None:
+        stopping.set()
+        server.end()
+        if consumer:
+            consumer.stop()
+
+    end_on_signals(end)
     if consumer:
         thread.start()
     address = address_of(listening)
