@@ -157,6 +157,12 @@ class OverloadError(StrandlineError):
         self.retry_after = retry_after
 
 
+class StoppedError(StrandlineError):
+    """A question was stopped: its time was over, its client has gone, or the server ends."""
+
+    code = "stopped"
+
+
 class RateError(StrandlineError):
     """A key asked more often than the settings allow.
 

@@ -19,6 +19,7 @@ BROKER = re.compile(
 )
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 LAST_PORT = 65535
+API_KEY = re.compile(r"[A-Za-z0-9_~+/=-]{32,200}")
 # Signatures with a key pair. None is HMAC: whoever can check such a signature can forge it, and so
 # can whoever reads a public key where a library takes that for the shared one.
 SIGNATURES = frozenset(
@@ -41,6 +42,13 @@ def text(value: str) -> str:
     """Any text but an empty one."""
     if not value.strip():
         raise ValueError("is empty")
+    return value.strip()
+
+
+def api_key(value: str) -> str:
+    """Return an API key that somebody else has made."""
+    if not API_KEY.fullmatch(value.strip()):
+        raise ValueError("is not 32 to 200 letters, digits and signs of _ - ~ + / =")
     return value.strip()
 
 

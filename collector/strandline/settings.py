@@ -17,6 +17,7 @@ import platformdirs
 from strandline.errors import SettingsError
 from strandline.setting_parsers import (
     TokenGrant,
+    api_key,
     brokers,
     database_address,
     event_address,
@@ -100,6 +101,9 @@ class Settings:
         "SQLite in your data folder, or postgresql://...",
         secret=True,
     )
+    database_wait_seconds: int = setting(
+        whole(0, 86_400), 60, "how long a server that starts waits for a database that is not up"
+    )
     kafka_bootstrap_servers: str | None = setting(
         brokers, None, "host:port,...; unset: no consumer"
     )
@@ -146,6 +150,17 @@ class Settings:
         tuple,
         "what its values are granted: VALUE=SCOPE,...@PATTERN,... with semicolons between",
     )
+    admin_key: str | None = setting(
+        api_key,
+        None,
+        "the first admin key: a server stores it when it starts and no admin key is valid",
+        secret=True,
+    )
+    admin_key_file: str | None = setting(
+        text,
+        None,
+        "a file that holds it, unless it is set; one that is missing is made, with a new key",
+    )
     allowed_hosts: tuple[str, ...] = setting(
         patterns,
         tuple,
@@ -169,6 +184,9 @@ class Settings:
         whole(0),
         0,
         "requests of one key that need admin, over ten seconds; more get 429; 0: any number",
+    )
+    question_seconds: int = setting(
+        whole(1, 3600), 20, "how long a question may run, and wait for its turn, before 503"
     )
     max_body_bytes: int = setting(
         whole(1024), 32 * 1024 * 1024 + 65536, "largest request, after decompression too"

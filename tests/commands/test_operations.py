@@ -157,6 +157,15 @@ def test_check_finds_an_unwritable_file(
     )
 
 
+def first_key(environ: dict[str, str]) -> str:
+    """Return how the first key of a store is made."""
+    return (
+        "strandline keys add admin --scope admin --namespace '*' --database-url "
+        f"{environ['STRANDLINE_DATABASE_URL']} (or set STRANDLINE_ADMIN_KEY_FILE to a file: "
+        "the server makes the first key in it)"
+    )
+
+
 def test_check_reports_a_missing_api_key(
     environ: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,8 +177,7 @@ def test_check_reports_a_missing_api_key(
 
     assert code == 1
     assert capsys.readouterr().err == (
-        "strandline: 0.0.0.0 needs API keys and there is none: strandline keys add NAME --scope admin --namespace '*' "
-        "makes one (ingest or read for the others)\n"
+        f"strandline: 0.0.0.0 needs API keys and there is none: {first_key(environ)}\n"
     )
 
 
@@ -305,8 +313,7 @@ def test_public_address_requires_an_api_key(
 
     assert code == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "strandline: 0.0.0.0 needs API keys and there is none: strandline keys add NAME --scope admin --namespace '*' "
-        "makes one (ingest or read for the others)"
+        f"strandline: 0.0.0.0 needs API keys and there is none: {first_key(environ)}"
     )
 
 

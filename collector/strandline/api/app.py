@@ -24,6 +24,7 @@ from strandline.api.http.browsers import RefuseForeignPages, hosts_of
 from strandline.api.http.observation import ObserveRequests
 from strandline.api.http.operations import operations
 from strandline.api.http.problems import NOBODYS, on_error
+from strandline.api.http.questions import Questions
 from strandline.api.http.rates import Rates, rates_of
 from strandline.api.http.routing import routes_of
 from strandline.api.writer.group_commit import Writer
@@ -98,6 +99,8 @@ def create_app(
         rates_of(settings), lambda scope: state.metrics.over_rate.labels(scope).inc()
     )
     state.looking = asyncio.Semaphore(LOOKS_AT_ONCE)
+    state.stopping = lambda: False
+    state.questions = Questions(settings.question_seconds)
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
 
@@ -119,9 +122,11 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     state.writer.start()
     state.refusals.start()
     attending.start()
+    state.questions.start()
     try:
         yield
     finally:
+        await state.questions.end()
         await run_in_threadpool(attending.stop)
         await run_in_threadpool(state.writer.stop)
         await run_in_threadpool(state.refusals.stop)

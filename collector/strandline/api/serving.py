@@ -1,5 +1,6 @@
 """uvicorn with the bounds of the settings."""
 
+import asyncio
 import gc
 import socket
 
@@ -9,7 +10,8 @@ from starlette.applications import Starlette
 from strandline.api.http.connections import bounded
 from strandline.settings import Settings
 
-STOP_SECONDS = 20
+STOP_SECONDS = 6  # for all that is under way
+QUESTION_STOP_SECONDS = 3  # for questions, which are stopped then
 SWITCH_SECONDS = (
     0.0005  # each answer waits several times for the threads that write, by default 5 ms each time
 )
@@ -31,6 +33,7 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         super().__init__(config)
+        self._questions = app.state.questions
         app.state.stopping = lambda: self.should_exit
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -42,6 +45,12 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         gc.collect()
         gc.freeze()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End, and stop the questions that take too long for that."""
+        stopping = asyncio.create_task(self._questions.stop_all(QUESTION_STOP_SECONDS))
+        await super().shutdown(sockets)
+        stopping.cancel()
 
     def end(self) -> None:
         """Note a signal that came before it ran: it ends as soon as it has started."""

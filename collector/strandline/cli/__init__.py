@@ -109,17 +109,34 @@ def _parser(command: "Command | None") -> argparse.ArgumentParser:
         if command is not None:
             _add_flags(own, command.shows)
             command.arguments(own)
+            for action in _actions_of(own):
+                _add_flags(action, command.shows)
     return parser
 
 
+def _actions_of(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """Return the parsers of what a command does, such as `add` of `keys add`."""
+    groups = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    return [action for group in groups for action in group.choices.values()]
+
+
 def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
+    """Add a flag for each setting, unless the command has one of that name."""
     group = parser.add_argument_group("settings")
     for name, how in declared():
         if name == "url":  # a flag of the commands that can ask a collector
             continue
         flag = f"--{name.replace('_', '-')}"
+        if flag in parser._option_string_actions:
+            continue
         about = str(how["about"]) if name in shown else argparse.SUPPRESS
-        group.add_argument(flag, dest=f"setting_{name}", metavar="VALUE", help=about)
+        group.add_argument(
+            flag,
+            dest=f"setting_{name}",
+            metavar="VALUE",
+            help=about,
+            default=argparse.SUPPRESS,
+        )
 
 
 def _flags(options: argparse.Namespace) -> dict[str, str]:

@@ -97,31 +97,43 @@ def is_collector(url: str) -> bool:
     return isinstance(answer, dict) and {"status", "version"} <= answer.keys()
 
 
-def ask_collector(url: str, key: str | None) -> Ask:
-    """Asks the API at `url`."""
-    import urllib.error  # a command that asks the database does not wait for them
-    import urllib.parse
-    import urllib.request
+class Collector:
+    """A running collector at `url`, asked with an API key if there is one."""
 
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    def __init__(self, url: str, key: str | None) -> None:
+        self._url = url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
-    def ask(path: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-        query = urllib.parse.urlencode(
-            {name: value for name, value in asked.items() if value is not None}, doseq=True
-        )
+    def ask(self, path: str, query: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer of a path of /api/v2; parameters that are None are left out."""
+        import urllib.parse  # a command that asks the database does not wait for it
+
+        given = {name: value for name, value in query.items() if value is not None}
+        return self.request("GET", f"{path}?{urllib.parse.urlencode(given, doseq=True)}")
+
+    def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """Return the answer of a path of /api/v2 to any method; nothing where it has no body."""
+        import urllib.error  # a command that asks the database does not wait for them
+        import urllib.request
+
+        data = None if body is None else orjson.dumps(body)
+        headers = self._headers | {"Content-Type": "application/json"}
         try:
             request = urllib.request.Request(
-                f"{url.rstrip('/')}/api/v2{path}?{query}", headers=headers
+                f"{self._url}/api/v2{path}", data, headers, method=method
             )
             with urllib.request.urlopen(request, timeout=SECONDS) as response:
-                answer: dict[str, Any] = orjson.loads(response.read())
+                answer: dict[str, Any] = orjson.loads(response.read() or b"{}")
                 return answer
         except urllib.error.HTTPError as error:
-            raise _refusal(error, url) from None
+            raise _refusal(error, self._url) from None
         except (OSError, ValueError) as error:
-            raise CollectorError(f"cannot ask the collector at {url}: {error}") from None
+            raise CollectorError(f"cannot ask the collector at {self._url}: {error}") from None
 
-    return ask
+
+def ask_collector(url: str, key: str | None) -> Ask:
+    """Return a function that asks the API at `url`."""
+    return Collector(url, key).ask
 
 
 def _refusal(error: "HTTPError", url: str) -> StrandlineError:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlalchemy.exc import DBAPIError
+
 from strandline.errors import SchemaError
+from strandline.logs import Sparing
 from strandline.settings import Settings
 from strandline.store.search.upkeep import fill_index
+from strandline.store.sql.db_errors import reason_of
 from strandline.store.sql.engine import check, file_of, is_empty, make_engine, migrate
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from structlog.typing import FilteringBoundLogger
+
+WAIT_SECONDS = 1  # between two attempts to reach a database
 
 
 def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
@@ -35,6 +42,24 @@ def open_store(settings: Settings, log: FilteringBoundLogger) -> Engine:
         fill_index(engine)
     log.info("store", database=where)
     return engine
+
+
+def wait_for_database(settings: Settings, log: FilteringBoundLogger) -> None:
+    """Return when the database can be reached, or when it has been waited for long enough.
+
+    Whoever opens the store then gets the error that is left.
+    """
+    engine = make_engine(settings.database_url)
+    until = time.monotonic() + settings.database_wait_seconds
+    warn = Sparing(lambda reason: log.warning("waiting for the database", reason=reason))
+    while engine.dialect.name == "postgresql" and time.monotonic() < until:
+        try:
+            engine.connect().close()
+            break
+        except DBAPIError as error:
+            warn(reason_of(error))
+        time.sleep(WAIT_SECONDS)
+    engine.dispose()
 
 
 def existing_store(settings: Settings) -> Engine:

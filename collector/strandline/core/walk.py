@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
+from strandline.core.stopping import go_on
+
 Node = TypeVar("Node", bound=Hashable)
 
 MOST_NODES = 5_000  # more than a person can look at; a walk from a hub takes time in proportion
@@ -191,6 +193,7 @@ class _Search(Generic[Node]):
             found.left_out.update(node for node in left_out if node is not None)
 
     def _steps(self, frontier: list[Node]) -> Sequence[WalkStep[Node]]:
+        go_on()
         room = max(self.most * STEPS_A_NODE, LEAST_STEPS) - len(self.found.steps)
         steps = self.graph.steps(frontier, self.way, room + 1)
         if len(steps) > room:

@@ -17,6 +17,8 @@ from strandline.core.access.granted import SCOPES, Access, Scope, faults_of
 from strandline.errors import NotFoundError, RefusedError
 from strandline.store.schema.access_tables import api_keys
 
+LONGEST_DAYS = 36_500
+FIRST_NAME = "first-admin"
 PREFIX = "st_"  # so that scanners for leaked secrets can know one
 ID_BYTES = 4
 USED_EVERY = 60_000_000  # microseconds: a last use is written once a minute at most
@@ -34,6 +36,20 @@ class ApiKey:
     expires_at: datetime | None
     used_at: datetime | None
     revoked_at: datetime | None
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The key as JSON shows it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "scopes": self.scopes,
+            "namespaces": self.patterns,
+            "createdAt": self.created_at.isoformat(),
+            "expiresAt": self.expires_at and self.expires_at.isoformat(),
+            "lastUsedAt": self.used_at and self.used_at.isoformat(),
+            "revokedAt": self.revoked_at and self.revoked_at.isoformat(),
+        }
 
     @property
     def access(self) -> Access:
@@ -72,6 +88,33 @@ def add_key(
     }
     connection.execute(insert(api_keys).values(values))
     return key
+
+
+def add_first_key(connection: Connection, key: str, now: datetime) -> None:
+    """Store a key that somebody else has made, for admin on everything.
+
+    Raise RefusedError for a key that was stored before: it has ended.
+    """
+    hash_ = _hash(key)
+    if connection.scalar(select(api_keys.c.id).where(api_keys.c.hash == hash_)) is not None:
+        raise RefusedError("the admin key of the settings was revoked; set another one", "key")
+    values = {
+        "hash": hash_,
+        "id": secrets.token_hex(ID_BYTES),
+        "name": FIRST_NAME,
+        "scopes": "admin",
+        "namespaces": "*",
+        "created_at": _micros(now),
+    }
+    connection.execute(insert(api_keys).values(values))
+
+
+def has_admin_key(connection: Connection, now: datetime) -> bool:
+    """Return whether a key opens everything now."""
+    return any(
+        key.is_valid(now) and key.access.may("admin") and key.access.everything
+        for key in keys_of(connection)
+    )
 
 
 def _faults_of_name(name: str) -> list[str]:

@@ -107,6 +107,7 @@ OPERATIONS = (
         media="text/plain",
         scope="read",
         whole=True,
+        asks_store=False,
     ),
     Operation(
         "GET",
@@ -115,8 +116,15 @@ OPERATIONS = (
         document,
         answer={"type": "object"},
         scope="read",
+        asks_store=False,
     ),
     Operation(
-        "GET", "/docs", "This documentation for people", docs, media="text/html", scope="read"
+        "GET",
+        "/docs",
+        "This documentation for people",
+        docs,
+        media="text/html",
+        scope="read",
+        asks_store=False,
     ),
 )

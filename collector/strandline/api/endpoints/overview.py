@@ -4,7 +4,7 @@ And a stream that says when to look again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -132,13 +132,12 @@ def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
 async def stream(ask: Ask) -> Response:
     """Server-sent events: `change` whenever something new was stored, with a number that tells two states apart."""
     app = ask.request.app
-    stopping: Callable[[], bool] = getattr(app.state, "stopping", lambda: False)
 
     async def lines() -> AsyncIterator[str]:
         seen: str | None = None
         yield "retry: 2000\n\n"
         for _ in range(int(STREAM_SECONDS / LOOK_SECONDS)):
-            if stopping() or await ask.request.is_disconnected():
+            if app.state.stopping() or await ask.request.is_disconnected():
                 return
             token = await run_in_threadpool(_token, ask)
             if token != seen:

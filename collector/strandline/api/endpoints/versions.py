@@ -27,7 +27,7 @@ from strandline.core.versions.strong_weak import (
     weak,
     weakly_held_by,
 )
-from strandline.errors import NotFoundError, RefusedError, WaitedError
+from strandline.errors import NotFoundError, OverloadError, RefusedError, WaitedError
 from strandline.store.lineage.run_states import iso
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import (
@@ -150,6 +150,8 @@ async def wait_for_barrier(ask: Ask) -> None:
         now = time.monotonic()
         if missing is None or await ask.request.is_disconnected():
             return
+        if ask.request.app.state.stopping():
+            raise OverloadError("the server is stopping; ask again when it is back")
         if now >= until:
             raise WaitedError(
                 f"waited {question.timeout_seconds:g} s in vain for barrier {barrier} of {missing}"

@@ -176,7 +176,7 @@ class Operation:
     that it may give besides 400, 401 and 503. `scope` is what an API key needs to ask it; it has no
     default, so a program with an operation that names none does not start. `whole`: it is about no
     namespace, so a key needs all of them. `export`: its answer is a "list" or a "graph", which can
-    be had in other formats as well.
+    be had in other formats as well. Not `asks_store`: it waits for no question.
     """
 
     method: str
@@ -197,6 +197,7 @@ class Operation:
     whole: bool = field(default=False, kw_only=True)
     wait: Callable[[Ask], Awaitable[None]] | None = field(default=None, kw_only=True)
     body_optional: bool = field(default=False, kw_only=True)
+    asks_store: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse a scope that does not exist (nothing could be asked).
@@ -213,6 +214,12 @@ class Operation:
             object.__setattr__(
                 self, "parameters", (*self.parameters, Parameter("format", about, Choice(words)))
             )
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it only asks the store, so that it takes a thread of questions and may be stopped."""
+        asks = self.method == "GET" or self.scope == "read"
+        return asks and self.asks_store and self.scope != "open"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,8 +28,10 @@ from strandline.api.http.formats import JSON, exported, format_of
 from strandline.api.http.operations import MOST_VALUES, Ask, Operation, Parameter, ParameterError
 from strandline.api.http.permission import refuse_other_namespace, refuse_unpermitted, seen_of
 from strandline.api.http.problems import problem, problem_of
+from strandline.api.http.questions import Questions
 from strandline.core.access.granted import NOTHING, Access
 from strandline.core.redaction.text import redact_text
+from strandline.core.stopping import go_on
 from strandline.errors import BodyError, StrandlineError
 from strandline.store.audit import Entry, note
 from strandline.store.sql.narrowed import narrowed
@@ -203,12 +206,14 @@ async def permitted(operation: Operation, request: Request, *, on_loop: bool) ->
     except StrandlineError as error:
         if access.everything:
             raise
-        refusal = problem_of(error)
-        refusal.body = orjson.dumps(
-            await run_in_threadpool(seen_of, orjson.loads(refusal.body), request)
-        )
-        refusal.headers["content-length"] = str(len(refusal.body))
-        return refusal
+        return await run_in_threadpool(_seen_refusal, problem_of(error), request)
+
+
+def _seen_refusal(refusal: Response, request: Request) -> Response:
+    """Return a refusal without the names that the request's key does not see."""
+    refusal.body = orjson.dumps(seen_of(orjson.loads(refusal.body), request))
+    refusal.headers["content-length"] = str(len(refusal.body))
+    return refusal
 
 
 async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Response:
@@ -230,33 +235,43 @@ async def answer(operation: Operation, request: Request, *, on_loop: bool) -> Re
         body=None,
         now=datetime.now(UTC),
     )
-    answer = (
-        await operation.run(ask) if on_loop else await _answered_by_thread(operation, request, ask)
-    )
-    if isinstance(answer, Response):
-        return answer
-    if answer is None:
-        return Response(status_code=204)
-    if operation.scope != "open" and not access.everything:
-        answer = await run_in_threadpool(
-            seen_of, orjson.loads(orjson.dumps(answer, option=DUMPED)), request
-        )
-    wanted = (
-        JSON if operation.export is None else format_of(request, operation.export, given["format"])
-    )
-    if operation.export is not None and wanted != JSON:
-        plain = orjson.loads(orjson.dumps(answer, option=DUMPED))
-        return exported(request, operation.path, wanted, plain, operation.columns)
-    content = orjson.dumps(answer, option=DUMPED)
-    return Response(content, operation.status, media_type=operation.media)
-
-
-async def _answered_by_thread(operation: Operation, request: Request, ask: Ask) -> Any:
+    if on_loop:
+        answer = await operation.run(ask)
+        if isinstance(answer, Response):
+            return answer
+        return await run_in_threadpool(_response_of, operation, ask, answer)
     request.scope[BODY] = body = await _body(operation, request)
     ask = replace(ask, body=body)
     if operation.wait is not None:
         await operation.wait(ask)
-    return await run_in_threadpool(operation.run, ask)
+    run = partial(_run, operation, ask)
+    if not operation.is_question:
+        return await run_in_threadpool(run)
+    questions: Questions = state.questions
+    return await questions.answer(request, access.who or address_of(request), run)
+
+
+def _run(operation: Operation, ask: Ask) -> Response:
+    return _response_of(operation, ask, operation.run(ask))
+
+
+def _response_of(operation: Operation, ask: Ask, answer: Any) -> Response:
+    """Return what an operation answers as the request wants it, without what its key does not see."""
+    if isinstance(answer, Response):
+        return answer
+    if answer is None:
+        return Response(status_code=204)
+    go_on()
+    request = ask.request
+    if operation.scope != "open" and not ask.access.everything:
+        answer = seen_of(orjson.loads(orjson.dumps(answer, option=DUMPED)), request)
+    if operation.export is not None:
+        wanted = format_of(request, operation.export, ask.given["format"])
+        if wanted != JSON:
+            plain = orjson.loads(orjson.dumps(answer, option=DUMPED))
+            return exported(request, operation.path, wanted, plain, operation.columns)
+    content = orjson.dumps(answer, option=DUMPED)
+    return Response(content, operation.status, media_type=operation.media)
 
 
 def _pattern_of(part: str, *, slashes: bool) -> str:
@@ -331,10 +346,14 @@ async def _body(operation: Operation, request: Request) -> Any:
     async with body_of(request, state.settings, state.room) as raw:
         if not raw and operation.body_optional:
             return None
-        try:
-            document = orjson.loads(raw)
-        except ValueError as error:
-            raise BodyError(f"the body is not JSON: {error}") from None
+        return await run_in_threadpool(_parsed, raw)
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        document = orjson.loads(raw)
+    except ValueError as error:
+        raise BodyError(f"the body is not JSON: {error}") from None
     if b"\\u0000" in raw and _has_nul(document):
         raise BodyError("the body has a character (U+0000) that no name can have")
     return document

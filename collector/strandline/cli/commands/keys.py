@@ -1,21 +1,24 @@
 """`strandline keys`: makes, lists and revokes the API keys that are needed on any address but loopback."""
 
+import shlex
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import Engine
+from sqlalchemy.engine import make_url
 
 from strandline.cli.answers import add_list_output, show_table, tell, tell_list
+from strandline.cli.collector import Collector, add_collector_arguments
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store, open_store
 from strandline.core.access.granted import SCOPES, faults_of
 from strandline.errors import SettingsError
-from strandline.settings import Settings
-from strandline.store.api_keys import ApiKey, add_key, keys_of, revoke_key
+from strandline.logs import make_log
+from strandline.settings import Settings, default_database
+from strandline.store.api_keys import LONGEST_DAYS, add_key, keys_of, revoke_key
 from strandline.store.audit import note_command
-
-USAGE = "strandline keys add NAME --scope ingest|read|admin --namespace PATTERN"
-LONGEST_DAYS = 36_500
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -38,16 +41,47 @@ def arguments(parser: ArgumentParser) -> None:
     revoke.add_argument("name", help="the name that it was made with, or its id")
     listing = actions.add_parser("list", help="all keys, with their scopes, namespaces and times")
     add_list_output(listing, "for programs")
-    for one in (add, revoke):
-        one.add_argument("--json", action="store_true", help="for programs")
+    for action in (add, revoke):
+        action.add_argument("--json", action="store_true", help="for programs")
+    for action in (add, revoke, listing):
+        add_collector_arguments(action)
 
 
 def run(options: Namespace, settings: Settings) -> int:
-    """Do one of the three."""
-    engine = (
-        _migrated_store(options, settings) if options.action == "add" else existing_store(settings)
-    )
+    """Do one of the three, in the database or with a running collector."""
+    if options.action == "add":
+        _refuse_faults(options)
+    if options.url:
+        _ask_collector(options, settings)
+    else:
+        _ask_database(options, settings)
+    return 0
+
+
+def _ask_collector(options: Namespace, settings: Settings) -> None:
+    collector = Collector(options.url, options.key or settings.client_key())
+    match options.action:
+        case "add":
+            wanted = {
+                "name": options.name,
+                "scopes": options.scope,
+                "namespaces": options.namespace,
+                "days": options.days,
+            }
+            _print_key(collector.request("POST", "/keys", body=wanted)["key"], options, options.url)
+        case "revoke":
+            collector.request("DELETE", f"/keys/{quote(options.name, safe='')}")
+            _print_revoked(options)
+        case _:
+            _print_keys(collector.request("GET", "/keys")["items"], options)
+
+
+def _ask_database(options: Namespace, settings: Settings) -> None:
     now = datetime.now(UTC)
+    if options.action == "add":
+        engine = open_store(settings, make_log(settings.log_format, "warning"))
+    else:
+        engine = existing_store(settings)
     with engine.begin() as connection:
         match options.action:
             case "add":
@@ -55,27 +89,47 @@ def run(options: Namespace, settings: Settings) -> int:
                 key = add_key(connection, options.name, now, options.scope, options.namespace, ends)
                 allowed = f"{', '.join(options.scope)} on {', '.join(options.namespace)}"
                 note_command(connection, now, "keys add", f"{options.name}: {allowed}")
-                tell(
-                    options.json,
-                    {"name": options.name, "key": key},
-                    lambda: _shown(key, options, settings),
-                )
+                _print_key(key, options, f"http://{settings.host}:{settings.port}")
             case "revoke":
                 revoke_key(connection, options.name, now)
                 note_command(connection, now, "keys revoke", options.name)
-                tell(
-                    options.json,
-                    {"name": options.name, "revoked": True},
-                    lambda: [f"{options.name}: revoked"],
-                )
+                _print_revoked(options)
             case _:
-                _print(keys_of(connection), now, options)
+                _print_keys([key.document for key in keys_of(connection)], options)
     engine.dispose()
-    return 0
 
 
-def _shown(key: str, options: Namespace, settings: Settings) -> list[str]:
-    """The key; for one that sends events also the lines of Spark conf that use it."""
+def _refuse_faults(options: Namespace) -> None:
+    faults = faults_of(options.scope, options.namespace)
+    has_name = bool(options.name.strip()) and options.name.isprintable()
+    if not has_name:
+        faults.insert(0, "the name is empty, or not one line: say who will use the key")
+    if options.days is not None and not 1 <= options.days <= LONGEST_DAYS:
+        faults.append(f"--days is not a whole number from 1 to {LONGEST_DAYS}")
+    if not faults:
+        return
+    scopes = [scope for scope in options.scope if scope in SCOPES] or ["read"]
+    parts = ["strandline", "keys", "add", options.name if has_name else "me"]
+    for scope in scopes:
+        parts += ["--scope", scope]
+    for pattern in options.namespace or ["*"]:
+        parts += ["--namespace", pattern]
+    command = f"for example: {shlex.join(parts)}"
+    raise SettingsError([f"keys add: {fault} ({command})" for fault in faults])
+
+
+def _print_key(key: str, options: Namespace, collector_url: str) -> None:
+    answer = {"name": options.name, "key": key}
+    tell(options.json, answer, lambda: _shown(key, options, collector_url))
+
+
+def _print_revoked(options: Namespace) -> None:
+    answer = {"name": options.name, "revoked": True}
+    tell(options.json, answer, lambda: [f"{options.name}: revoked"])
+
+
+def _shown(key: str, options: Namespace, collector_url: str) -> list[str]:
+    """Return the key, and for one that sends events the lines of Spark conf that use it."""
     if "ingest" not in options.scope and "admin" not in options.scope:
         return [key]
     return [
@@ -83,7 +137,7 @@ def _shown(key: str, options: Namespace, settings: Settings) -> list[str]:
         "",
         "For spark-defaults.conf:",
         "spark.strandline.enabled          true",
-        f"spark.strandline.collector.url    http://{settings.host}:{settings.port}",
+        f"spark.strandline.collector.url    {collector_url}",
         f"spark.strandline.collector.token  {key}",
         "",
         "Spark's page and command lines show conf. So better instead of the last line, one of",
@@ -93,39 +147,27 @@ def _shown(key: str, options: Namespace, settings: Settings) -> list[str]:
 
 
 def no_key(settings: Settings) -> str:
-    """That nobody could ask a collector on this address, and the command that makes the first key."""
+    """Return why nobody could ask a collector on this address, and the command that mends it."""
+    command = ["strandline", "keys", "add", "admin", "--scope", "admin", "--namespace", "*"]
+    url = settings.database_url
+    # A password comes from the environment, which the next command has too.
+    if url != default_database() and not make_url(url).password:
+        command += ["--database-url", url]
     return (
-        f"{settings.host} needs API keys and there is none: "
-        "strandline keys add NAME --scope admin --namespace '*' makes one (ingest or read for the others)"
+        f"{settings.host} needs API keys and there is none: {shlex.join(command)} "
+        "(or set STRANDLINE_ADMIN_KEY_FILE to a file: the server makes the first key in it)"
     )
 
 
-def _migrated_store(options: Namespace, settings: Settings) -> Engine:
-    """The store, which is made if it is not there yet.
-
-    A key is often the first thing that a new server needs.
-    """
-    from strandline.logs import make_log  # for this one action
-
-    faults = faults_of(options.scope, options.namespace)
-    if not options.name.strip() or not options.name.isprintable():
-        faults.insert(0, "the name is empty, or not one line: say who will use the key")
-    if options.days is not None and not 1 <= options.days <= LONGEST_DAYS:
-        faults.append(f"--days is not a whole number from 1 to {LONGEST_DAYS}")
-    if faults:
-        raise SettingsError([f"keys add: {fault} ({USAGE})" for fault in faults])
-    return open_store(settings, make_log(settings.log_format, "warning"))
-
-
-def _print(keys: list[ApiKey], now: datetime, options: Namespace) -> None:
-    documents = [_document(key) for key in keys]
+def _print_keys(documents: Sequence[Mapping[str, Any]], options: Namespace) -> None:
     if tell_list(options, documents, documents, columns=COLUMNS):
         return
-    if not keys:
-        tell(False, None, lambda: [f"there is no key yet: {USAGE} makes one"])
+    if not documents:
+        command = "strandline keys add me --scope read --namespace '*'"
+        tell(False, None, lambda: [f"there is no key yet; {command} makes one"])
         return
     titles = ("ID", "NAME", "SCOPES", "NAMESPACES", "SINCE", "LAST USE", "STATE")
-    show_table(titles, [_row(key, now) for key in keys])
+    show_table(titles, [_row(document) for document in documents])
 
 
 COLUMNS = (
@@ -140,39 +182,29 @@ COLUMNS = (
 )
 
 
-def _document(key: ApiKey) -> dict[str, object]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scopes": key.scopes,
-        "namespaces": key.patterns,
-        "createdAt": key.created_at.isoformat(),
-        "expiresAt": key.expires_at and key.expires_at.isoformat(),
-        "lastUsedAt": key.used_at and key.used_at.isoformat(),
-        "revokedAt": key.revoked_at and key.revoked_at.isoformat(),
-    }
-
-
-def _row(key: ApiKey, now: datetime) -> list[str]:
-    used = f"{key.used_at:%Y-%m-%d %H:%M}" if key.used_at else "never"
-    scopes, patterns = ", ".join(key.scopes), ", ".join(key.patterns)
+def _row(document: Mapping[str, Any]) -> list[str]:
     return [
-        key.id,
-        key.name,
-        scopes,
-        patterns,
-        f"{key.created_at:%Y-%m-%d %H:%M}",
-        used,
-        _state(key, now),
+        document["id"],
+        document["name"],
+        ", ".join(document["scopes"]),
+        ", ".join(document["namespaces"]),
+        _minute(document["createdAt"]),
+        _minute(document["lastUsedAt"]) if document["lastUsedAt"] else "never",
+        _state(document),
     ]
 
 
-def _state(key: ApiKey, now: datetime) -> str:
-    if key.revoked_at:
-        return f"revoked {key.revoked_at:%Y-%m-%d %H:%M}"
-    if key.expires_at:
-        return f"{'valid until' if now < key.expires_at else 'expired'} {key.expires_at:%Y-%m-%d %H:%M}"
-    return "valid"
+def _state(document: Mapping[str, Any]) -> str:
+    if document["revokedAt"]:
+        return f"revoked {_minute(document['revokedAt'])}"
+    if not document["expiresAt"]:
+        return "valid"
+    is_valid = datetime.now(UTC) < datetime.fromisoformat(document["expiresAt"])
+    return f"{'valid until' if is_valid else 'expired'} {_minute(document['expiresAt'])}"
+
+
+def _minute(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment):%Y-%m-%d %H:%M}"
 
 
 KEYS = Command("keys", run, arguments)

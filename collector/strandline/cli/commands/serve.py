@@ -25,7 +25,8 @@ from strandline.api.listening import address_of, listen
 from strandline.api.serving import STOP_SECONDS, SWITCH_SECONDS, Server
 from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
-from strandline.cli.open_store import open_store
+from strandline.cli.first_key import add_key_of_settings
+from strandline.cli.open_store import open_store, wait_for_database
 from strandline.cli.signals import end_on_signals
 from strandline.errors import SettingsError, StrandlineError
 from strandline.logs import Bugs, adopt_library_logs, make_log
@@ -58,6 +59,7 @@ def _serve(settings: Settings) -> int:
     listening = listen(settings)
     _serve_metrics(settings, metrics)
     engine, began = _opened(settings, log), time.monotonic()
+    add_key_of_settings(engine, settings, log)
     _refuse_without_key(engine, settings, listening)
     follower = Follower(engine)
     consumes = settings.kafka_bootstrap_servers is not None
@@ -82,7 +84,14 @@ def _serve(settings: Settings) -> int:
     thread = threading.Thread(
         target=_consume, args=(consumer, log, stopping), name="consumer", daemon=True
     )
-    end_on_signals(server.end)
+
+    def end() -> None:
+        stopping.set()
+        server.end()
+        if consumer:
+            consumer.stop()
+
+    end_on_signals(end)
     if consumer:
         thread.start()
     address = address_of(listening)
@@ -157,6 +166,7 @@ def _serve_metrics(settings: Settings, metrics: Metrics) -> None:
 
 def _opened(settings: Settings, log: FilteringBoundLogger) -> Engine:
     """The store; its views count silence, and its answers a job's last runs, as the settings say."""
+    wait_for_database(settings, log)
     engine = open_store(settings, log)
     with engine.begin() as connection:
         agree(connection, "silent_seconds", str(settings.silent_seconds))
@@ -282,6 +292,8 @@ SERVE = Command(
         "host",
         "port",
         "auth",
+        "admin_key_file",
+        "database_wait_seconds",
         "kafka_bootstrap_servers",
         "kafka_topic",
         "kafka_group",

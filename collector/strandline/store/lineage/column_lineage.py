@@ -16,6 +16,7 @@ from sqlalchemy import Connection, select
 from strandline.core.changes.edges import edges_in
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.facets import DATASET
+from strandline.core.stopping import go_on
 from strandline.core.walk import Direction, Walk, WalkStep, walk
 from strandline.errors import NotFoundError
 from strandline.store.lineage.edge_sets import SetUse, edge_sets_of
@@ -375,6 +376,7 @@ def _leaving(
     for dataset, column in nodes:
         here[dataset].append(column)
     for edge in found:
+        go_on()
         via = (edge.job, "")
         if edge.job in here:
             yield WalkStep(edge.source, via, edge.target), edge.how, edge.seen
@@ -422,6 +424,7 @@ def _answers(
     unfollowed = opaque_steps(connection, _opaque_runs(origins[step] for step in shown))
     found = []
     for step in shown:
+        go_on()
         ends = {"source": nodes[step.source]["id"], "target": nodes[step.target]["id"]}  # type: ignore[index]
         job = {"job": names[step.via[0]]["id"]}
         for how, seen in origins[step].items():

@@ -20,6 +20,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, t
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from strandline.core.stopping import CURRENT, Work, go_on
 from strandline.errors import SchemaError
 from strandline.store.sql.private_files import make_private
 
@@ -35,6 +36,8 @@ POOL, OVERFLOW = (
 IDLE_SECONDS = (
     300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
 )
+STATEMENT_SECONDS = "strandline_statement_seconds"
+CANCEL_SECONDS = 2  # that PostgreSQL may take to accept the wish to cancel a statement
 MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
 BY_ITSELF = "AUTOCOMMIT"
 MIGRATIONS = Path(__file__).parent.parent / "migrations"
@@ -56,6 +59,7 @@ def make_engine(url: str, pool_size: int = POOL) -> Engine:
         event.listen(engine, "do_connect", _connect_postgresql)
         event.listen(engine, "connect", _prepare_postgresql)
         event.listen(engine, "before_cursor_execute", _narrow, retval=True)
+        _let_work_stop(engine)
         return engine
     if where.database and where.database != ":memory:" and not where.database.startswith("file:"):
         make_private(Path(where.database).expanduser())
@@ -64,6 +68,7 @@ def make_engine(url: str, pool_size: int = POOL) -> Engine:
     event.listen(engine, "connect", LogSync())
     event.listen(engine, "begin", _begin_immediate)
     event.listen(engine, "before_cursor_execute", _narrow, retval=True)
+    _let_work_stop(engine)
     return engine
 
 
@@ -147,6 +152,49 @@ def _narrow(
     from strandline.store.sql.narrowed import narrow  # knows all tables: only servers ask for it
 
     return narrow(connection, cursor, statement, parameters, context, many)
+
+
+def _let_work_stop(engine: Engine) -> None:
+    """Let work that can be stopped (core.stopping) know its connections, and stop between statements."""
+    event.listen(engine, "checkout", _borrow)
+    event.listen(engine, "checkin", _give_back)
+    event.listen(engine, "before_cursor_execute", lambda *_: go_on())
+
+
+def _borrow(connection: Any, record: Any, _proxy: Any) -> None:
+    work = CURRENT.get()
+    if work is not None:
+        work.borrow(connection)
+    if not isinstance(connection, sqlite3.Connection):
+        _bound_statements(connection, record, work)
+
+
+def _bound_statements(connection: Any, record: Any, work: Work | None) -> None:
+    """Let PostgreSQL end a statement by itself whose work should have been stopped long ago."""
+    seconds = 0 if work is None else work.seconds + CANCEL_SECONDS
+    if record.info.get(STATEMENT_SECONDS, 0) == seconds:
+        return
+    connection.autocommit = True
+    connection.execute(f"SET statement_timeout = '{seconds}s'")
+    connection.autocommit = False
+    record.info[STATEMENT_SECONDS] = seconds
+
+
+def _give_back(connection: Any, _record: Any) -> None:
+    work = CURRENT.get()
+    if work is not None:
+        work.give_back(connection)
+
+
+def interrupt(connection: Any) -> None:
+    """End the statement that a connection of a driver is running, if any; another thread may call it."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.interrupt()
+        return
+    from psycopg import Error
+
+    with suppress(Error):  # a connection that is lost runs nothing
+        connection.cancel_safe(timeout=CANCEL_SECONDS)
 
 
 def reading(engine: Engine) -> Engine:

@@ -20,6 +20,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.serviceAccount.create }}{{ .Values.serviceAccount.name | default (include "strandline.name" .) }}{{ else }}{{ .Values.serviceAccount.name | default "default" }}{{ end }}
 {{- end }}
 
+{{- define "strandline.adminSecret" -}}
+{{- .Values.adminKey.existingSecret | default (printf "%s-admin-key" (include "strandline.name" .)) }}
+{{- end }}
+
 {{- define "strandline.image" -}}
 {{- if .Values.image.digest }}{{ .Values.image.repository }}@{{ .Values.image.digest }}{{ else }}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}

@@ -1,0 +1,160 @@
+"""Threads for questions, so that costly ones take nothing from readiness, intake and each other.
+
+A few questions run at once, and of one client fewer. Others wait for their turn, up to a bound. A
+question ends when its time is over, when its client has gone, or when the server stops.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+
+from strandline.core.stopping import CURRENT, Work
+from strandline.errors import OverloadError, StoppedError
+from strandline.store.sql.engine import interrupt
+
+RUNNING, RUNNING_OF_CLIENT = 8, 6
+WAITING, WAITING_OF_CLIENT = 100, 50
+LOOK_SECONDS = 0.25
+END_SECONDS = 1  # that the end of a server waits for questions that are being stopped
+STOPPERS = 4  # threads that interrupt: on PostgreSQL that is a request to the server
+
+Answer = TypeVar("Answer")
+
+
+class Question:
+    """A question that waits for its turn, or runs."""
+
+    def __init__(self, request: Request, client: str, seconds: int) -> None:
+        self.request = request
+        self.client = client
+        self.until = time.monotonic() + seconds
+        self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.work = Work(interrupt, seconds)
+
+    def run(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask in this thread; an error of an interrupted driver becomes a StoppedError."""
+        token = CURRENT.set(self.work)
+        try:
+            return ask()
+        except Exception as error:
+            reason = self.work.stopped_because
+            if reason is None or isinstance(error, StoppedError):
+                raise
+            raise StoppedError(reason) from error
+        finally:
+            CURRENT.reset(token)
+
+
+class Questions:
+    """The questions of one server; each may run for so many seconds, and wait as long before."""
+
+    def __init__(self, seconds: int) -> None:
+        self._seconds = seconds
+        self._is_stopping = False
+        self._threads = CapacityLimiter(RUNNING)
+        self._stoppers = CapacityLimiter(STOPPERS)
+        self._waiting: list[Question] = []
+        self._running: list[Question] = []
+        self._supervisor: asyncio.Task[None] | None = None
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many questions run, and how many wait."""
+        return len(self._running), len(self._waiting)
+
+    def start(self) -> None:
+        """Begin to look after the questions."""
+        self._supervisor = asyncio.create_task(self._supervise())
+
+    async def stop_all(self, seconds: float) -> None:
+        """Stop every question that has not ended after so many seconds."""
+        await asyncio.sleep(seconds)
+        self._is_stopping = True
+
+    async def end(self) -> None:
+        """Stop every question, and then looking after them."""
+        self._is_stopping = True
+        until = time.monotonic() + END_SECONDS
+        while self._running and time.monotonic() < until:
+            await asyncio.sleep(LOOK_SECONDS / 5)
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+
+    async def answer(self, request: Request, client: str, ask: Callable[[], Answer]) -> Answer:
+        """Call `ask` in a thread when it is the question's turn.
+
+        Raise OverloadError if too many wait, and StoppedError if the question was stopped.
+        """
+        self._refuse_too_many(client)
+        question = Question(request, client, self._seconds)
+        self._waiting.append(question)
+        self._give_turns()
+        try:
+            await question.turn
+            # A server that ends cancels it; it does not wait for the thread then.
+            return await to_thread.run_sync(
+                question.run, ask, abandon_on_cancel=True, limiter=self._threads
+            )
+        finally:
+            if question in self._waiting:
+                self._waiting.remove(question)
+            if question in self._running:
+                self._running.remove(question)
+            self._give_turns()
+
+    def _refuse_too_many(self, client: str) -> None:
+        if len(self._waiting) >= WAITING:
+            raise OverloadError(f"{WAITING} questions wait already; ask again later")
+        waiting_of_client = sum(question.client == client for question in self._waiting)
+        if waiting_of_client >= WAITING_OF_CLIENT:
+            raise OverloadError(
+                f"{WAITING_OF_CLIENT} questions of this client wait already; ask again later"
+            )
+
+    def _give_turns(self) -> None:
+        """Let those that wait longest run, where there is a thread for their client."""
+        running = Counter(question.client for question in self._running)
+        for question in list(self._waiting):
+            if len(self._running) >= RUNNING:
+                return
+            if running[question.client] >= RUNNING_OF_CLIENT:
+                continue
+            running[question.client] += 1
+            self._waiting.remove(question)
+            self._running.append(question)
+            question.until = time.monotonic() + self._seconds
+            if not question.turn.done():
+                question.turn.set_result(None)
+
+    async def _supervise(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.gather(*map(self._look_at, [*self._running, *self._waiting]))
+
+    async def _look_at(self, question: Question) -> None:
+        reason = question.work.stopped_because or await self._reason_to_stop(question)
+        if reason is None:
+            return
+        if question.turn.done():
+            await to_thread.run_sync(question.work.stop, reason, limiter=self._stoppers)
+        else:
+            question.turn.set_exception(StoppedError(reason))
+
+    async def _reason_to_stop(self, question: Question) -> str | None:
+        if self._is_stopping:
+            return "the server is stopping; ask again when it is back"
+        if await question.request.is_disconnected():
+            return "the client has gone"
+        if time.monotonic() <= question.until:
+            return None
+        if question in self._waiting:
+            return f"no other question ended within {self._seconds} s; ask again later"
+        return (
+            f"the question took longer than {self._seconds} s: ask for less (depth, limit, one "
+            "column), or let questions take longer with STRANDLINE_QUESTION_SECONDS"
+        )
