@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from strandline.core.openlineage.names import clean, complaint
+from strandline.core.openlineage.names import bare, clean, complaint
 from strandline.core.redaction.json import is_suspicious, redact_json
 
 RUN, JOB, DATASET, INPUT, OUTPUT = 1, 2, 3, 4, 5  # the kinds of entities that have facets
@@ -436,6 +436,6 @@ def _quarantined(key: str, raw: bytes, error: Exception) -> Facet:
         body,
         None,
         False,
-        f"{clean(key)}: {complaint(str(error))}"[:300],
+        f"{clean(bare(key))}: {complaint(str(error))}"[:300],
         body != raw,
     )
