@@ -241,6 +241,9 @@ class Settings:
         whole(1), None, "age of the first missing barrier that is an alert"
     )
     alert_seconds: int = setting(whole(1), 10, "how often alerts are looked for")
+    public_url: str | None = setting(
+        web_address, None, "address at which people open the page, for links in alerts"
+    )
     retention_days: int | None = setting(
         whole(1, RETENTION_DAYS), None, "age at which events and history go; unset: never"
     )

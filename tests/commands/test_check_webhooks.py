@@ -1,4 +1,4 @@
-"""`strandline check` probes each alert webhook without sending an alert or showing its address."""
+"""`strandline check` sends a trial message to each alert webhook and does not show its address."""
 
 import socket
 import ssl
@@ -33,7 +33,7 @@ def test_check_lists_unreachable_webhooks(
     context.load_cert_chain(tls.file, tls.key)
     with (
         socket.socket() as nobody,
-        webhook(Fault(405)) as (good, asked),
+        webhook(Fault(200)) as (good, asked),
         webhook(Fault(307, {"Location": "http://127.0.0.1:1/elsewhere"})) as (moved, _),
         webhook(Fault(200), context) as (own, _),
     ):
@@ -51,14 +51,16 @@ def test_check_lists_unreachable_webhooks(
 
     assert (alone[0], alone[1].err) == (0, "")
     assert "alerts: ok" in alone[1].out
-    assert [one.method for one in asked] == ["HEAD", "HEAD"]
+    assert [(one.method, one.body["status"], one.body["text"]) for one in asked] == [
+        ("POST", "trial", "this is a trial message of strandline check; nothing is wrong")
+    ] * 2
     assert code == 1
     assert SECRET not in said.out + said.err
     begin = "strandline: STRANDLINE_ALERT_TARGETS: "
     redirect, untrusted, refused = said.err.splitlines()
     assert (
         redirect
-        == f"{begin}http://{moved} answers 307, and no redirect is followed: name the address itself"
+        == f"{begin}http://{moved} answers 307, and no redirect is followed; use the address it leads to"
     )
     assert untrusted.startswith(f"{begin}https://{own}: SSLCertVerificationError: ")
     assert refused.startswith(f"{begin}http://{away}: ConnectionRefusedError: ")

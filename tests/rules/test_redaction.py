@@ -15,9 +15,8 @@ from strandline.core.redaction.json import (
     redact_bytes,
     redact_json,
 )
-from strandline.core.redaction.rules.hide import ALL_FORMS
-from strandline.core.redaction.rules.tokens import TOKENS
 from worlds.builders import Json, dataset, encode, event
+from worlds.redaction_examples import FORMS, TOKENS
 
 
 def test_table_and_column_names_are_not_suspicious() -> None:
@@ -84,12 +83,12 @@ def test_columns_and_facets_may_be_named_like_secrets() -> None:
 # The words and signs of the examples, and of what is hidden by other rules than forms.
 VOCABULARY = {
     piece
-    for form in ALL_FORMS
-    for text in (*form.hides, *form.keeps)
+    for hides, keeps in FORMS.values()
+    for text in (*hides, *keeps)
     for piece in re.findall(r"[\w.-]+|\s+|[^\w\s]+", text)
 }
 OTHERS = (
-    *(example for kind in TOKENS for example in kind.hides),
+    *(example for hides, _ in TOKENS.values() for example in hides),
     *(
         "jdbc:",
         "s3://b/",

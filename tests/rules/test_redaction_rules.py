@@ -1,78 +1,77 @@
-"""The rules of redaction, tested form by form, on canaries and on ordinary SQL."""
+"""The rules of redaction: examples form by form, canaries, ordinary SQL and hostile texts."""
 
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable
-from types import FrameType
 
 import pytest
 import sqlglot
 from sqlglot.errors import SqlglotError
 
 from strandline.core.redaction.json import has_secret, is_suspicious
-from strandline.core.redaction.rules.addresses import hide_in_addresses
-from strandline.core.redaction.rules.forms import Form
-from strandline.core.redaction.rules.hide import ALL_FORMS, hide, hide_mentioned
-from strandline.core.redaction.rules.limits import ADDRESSES, ITEMS, LISTS, MENTIONS
-from strandline.core.redaction.rules.tokens import TOKENS, hide_tokens
+from strandline.core.redaction.rules.limits import MENTIONS, OPTIONS
+from strandline.core.redaction.rules.tokens import hide_tokens
 from strandline.core.redaction.text import redact_text
 from strandline_spark.openlineage.redaction import clean_text
 from worlds.builders import encode
 from worlds.canaries import Canary, canaries, leaks
 from worlds.ordinary_sql import ordinary
+from worlds.redaction_examples import FORMS, MESSAGES, QUERIES, TOKENS
 
-GONE = "[redacted]"
 
-
-@pytest.mark.parametrize(
-    ("hides", "keeps"), [pytest.param(form.hides, form.keeps, id=form.name) for form in ALL_FORMS]
-)
+@pytest.mark.parametrize(("hides", "keeps"), FORMS.values(), ids=FORMS)
 def test_each_form_hides_and_keeps_its_examples(
     hides: tuple[str, ...], keeps: tuple[str, ...]
 ) -> None:
-    hidden = [hide_mentioned(text, GONE) for text in hides]
+    hidden = [redact_text(text) for text in hides]
+    bodies = [encode({"query": text}) for text in hides]
 
     assert [text for text in hidden if "hunter2" in text or "271828" in text] == []
-    assert [hide(text, GONE) for text in hidden] == hidden
-    assert [hide(text, GONE) for text in keeps] == list(keeps)
-
-
-def test_every_example_is_a_suspicious_facet_with_a_secret() -> None:
-    """Only suspicious facets are looked through."""
-    bodies = [encode({"query": text}) for form in ALL_FORMS for text in form.hides]
-
+    assert [redact_text(text) for text in hidden] == hidden
+    assert [redact_text(text) for text in keeps] == list(keeps)
     assert [body for body in bodies if not is_suspicious("sql", body)] == []
     assert [body for body in bodies if not has_secret(body)] == []
 
 
-def test_every_form_is_needed_by_one_of_its_examples() -> None:
-    """Without the form, one of its own examples would not be hidden."""
-    useless = []
-    for form in ALL_FORMS:
-        others = tuple(one for one in ALL_FORMS if one is not form)
-        if not any(is_left(text, others) for text in form.hides):
-            useless.append(form.name)
-
-    assert useless == []
-
-
-def is_left(text: str, forms: tuple[Form, ...]) -> bool:
-    shown = hide_mentioned(text, GONE, forms)
-    return "hunter2" in shown or "271828" in shown
-
-
-@pytest.mark.parametrize(
-    ("hides", "keeps"), [pytest.param(one.hides, one.keeps, id=one.name) for one in TOKENS]
-)
-def test_each_token_kind_is_recognized_by_its_form(
+@pytest.mark.parametrize(("hides", "keeps"), TOKENS.values(), ids=TOKENS)
+def test_each_token_is_recognized_by_its_form(
     hides: tuple[str, ...], keeps: tuple[str, ...]
 ) -> None:
     assert [hide_tokens(f"x {token}, y", "*") for token in hides] == ["x *, y"] * len(hides)
     assert [hide_tokens(f"x {text}, y", "*") for text in keeps] == [
         f"x {text}, y" for text in keeps
     ]
+
+
+@pytest.mark.parametrize("secret", ["Zq9f3c1b7e5d2a8046aa", "wJalrXUtnFEMI7K7MDENG2bPxRfi"])
+def test_no_message_keeps_its_secret(secret: str) -> None:
+    texts = [text.replace("$SECRET", secret) for text in MESSAGES]
+
+    assert [text for text in texts if secret in redact_text(text)] == []
+    assert [text for text in texts if not is_suspicious("custom", encode({"x": text}))] == []
+
+
+def test_sql_without_a_secret_is_unchanged() -> None:
+    statements = [*QUERIES, *(f"Error in query: {query}" for query in QUERIES), *ordinary()]
+
+    assert len(set(statements)) >= 700
+    assert [(text, redact_text(text)) for text in statements if redact_text(text) != text] == []
+
+
+def test_links_lose_only_secret_parameters() -> None:
+    link = "https://host:8080/log?dag_run_id=manual__2026-11-20&token={}&task_id=load#tab=logs"
+    signed = "abfss://c@a/f?sv=2024&se={}&sig=abc&version=3"
+    hidden = "abfss://c@a/f?sv=[redacted]&se=[redacted]&sig=[redacted]&version=3"
+
+    assert redact_text(link.format("abc")) == link.format("[redacted]")
+    assert (
+        redact_text("https://h/#access_token=abc&x=1") == "https://h/#access_token=[redacted]&x=1"
+    )
+    assert redact_text("s3://b/part-?.csv") == "s3://b/part-?.csv"
+    assert redact_text(signed.format("2026-11-28")) == hidden
+    assert redact_text(signed.format("2026-11-29")) == hidden
 
 
 CLEAN: dict[str, Callable[[str], str]] = {"collector": redact_text, "emitter": clean_text}
@@ -86,20 +85,23 @@ def test_no_canary_survives(clean: Callable[[str], str]) -> None:
     assert [canary for canary in planted if leaks([canary], clean(canary.text))] == []
 
 
-def test_no_canary_is_left_in_a_long_text() -> None:
-    """In a long text with few words the rules look for the words first, and try no pattern elsewhere."""
-    rest = "an ordinary line\n" * 100
-    texts = [(canary, f"{rest}{canary.text}\n{rest}") for canary in canaries()]
+AROUND: dict[str, Callable[[str], str]] = {
+    "lines": lambda text: "an ordinary line\n" * 100 + text + "\nan ordinary line" * 100,
+    "a literal": lambda text: "SELECT '" + text.replace("'", "''") + "' AS x FROM t",
+    "a line comment": lambda text: f"-- {text}\nSELECT 1",
+    "a comment": lambda text: f"SELECT 1 /* {text} */",
+    "a statement before": lambda text: f"Error in SQL: SELECT a FROM t; {text}",
+    "an apostrophe before": lambda text: f"it's {text}",
+    "apostrophes around": lambda text: f"don't {text} won't",
+    "a JSON text": lambda text: encode({"a": text}).decode(),
+}
 
-    assert [canary for canary, text in texts if leaks([canary], redact_text(text))] == []
 
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+def test_no_canary_survives_inside_another_text(around: Callable[[str], str]) -> None:
+    planted = [canary._replace(text=around(canary.text)) for canary in canaries()]
 
-@pytest.mark.parametrize("clean", CLEAN.values(), ids=CLEAN)
-def test_at_most_ten_of_500_ordinary_statements_change(clean: Callable[[str], str]) -> None:
-    statements = ordinary()
-
-    assert len(set(statements)) == 500
-    assert len([text for text in statements if clean(text) != text]) <= 10
+    assert [canary for canary in planted if leaks([canary], redact_text(canary.text))] == []
 
 
 def test_sql_parses_without_its_secrets_and_keeps_its_columns() -> None:
@@ -116,11 +118,12 @@ def test_sql_parses_without_its_secrets_and_keeps_its_columns() -> None:
 
 
 def is_sql(canary: Canary) -> bool:
+    """Return whether a canary's text is a statement that the parser knows."""
     return re.match(r"SELECT|CREATE TABLE|ALTER TABLE", canary.text) is not None
 
 
 def columns(statement: str) -> list[str] | None:
-    """The names of columns in a statement; None where it is not understood."""
+    """Return the names of columns in a statement, or None if it cannot be parsed."""
     try:
         tree = sqlglot.parse_one(statement, read="spark", error_level=sqlglot.ErrorLevel.RAISE)
     except SqlglotError:
@@ -128,91 +131,97 @@ def columns(statement: str) -> list[str] | None:
     return [column.name for column in tree.find_all(sqlglot.exp.Column)]
 
 
-UNITS = (
-    "password ",
-    "password='x' ",
-    "-D a.b.secret=x ",
-    '\\"password\\": \\"x\\",',
-    " OPTIONS(a 'b')",
-    "['password', 'x']",
-    "https://hooks.slack.com/a?b=c ",
-    "jdbc:a:b;c ",
-    "curl -u x:y ",
-    "hmac('x')",
-    "AKIAAAAAAAAAAAAAAAAA ",
-    "?a=b&sig=x ",
-    "SELECT a, b FROM t WHERE x = 'abc'\n",
-    "eyJaaaaaaa-",
-    "sk-",
-    "://",
-    "Bearer ",
-    "<password>x",
-    "IDENTIFIED BY x ",
+@pytest.mark.parametrize(
+    "text", ["password, " * (MENTIONS + 1), "OPTIONS (" + "a 'b', " * OPTIONS + ")"], ids=len
 )
+def test_text_with_more_finds_than_the_limit_is_hidden_as_a_whole(text: str) -> None:
+    assert redact_text(text) == "[redacted]"
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=repr)
-def test_work_is_linear_in_length_and_bounded(unit: str) -> None:
-    """Work is counted in Python and C function calls, of which `re` makes one per match."""
-    few, many, very_many = (work(unit * times) for times in (1_000, 2_000, 100_000))
-
-    assert many <= 2.2 * few + 100
-    assert very_many <= 60 * (MENTIONS + LISTS + ITEMS + ADDRESSES)
-
-
-def test_plain_addresses_cost_no_extra_work() -> None:
-    assert work("SELECT 'https://host:8080/path' " * 20_000) < 2_000
-    assert (
-        hide_in_addresses("a://h:80/b?x=y c://webhook.io/t d://u:p@h/b", GONE)
-        == "a://h:80/b c://webhook.io/t d://h/b"
-    )
-
-
-# What took time with the square of its length, or twice as long with each word more.
-SLOW = (
-    ("curl -u ", "\r", 300_000, ""),
-    ("WITH", " ", 300_000, "x"),
-    ("PASSWORD FOR ", " ", 300_000, ""),
-    ("OPTIONS('", "a_", 90, "zz' 'x')"),
-    ("OPTIONS(x ", "a ARRAY[ ", 30_000, ""),
-    ("jdbc:a:", "password", 40_000, ""),
-    ("", ":token", 50_000, ""),
-    ("", "password:x]", 30_000, ""),
-    ("https://", "webhook", 40_000, "+/x#y"),
-)
+LONG = 200_000
+HOSTILE = [
+    "CREATE TABLE t OPTIONS(" + "a." * LONG,
+    "CREATE TABLE t OPTIONS(" + "a.=" * LONG,
+    "SELECT password" + " " * LONG + "FROM t WHERE x = 'a'",
+    "CREATE TABLE t WITH (a" + " " * LONG + ",)",
+    "WITH (" + "'" * LONG,
+    "WITH ('" + "\\'" * LONG,
+    "OPTIONS(\\'" * LONG,
+    "PASSWORD '\\" * LONG,
+    "PASSWORD \\'" * LONG,
+    "WITH (" * LONG + "'",
+    "WITH (" + "(a" * LONG,
+    "OPTIONS((\\'" * LONG,
+    "OPTIONS(a b(\\'" * LONG,
+    "OPTIONS(" + "a b(\\'" * LONG,
+    "OPTIONS(" + "`a" * LONG,
+    "SECRET" * LONG + "'",
+    "a.SECRET." * LONG + "'",
+    "IDENTIFIED " * LONG + "'",
+    "SET a.b " * LONG + "=",
+    "x://a:" * LONG + "'",
+    "x://?{" * LONG + "'=",
+    "s3://a/" + "?a" * LONG,
+    "password for " * LONG,
+    "password a(" * LONG,
+    "@password a" + " " * LONG + ":",
+    'password":\\\\\\"\\' * (LONG // 5),
+    "password $a" * LONG,
+    "option('password'," * (LONG // 5),
+    "password=" + "\\" * LONG,
+    "a.b.token -> " * (LONG // 5),
+    "token: Bearer" + " " * LONG,
+    "curl -u x:" * (LONG // 10),
+    "['--password'," * (LONG // 5),
+    '["A_TOKEN",\\"x' * (LONG // 5),
+    "password: a[" * (LONG // 5),
+    'password="""' * (LONG // 5),
+    "password='''" * (LONG // 5),
+    "name='password',value=" * (LONG // 10),
+    "name: password\n" * (LONG // 10),
+    "<password><![CDATA[" * (LONG // 10),
+    "<name>password</name>" + "\\" * LONG,
+    "-----BEGIN PRIVATE KEY-----" * (LONG // 10),
+    "account.key." * (LONG // 5),
+    ", a.token=b.c" * (LONG // 10),
+]
+# Texts that once took time with the square of their length, or twice as long with each word more.
+HOSTILE += [
+    "curl -u " + "\r" * 300_000,
+    "WITH" + " " * 300_000 + "x",
+    "PASSWORD FOR " + " " * 300_000,
+    "OPTIONS('" + "a_" * 90 + "zz' 'x')",
+    "OPTIONS(x " + "a ARRAY[ " * 30_000,
+    "jdbc:a:" + "password" * 40_000,
+    ":token" * 50_000,
+    "password:x]" * 30_000,
+    "https://" + "webhook" * 40_000 + "+/x#y",
+    "SELECT " + "'a'\"b\"" * 20_000,
+    "SELECT " + "'password=''x''' " * 5_000,
+    "SELECT " + "/* " * LONG,
+    "WITH a AS (" * 20_000,
+    "mysql " * 30_000,
+    "login a/b@c " * 20_000,
+    "SELECT s3('x://'," * 5_000,
+    "sig=," * 40_000,
+]
 PROGRAM = """
 import json, resource, sys
 from strandline.core.redaction.rules import hide
 resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
-for first, unit, times, last in json.load(sys.stdin):
-    hide(first + unit * times + last, "*")
+for text in json.load(sys.stdin):
+    hide(text, "*")
 """
 
 
-def test_no_text_takes_superlinear_time() -> None:
-    """Backtracking shows only in processor time: the texts take two seconds, the limit is 120."""
+def test_hostile_texts_take_linear_time() -> None:
+    """Backtracking shows in processor time: the texts take fifteen seconds of 120."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
-        input=json.dumps(SLOW),
+        input=json.dumps(HOSTILE),
         capture_output=True,
         text=True,
         check=False,
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def work(text: str) -> int:
-    """How many calls a text takes."""
-    calls = 0
-
-    def count(_: FrameType, event: str, __: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        hide(text, GONE)
-    finally:
-        sys.setprofile(None)
-    return calls

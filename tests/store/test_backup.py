@@ -17,7 +17,8 @@ from sqlalchemy.event import listen
 from fixtures.versions_server.process import served
 from strandline.cli import main
 from strandline.errors import RefusedError
-from strandline.store.backup import back_up, restore
+from strandline.store.backup import back_up, checksum_file, restore
+from strandline.store.damage import damage_in
 from strandline.store.ingest.take import Outcome
 from strandline.store.sql.engine import check, make_engine
 from worlds.builders import dataset, encode, event, rows, store
@@ -148,18 +149,79 @@ def test_backup_overwrites_nothing_and_restore_rejects_damage(
     for place in range(len(content) // 4, len(content) // 2):
         content[place] ^= 0x5A
     damaged.write_bytes(content)
+    checksum_file(damaged).write_bytes(checksum_file(file).read_bytes())
     empty = make_engine(empty_url)
 
-    with pytest.raises(RefusedError, match="is there already"):
+    with pytest.raises(RefusedError, match="already exists"):
         back_up(engine, file)
-    with pytest.raises(RefusedError, match="already"):
+    with pytest.raises(RefusedError, match=r"already exists|not empty"):
         restore(engine, file)
     with pytest.raises(RefusedError, match="damaged"):
         restore(empty, damaged)
-    with pytest.raises(RefusedError, match="no copy"):
+    with pytest.raises(RefusedError, match="not a copy"):
         restore(empty, Path(__file__))
     assert restore(empty, file).rows["raw_events"] == 50
     empty.dispose()
+
+
+def test_restore_rejects_a_copy_with_one_changed_byte(
+    engine: Engine, empty_url: str, tmp_path: Path
+) -> None:
+    """SQLite's own check does not notice a changed byte in a name."""
+    store(engine, [event(outputs=[dataset("bank.transfers")])])
+    file = tmp_path / "copy"
+    back_up(engine, file)
+    content = bytearray(file.read_bytes())
+    content[max(content.find(b"transfers"), 100)] ^= 1
+    file.write_bytes(content)
+    empty = make_engine(empty_url)
+
+    with pytest.raises(RefusedError, match=r"damaged: its SHA-256 is not the one in copy\.sha256"):
+        restore(empty, file)
+    checksum_file(file).unlink()
+    with pytest.raises(RefusedError, match="cannot be verified"):
+        restore(empty, file)
+    empty.dispose()
+
+
+def test_check_finds_changed_bytes_in_stored_events(engine: Engine) -> None:
+    store(engine, [event(run=number) for number in range(3)])
+    before = list(damage_in(engine))
+    (hash_, body) = rows(engine, "SELECT hash, body FROM raw_events ORDER BY hash LIMIT 1")[0]
+    changed = bytearray(body)
+    changed[0] ^= 0xFF
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE raw_events SET body = :body WHERE hash = :hash"),
+            {"body": bytes(changed), "hash": hash_},
+        )
+
+    assert before == []
+    (damage,) = damage_in(engine)
+    assert damage.startswith(f"event {bytes(hash_).hex()} cannot be read")
+
+
+def test_check_finds_changed_bytes_in_the_pages_of_a_file(
+    sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(str(sqlite_engine.url.database))
+    store(sqlite_engine, [event(run=number) for number in range(200)])
+    sqlite_engine.dispose()
+    with sqlite3.connect(file) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page,) = database.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'event_keys'"
+        ).fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+    content = bytearray(file.read_bytes())
+    for place in range(page * size - 400, page * size):
+        content[place] ^= 0x5A
+    file.write_bytes(content)
+
+    code = main(["check", "--data", "--database-url", str(sqlite_engine.url)], {})
+
+    assert code == 1
+    assert "damaged" in capsys.readouterr().err
 
 
 def test_commands_report_what_they_did(
@@ -173,7 +235,7 @@ def test_commands_report_what_they_did(
     said = capsys.readouterr()
     assert "copy is a checked copy: 0 events" in said.out
     assert "is restored and checked: 0 events" in said.out
-    assert "is there already: name another, or remove it" in said.err
+    assert "already exists; choose another name" in said.err
 
 
 def test_database_and_folder_are_private_to_their_user(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_secret_in_a_numeric_facet_is_removed_from_facet_and_event(engine: Engin
 
 def test_replayed_run_keeps_its_identity(engine: Engine) -> None:
     """The run id is stored in its redacted form; otherwise a replay would create another run."""
-    told = {**event(), "run": {"runId": "https://ann:pw@ci/build?id=5"}}
+    told = {**event(), "run": {"runId": "https://ann:pw@ci/build?id=5&token=pw"}}
     store(engine, [told])
     first = rows(engine, "SELECT run_id, id FROM runs")
     with engine.connect() as connection:
@@ -228,7 +228,7 @@ def test_replayed_run_keeps_its_identity(engine: Engine) -> None:
 
     store(engine, [{**json.loads(stored.body), "eventType": "COMPLETE"}])
 
-    assert [row[0] for row in first] == ["https://ci/build"]
+    assert [row[0] for row in first] == ["https://ci/build?id=5&token=[redacted]"]
     assert rows(engine, "SELECT run_id, id FROM runs") == first
 
 

@@ -91,7 +91,7 @@ def holding(secret: str, number: int) -> Json:
         },
         {"inputs": [dataset(secret)], "outputs": [dataset(f"out{number}")]},
         {"job": f"job {secret}"},
-        {"facets": {"keys": {secret: 1, "x": {secret: {"y": 2}}}}},
+        {"facets": {"keys": {secret: 1, "x": {secret: {"y": 2}}}, secret: {"z": 3}}},
         {
             "job_facets": {
                 "documentation": {"description": secret},

@@ -1,17 +1,18 @@
-"""What is wrong now: stale tables, failed and lost runs, skipped barriers, dead letters, versions blocked by a stopped job,
-jobs that never join at their pace.
+"""Trouble that there is now.
 
-A trouble has a key, so that it is reported once when it begins and once when it is over.
+Stale tables, failed and lost runs, skipped barriers, dead letters, versions blocked by a stopped
+job, and jobs that never join at their pace. A trouble has a key, so that it is reported once when
+it begins and once when it is over.
 """
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from strandline.core.openlineage.facets import JOB
 from strandline.core.openlineage.names import id_of
-from strandline.core.openlineage.run_states import FAIL
+from strandline.core.openlineage.run_states import COMPLETE, FAIL
 from strandline.core.versions.delays import Staleness, staleness
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
@@ -21,28 +22,37 @@ from strandline.store.ingest.set_aside import count_set_aside
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.relations import run_ends, run_silences
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.schema.run_tables import jobs, run_leases, runs
+from strandline.store.schema.run_tables import jobs, runs
+from strandline.store.schema.version_tables import alerts
 from strandline.store.sql.each import of_each
 
 MICRO = 1_000_000
 DAY = 86_400
 HOUR = 3600
+SILENT_DAYS = 8  # how much longer ago a run that is lost now may have spoken last
 RECENT_BARRIERS = 20
 MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that is wrong, in words."""
+    """One thing that is wrong, in words.
+
+    `job` and `table` are what it is about, if it is about one; `run_row` is the row of the run.
+    """
 
     rule: str
     about: str
     text: str
     run: str | None = None
+    job: Job | None = None
+    table: Table | None = None
+    run_row: int | None = None
+    count: int = 1
 
     @property
     def key(self) -> str:
-        """What makes it the same trouble as before."""
+        """Return the key under which the same trouble is known from one look to the next."""
         return f"{self.rule}|{self.about}" + (f":{self.run}" if self.run else "")
 
 
@@ -60,10 +70,9 @@ TableTrouble = Staleness | PassedBarriers
 def model_troubles(
     model: Model, bound: float | None, now: float
 ) -> tuple[list[Trouble], list[TableTrouble]]:
-    """What is wrong by the model at `now`; and with which tables, whose names the store has.
+    """Return what is wrong by the model at `now`, and the tables with which something is wrong.
 
-    Those that are staler than the
-    bound, and those that skipped barriers.
+    These are staler than the bound, or skipped barriers; only the store knows their labels.
     """
     ages = (staleness(model, table, now) for table in sorted(model.components) if bound is not None)
     stale = [age for age in ages if bound is not None and age.seconds > bound]
@@ -73,10 +82,7 @@ def model_troubles(
 def store_troubles(
     connection: Connection, of_tables: Collection[TableTrouble], now: float
 ) -> list[Trouble]:
-    """What is wrong by the store at `now`.
-
-    And what is wrong with tables in words, which call them as Spark does.
-    """
+    """Return what is wrong by the store at `now`, and the given tables' troubles in words."""
     found = [
         *_failed(connection, now),
         *_silent(connection, now),
@@ -92,66 +98,124 @@ def _of_table(connection: Connection, one: TableTrouble, label: str) -> Trouble:
     if isinstance(one, PassedBarriers):
         barriers = ", ".join(map(str, one.barriers))
         return Trouble(
-            "skipped", about, f"{label} went past barriers {barriers} without a snapshot"
+            "skipped",
+            about,
+            f"{label} went past barriers {barriers} without a snapshot",
+            table=one.table,
         )
     words = f"{label} is {ago(one.seconds)} behind: barrier {one.barrier} is missing"
-    culprit = (
-        f"; the bottleneck is job {one.job[1]}{_owner(connection, one.job)}" if one.job else ""
-    )
-    return Trouble("staleness", about, words + culprit)
+    culprit = ""
+    if one.job:
+        owners = owners_of(connection, one.job)
+        culprit = f"; the bottleneck is job {one.job[1]}"
+        culprit += f" (owner: {', '.join(owners)})" if owners else ""
+    return Trouble("staleness", about, words + culprit, job=one.job, table=one.table)
 
 
-def _owner(connection: Connection, job: Job) -> str:
+def owners_of(connection: Connection, job: Job) -> list[str]:
+    """Return the owners of a job, as its newest ownership facet names them."""
     ownership = value_of(connection, JOB, [id_of("job", *job)], "ownership")
-    names = ", ".join(owner.name for owner in (ownership and ownership.owners) or ())
-    return f" (owner: {names})" if names else ""
+    return [owner.name for owner in (ownership and ownership.owners) or ()]
+
+
+def _looked_at_since(connection: Connection, now: float) -> int:
+    """Return the moment from which on runs are looked at: a day ago, or before the oldest alert.
+
+    An alert must not end because its run is old: it ends when the job is well again.
+    """
+    oldest = connection.scalar(select(func.min(alerts.c.since)))
+    day_ago = round((now - DAY) * MICRO)
+    return day_ago if oldest is None else min(day_ago, oldest - DAY * MICRO)
 
 
 def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
-    """Jobs whose latest run failed, within a day."""
+    """Yield the jobs whose newest ended run failed, with the number of failures in a row.
+
+    A run that is still running says nothing: a retry may fail too.
+    """
     newer = runs.alias("newer")
+    good = runs.alias("good")
+    failure = runs.alias("failure")
+    last_good = (
+        select(func.coalesce(func.max(good.c.ended_at), 0))
+        .where(good.c.job_id == runs.c.job_id, good.c.state == COMPLETE)
+        .scalar_subquery()
+    )
+    failures = (
+        select(func.count())
+        .where(
+            failure.c.job_id == runs.c.job_id,
+            failure.c.state == FAIL,
+            failure.c.ended_at > last_good,
+        )
+        .scalar_subquery()
+    )
     query = (
-        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, runs.c.ended_at)
+        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, runs.c.id, failures.label("failures"))
         .join(jobs, jobs.c.id == runs.c.job_id)
         .where(
-            runs.c.newest_at > round((now - DAY) * MICRO),
+            runs.c.newest_at > _looked_at_since(connection, now),
             runs.c.state == FAIL,
             ~select(newer.c.id)
-            .where(newer.c.job_id == runs.c.job_id, newer.c.newest_at > runs.c.newest_at)
+            .where(
+                newer.c.job_id == runs.c.job_id,
+                newer.c.newest_at > runs.c.newest_at,
+                newer.c.ended_at.is_not(None),
+            )
             .exists(),
         )
         .limit(MOST)
     )
     for row in connection.execute(query):
+        times = f" {row.failures} times" if row.failures > 1 else ""
         yield Trouble(
-            "failed", f"{row.namespace}:{row.name}", f"job {row.name} failed (run {row.run_id})"
+            "failed",
+            f"{row.namespace}:{row.name}",
+            f"job {row.name} failed{times} (run {row.run_id})",
+            job=(row.namespace, row.name),
+            run_row=row.id,
+            count=row.failures,
         )
 
 
 def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
-    """Runs that announced a heartbeat timeout, did not end, by themselves or with the run above, and are silent for longer, within a day."""
+    """Yield the lost runs: not ended, themselves or with the run above, and silent for too long."""
     dialect = connection.dialect.name
-    ends, silences = (
-        of_each(dialect, run_ends, runs.c.id),
-        of_each(dialect, run_silences, runs.c.id),
-    )
+    ends = of_each(dialect, run_ends, runs.c.id)
+    silences = of_each(dialect, run_silences, runs.c.id)
+    since = _looked_at_since(connection, now)
     query = (
-        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, silences.c.silent_at.label("at"))
+        select(
+            jobs.c.namespace,
+            jobs.c.name,
+            runs.c.run_id,
+            runs.c.id,
+            silences.c.silent_at.label("at"),
+        )
         .join(jobs, jobs.c.id == runs.c.job_id)
-        .join(run_leases, run_leases.c.run_id == runs.c.id)
         .join(silences, silences.c.run_id == runs.c.id)
         .join(ends, ends.c.run_id == runs.c.id)
         .where(
-            runs.c.newest_at > round((now - DAY) * MICRO),
+            runs.c.newest_at > since - SILENT_DAYS * DAY * MICRO,
+            runs.c.started_at.is_not(None),
             runs.c.ended_at.is_(None),
             ends.c.ended_at.is_(None),
             silences.c.silent_at < round(now * MICRO),
+            silences.c.silent_at > since,
         )
         .limit(MOST)
     )
     for row in connection.execute(query):
-        words = f"job {row.name} is lost: silent beyond its heartbeat timeout for {ago(now - row.at / MICRO)} (run {row.run_id})"
-        yield Trouble("lost", f"{row.namespace}:{row.name}", words, row.run_id)
+        silent = ago(now - row.at / MICRO)
+        yield Trouble(
+            "lost",
+            f"{row.namespace}:{row.name}",
+            f"job {row.name} is lost: silent beyond its heartbeat timeout for {silent} "
+            f"(run {row.run_id})",
+            row.run_id,
+            job=(row.namespace, row.name),
+            run_row=row.id,
+        )
 
 
 def _dead(connection: Connection, now: float) -> Iterable[Trouble]:
@@ -166,7 +230,10 @@ def _dead(connection: Connection, now: float) -> Iterable[Trouble]:
 
 def _unread(connection: Connection) -> Iterable[Trouble]:
     if count := count_set_aside(connection, "unread"):
-        words = f"{count} events wait for a Strandline that can read them: the log has the fault; update and start it anew"
+        words = (
+            f"{count} events wait for a Strandline that can read them: the log has the fault; "
+            "update and start it anew"
+        )
         yield Trouble("unread_events", "all", words)
 
 
@@ -174,7 +241,7 @@ def _never_joining(model: Model) -> Iterable[Trouble]:
     for job in sorted(model.places):
         why = never_joins(model, job)
         if why is not None:
-            yield Trouble("never_joins", f"{job[0]}:{job[1]}", why)
+            yield Trouble("never_joins", f"{job[0]}:{job[1]}", why, job=job)
 
 
 def _aborted(model: Model) -> Iterable[PassedBarriers]:
@@ -199,4 +266,9 @@ def _held(model: Model, now: float) -> Iterable[Trouble]:
             about = f"{holder.namespace}:{holder.name}"
             if holder.state == "STOPPED" and about not in seen:
                 seen.add(about)
-                yield Trouble("blocked", about, f"a version is blocked by {holder.reason(now)}")
+                yield Trouble(
+                    "blocked",
+                    about,
+                    f"a version is blocked by {holder.reason(now)}",
+                    job=(holder.namespace, holder.name),
+                )

@@ -1,9 +1,8 @@
 """Alerts to webhooks: generic JSON, or the form that Slack takes.
 
-Targets come from the settings and nowhere else.
-
-One thread notes what began and what is over; each target has a thread of its own that sends from
-the outbox of all exports, so a dead or slow one keeps nobody waiting.
+Targets come from the settings and nowhere else. One thread notes what began and what is over. Each
+target has a thread of its own that sends from the outbox of all exports, so a dead or slow one
+delays no other.
 """
 
 import time
@@ -14,8 +13,10 @@ import orjson
 from sqlalchemy import Connection, Engine
 
 from strandline.alerts.conditions import model_troubles, store_troubles
-from strandline.alerts.outbox import note
+from strandline.alerts.details import details_of
+from strandline.alerts.outbox import firing_keys, note
 from strandline.core.openlineage.names import id_of
+from strandline.core.versions.delays import Staleness
 from strandline.exporters.delivery import Courier
 from strandline.exporters.http_client import Client, Network
 from strandline.exporters.outbox import clean, register
@@ -28,10 +29,15 @@ from strandline.store.sql.engine import read_from
 SEND_SECONDS = 5.0
 IDLE_SECONDS = 0.5
 SLACK = "slack="
+SIGNS = {
+    "firing": ":red_circle:",
+    "recovered": ":large_green_circle: over:",
+    "trial": ":large_blue_circle:",
+}
 
 
 def targets_of(setting: str | None) -> tuple[str, ...]:
-    """The targets that a setting lists.
+    """Return the targets that a setting lists.
 
     >>> targets_of("https://a.example/hook, slack=https://hooks.slack.com/x")
     ('https://a.example/hook', 'slack=https://hooks.slack.com/x')
@@ -40,7 +46,7 @@ def targets_of(setting: str | None) -> tuple[str, ...]:
 
 
 class Alerting:
-    """Looks for trouble and tells of it, while a server runs."""
+    """The search for trouble, and its messages, while a server runs."""
 
     def __init__(
         self,
@@ -52,12 +58,14 @@ class Alerting:
         staleness_bound: float | None = None,
         interval: float = 10.0,
         networks: Sequence[Network] = (),
+        public_url: str = "",
     ) -> None:
         self._engine = engine
         self._follower = follower
         holder = uuid4().hex
         self._couriers = [Courier(engine, Webhook(target, networks), holder) for target in targets]
         self._bound = staleness_bound
+        self._public_url = public_url
         works: list[tuple[Callable[[], int], float]] = [(lambda: self.look(time.time()), interval)]
         works += [(courier.deliver, IDLE_SECONDS) for courier in self._couriers]
         self._turns = [
@@ -66,7 +74,7 @@ class Alerting:
         ]
 
     def start(self) -> None:
-        """Start the threads, if there is anybody to tell."""
+        """Start the threads, if there is a target."""
         for turns in self._turns if self._couriers else ():
             turns.start()
 
@@ -78,27 +86,31 @@ class Alerting:
             courier.let_go()
 
     def look(self, now: float) -> int:
-        """Note what began and what is over; how many messages that made for each target."""
+        """Note what began and what is over; return the number of messages for each target."""
         with self._follower.model() as model:
             found, of_tables = model_troubles(model, self._bound, now)
+        stale = {one.table for one in of_tables if isinstance(one, Staleness)}
         with read_from(self._engine) as connection:
             found += store_troubles(connection, of_tables, now)
+            firing = firing_keys(connection)
+            details = {
+                trouble.key: details_of(connection, trouble, stale, self._public_url, now)
+                for trouble in found
+                if trouble.key not in firing
+            }
         with self._engine.begin() as connection:
             for courier in self._couriers:
                 register(connection, courier.target.name, ALERTS, now)
             clean(connection, now)
-            return note(connection, found, now)
+            return note(connection, found, details, now)
 
     def send(self, now: float) -> int:
-        """Send what is due at a moment, to one target after the other.
-
-        How many messages were taken.
-        """
+        """Send what is due at a moment to each target; return the number of messages taken."""
         return sum(courier.deliver(lambda: now) for courier in self._couriers)
 
 
 class Webhook:
-    """A target of alerts. Its name is made of its address, which may hold a secret."""
+    """A target of alerts, named after a hash of its address, which may hold a secret."""
 
     kinds = ALERTS
     at_once = 1
@@ -109,7 +121,7 @@ class Webhook:
         self._client = Client(target.removeprefix(SLACK), networks=networks, seconds=SEND_SECONDS)
 
     def items(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
-        """The messages."""
+        """Return the messages."""
         return [self._item(change, change.body or b"{}") for change in changes]
 
     def _item(self, change: Change, body: bytes) -> Item:
@@ -120,21 +132,45 @@ class Webhook:
         )
 
     def send(self, items: Sequence[Item]) -> None:
-        """Each message in a request."""
+        """Send each message in a request."""
         for item in items:
             self._client.send("POST", "", item.content[0])
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._client.close()
 
 
+def trial_of(target: str) -> bytes:
+    """Return the body of a trial message, in the form that the target takes."""
+    message = {
+        "status": "trial",
+        "rule": "trial",
+        "about": "strandline check",
+        "text": "this is a trial message of strandline check; nothing is wrong",
+    }
+    body = orjson.dumps(message)
+    return orjson.dumps({"text": slack_text(body)}) if target.startswith(SLACK) else body
+
+
 def slack_text(body: bytes) -> str:
-    """A message as a line for people.
+    """Return a message as text for people.
 
     >>> slack_text(b'{"status": "firing", "rule": "lost", "text": "job a is lost"}')
     ':red_circle: lost: job a is lost'
     """
     message = orjson.loads(body)
-    sign = ":red_circle:" if message["status"] == "firing" else ":large_green_circle: over:"
-    return f"{sign} {message['rule']}: {message['text']}"
+    lines = [f"{SIGNS[message['status']]} {message['rule']}: {message['text']}"]
+    if message["status"] != "firing":
+        return lines[0]
+    if message.get("reason"):
+        lines.append(message["reason"])
+    if message.get("owners"):
+        lines.append(f"owner: {', '.join(message['owners'])}")
+    if message.get("dependents"):
+        lines.append(f"depends on it: {', '.join(message['dependents'])}")
+    if message.get("late"):
+        lines.append(f"late because of it: {', '.join(message['late'])}")
+    if message.get("link"):
+        lines.append(message["link"])
+    return "\n".join(lines)

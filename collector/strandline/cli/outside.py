@@ -58,16 +58,10 @@ def _fits(jwt: ModuleType, key: Mapping[str, Any], algorithm: str) -> bool:
 
 
 def webhook_faults(settings: Settings) -> Iterator[str]:
-    """Which targets of alerts cannot be reached, or lead elsewhere.
-
-    Nothing is sent to them but a question for the head.
-    """
+    """Yield the targets of alerts that do not take a trial message."""
     if not settings.alert_targets:
         return
-    from strandline.alerts.webhooks import (
-        SLACK,
-        targets_of,
-    )  # nobody waits for them who has no target
+    from strandline.alerts.webhooks import SLACK, targets_of, trial_of
     from strandline.errors import StrandlineError
     from strandline.exporters.http_client import Client
 
@@ -76,11 +70,14 @@ def webhook_faults(settings: Settings) -> Iterator[str]:
             target.removeprefix(SLACK), networks=settings.export_networks, seconds=SECONDS
         )
         try:
-            status = client.request("HEAD", "").status
+            status = client.request("POST", "", trial_of(target)).status
         except (StrandlineError, ValueError) as error:
             yield f"{PREFIX}ALERT_TARGETS: {error or client.address}"
             continue
         finally:
             client.close()
+        answer = f"{PREFIX}ALERT_TARGETS: {client.address} answers {status}"
         if 300 <= status < 400:
-            yield f"{PREFIX}ALERT_TARGETS: {client.address} answers {status}, and no redirect is followed: name the address itself"
+            yield f"{answer}, and no redirect is followed; use the address it leads to"
+        elif status >= 400:
+            yield f"{answer} to a trial message"

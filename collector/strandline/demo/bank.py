@@ -8,13 +8,22 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from platformdirs import user_cache_dir
 
 from strandline.demo.processes import DemoError
+from strandline.errors import RefusedError
+from strandline.store.sql.private_files import held_by_one_server
+
+try:
+    import fcntl
+except ImportError:  # no such locks on Windows
+    fcntl = None  # type: ignore[assignment]
 
 STREAMS = ("ingest", "credits", "debits", "balance")
 TABLES = {"ingest": "transfers", "credits": "credits", "debits": "debits", "balance": "balance"}
@@ -23,6 +32,7 @@ ONE_APPLICATION_BELOW = (
 )  # bytes of free memory: four drivers take 2.6 GB, broker and collector another
 FOREVER = 10**6
 MARK = "made-by-strandline-demo"
+STORE = "strandline.db"
 
 
 def parts_root() -> Path:
@@ -37,8 +47,27 @@ def parts_root() -> Path:
         ).is_file():
             return candidate
     raise DemoError(
-        "the demo's job files (examples/bank) are not in this installation; run it in a checkout"
+        "the demo's job files (examples/bank) are not in this installation; install strandline "
+        "from a wheel, or run the demo in a checkout"
     )
+
+
+def require_spark(root: Path) -> None:
+    """Raise DemoError if a package of the demo on real parts is missing."""
+    missing = [name for name in ("pyspark", "pyiceberg") if find_spec(name) is None]
+    if not missing:
+        return
+    packages = "'pyspark==4.1.4' 'pyiceberg[sql-sqlite,pyarrow]' 'pandas<3' strandline-spark"
+    advice = "run make demo" if is_checkout(root) else f"pip install {packages}"
+    raise DemoError(
+        f"the demo needs {' and '.join(missing)}: {advice}; "
+        "strandline demo --replay shows a recorded bank without them"
+    )
+
+
+def is_checkout(root: Path) -> bool:
+    """Return whether the demo's files are those of a checkout, not of an installed package."""
+    return (root / "Makefile").exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +92,7 @@ class Bank:
     @property
     def database(self) -> str:
         """The collector's database as a URL."""
-        return f"sqlite:///{self.folder / 'strandline.db'}"
+        return f"sqlite:///{self.folder / STORE}"
 
     @property
     def cache(self) -> Path:
@@ -74,9 +103,7 @@ class Bank:
         if given := os.environ.get("STRANDLINE_CACHE_DIR"):
             return Path(given)
         return (
-            self.root / ".cache"
-            if (self.root / "Makefile").exists()
-            else Path(user_cache_dir("strandline"))
+            self.root / ".cache" if is_checkout(self.root) else Path(user_cache_dir("strandline"))
         )
 
     @property
@@ -106,14 +133,59 @@ class Bank:
         }
 
 
+@contextmanager
+def claimed_folder(folder: Path) -> Iterator[None]:
+    """Hold the demo's folder, made anew, or raise DemoError while another demo has it.
+
+    The claim ends with the process. Nothing is removed before it holds.
+    """
+    _refuse_foreign(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / MARK).open("a") as mark:
+        if fcntl is not None:
+            try:
+                fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise DemoError(
+                    f"another demo is running in {folder}; stop it, or choose another folder "
+                    "with --dir"
+                ) from None
+        empty_folder(folder)
+        yield
+
+
 def empty_folder(folder: Path) -> None:
-    """Make the demo's folder anew, but never remove one that the demo did not make."""
-    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
-        raise DemoError(f"{folder} is not empty and not a demo's; name another with --dir")
-    shutil.rmtree(folder, ignore_errors=True)
-    for part in ("conf", "lake", "logs"):
-        (folder / part).mkdir(parents=True)
+    """Make the demo's folder anew, but never remove one that is in use or not a demo's."""
+    _refuse_foreign(folder)
+    _refuse_served(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in folder.iterdir():
+        if part.is_dir() and not part.is_symlink():
+            shutil.rmtree(part)
+        elif part.name != MARK:
+            part.unlink()
+    for name in ("conf", "lake", "logs"):
+        (folder / name).mkdir()
     (folder / MARK).touch()
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise DemoError(f"{folder} is not empty and not a demo's; choose another with --dir")
+
+
+def _refuse_served(folder: Path) -> None:
+    """Raise DemoError while a collector serves the store of an earlier demo."""
+    store = folder / STORE
+    if not store.exists():
+        return
+    try:
+        with held_by_one_server(store):
+            return
+    except RefusedError:
+        raise DemoError(
+            f"a collector serves {store}; stop it, or choose another folder with --dir"
+        ) from None
 
 
 def write_conf(

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from strandline.demo import lake as demo_lake
-from strandline.demo.bank import TABLES, Bank
+from strandline.demo.bank import TABLES, Bank, is_checkout
 from strandline.demo.processes import DemoError, DemoProcess
 
 Row = dict[str, str | int]
@@ -179,7 +179,12 @@ def tell_page(bank: Bank, stays: bool = True) -> None:
 
 def tell_recorded(bank: Bank) -> None:
     """Print what can be asked of the recorded bank while it is served."""
-    print(f"or ask, in another shell, until Ctrl-C here:\n{questions(bank)}", flush=True)
+    print(
+        "This is a recorded demo: the bank's jobs do not run on this machine, and its moments are "
+        "moved to now.\n"
+        f"Ask in another shell, until Ctrl-C here:\n{questions(bank)}",
+        flush=True,
+    )
 
 
 def tell_next(bank: Bank) -> None:
@@ -190,7 +195,7 @@ the tables are in {bank.folder / "lake"}. To look further:
   {command()} serve --database-url {bank.database}
       and then open {bank.url}/group?name=bank, or in another shell:
 {questions(bank)}
-  make demo KEEP=1        the same, and the streams go on while you ask
+  {again(bank)}        the same, and the streams go on while you ask
 """)
 
 
@@ -207,6 +212,11 @@ Kill what you like (`kill -9`): the collector comes back; a driver's edges go wh
 """,
         flush=True,
     )
+
+
+def again(bank: Bank) -> str:
+    """Return the command that runs the demo and keeps it running."""
+    return "make demo KEEP=1" if is_checkout(bank.root) else f"{command()} demo --keep"
 
 
 def command() -> str:

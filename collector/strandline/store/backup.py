@@ -1,11 +1,10 @@
-"""Copies of a whole store, made while servers write and checked before they count.
-
-And stores made of copies.
+"""Copies of a whole store, made while servers write, and stores made of copies.
 
 SQLite: a copy of the file as one reading transaction sees it, by SQLite's own backup. PostgreSQL: a
 zip of every table as one transaction sees it (REPEATABLE READ, COPY in binary form); the client
 tools of PostgreSQL are often not where a collector runs, or are of another version. A copy is
-written beside its place and moved there when its counts and checks are right.
+written beside its place and moved there when its counts and checks are right. Its checksum is in a
+file beside it, as `sha256sum` writes one, because SQLite does not notice a changed byte in a value.
 """
 
 import json
@@ -16,6 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -35,25 +35,58 @@ _VERSION = "alembic_version"
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a copy holds: the schema it has, and how many rows of each table."""
+    """The content of a copy: its schema, and the number of rows of each table."""
 
     schema: str
     rows: dict[str, int]
 
 
 def back_up(engine: Engine, file: Path) -> Copied:
-    """Write a copy of the store to a file that is not there yet; writers go on meanwhile."""
+    """Write a copy of the store to a new file, and its checksum beside it; writers go on."""
     if file.exists():
-        raise RefusedError(f"{file} is there already: name a new file, or remove it", code="exists")
+        raise RefusedError(f"{file} already exists; choose another name", code="exists")
     with _beside(file) as unfinished:
         if engine.dialect.name == "sqlite":
-            return _copy_of_file(engine, unfinished)
-        return _copy_of_tables(engine, unfinished)
+            copied = _copy_of_file(engine, unfinished)
+        else:
+            copied = _copy_of_tables(engine, unfinished)
+        with _beside(checksum_file(file)) as checksum:
+            checksum.write_text(f"{_checksum(unfinished)}  {file.name}\n")
+    return copied
+
+
+def checksum_file(file: Path) -> Path:
+    """Return the file with the checksum of a copy."""
+    return file.with_name(f"{file.name}.sha256")
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as content:
+        return file_digest(content, "sha256").hexdigest()
+
+
+def _refuse_changed(file: Path) -> None:
+    """Raise RefusedError if a copy is not the file that its checksum was made of."""
+    beside = checksum_file(file)
+    try:
+        expected = beside.read_text().split()[0]
+    except (OSError, IndexError, UnicodeDecodeError):
+        raise RefusedError(
+            f"{beside} is missing or empty, so the copy cannot be verified; copy it together with "
+            f"{file.name}, or write it with sha256sum if you trust the copy",
+            code="missing",
+        ) from None
+    if _checksum(file) != expected:
+        raise RefusedError(
+            f"{file} is damaged: its SHA-256 is not the one in {beside.name}; restore another copy",
+            code="damaged",
+        )
 
 
 def restore(engine: Engine, file: Path) -> Copied:
-    """Make the store of a copy, where none is yet; nothing is left of it if a check fails."""
+    """Make a store from a copy, where there is none; nothing is left of it if a check fails."""
     kind = _kind_of(file)
+    _refuse_changed(file)
     if kind != engine.dialect.name:
         raise RefusedError(
             f"{file} is a copy of {kind}, the database is {engine.dialect.name}", code="kind"
@@ -62,13 +95,13 @@ def restore(engine: Engine, file: Path) -> Copied:
     if target is not None:
         return _file_of_copy(file, target)
     if not is_empty(engine):
-        raise RefusedError("the database has tables already: name an empty one", code="exists")
+        raise RefusedError("the database is not empty; choose an empty one", code="exists")
     return _tables_of_copy(engine, file)
 
 
 @contextmanager
 def _beside(file: Path) -> Iterator[Path]:
-    """A private file that becomes this one if all goes well, and goes otherwise."""
+    """Yield a private file that becomes this one if all goes well, and is removed otherwise."""
     unfinished = file.with_name(f"{file.name}.unfinished")
     unfinished.unlink(missing_ok=True)
     make_private(unfinished)
@@ -89,15 +122,11 @@ def _kind_of(file: Path) -> str:
             return "sqlite"
     if zipfile.is_zipfile(file):
         return "postgresql"
-    raise RefusedError(f"{file} is no copy that strandline backup made", code="kind")
-
-
-# ---- SQLite
-# ----------------------------------------------------------------------------------------------------------
+    raise RefusedError(f"{file} is not a copy made by strandline backup", code="kind")
 
 
 def _copy_of_file(engine: Engine, file: Path) -> Copied:
-    """One reading transaction is both counted and copied, so the two can be compared."""
+    """Count and copy one reading transaction, so that the two can be compared."""
     with reading(engine).begin() as connection, closing(sqlite3.connect(file)) as copy:
         source: Any = connection.connection.driver_connection
         counted = _counted(source)
@@ -110,7 +139,7 @@ def _copy_of_file(engine: Engine, file: Path) -> Copied:
 def _file_of_copy(file: Path, target: Path) -> Copied:
     if target.exists() and target.stat().st_size:
         raise RefusedError(
-            f"the database {target} is there already: name another, or remove it", code="exists"
+            f"the database {target} already exists; choose another name", code="exists"
         )
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as copy:
         counted = _checked(copy, file)
@@ -138,7 +167,7 @@ def _counted(database: sqlite3.Connection) -> Copied:
     )
     names = sorted(name for (name,) in tables)
     if _VERSION not in names:
-        raise RefusedError("this is no database of Strandline", code="kind")
+        raise RefusedError("this is not a database of Strandline", code="kind")
     (schema,) = database.execute(f"SELECT version_num FROM {_VERSION}").fetchone()
     rows = {
         name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names
@@ -165,9 +194,6 @@ def _compare(written: Copied, wanted: Copied, file: Path) -> None:
             f"{file} is not what was copied: {', '.join(wrong) or written.schema}", code="damaged"
         )
 
-
-# ---- PostgreSQL
-# ------------------------------------------------------------------------------------------------------
 
 # Tables of the store, none of their partitions.
 _TABLES = """
@@ -217,7 +243,7 @@ def _columns(connection: Connection, table: str) -> list[str]:
 
 
 def _copy_out(connection: Connection, copy: zipfile.ZipFile, table: str, columns: list[str]) -> int:
-    """Write the rows of a table; how many that were, counted in the same snapshot."""
+    """Write the rows of a table; return their number, counted in the same snapshot."""
     database: Any = connection.connection.driver_connection
     listed = ", ".join(f'"{column}"' for column in columns)
     with copy.open(table, "w", force_zip64=True) as part, database.cursor() as cursor:

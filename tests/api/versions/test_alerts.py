@@ -210,20 +210,98 @@ def rules(hook: Hook) -> list[tuple[str, str, str]]:
     return [(one["status"], one["rule"], one["text"]) for one in hook.told]
 
 
-def test_failed_job_alerts_and_recovers_when_it_runs_again(server: Server, hook: Hook) -> None:
+def test_failed_job_alerts_once_however_often_it_fails_and_recovers_when_it_is_well(
+    server: Server, hook: Hook
+) -> None:
     alerts = alerting(server, hook.address)
     recent = time.time() - EPOCH.timestamp()
     server.post(
-        started("etl", recent - 20, ["db.a"], ["db.b"], domain=None),
-        ended("etl", recent - 10, "FAIL"),
+        started("etl", recent - 90, ["db.a"], ["db.b"], domain=None),
+        ended("etl", recent - 80, "FAIL"),
     )
     alerts.look(time.time())
-    server.post(started("etl", recent - 5, ["db.a"], ["db.b"], domain=None, run=2))
+    server.post(started("etl", recent - 70, ["db.a"], ["db.b"], domain=None, run=2))
+    alerts.look(time.time())  # a retry that runs is not well yet
+    server.post(ended("etl", recent - 60, "FAIL", run=2))
+    alerts.look(time.time())
+    server.post(
+        started("etl", recent - 50, ["db.a"], ["db.b"], domain=None, run=3),
+        ended("etl", recent - 40, "COMPLETE", run=3),
+    )
     alerts.look(time.time())
     alerts.send(time.time())
 
-    text = f"job etl failed (run {run_id('etl')})"
-    assert rules(hook) == [("firing", "failed", text), ("recovered", "failed", text)]
+    assert [(one["status"], one["count"], one["text"]) for one in hook.told] == [
+        ("firing", 1, f"job etl failed (run {run_id('etl')})"),
+        ("recovered", 2, f"job etl failed 2 times (run {run_id('etl', 2)})"),
+    ]
+
+
+def test_alert_of_a_failure_stays_on_when_its_run_is_old(server: Server, hook: Hook) -> None:
+    alerts = alerting(server, hook.address)
+    recent = time.time() - EPOCH.timestamp()
+    server.post(
+        started("etl", recent - 90, [], ["db.b"], domain=None), ended("etl", recent - 80, "FAIL")
+    )
+    alerts.look(time.time())
+
+    assert alerts.look(time.time() + 3 * 86_400) == 0
+
+
+def test_alert_tells_reason_owner_page_and_dependents(server: Server, hook: Hook) -> None:
+    alerts = Alerting(
+        server.engine, server.follower, [hook.address, f"slack={hook.address}"],
+        lambda why: None, public_url="https://lineage.example",
+    )  # fmt: skip
+    recent = time.time() - EPOCH.timestamp()
+    failed = ended("etl", recent - 10, "FAIL", run=2)
+    failed["job"]["facets"]["ownership"] = facet({"owners": [{"name": "ann"}]})
+    failed["run"]["facets"]["errorMessage"] = facet(
+        {"message": "disk is full\n\tat x.y", "programmingLanguage": "JAVA"}
+    )
+    server.post(
+        started("etl", recent - 40, ["db.a"], ["db.b"], domain=None),
+        ended("etl", recent - 30),
+        started("report", recent - 30, ["db.b"], ["db.c"], domain=None),
+        started("etl", recent - 20, ["db.a"], ["db.b"], domain=None, run=2),
+        failed,
+    )
+    alerts.look(time.time())
+    alerts.send(time.time())
+    message, slack = hook.told
+
+    assert (message["reason"], message["owners"], message["late"]) == ("disk is full", ["ann"], [])
+    assert message["dependents"] == ["db.b", "db.c"]
+    assert message["link"] == "https://lineage.example/job?namespace=default&name=etl"
+    assert slack["text"].splitlines() == [
+        f":red_circle: failed: job etl failed (run {run_id('etl', 2)})",
+        "disk is full",
+        "owner: ann",
+        "depends on it: db.b, db.c",
+        "https://lineage.example/job?namespace=default&name=etl",
+    ]
+
+
+def test_alert_names_the_tables_that_are_late(held: Server, hook: Hook) -> None:
+    alerts = alerting(held, hook.address, bound=600)
+    alerts.look(NOW)
+    alerts.send(NOW)
+    (blocked,) = [one for one in hook.told if one["rule"] == "blocked"]
+
+    assert blocked["late"] == ["bank.credits"]
+
+
+def test_run_without_a_heartbeat_is_lost_after_the_silent_time(server: Server, hook: Hook) -> None:
+    alerts = alerting(server, hook.address)
+    recent = time.time() - EPOCH.timestamp()
+    server.post(event("START", "etl", recent))
+    alerts.look(time.time())
+    alerts.look(time.time() + 86_400 + 180)
+    alerts.send(time.time() + 86_400 + 180)
+
+    ((status, rule, text),) = rules(hook)
+    assert (status, rule) == ("firing", "lost")
+    assert text.startswith("job etl is lost: silent beyond its heartbeat timeout for 3 min")
 
 
 def test_silent_job_alerts(server: Server, hook: Hook) -> None:

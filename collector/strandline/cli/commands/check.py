@@ -37,6 +37,9 @@ LARGEST_EVENT = 32 * 1024 * 1024
 def arguments(parser: ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("--json", action="store_true", help="what is right and every fault as JSON")
+    parser.add_argument(
+        "--data", action="store_true", help="read all stored data and report what is damaged"
+    )
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -48,6 +51,8 @@ def run(options: Namespace, settings: Settings) -> int:
         if any(fault.startswith(f"{PREFIX}{prefix}") for fault in settings.faults):
             continue  # the default in its place is not what was meant
         found = list(look(settings))
+        if name == "database" and options.data and not found:
+            found = list(_damage(settings))
         faults += found
         if not found:
             fine[name] = _fine(name, settings)
@@ -87,6 +92,17 @@ def _database(settings: Settings) -> Iterator[str]:
     except (StrandlineError, SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         yield f"database: {reason}"
+
+
+def _damage(settings: Settings) -> Iterator[str]:
+    """Yield each damage of the stored data."""
+    from strandline.store.damage import damage_in
+
+    engine = make_engine(settings.database_url)
+    try:
+        yield from (f"database: {damage}" for damage in damage_in(engine))
+    finally:
+        engine.dispose()
 
 
 def _store(engine: Engine, settings: Settings) -> Iterator[str]:

@@ -73,9 +73,16 @@ def run(options: Namespace, settings: Settings) -> int:
     bank = Bank(demo_bank.parts_root(), options.dir.resolve(), options.rounds, port)
     if port != settings.port:
         demo_report.say(f"port {settings.port} is taken; the collector listens on {port}")
-    demo_bank.empty_folder(bank.folder)
-    if options.replay:
-        return replay(bank, settings)
+    if not options.replay:
+        demo_bank.require_spark(bank.root)
+    with demo_bank.claimed_folder(bank.folder):
+        if options.replay:
+            return replay(bank, settings)
+        return run_parts(bank, options, begun)
+
+
+def run_parts(bank: Bank, options: Namespace, begun: float) -> int:
+    """Run the demo on real parts, and end all of them."""
     demo_report.say(f"see it while it runs: {bank.url}/")
     try:
         with processes(bank.folder / "logs") as started:
@@ -97,7 +104,8 @@ def replay(bank: Bank, settings: Settings) -> int:
     begun = time.monotonic()
     count = demo_replay.load(bank.root / demo_replay.RECORDING, bank.database)
     demo_report.say(
-        f"forty recorded minutes of the bank, {count} events, loaded in {time.monotonic() - begun:.0f} s"
+        f"Recorded demo: forty minutes of the bank, {count} events, "
+        f"loaded in {time.monotonic() - begun:.0f} s"
     )
     demo_report.tell_page(bank)
     demo_report.tell_recorded(bank)

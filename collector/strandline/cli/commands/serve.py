@@ -242,6 +242,7 @@ def _alerting(
         staleness_bound=settings.alert_staleness_seconds,
         interval=settings.alert_seconds,
         networks=settings.export_networks,
+        public_url=settings.public_url or "",
     )
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from strandline.core.openlineage.names import clean, complaint, key_text
+from strandline.core.openlineage.names import bare, clean, complaint, key_text
 from strandline.core.redaction.json import is_suspicious, redact_json
 
 RUN, JOB, DATASET, INPUT, OUTPUT = 1, 2, 3, 4, 5  # the kinds of entities that have facets
@@ -444,7 +444,7 @@ def facet_of(kind: int, key: str, raw: bytes) -> Facet:
         body.decode()
     except (ValueError, RecursionError) as error:  # msgspec's, json's and UTF-8's are ValueErrors
         return _quarantined(key, raw, error)
-    return Facet(key_text(key), content_hash(body), body, value, deleted, "", body is not raw)
+    return Facet(key_text(bare(key)), content_hash(body), body, value, deleted, "", body is not raw)
 
 
 def content_hash(content: bytes) -> bytes:
@@ -457,5 +457,5 @@ def _quarantined(key: str, raw: bytes, error: Exception) -> Facet:
         body = redact_json(key, raw)
     except (ValueError, RecursionError):
         body = b"{}"  # not even JSON: nothing that could be served, or searched for secrets
-    problem = f"{clean(key)}: {complaint(str(error))}"[:300]
-    return Facet(key_text(key), content_hash(body), body, None, False, problem, body != raw)
+    problem = f"{clean(bare(key))}: {complaint(str(error))}"[:300]
+    return Facet(key_text(bare(key)), content_hash(body), body, None, False, problem, body != raw)

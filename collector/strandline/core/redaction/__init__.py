@@ -1,1 +1,1 @@
-"""What may be stored of a text or a JSON value: secrets are taken out, by name and by form."""
+"""Redaction of texts and JSON: secrets are hidden by their name, form or place."""

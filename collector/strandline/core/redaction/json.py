@@ -1,32 +1,31 @@
-"""Secrets are taken out before anything is stored, by allow-list.
+"""Redaction of JSON documents, before anything of them is stored.
 
-What may stay is named, not what looks secret.
-
-Of an address stay scheme, host, port and path; of Spark's properties, environments and SQL options
-those on a list of harmless names. Redacting twice is redacting once, so a replay of stored events
-changes nothing.
+Of Spark's properties and of environments only those on a list of harmless names keep their value.
+Elsewhere a value is hidden by its name or place, and every text is redacted by the shared rules.
+Redacting twice is redacting once, so a replay of stored events changes nothing.
 """
 
 import json
 import re
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from functools import lru_cache, wraps
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 from jsonschema_rs import Draft202012Validator, RegexOptions
 
 from strandline.core.redaction.rules import is_secret
-from strandline.core.redaction.rules.forms import SETTING
+from strandline.core.redaction.rules.quoted_values import SETTING
+from strandline.core.redaction.rules.tokens import HINTS
 from strandline.core.redaction.text import GONE, redact_text
 
-T = TypeVar("T")
+P = ParamSpec("P")
 U = TypeVar("U")
 
-LONG = 200  # characters of what is not remembered
-# with a secret in one document: of one that has more, what may hold another is hidden without a
-# closer look
+LONG = 200  # characters of a text that is not remembered
+# Strings with a secret in one document. Behind them, a string that may hold another is hidden
+# without being parsed.
 STRINGS = 5_000
 
 _HARMLESS_PROPERTY = re.compile(
@@ -40,35 +39,36 @@ _HARMLESS_PROPERTY = re.compile(
 )
 _PROPERTY_FACETS = frozenset(("spark_properties", "environment-properties", "environmentVariables"))
 
-# A string with what makes it a name; what opens and closes; a number. In JSON nothing else but
+# A string with the colon that makes it a name, a bracket, or a number. JSON has nothing else but
 # true, false and null.
 _TOKEN = re.compile(r'("(?:[^"\\]++|\\[\s\S])*+"?+)(\s*+:)?+|([{\[])|([}\]])|(-?\d[^\s,\]}]*+)')
 _STRING = json.JSONDecoder(strict=False)
-# Objects whose members are called by the names of facets or columns, which tell nothing about what
-# is in them.
+# Objects whose members are named after facets or columns, whatever is in them.
 _NAMING = frozenset(("facets", "inputFacets", "outputFacets", "fields", "columnMetrics"))
 
 # Objects whose keys and values everybody may see.
 _PUBLIC = "tags"
-# {"name": "password", "value": ".."}
+# Labels of a name and of its value, each a member of one object.
 _LABELS = frozenset(("name", "key", "Name", "Key"))
 _LABELLED = frozenset(("value", "Value", "val", "Val"))
-# ["--password", ".."]
+# An option in a list, whose value is the next item.
 _OPTION = re.compile(r"--?[a-zA-Z][\w.-]*")
 _LAST = re.compile(r"\s*,\s*(?:\"(?:[^\"\\]++|\\[\s\S])*+\"|-?\d[^\s,\]}]*+)\s*\]")
 _NAME = re.compile(r"[\w.-]+")
 _PLAIN = re.compile(r'"[\w.-]*"')
-# ["password", ".."] may be columns as well, by the name of their list.
+# Lists of columns, whose first item names no secret.
 _COLUMNS = re.compile(
     r"(?:columns?|cols?|fields?|keys?|names?|by|tags?|projection|schema)\Z", re.IGNORECASE
 )
 
-# Known tokens, calls with keys, and addresses that are secret as they are, in lower case.
+# Known tokens, calls with keys, commands, and addresses that are secret as they are, in lower case.
 _TOKENS = (
-    r"a(?:kia|sia)[a-z0-9]{12}|gh[pousr]_[a-z0-9]{20}|github_pat_|glpat-|xox[abeoprs]-|eyj[a-z0-9_-]{6}|slk_|"
-    r"st_[a-z0-9]{4,32}_[a-z0-9_-]{20}|dapi[0-9a-f]{16}|aiza[a-z0-9_-]{20}|ya29\.|[spr]k_(?:live|test)_|"
-    r"sk-[a-z0-9_-]{20}|npm_[a-z0-9]{36}|hf_[a-z0-9]{30}|(?:bearer|basic)(?:[ \t\n\r\f\v]|\\[nrtf])|crypt|hmac|"
-    r'://[^"/ \t\n\r\f\v]*(?:hook|discord|telegram|outlook)|[?&;](?:sig|sv|code|x-amz-[a-z0-9_-]+|x-goog-[a-z0-9_-]+)='
+    rf"{HINTS}|crypt|hmac|_with_key|s3|gcs|oss|cosn|iceberg|deltalake|hudi|mysql|mariadb|postgresql|mongo|"
+    r"remote|azureblob|redis|sqlcmd|bcp|isql|ldap|sshpass|beeline|login|cqlsh|influx|htpasswd|"
+    r'/[^"/@ ]+@|'
+    r'://[^"/ \t\n\r\f\v]*(?:hook|discord|telegram|outlook)|'
+    r"[?&;#](?:sig|x-amz-[a-z0-9_-]+|x-goog-[a-z0-9_-]+)=|"
+    r"sig=|[?&;#](?:code|sid|jsessionid|session_?id|googleaccessid)="
 )
 
 # A facet without any of these, and without an address that has more than a place, has nothing to
@@ -93,10 +93,7 @@ _SUSPICIOUS_ADDRESS = (
 
 
 def _finder(*patterns: str) -> Draft202012Validator:
-    """Finds any of these in one pass, in a tenth of the time of one after the other.
-
-    `re` would take twice as long.
-    """
+    """Return a validator that finds any of the patterns in one pass, faster than `re`."""
     return Draft202012Validator({"pattern": "|".join(patterns)}, pattern_options=RegexOptions())
 
 
@@ -105,16 +102,16 @@ _REST_FINDER = _finder(_SUSPICIOUS_REST, _SUSPICIOUS_ADDRESS)
 
 
 def is_suspicious(key: str, raw: bytes) -> bool:
-    """Whether a facet's bytes have to be looked at closer; False is a promise, True is none."""
+    """Return whether a facet may hold a secret; False is a promise."""
     return key in _PROPERTY_FACETS or _FINDER.is_valid(raw.lower().decode("latin-1"))
 
 
 class _Place(NamedTuple):
-    """How the members of an object are looked at.
+    """The rules for the members of an object.
 
-    strict: only harmless properties keep their value; hidden: nothing does; naming: a name says
-    nothing about its object; listed: in a list of environment variables; named: one of them, which
-    has its name beside its value.
+    strict: only harmless properties keep their value. hidden: no member does. naming: a member's
+    name says nothing about its object. listed: in a list of environment variables. named: one of
+    these, with its name beside its value.
     """
 
     strict: bool = False
@@ -125,24 +122,24 @@ class _Place(NamedTuple):
 
 
 class _Pair:
-    """An object that may be a pair of name and value.
-
-    Whether its name is a secret's, and whether its value came.
-    """
+    """An object that may be a pair of a secret's name and its value."""
 
     __slots__ = ("public", "secret", "start", "valued")
 
-    def __init__(self, start: int, secret: bool, public: bool) -> None:
-        self.start, self.secret, self.public, self.valued = start, secret, public, False
+    def __init__(self, start: int, *, secret: bool, public: bool) -> None:
+        self.start = start
+        self.secret = secret
+        self.public = public
+        self.valued = False
 
     def is_named(self, name: str) -> bool:
-        """Take the name; whether it says too late that the value was a secret."""
-        self.secret = self.secret or (not self.public and _is_secret(name, False))
+        """Take the name; return whether it names a secret whose value came before."""
+        self.secret = self.secret or (not self.public and _is_secret(name))
         return self.secret and self.valued
 
 
 class _List:
-    """A list, and whether its next value is a secret because of the value before it."""
+    """A list whose next value may be a secret because of the value before it."""
 
     __slots__ = ("columns", "inner", "is_next", "started")
 
@@ -153,42 +150,41 @@ class _List:
             around.started, around.is_next = True, False
 
     def take(self, value: str, text: str, end: int) -> bool:
-        """Take a value that ends there; whether it is a secret.
+        """Take a value that ends at `end`; return whether it is a secret.
 
-        After a secret's option, or its name if these two are all.
+        It is one behind a secret's option, or behind a secret's name if the list has no third.
         """
         content = _content(value) if value[0] == '"' else ""
         hidden = self.is_next and not content.startswith("-")
-        first, self.started = not self.started, True
-        self.is_next = (
-            bool(content) and _is_secret(content, False) and self._tells(content, first, text, end)
-        )
+        is_first = not self.started
+        self.started = True
+        self.is_next = False
+        if content and _is_secret(content):
+            is_pair = is_first and self._may_be_pair(content) and _LAST.match(text, end)
+            self.is_next = bool(is_pair or _OPTION.fullmatch(content))
         return hidden
 
-    def _tells(self, content: str, first: bool, text: str, end: int) -> bool:
-        if _OPTION.fullmatch(content):
+    def _may_be_pair(self, content: str) -> bool:
+        if self.columns:
+            return False
+        if SETTING.fullmatch(content):
             return True
-        is_name = not self.columns and (
-            SETTING.fullmatch(content) or (self.inner and _NAME.fullmatch(content))
-        )
-        return first and bool(is_name) and _LAST.match(text, end) is not None
+        return self.inner and _NAME.fullmatch(content) is not None
 
 
 def has_secret(rest: bytes) -> bool:
-    """Whether a secret is in what is left of an event, `{}` standing for each facet that was looked at already."""
+    """Return whether an event without its facets (`{}` in place of each) holds a secret."""
     return (
         _REST_FINDER.is_valid(rest.lower().decode("latin-1")) and redact_json("", rest) is not rest
     )
 
 
 def redact_json(key: str, raw: bytes) -> bytes:
-    """The facet (or whole document) without secrets, byte for byte the same but for them.
+    """Return the facet, or whole document, without secrets; the same object if it has none.
 
-    Raises ValueError if it is no text.
-
-    A list is looked at like one value of its name. Nothing is decoded, so any depth, any number and
-    a name that comes twice stay as they are, and of what is no JSON any more most secrets go as
-    well.
+    All other bytes stay. Nothing is decoded, so any depth, any number and a name that comes twice
+    stay too, and a document that was cut off loses most of its secrets. A list is read like one
+    value of its name. Raises ValueError if the bytes are no text.
     """
     text = raw.decode()
     kept = _redacted(key, text)
@@ -196,10 +192,7 @@ def redact_json(key: str, raw: bytes) -> bytes:
 
 
 def redact_bytes(body: bytes) -> bytes:
-    """Anything at all without secrets: as a document if it is JSON, or was before it was cut off.
-
-    Else as text too.
-    """
+    """Return any bytes without secrets, read as a document and, if they are no JSON, as text."""
     text = _redacted("", body.decode("utf-8", "surrogateescape"))
     try:
         msgspec.json.decode(text.encode(), type=msgspec.Raw)
@@ -214,71 +207,76 @@ def _redacted(key: str, text: str) -> str:
 
 
 def _without_secrets(key: str, text: str, secret_pairs: AbstractSet[int]) -> tuple[str, set[int]]:
-    """The text without secrets, and where objects start whose value comes before the name that makes it a secret.
+    """Return the text without secrets, and the starts of objects that need another pass.
 
-    secret_pairs: those of an earlier pass.
+    In these the value comes before the name that makes it a secret. `secret_pairs` are those of an
+    earlier pass.
     """
     pieces: list[str] = []
     end, cursor = 0, _Cursor(key, secret_pairs)
-    for found in _TOKEN.finditer(text):
-        string, colon, opened, closed, number = found.groups()
+    for token in _TOKEN.finditer(text):
+        string, colon, opened, closed, number = token.groups()
         hidden = False
         if colon:
             cursor.read_name(_content(string))
         elif opened:
-            cursor.enter(opened, found.start())
+            cursor.enter(opened, token.start())
         elif closed:
             cursor.leave()
         else:
-            hidden = cursor.hides(string, number, text, found.end())
-        hidden = hidden or (len(pieces) > 3 * STRINGS and bool(string) and _may_hold_one(string))
-        if (string or hidden) and (kept := _kept(string or number, hidden)) != (string or number):
-            pieces += [text[end : found.start()], kept, colon or ""]
-            end = found.end()
+            hidden = cursor.hides(string, number, text, token.end())
+        if string and len(pieces) > 3 * STRINGS and _may_hold_one(string):
+            hidden = True
+        if string or hidden:
+            value = string or number
+            kept = _hidden(value) if hidden else _redacted_string(value)
+            if kept != value:
+                pieces += [text[end : token.start()], kept, colon or ""]
+                end = token.end()
     return "".join([*pieces, text[end:]]) if pieces else text, cursor.late
 
 
 class _Cursor:
-    """Where a pass over a document stands.
-
-    The name of the next value, and the objects and lists around it.
-    """
+    """The position of a pass: the next value's name, and the objects and lists around it."""
 
     __slots__ = ("_around", "_name", "_pair", "_place", "_row", "_secret_pairs", "late")
 
     def __init__(self, key: str, secret_pairs: AbstractSet[int]) -> None:
-        self._name, self._place, self._pair = key, _Place(naming=True), _Pair(-1, False, True)
+        self._name = key
+        self._place = _Place(naming=True)
+        self._pair = _Pair(-1, secret=False, public=True)
         self._row: _List | None = None
         self._around: list[tuple[str, _Place, _Pair, _List | None]] = []
         self._secret_pairs = secret_pairs
         self.late = set[int]()
 
     def read_name(self, name: str) -> None:
-        """The next value is the member of this name."""
+        """Take the name of the next value."""
         self._name = name
         self._pair.valued = self._pair.valued or name in _LABELLED
 
     def enter(self, bracket: str, start: int) -> None:
-        """Go into an object or list that starts there."""
+        """Enter an object or list that starts there."""
         name, place, pair = self._name, self._place, self._pair
         self._around.append((name, place, pair, self._row))
         self._row = _List(name, self._row) if bracket == "[" else None
         if bracket == "{":
             is_value = pair.secret and name in _LABELLED
             self._place = _inside(name, place._replace(hidden=True) if is_value else place)
-            self._name, self._pair = "", _Pair(start, start in self._secret_pairs, name == _PUBLIC)
+            self._name = ""
+            self._pair = _Pair(start, secret=start in self._secret_pairs, public=name == _PUBLIC)
         elif name == "environmentVariables":
             self._place = place._replace(listed=True)
 
     def leave(self) -> None:
-        """Go out of it; a bracket that closes nothing is passed over."""
+        """Leave it; ignore a bracket that closes nothing."""
         if self._around:
             self._name, self._place, self._pair, self._row = self._around.pop()
         else:
             self._row = None
 
     def hides(self, string: str, number: str, text: str, end: int) -> bool:
-        """Take a value that ends there; whether it is a secret by its name or its place."""
+        """Take a value that ends there; return whether its name or place makes it a secret."""
         if string and self._name in _LABELS and self._pair.is_named(_content(string)):
             self.late.add(self._pair.start)
         in_list = self._row is not None and self._row.take(string or number, text, end)
@@ -290,40 +288,58 @@ def _may_hold_one(string: str) -> bool:
 
 
 def _is_hidden(name: str, place: _Place, pair: _Pair) -> bool:
-    """Whether a value of that name is hidden, whatever it is."""
-    is_own = _is_secret(name, place.strict) and not (place.named and name == "name")
-    return place.hidden or is_own or (pair.secret and name in _LABELLED)
+    """Return whether a value of that name is hidden, whatever it is."""
+    if place.hidden or (pair.secret and name in _LABELLED):
+        return True
+    if place.named and name == "name":
+        return False
+    return not _is_harmless_property(name) if place.strict else _is_secret(name)
 
 
-def _remembered(ask: Callable[[str, T], U]) -> Callable[[str, T], U]:
-    """Texts come again and again; a long one would take the place of many."""
-    cached = lru_cache(maxsize=10_000)(ask)
-    return lambda text, how: cached(text, how) if len(text) < LONG else ask(text, how)
+def _remembered(function: Callable[P, U]) -> Callable[P, U]:
+    """Return the function with a cache for calls with a short text: these come again and again."""
+    cached = lru_cache(maxsize=10_000)(function)
+
+    @wraps(function)
+    def call(*arguments: P.args, **named: P.kwargs) -> U:
+        text = arguments[0]
+        assert isinstance(text, str)
+        return cached(*arguments) if len(text) < LONG else function(*arguments, **named)
+
+    return call
 
 
 @_remembered
 def _inside(name: str, place: _Place) -> _Place:
-    """How an object under this name is looked at."""
+    """Return the rules for the object of this name."""
     strict = place.strict or name in _PROPERTY_FACETS
-    hidden = place.hidden or (not strict and not place.naming and _is_secret(name, False))
+    hidden = place.hidden or (not strict and not place.naming and _is_secret(name))
     return _Place(
         strict, hidden, name in _NAMING, named=place.listed and name == "environmentVariables"
     )
 
 
 @_remembered
-def _is_secret(name: str, strict: bool) -> bool:
-    if strict:
-        return not _HARMLESS_PROPERTY.fullmatch(name)
+def _is_secret(name: str) -> bool:
     return name in _PROPERTY_FACETS or is_secret(name)
 
 
 @_remembered
-def _kept(value: str, hidden: bool) -> str:
-    """What stays of a string or number, as it is written."""
-    content = _content(value) if value[0] == '"' else value
-    kept = (content and GONE) if hidden else redact_text(content)
-    return value if kept == content else json.dumps(kept)
+def _is_harmless_property(name: str) -> bool:
+    return _HARMLESS_PROPERTY.fullmatch(name) is not None
+
+
+@_remembered
+def _redacted_string(string: str) -> str:
+    """Return a JSON string without secrets, as it is written if it has none."""
+    content = _content(string)
+    kept = redact_text(content)
+    return string if kept == content else json.dumps(kept)
+
+
+def _hidden(value: str) -> str:
+    """Return the string in place of a secret string or number; an empty string stays."""
+    return value if value == '""' else f'"{GONE}"'
 
 
 def _content(string: str) -> str:
@@ -331,6 +347,6 @@ def _content(string: str) -> str:
         return string[1:].removesuffix('"')
     try:
         content: str = _STRING.decode(string)
-    except ValueError:  # an escape that is none, or cut off
+    except ValueError:  # an invalid escape, or one that was cut off
         return string[1:]
     return content

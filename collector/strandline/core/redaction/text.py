@@ -1,4 +1,4 @@
-"""Secrets in any text, by the rules that emitter and collector share (`rules/`)."""
+"""Redaction of any text, by the rules that emitter and collector share."""
 
 from strandline.core.redaction.rules import hide
 
@@ -6,7 +6,7 @@ GONE = "[redacted]"
 
 
 def redact_text(text: str) -> str:
-    """Text whose addresses have only scheme, host, port and path, and whose SQL options only harmless values.
+    """Return the text with a mark in place of its secrets.
 
     >>> redact_text("jdbc:postgresql://ann:pw@db:5432/bank?password=pw")
     'jdbc:postgresql://db:5432/bank'

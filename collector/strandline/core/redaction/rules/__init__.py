@@ -1,8 +1,7 @@
-"""What is a secret in a text, as named rules with their examples.
+"""The rules of redaction, shared by both distributions.
 
-Both distributions hold this folder, because neither imports the other and both hide the same
-secrets: in the emitter it is a symbolic link to the collector's, and built distributions contain
-the files. It runs on Python 3.10, as the emitter does.
+Neither distribution imports the other. In the emitter this folder is a symbolic link to the
+collector's, and built distributions contain the files. It runs on Python 3.10, as the emitter does.
 """
 
 from .hide import hide as hide

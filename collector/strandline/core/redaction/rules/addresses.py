@@ -1,74 +1,55 @@
-"""Addresses: scheme, host, port and path stay.
+"""Addresses: logins, secret parameters and the paths of webhooks are hidden; the rest stays.
 
-Logins, parameters and fragments go, and so does the path of a webhook.
+Of a database's address the parameters go except the database, because namespaces have none.
 """
 
 import re
+from urllib.parse import unquote
 
-from .limits import ADDRESSES, TooManyError
+from .names import is_secret
+from .values import is_harmless
 
 # Containers, not users: abfss://container@account.dfs.core.windows.net/path
 CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "viewfs")
-# Where `?` is a glob's, unless a name and `=` follow it.
-_FILE_SCHEMES = frozenset(
-    (
-        *(
-            "abfs",
-            "abfss",
-            "adl",
-            "alluxio",
-            "cos",
-            "cosn",
-            "dbfs",
-            "file",
-            "gcs",
-            "gs",
-            "hdfs",
-            "maprfs",
-            "obs",
-            "ofs",
-            "oss",
-        ),
-        *("s3", "s3a", "s3n", "viewfs", "wasb", "wasbs"),
-    )
-)
-_SCHEME_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.:-")
+_SCHEME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.:-")
 _PARAMETERS = r"[?;](?:[^\s'\"`\\{]+|\{[^{}'\"\\]*\}|\{)*"
 _REST = re.compile(rf"[^\s'\"`<>\\?;]+(?:{_PARAMETERS})?|{_PARAMETERS}")
-_MORE_THAN_A_PLACE = re.compile(r"[?;@#]|:(?!\d)|hook|bot", re.IGNORECASE)
-# Where an address with more than a place may be: only such are looked at closer, for a text may
-# have very many others.
-_MAY_BE_MORE = re.compile(
-    r"://(?:[^\s'\"`<>\\?;@#:hHbB]|[hH](?![oO][oO][kK\u212a])|[bB](?![oO][tT])|:(?=\d))*"
-    r"(?:[?;@#]|:(?!\d)|[hH][oO][oO][kK\u212a]|[bB][oO][tT])"
+# An address with more than a place. Only these are parsed: a text may have very many others.
+_MORE_THAN_A_PLACE = re.compile(
+    r"://(?:[^\s'\"`<>\\?;@:hHbB]|[hH](?![oO][oO][kK\u212a])|[bB](?![oO][tT])|:(?=\d))*"
+    r"(?:[?;@]|:(?!\d)|[hH][oO][oO][kK\u212a]|[bB][oO][tT])"
 )
 # A login whose password has characters that would end an address; a port has none.
 _ODD_LOGIN = re.compile(r"(?<=://)[^\s/@:'\"<>]{1,200}:(?!\d+(?![^\s/,;?#'\"]))[^\s/@\"]*@")
-_JDBC_OPAQUE = re.compile(r"(?P<head>jdbc:[\w:.-]+?:)(?!//)(?P<rest>[^\s'\"`<>]+)")
-LONGEST_HOST = 300  # with its port
-_SEPARATOR = re.compile(r"[?;]")
-_FILE_PARAMETERS = re.compile(r";|\?(?=[\w.-]+=)")
-_HARMLESS_PARAMETER = re.compile(r"(?:databasename|database|currentschema|schema)=", re.IGNORECASE)
-_PARAMETERS_STAY = (
-    "jdbc:",
-    "sqlserver://",
-    "mssql://",
-)  # of two databases of one server, which namespaces tell apart
+_OPAQUE_JDBC = re.compile(r"(?P<head>jdbc:[\w:.-]+?:)(?!//)(?P<rest>[^\s'\"`<>]+)")
+_DATABASE_SCHEMES = ("jdbc:", "sqlserver:", "mssql:")
+_DATABASE = re.compile(r"(?:databasename|database|currentschema|schema)=", re.IGNORECASE)
+_LONGEST_HOST = 300  # with its port
 _WEBHOOK = re.compile(
-    r"(?:hooks?\.[\w.-]+|[\w.-]*webhook[\w.-]*|outlook\.office(?:365)?\.com|(?:\w+\.)?discord(?:app)?\.com(?=/api/webhooks)|"
-    r"api\.telegram\.org)(?::\d+)?(?=/)",
+    r"(?:hooks?\.[\w.-]+|[\w.-]*webhook[\w.-]*|outlook\.office(?:365)?\.com|"
+    r"(?:\w+\.)?discord(?:app)?\.com(?=/api/webhooks)|api\.telegram\.org)(?::\d+)?(?=/)",
     re.IGNORECASE,
 )
-# container/path?sv=2024&sig=abc, as names of datasets have it
-_QUERY = re.compile(r"\?(?:[\w.~%-]+=[^\s'\"<>&;]*[&;]?)+")
-_SIGNED = re.compile(
-    r"[?&;](?:sig|sv|signature|x-(?:amz|goog)-\w+|token|key|code|awsaccesskeyid|[\w.-]*secret\w*|[\w.-]*password|access_token)=",
+_PARAMETER = re.compile(
+    r"(?P<head>(?:[?&;#]|(?<![\w.%$)\]/=-])(?=(?:sig|signature)=[^\s&'\"<>]{1,500}&))"
+    r"(?:amp;)?(?P<name>[\w.~%-]{1,100})=)(?P<value>(?!\{)[^\s&;#'\"<>`\\]+)",
     re.IGNORECASE,
 )
+_BEFORE_PARAMETER = ("?", "&", ";", "#")
+_SIGNATURE_NAME = re.compile(
+    r"sig|signature|x-(?:amz|goog)-[\w-]+|awsaccesskeyid|googleaccessid", re.IGNORECASE
+)
+_SIGNED = re.compile(r"(?<!\w)(?:sig|signature)=|x-(?:amz|goog)-signature=", re.IGNORECASE)
+# What is signed beside it: each new signature has other values, but the file is the same.
+_SIGNED_NAME = re.compile(
+    r"s[vetpr]|spr|ss|srt|sk(?:oid|tid|t|e|s|v)|expires|policy|key-pair-id", re.IGNORECASE
+)
+_OPEN_NAME = re.compile(r"key|code|sid|jsessionid|session(?:_?id)?", re.IGNORECASE)
+_GENERATED = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[\w.~%+/=!-]{16,}")
 
 
 def hide_in_addresses(text: str, gone: str) -> str:
-    """Text whose addresses have only scheme, host, port and path.
+    """Return the text without the secrets of its addresses.
 
     >>> hide_in_addresses("jdbc:postgresql://ann:pw@db:5432/bank?password=pw", "***")
     'jdbc:postgresql://db:5432/bank'
@@ -76,81 +57,97 @@ def hide_in_addresses(text: str, gone: str) -> str:
     's3a://bucket/path'
     >>> hide_in_addresses("https://hooks.slack.com/services/T0/B0/x", "***")
     'https://hooks.slack.com/***'
-    >>> hide_in_addresses("container/path?sv=2024&sig=abc", "***")
-    'container/path'
+    >>> hide_in_addresses("http://airflow/log?dag_run_id=1&token=abc", "***")
+    'http://airflow/log?dag_run_id=1&token=***'
     """
     if "://" in text:
-        text = _hide(_ODD_LOGIN.sub("", text), gone)
+        text = _cut_addresses(_ODD_LOGIN.sub("", text), gone)
     if "jdbc:" in text:
-        text, count = _JDBC_OPAQUE.subn(_opaque, text, count=ADDRESSES)
-        if count == ADDRESSES:
-            raise TooManyError
-    if "?" in text:
-        text = _QUERY.sub(lambda found: "" if _SIGNED.search(found[0]) else found[0], text)
+        text = _OPAQUE_JDBC.sub(_cut_opaque, text)
+    if "=" in text and any(sign in text for sign in _BEFORE_PARAMETER):
+        text = hide_parameters(text, gone)
     return text
 
 
-def _hide(text: str, gone: str) -> str:
-    pieces, end, address = [], 0, _MAY_BE_MORE.search(text)
+def hide_parameters(text: str, gone: str) -> str:
+    """Return the text with the values of secret parameters hidden.
+
+    >>> hide_parameters("container/path?sv=2024&sig=abc&page=2", "***")
+    'container/path?sv=***&sig=***&page=2'
+    """
+    is_signed = _SIGNED.search(text) is not None
+
+    def hidden(parameter: "re.Match[str]") -> str:
+        value = parameter["value"]
+        if value.startswith(gone) or is_harmless(value):
+            return parameter[0]
+        if _is_secret_parameter(parameter["name"], value, is_signed=is_signed):
+            return parameter["head"] + gone
+        return parameter[0]
+
+    return _PARAMETER.sub(hidden, text)
+
+
+def _is_secret_parameter(name: str, value: str, *, is_signed: bool) -> bool:
+    name = unquote(name)
+    if _SIGNATURE_NAME.fullmatch(name):
+        return True
+    if is_signed and _SIGNED_NAME.fullmatch(name):
+        return True
+    if _OPEN_NAME.fullmatch(name):
+        return _GENERATED.match(value) is not None
+    return is_secret(name)
+
+
+def _cut_addresses(text: str, gone: str) -> str:
+    """Return the text with the login, webhook and database parameters of each address cut."""
+    pieces: list[str] = []
+    end = 0
+    address = _MORE_THAN_A_PLACE.search(text)
     while address:
         after = address.start() + 3
-        has_scheme = address.start() > end and text[after - 4] in _SCHEME_SIGNS
-        found = _REST.match(text, after) if has_scheme else None
-        if found:
-            if _MORE_THAN_A_PLACE.search(found[0]):
-                scheme = _scheme(text, end, address.start())
-                pieces += [text[end:after], _place(scheme, found[0], gone)]
-                end = found.end()
-                if len(pieces) > 2 * ADDRESSES:
-                    raise TooManyError
-            after = found.end()
-        address = _MAY_BE_MORE.search(text, after)
+        has_scheme = address.start() > end and text[after - 4] in _SCHEME_CHARACTERS
+        rest = _REST.match(text, after) if has_scheme else None
+        if rest:
+            scheme = _scheme_before(text, end, address.start())
+            pieces += [text[end:after], _cut_rest(scheme, rest[0], gone)]
+            end = after = rest.end()
+        address = _MORE_THAN_A_PLACE.search(text, after)
     return "".join([*pieces, text[end:]]) if pieces else text
 
 
-def _scheme(text: str, least: int, end: int) -> str:
-    """The scheme that ends there."""
+def _scheme_before(text: str, least: int, end: int) -> str:
     start = end
-    while start > max(least, end - 61) and text[start - 1] in _SCHEME_SIGNS:
+    while start > max(least, end - 61) and text[start - 1] in _SCHEME_CHARACTERS:
         start -= 1
     return text[start:end].lstrip("+.:-0123456789")
 
 
-def _place(scheme: str, rest: str, gone: str) -> str:
-    """What stays of an address behind its scheme."""
-    rest, _, pointer = rest.partition("#")
-    separator = _FILE_PARAMETERS if scheme.lower() in _FILE_SCHEMES else _SEPARATOR
-    place, *more = separator.split(rest, maxsplit=1)
-    parameters = re.split(r"[?;&]", more[0]) if more else []
+def _cut_rest(scheme: str, rest: str, gone: str) -> str:
+    """Return what stays of an address behind its scheme."""
+    separator = re.search(r"[?;#]", rest)
+    place = rest[: separator.start()] if separator else rest
+    parameters = rest[len(place) :]
     authority, slash, path = _without_slashed_login(place).partition("/")
     user, at, host = authority.rpartition("@")
-    if at and not (scheme in CONTAINER_SCHEMES and ":" not in user):
+    if at and not (scheme.lower() in CONTAINER_SCHEMES and ":" not in user):
         authority = host
-    is_open = f"{scheme}://".lower().startswith(_PARAMETERS_STAY)
-    kept = "".join(f";{one}" for one in parameters if _HARMLESS_PARAMETER.match(one) and is_open)
-    if (
-        slash
-        and path
-        and _is_webhook(authority + slash + path, len(authority))
-        and scheme.lower() in ("http", "https")
-    ):
-        path = gone
-    return authority + slash + path + kept + (f"#{pointer}" if pointer.startswith("/") else "")
+    is_web = scheme.lower() in ("http", "https")
+    if is_web and path and _is_webhook(f"{authority}/{path}", len(authority)):
+        return authority + slash + gone
+    if f"{scheme}:".lower().startswith(_DATABASE_SCHEMES):
+        kept = [part for part in re.split(r"[?;&]", parameters) if _DATABASE.match(part)]
+        parameters = "".join(f";{part}" for part in kept)
+    return authority + slash + path + parameters
 
 
 def _is_webhook(place: str, length: int) -> bool:
-    """Whether it is an address that is a secret.
-
-    No name of a host is that long, and none is looked for in it.
-    """
-    return length > LONGEST_HOST or _WEBHOOK.match(place) is not None
+    """Return whether an address is a secret as a whole; no real host is longer than the limit."""
+    return length > _LONGEST_HOST or _WEBHOOK.match(place) is not None
 
 
 def _without_slashed_login(place: str) -> str:
-    """A place without a login whose password has slashes, as secret keys have.
-
-    What stands before a slash is no port.
-    """
+    """Return a place without a login whose password has slashes, as secret keys have."""
     authority, _, path = place.partition("/")
     port = authority.rpartition(":")[2] if ":" in authority else ""
     is_place = port.isdigit() or port.endswith("]") or authority.startswith("arn:")
@@ -158,6 +155,7 @@ def _without_slashed_login(place: str) -> str:
     return path.partition("@")[2] if is_login else place
 
 
-def _opaque(found: "re.Match[str]") -> str:
-    place = re.split(r"[?;]", found["rest"])[0]
-    return found["head"] + place[place.rfind("@") if "@" in place else 0 :]
+def _cut_opaque(address: "re.Match[str]") -> str:
+    """Return a JDBC address without `//`, without its login and parameters."""
+    place = re.split(r"[?;]", address["rest"])[0]
+    return address["head"] + place[place.rfind("@") if "@" in place else 0 :]

@@ -1,77 +1,117 @@
-"""Where a text mentions a secret by its name.
-
-The word, what stands before it, and the sign behind it.
-"""
+"""Mentions of secrets: a name in a text, and the sign behind it."""
 
 import re
 
-from .names import kind_of
-from .values import BareValues, Value
+from .names import MENTION, MENTION_WORDS, strength_of
 
-_SIGNS_OF_WORDS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+_WORD_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _WORD = re.compile(r"[\w.-]*", re.ASCII)
 _TAIL = re.compile(
-    r"(?P<close>\\{0,63}['\"`])?(?P<index>\s*\])?(?P<blank>\s*)(?P<sign>===?|=>|=|:=|::|:|->|,)?(?P<gap>\s*)"
+    r"(?P<close>\\{0,63}['\"`])?(?P<index>\s*\])?(?P<blank>\s*)"
+    r"(?P<sign>===?|=>|=|:=|::|:|->|,)?(?P<gap>\s*)"
 )
+_COMPLAINT = re.compile(
+    r"(?:expected|near|valid|illegal|matched|missing|extraneous|unknown|input|at|bad|expired) \Z",
+    re.IGNORECASE,
+)
+# Looking for words and only there for a mention takes a tenth of the time. A mention begins with
+# its word, unless that is "key".
+_ANY_WORD = re.compile("|".join(MENTION_WORDS))
+_BEFORE_KEY = len("encryption ")
 
 
-class SecretMention:
-    """A name that may be a secret's at text[start:end].
+def in_one_case(text: str) -> str:
+    """Return the text in lower case, with `?` for what is not ASCII, so that places stay.
 
-    `name` is the name itself, of a long one its end, and `kind` how much it says: "strong", "weak"
-    or "". `sign` is what follows it (`=`, `:`, `->`, `,` or nothing), `close` the quote between the
-    two, and a value would stand at text[at].
+    >>> in_one_case("PASSWORT für ALLE")
+    'passwort f?r alle'
+    """
+    if not text.isascii():
+        text = text.encode("ascii", "replace").decode("ascii")
+    return text.lower()
+
+
+def next_mention(text: str, lowered: str, at: int) -> "re.Match[str] | None":
+    """Return the next mention from a place on; `lowered` is the text in one case."""
+    word = _ANY_WORD.search(lowered, at)
+    while word:
+        first = word.start()
+        if word[0] == "key":
+            first = max(at, first - _BEFORE_KEY)
+        for start in range(first, word.start() + 1):
+            mention = MENTION.match(text, start)
+            if mention:
+                return mention
+        word = _ANY_WORD.search(lowered, word.end())
+    return None
+
+
+class Mention:
+    """A name at text[start:end] that may be a secret's.
+
+    `name` is the end of it, if it is long, and `strength` is "strong", "weak" or "". `close` is
+    the quote behind the name and `sign` what follows it (`=`, `:`, `->`, `,` or nothing). A value
+    would begin at text[at]. `place` is "sql" outside of literals and comments, "comment",
+    "literal", or "" in other texts.
     """
 
     __slots__ = (
-        "_bare",
         "at",
         "blank",
         "close",
         "end",
         "gap",
-        "kind",
         "name",
+        "place",
         "sign",
         "start",
+        "strength",
         "text",
     )
 
-    def __init__(self, text: str, bare: BareValues, core: "re.Match[str]", least: int) -> None:
-        self.text, self._bare = text, bare
-        self.start = start_of_word(text, core.start(), least)
-        self.end = end_of_word(text, core.end())
-        found = _TAIL.match(text, self.end)
-        assert found is not None  # all of it may be empty
-        close, self.blank, sign, self.gap = found.group("close", "blank", "sign", "gap")
-        self.close, self.sign = close or "", sign or ""
-        self.at = found.end()
+    def __init__(self, text: str, core: "re.Match[str]", least: int, place: str) -> None:
+        self.text = text
+        self.place = place
+        self.start = _start_of_word(text, core.start(), least)
+        self.end = _end_of_word(text, core.end())
+        tail = _TAIL.match(text, self.end)
+        assert tail is not None  # each of its parts may be empty
+        self.close = tail["close"] or ""
+        self.sign = tail["sign"] or ""
+        self.blank = tail["blank"]
+        self.gap = tail["gap"]
+        self.at = tail.end()
         self.name = text[max(self.start, self.end - 200) : self.end]
-        self.kind = kind_of(self.name)
-
-    def bare_at(self, at: int) -> Value | None:
-        """The value without quotes that begins at a place of the text."""
-        return self._bare.at(at)
+        self.strength = strength_of(self.name)
 
     def before(self, length: int) -> str:
-        """The signs before the name."""
+        """Return the characters before the name."""
         return self.text[max(0, self.start - length) : self.start]
 
     @property
+    def is_strong(self) -> bool:
+        """Return whether the name is one of a secret behind any sign."""
+        return self.strength == "strong"
+
+    @property
     def is_spaced(self) -> bool:
-        """Whether there are blanks before or after the sign."""
+        """Return whether there are blanks before or after the sign."""
         return bool(self.blank or self.gap)
 
+    @property
+    def is_complaint(self) -> bool:
+        """Return whether a parser, or a service that takes tokens, complains about a token."""
+        return self.name.lower() == "token" and _COMPLAINT.search(self.before(20)) is not None
 
-def start_of_word(text: str, at: int, least: int) -> int:
-    """Where the word that stands at a place begins, not before `least`."""
-    while at > least and text[at - 1] in _SIGNS_OF_WORDS:
+
+def _start_of_word(text: str, at: int, least: int) -> int:
+    while at > least and text[at - 1] in _WORD_CHARACTERS:
         at -= 1
     return at
 
 
-def end_of_word(text: str, at: int) -> int:
-    """Where it ends: an arrow is no part of it."""
-    found = _WORD.match(text, at)
-    end = found.end() if found else at
+def _end_of_word(text: str, at: int) -> int:
+    """Return where the word ends; an arrow is no part of it."""
+    word = _WORD.match(text, at)
+    end = word.end() if word else at
     return end - 1 if text.startswith("->", end - 1) else end

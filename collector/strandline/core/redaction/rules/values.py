@@ -1,17 +1,11 @@
-"""The value that stands at a place of a text.
-
-Where it starts and ends, quoted in any of the ways of SQL, JSON and code.
-
-Each reader starts at one place, reads on to the end of the value and never back, and no two read
-the same part of a text.
-"""
+"""The value at a place of a text: its start and end, in the quotes of SQL, JSON and code."""
 
 import re
 from typing import NamedTuple
 
 
 class Value(NamedTuple):
-    """A value at text[start:end], without its quotes; `after` is behind them."""
+    """A value at text[start:end] without its quotes; `after` is behind them."""
 
     start: int
     end: int
@@ -21,39 +15,64 @@ class Value(NamedTuple):
 # MySQL's function; N'..' of SQL Server, E'..' of PostgreSQL
 _PREFIX = re.compile(r"(?:PASSWORD\s*\(\s*)?(?:[NEXBRF]|U&)?(?=\\*['\"$])", re.IGNORECASE)
 _OPENING = re.compile(r"(?P<slashes>\\*)(?P<quote>['\"])|(?P<dollars>\$\w{0,60}\$)")
-# a JSON's quotes in a JSON's string in a JSON's string: one backslash, one level deeper three, then
-# seven
+# JSON in a JSON string: one backslash before a quote, one level deeper three, then seven
 _DEEPEST = 63
 _CONTENT = {
     "'": re.compile(r"(?:[^'\\]+|\\[\s\S]|'')*"),
     '"': re.compile(r'(?:[^"\\]+|\\[\s\S])*'),
 }
 _ESCAPED = {quote: re.compile(rf"(\\*){quote}") for quote in "'\""}
-_BARE = re.compile(r"(?:[^\s'\",;()&\\]|\\(?!\\{0,63}[\"']))+")
+_BARE = r"[^\s'\",;()&\\]|\\(?!\\{0,63}[\"'])"
+_READ = 1000
+_SHORT = re.compile(rf"(?:{_BARE}){{1,{_READ}}}")
+_REST = re.compile(rf"(?:{_BARE})*")
 _SCHEME = re.compile(
     r"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate|SharedKey)\s+(?=[\w+/.~\[-])", re.IGNORECASE
 )
 _HARMLESS = re.compile(
-    r"yes|no|true|false|null|none|y|n|t|f|on|off|[01?]|\*+|(?:en|dis)abled|(?:in)?active|(?:in)?valid|expired|revoked|pending|"
-    r"unknown|missing|required|optional|default|masked|hidden|set|unset|"
-    r":\w{1,60}|\$\d{1,3}|%s|%\(\w{1,60}\)s|\$\{\w{1,60}\}|\{\{[^{}'\"]{1,60}(?:'[\w.-]{1,60}'|\"[\w.-]{1,60}\")?[^{}'\"]{0,60}\}\}",
+    r"yes|no|true|false|null|none|y|n|t|f|on|off|[01?]|\*+|(?:en|dis)abled|(?:in)?active|"
+    r"(?:in)?valid|expired|revoked|pending|unknown|missing|required|optional|default|masked|"
+    r"hidden|set|unset|:\w{1,60}|\$\d{1,3}|%s|%\(\w{1,60}\)s|\$\{\w{1,60}\}|"
+    r"%|(?:\[(?:\^|[A-Za-z0]-|\\)|\\{1,4}[sSwWdD][+*{]|\.[*+])[\s\S]{0,60}|"  # of a pattern
+    r"\{\{[^{}'\"]{1,60}(?:'[\w.-]{1,60}'|\"[\w.-]{1,60}\")?[^{}'\"]{0,60}\}\}",
     re.IGNORECASE | re.ASCII,
 )
 
 
 def is_harmless(value: str) -> bool:
-    """Whether a value tells nothing under any name: a flag, or where the real one will stand.
+    """Return whether a value says nothing under any name: a flag, or a placeholder.
 
-    >>> is_harmless("yes"), is_harmless(":password"), is_harmless("{{ env_var('DB_PASSWORD') }}"), is_harmless("hunter2")
-    (True, True, True, False)
+    >>> is_harmless("yes"), is_harmless(":password"), is_harmless("{{ env_var('DB_PASSWORD') }}")
+    (True, True, True)
+    >>> is_harmless("hunter2")
+    False
     """
     return len(value) <= 200 and _HARMLESS.fullmatch(value) is not None
 
 
-def quoted_at(text: str, at: int) -> Value | None:
-    """The quoted value that begins there, with its prefix.
+def is_generated(content: str) -> bool:
+    """Return whether a word has what no word of a language has.
 
-    One that does not end goes on to the end of the text.
+    >>> is_generated("hunter2"), is_generated("p@ss"), is_generated("missing")
+    (True, True, False)
+    """
+    if len(content) < 4:
+        return False
+    has_digit = any(character.isdigit() for character in content)
+    has_letter = any(character.isalpha() for character in content)
+    if has_digit and has_letter:
+        return True
+    if has_digit and len(content) >= 6 and content.isdigit():
+        return True
+    if any(sign in content for sign in "@#$%^*+=~!"):
+        return True
+    return len(content) >= 16 and content.isalpha()
+
+
+def quoted_at(text: str, at: int) -> Value | None:
+    """Return the quoted value that begins there, with or without a prefix.
+
+    A value without a closing quote goes on to the end of the text.
 
     >>> text = "N'it''s', x"
     >>> text[slice(*quoted_at(text, 0)[:2])]
@@ -61,25 +80,57 @@ def quoted_at(text: str, at: int) -> Value | None:
     """
     if prefix := _PREFIX.match(text, at):
         at = prefix.end()
-    found = _OPENING.match(text, at)
-    if found is None:
+    opening = _OPENING.match(text, at)
+    if opening is None:
         return None
-    if found["dollars"]:
-        return _until(text, found.end(), found["dollars"])
-    slashes, quote = found["slashes"], found["quote"]
+    start = opening.end()
+    if opening["dollars"]:
+        return _until(text, start, opening["dollars"])
+    slashes, quote = opening["slashes"], opening["quote"]
     if len(slashes) > _DEEPEST:
         return None
-    if text.startswith((slashes + quote) * 2, found.end()) and (
-        tripled := _tripled(text, found.end(), slashes + quote)
-    ):
-        return tripled
-    return (
-        _escaped(text, found.end(), slashes, quote) if slashes else _plain(text, found.end(), quote)
-    )
+    if text.startswith((slashes + quote) * 2, start):
+        tripled = _tripled(text, start, slashes + quote)
+        if tripled:
+            return tripled
+    if slashes:
+        return _escaped(text, start, slashes, quote)
+    return _plain(text, start, quote)
+
+
+def bare_at(text: str, at: int) -> Value | None:
+    """Return the value without quotes that begins there, without a scheme and closing brackets.
+
+    Only the first 1,000 characters are read, so that a caller may reject the value; `whole` adds
+    the rest.
+
+    >>> text = "Bearer abc}, x"
+    >>> text[slice(*bare_at(text, 0)[:2])]
+    'abc'
+    """
+    if scheme := _SCHEME.match(text, at):
+        at = scheme.end()
+    run = _SHORT.match(text, at)
+    if run is None:
+        return None
+    value = run[0]
+    if "[" not in value and "{" not in value:
+        value = value.rstrip("]}>")
+    end = at + len(value)
+    return Value(at, end, end) if value else None
+
+
+def whole(text: str, value: Value) -> Value:
+    """Return a value with all of its characters, if `bare_at` read only its beginning."""
+    if value.after != value.end or value.end - value.start < _READ:
+        return value
+    rest = _REST.match(text, value.end)
+    end = rest.end() if rest else value.end
+    return Value(value.start, end, end)
 
 
 def _tripled(text: str, at: int, mark: str) -> Value | None:
-    """A text between three quotes each; `'''a'` is SQL's as well."""
+    """Return a text between three quotes each; `'''a'` is SQL's as well."""
     start = at + 2 * len(mark)
     if mark == "'" and text.find("'''", start) < 0:
         return None
@@ -88,61 +139,21 @@ def _tripled(text: str, at: int, mark: str) -> Value | None:
 
 def _until(text: str, start: int, closing: str) -> Value:
     end = text.find(closing, start)
-    return Value(start, len(text), len(text)) if end < 0 else Value(start, end, end + len(closing))
+    if end < 0:
+        return Value(start, len(text), len(text))
+    return Value(start, end, end + len(closing))
 
 
 def _plain(text: str, start: int, quote: str) -> Value:
-    found = _CONTENT[quote].match(text, start)
-    end = found.end() if found else start
+    content = _CONTENT[quote].match(text, start)
+    end = content.end() if content else start
     if end < len(text) and text[end] == "\\":
-        end += 1  # the last sign of the text
+        end += 1  # the last character of the text
     return Value(start, end, min(end + 1, len(text)))
 
 
 def _escaped(text: str, start: int, slashes: str, quote: str) -> Value:
-    for found in _ESCAPED[quote].finditer(text, start):
-        if len(found[1]) <= len(slashes):
-            return Value(start, found.start(), found.end())
+    for closing in _ESCAPED[quote].finditer(text, start):
+        if len(closing[1]) <= len(slashes):
+            return Value(start, closing.start(), closing.end())
     return Value(start, len(text), len(text))
-
-
-class BareValues:
-    """The values without quotes of one text.
-
-    What stands together is read once, however many mentions are in it.
-    """
-
-    __slots__ = ("_bracket", "_end", "_last", "_start", "_text")
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._start = self._end = self._last = self._bracket = -1
-
-    def at(self, at: int) -> Value | None:
-        """The value that begins there, behind the word that says how it is encoded.
-
-        Without closing brackets.
-
-        >>> text = "Bearer abc}, x"
-        >>> text[slice(*BareValues(text).at(0)[:2])]
-        'abc'
-        """
-        if scheme := _SCHEME.match(self._text, at):
-            at = scheme.end()
-        if not self._start <= at < self._end and not self._read(at):
-            return None
-        end = self._end if self._bracket >= at else self._last
-        return Value(at, end, end) if end > at else None
-
-    def _read(self, at: int) -> bool:
-        """Note what stands together there.
-
-        Its end, its end without closing brackets, and its last opening one.
-        """
-        found = _BARE.match(self._text, at)
-        if found is None:
-            return False
-        self._start, self._end = found.span()
-        self._last = at + len(found[0].rstrip("]}>"))
-        self._bracket = max(self._text.rfind(one, at, self._end) for one in "[{")
-        return True
