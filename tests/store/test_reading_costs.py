@@ -14,7 +14,7 @@ from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.last_runs import LAST_BATCHES
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import RECENT_RUNS
-from strandline.store.lineage.run_states import rows_of_runs
+from strandline.store.lineage.run_state import rows_of_runs
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_graph import Leave
 from strandline.store.lineage.table_lineage import Question, lineage_of

@@ -19,10 +19,9 @@ from strandline.core.versions.pace import never_joins
 from strandline.core.versions.strong_weak import ago, held_by
 from strandline.store.ingest.unread import unread_count
 from strandline.store.lineage.facets import value_of
-from strandline.store.lineage.relations import run_ends, run_silences
+from strandline.store.lineage.run_state import StateColumns
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.tables import dead_letters, jobs, run_leases, runs
-from strandline.store.sql.each import of_each
 
 MICRO = 1_000_000
 DAY = 86_400
@@ -129,23 +128,18 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
 
 
 def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
-    """Runs that announced a heartbeat timeout, did not end, by themselves or with the run above, and are silent for longer, within a day."""
-    dialect = connection.dialect.name
-    ends, silences = (
-        of_each(dialect, run_ends, runs.c.id),
-        of_each(dialect, run_silences, runs.c.id),
-    )
+    """Yield the runs that announced a heartbeat timeout and were lost within a day."""
+    state = StateColumns.of(connection.dialect.name)
+    announced = runs.join(jobs, jobs.c.id == runs.c.job_id)
+    announced = announced.join(run_leases, run_leases.c.run_id == runs.c.id)
+    silent_at = state.silence.c.silent_at.label("at")
     query = (
-        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, silences.c.silent_at.label("at"))
-        .join(jobs, jobs.c.id == runs.c.job_id)
-        .join(run_leases, run_leases.c.run_id == runs.c.id)
-        .join(silences, silences.c.run_id == runs.c.id)
-        .join(ends, ends.c.run_id == runs.c.id)
+        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, silent_at)
+        .select_from(state.joined(announced))
         .where(
             runs.c.newest_at > round((now - DAY) * MICRO),
             runs.c.ended_at.is_(None),
-            ends.c.ended_at.is_(None),
-            silences.c.silent_at < round(now * MICRO),
+            state.is_lost(round(now * MICRO)),
         )
         .limit(MOST)
     )

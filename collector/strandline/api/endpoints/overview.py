@@ -20,7 +20,7 @@ from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.tables import dead_letters, jobs, raw_events, runs
 from strandline.store.schema.version_tables import version_head

@@ -21,7 +21,7 @@ from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import Reading, refuse_stale, strong, weak
 from strandline.errors import NotFoundError, RefusedError, WaitedError
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import (
     Latest,

@@ -15,8 +15,8 @@ import msgspec
 import orjson
 
 from strandline.core.walk import WalkStep
-from strandline.store.lineage.relations import Related, Seen
-from strandline.store.lineage.run_states import RunState
+from strandline.store.lineage.relations import JobEdge, Seen
+from strandline.store.lineage.run_state import RunState
 from strandline.store.lineage.table_edges import FoundEdge, seen_answer, state_of_edge
 
 FOREVER = 2**63
@@ -112,7 +112,7 @@ class EdgeText:
     def edge(self) -> FoundEdge:
         """What it stands for, as far as joining asks for it."""
         basis = _BASIS.decode(self.basis)
-        related = None if basis.newest is None else Related(0, 0, 0, 0, 0, *basis.newest)
+        related = None if basis.newest is None else JobEdge(0, 0, 0, 0, 0, *basis.newest)
         return FoundEdge(basis.rule, related, basis.seen)
 
 

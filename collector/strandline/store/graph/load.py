@@ -25,12 +25,11 @@ from strandline.store.graph.news import LIFECYCLE
 from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.hidden import Key
 from strandline.store.lineage.nested_commands import nested_runs
-from strandline.store.lineage.relations import Related, Seen, View, names_by_job, relations_of
-from strandline.store.lineage.run_states import RunState, rows_of_runs, run_state
+from strandline.store.lineage.relations import JobEdge, Seen, View, job_edges_of, names_by_job
+from strandline.store.lineage.run_state import RunState, rows_of_runs, run_owners, run_state
 from strandline.store.lineage.table_edges import FoundEdge, read_edge, written_edge
 from strandline.store.lineage.table_graph import EVERY_STEP, Reason, by_job, stated_sources
 from strandline.store.lineage.table_lineage import begun_at, nodes_of, relations_in
-from strandline.store.lineage.touches import run_owners
 from strandline.store.schema.tables import datasets, facets, job_relations, run_parents, runs
 from strandline.store.sql.id_lists import among_given
 
@@ -118,11 +117,11 @@ class _Loading:
     """What the entries of some jobs are made from, each question asked once for all of them."""
 
     def __init__(self, connection: Connection, view: View, ids: Collection[int]) -> None:
-        every = relations_of(connection, view, list(ids))
+        every = job_edges_of(connection, view, list(ids))
         nested = nested_runs(connection, {one.run for one in every if one.direction == SINK})
         self._steps = _steps_by_job(connection, [one for one in every if one.run not in nested])
         self._nested = {one.job for one in every if one.run in nested}
-        self._relations: dict[int, list[Related]] = defaultdict(list)
+        self._relations: dict[int, list[JobEdge]] = defaultdict(list)
         for one in every:
             self._relations[one.job].append(one)
         self._labels = nodes_of(connection, dict.fromkeys(ids, 0))
@@ -158,7 +157,7 @@ class _Loading:
 
 
 def _steps_by_job(
-    connection: Connection, touched: Collection[Related]
+    connection: Connection, touched: Collection[JobEdge]
 ) -> dict[int, list[FoundStep]]:
     stated = stated_sources(connection, touched)
     leaving = (list(job.steps(stated, EVERY_STEP).items()) for job in by_job(touched))
@@ -180,7 +179,7 @@ class _LoadedRuns:
     nothing themselves.
     """
 
-    def __init__(self, connection: Connection, view: View, every: Sequence[Related]) -> None:
+    def __init__(self, connection: Connection, view: View, every: Sequence[JobEdge]) -> None:
         owners = {one.owner for one in every}
         self._rows = rows_of_runs(connection, owners)
         self.states = {id_: run_state(row, view.at) for id_, row in self._rows.items()}
@@ -210,7 +209,7 @@ class _LoadedRuns:
         live = [row.silent_at for row in rows if self.states[row.id].live]
         return max(lost, default=0), min(live, default=FOREVER)
 
-    def around(self, held: Iterable[Related]) -> tuple[int, ...]:
+    def around(self, held: Iterable[JobEdge]) -> tuple[int, ...]:
         """The runs whose news change what these relations show."""
         ids = {id_ for one in held for id_ in (one.run, one.owner)}
         hanging = {

@@ -26,7 +26,7 @@ from strandline.core.changes.rows import (
     RunSeen,
 )
 from strandline.core.openlineage.facets import DATASET
-from strandline.store.lineage.touches import run_owners
+from strandline.store.lineage.run_state import run_owners
 from strandline.store.schema.tables import datasets, job_relations, run_parents, runs
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import agree, agreed

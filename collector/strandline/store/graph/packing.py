@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from strandline.store.graph.entries import DatasetEntry, EdgeText, GraphStep, JobEntry, NodeLabel
-from strandline.store.lineage.run_states import RunState
+from strandline.store.lineage.run_state import RunState
 
 COMMON = (
     b'"startedAt":"2026-01-01T00:00:00Z","endedAt":"2026-01-01T00:00:00.000000Z""id":"job:","type":"job","namespace":"","name":"'

@@ -19,7 +19,8 @@ from strandline.core.openlineage.facets import INPUT, OUTPUT
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
 from strandline.store.ingest.raw_events import DAY, partition_name
-from strandline.store.lineage.relations import recent_runs
+from strandline.store.lineage.recent_runs import RECENT_RUNS_SQL
+from strandline.store.lineage.relations import recent_run_count
 from strandline.store.schema.tables import facets
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.references import drop_references
@@ -28,42 +29,11 @@ from strandline.store.sql.shared_settings import raise_epoch
 RUNS_AT_ONCE = 5_000
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
 
-_SILENT = """coalesce((SELECT seconds FROM run_leases WHERE run_id = runs.id),
-       (SELECT CAST(value AS BIGINT) FROM store_settings WHERE key = 'silent_seconds'), 86400) * 1000000"""
-_OWNING = """
-SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
-       coalesce(above.parent_run_id, owned.owner_id) AS application_id
-  FROM run_owners owned
-  JOIN runs run ON run.id = owned.run_id
-  LEFT JOIN run_parents above ON above.run_id = owned.owner_id
- WHERE EXISTS (SELECT 1 FROM run_relations touched
-                WHERE touched.run_id = run.id
-                  AND NOT (touched.creates = 1 AND run.streaming = 0 AND run.state IN (3, 5)))
-"""
-# As store/touches.py has it for one question: the owning runs below a job's newest application, and
-# the last few before.
-_KNOWN_RUNS = f"""
-WITH owning AS ({_OWNING}),
-     owners AS (SELECT job_id, owner_id, max(newest_at) AS heard_at, max(first_at) AS since, min(application_id) AS application_id
-                  FROM owning GROUP BY job_id, owner_id),
-     ordered AS (SELECT owners.*, first_value(application_id) OVER (
-                          PARTITION BY job_id ORDER BY heard_at DESC, since DESC, owner_id DESC) AS newest_id
-                   FROM owners),
-     placed AS (SELECT ordered.*, row_number() OVER (
-                         PARTITION BY job_id, CASE WHEN application_id = newest_id THEN 1 ELSE 0 END
-                         ORDER BY heard_at DESC, since DESC, owner_id DESC) AS place
-                  FROM ordered)
-SELECT owning.run_id
-  FROM owning
-  JOIN placed ON placed.job_id = owning.job_id AND placed.owner_id = owning.owner_id
- WHERE (placed.application_id = placed.newest_id OR placed.place <= :known)
-   AND (owning.run_id = owning.owner_id
-        OR EXISTS (SELECT 1 FROM job_relations newest WHERE newest.run_id = owning.run_id))
-"""
 _OLD_RUNS = f"""
 SELECT id FROM runs
- WHERE coalesce(newest_at, 0) < :cutoff AND received_at + {_SILENT} < :cutoff AND child_received_at < :cutoff
-   AND id NOT IN ({_KNOWN_RUNS})
+ WHERE coalesce(newest_at, 0) < :cutoff AND child_received_at < :cutoff
+   AND (SELECT silent_at FROM run_silences WHERE run_id = runs.id) < :cutoff
+   AND id NOT IN ({RECENT_RUNS_SQL})
 """
 _ABOVE = (
     ("run_parents", "parent_run_id"),
@@ -177,7 +147,7 @@ def has_old_records(connection: Connection, cutoff: int) -> bool:
         return True
     return (
         connection.execute(
-            text(f"{_OLD_RUNS} LIMIT 1"), given | {"known": recent_runs(connection)}
+            text(f"{_OLD_RUNS} LIMIT 1"), given | {"recent_runs": recent_run_count(connection)}
         ).first()
         is not None
     )
@@ -192,7 +162,7 @@ def keep_writers_out(connection: Connection) -> None:
 def _collect_runs(connection: Connection, cutoff: int) -> str:
     """The runs to drop, in a table of this transaction; gives the query for them."""
     connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
-    given = {"cutoff": cutoff, "known": recent_runs(connection)}
+    given = {"cutoff": cutoff, "recent_runs": recent_run_count(connection)}
     connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), given)
     while sum(
         connection.execute(text(_ABOVE_KEPT.format(table=table, above=above))).rowcount

@@ -26,12 +26,12 @@ from strandline.store.lineage.hidden_nodes import hidden_beside
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import (
-    Related,
+    JobEdge,
     Seen,
     View,
     all_jobs_touching,
+    job_edges_of,
     jobs_touching,
-    relations_of,
     with_known_runs,
 )
 from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
@@ -104,7 +104,7 @@ class Columns:
     ) -> Sequence[WalkStep[Column]]:
         """See core.lineage.Graph."""
         self.asked = replace(self.asked, view=with_known_runs(self.connection, self.asked.view))
-        every = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
+        every = job_edges_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
         touched = without_nested(self.connection, every, self.jobs)
         found: dict[WalkStep[Column], dict[Origin, Seen]] = {}
         for step, how, seen in _leaving(edges_of(self.connection, touched), nodes, way):
@@ -275,7 +275,7 @@ def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]
     """The columns of a dataset that edges of any job name."""
     found: set[str] = set()
     for jobs in all_jobs_touching(connection, dataset.id, JOBS_AT_ONCE):
-        touched = without_nested(connection, relations_of(connection, view, jobs), frozenset())
+        touched = without_nested(connection, job_edges_of(connection, view, jobs), frozenset())
         ends = (
             end
             for edge in edges_of(connection, touched)
@@ -319,7 +319,7 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
     )
 
 
-def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[ColumnEdge]:
+def edges_of(connection: Connection, touched: Sequence[JobEdge]) -> Iterator[ColumnEdge]:
     """All edges of the jobs.
 
     As stated for each sink (stated_edges.py), and whole sources as table_graph.py has them.
@@ -331,7 +331,7 @@ def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[Col
     )
     sources, stated = sources_in(sets), StatedEdges(sets)
     for job in by_job(touched):
-        alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[Related]] = defaultdict(
+        alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[JobEdge]] = defaultdict(
             list
         )
         for sink in job.written:
@@ -346,12 +346,12 @@ def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[Col
             yield from (_whole(sinks[0], seen, source) for source in whole)
 
 
-def _whole(sink: Related, seen: Seen, source: int) -> ColumnEdge:
+def _whole(sink: JobEdge, seen: Seen, source: int) -> ColumnEdge:
     how = Origin(ALL_SOURCES, "", "", "", None, True)
     return ColumnEdge((source, ""), sink.job, (sink.dataset, ""), how, seen)
 
 
-def _edge(sink: Related, seen: Seen, stated: StatedEdge) -> ColumnEdge:
+def _edge(sink: JobEdge, seen: Seen, stated: StatedEdge) -> ColumnEdge:
     edge = stated.edge
     rule, how_it_came = (
         RULES.get(stated.rule, ALL_SOURCES),

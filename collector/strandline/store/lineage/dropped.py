@@ -16,7 +16,7 @@ from strandline.core.changes.extraction import SINK
 from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.run_states import COMPLETE
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.schema.tables import datasets, relations, runs
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import facet_rows, one_of

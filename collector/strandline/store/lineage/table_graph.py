@@ -27,11 +27,11 @@ from strandline.store.lineage.edge_sets import EdgeSets, SetUse, edge_sets_of
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import (
-    Related,
+    JobEdge,
     Seen,
     View,
+    job_edges_of,
     jobs_touching,
-    relations_of,
     with_known_runs,
 )
 
@@ -70,8 +70,8 @@ class Reason(NamedTuple):
     """Why there is a step: the rule, the job's relations with its source and with its target, and when it was seen."""
 
     rule: str
-    read: Related | None
-    written: Related | None
+    read: JobEdge | None
+    written: JobEdge | None
     seen: Seen
 
 
@@ -88,7 +88,7 @@ class TableGraph:
     def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[WalkStep[int]]:
         """See core.lineage.Graph."""
         self.view = with_known_runs(self.connection, self.view)
-        every = relations_of(self.connection, self.view, self._jobs(nodes, way, limit))
+        every = job_edges_of(self.connection, self.view, self._jobs(nodes, way, limit))
         touched = without_nested(self.connection, every, self.jobs)
         stated = stated_sources(self.connection, touched)
         leave = Leave(frozenset(nodes), way)
@@ -108,7 +108,7 @@ class TableGraph:
         ]
 
 
-def stated_sources(connection: Connection, touched: Iterable[Related]) -> dict[Use, Stated]:
+def stated_sources(connection: Connection, touched: Iterable[JobEdge]) -> dict[Use, Stated]:
     """What the runs' events state of the sources of their sinks.
 
     A sink that is missing has all sources of its run.
@@ -155,12 +155,12 @@ class JobRelations:
     By query, what its runs that write nothing have.
     """
 
-    reads: dict[int, Related] = field(default_factory=dict)
-    by_run: dict[int, dict[int, Related]] = field(default_factory=dict)
-    beside: dict[int, dict[int, Related]] = field(default_factory=dict)
-    written: list[Related] = field(default_factory=list)
+    reads: dict[int, JobEdge] = field(default_factory=dict)
+    by_run: dict[int, dict[int, JobEdge]] = field(default_factory=dict)
+    beside: dict[int, dict[int, JobEdge]] = field(default_factory=dict)
+    written: list[JobEdge] = field(default_factory=list)
 
-    def sources_of(self, sink: Related) -> dict[int, Related]:
+    def sources_of(self, sink: JobEdge) -> dict[int, JobEdge]:
         """What may have gone into a sink.
 
         What its own run has read, and what other runs of its micro-batch have.
@@ -215,7 +215,7 @@ class _GatheredReason:
     Its newest reason, and when and by which owners it was seen.
     """
 
-    newest: tuple[str, Related | None, Related] | None = None
+    newest: tuple[str, JobEdge | None, JobEdge] | None = None
     at: int = 0
     owners: set[int] = field(default_factory=set)
 
@@ -278,7 +278,7 @@ class _LeaveAll(Leave):
 EVERY_STEP: Leave = _LeaveAll(frozenset(), Direction.UPSTREAM)
 
 
-def by_job(touched: Collection[Related]) -> Iterable[JobRelations]:
+def by_job(touched: Collection[JobEdge]) -> Iterable[JobRelations]:
     """The jobs of these relations, each with what it wrote last at the end."""
     jobs: dict[int, JobRelations] = {}
     writers = {one.run for one in touched if one.direction == SINK and one.of_query}
@@ -296,11 +296,11 @@ def by_job(touched: Collection[Related]) -> Iterable[JobRelations]:
     return jobs.values()
 
 
-def _keep_newest(reads: dict[int, Related], one: Related) -> None:
+def _keep_newest(reads: dict[int, JobEdge], one: JobEdge) -> None:
     before = reads.get(one.dataset)
     if before is None or _age(one) > _age(before):
         reads[one.dataset] = one
 
 
-def _age(one: Related) -> tuple[int, int, int]:
+def _age(one: JobEdge) -> tuple[int, int, int]:
     return one.at, one.since, one.owner

@@ -18,8 +18,8 @@ from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
-from strandline.store.lineage.relations import Related, View, jobs_called, last_runs, relations_of
-from strandline.store.lineage.run_states import RunState, iso, run_states
+from strandline.store.lineage.relations import JobEdge, View, job_edges_of, jobs_called, last_runs
+from strandline.store.lineage.run_state import RunState, iso, run_states
 from strandline.store.lineage.table_edges import (
     FoundEdge,
     read_edge,
@@ -157,7 +157,7 @@ class _Whole:
             return cls(node.id, [], {})
         jobs = jobs_called(connection, node.id)
         if asked.collapse == "none" and any(
-            one.job == node.id for one in relations_of(connection, asked.view, jobs)
+            one.job == node.id for one in job_edges_of(connection, asked.view, jobs)
         ):
             return cls(node.id, jobs, {})
         below = runs_below(connection, last_runs(connection, node.id, asked.view))
@@ -245,7 +245,7 @@ def _node(kind: str, namespace: str, name: str, distance: int) -> Answer:
     return {"id": id_, "type": kind, "namespace": namespace, "name": name, "distance": distance}
 
 
-def relations_in(reason: Reason) -> Iterable[Related]:
+def relations_in(reason: Reason) -> Iterable[JobEdge]:
     """The relations that a step stands on."""
     return (one for one in (reason.read, reason.written) if one is not None)
 

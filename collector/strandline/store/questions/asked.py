@@ -17,7 +17,7 @@ from strandline.errors import NotFoundError, QuestionError
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import Question, lineage_of, only_nodes
 from strandline.store.questions.differences import Span, differences

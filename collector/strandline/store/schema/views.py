@@ -11,6 +11,12 @@ _NOW = {
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
 }
 
+# A write {sink} of a run {run} that is the output of a failed CREATE TABLE AS: the table and the edge
+# are gone with it. A streaming job's table stays.
+CREATED_NOTHING = "({sink}.creates = 1 AND {run}.streaming = 0 AND {run}.state IN (3, 5))"
+_FAILED_BATCH = "({run}.state = 5 AND {run}.streaming = 0)"
+_IS_SILENT = "silence.silent_at < {now}"
+
 # The datasets that runs read and wrote, and the edges that they made, which are stored as templates
 # (relation_tables.py).
 _RELATIONS = """
@@ -91,15 +97,15 @@ SELECT run.id AS run_id,
 _RUN_LIVES = """
 SELECT owned.run_id, owned.owner_id, owned.job_id, owned.query_id,
        CASE WHEN run.state >= 3 THEN run.state WHEN finish.ended_at IS NOT NULL THEN finish.state
-            WHEN silence.silent_at < {now} THEN -1 ELSE run.state END AS state,
+            WHEN {silent} THEN -1 ELSE run.state END AS state,
        CASE WHEN coalesce(finish.ended_at, silence.silent_at)
                  < coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at)
             THEN coalesce(finish.ended_at, silence.silent_at)
             ELSE coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at) END AS valid_from,
        CASE WHEN finish.ended_at IS NOT NULL THEN finish.ended_at
-            WHEN silence.silent_at < {now} THEN silence.silent_at END AS valid_to,
+            WHEN {silent} THEN silence.silent_at END AS valid_to,
        CASE WHEN coalesce(owner.started_at, run.started_at) IS NOT NULL AND finish.ended_at IS NULL
-             AND silence.silent_at >= {now} THEN 1 ELSE 0 END AS live,
+             AND NOT {silent} THEN 1 ELSE 0 END AS live,
        run.design AS design
   FROM run_owners owned
   JOIN runs run ON run.id = owned.run_id
@@ -108,8 +114,7 @@ SELECT owned.run_id, owned.owner_id, owned.job_id, owned.query_id,
   JOIN run_silences silence ON silence.run_id = owned.owner_id
 """
 
-# What a failed CREATE TABLE AS wrote is gone with it; a streaming job's table is kept.
-_RELATION_LIVES = """
+_RELATION_LIVES = f"""
 SELECT life.run_id, life.owner_id, life.job_id, relation.direction, named.canonical_id AS dataset_id,
        relation.dataset_id AS named_id, relation.creates, life.state, life.valid_from, life.valid_to, life.live,
        life.design
@@ -117,7 +122,7 @@ SELECT life.run_id, life.owner_id, life.job_id, relation.direction, named.canoni
   JOIN run_lives life ON life.run_id = relation.run_id
   JOIN runs run ON run.id = relation.run_id
   JOIN datasets named ON named.id = relation.dataset_id
- WHERE NOT (relation.creates = 1 AND run.state IN (3, 5) AND run.streaming = 0)
+ WHERE NOT {CREATED_NOTHING.format(sink="relation", run="run")}
 """
 
 _JOB_LINEAGE = """
@@ -178,7 +183,7 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
                  JOIN runs made_by ON made_by.id = maker.run_id
                 WHERE other.canonical_id = named.canonical_id AND maker.snapshot_id = taken.snapshot_id
                   AND maker.direction = 1 AND maker.run_id <> taken.run_id
-                  AND NOT (maker.rank < 3 AND made_by.state = 5 AND made_by.streaming = 0)
+                  AND NOT (maker.rank < 3 AND {made_by_failed})
                   AND (maker.rank > taken.rank OR (maker.rank = taken.rank AND (maker.at < taken.at
                        OR (maker.at = taken.at AND maker.run_id < taken.run_id))))))
            AND NOT (taken.direction = 1 AND EXISTS (
@@ -192,8 +197,10 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
   JOIN run_owners owned ON owned.run_id = used.run_id
   JOIN runs run ON run.id = used.run_id
  WHERE used.standing = 1
-   AND NOT (used.direction = 1 AND used.rank < 3 AND run.state = 5 AND run.streaming = 0)
-"""
+   AND NOT (used.direction = 1 AND used.rank < 3 AND {failed})
+""".format(
+    made_by_failed=_FAILED_BATCH.format(run="made_by"), failed=_FAILED_BATCH.format(run="run")
+)
 
 _BEST_SNAPSHOTS = """
 SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id, place.database_name AS "database",
@@ -259,7 +266,7 @@ def views(dialect: str) -> dict[str, str]:
         "run_owners": _RUN_OWNERS,
         "run_ends": _RUN_ENDS,
         "run_silences": _RUN_SILENCES,
-        "run_lives": _RUN_LIVES.format(now=_NOW[dialect]),
+        "run_lives": _RUN_LIVES.format(silent=_IS_SILENT.format(now=_NOW[dialect])),
         "relation_lives": _RELATION_LIVES,
         "snapshot_lineage": _SNAPSHOT_LINEAGE,
         "job_startup": _JOB_STARTUP.format(more="", when=_LIVE, allowed=data),
