@@ -23,6 +23,7 @@ from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
+from strandline.store.lineage.job_steps import ALL_SOURCES, RULES, by_job, sources_in
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import (
@@ -36,7 +37,6 @@ from strandline.store.lineage.relations import (
 )
 from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
 from strandline.store.lineage.table_edges import seen_answer
-from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, sources_in
 from strandline.store.lineage.table_lineage import (
     Answer,
     Question,
@@ -330,7 +330,7 @@ def edges_of(connection: Connection, touched: Sequence[JobEdge]) -> Iterator[Col
         connection, {one.run for one in touched if one.direction == SINK}, columns=True
     )
     sources, stated = sources_in(sets), StatedEdges(sets)
-    for job in by_job(touched):
+    for job in by_job(touched).values():
         alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[JobEdge]] = defaultdict(
             list
         )

@@ -132,18 +132,27 @@ def jobs_called(connection: Connection, job_id: int) -> list[int]:
 
 
 def job_edges_of(connection: Connection, view: View, job_ids: Sequence[int]) -> list[JobEdge]:
-    """All relations of these jobs and of those that runs of these names belong to, each under the job that it belongs to.
+    """Return all edges of these jobs and of those that runs of these names belong to.
 
-    Which of a job's relations are its newest is decided by all that is reported for it, under whatever name: so the answer is
-    the same from wherever one came to the job.
+    Each edge stands under the job that it belongs to. Which runs of a job count is decided by all
+    that is reported for it, under whatever name: so the answer is the same from wherever one came
+    to the job.
     """
-    most = recent_run_count(connection) if view.runs is None else view.runs
-    found = _sightings_of(connection, view, job_ids, most)
-    recent = recent_runs_of(found, most)
+    return job_edges_with_open_jobs(connection, view, job_ids)[0]
+
+
+def job_edges_with_open_jobs(
+    connection: Connection, view: View, job_ids: Sequence[int]
+) -> tuple[list[JobEdge], set[int]]:
+    """Return the same, and the jobs with a batch run that writes and has not ended."""
+    count = recent_run_count(connection) if view.runs is None else view.runs
+    found = _sightings_of(connection, view, job_ids, count)
+    open_jobs = {sighting.job for sighting in found if sighting.may_be_lost}
+    recent = recent_runs_of(found, count)
     if not view.live:
         found = [sighting for sighting in found if not sighting.wrote_nothing]
         found = newest_of(found) if view.newest else of_recent_runs(found, recent)
-    return job_edges(found, recent)
+    return job_edges(found, recent), open_jobs
 
 
 def _sightings_of(

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from strandline.store.lineage.job_steps import ALL_SOURCES, Reason
 from strandline.store.lineage.relations import JobEdge, Seen
 from strandline.store.lineage.run_state import RunState, iso
-from strandline.store.lineage.table_graph import ALL_SOURCES, Reason
 
 Answer = dict[str, Any]
 STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")

@@ -28,8 +28,7 @@ from strandline.store.questions.paths import Way, paths_between, selected_paths
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.questions.selection import Selection
 
-MOST_LISTED = 1_000_000  # nodes without edges, of a graph in memory
-MOST_OF_DATABASE = 50_000  # nodes of any other graph
+MOST_OF_DATABASE = 50_000  # nodes of a graph
 
 Answer = dict[str, Any]
 Asked = Mapping[str, Any]

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.labels import label_of
-from strandline.core.walk import MOST_NODES, Direction, Walk, walk
+from strandline.core.walk import MOST_NODES, Direction, Walk
 from strandline.store.lineage.column_lineage import Column, edges_of
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
@@ -140,7 +140,7 @@ def _walk(connection: Connection, span: Span, view: View) -> Walk[int]:
     ]
     starts = [*jobs, *(node.id for node in span.nodes if node.kind != "job")]
     graph = TableGraph(connection, view, frozenset(jobs))
-    return walk(graph, list(dict.fromkeys(starts)), span.direction, span.depth, span.most)
+    return graph.walk(list(dict.fromkeys(starts)), span.direction, span.depth, span.most)
 
 
 def _datasets(connection: Connection, ids: Iterable[int]) -> list[int]:
