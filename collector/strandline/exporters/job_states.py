@@ -20,7 +20,7 @@ from strandline.exporters.run_records import (
     named_by,
     with_named_sources,
 )
-from strandline.store.lineage.column_lineage import ColumnEdge, edges_of
+from strandline.store.lineage.column_edges import ColumnEdge, edges_of
 from strandline.store.lineage.relations import View, job_edges_of
 
 

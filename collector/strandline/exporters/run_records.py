@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Select, and_, select
 
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.openlineage import facets as kinds
-from strandline.store.lineage.column_lineage import ColumnEdge, edges_of
+from strandline.store.lineage.column_edges import ColumnEdge, edges_of
 from strandline.store.lineage.facets import Facets, facets_of, merged_facets_each
 from strandline.store.lineage.last_runs import sightings_of
 from strandline.store.lineage.recent_runs import JobEdge, job_edges, recent_runs_of

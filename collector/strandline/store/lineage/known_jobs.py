@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy import Connection, Integer, Select, TextClause, bindparam, select, text
 
 from strandline.core.changes.extraction import SINK, SOURCE
-from strandline.core.walk import LEAST_STEPS, Direction
+from strandline.core.walk import Direction
 from strandline.store.lineage.job_steps import JobRelations, Stated, Use, by_job, stated_sources
 from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.lineage.relations import job_edges_with_open_jobs
@@ -56,11 +56,16 @@ class KnownJobs:
     at: tuple[dict[int, list[int]], dict[int, list[int]]] = field(default_factory=lambda: ({}, {}))
 
     def look_ahead(
-        self, datasets: Collection[int], jobs: Collection[int], way: Direction, depth: int | None
+        self,
+        datasets: Collection[int],
+        jobs: Collection[int],
+        way: Direction,
+        depth: int | None,
+        most: int,
     ) -> None:
         """Read at once the jobs within a number of steps of some datasets and jobs.
 
-        A walk that finds more than `LEAST_STEPS` nodes reads the rest level by level.
+        At most so many nodes are looked up; a walk that needs more reads the rest level by level.
         """
         near, far = (SINK, SOURCE) if way is Direction.UPSTREAM else (SOURCE, SINK)
         starts = [*((0, id_) for id_ in datasets), *((1, id_) for id_ in jobs)]
@@ -68,7 +73,7 @@ class KnownJobs:
             return
         levels = {"levels": depth} if depth is not None else {}
         query = _reached(self.connection.dialect.name, len(starts), depth is not None)
-        bound = {"near": near, "far": far, "most": LEAST_STEPS, **levels}
+        bound = {"near": near, "far": far, "most": most, **levels}
         for place, (kind, id_) in enumerate(starts):
             bound |= {f"kind{place}": kind, f"id{place}": id_}
         reached = self.connection.execute(query, bound).all()

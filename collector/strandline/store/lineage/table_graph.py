@@ -50,7 +50,7 @@ class TableGraph:
         others = [start for start in starts if start not in self.jobs]
         jobs = [start for start in starts if start in self.jobs]
         for way in direction.ways:
-            self.known.look_ahead(others, jobs, way, depth)
+            self.known.look_ahead(others, jobs, way, depth, most)
         return walk(self, starts, direction, depth, most)
 
     def steps(self, nodes: Sequence[int], way: Direction, limit: int) -> Sequence[WalkStep[int]]:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.labels import label_of
 from strandline.core.walk import MOST_NODES, Direction, Walk
-from strandline.store.lineage.column_lineage import Column, edges_of
+from strandline.store.lineage.column_edges import Column, edges_of
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import View, job_edges_of, jobs_touching
