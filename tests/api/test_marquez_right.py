@@ -247,13 +247,10 @@ def test_annotations_outlive_later_events_and_are_logged(
     ]
 
 
-def test_deleted_jobs_and_datasets_stay_hidden_whatever_events_come(
-    engine: Engine, marquez: httpx.Client
-) -> None:
+def test_deleted_jobs_and_datasets_are_hidden(engine: Engine, marquez: httpx.Client) -> None:
     name, job = "/namespaces/hive%3A%2F%2Flake/datasets/sums", "/namespaces/tests/jobs/sum"
     store(engine, life(1))
     deleted = [marquez.delete(one).status_code for one in (name, job)]
-    store(engine, life(2))
     gone = [marquez.get(one).status_code for one in (name, job)]
     lists = [
         marquez.get("/jobs").json(),
@@ -273,6 +270,29 @@ def test_deleted_jobs_and_datasets_stay_hidden_whatever_events_come(
         "delete",
         "delete",
     ]
+
+
+def test_deleted_job_takes_what_lay_behind_it_out_of_the_graph_until_it_runs_again(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    def nodes() -> set[str]:
+        graph = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:d1"}).json()["graph"]
+        return {node["id"].rpartition(":")[2] for node in graph}
+
+    steps = [("first", "d1", "d2"), ("middle", "d2", "d3"), ("last", "d3", "d4")]
+    for number, (job, source, sink) in enumerate(steps):
+        ends: dict[str, Any] = {"inputs": [dataset(source)], "outputs": [dataset(sink)]}
+        store(engine, [event("COMPLETE", number, job, **ends)])
+    every = {"d1", "first", "d2", "middle", "d3", "last", "d4"}
+    assert nodes() == every
+
+    assert marquez.delete("/namespaces/tests/jobs/middle").status_code == 200
+    assert nodes() == {"d1", "first", "d2"}
+
+    again: dict[str, Any] = {"inputs": [dataset("d2")], "outputs": [dataset("d3")]}
+    store(engine, [event("COMPLETE", 9, "middle", seconds=9, **again)])
+    assert nodes() == every
+    assert marquez.get("/namespaces/tests/jobs/middle").status_code == 200
 
 
 @pytest.mark.parametrize(

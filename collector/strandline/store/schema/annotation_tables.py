@@ -7,7 +7,7 @@ from strandline.store.schema.columns import id_column, metadata, own_id, text_co
 # What people note of a job, dataset, column (`field`) or tag, which no event overwrites and no
 # replay brings back. kind: 1 tag (`name`), 2 deleted, 3 the tag itself (value: what it means). id
 # is a hash of entity, kind, field and name.
-TAG_GIVEN = 1
+TAG_GIVEN, DELETED = 1, 2
 annotations = Table(
     "annotations",
     metadata,

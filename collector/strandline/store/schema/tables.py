@@ -10,7 +10,12 @@ name, snapshot ids text. What is *live* stands nowhere: views.py asks it of runs
 """
 
 from strandline.store.schema.access_tables import api_keys, audit_log
-from strandline.store.schema.annotation_tables import TAG_GIVEN, annotation_log, annotations
+from strandline.store.schema.annotation_tables import (
+    DELETED,
+    TAG_GIVEN,
+    annotation_log,
+    annotations,
+)
 from strandline.store.schema.columns import metadata
 from strandline.store.schema.dataset_tables import (
     dataset_aliases,
@@ -63,6 +68,7 @@ from strandline.store.schema.snapshot_tables import (
 )
 
 __all__ = (
+    "DELETED",
     "RUN_VIEWS",
     "TAG_GIVEN",
     "TEMPLATES",
