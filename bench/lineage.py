@@ -22,7 +22,7 @@ from bench.databases import NAMES, database, opened
 from bench.report import record
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
-from strandline.runtime.lineage_graph import LineageGraph
+from strandline.runtime.job_memory import JobMemory
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
@@ -34,7 +34,7 @@ from strandline.store.sql.engine import reading
 DEPTH = 5
 RATE = 200  # events a second
 Answer = dict[str, object]
-Ask = Callable[[str, int | None], Answer | bytes]
+Ask = Callable[[str, int | None], Answer]
 MEMORY = 1 << 30  # bytes for the entries of the graph that is kept
 
 
@@ -54,7 +54,7 @@ def _measure(name: str, url: str, engine: Engine, size: int, walks: int) -> None
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         asks: dict[str, Ask] = {
             "in_process": partial(_in_process, engine),
-            "in_memory": partial(_in_memory, engine, LineageGraph(MEMORY)),
+            "in_memory": partial(_in_memory, engine, JobMemory(MEMORY)),
             "rest": partial(_over_rest, connection),
         }
         for how, ask in asks.items():
@@ -74,14 +74,12 @@ def _in_process(engine: Engine, node: str, depth: int | None) -> Answer:
         )
 
 
-def _in_memory(engine: Engine, graph: LineageGraph, node: str, depth: int | None) -> bytes:
-    """The answer as JSON from entries that are kept; they are in step with the server's writer."""
+def _in_memory(engine: Engine, memory: JobMemory, node: str, depth: int | None) -> Answer:
+    """Return the answer with jobs that are kept, in step with the server's writer."""
     with reading(engine).connect() as connection:
         now = View(micros_of(datetime.now(UTC)))
-        asked = Question(node_called(connection, node), now, Direction.BOTH, depth, 50_000)
-        found = graph.answer(connection, asked)
-    assert found is not None
-    return found
+        question = Question(node_called(connection, node), now, Direction.BOTH, depth, 50_000)
+        return lineage_of(connection, question, memory.view(connection, now))
 
 
 def _over_rest(connection: http.client.HTTPConnection, node: str, depth: int | None) -> Answer:
@@ -90,13 +88,13 @@ def _over_rest(connection: http.client.HTTPConnection, node: str, depth: int | N
     return answer
 
 
-def _tell(name: str, engine: Engine, walks: Sequence[Callable[[], Answer | bytes]]) -> None:
+def _tell(name: str, engine: Engine, walks: Sequence[Callable[[], Answer]]) -> None:
     taken, edges = [], 0
     for walk in walks:
         began = time.perf_counter()
         answer = walk()
         taken.append((time.perf_counter() - began) * 1000)
-        document: Any = orjson.loads(answer) if isinstance(answer, bytes) else answer
+        document: Any = answer
         edges += len(document["edges"])
     rows = max(1, edges // len(walks))
     floor = quantile([plain_select(engine, rows) for _ in walks], 50)

@@ -4,11 +4,10 @@
 
 Lineage by depth from random tables and from the hub, a column's way, impact, paths and search; on
 both databases, in process and over REST. Beside each stands its floor: one plain SELECT of as many
-rows as the answer has edges or items, in the same run. What memory answers is asked twice, as most
-of it is read from the database the first time; then for its nodes alone; and all of that once more
-of as many jobs in areas, as a company has them. Then all that the hub leads to, without edges; how
-many answers of 200 nodes a second a server gives; and how many bytes the graph in memory takes for
-an edge. `python -m bench query=20000` is of so many jobs.
+rows as the answer has edges or items, in the same run. Questions by depth are asked twice with jobs
+in memory, as most of these are read from the database the first time; and all of that once more of
+as many jobs in areas, as a company has them. Then how many answers of 200 nodes a second a server
+gives. `python -m bench query=20000` is of so many jobs.
 """
 
 import http.client
@@ -20,7 +19,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Engine
 
 from bench import _senders
 from bench import _wide_lakehouse as lakehouse
@@ -29,38 +28,27 @@ from bench.databases import NAMES, database, opened
 from bench.lineage import plain_select, quantile
 from bench.report import record
 from strandline.core.openlineage.times import micros_of
-from strandline.core.walk import Direction
-from strandline.runtime.lineage_graph import LineageGraph
+from strandline.runtime.job_memory import JobMemory
 from strandline.store.catalog.search import search_page
-from strandline.store.graph.looked import LookedAt
-from strandline.store.graph.reach import LeadEntries, reach
 from strandline.store.ingest.following import follow_graph
-from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.table_lineage import Question
+from strandline.store.lineage.table_lineage import lineage_of
 from strandline.store.questions.asked import ANSWERS, question_of
-from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.relation_tables import job_relations
 from strandline.store.sql.engine import reading
 
 JOBS, JOBS_SHORT = 100_000, 100
 DEPTHS = (1, 3, 5)
 MOST = 5_000
 AREA = 200  # jobs that read nothing of others but the hub
-MEMORY = 2 << 30  # bytes for the entries of the graph that is kept
+MEMORY = 2 << 30  # bytes for the jobs that are kept
 TARGETS = {"random.depth_5": 5.0, "hub.depth_5": 15.0, "search_again": 50.0}  # ms, p99, in process
 SECONDS = 60  # for which a figure is measured where its questions take long, after the first three
-HUB_NODES = 100_000  # of the hub, without edges
-HUB_WALK = 150.0  # ms, p99, for so many, before they are written
-
-TOGETHER = 200  # tables of one question
 SENDERS = 16  # connections
 ANSWERS_A_SECOND = 800  # of 200 nodes, over REST, on two cores
-EDGE_BYTES = 300  # of the graph in memory: 300 MB for a million edges
 
 Answer = dict[str, Any]
 Asked = Mapping[str, Any]
-Ask = Callable[[str, Asked], Answer | bytes]
+Ask = Callable[[str, Asked], Answer]
 
 
 def run(short: bool, sizes: Sequence[int] = ()) -> None:
@@ -82,8 +70,6 @@ def _run(jobs: int, times: int) -> None:
                         _measure(f"query.{name}.{jobs}.{what}.{how}", engine, ask, path, questions)
                 _measure_in_memory(f"query.{name}.{jobs}", engine, _questions(jobs, times))
             _measure_rate(f"query.{name}.{jobs}.answers_of_200_nodes", url, jobs, times)
-            _measure_hub(f"query.{name}.{jobs}.hub_without_edges", engine, max(3, times // 4))
-            _measure_memory(f"query.{name}.{jobs}.graph_memory", engine)
 
 
 def _run_areas(jobs: int, times: int) -> None:
@@ -99,17 +85,12 @@ def _run_areas(jobs: int, times: int) -> None:
 def _measure_in_memory(
     name: str, engine: Engine, questions: Mapping[str, tuple[str, list[Asked]]]
 ) -> None:
-    """By depth, with edges and then nodes alone.
-
-    Each question again once all of its kind were asked.
-    """
-    graph = LineageGraph(MEMORY)
-    for how, answer in {"in_memory": graph.answer, "nodes_in_memory": graph.reach}.items():
-        ask = _in_memory(engine, answer)
-        for what, (path, every) in questions.items():
-            if "depth" in what:
-                asked = _measure(f"{name}.{what}.{how}", engine, ask, path, every)
-                _measure(f"{name}.{what}.{how}_again", engine, ask, path, every[:asked])
+    """Measure questions by depth, each again once all of its kind were asked."""
+    ask = _in_memory(engine, JobMemory(MEMORY))
+    for what, (path, every) in questions.items():
+        if "depth" in what:
+            asked = _measure(f"{name}.{what}.in_memory", engine, ask, path, every)
+            _measure(f"{name}.{what}.in_memory_again", engine, ask, path, every[:asked])
 
 
 def _questions(jobs: int, times: int) -> dict[str, tuple[str, list[Asked]]]:
@@ -157,19 +138,14 @@ def _in_process(engine: Engine) -> Ask:
     return ask
 
 
-def _in_memory(engine: Engine, answer: Callable[[Connection, Question], bytes | None]) -> Ask:
-    """The same where lineage between tables comes from entries that are kept.
+def _in_memory(engine: Engine, memory: JobMemory) -> Ask:
+    """Ask for lineage between tables with jobs that are kept."""
 
-    What no entry answers is nobody's.
-    """
-
-    def ask(path: str, asked: Asked) -> Answer | bytes:
+    def ask(path: str, asked: Asked) -> Answer:
+        view = View(micros_of(datetime.now(UTC)))
         with reading(engine).connect() as connection:
-            found = answer(
-                connection, question_of(connection, asked, View(micros_of(datetime.now(UTC))))
-            )
-        assert found is not None, asked
-        return found
+            question = question_of(connection, asked, view)
+            return lineage_of(connection, question, memory.view(connection, view))
 
     return ask
 
@@ -192,12 +168,11 @@ def _measure(name: str, engine: Engine, ask: Ask, path: str, questions: list[Ask
         began = time.perf_counter()
         answer = ask(path, asked)
         taken.append((time.perf_counter() - began) * 1000)
-        answer = orjson.loads(answer) if isinstance(answer, bytes) else answer
         rows += len(answer.get("edges") or answer.get("items") or ())
     rows = max(1, rows // len(taken))
     floor = quantile([plain_select(engine, rows) for _ in taken], 50)
     what = name.split(".", 3)[3].removeprefix("areas.")
-    ways = ("in_process", "in_memory_again", "nodes_in_memory_again")
+    ways = ("in_process", "in_memory_again")
     target = next(
         (limit for of, limit in TARGETS.items() for way in ways if what == f"{of}.{way}"), None
     )
@@ -228,62 +203,3 @@ def _measure_rate(name: str, url: str, jobs: int, times: int) -> None:
     target = f">= {ANSWERS_A_SECOND}"
     note = f"{nodes / times:.0f} nodes each; {seen.cpu / 1000 / len(seen.waits):.2f} ms of the senders' own"
     record(name, rate, "answers/s", target, rate >= ANSWERS_A_SECOND and not seen.refused, note)
-
-
-def _measure_hub(name: str, engine: Engine, times: int) -> None:
-    """The nodes that the hub leads to, without edges: found, and found and written."""
-    graph = LineageGraph(MEMORY)
-    asked = {"node": lakehouse.node_of(0), "direction": "downstream", "limit": HUB_NODES}
-    walks, answers, nodes = [], [], 0
-    with reading(engine).connect() as connection:
-        question = question_of(connection, asked, View(micros_of(datetime.now(UTC))))
-        for _ in range(times + 1):
-            began = time.perf_counter()
-            written = graph.reach(connection, question)
-            answers.append((time.perf_counter() - began) * 1000)
-            assert written is not None
-            began = time.perf_counter()
-            found = graph.ask(connection, question, _walk)
-            walks.append((time.perf_counter() - began) * 1000)
-            assert found is not None
-            nodes = len(found)
-    note, p99 = f"{nodes} nodes", quantile(walks, 99)
-    record(f"{name}.first", answers[0], "ms", note="read from the database and written")
-    record(f"{name}.walk.p50", quantile(walks, 50), "ms", note=note)
-    record(f"{name}.walk.p99", p99, "ms", f"<= {HUB_WALK:g}", p99 <= HUB_WALK, note)
-    record(
-        f"{name}.written.p99", quantile(answers[1:], 99), "ms", note=f"{HUB_NODES} nodes at most"
-    )
-
-
-def _walk(entries: LeadEntries, asked: Question) -> dict[int, int]:
-    return reach(entries, LookedAt.from_(entries, asked.starts), asked).nodes
-
-
-def _measure_memory(name: str, engine: Engine) -> None:
-    """The bytes of a graph that has read everything, within a bound of as many as an edge may take."""
-    with reading(engine).connect() as connection:
-        edges = select(
-            job_relations.c.job_id, job_relations.c.direction, job_relations.c.dataset_id
-        ).distinct()
-        count = connection.scalar(select(func.count()).select_from(edges.subquery())) or 1
-        tables = [
-            Node("dataset", id_, "", "")
-            for id_ in connection.scalars(select(datasets.c.canonical_id).distinct())
-        ]
-        graph = LineageGraph(EDGE_BYTES * count)
-        for start in range(0, len(tables), TOGETHER):
-            node, *others = tables[start : start + TOGETHER]
-            asked = Question(
-                node,
-                View(micros_of(datetime.now(UTC))),
-                Direction.UPSTREAM,
-                0,
-                1 << 30,
-                others=(*others,),
-            )
-            assert graph.answer(connection, asked) is not None
-    entries = graph.counts.loaded - graph.counts.dropped
-    note = f"{entries} entries of {count} edges, {graph.counts.dropped} dropped"
-    met = graph.size <= EDGE_BYTES * count and not graph.counts.dropped
-    record(name, graph.size / count, "bytes an edge", f"<= {EDGE_BYTES}", met, note)

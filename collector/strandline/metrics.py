@@ -180,12 +180,12 @@ class KeptMetrics:
         )
         self.graph_bytes = Gauge(
             "strandline_graph_bytes",
-            "Memory of the lineage graph that this process keeps, about",
+            "Memory of the jobs that this process keeps for lineage, about",
             registry=registry,
         )
-        self.graph_answers = Counter(
-            "strandline_graph_answers",
-            "Answers about lineage between tables, from this process's memory or by questions to the database alone",
+        self.graph_jobs = Counter(
+            "strandline_graph_jobs",
+            "Jobs of answers about lineage between tables, from this process's memory or read from the database",
             ["source"],
             registry=registry,
         )

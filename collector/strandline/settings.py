@@ -220,7 +220,7 @@ class Settings:
     graph_bytes: int = setting(
         whole(0),
         128 * 1024 * 1024,
-        "memory of the lineage graph that a server keeps for its answers; 0: it keeps none",
+        "memory of the jobs that a server keeps for its answers about lineage; 0: it keeps none",
     )
     resume_seconds: int = setting(whole(1), 86_400, "how long a stopped job stays a member")
     barrier_seconds: int = setting(

@@ -17,8 +17,9 @@ from strandline.core.changes.rows import FOLDS
 from strandline.core.openlineage.times import micros_of, moment_of
 from strandline.core.walk import Direction
 from strandline.store.ingest.take import Caches, Record, take
-from strandline.store.lineage.relations import Related, View
-from strandline.store.lineage.table_graph import TableGraph, stated_sources
+from strandline.store.lineage.job_steps import stated_sources
+from strandline.store.lineage.relations import JobEdge, View
+from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES, table_or_view
 from worlds.builders import LONG_AGO, Json, dataset, encode, event, folded_rows, rows, run_id
 from worlds.oracle import Oracle
@@ -126,7 +127,7 @@ def stated(connection: Connection) -> list[Any]:
     """What the events of each run state of the sources of its sinks, by names."""
     runs: dict[int, str] = dict(rows(connection, "SELECT id, run_id FROM runs"))
     names: dict[int, str] = dict(rows(connection, "SELECT id, name FROM datasets"))
-    touched = [Related(0, SINK, 0, 0, run, run, 0) for run in runs]
+    touched = [JobEdge(0, SINK, 0, 0, run, run, 0) for run in runs]
     found = stated_sources(connection, touched).items()
     return sorted(
         (runs[run], names[sink], said.rule, sorted(names[one] for one in said.sources))

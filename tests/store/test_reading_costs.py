@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, event, select
@@ -10,13 +11,14 @@ from sqlalchemy import Connection, Engine, event, select
 from strandline.core.walk import Direction
 from strandline.store.catalog.lists import newest_run_ids, runs_called
 from strandline.store.ingest.take import Record
+from strandline.store.lineage import job_steps
 from strandline.store.lineage.column_lineage import column_lineage_of
+from strandline.store.lineage.job_steps import Leave
 from strandline.store.lineage.last_runs import LAST_BATCHES
 from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.relations import RECENT_RUNS
-from strandline.store.lineage.run_states import rows_of_runs
+from strandline.store.lineage.run_state import rows_of_runs
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
-from strandline.store.lineage.table_graph import Leave
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.snapshot_tables import job_barriers
@@ -86,13 +88,13 @@ def rows_read(connection: Connection) -> int:
     return int(connection.exec_driver_sql(read).scalar_one())
 
 
-def test_each_level_of_a_walk_takes_three_statements(engine: Engine) -> None:
-    """They read the adjacent jobs, the edges of their recent runs, and stated sources."""
+def test_each_level_of_a_walk_takes_no_statement(engine: Engine) -> None:
+    """The jobs of all levels are found with one statement and read together."""
     fill(engine, [run("COMPLETE", at, f"j{at}", [f"t{at}"], [f"t{at + 1}"]) for at in range(6)])
 
     one, four = (len(statements_of(engine, depth)) for depth in (1, 4))
 
-    assert four - one == 3 * 3
+    assert four == one
 
 
 def statements_of(engine: Engine, depth: int) -> list[str]:
@@ -102,6 +104,28 @@ def statements_of(engine: Engine, depth: int) -> list[str]:
         event.listen(connection, "before_cursor_execute", lambda *what: asked.append(what[2]))
         lineage_of(connection, Question(node_called(connection, "t6"), NOW, UP, depth))
     return asked
+
+
+def test_job_of_many_inputs_and_outputs_makes_only_the_steps_that_leave(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of inputs times outputs would have 10,000 steps here, and a million of 1,000."""
+    reads, writes = ([f"{side}{number}" for number in range(100)] for side in ("in", "out"))
+    fill(engine, [run("COMPLETE", 1, "wide", reads, writes)])
+    made: list[Any] = []
+
+    class CountedReason(job_steps.Reason):
+        def __new__(cls, *args: Any) -> Any:
+            made.append(args)
+            return super().__new__(cls, *args)
+
+    monkeypatch.setattr(job_steps, "Reason", CountedReason)
+    with reader(engine) as connection:
+        question = Question(node_called(connection, "in1"), NOW, Direction.BOTH, 1)
+        answer = lineage_of(connection, question)
+
+    assert (len(answer["nodes"]), len(answer["edges"]), answer["complete"]) == (102, 101, True)
+    assert len(made) == 100
 
 
 def test_sink_sources_take_linear_work_in_a_level() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, and_
+from sqlalchemy import Connection, Engine
 
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
@@ -16,16 +16,15 @@ from strandline.store.lineage import relations
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.last_runs import as_of
 from strandline.store.lineage.lookup import node_called
-from strandline.store.lineage.relations import View
-from strandline.store.lineage.table_lineage import Question
-from strandline.store.lineage.touches import (
-    Touch,
-    is_undone,
-    made_nothing,
-    run_owners,
-    touched,
-    touching,
+from strandline.store.lineage.recent_runs import (
+    Sighting,
+    created_nothing,
+    sightings,
+    with_relations,
 )
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import run_owners
+from strandline.store.lineage.table_lineage import Question
 from strandline.store.schema.relation_tables import relations as run_relations
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.shared_settings import agree
@@ -228,7 +227,7 @@ def test_recent_lineage_matches_brute_force(
         [_at(engine, name, seen) for name, seen in then],
     )
 
-    monkeypatch.setattr(relations, "past_touches", all_touches)
+    monkeypatch.setattr(relations, "past_sightings", all_touches)
 
     assert found[0] == [lineage(engine, name, replace(seen, past=True)) for name, seen in now]
     assert found[1] == [_at(engine, name, seen) for name, seen in then]
@@ -244,20 +243,20 @@ def _at(engine: Engine, name: str, seen: View) -> dict[str, Any] | None:
 
 def all_touches(
     connection: Connection, names: Collection[int], jobs: Collection[int], _: int, moment: int
-) -> list[Touch]:
-    """What all runs of these names had touched by a moment."""
-    ended = runs.c.ended_at <= moment
+) -> list[Sighting]:
+    """Return what all runs of these names had touched by a moment."""
     query = (
-        touching(and_(made_nothing(run_relations, runs), ended))
-        .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
+        sightings(past=True)
+        .select_from(with_relations(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
         .where(
             runs.c.job_id.in_(names),
             run_owners.c.job_id.in_(jobs),
             run_relations.c.first_at <= moment,
+            ~created_nothing(past=True),
         )
-        .where(~and_(is_undone(run_relations, runs), ended))
     )
-    return [as_of(Touch._make(row), moment) for row in connection.execute(query)]
+    rows = connection.execute(query, {"moment": moment})
+    return [as_of(Sighting._make(row), moment) for row in rows]
 
 
 def _any_event(chance: random.Random, job: str, seconds: int) -> Record:

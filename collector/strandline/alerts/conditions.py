@@ -20,11 +20,10 @@ from strandline.core.versions.pace import never_joins
 from strandline.core.versions.strong_weak import ago, held_by
 from strandline.store.ingest.set_aside import count_set_aside
 from strandline.store.lineage.facets import value_of
-from strandline.store.lineage.relations import run_ends, run_silences
+from strandline.store.lineage.run_state import StateColumns
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.version_tables import alerts
-from strandline.store.sql.each import of_each
 
 MICRO = 1_000_000
 DAY = 86_400
@@ -180,28 +179,18 @@ def _failed(connection: Connection, now: float) -> Iterable[Trouble]:
 
 def _silent(connection: Connection, now: float) -> Iterable[Trouble]:
     """Yield the lost runs: not ended, themselves or with the run above, and silent for too long."""
-    dialect = connection.dialect.name
-    ends = of_each(dialect, run_ends, runs.c.id)
-    silences = of_each(dialect, run_silences, runs.c.id)
+    state = StateColumns.of(connection.dialect.name)
     since = _looked_at_since(connection, now)
+    silent_at = state.silence.c.silent_at
     query = (
-        select(
-            jobs.c.namespace,
-            jobs.c.name,
-            runs.c.run_id,
-            runs.c.id,
-            silences.c.silent_at.label("at"),
-        )
-        .join(jobs, jobs.c.id == runs.c.job_id)
-        .join(silences, silences.c.run_id == runs.c.id)
-        .join(ends, ends.c.run_id == runs.c.id)
+        select(jobs.c.namespace, jobs.c.name, runs.c.run_id, runs.c.id, silent_at.label("at"))
+        .select_from(state.joined(runs.join(jobs, jobs.c.id == runs.c.job_id)))
         .where(
             runs.c.newest_at > since - SILENT_DAYS * DAY * MICRO,
             runs.c.started_at.is_not(None),
             runs.c.ended_at.is_(None),
-            ends.c.ended_at.is_(None),
-            silences.c.silent_at < round(now * MICRO),
-            silences.c.silent_at > since,
+            state.is_lost(round(now * MICRO)),
+            silent_at > since,
         )
         .limit(MOST)
     )

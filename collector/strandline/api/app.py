@@ -37,7 +37,7 @@ from strandline.metrics import Metrics
 from strandline.runtime.attendance import attendance
 from strandline.runtime.coordinator import Intervals
 from strandline.runtime.follower import Follower
-from strandline.runtime.lineage_graph import LineageGraph
+from strandline.runtime.job_memory import JobMemory
 from strandline.runtime.periodic import Turns
 from strandline.settings import Settings
 from strandline.store.ingest.transactions import Batches
@@ -87,7 +87,7 @@ def create_app(
     state.checks = checks or {}
     state.in_process = in_process
     state.follower = follower or Follower(engine)
-    state.graph = LineageGraph(settings.graph_bytes)
+    state.graph = JobMemory(settings.graph_bytes)
     state.metrics.kept.graph_bytes.set_function(lambda: state.graph.size)
     state.refusals = Refusals(
         engine,

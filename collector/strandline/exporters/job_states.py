@@ -20,8 +20,8 @@ from strandline.exporters.run_records import (
     named_by,
     with_named_sources,
 )
-from strandline.store.lineage.column_lineage import ColumnEdge, edges_of
-from strandline.store.lineage.relations import View, relations_of
+from strandline.store.lineage.column_edges import ColumnEdge, edges_of
+from strandline.store.lineage.relations import View, job_edges_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def job_states(
     """
     touched = [
         one
-        for one in relations_of(connection, View(round(now * MICRO), live=live), list(jobs))
+        for one in job_edges_of(connection, View(round(now * MICRO), live=live), list(jobs))
         if one.job in jobs
     ]
     edges: dict[int, list[ColumnEdge]] = defaultdict(list)
@@ -67,5 +67,5 @@ def job_states(
 def live_jobs(connection: Connection, jobs: Collection[int], now: float) -> set[int]:
     """Those of the jobs that run."""
     return {
-        one.job for one in relations_of(connection, View(round(now * MICRO), live=True), list(jobs))
+        one.job for one in job_edges_of(connection, View(round(now * MICRO), live=True), list(jobs))
     }

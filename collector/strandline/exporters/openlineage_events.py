@@ -14,7 +14,7 @@ from typing import Any
 from strandline import __version__
 from strandline.core.openlineage.times import moment_of
 from strandline.exporters.run_records import DatasetLink, DatasetRecord, Json, RunName, RunRecord
-from strandline.store.lineage.column_lineage import ColumnEdge
+from strandline.store.lineage.column_edges import ColumnEdge
 
 PRODUCER = f"https://github.com/strandline/strandline/{__version__}"
 SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs"

@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from strandline.exporters.target import Change, Item, Key
 from strandline.store.ingest.export_news import ALERT, ALERTS, DATASET, EVENT, EVENTS, RUN, RUNS
-from strandline.store.lineage.relations import run_ends, run_silences
+from strandline.store.lineage.run_state import StateColumns
 from strandline.store.schema.export_tables import (
     export_changes,
     export_news,
@@ -37,7 +37,6 @@ from strandline.store.schema.export_tables import (
 )
 from strandline.store.schema.received_tables import EXPORT_CHANGES, numbers
 from strandline.store.schema.run_tables import runs
-from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import agree
 
@@ -352,12 +351,11 @@ def clean(connection: Connection, now: float) -> None:
 
 def _due(connection: Connection, at: int, refresh_before: int) -> set[Key]:
     """Runs that a target has as running and that are not any more, and entities with a detail that has waited long enough."""
-    sent, dialect = export_sent.c.run_id, connection.dialect.name
-    silences, ends = of_each(dialect, run_silences, sent), of_each(dialect, run_ends, sent)
-    live = export_sent.join(silences, silences.c.run_id == sent).join(ends, ends.c.run_id == sent)
-    over = or_(silences.c.silent_at < at, ends.c.ended_at.is_not(None))
+    state = StateColumns.of(connection.dialect.name)
+    sent = state.joined(export_sent.join(runs, runs.c.id == export_sent.c.run_id))
+    is_over = or_(state.has_ended, state.is_silent(at))
     found = connection.scalars(
-        select(export_sent.c.run_id).select_from(live).where(export_sent.c.live == 1, over)
+        select(export_sent.c.run_id).select_from(sent).where(export_sent.c.live == 1, is_over)
     )
     waiting = and_(export_sent.c.stale == 1, export_sent.c.at < refresh_before)
     return {

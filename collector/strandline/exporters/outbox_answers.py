@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from strandline.exporters.outbox import WANTED
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.schema.export_tables import (
     export_changes,
     export_news,

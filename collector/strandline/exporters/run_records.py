@@ -21,12 +21,12 @@ from sqlalchemy import Connection, Select, and_, select
 
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.openlineage import facets as kinds
-from strandline.store.lineage.column_lineage import ColumnEdge, edges_of
+from strandline.store.lineage.column_edges import ColumnEdge, edges_of
 from strandline.store.lineage.facets import Facets, facets_of, merged_facets_each
-from strandline.store.lineage.last_runs import touches_of
-from strandline.store.lineage.relations import View, run_owners
-from strandline.store.lineage.run_states import RunState, run_states
-from strandline.store.lineage.touches import Related, related, windows_of
+from strandline.store.lineage.last_runs import sightings_of
+from strandline.store.lineage.recent_runs import JobEdge, job_edges, recent_runs_of
+from strandline.store.lineage.relations import View
+from strandline.store.lineage.run_state import RunState, run_owners, run_states
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.id_lists import among_given
@@ -172,10 +172,10 @@ class _Reading:
     def _runs(self, order: Sequence[int]) -> dict[int, Any]:
         return {row.id: row for row in self.connection.execute(_runs(), {"ids": list(order)})}
 
-    def _related(self, owners: Sequence[int]) -> list[Related]:
-        touches = touches_of(self.connection, set(owners), set(self.job_of.values()))
-        touches = [one for one in touches if not one.is_void]
-        return related(touches, windows_of(touches, len(touches)))
+    def _related(self, owners: Sequence[int]) -> list[JobEdge]:
+        touches = sightings_of(self.connection, set(owners), set(self.job_of.values()), self.now)
+        touches = [one for one in touches if not one.wrote_nothing]
+        return job_edges(touches, recent_runs_of(touches, len(touches)))
 
 
 def with_named_sources(
@@ -189,7 +189,7 @@ def with_named_sources(
     return (*inputs, *(DatasetLink(datasets[id_], {}) for id_ in sorted(more) if id_ in datasets))
 
 
-def named_by(touched: Iterable[Related], edges: Iterable[ColumnEdge]) -> set[int]:
+def named_by(touched: Iterable[JobEdge], edges: Iterable[ColumnEdge]) -> set[int]:
     """All datasets that relations and edges name."""
     ends = chain.from_iterable((edge.source, edge.target) for edge in edges)
     return {one.dataset for one in touched} | {end[0] for end in ends if end is not None}
@@ -201,12 +201,12 @@ def _place(edge: ColumnEdge) -> tuple[Any, ...]:
 
 def links_of(
     connection: Connection,
-    touched: Iterable[Related],
+    touched: Iterable[JobEdge],
     datasets: Mapping[int, DatasetRecord],
-    whose: Callable[[Related], int] = attrgetter("owner"),
+    whose: Callable[[JobEdge], int] = attrgetter("owner"),
 ) -> dict[tuple[int, int], tuple[DatasetLink, ...]]:
     """What each owner (or each job) read and wrote, each dataset once, with the facets of the relation that is newest."""
-    last: dict[tuple[int, int, int], Related] = {}
+    last: dict[tuple[int, int, int], JobEdge] = {}
     for one in touched:
         key = whose(one), one.direction, one.dataset
         if key not in last or (one.at, one.run) > (last[key].at, last[key].run):
@@ -235,7 +235,7 @@ def _called(datasets: Mapping[int, DatasetRecord], dataset: int) -> tuple[str, s
     )
 
 
-def _relation(one: Related) -> int:
+def _relation(one: JobEdge) -> int:
     return relation_id_of(one.run, one.direction, one.named)
 
 

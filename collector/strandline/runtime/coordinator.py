@@ -20,7 +20,7 @@ from strandline.core.versions.model import Model
 from strandline.core.versions.root_barriers import cut_through, given_up, to_cut
 from strandline.core.versions.strong_weak import ago
 from strandline.runtime.follower import Follower
-from strandline.store.lineage.relations import run_silences
+from strandline.store.lineage.run_state import StateColumns
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.snapshot_history import heads_of
@@ -78,8 +78,12 @@ def _running(model: Model, turn: int | None = None) -> Runs:
 
 
 def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
-    """Runs of tracked jobs that were silent for longer than their heartbeat timeout, or whose end was stored but not noted in the log."""
-    found: list[RunEnded] = []
+    """Return the runs of tracked jobs that are over, though the fact log does not say so.
+
+    They were lost, ended with a run above them, or their end was stored but not noted in the log.
+    """
+    at, state = round(now * MICRO), StateColumns.of(connection.dialect.name)
+    ends: list[RunEnded] = []
     places = sorted(running)
     for start in range(0, len(places), AT_ONCE):
         jobs, names = zip(*places[start : start + AT_ONCE], strict=True)
@@ -87,24 +91,26 @@ def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
             select(
                 runs.c.job_id,
                 runs.c.run_id,
-                runs.c.state,
-                runs.c.ended_at,
-                run_silences.c.silent_at,
+                state.end.c.state,
+                state.end.c.ended_at,
+                state.silence.c.silent_at,
             )
-            .join(run_silences, run_silences.c.run_id == runs.c.id)
+            .select_from(state.joined())
             .where(
                 runs.c.job_id.in_(sorted(set(jobs))),
                 runs.c.run_id.in_(names),
-                or_(runs.c.ended_at.is_not(None), run_silences.c.silent_at < round(now * MICRO)),
+                or_(state.has_ended, state.is_silent(at)),
             )
         )
         for row in connection.execute(query):
             place = running.get((row.job_id, row.run_id))
             if place is not None:
-                lost = row.ended_at is None
-                at, how = (row.silent_at, "LOST") if lost else (row.ended_at, NAMES[row.state])
-                found.append(RunEnded(place.job, place.run, at / MICRO, how, now))
-    return found
+                is_lost = row.ended_at is None
+                ended_at, how = (
+                    (row.silent_at, "LOST") if is_lost else (row.ended_at, NAMES[row.state])
+                )
+                ends.append(RunEnded(place.job, place.run, ended_at / MICRO, how, now))
+    return ends
 
 
 def _by_itself(model: Model, intervals: Intervals, now: float) -> list[Fact]:

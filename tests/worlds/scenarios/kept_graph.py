@@ -1,9 +1,9 @@
 """A store whose changes are noted, a story of what is done to it, and what memory and database answer."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import cycle, islice, product
+from itertools import cycle, product
 from typing import Any
 
 import orjson
@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, select
 
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
-from strandline.runtime.lineage_graph import LineageGraph
+from strandline.runtime.job_memory import JobMemory, MemoryView
 from strandline.store.forgetting.forget import Asked, forget
 from strandline.store.forgetting.subjects import Subject
 from strandline.store.ingest.following import follow_graph
@@ -20,7 +20,7 @@ from strandline.store.ingest.retention import expire
 from strandline.store.ingest.take import Record
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.table_lineage import Question, lineage_of, only_nodes
+from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.engine import reading
@@ -52,47 +52,21 @@ def nodes(connection: Connection) -> list[Node]:
     ]
 
 
-def different(engine: Engine, graph: LineageGraph, at: int = MOMENT) -> str:
-    """The first question whose answer from memory is not the database's; nothing if there is none.
+def different(engine: Engine, memory: JobMemory, at: int = MOMENT) -> str:
+    """Return the first question whose answer from memory is not the database's, or nothing.
 
     Each node is asked one way.
     """
     with reading(engine).connect() as connection:
-        ways = islice(cycle(WAYS), graph.counts.answered % len(WAYS), None)
-        for node, (way, depth) in zip(nodes(connection), ways, strict=False):
-            asked = Question(node, View(at), way, depth)
-            kept, wanted = (
-                graph.answer(connection, asked),
-                orjson.dumps(lineage_of(connection, asked)),
-            )
-            if kept is not None and kept != wanted:
-                return (
-                    f"{node} {way} {depth}: {difference(orjson.loads(kept), orjson.loads(wanted))}"
-                )
-            reached = graph.reach(connection, asked)
-            assert (reached is None) == (kept is None) or (
-                kept is None and has_open_jobs(connection, graph, asked)
-            )
-            if reached is not None and reached != (
-                only := orjson.dumps(only_nodes(orjson.loads(wanted)))
-            ):
-                return f"only nodes of {node} {way} {depth}: {reached!r} is not {only!r}"
+        for node, (way, depth) in zip(nodes(connection), cycle(WAYS), strict=False):
+            question = Question(node, View(at), way, depth)
+            shared = memory.view(connection, question.view)
+            kept = orjson.dumps(lineage_of(connection, question, shared))
+            wanted = orjson.dumps(lineage_of(connection, question))
+            if kept != wanted:
+                both = difference(orjson.loads(kept), orjson.loads(wanted))
+                return f"{node} {way} {depth}: {both}"
     return ""
-
-
-def has_open_jobs(connection: Connection, graph: LineageGraph, asked: Question) -> bool:
-    """Whether the state of a job depends on which of its micro-batches are looked at.
-
-    Nodes alone are kept then, for they show none.
-    """
-    ids = list(connection.scalars(select(jobs.c.id)))
-    return bool(
-        graph.ask(
-            connection,
-            asked,
-            lambda entries, _: any(one.is_open for one in entries.jobs(ids).values()),
-        )
-    )
 
 
 def difference(kept: dict[str, Any], wanted: dict[str, Any]) -> str:
@@ -112,24 +86,27 @@ def difference(kept: dict[str, Any], wanted: dict[str, Any]) -> str:
     return f"{alone(kept, wanted)} is not {alone(wanted, kept)}"
 
 
-def answered(engine: Engine, graph: LineageGraph, name: str, at: int = MOMENT) -> bytes:
-    """What memory has about a dataset."""
-    return _asked(engine, graph.answer, name, at)
+def answered(
+    connection: Connection, memory: JobMemory, name: str, at: int = MOMENT
+) -> tuple[dict[str, Any], MemoryView]:
+    """Return the lineage of a dataset, and the memory as the question saw it."""
+    node = next(one for one in nodes(connection) if (one.kind, one.name) == ("dataset", name))
+    shared = memory.view(connection, View(at))
+    assert shared is not None
+    return lineage_of(connection, Question(node, View(at)), shared), shared
 
 
-def reached(engine: Engine, graph: LineageGraph, name: str, at: int = MOMENT) -> bytes:
-    """The nodes that a dataset leads to, from memory."""
-    return _asked(engine, graph.reach, name, at)
-
-
-def _asked(
-    engine: Engine, answer: Callable[[Connection, Question], bytes | None], name: str, at: int
-) -> bytes:
+def asked(engine: Engine, memory: JobMemory, name: str, at: int = MOMENT) -> dict[str, Any]:
+    """Return the lineage of a dataset in a transaction of its own."""
     with reading(engine).connect() as connection:
-        node = next(one for one in nodes(connection) if (one.kind, one.name) == ("dataset", name))
-        found = answer(connection, Question(node, View(at)))
-    assert found is not None
-    return found
+        return answered(connection, memory, name, at)[0]
+
+
+def kept(engine: Engine, memory: JobMemory, name: str) -> tuple[int, int]:
+    """Return how many jobs of a dataset's lineage memory had, and how many were read."""
+    with reading(engine).connect() as connection:
+        shared = answered(connection, memory, name)[1]
+    return shared.from_memory, shared.from_database
 
 
 TABLES = tuple("abcdefgh")

@@ -3,9 +3,10 @@
 What was made from what, between tables, columns or snapshots.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-import orjson
+from sqlalchemy import Connection
 
 from strandline.api.http.filters import SELECTION
 from strandline.api.http.operations import (
@@ -38,10 +39,8 @@ from strandline.store.lineage.column_lineage import DEPENDENCIES
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_labels import newest_datasets
-from strandline.store.lineage.table_lineage import lineage_of, whole_graph
+from strandline.store.lineage.table_lineage import lineage_of, only_nodes, whole_graph
 from strandline.store.questions.asked import (
-    ANSWERS,
-    MOST_LISTED,
     MOST_OF_DATABASE,
     cut_answer,
     question_of,
@@ -74,15 +73,15 @@ COLLAPSE = Parameter(
 )  # fmt: skip
 MANY = Parameter(
     "limit",
-    f"How many nodes at most. Where memory does not answer (of another state or moment, or with filters) {MOST_OF_DATABASE:,} at most",
-    Whole(1, MOST_LISTED),
-    default=MOST_LISTED,
+    "How many nodes at most",
+    Whole(1, MOST_OF_DATABASE),
+    default=MOST_OF_DATABASE,
 )
 SNAPSHOT = Parameter("snapshotId", "The snapshot; without it the newest that is known", Text(1))
 
 
-def lineage(ask: Ask) -> dict[str, Any] | orjson.Fragment:
-    """The lineage of one node, or of several together."""
+def lineage(ask: Ask) -> dict[str, Any]:
+    """Return the lineage of one node, or of several together."""
     given = ask.given
     by_column = given["granularity"] == "column"
     for name in ("column", "dependency"):
@@ -93,41 +92,30 @@ def lineage(ask: Ask) -> dict[str, Any] | orjson.Fragment:
     return answer_to(ask, "/lineage") if by_column else _between_tables(ask)
 
 
-def _between_tables(ask: Ask) -> dict[str, Any] | orjson.Fragment:
-    """Lineage between tables.
-
-    Out of memory where all of it is kept or can be, else by the database.
-    """
+def _between_tables(ask: Ask) -> dict[str, Any]:
     selection = selection_between(ask.given)
     with connected(ask) as connection:
         connection = by_itself(connection)
-        question = question_of(connection, ask.given, view_of(ask))
-        kept = ask.graph.answer(connection, question)
-        ask.metrics.kept.graph_answers.labels("database" if kept is None else "memory").inc()
-        if kept is None:
-            return selection.of(connection, lineage_of(connection, question))
-        return (
-            orjson.Fragment(kept)
-            if selection.is_empty
-            else selection.of(connection, orjson.loads(kept))
-        )
+        return selection.of(connection, _answer(ask, connection, ask.given))
 
 
-def nodes(ask: Ask) -> dict[str, Any] | orjson.Fragment:
-    """What lineage leads to, without edges.
+def _answer(ask: Ask, connection: Connection, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return lineage between tables, of jobs in memory where they are kept."""
+    question = question_of(connection, given, view_of(ask))
+    shared = ask.graph.view(connection, question.view)
+    answer = lineage_of(connection, question, shared)
+    if shared is not None:
+        ask.metrics.kept.graph_jobs.labels("memory").inc(shared.from_memory)
+        ask.metrics.kept.graph_jobs.labels("database").inc(shared.from_database)
+    return answer
 
-    Out of memory where that is possible, and nothing is filtered.
-    """
-    given = ask.given
-    if not selection_between(given).is_empty:
-        return answer_to(ask, "/lineage/nodes")
+
+def nodes(ask: Ask) -> dict[str, Any]:
+    """Return the nodes that lineage leads to, without edges."""
+    selection = selection_between(ask.given)
     with connected(ask) as connection:
         connection = by_itself(connection)
-        kept = ask.graph.reach(connection, question_of(connection, given, view_of(ask)))
-        ask.metrics.kept.graph_answers.labels("database" if kept is None else "memory").inc()
-        if kept is None:
-            return ANSWERS["/lineage/nodes"](connection, given, view_of(ask))
-        return orjson.Fragment(kept)
+        return only_nodes(selection.of(connection, _answer(ask, connection, ask.given)))
 
 
 def whole(ask: Ask) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
 from strandline.store.ingest.set_aside import count_set_aside
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.received_tables import raw_events
 from strandline.store.schema.run_tables import jobs, runs

@@ -28,7 +28,7 @@ from strandline.core.versions.strong_weak import (
     weakly_held_by,
 )
 from strandline.errors import NotFoundError, OverloadError, RefusedError, WaitedError
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import (
     Latest,

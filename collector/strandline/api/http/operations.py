@@ -24,7 +24,7 @@ from strandline.core.access.granted import Access
 from strandline.core.openlineage.moments import exact_moment
 from strandline.errors import StrandlineError
 from strandline.metrics import Metrics
-from strandline.runtime.lineage_graph import LineageGraph
+from strandline.runtime.job_memory import JobMemory
 from strandline.settings import Settings
 
 
@@ -150,7 +150,7 @@ class Ask:
     settings: Settings
     log: FilteringBoundLogger
     metrics: Metrics
-    graph: LineageGraph
+    graph: JobMemory
     request: Request
     given: Mapping[str, Any]
     body: Any

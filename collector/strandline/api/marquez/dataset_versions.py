@@ -40,7 +40,7 @@ def list_versions(ask: Ask) -> Answer:
     """A page of a dataset's versions, the newest first."""
     with connected(ask) as connection:
         asked = dataset_asked(connection, ask.given["namespace"], ask.given["dataset"])
-        found, total = versions_page(connection, asked.row, *page_of(ask))
+        found, total = versions_page(connection, asked.row, now_of(ask), *page_of(ask))
         answers = version_answers(
             connection, asked, found, now_of(ask), newest=ask.given["offset"] == 0
         )
@@ -51,10 +51,10 @@ def get_version(ask: Ask) -> Answer:
     """One version, by its id or by the id of its snapshot."""
     with connected(ask) as connection:
         asked = dataset_asked(connection, ask.given["namespace"], ask.given["dataset"])
-        found = version_called(connection, asked.row, ask.given["version"])
+        found = version_called(connection, asked.row, now_of(ask), ask.given["version"])
         if found is None:
             raise NotFoundError(f"unknown version of {asked.name!r}: {ask.given['version']!r}")
-        newest = versions_page(connection, asked.row, 1, 0)[0][0] == found
+        newest = versions_page(connection, asked.row, now_of(ask), 1, 0)[0][0] == found
         return version_answers(connection, asked, [found], now_of(ask), newest=newest)[0]
 
 

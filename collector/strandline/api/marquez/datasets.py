@@ -45,7 +45,7 @@ def get_dataset(ask: Ask) -> dict[str, Any]:
 def dataset_answer(connection: Connection, asked: RequestedDataset, now: int) -> dict[str, Any]:
     """A dataset with its newest version and what its columns come from."""
     answer = dataset_answers(connection, [asked.row], now)[asked.row.id]
-    newest = versions_page(connection, asked.row, 1, 0)[0][0]
+    newest = versions_page(connection, asked.row, now, 1, 0)[0][0]
     more = {"currentVersion": newest.id, "columnLineage": column_inputs(connection, asked.row, now)}
     return called(answer | more, asked.namespace, asked.name)
 

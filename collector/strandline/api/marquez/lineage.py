@@ -55,7 +55,7 @@ def start_of(connection: Connection, text: str, now: int) -> Start:
             raise
     node = node_of(connection, found[1])
     row = rows_of(connection, [node.id]).get(node.id)
-    version = None if row is None else version_called(connection, row, found[2])
+    version = None if row is None else version_called(connection, row, now, found[2])
     if version is None:
         raise NotFoundError(f"unknown version of {found[1]}: {found[2]!r}")
     return Start(

@@ -18,7 +18,7 @@ from strandline.store.catalog.lists import newest_run_ids
 from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.catalog.runs_called import runs_by_id
 from strandline.store.catalog.search import search_page
-from strandline.store.lineage.run_states import run_state
+from strandline.store.lineage.run_state import run_state
 from strandline.store.marquez.datasets import rows_of
 from strandline.store.marquez.facet_values import all_facets
 from strandline.store.marquez.jobs import job_rows

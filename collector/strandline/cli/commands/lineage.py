@@ -38,7 +38,7 @@ from strandline.cli.questions import (
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
-from strandline.store.questions.asked import MOST_LISTED
+from strandline.store.questions.asked import MOST_OF_DATABASE
 
 SHOWN = 1_000  # nodes of a graph, if nobody says how many
 
@@ -97,7 +97,7 @@ NAMES = (
 
 def run(options: Namespace, settings: Settings) -> int:
     """Print the lineage."""
-    options.limit = options.limit or (MOST_LISTED if options.nodes else SHOWN)
+    options.limit = options.limit or (MOST_OF_DATABASE if options.nodes else SHOWN)
     asked = asked_of(options, NAMES)
     if fault := _fault(options):
         print(f"strandline lineage: {fault}", file=sys.stderr)

@@ -1,8 +1,9 @@
-"""States of a run, ranked, so that the state is the greatest of all events and their order does not matter."""
+"""The states of a run as numbers: the state is the greatest of all events, in whatever order they come."""
 
 from typing import Literal
 
 NONE, START, RUNNING, ABORT, COMPLETE, FAIL = range(6)
+LOST = -1  # never stored: it follows from the other states and the time
 
 State = Literal["NONE", "START", "RUNNING", "LOST", "ABORT", "COMPLETE", "FAIL"]
 NAMES: tuple[State, ...] = ("NONE", "START", "RUNNING", "ABORT", "COMPLETE", "FAIL")
@@ -10,7 +11,7 @@ _RANKS: dict[str, int] = {name: rank for rank, name in enumerate(NAMES)}
 
 
 def rank_of(event_type: str | None) -> int:
-    """The rank of an event's type: OTHER and none change no state.
+    """Return the rank of an event's type; OTHER and a missing type change no state.
 
     >>> rank_of("FAIL") > rank_of("COMPLETE") > rank_of("ABORT") > rank_of("RUNNING") > rank_of(None)
     True
@@ -19,19 +20,19 @@ def rank_of(event_type: str | None) -> int:
 
 
 def runs(rank: int) -> bool:
-    """Whether the event says that the run really runs."""
+    """Return whether an event of this rank says that the run is running."""
     return rank in (START, RUNNING)
 
 
 def is_terminal(rank: int) -> bool:
-    """Whether the event ends the run."""
+    """Return whether an event of this rank ends the run."""
     return rank >= ABORT
 
 
 def state_of(rank: int, silent_at: int, now: int) -> State:
-    """The state of a run at a moment.
+    """Return the state of a run that reached this rank.
 
-    LOST if it was silent for longer than its heartbeat timeout and nothing ended it.
+    A run that started and did not end is LOST once its heartbeat timeout is over.
 
     >>> state_of(RUNNING, silent_at=10, now=11), state_of(COMPLETE, silent_at=10, now=11)
     ('LOST', 'COMPLETE')

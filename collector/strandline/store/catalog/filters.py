@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, or_
 
 from strandline.core.openlineage.run_states import NAMES, RUNNING
 from strandline.errors import QuestionError
-from strandline.store.lineage.run_states import RunState, iso
+from strandline.store.lineage.run_state import RunState, iso
 from strandline.store.schema.run_tables import runs
 
 STATES = ("START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "LOST")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select, text
 
 from strandline.core.openlineage.run_states import FAIL
-from strandline.store.lineage.relations import run_ends, run_silences
+from strandline.store.lineage.run_state import StateColumns
 from strandline.store.schema.export_tables import export_targets
 from strandline.store.schema.received_tables import (
     EXPORT_CHANGES,
@@ -17,7 +17,6 @@ from strandline.store.schema.received_tables import (
     set_aside,
 )
 from strandline.store.schema.run_tables import jobs, run_leases, runs
-from strandline.store.sql.each import of_each
 
 DAY = 86_400_000_000
 
@@ -64,34 +63,21 @@ def target_states(connection: Connection) -> list[TargetState]:
 
 
 def run_counts(connection: Connection, now: int) -> RunCounts:
-    """How many runs there are of each kind at a moment."""
-    dialect = connection.dialect.name
-    ends, silences = (
-        of_each(dialect, run_ends, runs.c.id),
-        of_each(dialect, run_silences, runs.c.id),
+    """Count the runs of each kind at a moment.
+
+    The join with jobs lets a key count only the runs of jobs that it sees.
+    """
+    with_job = runs.join(jobs, jobs.c.id == runs.c.job_id)
+    state = StateColumns.of(connection.dialect.name)
+    of_today = runs.c.newest_at > now - DAY
+    open_runs = (
+        select(func.count()).select_from(state.joined(with_job)).where(runs.c.ended_at.is_(None))
     )
-    silent = silences.c.silent_at <= now
-    with_job = runs.join(
-        jobs, jobs.c.id == runs.c.job_id
-    )  # a key counts the runs of jobs that it sees
-    with_end = with_job.join(
-        ends, ends.c.run_id == runs.c.id
-    )  # its own, or that of the run above it
-    with_silence = with_end.join(silences, silences.c.run_id == runs.c.id)
-    open_runs = select(func.count()).select_from(with_silence).where(
-        runs.c.ended_at.is_(None), ends.c.ended_at.is_(None), runs.c.started_at.is_not(None), runs.c.design == 0
-    )  # fmt: skip
-    lost = open_runs.join(run_leases, run_leases.c.run_id == runs.c.id).where(
-        silent, runs.c.newest_at > now - DAY
-    )
-    failed = (
-        select(func.count())
-        .select_from(with_job)
-        .where(runs.c.state == FAIL, runs.c.newest_at > now - DAY)
-    )
-    counts = (
-        connection.execute(query).scalar_one() for query in (open_runs.where(~silent), lost, failed)
-    )
+    running = open_runs.where(state.is_running(now))
+    announced = run_leases.c.run_id == runs.c.id
+    lost = open_runs.join(run_leases, announced).where(state.is_lost(now), of_today)
+    failed = select(func.count()).select_from(with_job).where(runs.c.state == FAIL, of_today)
+    counts = (connection.execute(query).scalar_one() for query in (running, lost, failed))
     return RunCounts(*counts)
 
 

@@ -23,8 +23,8 @@ from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
-from strandline.store.lineage.relations import is_undone
-from strandline.store.lineage.run_states import RunState, iso, rows_of_runs, run_state, with_state
+from strandline.store.lineage.recent_runs import created_nothing
+from strandline.store.lineage.run_state import RunState, iso, rows_of_runs, run_state, with_state
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import job_domains, jobs, run_parents, runs
@@ -100,7 +100,7 @@ def never_made(connection: Connection, ids: Sequence[int]) -> set[int]:
         relations.c.dataset_id == named.c.id,
         runs.c.id == relations.c.run_id,
     )
-    undone = is_undone(relations, runs)
+    undone = created_nothing()
     called = datasets.alias(
         "called"
     )  # any of its names: of the canonical one perhaps only a symlink tells

@@ -11,8 +11,7 @@ from sqlalchemy import Connection, select
 
 from strandline.core.changes.extraction import SINK
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_states import RunState, run_states
-from strandline.store.lineage.touches import run_owners
+from strandline.store.lineage.run_state import RunState, run_owners, run_states
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations
 from strandline.store.schema.run_tables import jobs

@@ -33,7 +33,7 @@ from strandline.store.lineage.children import outcomes
 from strandline.store.lineage.dropped import drops_then
 from strandline.store.lineage.nested_commands import nested_jobs, nested_runs
 from strandline.store.lineage.past_runs import PastRun, past_runs
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.schema.run_tables import job_domains, jobs, run_parents, runs
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among, among_given

@@ -27,7 +27,8 @@ from sqlalchemy import (
 from strandline.core.changes.extraction import SINK
 from strandline.store.catalog.newest_writes import Write
 from strandline.store.lineage.past_runs import past_runs
-from strandline.store.lineage.touches import is_undone, run_owners
+from strandline.store.lineage.recent_runs import created_nothing
+from strandline.store.lineage.run_state import run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, runs
@@ -80,7 +81,7 @@ def heard_by(connection: Connection, ids: Collection[int], moment: int) -> dict[
 
 def not_made_by(connection: Connection, ids: Collection[int], moment: int) -> set[int]:
     """Those of these datasets of which nothing was heard by then but runs that had failed to create them."""
-    undone = and_(is_undone(relations, runs), runs.c.ended_at <= moment)
+    undone = and_(created_nothing(), runs.c.ended_at <= moment)
     related = (named.c.canonical_id == datasets.c.id, relations.c.dataset_id == named.c.id)
     begun = (*related, runs.c.id == relations.c.run_id, relations.c.first_at <= moment)
     first_told = _of_names(func.min(called.c.first_at))

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from strandline.errors import NotFoundError
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 
 TABLES = (
     "catalog_options",

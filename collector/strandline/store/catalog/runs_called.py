@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from strandline.core.openlineage.names import run_id_of
 from strandline.errors import NotFoundError
 from strandline.store.catalog.lists import runs_called
-from strandline.store.lineage.run_states import with_state
+from strandline.store.lineage.run_state import with_state
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.sql.id_lists import among
 

@@ -26,7 +26,7 @@ from strandline.core.changes.rows import (
     RunSeen,
 )
 from strandline.core.openlineage.facets import DATASET
-from strandline.store.lineage.touches import run_owners
+from strandline.store.lineage.run_state import run_owners
 from strandline.store.schema.conditions import NOW
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations

@@ -19,9 +19,10 @@ from strandline.core.openlineage.facets import INPUT, OUTPUT
 from strandline.core.openlineage.times import micros_of
 from strandline.store.ingest.archived import forget_archived_keys
 from strandline.store.ingest.raw_events import DAY, partition_name, partition_names
-from strandline.store.lineage.relations import recent_runs
+from strandline.store.lineage.recent_runs import RECENT_RUNS_SQL
+from strandline.store.lineage.relations import recent_run_count
 from strandline.store.schema.archive_tables import archive_batches
-from strandline.store.schema.conditions import DEFAULT_SILENCE, NOW, UNDONE
+from strandline.store.schema.conditions import NOW
 from strandline.store.schema.dataset_tables import facets
 from strandline.store.schema.received_tables import raw_events
 from strandline.store.sql.body_references import drop_references
@@ -31,51 +32,12 @@ from strandline.store.sql.shared_settings import raise_epoch
 RUNS_AT_ONCE = 5_000
 EXPIRE_LOCK = 0x6578_7069  # writers share it, expiring has it alone
 
-_SILENCE = f"""
-coalesce((SELECT seconds * 1000000 FROM run_leases WHERE run_id = runs.id), {DEFAULT_SILENCE})"""
-# The owning runs below a job's newest application, and the last few before. (lineage/touches.py
-# has the same rule for one question.)
-_KNOWN_RUNS = f"""
-WITH owning AS (
-     SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
-            coalesce(above.parent_run_id, owned.owner_id) AS application_id
-       FROM run_owners owned
-       JOIN runs run ON run.id = owned.run_id
-       LEFT JOIN run_parents above ON above.run_id = owned.owner_id
-      WHERE EXISTS (
-            SELECT 1 FROM run_relations relation
-             WHERE relation.run_id = run.id
-               AND NOT {UNDONE.format(relation="relation", run="run")})),
-     owners AS (
-     SELECT job_id, owner_id, max(newest_at) AS heard_at, max(first_at) AS since,
-            min(application_id) AS application_id
-       FROM owning
-      GROUP BY job_id, owner_id),
-     ordered AS (
-     SELECT owners.*,
-            first_value(application_id) OVER (
-              PARTITION BY job_id
-              ORDER BY heard_at DESC, since DESC, owner_id DESC) AS newest_id
-       FROM owners),
-     placed AS (
-     SELECT ordered.*,
-            row_number() OVER (
-              PARTITION BY job_id, CASE WHEN application_id = newest_id THEN 1 ELSE 0 END
-              ORDER BY heard_at DESC, since DESC, owner_id DESC) AS place
-       FROM ordered)
-SELECT owning.run_id
-  FROM owning
-  JOIN placed ON placed.job_id = owning.job_id AND placed.owner_id = owning.owner_id
- WHERE (placed.application_id = placed.newest_id OR placed.place <= :known)
-   AND (owning.run_id = owning.owner_id
-        OR EXISTS (SELECT 1 FROM job_relations newest WHERE newest.run_id = owning.run_id))
-"""
 _OLD_RUNS = f"""
 SELECT id FROM runs
  WHERE coalesce(newest_at, 0) < :cutoff
-   AND received_at + {_SILENCE} < :cutoff
    AND child_received_at < :cutoff
-   AND id NOT IN ({_KNOWN_RUNS})
+   AND (SELECT silent_at FROM run_silences WHERE run_id = runs.id) < :cutoff
+   AND id NOT IN ({RECENT_RUNS_SQL})
 """
 _KEEP_RUNS_ABOVE = """
 DELETE FROM old_runs
@@ -188,7 +150,7 @@ def count_events(connection: Connection, cutoff: int) -> tuple[int, int]:
 
 def has_old_records(connection: Connection, cutoff: int) -> bool:
     """Return whether anything but events is older than a moment in microseconds."""
-    parameters = {"cutoff": cutoff, "known": recent_runs(connection)}
+    parameters = {"cutoff": cutoff, "recent_runs": recent_run_count(connection)}
     for where in _OLD_RECORDS:
         if connection.execute(text(f"SELECT 1 FROM {where} LIMIT 1"), parameters).first():
             return True
@@ -249,7 +211,7 @@ def _delete(connection: Connection, where: str, counts: Counter[str], **paramete
 def _collect_old_runs(connection: Connection, cutoff: int) -> None:
     """Fill the temporary table old_runs with the runs to drop."""
     connection.execute(text("CREATE TEMPORARY TABLE old_runs (id BIGINT PRIMARY KEY)"))
-    parameters = {"cutoff": cutoff, "known": recent_runs(connection)}
+    parameters = {"cutoff": cutoff, "recent_runs": recent_run_count(connection)}
     connection.execute(text(f"INSERT INTO old_runs {_OLD_RUNS}"), parameters)
     kept = 1
     while kept:  # a run above a kept run may have runs above it

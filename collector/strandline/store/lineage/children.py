@@ -26,8 +26,8 @@ from strandline.core.openlineage import run_states as states
 from strandline.store.lineage.failures import failures, messages_of
 from strandline.store.lineage.lookup import node_text
 from strandline.store.lineage.nested_commands import nested_runs
-from strandline.store.lineage.run_states import iso
-from strandline.store.lineage.touches import UNDONE, is_undone, run_owners
+from strandline.store.lineage.recent_runs import FAILED, created_nothing
+from strandline.store.lineage.run_state import iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import jobs, run_parents, run_queries, runs
@@ -168,7 +168,7 @@ def _by_job() -> Select[Any]:
     owned = run_owners.join(runs, runs.c.id == run_owners.c.run_id).join(
         jobs, jobs.c.id == run_owners.c.job_id
     )
-    failed = func.sum(case((runs.c.state.in_(UNDONE), 1), else_=0))
+    failed = func.sum(case((runs.c.state.in_(FAILED), 1), else_=0))
     return (
         select(
             jobs.c.namespace, jobs.c.name, func.count().label("runs"), failed.label("failed"),
@@ -188,7 +188,7 @@ def _failures() -> Select[Any]:
             runs.c.id, runs.c.run_id, runs.c.state, runs.c.ended_at, jobs.c.namespace, jobs.c.name
         )
         .join(jobs, jobs.c.id == runs.c.job_id)
-        .where(among_given(runs.c.id, "runs"), runs.c.state.in_(UNDONE))
+        .where(among_given(runs.c.id, "runs"), runs.c.state.in_(FAILED))
         .order_by(runs.c.ended_at.desc(), runs.c.id)
         .limit(MOST_FAILURES)
     )
@@ -216,7 +216,7 @@ def _touched() -> Select[Any]:
         select(relations.c.direction, datasets.c.namespace, datasets.c.name)
         .distinct()
         .select_from(joined.join(datasets, datasets.c.id == named.c.canonical_id))
-        .where(among_given(relations.c.run_id, "runs"), ~is_undone(relations, runs))
+        .where(among_given(relations.c.run_id, "runs"), ~created_nothing())
     )
 
 
@@ -273,7 +273,7 @@ def _newest_query() -> Select[Any]:
 @cache
 def _progress() -> Select[Any]:
     done = case((runs.c.state == states.COMPLETE, run_queries.c.batch_id))
-    failed = case((runs.c.state.in_(UNDONE), run_queries.c.batch_id))
+    failed = case((runs.c.state.in_(FAILED), run_queries.c.batch_id))
     counts = (func.max(done).label("newest"), func.count(distinct(done)).label("batches"))
     batches = run_queries.join(runs, runs.c.id == run_queries.c.run_id)
     columns: tuple[ColumnElement[Any], ...] = (

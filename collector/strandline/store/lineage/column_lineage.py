@@ -7,9 +7,8 @@ every column of a sink has (a filter, a join).
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
@@ -19,25 +18,32 @@ from strandline.core.openlineage.facets import DATASET
 from strandline.core.stopping import go_on
 from strandline.core.walk import Direction, Walk, WalkStep, walk
 from strandline.errors import NotFoundError
-from strandline.store.lineage.edge_sets import SetUse, edge_sets_of
+from strandline.store.lineage.column_edges import (
+    DIRECT,
+    INDIRECT,
+    OPAQUE,
+    Column,
+    JobColumns,
+    Origin,
+    columns_of_jobs,
+    uncovered,
+)
 from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.failures import opaque_steps
 from strandline.store.lineage.hidden import Looked
 from strandline.store.lineage.hidden_nodes import hidden_beside
+from strandline.store.lineage.known_jobs import KnownJob, KnownJobs
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
 from strandline.store.lineage.relations import (
-    Related,
+    JobEdge,
     Seen,
     View,
     all_jobs_touching,
-    jobs_touching,
-    relations_of,
+    job_edges_of,
     with_known_runs,
 )
-from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
 from strandline.store.lineage.table_edges import seen_answer
-from strandline.store.lineage.table_graph import ALL_SOURCES, RULES, by_job, sources_in
 from strandline.store.lineage.table_lineage import (
     Answer,
     Question,
@@ -51,88 +57,113 @@ from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.sql.compression import expand
 from strandline.store.sql.engine import by_index
 
-DIRECT, INDIRECT, OPAQUE = "direct", "indirect", "opaque"
+# How a column depends on another, the strongest last: by its value, by being there (a filter, a
+# join), or perhaps, because no column lineage says otherwise.
 DEPENDENCIES = (OPAQUE, INDIRECT, DIRECT)
-"""How a column depends on another, the strongest last: by its value, by being there (a filter, a join), or perhaps, because
-no column lineage says otherwise."""
 
-JOBS_AT_ONCE = 1_000  # that are asked which columns a dataset had at a past moment
-Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or (job, '')
-
-
-class Origin(NamedTuple):
-    """How a column comes from another."""
-
-    rule: str
-    type: str
-    subtype: str
-    transform: str
-    masking: int | None
-    is_opaque: bool  # it is only known that the dataset was read
-
-    @property
-    def dependency(self) -> str:
-        """Which of the three it is."""
-        if self.is_opaque:
-            return OPAQUE
-        return INDIRECT if self.type.upper() == "INDIRECT" else DIRECT
-
-
-class ColumnEdge(NamedTuple):
-    """An edge of columns that a job has."""
-
-    source: Column | None
-    job: int
-    target: Column
-    how: Origin
-    seen: Seen
+JOBS_AT_ONCE = 1_000  # of which the columns of a dataset are read
+MOST_JOBS = 100_000  # at one dataset
 
 
 @dataclass(slots=True)
 class Columns:
-    """The graph of columns; `origins` has those of all steps that were asked for, and when each was seen."""
+    """The graph of columns; `origins` has those of all steps that a walk asked for.
+
+    `jobs` are the starts of the walk that are jobs, `left_out` the edges of other dependencies.
+    """
 
     connection: Connection
     asked: Question
-    jobs: frozenset[int] = frozenset()  # where the walk starts, if that is a job
+    jobs: frozenset[int] = frozenset()
+    known: KnownJobs | None = None
     origins: dict[WalkStep[Column], dict[Origin, Seen]] = field(default_factory=dict)
     looked: Looked = field(default_factory=Looked)
-    left_out: set[tuple[WalkStep[Column], Origin]] = field(
-        default_factory=set
-    )  # edges of other dependencies
+    left_out: set[tuple[WalkStep[Column], Origin]] = field(default_factory=set)
+    _columns: dict[int, JobColumns] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.known is None:
+            view = with_known_runs(self.connection, self.asked.view)
+            self.known = KnownJobs(self.connection, view)
 
     def steps(
         self, nodes: Sequence[Column], way: Direction, limit: int
     ) -> Sequence[WalkStep[Column]]:
-        """See core.lineage.Graph."""
-        self.asked = replace(self.asked, view=with_known_runs(self.connection, self.asked.view))
-        every = relations_of(self.connection, self.asked.view, self._jobs(nodes, way, limit))
-        touched = without_nested(self.connection, every, self.jobs)
-        found: dict[WalkStep[Column], dict[Origin, Seen]] = {}
-        for step, how, seen in _leaving(edges_of(self.connection, touched), nodes, way):
+        """Return the steps that leave these columns; see core.walk.Graph."""
+        jobs = self._jobs_at(nodes, way, limit)
+        edges = [edge for job in jobs.values() for edge in job.edges]
+        origins: dict[WalkStep[Column], dict[Origin, Seen]] = {}
+        for step, how, seen in self._leaving(nodes, way, self._columns_of(jobs, edges)):
             if self.asked.dependencies and how.dependency not in self.asked.dependencies:
                 self.left_out.add((step, how))
                 continue
-            if step not in found and len(found) == limit:
+            if step not in origins and len(origins) == limit:
                 break
-            of_step = found.setdefault(step, {})
+            of_step = origins.setdefault(step, {})
             of_step[how] = of_step[how].joined(seen) if how in of_step else seen
-        self.origins |= found
-        steps = {_between_datasets(step) for step in found}
-        self.looked.add({node for node, _ in nodes}, self.jobs, way, every, steps)
-        return list(found)
+        self.origins |= origins
+        steps = {_between_datasets(step) for step in origins}
+        self.looked.add({node for node, _ in nodes}, self.jobs, way, edges, steps)
+        return list(origins)
 
-    def _jobs(self, nodes: Sequence[Column], way: Direction, limit: int) -> list[int]:
+    def _columns_of(
+        self, jobs: Mapping[int, KnownJob], edges: Sequence[JobEdge]
+    ) -> dict[int, JobColumns]:
+        """Return the edges of columns of these jobs, without those of nested commands."""
+        shown = without_nested(self.connection, edges, self.jobs)
+        if len(shown) < len(edges):
+            return columns_of_jobs(self.connection, shown)
+        new = [edge for edge in edges if edge.job not in self._columns]
+        if new:
+            self._columns |= columns_of_jobs(self.connection, new)
+        return {id_: self._columns[id_] for id_ in jobs if id_ in self._columns}
+
+    def _leaving(
+        self, nodes: Sequence[Column], way: Direction, columns: Mapping[int, JobColumns]
+    ) -> Iterator[tuple[WalkStep[Column], Origin, Seen]]:
+        """Yield the steps that leave columns, each from the column itself.
+
+        An edge may end in a field of the column or in what it is a field of; with the column as
+        its end the answer hangs together.
+        """
+        asked = set(nodes)
+        for job, of_job in columns.items():
+            via = (job, "")
+            if via in asked:
+                for edge in of_job.edges():
+                    yield WalkStep(edge.source, via, edge.target), edge.how, edge.seen
+                continue
+            for node in nodes:
+                for edge in of_job.leaving(*node, way):
+                    ends = (edge.source, node) if way is Direction.UPSTREAM else (node, edge.target)
+                    yield WalkStep(ends[0], via, ends[1]), edge.how, edge.seen
+
+    def _jobs_at(self, nodes: Sequence[Column], way: Direction, limit: int) -> dict[int, KnownJob]:
+        """Return the jobs among these nodes, and those that touch the datasets among them."""
+        assert self.known is not None
         ids = {node for node, _ in nodes}
-        starts, direction = (
-            self.jobs.intersection(ids),
-            SINK if way is Direction.UPSTREAM else SOURCE,
-        )
-        others = list(ids - starts)
-        return [
-            *starts,
-            *(jobs_touching(self.connection, others, direction, limit) if others else ()),
-        ]
+        direction = SINK if way is Direction.UPSTREAM else SOURCE
+        starts = self.jobs & ids
+        others = ids - starts
+        names = self.known.touching(others, direction, limit) if others else []
+        return self.known.called([*starts, *names])
+
+    def named(self, dataset: int, direction: Direction) -> set[str]:
+        """Return the columns of a dataset that edges on these sides of it name."""
+        assert self.known is not None
+        names: set[str] = set()
+        for way in direction.ways:
+            side = SINK if way is Direction.UPSTREAM else SOURCE
+            jobs = self.known.called(self.known.touching([dataset], side, MOST_JOBS))
+            edges = [edge for job in jobs.values() for edge in job.edges]
+            for of_job in self._columns_of(jobs, edges).values():
+                names |= {
+                    end[1]
+                    for edge in of_job.leaving(dataset, "", way)
+                    for end in (edge.source, edge.target)
+                    if end is not None and end[0] == dataset
+                }
+        return names - {""}
 
 
 def _between_datasets(step: WalkStep[Column]) -> WalkStep[int]:
@@ -141,17 +172,17 @@ def _between_datasets(step: WalkStep[Column]) -> WalkStep[int]:
 
 
 def column_lineage_of(connection: Connection, asked: Question, column: str | None = None) -> Answer:
-    """The lineage of one column of a dataset, or of all, or of all that a job makes."""
+    """Return the lineage of one column of a dataset, or of all, or of all that a job makes."""
     by_index(connection)
-    of_nodes = [(node, starts_of(connection, node, asked.view, column)) for node in asked.starts]
+    graph = Columns(connection, asked)
+    of_nodes = [(node, starts_of(graph, node, column)) for node in asked.starts]
     starts = [start for _, of_node in of_nodes for start in of_node]
-    called = frozenset(
+    graph.jobs = frozenset(
         job for node, of_node in of_nodes if node.kind == "job" for job, _ in of_node
     )
-    graph = Columns(connection, asked, called)
     found = walk(graph, starts, asked.direction, asked.depth, asked.most)
     if column is not None and not found.steps and not asked.view.past:
-        refuse_unknown(connection, asked.node, column)
+        refuse_unknown(connection, asked.node, column, asked.view)
     answer = columns_answer(connection, graph, found, starts)
     del answer["names"]
     return answer
@@ -245,148 +276,74 @@ def _reached(
     return found
 
 
-def starts_of(
-    connection: Connection, node: Node, view: View, column: str | None = None
-) -> list[Column]:
-    """The column of a node, or all its columns.
+def starts_of(graph: Columns, node: Node, column: str | None = None) -> list[Column]:
+    """Return the column of a node, or all its columns.
 
-    A job starts with all that it, or what ran below it, makes.
+    They are those of its schema and those that edges name, whether the schema lists them or not. A
+    job starts with all that it, or what ran below it, makes.
     """
     if node.kind == "job":
-        return [(job, "") for job in jobs_for(connection, node, view)]
+        return [(job, "") for job in jobs_for(graph.connection, node, graph.asked.view)]
     if column is not None:
         return [(node.id, column)]
-    names = columns_of(connection, node)
-    if view.past:
-        names += _columns_gone(connection, node, view, names)
+    names = columns_of(graph.connection, node)
+    direction = Direction.BOTH if graph.asked.view.past else graph.asked.direction
+    names += uncovered(graph.named(node.id, direction), names)
     return [(node.id, name) for name in names] or [(node.id, "")]
 
 
-def _columns_gone(
-    connection: Connection, dataset: Node, view: View, named: Sequence[str]
-) -> list[str]:
-    """The columns that edges of a past moment name and the newest schema does not have.
-
-    Dropped or renamed since then.
-    """
-    found = columns_named(connection, dataset, view)
-    return sorted(one for one in found if not any(meet(one, other) for other in named))
-
-
 def columns_named(connection: Connection, dataset: Node, view: View) -> set[str]:
-    """The columns of a dataset that edges of any job name."""
-    found: set[str] = set()
+    """Return the columns of a dataset that edges of any job name."""
+    names: set[str] = set()
     for jobs in all_jobs_touching(connection, dataset.id, JOBS_AT_ONCE):
-        touched = without_nested(connection, relations_of(connection, view, jobs), frozenset())
-        ends = (
-            end
-            for edge in edges_of(connection, touched)
-            for end in (edge.source, edge.target)
-            if end is not None
-        )
-        found |= {column for id_, column in ends if id_ == dataset.id and column}
-    return found
+        shown = without_nested(connection, job_edges_of(connection, view, jobs), frozenset())
+        for of_job in columns_of_jobs(connection, shown).values():
+            names |= {edge.target[1] for edge in of_job.into(dataset.id, "")}
+            names |= {edge.source[1] for edge in of_job.out_of(dataset.id, "") if edge.source}
+    return names - {""}
 
 
-def refuse_unknown(connection: Connection, dataset: Node, column: str) -> None:
-    """A misspelt column would seem to come from nothing; one inside of another is known by that."""
+def refuse_unknown(connection: Connection, dataset: Node, column: str, view: View) -> None:
+    """Raise NotFoundError for a column that neither the schema nor an edge has.
+
+    A misspelt column would seem to come from nothing; a field is known by its column. A dataset
+    that nothing is known to write columns into may have any.
+    """
     columns = columns_of(connection, dataset) if dataset.kind == "dataset" else []
-    if columns and column not in columns and column.partition(".")[0] not in columns:
+    if not columns or _is_among(column, columns):
+        return
+    columns += uncovered(columns_named(connection, dataset, view), columns)
+    if not _is_among(column, columns):
         raise NotFoundError(
             f"unknown column of {dataset}: {column!r}",
             get_close_matches(column, columns) or columns[:MOST_CANDIDATES],
         )
 
 
+def _is_among(column: str, columns: Collection[str]) -> bool:
+    return column in columns or column.partition(".")[0] in columns
+
+
 def columns_of(connection: Connection, dataset: Node) -> list[str]:
-    """The columns of a dataset: of its schema, else those that edges into it name."""
+    """Return the columns of a dataset that its newest schema lists.
+
+    Without a schema they are those that any edge into it has ever named.
+    """
     ids = list(
         connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == dataset.id))
     )
     schema = value_of(connection, DATASET, ids, "schema")
-    named = [one.name for one in (schema and schema.fields) or () if one.name]
+    listed = [one.name for one in (schema and schema.fields) or () if one.name]
+    if listed:
+        return listed
     stated = (
         select(edge_columns.c.columns)
         .distinct()
         .join(edge_uses, edge_uses.c.set_hash == edge_columns.c.set_hash)
         .where(edge_uses.c.sink_id.in_(ids))
     )
-    return named or sorted(
-        {
-            edge.sink_column
-            for columns in connection.scalars(stated)
-            for edge in edges_in(expand(columns))
-        }
-        - {""}
-    )
-
-
-def edges_of(connection: Connection, touched: Sequence[Related]) -> Iterator[ColumnEdge]:
-    """All edges of the jobs.
-
-    As stated for each sink (stated_edges.py), and whole sources as table_graph.py has them.
-
-    What runs of a job state alike is given once.
-    """
-    sets = edge_sets_of(
-        connection, {one.run for one in touched if one.direction == SINK}, columns=True
-    )
-    sources, stated = sources_in(sets), StatedEdges(sets)
-    for job in by_job(touched):
-        alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[Related]] = defaultdict(
-            list
-        )
-        for sink in job.written:
-            use, read = (sink.run, sink.dataset), job.sources_of(sink)
-            whole = sources[use].without_columns(read) if use in sources else frozenset(read)
-            alike[sink.dataset, stated.counting(*use), whole].append(sink)
-        for (_, uses, whole), sinks in alike.items():
-            seen = sinks[0].seen._replace(
-                at=sinks[-1].at, owners=frozenset([one.owner for one in sinks])
-            )
-            yield from (_edge(sinks[0], seen, edge) for edge in stated.edges(uses))
-            yield from (_whole(sinks[0], seen, source) for source in whole)
-
-
-def _whole(sink: Related, seen: Seen, source: int) -> ColumnEdge:
-    how = Origin(ALL_SOURCES, "", "", "", None, True)
-    return ColumnEdge((source, ""), sink.job, (sink.dataset, ""), how, seen)
-
-
-def _edge(sink: Related, seen: Seen, stated: StatedEdge) -> ColumnEdge:
-    edge = stated.edge
-    rule, how_it_came = (
-        RULES.get(stated.rule, ALL_SOURCES),
-        (edge.type, edge.subtype, edge.transform, edge.masking),
-    )
-    how = Origin(rule, *how_it_came, rule == ALL_SOURCES or stated.is_opaque)
-    return ColumnEdge(
-        (stated.source, edge.source_column), sink.job, (sink.dataset, edge.sink_column), how, seen
-    )
-
-
-def _leaving(
-    found: Iterable[ColumnEdge], nodes: Sequence[Column], way: Direction
-) -> Iterator[tuple[WalkStep[Column], Origin, Seen]]:
-    """Edges that leave the nodes.
-
-    The near end is the node asked for, so that the answer hangs together.
-    """
-    here: dict[int, list[str]] = defaultdict(list)
-    for dataset, column in nodes:
-        here[dataset].append(column)
-    for edge in found:
-        go_on()
-        via = (edge.job, "")
-        if edge.job in here:
-            yield WalkStep(edge.source, via, edge.target), edge.how, edge.seen
-            continue
-        near = edge.target if way is Direction.UPSTREAM else edge.source
-        for column in here.get(near[0], ()) if near else ():
-            if near and meet(column, near[1]):
-                start = (near[0], column)
-                ends = (edge.source, start) if way is Direction.UPSTREAM else (start, edge.target)
-                yield WalkStep(ends[0], via, ends[1]), edge.how, edge.seen
+    sets = connection.scalars(stated)
+    return sorted({edge.sink_column for packed in sets for edge in edges_in(expand(packed))} - {""})
 
 
 def meet(column: str, other: str) -> bool:

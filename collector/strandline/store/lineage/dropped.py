@@ -16,7 +16,7 @@ from strandline.core.changes.extraction import SINK
 from strandline.core.changes.rows import QUARANTINED
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.run_states import COMPLETE
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import runs

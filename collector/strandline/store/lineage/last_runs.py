@@ -14,14 +14,12 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     CompoundSelect,
     Connection,
     FromClause,
     Integer,
     Select,
-    and_,
     bindparam,
     exists,
     false,
@@ -36,16 +34,17 @@ from sqlalchemy import (
 )
 
 from strandline.store.lineage.hidden_nodes import seen_jobs
-from strandline.store.lineage.touches import (
-    Touch,
-    is_undone,
-    made_nothing,
-    run_owners,
-    touched,
-    touched_some,
-    touching,
-    windows_of,
+from strandline.store.lineage.recent_runs import (
+    MOMENT,
+    Sighting,
+    created_nothing,
+    has_relations,
+    recent_runs_of,
+    sightings,
+    with_relations,
 )
+from strandline.store.lineage.run_state import run_owners
+from strandline.store.lineage.view import View
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, run_parents, run_queries, runs
 from strandline.store.sql.each import for_each
@@ -54,41 +53,42 @@ from strandline.store.sql.id_lists import among_given
 MOST_BELOW = 1_000  # runs of one name below the latest application
 LAST_BATCHES = 200  # children of one owner, of which the micro-batches are read
 
-MOMENT = bindparam("moment", type_=BigInteger)
 # Which runs of a name: all, or of a moment those that had begun; of these those heard of later, or
 # not.
 NOW, BEGUN, UNDER_WAY, ENDED = "now", "begun", "under way", "ended"
 run = runs.alias("run")
 
 
-def last_touches(connection: Connection, names: Collection[int], recent_runs: int) -> list[Touch]:
+def last_sightings(
+    connection: Connection, names: Collection[int], recent_runs: int, now: int
+) -> list[Sighting]:
     """What the last runs touched that belong to the jobs of these names, or to those that runs of these names belong to."""
-    last = _last_runs(connection, names, recent_runs)
+    last = _last_runs(connection, names, recent_runs, now)
     jobs_asked = seen_jobs(connection, last.jobs.union(names))
     if jobs_asked != set(names):
-        last = _last_runs(connection, jobs_asked, recent_runs)
-    now = _RunSearch(connection, jobs_asked, jobs_asked, recent_runs)
+        last = _last_runs(connection, jobs_asked, recent_runs, now)
+    search = _RunSearch(connection, jobs_asked, jobs_asked, View(now), recent_runs)
     found, owners = last.found, last.owners
     if last.mixed:
-        found = found | now.newest(last.mixed, own=True)
-        owners = owners | now.owners_of(found - last.found)
+        found = found | search.newest(last.mixed, own=True)
+        owners = owners | search.owners_of(found - last.found)
     touches = [one for one in last.touches if one.job in jobs_asked]
-    touches += now.touched_by((found | now.batches(owners)) - last.found)
-    return now.with_applications(touches, found)
+    touches += search.touched_by((found | search.batches(owners)) - last.found)
+    return search.with_applications(touches, found)
 
 
-def past_touches(
+def past_sightings(
     connection: Connection,
     names: Collection[int],
     jobs_asked: Collection[int],
     recent_runs: int,
     moment: int,
-) -> list[Touch]:
+) -> list[Sighting]:
     """What runs of these names had touched by a moment that belong to these jobs.
 
     At least all that was known then.
     """
-    then = _RunSearch(connection, names, jobs_asked, recent_runs, moment)
+    then = _RunSearch(connection, names, jobs_asked, View(moment, past=True), recent_runs)
     found = then.under_way() | then.newest(names)
     found |= then.newest(then.mixed(found).intersection(jobs_asked), own=True)
     return then.with_applications(then.touches(found), found)
@@ -106,16 +106,16 @@ class _Last:
     jobs: set[int] = field(default_factory=set)
     owners: set[int] = field(default_factory=set)
     mixed: set[int] = field(default_factory=set)
-    touches: list[Touch] = field(default_factory=list)
+    touches: list[Sighting] = field(default_factory=list)
 
 
-def _last_runs(connection: Connection, names: Collection[int], recent_runs: int) -> _Last:
-    given = {"names": list(names), "most": recent_runs + 1}
+def _last_runs(connection: Connection, names: Collection[int], recent_runs: int, now: int) -> _Last:
+    given = {"names": list(names), "most": recent_runs + 1, "moment": now}
     last = _Last()
     for *columns, is_undone_, has_touched_last, name in connection.execute(
         _last_of_names(connection.dialect.name), given
     ).all():
-        one = Touch._make(columns)
+        one = Sighting._make(columns)
         last.found.add(one.run)
         if has_touched_last:
             last.jobs.add(one.job)
@@ -128,14 +128,14 @@ def _last_runs(connection: Connection, names: Collection[int], recent_runs: int)
     return last
 
 
-def touches_of(
-    connection: Connection, owners: Collection[int], jobs_asked: Collection[int]
-) -> list[Touch]:
+def sightings_of(
+    connection: Connection, owners: Collection[int], jobs_asked: Collection[int], now: int
+) -> list[Sighting]:
     """What these owning runs of these jobs touched: themselves, and in their last micro-batches."""
     found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)}).all()}
     return [
         one
-        for one in _RunSearch(connection, jobs_asked, jobs_asked).touches(found)
+        for one in _RunSearch(connection, jobs_asked, jobs_asked, View(now)).touches(found)
         if one.owner in owners
     ]
 
@@ -150,10 +150,10 @@ class _RunSearch:
     connection: Connection
     names: Collection[int]
     jobs: Collection[int]
+    view: View
     recent_runs: int = 0
-    moment: int | None = None
 
-    def with_applications(self, touches: list[Touch], found: set[int]) -> list[Touch]:
+    def with_applications(self, touches: list[Sighting], found: set[int]) -> list[Sighting]:
         """Add what else is known where these runs were found.
 
         All below the newest applications, and before these as many.
@@ -186,14 +186,14 @@ class _RunSearch:
         """
         if not names:
             return set()
-        when = NOW if self.moment is None else BEGUN if within else ENDED
+        when = NOW if not self.view.past else BEGUN if within else ENDED
         query = _newest_runs(self.connection.dialect.name, when, bool(applications), within, own)
         given = {
             "names": list(names),
             "most": most or self.recent_runs + 1,
             "applications": list(applications),
         }
-        return set(self.connection.scalars(query, given | self._moment()).all())
+        return set(self.connection.scalars(query, given | {"moment": self.view.at}).all())
 
     def under_way(self) -> set[int]:
         """The runs that had begun at the moment and were heard of later, up to MOST_BELOW of a name."""
@@ -201,7 +201,7 @@ class _RunSearch:
             self.connection.dialect.name, UNDER_WAY, bounded=False, within=False, own=False
         )
         given = {"names": list(self.names), "most": MOST_BELOW}
-        return set(self.connection.scalars(query, given | self._moment()).all())
+        return set(self.connection.scalars(query, given | {"moment": self.view.at}).all())
 
     def mixed(self, found: Collection[int]) -> set[int]:
         """Names of these runs under which some are another job's."""
@@ -220,39 +220,45 @@ class _RunSearch:
         if not owners:
             return set()
         given, how = (
-            {"owners": list(owners)} | self._moment(),
-            (self.connection.dialect.name, self.moment is not None),
+            {"owners": list(owners)} | {"moment": self.view.at},
+            (self.connection.dialect.name, self.view.past),
         )
         of_queries = self.connection.scalars(_last_of_queries(*how), given).all()
         return {*of_queries, *self.connection.scalars(_last_batches(*how), given).all()}
 
-    def touches(self, found: set[int]) -> list[Touch]:
+    def touches(self, found: set[int]) -> list[Sighting]:
         """What these runs touched, and the last micro-batches of their owners."""
         return self.touched_by(found | self.batches(self.owners_of(found)))
 
-    def touched_by(self, found: Collection[int]) -> list[Touch]:
+    def touched_by(self, found: Collection[int]) -> list[Sighting]:
         """What these runs touched."""
         if not found:
             return []
-        given = {"runs": list(found), "jobs": list(self.jobs)} | self._moment()
-        rows = self.connection.execute(_of_runs(self.moment is not None), given).all()
-        return [as_of(one, self.moment) for one in map(Touch._make, rows)]
+        given = {"runs": list(found), "jobs": list(self.jobs)} | {"moment": self.view.at}
+        rows = self.connection.execute(_of_runs(self.view.past), given).all()
+        return [
+            as_of(one, self.view.at if self.view.past else None)
+            for one in map(Sighting._make, rows)
+        ]
 
     def _in_place_of_idle(
-        self, touches: Sequence[Touch], found: Collection[int], applications: Collection[int] = ()
-    ) -> list[Touch]:
+        self,
+        touches: Sequence[Sighting],
+        found: Collection[int],
+        applications: Collection[int] = (),
+    ) -> list[Sighting]:
         """What other runs touched where some of those that were found own nothing and took the place of such that do."""
         idle = set(found).difference(one.owner for one in touches)
         names = set(self.connection.scalars(_names_of(), {"runs": list(idle)})) if idle else set()
-        names &= {one.job for one in touches} if self.moment is None else set(self.jobs)
+        names &= {one.job for one in touches} if not self.view.past else set(self.jobs)
         owning = self.newest(names, applications, own=True) if names else set()
         return self.touches(owning.difference(found))
 
-    def _applications(self, touches: Sequence[Touch]) -> set[int]:
+    def _applications(self, touches: Sequence[Sighting]) -> set[int]:
         """The newest application of each job, where it has runs below it."""
         if not any(one.may_have_below for one in touches):
             return set()
-        newest = {window.newest for window in windows_of(touches, self.recent_runs).values()}
+        newest = {window.newest for window in recent_runs_of(touches, self.recent_runs).values()}
         found = {one.application for one in touches if one.may_have_below and one.owner in newest}
         return (
             set(self.connection.scalars(_with_children(), {"runs": list(found)}))
@@ -260,11 +266,8 @@ class _RunSearch:
             else set()
         )
 
-    def _moment(self) -> dict[str, int]:
-        return {} if self.moment is None else {"moment": self.moment}
 
-
-def as_of(one: Touch, moment: int | None) -> Touch:
+def as_of(one: Sighting, moment: int | None) -> Sighting:
     """What came after the moment was not heard yet."""
     return (
         one
@@ -294,15 +297,15 @@ def _last_of_names(dialect: str) -> CompoundSelect[Any]:
     owned = found.join(runs, runs.c.id == found.c.id).join(
         run_owners, run_owners.c.run_id == runs.c.id
     )
-    more = is_undone(relations, runs).label("undone"), found.c.last, runs.c.job_id.label("name")
-    some = touching(made_nothing(relations, runs)).add_columns(*more).select_from(touched(owned))
+    more = created_nothing().label("undone"), found.c.last, runs.c.job_id.label("name")
+    some = sightings(past=False).add_columns(*more).select_from(with_relations(owned))
     return union_all(some, _touched_nothing(owned, found.c.last))
 
 
 def _touched_nothing(owned: FromClause, last: ColumnElement[int]) -> Select[Any]:
     """Those of the runs that touched nothing, in the same columns."""
     columns_of = {"job": run_owners.c.job_id, "run": runs.c.id, "owner": run_owners.c.owner_id}
-    columns = [columns_of.get(name, null()).label(name) for name in Touch._fields]
+    columns = [columns_of.get(name, null()).label(name) for name in Sighting._fields]
     own = exists().where(relations.c.run_id == runs.c.id)
     return select(*columns, false(), last, runs.c.job_id).select_from(owned).where(not_(own))
 
@@ -337,7 +340,7 @@ def _with_children() -> Select[Any]:
 @cache
 def _owners() -> Select[Any]:
     others = or_(
-        run_owners.c.owner_id != run_owners.c.run_id, not_(touched_some(run_owners.c.run_id))
+        run_owners.c.owner_id != run_owners.c.run_id, not_(has_relations(run_owners.c.run_id))
     )
     return (
         select(run_owners.c.owner_id)
@@ -348,13 +351,12 @@ def _owners() -> Select[Any]:
 
 @cache
 def _of_runs(past: bool) -> Select[Any]:
-    ended = runs.c.ended_at <= MOMENT if past else true()
     begun = relations.c.first_at <= MOMENT if past else true()
     return (
-        touching(and_(made_nothing(relations, runs), ended))
-        .select_from(touched(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
+        sightings(past)
+        .select_from(with_relations(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
         .where(among_given(runs.c.id, "runs"), among_given(run_owners.c.job_id, "jobs"))
-        .where(~and_(is_undone(relations, runs), ended), begun)
+        .where(~created_nothing(past), begun)
     )
 
 
@@ -364,7 +366,7 @@ def _newest_runs(dialect: str, when: str, bounded: bool, within: bool, own: bool
         run_parents.c.run_id == run.c.id, among_given(run_parents.c.parent_run_id, "applications")
     )
     owns = or_(
-        touched_some(run.c.id),
+        has_relations(run.c.id),
         exists().where(run_parents.c.parent_run_id == run.c.id),
         run.c.query == 1,
     )
@@ -392,7 +394,7 @@ def _owns_some() -> ColumnElement[bool]:
     )
     owned = (
         select(runs.c.id)
-        .where(run_owners.c.owner_id == run.c.id, ~is_undone(relations, runs))
+        .where(run_owners.c.owner_id == run.c.id, ~created_nothing())
         .correlate(run)
     )
     itself = owned.select_from(touch).where(runs.c.id == run.c.id)

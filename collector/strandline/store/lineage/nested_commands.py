@@ -17,7 +17,7 @@ from sqlalchemy import BigInteger, Connection, Select, bindparam, or_, select
 
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of
-from strandline.store.lineage.touches import Related
+from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.each import for_each
 from strandline.store.sql.id_lists import among_given
@@ -48,8 +48,8 @@ class NestedCommand(NamedTuple):
 
 
 def without_nested(
-    connection: Connection, touched: Collection[Related], asked: Collection[int] = ()
-) -> list[Related]:
+    connection: Connection, touched: Collection[JobEdge], asked: Collection[int] = ()
+) -> list[JobEdge]:
     """The relations without those of nested runs, but for those of jobs that were asked for."""
     shared = _written_by_several(touched)
     runs_of = {
@@ -61,7 +61,7 @@ def without_nested(
     return [one for one in touched if one.run not in nested]
 
 
-def _written_by_several(touched: Iterable[Related]) -> set[int]:
+def _written_by_several(touched: Iterable[JobEdge]) -> set[int]:
     """The datasets that more than one job writes."""
     writers: dict[int, set[int]] = defaultdict(set)
     for one in touched:

@@ -14,8 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from strandline.core.openlineage.run_states import NONE, RUNNING, START, state_of
-from strandline.store.lineage.run_states import RunState
-from strandline.store.lineage.touches import run_silences
+from strandline.store.lineage.run_state import RunState, run_silences
 from strandline.store.schema.run_tables import run_parents, runs
 from strandline.store.sql.id_lists import among_given
 

@@ -9,7 +9,7 @@ have not ended.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -31,47 +31,41 @@ from sqlalchemy import (
 )
 
 from strandline.store.lineage.hidden_nodes import seen_jobs
-from strandline.store.lineage.last_runs import MOMENT, as_of, last_touches, past_touches
-from strandline.store.lineage.touches import (
-    Related,
+from strandline.store.lineage.last_runs import as_of, last_sightings, past_sightings
+from strandline.store.lineage.recent_runs import (
+    MOMENT,
+    JobEdge,
     Seen,
-    Touch,
-    is_undone,
-    known_of,
-    made_nothing,
+    Sighting,
+    created_nothing,
+    job_edges,
     newest_of,
+    of_recent_runs,
     owners,
-    related,
-    run_ends,
-    run_owners,
-    run_silences,
-    touched,
-    touching,
-    windows_of,
+    recent_runs_of,
+    sightings,
+    with_relations,
 )
+from strandline.store.lineage.run_state import StateColumns, run_owners
+from strandline.store.lineage.view import View
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import store_settings
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import run_parents, run_queries, runs
-from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among_given
 
 __all__ = [
     "RECENT_RUNS",
-    "Related",
+    "JobEdge",
     "Seen",
     "View",
     "all_jobs_touching",
-    "is_undone",
+    "job_edges_of",
     "jobs_called",
     "jobs_touching",
     "last_runs",
     "names_of_jobs",
-    "recent_runs",
-    "relations_of",
-    "run_ends",
-    "run_owners",
-    "run_silences",
+    "recent_run_count",
     "with_known_runs",
 ]
 
@@ -79,21 +73,6 @@ MOST_ROWS = 100_000  # of one level of what runs: what follows is cut
 RECENT_RUNS = (
     10  # owning runs before the latest application, where the store does not say otherwise
 )
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What is asked for: `live`, or of each job its `newest` run alone, or else all that is known, at a moment in
-    microseconds; `past`: the moment is not now.
-
-    runs: how many runs before the latest application are known; None: as many as the store says.
-    """
-
-    at: int
-    live: bool = False
-    past: bool = False
-    newest: bool = False
-    runs: int | None = None
 
 
 def jobs_touching(
@@ -147,42 +126,53 @@ def jobs_called(connection: Connection, job_id: int) -> list[int]:
     return [job_id] if job_id in others else [job_id, *sorted(others)]
 
 
-def relations_of(connection: Connection, view: View, job_ids: Sequence[int]) -> list[Related]:
-    """All relations of these jobs and of those that runs of these names belong to, each under the job that it belongs to.
+def job_edges_of(connection: Connection, view: View, job_ids: Sequence[int]) -> list[JobEdge]:
+    """Return all edges of these jobs and of those that runs of these names belong to.
 
-    Which of a job's relations are its newest is decided by all that is reported for it, under whatever name: so the answer is
-    the same from wherever one came to the job.
+    Each edge stands under the job that it belongs to. Which runs of a job count is decided by all
+    that is reported for it, under whatever name: so the answer is the same from wherever one came
+    to the job.
     """
-    most = recent_runs(connection) if view.runs is None else view.runs
-    touches = _touches_of(connection, view, job_ids, most)
-    windows = windows_of(touches, most)
+    return job_edges_with_open_jobs(connection, view, job_ids)[0]
+
+
+def job_edges_with_open_jobs(
+    connection: Connection, view: View, job_ids: Sequence[int]
+) -> tuple[list[JobEdge], set[int]]:
+    """Return the same, and the jobs with a batch run that writes and has not ended."""
+    count = recent_run_count(connection) if view.runs is None else view.runs
+    found = _sightings_of(connection, view, job_ids, count)
+    open_jobs = {sighting.job for sighting in found if sighting.may_be_lost}
+    recent = recent_runs_of(found, count)
     if not view.live:
-        touches = [one for one in touches if not one.is_void]
-        touches = newest_of(touches) if view.newest else known_of(touches, windows)
-    return related(touches, windows)
+        found = [sighting for sighting in found if not sighting.wrote_nothing]
+        found = newest_of(found) if view.newest else of_recent_runs(found, recent)
+    return job_edges(found, recent), open_jobs
 
 
-def _touches_of(
+def _sightings_of(
     connection: Connection, view: View, job_ids: Collection[int], most: int
-) -> list[Touch]:
+) -> list[Sighting]:
     """What the last runs of these jobs touched, or those that run."""
     if not (view.live or view.past):
-        return last_touches(connection, job_ids, max(most, RECENT_RUNS) if view.newest else most)
+        return last_sightings(
+            connection, job_ids, max(most, RECENT_RUNS) if view.newest else most, view.at
+        )
     others = connection.scalars(_belongs_to(), {"job_ids": list(job_ids)}).all()
     jobs = seen_jobs(connection, {*job_ids, *others})
     names = names_of_jobs(connection, jobs)
     if not view.live:
-        return past_touches(
+        return past_sightings(
             connection, names, jobs, max(most, RECENT_RUNS) if view.newest else most, view.at
         )
     given = {"job_ids": list(names), "jobs": list(jobs), "moment": view.at}
-    rows = connection.execute(_live_touches(connection.dialect.name, view.past), given).all()
-    return [as_of(one, view.at if view.past else None) for one in map(Touch._make, rows)]
+    rows = connection.execute(_live_sightings(connection.dialect.name, view.past), given).all()
+    return [as_of(one, view.at if view.past else None) for one in map(Sighting._make, rows)]
 
 
 def with_known_runs(connection: Connection, view: View) -> View:
     """The same view for a walk, which asks once how many runs are known, not once a level."""
-    return replace(view, runs=recent_runs(connection)) if view.runs is None else view
+    return replace(view, runs=recent_run_count(connection)) if view.runs is None else view
 
 
 def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
@@ -190,7 +180,7 @@ def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
 
     As many as are known of it, or the newest alone.
     """
-    runs_known = recent_runs(connection) if view.runs is None else view.runs
+    runs_known = recent_run_count(connection) if view.runs is None else view.runs
     begun = [runs.c.first_at <= view.at] if view.past else []
     of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.newest_at.is_not(None), *begun)
     last = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(
@@ -199,7 +189,7 @@ def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
     return list(connection.scalars(last))
 
 
-def recent_runs(connection: Connection) -> int:
+def recent_run_count(connection: Connection) -> int:
     """How many owning runs before the latest application are known.
 
     STRANDLINE_RECENT_RUNS, as the server has it.
@@ -268,28 +258,25 @@ def _batches_of() -> CompoundSelect[Any]:
 
 
 @cache
-def _live_touches(dialect: str, past: bool) -> Select[Any]:
-    """What runs touched that run.
+def _live_sightings(dialect: str, past: bool) -> Select[Any]:
+    """Select the relations of running runs.
 
-    They come before their relations: most of a job's have ended, and what those touched needs no
-    look; nor do the runs above those that told of an end themselves. Now what has begun or ended
-    has done so, also by a clock that is ahead; of the past it is asked whether by then.
+    The runs come before their relations: most have ended, and their relations need no look; nor do
+    the runs above those that sent an end themselves. Now, a start or end counts even if its clock
+    is ahead; at a past moment it counts if it came by then.
     """
-    owner, itself = run_owners.c.owner_id, runs.alias("owner_itself")
-    ends, silences = of_each(dialect, run_ends, owner), of_each(dialect, run_silences, owner)
-    started = func.coalesce(itself.c.started_at, runs.c.started_at)
+    owner = runs.alias("owner_itself")
+    state = StateColumns.of(dialect, owner)
+    started = func.coalesce(owner.c.started_at, runs.c.started_at)
     begun = started <= MOMENT if past else started.is_not(None)
     joined = runs.join(run_owners, run_owners.c.run_id == runs.c.id)
-    joined = joined.join(itself, and_(itself.c.id == owner, begun, _no_end(itself, past)))
-    joined = joined.join(ends, ends.c.run_id == owner).join(silences, silences.c.run_id == owner)
-    of_jobs = among_given(runs.c.job_id, "job_ids"), among_given(run_owners.c.job_id, "jobs")
-    running = _no_end(ends, past), silences.c.silent_at >= MOMENT
-    ended = runs.c.ended_at <= MOMENT if past else true()
-    valid = (
-        ~and_(is_undone(relations, runs), ended),
-        relations.c.first_at <= MOMENT if past else true(),
+    joined = joined.join(
+        owner, and_(owner.c.id == run_owners.c.owner_id, begun, _no_end(owner, past))
     )
-    query = touching(and_(made_nothing(relations, runs), ended)).select_from(touched(joined))
+    of_jobs = among_given(runs.c.job_id, "job_ids"), among_given(run_owners.c.job_id, "jobs")
+    running = _no_end(state.end, past), state.silence.c.silent_at >= MOMENT
+    valid = ~created_nothing(past), relations.c.first_at <= MOMENT if past else true()
+    query = sightings(past).select_from(with_relations(state.joined(joined)))
     return query.where(*of_jobs, *valid, *running).limit(MOST_ROWS)
 
 

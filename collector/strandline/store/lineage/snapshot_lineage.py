@@ -36,7 +36,7 @@ from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.recreated import is_of_this_table
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.rewritten import origins, showing, tell_same_rows
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.stated_inputs import stated_inputs
 from strandline.store.lineage.table_lineage import Answer, in_order, nodes_of, outcome
 from strandline.store.lineage.unknown_inputs import inputs_of_unknown_snapshots

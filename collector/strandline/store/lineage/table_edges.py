@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from strandline.store.lineage.relations import Related, Seen
-from strandline.store.lineage.run_states import RunState, iso
-from strandline.store.lineage.table_graph import ALL_SOURCES, Reason
+from strandline.store.lineage.job_steps import ALL_SOURCES, Reason
+from strandline.store.lineage.relations import JobEdge, Seen
+from strandline.store.lineage.run_state import RunState, iso
 
 Answer = dict[str, Any]
 STRENGTH = (ALL_SOURCES, "columnLineage", "lineage")
@@ -23,7 +23,7 @@ class FoundEdge:
     """
 
     rule: str
-    related: Related | None
+    related: JobEdge | None
     seen: Seen
     origins: set[str] | None = None
 
@@ -37,7 +37,7 @@ class FoundEdge:
             self.related = other.related
 
 
-def _age(related: Related) -> tuple[int, int, int]:
+def _age(related: JobEdge) -> tuple[int, int, int]:
     return related.at, related.since, related.owner
 
 

@@ -12,14 +12,17 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
-from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep, walk
+from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep
 from strandline.store.lineage.children import jobs_of, outcomes, runs_below
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
+from strandline.store.lineage.job_steps import Reason
+from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
-from strandline.store.lineage.relations import Related, View, jobs_called, last_runs, relations_of
-from strandline.store.lineage.run_states import RunState, iso, run_states
+from strandline.store.lineage.recent_runs import JobEdge
+from strandline.store.lineage.relations import View, jobs_called, last_runs, with_known_runs
+from strandline.store.lineage.run_state import RunState, iso, run_states
 from strandline.store.lineage.table_edges import (
     FoundEdge,
     read_edge,
@@ -27,7 +30,7 @@ from strandline.store.lineage.table_edges import (
     state_of_edge,
     written_edge,
 )
-from strandline.store.lineage.table_graph import Reason, TableGraph
+from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.engine import by_index
@@ -64,15 +67,18 @@ class Question:
         return tuple(dict.fromkeys((self.node, *self.others)))
 
 
-def lineage_of(connection: Connection, asked: Question) -> Answer:
-    """The lineage of a node, or of several together, between datasets and jobs."""
+def lineage_of(connection: Connection, asked: Question, shared: SharedJobs | None = None) -> Answer:
+    """Return the lineage of a node, or of several together, between datasets and jobs.
+
+    `shared` are jobs that outlive the question.
+    """
     by_index(connection)
-    wholes = [_Whole.of(connection, asked, node) for node in asked.starts]
+    known = KnownJobs(connection, with_known_runs(connection, asked.view), shared)
+    wholes = [_Whole.of(connection, asked, node, known) for node in asked.starts]
     starts = list(dict.fromkeys(start for whole in wholes for start in whole.jobs or [whole.node]))
-    graph = TableGraph(
-        connection, asked.view, frozenset(job for whole in wholes for job in whole.jobs)
-    )
-    found = walk(graph, starts, asked.direction, asked.depth, asked.most)
+    start_jobs = frozenset(job for whole in wholes for job in whole.jobs)
+    graph = TableGraph(connection, asked.view, start_jobs, known)
+    found = graph.walk(starts, asked.direction, asked.depth, asked.most)
     return answer_of(connection, graph, found, asked, wholes)
 
 
@@ -94,7 +100,7 @@ def whole_graph(
     is left out.
     """
     graph, nowhere = TableGraph(connection, view, frozenset()), Node("dataset", 0, "", "")
-    found = walk(graph, starts, Direction.BOTH, 1, most)
+    found = graph.walk(starts, Direction.BOTH, 1, most)
     answer = answer_of(connection, graph, found, Question(nowhere, view), [])
     if view.past or view.live:
         touched = {edge[end] for edge in answer["edges"] for end in ("source", "target")}
@@ -153,13 +159,11 @@ class _Whole:
     below: Mapping[int, int]
 
     @classmethod
-    def of(cls, connection: Connection, asked: Question, node: Node) -> "_Whole":
+    def of(cls, connection: Connection, asked: Question, node: Node, known: KnownJobs) -> "_Whole":
         if node.kind != "job":
             return cls(node.id, [], {})
         jobs = jobs_called(connection, node.id)
-        if asked.collapse == "none" and any(
-            one.job == node.id for one in relations_of(connection, asked.view, jobs)
-        ):
+        if asked.collapse == "none" and known.called([node.id])[node.id].edges:
             return cls(node.id, jobs, {})
         below = runs_below(connection, last_runs(connection, node.id, asked.view))
         return cls(node.id, list(dict.fromkeys([*jobs, *jobs_of(connection, below)])), below)
@@ -185,7 +189,8 @@ def jobs_for(connection: Connection, node: Node, view: View) -> list[int]:
 
     Itself, and where it touches nothing all that ran below its last runs.
     """
-    return _Whole.of(connection, Question(node, view), node).jobs
+    known = KnownJobs(connection, with_known_runs(connection, view))
+    return _Whole.of(connection, Question(node, view), node, known).jobs
 
 
 def in_order(edges: Iterable[Answer]) -> list[Answer]:
@@ -246,7 +251,7 @@ def _node(kind: str, namespace: str, name: str, distance: int) -> Answer:
     return {"id": id_, "type": kind, "namespace": namespace, "name": name, "distance": distance}
 
 
-def relations_in(reason: Reason) -> Iterable[Related]:
+def relations_in(reason: Reason) -> Iterable[JobEdge]:
     """The relations that a step stands on."""
     return (one for one in (reason.read, reason.written) if one is not None)
 

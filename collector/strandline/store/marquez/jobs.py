@@ -4,17 +4,24 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from strandline.core.openlineage.names import id_of
-from strandline.core.openlineage.run_states import ABORT, COMPLETE, FAIL, NONE, RUNNING, START
+from strandline.core.openlineage.run_states import (
+    ABORT,
+    COMPLETE,
+    FAIL,
+    LOST,
+    NONE,
+    RUNNING,
+    START,
+)
 from strandline.errors import NotFoundError
 from strandline.store.catalog.lists import is_shown, newest_run
 from strandline.store.lineage.lookup import job_of
-from strandline.store.lineage.relations import run_ends, run_silences
+from strandline.store.lineage.run_state import StateColumns
 from strandline.store.marquez.annotations import is_deleted
 from strandline.store.schema.run_tables import jobs, run_parents, runs
-from strandline.store.sql.each import of_each
 from strandline.store.sql.id_lists import among
 
 # Marquez's states, and the ranks that each stands for; a run that is LOST has ended without
@@ -24,7 +31,7 @@ RANKS = {
     "RUNNING": (START, RUNNING),
     "COMPLETED": (COMPLETE,),
     "FAILED": (FAIL,),
-    "ABORTED": (ABORT,),
+    "ABORTED": (ABORT, LOST),
 }
 
 
@@ -50,22 +57,13 @@ def jobs_page(
 
 
 def _in_state(dialect: str, states: Collection[str], now: int) -> Select[Any]:
-    """The jobs whose newest run is in one of these states at this moment."""
-    ends, silences = (
-        of_each(dialect, run_ends, runs.c.id),
-        of_each(dialect, run_silences, runs.c.id),
-    )
-    rank = case(
-        (ends.c.ended_at.is_not(None), ends.c.state),
-        (and_(runs.c.state.in_((START, RUNNING)), silences.c.silent_at < now), literal(ABORT)),
-        else_=runs.c.state,
-    )
+    """Select the jobs whose newest run is in one of these states at this moment."""
     ranks = [rank for state in states for rank in RANKS[state]]
+    columns = StateColumns.of(dialect)
     return (
         select(runs.c.job_id)
-        .join(ends, ends.c.run_id == runs.c.id)
-        .join(silences, silences.c.run_id == runs.c.id)
-        .where(runs.c.id.in_(newest_run(dialect)), rank.in_(ranks))
+        .select_from(columns.joined())
+        .where(runs.c.id.in_(newest_run(dialect)), columns.state(now).in_(ranks))
     )
 
 

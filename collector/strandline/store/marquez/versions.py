@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Connection, Select, Subquery, and_, exists, func, literal, select, union_all
+from sqlalchemy import Connection, Select, Subquery, exists, func, literal, select, union_all
 
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of, naming_of, run_id_of
-from strandline.core.openlineage.run_states import FAIL
 from strandline.errors import DamagedError
+from strandline.store.lineage.recent_runs import created_nothing, with_relations, wrote_nothing
+from strandline.store.lineage.run_state import run_owners
 from strandline.store.lineage.snapshot_lineage import seen_at
 from strandline.store.marquez.datasets import groups_of
 from strandline.store.marquez.runs import version_id
@@ -50,16 +51,17 @@ class DatasetVersion(NamedTuple):
 
 
 def versions_page(
-    connection: Connection, row: Any, limit: int, offset: int
+    connection: Connection, row: Any, now: int, limit: int, offset: int
 ) -> tuple[list[DatasetVersion], int]:
-    """The versions of a dataset, the newest first, and how many there are."""
+    """Return the versions of a dataset, the newest first, and their number."""
     names = list(groups_of(connection, [row.id]))
     every = union_all(_of_snapshots(names), _of_runs(names)).subquery("every")
-    total = connection.scalar(select(func.count()).select_from(every)) or 0
+    count = select(func.count()).select_from(every)
+    total = connection.scalar(count, {"moment": now}) or 0
     if not total:
         only = DatasetVersion(row.id, row.newest_at or row.first_at or 0, "", None)
         return [only][offset : offset + limit], 1
-    page = connection.execute(_apart(every).limit(limit).offset(offset))
+    page = connection.execute(_apart(every).limit(limit).offset(offset), {"moment": now})
     return [DatasetVersion(row.id, one.at, one.snapshot, one.run or None) for one in page], total
 
 
@@ -87,30 +89,31 @@ def _of_snapshots(names: Sequence[int]) -> Select[Any]:
 
 
 def _of_runs(names: Sequence[int]) -> Select[Any]:
-    """Runs that wrote the dataset, did not fail, and did not state which snapshot they made."""
+    """Select the runs that wrote the dataset without stating the snapshot that they made."""
     stated = exists().where(
         snapshot_uses.c.run_id == relations.c.run_id,
         snapshot_uses.c.direction == SINK,
         snapshot_uses.c.dataset_id == relations.c.dataset_id,
         snapshot_uses.c.lossy == 0,
     )
-    failed = and_(runs.c.state == FAIL, runs.c.streaming == 0)
     at = func.max(func.coalesce(runs.c.ended_at, runs.c.newest_at))
     return (
         select(at.label("at"), literal("").label("snapshot"), runs.c.id.label("run"))
-        .join(relations, relations.c.run_id == runs.c.id)
+        .select_from(with_relations(runs.join(run_owners, run_owners.c.run_id == runs.c.id)))
         .where(
             among(relations.c.dataset_id, names), relations.c.direction == SINK, runs.c.design == 0
         )
         .where(runs.c.started_at.is_not(None) | runs.c.ended_at.is_not(None))
-        .where(~failed, ~stated)
+        .where(~created_nothing(), ~wrote_nothing(past=False), ~stated)
         .group_by(runs.c.id)
     )
 
 
-def version_called(connection: Connection, row: Any, version: str) -> DatasetVersion | None:
-    """The version with this id, or of this snapshot."""
-    for one in versions_page(connection, row, MOST_SEARCHED, 0)[0]:
+def version_called(
+    connection: Connection, row: Any, now: int, version: str
+) -> DatasetVersion | None:
+    """Return the version with this id, or of this snapshot."""
+    for one in versions_page(connection, row, now, MOST_SEARCHED, 0)[0]:
         if version.lower() in (one.id, one.snapshot.lower()):
             return one
     return None

@@ -17,7 +17,7 @@ from strandline.errors import NotFoundError, QuestionError
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.lookup import Node, node_called
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import Question, lineage_of, only_nodes
 from strandline.store.questions.differences import Span, differences
@@ -28,8 +28,7 @@ from strandline.store.questions.paths import Way, paths_between, selected_paths
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.questions.selection import Selection
 
-MOST_LISTED = 1_000_000  # nodes without edges, of a graph in memory
-MOST_OF_DATABASE = 50_000  # nodes of any other graph
+MOST_OF_DATABASE = 50_000  # nodes of a graph
 
 Answer = dict[str, Any]
 Asked = Mapping[str, Any]

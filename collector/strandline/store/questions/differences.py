@@ -15,12 +15,12 @@ from sqlalchemy import Connection
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.labels import label_of
-from strandline.core.walk import MOST_NODES, Direction, Walk, walk
-from strandline.store.lineage.column_lineage import Column, edges_of
+from strandline.core.walk import MOST_NODES, Direction, Walk
+from strandline.store.lineage.column_edges import Column, edges_of
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.nested_commands import without_nested
-from strandline.store.lineage.relations import View, jobs_touching, relations_of
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.relations import View, job_edges_of, jobs_touching
+from strandline.store.lineage.run_state import iso
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.lineage.table_lineage import jobs_for, nodes_of
 from strandline.store.questions.schemas import ColumnChange, column_changes
@@ -140,7 +140,7 @@ def _walk(connection: Connection, span: Span, view: View) -> Walk[int]:
     ]
     starts = [*jobs, *(node.id for node in span.nodes if node.kind != "job")]
     graph = TableGraph(connection, view, frozenset(jobs))
-    return walk(graph, list(dict.fromkeys(starts)), span.direction, span.depth, span.most)
+    return graph.walk(list(dict.fromkeys(starts)), span.direction, span.depth, span.most)
 
 
 def _datasets(connection: Connection, ids: Iterable[int]) -> list[int]:
@@ -180,7 +180,7 @@ def _column_edges(connection: Connection, view: View, datasets: Sequence[int]) -
         for job in jobs_touching(connection, datasets, way, MOST_STEPS)
     }
     touched = without_nested(
-        connection, relations_of(connection, replace(view, past=True), list(jobs))
+        connection, job_edges_of(connection, replace(view, past=True), list(jobs))
     )
     return {
         ("columnEdge", edge.source, edge.job, edge.target, edge.how.dependency, edge.how.transform)

@@ -16,7 +16,8 @@ from sqlalchemy import Connection
 
 from strandline.core.openlineage.names import id_of
 from strandline.core.walk import Direction
-from strandline.store.lineage.column_lineage import DEPENDENCIES, DIRECT, OPAQUE, column_lineage_of
+from strandline.store.lineage.column_edges import DIRECT, OPAQUE
+from strandline.store.lineage.column_lineage import DEPENDENCIES, column_lineage_of
 from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.relations import View

@@ -14,8 +14,7 @@ from sqlalchemy import CTE, BigInteger, Connection, Select, bindparam, func, sel
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.store.catalog.lists import is_shown
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_states import iso
-from strandline.store.lineage.touches import run_owners
+from strandline.store.lineage.run_state import iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
 from strandline.store.schema.run_tables import jobs, namespaces

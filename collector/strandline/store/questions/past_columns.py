@@ -12,7 +12,7 @@ from strandline.errors import NotFoundError
 from strandline.store.lineage.column_lineage import columns_named, refuse_unknown
 from strandline.store.lineage.lookup import MOST_CANDIDATES, Node
 from strandline.store.lineage.relations import View
-from strandline.store.lineage.run_states import iso
+from strandline.store.lineage.run_state import iso
 from strandline.store.questions.schemas import columns_at
 
 Answer = dict[str, Any]
@@ -29,7 +29,7 @@ def refuse_absent(connection: Connection, dataset: Node, column: str, view: View
         return
     then = columns_at(connection, view.at, dataset.id)
     if then is None:
-        refuse_unknown(connection, dataset, column)
+        refuse_unknown(connection, dataset, column, view)
     elif not _stands_for(column, then):
         near = get_close_matches(column, then) or list(then)[:MOST_CANDIDATES]
         raise NotFoundError(f"unknown column of {dataset} at {iso(view.at)}: {column!r}", near)
@@ -38,7 +38,7 @@ def refuse_absent(connection: Connection, dataset: Node, column: str, view: View
 def refuse_misspelt(connection: Connection, dataset: Node, column: str, view: View) -> None:
     """A NotFoundError where a dataset has no such column, and had none at a past moment."""
     try:
-        refuse_unknown(connection, dataset, column)
+        refuse_unknown(connection, dataset, column, view)
     except NotFoundError:
         if not view.past:
             raise

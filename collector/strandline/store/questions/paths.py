@@ -1,7 +1,7 @@
 """The ways from one node to another: between tables and jobs, or between columns."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import eq
 from typing import Any
 
@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 
 from strandline.core.routes import Routes, routes
 from strandline.core.walk import Direction, Graph, Walk, WalkStep, walk
-from strandline.store.lineage.column_lineage import Column, Columns, columns_answer, meet, starts_of
+from strandline.store.lineage.column_edges import Column
+from strandline.store.lineage.column_lineage import Columns, columns_answer, meet, starts_of
 from strandline.store.lineage.lookup import Node
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_graph import TableGraph
@@ -127,15 +128,16 @@ def _same_place(end: Column, node: Column) -> bool:
 
 def _of_columns(connection: Connection, way: Way) -> Answer:
     named = zip((way.first, way.last), way.columns, strict=True)
-    first, last = (starts_of(connection, node, way.view, column) for node, column in named)
-    jobs = frozenset(
+    asked = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
+    graph = Columns(connection, replace(asked, direction=Direction.BOTH))
+    first, last = (starts_of(graph, node, column) for node, column in named)
+    graph.asked = asked
+    graph.jobs = frozenset(
         id_
         for node, ids in ((way.first, first), (way.last, last))
         if node.kind == "job"
         for id_, _ in ids
     )
-    asked = Question(way.first, way.view, Direction.DOWNSTREAM, way.depth, way.most)
-    graph = Columns(connection, asked, jobs)
     found, walked = _found(graph, first, last, way, _same_place)
     for shown, step in found.steps.items():
         graph.origins[shown] = graph.origins[step]

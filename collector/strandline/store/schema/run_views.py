@@ -4,7 +4,7 @@ A run is live if it really started, has not ended, and has not been silent for l
 heartbeat timeout at the moment of the query.
 """
 
-from strandline.store.schema.conditions import DEFAULT_SILENCE, NOW, UNDONE
+from strandline.store.schema.conditions import CREATED_NOTHING, DEFAULT_SILENCE, IS_SILENT, NOW
 
 # The datasets that runs read and wrote, and the edges that they made, are stored as templates
 # (relation_tables.py).
@@ -93,7 +93,7 @@ _RUN_LIVES = """
 SELECT owned.run_id, owned.owner_id, owned.job_id, owned.query_id,
        CASE WHEN run.state >= 3 THEN run.state
             WHEN finish.ended_at IS NOT NULL THEN finish.state
-            WHEN silence.silent_at < {now} THEN -1
+            WHEN {silent} THEN -1
             ELSE run.state END AS state,
        CASE WHEN coalesce(finish.ended_at, silence.silent_at)
                  < coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at)
@@ -101,10 +101,10 @@ SELECT owned.run_id, owned.owner_id, owned.job_id, owned.query_id,
             ELSE coalesce(owner.started_at, run.started_at, owner.first_at, run.first_at)
              END AS valid_from,
        CASE WHEN finish.ended_at IS NOT NULL THEN finish.ended_at
-            WHEN silence.silent_at < {now} THEN silence.silent_at END AS valid_to,
+            WHEN {silent} THEN silence.silent_at END AS valid_to,
        CASE WHEN coalesce(owner.started_at, run.started_at) IS NOT NULL
              AND finish.ended_at IS NULL
-             AND silence.silent_at >= {now} THEN 1 ELSE 0 END AS live,
+             AND NOT {silent} THEN 1 ELSE 0 END AS live,
        run.design AS design
   FROM run_owners owned
   JOIN runs run ON run.id = owned.run_id
@@ -121,7 +121,7 @@ SELECT life.run_id, life.owner_id, life.job_id, relation.direction,
   JOIN run_lives life ON life.run_id = relation.run_id
   JOIN runs run ON run.id = relation.run_id
   JOIN datasets named ON named.id = relation.dataset_id
- WHERE NOT {UNDONE.format(relation="relation", run="run")}
+ WHERE NOT {CREATED_NOTHING.format(sink="relation", run="run")}
 """
 
 
@@ -133,6 +133,6 @@ def run_views(dialect: str) -> dict[str, str]:
         "run_owners": _RUN_OWNERS,
         "run_ends": _RUN_ENDS,
         "run_silences": _RUN_SILENCES,
-        "run_lives": _RUN_LIVES.format(now=NOW[dialect]),
+        "run_lives": _RUN_LIVES.format(silent=IS_SILENT.format(now=NOW[dialect])),
         "relation_lives": _RELATION_LIVES,
     }

@@ -1,5 +1,7 @@
 """The view `snapshot_lineage`: the snapshots that runs read and made."""
 
+from strandline.store.schema.conditions import FAILED_BATCH
+
 # All that is known of which snapshot was read or made: ids that came as doubles are matched to the
 # table's own (snapshot_id is NULL and approximate_id the double where none fits, or two do), and
 # what was only observed gives way to what was stated. A snapshot has one maker: unless writers
@@ -40,7 +42,7 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
                  JOIN runs made_by ON made_by.id = maker.run_id
                 WHERE other.canonical_id = named.canonical_id AND maker.snapshot_id = taken.snapshot_id
                   AND maker.direction = 1 AND maker.run_id <> taken.run_id
-                  AND NOT (maker.rank < 3 AND made_by.state = 5 AND made_by.streaming = 0)
+                  AND NOT (maker.rank < 3 AND {made_by_failed})
                   AND (maker.rank > taken.rank OR (maker.rank = taken.rank AND (maker.at < taken.at
                        OR (maker.at = taken.at AND maker.run_id < taken.run_id))))))
            AND NOT (taken.direction = 1 AND EXISTS (
@@ -54,8 +56,8 @@ SELECT used.run_id, owned.owner_id, owned.job_id, used.direction, used.dataset_i
   JOIN run_owners owned ON owned.run_id = used.run_id
   JOIN runs run ON run.id = used.run_id
  WHERE used.standing = 1
-   AND NOT (used.direction = 1 AND used.rank < 3 AND run.state = 5 AND run.streaming = 0)
-"""
+   AND NOT (used.direction = 1 AND used.rank < 3 AND {failed})
+""".format(made_by_failed=FAILED_BATCH.format(run="made_by"), failed=FAILED_BATCH.format(run="run"))
 
 
 def snapshot_lineage_from(uses: str) -> str:

@@ -98,21 +98,21 @@ def _jobs() -> Select[Any]:
 
 
 def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
-    """The columns of each canonical dataset, under any of its names.
+    """Return the columns of each canonical dataset, under any of its names.
 
-    Of its schema (those inside a struct with their path),
-    else those that edges into it name.
+    They are those of its schema (those inside a struct with their path), and others that edges into
+    it name.
     """
     found: dict[int, list[str]] = defaultdict(list)
     canonical = _canonical(connection, ids)
     for id_, schema in _facets(connection, DATASET, "schema", list(canonical)):
         found[canonical[id_]] += _paths(schema.fields or ())
-    without = [id_ for id_, of in canonical.items() if of not in found]
+    stated: dict[int, set[str]] = defaultdict(set)
     expanded = expander()
-    for id_, edges in connection.execute(_edges_into(), {"ids": without}):
-        found[canonical[id_]] += [
-            edge.sink_column for edge in edges_in(expanded(edges)) if edge.sink_column
-        ]
+    for id_, edges in connection.execute(_edges_into(), {"ids": list(canonical)}):
+        stated[canonical[id_]].update(edge.sink_column for edge in edges_in(expanded(edges)))
+    for id_, columns in stated.items():
+        found[id_] += sorted(columns.difference(found[id_], {""}))
     return found
 
 

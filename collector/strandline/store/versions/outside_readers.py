@@ -38,13 +38,13 @@ from strandline.core.versions.strong_weak import ago
 from strandline.store.lineage.lookup import ids_of_names
 from strandline.store.lineage.recreated import created_at
 from strandline.store.lineage.relations import (
-    Related,
+    JobEdge,
     View,
     all_jobs_touching,
-    relations_of,
+    job_edges_of,
     with_known_runs,
 )
-from strandline.store.lineage.run_states import RunState, run_states
+from strandline.store.lineage.run_state import RunState, run_states
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.snapshot_tables import job_barriers
@@ -199,18 +199,18 @@ def _readers(asked: _Asked, table: Table) -> Iterator[_Reader]:
             yield _Reader(job, _by_owner(its), states)
 
 
-def _outside(asked: _Asked, reading: Sequence[Related]) -> dict[Job, list[_Run]]:
+def _outside(asked: _Asked, reading: Sequence[JobEdge]) -> dict[Job, list[_Run]]:
     of_job = _by_job(asked.connection, reading)
     return {job: its for job, its in of_job.items() if asked.outside.has(job, its[0].at / MICRO)}
 
 
-def _reading(connection: Connection, table: Table, view: View) -> Iterator[list[Related]]:
+def _reading(connection: Connection, table: Table, view: View) -> Iterator[list[JobEdge]]:
     """What is known of runs that read the table, some jobs at a time, each run once."""
     mine = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table))
     dataset = connection.scalar(mine)
     seen: set[tuple[int, int]] = set()
     for page in all_jobs_touching(connection, dataset, JOBS_AT_ONCE) if dataset is not None else ():
-        related = relations_of(connection, view, page)
+        related = job_edges_of(connection, view, page)
         reading = {
             (one.job, one.run): one
             for one in related
@@ -220,7 +220,7 @@ def _reading(connection: Connection, table: Table, view: View) -> Iterator[list[
         seen |= reading.keys()
 
 
-def _by_job(connection: Connection, reading: Sequence[Related]) -> dict[Job, list[_Run]]:
+def _by_job(connection: Connection, reading: Sequence[JobEdge]) -> dict[Job, list[_Run]]:
     """The runs of each job, the newest first."""
     ids = {one.job for one in reading}
     named = connection.execute(
@@ -245,7 +245,7 @@ def _runs() -> Select[Any]:
     return query.where(among_given(runs.c.id, "runs"), runs.c.design == 0)
 
 
-def _run(one: Related, row: Row[Any]) -> _Run:
+def _run(one: JobEdge, row: Row[Any]) -> _Run:
     is_batch = one.run != one.owner
     sure = not is_batch or row.state == COMPLETE
     return _Run(one.run, one.at, one.owner, bool(row.streaming or row.barriers or is_batch), sure)

@@ -12,7 +12,7 @@ from strandline.api.marquez.shapes.times import time_text
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.facets import JOB
 from strandline.store.catalog.lists import newest_run_ids
-from strandline.store.lineage.relations import View, relations_of
+from strandline.store.lineage.relations import View, job_edges_of
 from strandline.store.marquez.annotations import Annotations, annotations_of
 from strandline.store.marquez.datasets import rows_of
 from strandline.store.marquez.facet_values import all_facets, facet_values
@@ -103,7 +103,7 @@ def _type(facets: Mapping[str, Mapping[str, Any]]) -> str:
 def _ends(connection: Connection, ids: Sequence[int], now: int) -> Ends:
     """The datasets that each job reads and writes, as its last runs know them, without deleted ones."""
     touched = {
-        (one.job, one.direction, one.dataset) for one in relations_of(connection, View(now), ids)
+        (one.job, one.direction, one.dataset) for one in job_edges_of(connection, View(now), ids)
     }
     named = rows_of(connection, {one[2] for one in touched}).values()
     names = {row.id: {"namespace": row.namespace, "name": row.name} for row in named}

@@ -11,7 +11,7 @@ from strandline.core.openlineage.facets import RUN
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros
 from strandline.store.catalog.runs_called import runs_by_id
-from strandline.store.lineage.run_states import run_state
+from strandline.store.lineage.run_state import run_state
 from strandline.store.marquez.facet_values import all_facets, facet_values
 from strandline.store.marquez.runs import RunDataset, touched_by_runs, version_id
 

@@ -1,0 +1,245 @@
+"""The edges of columns that jobs have, found by either end.
+
+A dataset that a run read and no column names goes into a sink as a whole. Such pairs are never
+stored: a job has the product of its inputs and outputs.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.stopping import go_on
+from strandline.core.walk import Direction
+from strandline.store.lineage.edge_sets import SetUse, edge_sets_of
+from strandline.store.lineage.job_steps import (
+    ALL_SOURCES,
+    RULES,
+    JobRelations,
+    Stated,
+    Use,
+    by_job,
+    sources_in,
+)
+from strandline.store.lineage.recent_runs import JobEdge, Seen
+from strandline.store.lineage.stated_edges import StatedEdge, StatedEdges
+
+DIRECT, INDIRECT, OPAQUE = "direct", "indirect", "opaque"
+
+Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or (job, '')
+
+
+class Origin(NamedTuple):
+    """How a column comes from another."""
+
+    rule: str
+    type: str
+    subtype: str
+    transform: str
+    masking: int | None
+    is_opaque: bool  # it is only known that the dataset was read
+
+    @property
+    def dependency(self) -> str:
+        """How the column depends on the other: directly, indirectly or perhaps (opaque)."""
+        if self.is_opaque:
+            return OPAQUE
+        return INDIRECT if self.type.upper() == "INDIRECT" else DIRECT
+
+
+class ColumnEdge(NamedTuple):
+    """An edge of columns that a job has."""
+
+    source: Column | None
+    job: int
+    target: Column
+    how: Origin
+    seen: Seen
+
+
+class SinkColumns(NamedTuple):
+    """The writes of a job into one dataset that state the same columns.
+
+    `whole` are the sources that go into the sink as a whole.
+    """
+
+    sink: JobEdge
+    seen: Seen
+    stated: Sequence[StatedEdge]
+    whole: frozenset[int]
+
+    def edge(self, stated: StatedEdge) -> ColumnEdge:
+        """Return a stated edge."""
+        edge, rule = stated.edge, RULES.get(stated.rule, ALL_SOURCES)
+        is_opaque = rule == ALL_SOURCES or stated.is_opaque
+        how = Origin(rule, edge.type, edge.subtype, edge.transform, edge.masking, is_opaque)
+        source, target = (stated.source, edge.source_column), (self.sink.dataset, edge.sink_column)
+        return ColumnEdge(source, self.sink.job, target, how, self.seen)
+
+    def whole_edge(self, source: int) -> ColumnEdge:
+        """Return the edge from a source that goes into the sink as a whole."""
+        how = Origin(ALL_SOURCES, "", "", "", None, True)
+        return ColumnEdge((source, ""), self.sink.job, (self.sink.dataset, ""), how, self.seen)
+
+    def edges(self) -> Iterator[ColumnEdge]:
+        """Yield all edges into the sink."""
+        yield from map(self.edge, self.stated)
+        yield from map(self.whole_edge, self.whole)
+
+
+@dataclass(slots=True)
+class NearEnds:
+    """Edges by the dataset and the column of one end."""
+
+    by_column: dict[Column, list[tuple[int, ColumnEdge]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    by_dataset: dict[int, list[tuple[int, ColumnEdge]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    inside: dict[Column, list[tuple[int, ColumnEdge]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def add(self, number: int, end: Column, edge: ColumnEdge) -> None:
+        """Add an edge under its end, and under the columns that its end is a field of."""
+        dataset, column = end
+        self.by_column[end].append((number, edge))
+        self.by_dataset[dataset].append((number, edge))
+        for above in columns_above(column):
+            self.inside[dataset, above].append((number, edge))
+
+    def at(self, dataset: int, column: str) -> list[ColumnEdge]:
+        """Return the edges whose end meets a column, in the order in which they were added."""
+        if not column:
+            return [edge for _, edge in self.by_dataset.get(dataset, ())]
+        names = (column, "", *columns_above(column))
+        found = [pair for name in names for pair in self.by_column.get((dataset, name), ())]
+        found += self.inside.get((dataset, column), ())
+        return [edge for _, edge in sorted(found, key=lambda pair: pair[0])]
+
+
+class JobColumns:
+    """The edges of columns of one job."""
+
+    def __init__(self, sinks: Sequence[SinkColumns]) -> None:
+        self.sinks = sinks
+        self._sources, self._targets = NearEnds(), NearEnds()
+        edges = (sink.edge(stated) for sink in sinks for stated in sink.stated)
+        for number, edge in enumerate(edges):
+            go_on()
+            self._targets.add(number, edge.target, edge)
+            if edge.source is not None:
+                self._sources.add(number, edge.source, edge)
+
+    def edges(self) -> Iterator[ColumnEdge]:
+        """Yield all edges."""
+        for sink in self.sinks:
+            yield from sink.edges()
+
+    def into(self, dataset: int, column: str) -> Iterator[ColumnEdge]:
+        """Yield the edges that end in a column, in its fields or in what it is a field of."""
+        yield from self._targets.at(dataset, column)
+        for sink in self.sinks:
+            if sink.sink.dataset == dataset:
+                yield from map(sink.whole_edge, sink.whole)
+
+    def out_of(self, dataset: int, column: str) -> Iterator[ColumnEdge]:
+        """Yield the edges that begin in a column, in its fields or in what it is a field of."""
+        yield from self._sources.at(dataset, column)
+        for sink in self.sinks:
+            if dataset in sink.whole:
+                yield sink.whole_edge(dataset)
+
+    def leaving(self, dataset: int, column: str, way: Direction) -> Iterator[ColumnEdge]:
+        """Yield the edges that leave a column in one direction."""
+        if way is Direction.UPSTREAM:
+            return self.into(dataset, column)
+        return self.out_of(dataset, column)
+
+
+def columns_above(column: str) -> list[str]:
+    """Return the columns that a column is a field of.
+
+    >>> columns_above("item.price.net")
+    ['item', 'item.price']
+    """
+    parts = column.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def columns_of_jobs(connection: Connection, edges: Collection[JobEdge]) -> dict[int, JobColumns]:
+    """Return the edges of columns of jobs.
+
+    They are those that events state for each sink (stated_edges.py) and whole sources
+    (job_steps.py). What several runs of a job state alike is one edge.
+    """
+    runs = {edge.run for edge in edges if edge.direction == SINK}
+    sets = edge_sets_of(connection, runs, columns=True)
+    sources, stated = sources_in(sets), StatedEdges(sets)
+    return {
+        job: JobColumns(list(_sinks(relations, sources, stated)))
+        for job, relations in by_job(edges).items()
+    }
+
+
+def edges_of(connection: Connection, edges: Collection[JobEdge]) -> Iterator[ColumnEdge]:
+    """Yield all edges of columns of the jobs of these edges."""
+    for job in columns_of_jobs(connection, edges).values():
+        yield from job.edges()
+
+
+def _sinks(
+    relations: JobRelations, sources: dict[Use, Stated], stated: StatedEdges
+) -> Iterator[SinkColumns]:
+    whole_sources = _WholeSources(relations, sources)
+    alike: dict[tuple[int, tuple[SetUse, ...], frozenset[int]], list[JobEdge]] = defaultdict(list)
+    for sink in relations.written:
+        uses = stated.counting(sink.run, sink.dataset)
+        alike[sink.dataset, uses, whole_sources.of(sink)].append(sink)
+    for (_, uses, whole), sinks in alike.items():
+        owners = frozenset([sink.owner for sink in sinks])
+        seen = sinks[0].seen._replace(at=sinks[-1].at, owners=owners)
+        yield SinkColumns(sinks[0], seen, stated.edges(uses), whole)
+
+
+class _WholeSources:
+    """The sources of sinks that go into them as a whole; sinks of one run share them."""
+
+    def __init__(self, relations: JobRelations, sources: dict[Use, Stated]) -> None:
+        self._relations = relations
+        self._sources = sources
+        self._known: dict[tuple[object, ...], frozenset[int]] = {}
+
+    def of(self, sink: JobEdge) -> frozenset[int]:
+        """Return the sources of a sink that no column names."""
+        stated = self._sources.get((sink.run, sink.dataset))
+        key: tuple[object, ...] = (sink.run,)
+        if stated is not None:
+            key = sink.run, stated.rule, stated.named, stated.rest
+        if key not in self._known:
+            read = self._relations.sources_of(sink)
+            whole = frozenset(read) if stated is None else stated.without_columns(read)
+            self._known[key] = whole
+        return self._known[key]
+
+
+def uncovered(columns: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return the columns that are neither known, nor fields of a known one, nor the reverse.
+
+    >>> uncovered({"item.sku", "total", ""}, ["item"])
+    ['total']
+    """
+    names = set(known)
+    above = {name for column in names for name in columns_above(column)}
+    return sorted(
+        column
+        for column in columns
+        if column
+        and column not in names
+        and column not in above
+        and names.isdisjoint(columns_above(column))
+    )

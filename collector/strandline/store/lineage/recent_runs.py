@@ -1,0 +1,344 @@
+"""The recent runs of a job, and what counts of their reads and writes.
+
+Recent are all owning runs below the job's newest application, and the last few before it. The rule
+stands here twice, because retention decides it for all jobs in the database: `recent_runs_of` for
+rows in memory, `RECENT_RUNS_SQL` for a whole store.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    true,
+)
+
+from strandline.core.changes.extraction import SINK
+from strandline.core.changes.snapshot_claims import STATED
+from strandline.core.openlineage import run_states as states
+from strandline.store.lineage.run_state import run_ends, run_owners, run_silences
+from strandline.store.schema.conditions import CREATED_NOTHING
+from strandline.store.schema.dataset_tables import datasets
+from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import run_parents, runs
+from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
+
+FAILED = (states.ABORT, states.FAIL)
+MOMENT = bindparam("moment", type_=BigInteger)  # the moment that a question is about
+
+above = run_parents.alias("above")
+owners = runs.alias("owners")
+stated_as = datasets.alias("stated_as")
+snapshot_of = datasets.alias("snapshot_of")
+
+
+class Seen(NamedTuple):
+    """The last sighting of an edge, the runs that had it, the runs that count, and the newest."""
+
+    at: int
+    owners: frozenset[int]
+    among: frozenset[int]
+    newest: frozenset[int]
+
+    def joined(self, other: "Seen") -> "Seen":
+        """Return what both say together."""
+        return Seen(
+            max(self.at, other.at),
+            self.owners | other.owners,
+            self.among | other.among,
+            self.newest | other.newest,
+        )
+
+
+NEVER = Seen(0, frozenset(), frozenset(), frozenset())
+
+
+class JobEdge(NamedTuple):
+    """An edge between a job and a dataset, as one run reported it.
+
+    `dataset` is canonical, `named` as the run called it. `owner` is the run that shows it;
+    `of_query` says that it is a streaming query, and the run one of its micro-batches.
+    """
+
+    job: int
+    direction: int
+    dataset: int
+    named: int
+    run: int
+    owner: int
+    since: int
+    at: int = 0
+    of_query: bool = False
+    seen: Seen = NEVER
+
+
+class Sighting(NamedTuple):
+    """A stored relation with the run that owns it.
+
+    `run_at` and `run_since` are the newest and first event of the run. `wrote_nothing` marks a
+    write that a batch run did not finish, `may_be_lost` one that silence alone can still undo.
+    `may_have_below` marks an application that may have runs below it.
+    """
+
+    job: int
+    direction: int
+    dataset: int
+    named: int
+    run: int
+    owner: int
+    since: int
+    at: int
+    of_query: bool
+    application: int
+    run_at: int
+    run_since: int
+    wrote_nothing: bool = False
+    may_be_lost: bool = False
+    may_have_below: bool = False
+
+
+class RecentRuns(NamedTuple):
+    """The owning runs of a job that are recent, the newest first."""
+
+    owners: Sequence[int]
+
+    @property
+    def newest(self) -> int:
+        """The newest of them."""
+        return self.owners[0]
+
+
+def has_relations(run_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return the condition that a run read or wrote a dataset.
+
+    It is looked up run by run: for EXISTS, PostgreSQL may read all runs' relations first.
+    """
+    some = select(literal(1)).where(relations.c.run_id == run_id).limit(1)
+    return some.correlate_except(relations).scalar_subquery().is_not(None)
+
+
+def with_relations(owned: FromClause) -> FromClause:
+    """Join runs and their owners with what they read and wrote."""
+    joined = owned.join(relations, relations.c.run_id == runs.c.id)
+    joined = joined.join(datasets, datasets.c.id == relations.c.dataset_id)
+    joined = joined.outerjoin(owners, owners.c.id == run_owners.c.owner_id)
+    return joined.outerjoin(above, above.c.run_id == run_owners.c.owner_id)
+
+
+def sightings(past: bool) -> Select[Any]:
+    """Select the columns of `Sighting`, to be completed by `with_relations`.
+
+    The application of a run is the one above its owner.
+    """
+    return select(
+        run_owners.c.job_id.label("job"),
+        relations.c.direction,
+        datasets.c.canonical_id.label("dataset"),
+        relations.c.dataset_id.label("named"),
+        runs.c.id.label("run"),
+        run_owners.c.owner_id.label("owner"),
+        relations.c.first_at.label("since"),
+        relations.c.newest_at.label("at"),
+        (func.coalesce(owners.c.query, 0) == 1).label("of_query"),
+        func.coalesce(above.c.parent_run_id, run_owners.c.owner_id).label("application"),
+        runs.c.newest_at.label("run_at"),
+        runs.c.first_at.label("run_since"),
+        wrote_nothing(past).label("wrote_nothing"),
+        and_(_is_batch_write(), runs.c.state.in_(_UNFINISHED)).label("may_be_lost"),
+        or_(above.c.parent_run_id.is_not(None), owners.c.child_received_at > 0).label(
+            "may_have_below"
+        ),
+    )
+
+
+def created_nothing(past: bool = False) -> ColumnElement[bool]:
+    """Return the condition that a relation is the output of a failed CREATE TABLE AS.
+
+    Neither the table nor the edge exists. A streaming job's table stays.
+    """
+    failed: ColumnElement[bool] = literal_column(
+        CREATED_NOTHING.format(sink=relations.name, run=runs.name)
+    )
+    return and_(failed, _has_ended(past))
+
+
+_UNFINISHED = (states.START, states.RUNNING)
+
+
+def _is_batch_write() -> ColumnElement[bool]:
+    """Return the condition that a relation is a write by a batch run.
+
+    The next micro-batch of a streaming query repeats what a failed one began, so its writes stay.
+    """
+    is_query = func.coalesce(owners.c.query, 0) == 1
+    return and_(relations.c.direction == SINK, runs.c.streaming == 0, ~is_query)
+
+
+def wrote_nothing(past: bool) -> ColumnElement[bool]:
+    """Return the condition that a relation is a write that came to nothing.
+
+    A batch run that failed wrote nothing, and one that was lost or failed with the run above it
+    wrote nothing into a table with snapshots, unless its own snapshot facet says that it did.
+    """
+    failed = and_(runs.c.state == states.FAIL, _has_ended(past))
+    has_snapshots = exists().where(
+        snapshot_of.c.canonical_id == datasets.c.canonical_id,
+        snapshots.c.dataset_id == snapshot_of.c.id,
+    )
+    commits = or_(relations.c.creates == 1, has_snapshots)
+    given_up = and_(runs.c.state.in_(_UNFINISHED), commits, _is_lost_or_failed_above(past))
+    stated = exists().where(
+        snapshot_uses.c.run_id == relations.c.run_id,
+        snapshot_uses.c.direction == SINK,
+        snapshot_uses.c.rank == STATED,
+        stated_as.c.id == snapshot_uses.c.dataset_id,
+        stated_as.c.canonical_id == datasets.c.canonical_id,
+    )
+    return and_(_is_batch_write(), or_(failed, given_up), ~stated)
+
+
+def _has_ended(past: bool) -> ColumnElement[bool]:
+    """Return the condition that a run that failed had done so by the moment."""
+    return runs.c.ended_at <= MOMENT if past else true()
+
+
+def _is_lost_or_failed_above(past: bool) -> ColumnElement[bool]:
+    """Return the condition that a run without an end of its own is LOST, or failed with the run above it.
+
+    A subquery, because few runs are open and only those need it.
+    """
+    ended_at = run_ends.c.ended_at
+    has_ended = ended_at <= MOMENT if past else ended_at.is_not(None)
+    failed = and_(has_ended, run_ends.c.state == states.FAIL)
+    open_end = or_(ended_at.is_(None), ended_at > MOMENT) if past else ended_at.is_(None)
+    lost = and_(open_end, run_silences.c.silent_at < MOMENT)
+    of_run = and_(run_ends.c.run_id == runs.c.id, run_silences.c.run_id == runs.c.id)
+    return exists().where(of_run, or_(failed, lost)).correlate(runs)
+
+
+_RUN = attrgetter("job", "owner", "application", "run_at", "run_since")
+
+
+def recent_runs_of(sightings: Iterable[Sighting], count: int) -> dict[int, RecentRuns]:
+    """Map each job to its recent runs: all of its newest application, and `count` before."""
+    ages: dict[int, dict[int, tuple[int, int, int]]] = defaultdict(dict)
+    applications: dict[int, int] = {}
+    # A run has several sightings: to take each run once is half the work of a hub.
+    for job, owner, application, run_at, run_since in set(map(_RUN, sightings)):
+        newest_at, newest_since, _ = ages[job].get(owner, (run_at, run_since, owner))
+        ages[job][owner] = max(newest_at, run_at), max(newest_since, run_since), owner
+        applications[owner] = application
+    return {
+        job: RecentRuns(
+            _recent(sorted(of_job, key=of_job.__getitem__, reverse=True), applications, count)
+        )
+        for job, of_job in ages.items()
+    }
+
+
+def _recent(owners: Sequence[int], applications: Mapping[int, int], count: int) -> Sequence[int]:
+    """Return the recent ones of a job's owning runs, which are given with the newest first."""
+    newest = applications[owners[0]]
+    earlier = [owner for owner in owners if applications[owner] != newest]
+    dropped = frozenset(earlier[count:])
+    return [owner for owner in owners if owner not in dropped]
+
+
+# The same for all jobs of a store: the runs whose rows retention keeps.
+RECENT_RUNS_SQL = f"""
+WITH owning AS (
+       SELECT owned.run_id, owned.owner_id, owned.job_id, run.newest_at, run.first_at,
+              coalesce(above.parent_run_id, owned.owner_id) AS application_id
+         FROM run_owners owned
+         JOIN runs run ON run.id = owned.run_id
+         LEFT JOIN run_parents above ON above.run_id = owned.owner_id
+        WHERE EXISTS (SELECT 1 FROM run_relations sink
+                       WHERE sink.run_id = run.id
+                         AND NOT {CREATED_NOTHING.format(sink="sink", run="run")})),
+     owners AS (
+       SELECT job_id, owner_id, max(newest_at) AS newest_at, max(first_at) AS first_at,
+              min(application_id) AS application_id
+         FROM owning
+        GROUP BY job_id, owner_id),
+     ordered AS (
+       SELECT owners.*, first_value(application_id) OVER (
+                PARTITION BY job_id ORDER BY newest_at DESC, first_at DESC, owner_id DESC) AS newest_id
+         FROM owners),
+     placed AS (
+       SELECT ordered.*, row_number() OVER (
+                PARTITION BY job_id, CASE WHEN application_id = newest_id THEN 1 ELSE 0 END
+                ORDER BY newest_at DESC, first_at DESC, owner_id DESC) AS place
+         FROM ordered)
+SELECT owning.run_id
+  FROM owning
+  JOIN placed ON placed.job_id = owning.job_id AND placed.owner_id = owning.owner_id
+ WHERE (placed.application_id = placed.newest_id OR placed.place <= :recent_runs)
+   AND (owning.run_id = owning.owner_id
+        OR EXISTS (SELECT 1 FROM job_relations newest WHERE newest.run_id = owning.run_id))
+"""
+
+
+def of_recent_runs(
+    sightings: Sequence[Sighting], recent: Mapping[int, RecentRuns]
+) -> list[Sighting]:
+    """Return what the recent runs read and wrote."""
+    owners = {job: frozenset(of_job.owners) for job, of_job in recent.items()}
+    return [sighting for sighting in sightings if sighting.owner in owners[sighting.job]]
+
+
+def newest_of(sightings: Sequence[Sighting]) -> list[Sighting]:
+    """Return what the last run to read and the last run to write had, of each job."""
+    last: dict[tuple[int, int], tuple[int, int, int]] = {}
+    for sighting in sightings:
+        key = sighting.job, sighting.direction
+        age = sighting.at, sighting.since, sighting.owner
+        last[key] = max(age, last.get(key, age))
+    return [
+        sighting
+        for sighting in sightings
+        if sighting.owner
+        in (
+            last[sighting.job, sighting.direction][2],
+            last.get((sighting.job, SINK), (0, 0, None))[2],
+        )
+    ]
+
+
+def job_edges(sightings: Sequence[Sighting], recent: Mapping[int, RecentRuns]) -> list[JobEdge]:
+    """Return sightings as edges of jobs, each with what all of them say of its dataset."""
+    tallies: dict[tuple[int, int, int], _Tally] = {}
+    for sighting in sightings:
+        tally = tallies.setdefault(sighting[:3], _Tally())
+        tally.owners.add(sighting.owner)
+        tally.at = max(tally.at, sighting.at)
+    among = {
+        job: (frozenset(of_job.owners), frozenset((of_job.newest,)))
+        for job, of_job in recent.items()
+    }
+    seen = {
+        key: Seen(tally.at, frozenset(tally.owners), *among[key[0]])
+        for key, tally in tallies.items()
+    }
+    return [JobEdge(*sighting[:9], seen[sighting[:3]]) for sighting in sightings]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The last sighting of a dataset by a job, and the owning runs that had it."""
+
+    at: int = 0
+    owners: set[int] = field(default_factory=set)
