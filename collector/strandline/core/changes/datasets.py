@@ -29,6 +29,7 @@ from strandline.core.openlineage.names import (
     key_text,
     may_be_metadata_table,
     metadata_table_in,
+    plain_namespace,
 )
 
 NOWHERE = -1
@@ -258,7 +259,15 @@ def owner_of(facet: Facet | None) -> Owns:
         namespaces = _SENDER.decode(facet.body).namespaces
     except msgspec.MsgspecError:
         return everything
-    return Access("", frozenset(), namespaces).allows
+    return owns_by(Access("", frozenset(), namespaces))
+
+
+def owns_by(access: Access) -> Owns:
+    """Return what a key owns: namespaces that it may write in, in their plain spelling as well.
+
+    What is said of a place under one spelling counts for all of them.
+    """
+    return lambda name: access.allows(name) and access.allows(plain_namespace(name))
 
 
 def owned(use: DatasetUse, owns: Owns) -> DatasetUse:
