@@ -3,8 +3,12 @@
 import pytest
 from sqlalchemy import Engine
 
+from strandline.api.writer.senders import Senders
+from strandline.core.access.granted import Access
+from strandline.errors import ForbiddenError
+from strandline.store.ingest.take import validated
 from strandline.store.lineage.lookup import dataset_of
-from worlds.builders import Json, dataset, event, rows, store, symlink
+from worlds.builders import NOON, Json, dataset, encode, event, rows, store, symlink
 
 PLAIN = ("bank/a", "s3://lake")
 SPELLINGS = [
@@ -81,3 +85,20 @@ def test_a_dataset_is_found_in_a_spelling_that_no_event_used(engine: Engine) -> 
 
     with engine.connect() as connection:
         assert dataset_of(connection, "s3a://lake", "/bank/a").name == "bank/a"
+
+
+@pytest.mark.parametrize(
+    ("granted", "refused"), [("s3a://lake", "s3://lake"), ("s3a://*", "s3://lake")]
+)
+def test_a_key_of_one_spelling_writes_nothing_for_the_others(
+    sqlite_engine: Engine, granted: str, refused: str
+) -> None:
+    """What is said under one spelling counts for the place, which may be another key's."""
+    record = validated(encode(event(outputs=[dataset("bank/a", "s3a://lake")])), NOON)
+
+    access = Access("key", frozenset(("ingest",)), ("tests", granted))
+    with pytest.raises(ForbiddenError, match=f"writes nothing in namespace '{granted[:6]}"):
+        Senders(sqlite_engine).permitted(record, access)
+
+    both = Access("key", frozenset(("ingest",)), ("tests", granted, refused))
+    assert Senders(sqlite_engine).permitted(record, both) == record

@@ -1,4 +1,4 @@
-"""Which names mean one dataset, which of them stands for all, and where the table is.
+"""The names of one dataset, the name that stands for all of them, and the place of its table.
 
 Names joined by symlinks are a group. For all stands the physical one: what others call their
 LOCATION, then what nobody calls their TABLE, then the smallest (namespace, name). A function of the
@@ -36,14 +36,14 @@ class Alias(NamedTuple):
 
 
 class Label(NamedTuple):
-    """What a name stands for: the id of its group, and its place."""
+    """The id of a name's group, and its place."""
 
     canonical_id: int
     place: TableName
 
 
 def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, Label]:
-    """The label of every name."""
+    """Return the label of every name."""
     labels: dict[int, Label] = {}
     by_id = {name.id: name for name in names}
     tables = {alias.alias_id for alias in aliases if alias.type == "TABLE"}
@@ -60,7 +60,7 @@ def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, 
 def _labels_in(
     members: Sequence[Name], linked: Sequence[Alias], tables: Collection[int]
 ) -> dict[int, Label]:
-    """The labels of the names of one dataset."""
+    """Return the labels of the names of one dataset."""
     canonical_id, catalogs = canonical_of(members, linked).id, _catalogs_of(members, linked)
     called = [name for name in members if name.id in tables or names_tables(name.namespace)]
     return {
@@ -69,7 +69,7 @@ def _labels_in(
 
 
 def groups_of(ids: Iterable[int], aliases: Iterable[Alias]) -> list[set[int]]:
-    """The ids that are joined by aliases, group by group."""
+    """Return the ids that are joined by aliases, group by group."""
     group_of = {one: {one} for one in ids}
     for alias in aliases:
         one, other = group_of[alias.dataset_id], group_of[alias.alias_id]
@@ -81,7 +81,7 @@ def groups_of(ids: Iterable[int], aliases: Iterable[Alias]) -> list[set[int]]:
 
 
 def canonical_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Name:
-    """The name that stands for its group."""
+    """Return the name that stands for its group."""
     ranks: dict[int, int] = {}
     for alias in aliases:
         rank = _RANKS.get(alias.type, 1)
@@ -101,7 +101,7 @@ _RANKS = {
 def _place_of(
     member: Name, called: Sequence[Name], tables: Collection[int], catalogs: Mapping[int, str]
 ) -> TableName:
-    """The member's own place if it names a table, else that of the first table that its group is called."""
+    """Return the member's own place if it names a table, else that of its group's table."""
     if called and member not in called:
         member = min(
             called, key=lambda name: (catalogs.get(name.id) is None, name.namespace, name.name)
@@ -112,7 +112,7 @@ def _place_of(
 
 
 def _catalogs_of(members: Iterable[Name], aliases: Iterable[Alias]) -> Mapping[int, str]:
-    """What catalog facets say of each member: its own, or that of the names it is linked with."""
+    """Return the catalog of each member: its facet's, or that of the names it is linked with."""
     own = {name.id: name.catalog for name in members if name.catalog}
     catalogs = dict(own)
     for alias in sorted(aliases):

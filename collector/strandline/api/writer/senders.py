@@ -15,7 +15,7 @@ import orjson
 from sqlalchemy import Connection, Engine, select
 
 from strandline.core.access.granted import Access
-from strandline.core.changes.datasets import SENDER, DatasetUse
+from strandline.core.changes.datasets import SENDER, DatasetUse, owns_by
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import SINK, Stamp
 from strandline.core.changes.lineage import EventChange, JobLineage, LineageSeen
@@ -159,14 +159,15 @@ def _names_elsewhere(found: Sequence[EventChange], access: Access) -> bool:
     """Return whether the event names a dataset, or another name of one, that is not the key's."""
     named = [use.dataset.namespace for use in _uses(found)]
     named += [other.namespace for other in _other_names(found)]
-    return not all(map(access.allows, named))
+    return not all(map(owns_by(access), named))
 
 
 def _refuse_elsewhere(found: Sequence[EventChange], access: Access) -> None:
     """Raise a ForbiddenError if the event does more with another's dataset than read it."""
     written = [*_written(found), *(other.namespace for other in _other_names(found))]
     written += [use.dataset.namespace for use in _uses(found) if not use.elsewhere]
-    hidden = sorted({namespace for namespace in written if not access.allows(namespace)})
+    owns = owns_by(access)
+    hidden = sorted({namespace for namespace in written if not owns(namespace)})
     if hidden:
         raise ForbiddenError(
             f"this key writes nothing in namespace {hidden[0]!r}: --namespace names what it may write"

@@ -1,4 +1,6 @@
-"""Many changes -> at most one row a key, sorted by key, so that writers of several processes take their locks in one order.
+"""Many changes -> at most one row a key, sorted by key.
+
+So writers of several processes take their locks in one order.
 
 What stands for several rows (lineages, parents, facets) becomes these rows first, folded over the
 batch: a lineage's rows are made once for each run, and once over all of them. Then rows are folded
@@ -46,7 +48,7 @@ Merge = Callable[[Key, Sequence[Any]], dict[Any, Any]]
 
 
 class Rows(dict[type[Any], list[Any]]):
-    """Rows by their kind: under each type the values of that very type, at most one a key, sorted by key.
+    """Rows by their kind, at most one a key, sorted by key.
 
     sets: those that facets are stored in, by their ids.
     """
@@ -227,7 +229,10 @@ def _add_facets(by_kind: ByKind, seen: Iterable[FacetsSeen]) -> None:
 
 
 def _add_winners(winners: dict[str, tuple[int, Facet]], at: int, facets: Sequence[Facet]) -> None:
-    """Add facets that are no newer than those before: they win where there is none, or by their hash."""
+    """Add facets that are no newer than those before.
+
+    They win where there is none, or by their hash.
+    """
     for facet in facets:
         # One that does not count is only its like's rival.
         key = f"\0{facet.key}" if facet.problem else facet.key
@@ -268,7 +273,7 @@ def _any(key: Key, rows: Sequence[Row]) -> dict[Any, Row]:
 
 
 def _by_rank(rank: Key) -> Merge:
-    """Return a merge in which the greatest rank wins; of equal ones the first, as in the database."""
+    """Return a merge in which the greatest rank wins, of equal ones the first row."""
 
     def merge(key: Key, rows: Sequence[Row]) -> dict[Any, Row]:
         merged = _any(key, rows)

@@ -1,4 +1,4 @@
-"""Datasets as an event uses them: their rows, facets and other names, as far as these are the sender's to state.
+"""Datasets as an event uses them: their rows, facets and other names.
 
 What is read of a table beside its rows is a read of the table: an Iceberg table's metadata
 (`t.snapshots`) and changes (`t.changes`), Delta's change feed. The columns are not the table's.
@@ -29,6 +29,7 @@ from strandline.core.openlineage.names import (
     key_text,
     may_be_metadata_table,
     metadata_table_in,
+    plain_namespace,
 )
 
 NOWHERE = -1
@@ -58,11 +59,12 @@ class DescribedDataset(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DatasetUse:
-    """A dataset that a job reads (direction 0) or writes (1), with its facets and the snapshot that they claim.
+    """A dataset that a job reads (direction 0) or writes (1), as an event states it.
 
     sent_as: namespace and name as they came, without secrets. stored: the facets to store of it.
-    place: where it is among the inputs or outputs, NOWHERE if only a facet names it. elsewhere: it
-    is in no namespace of the sender's, so the event names it and does not say what it is.
+    claim: the snapshot that its facets claim. place: where it is among the inputs or outputs,
+    NOWHERE if only a facet names it. elsewhere: it is in no namespace of the sender's, so the event
+    names it and does not say what it is.
     """
 
     direction: int
@@ -172,7 +174,7 @@ def _aliases(memory: Memory, dataset_id: int, others: Iterable[OtherName]) -> Al
 
 
 def part_read(name: str, facets: Facets) -> str | None:
-    """Return the part of a table that an input with these facets is: `snapshots`, CHANGES and so on.
+    """Return the part of a table that an input is: `snapshots`, CHANGES and so on.
 
     None for its rows.
     """
@@ -213,8 +215,10 @@ def _symlink_names(facets: Facets) -> Iterable[str]:
 def without(name: str, part: str) -> str:
     """Return the name of the table that has a part of this name.
 
-    >>> without("/lake/bank/orders/changes", "changes"), without("bank.orders.snapshots", "snapshots")
-    ('/lake/bank/orders', 'bank.orders')
+    >>> without("/lake/bank/orders/changes", "changes")
+    '/lake/bank/orders'
+    >>> without("bank.orders.snapshots", "snapshots")
+    'bank.orders'
     """
     table = name[: -len(part) - 1]
     return table if part and table and name.endswith(tuple(mark + part for mark in "/.#")) else name
@@ -255,7 +259,15 @@ def owner_of(facet: Facet | None) -> Owns:
         namespaces = _SENDER.decode(facet.body).namespaces
     except msgspec.MsgspecError:
         return everything
-    return Access("", frozenset(), namespaces).allows
+    return owns_by(Access("", frozenset(), namespaces))
+
+
+def owns_by(access: Access) -> Owns:
+    """Return what a key owns: namespaces that it may write in, in their plain spelling as well.
+
+    What is said of a place under one spelling counts for all of them.
+    """
+    return lambda name: access.allows(name) and access.allows(plain_namespace(name))
 
 
 def owned(use: DatasetUse, owns: Owns) -> DatasetUse:

@@ -228,7 +228,7 @@ def _rules_taken_back(job_facets: Facets, listed: Iterable[DatasetUse]) -> set[i
 
 
 def mentioned_by(memory: Memory, facets: Facets) -> list[DatasetSeen]:
-    """Return the datasets that a dataset's own facets name as its sources, where no job states them."""
+    """Return the datasets that a dataset's own facets name as its sources."""
     columns, lineage = facets.get("columnLineage"), facets.value("lineage")
     names = EventNames(memory, {})
     mentions: list[DatasetSeen] = []

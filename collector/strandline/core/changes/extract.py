@@ -1,4 +1,4 @@
-"""Event -> changes: everything that one event says about runs, jobs, datasets, relations, barriers and snapshots.
+"""Event -> changes: everything that one event says.
 
 A pure function of the event, its content hash and the moment of its receipt; other events play no
 part.
@@ -297,12 +297,12 @@ _BESIDE_COLUMNS = msgspec.json.Decoder(_BesideColumns)
 
 
 def beside_columns(facet: bytes) -> bytes:
-    """Return the members of a `strandline_barrier` facet that no column of its row holds, as they came.
+    """Return the members of a `strandline_barrier` facet that no column holds, as they came.
 
     What is no such facet stays as it is.
 
-    >>> beside_columns(b'{"engine": "spark", "barrierId": 7, "sources": [ ]}'), beside_columns(b'{"barrierId": 7}')
-    (b'{"sources":[ ]}', b'{}')
+    >>> beside_columns(b'{"engine": "spark", "barrierId": 7, "sources": [ ]}')
+    b'{"sources":[ ]}'
     """
     try:
         found: Any = _BESIDE_COLUMNS.decode(facet)

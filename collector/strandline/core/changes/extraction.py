@@ -1,4 +1,4 @@
-"""What all changes of one event share: the directions of its datasets, and what decides between changes."""
+"""The directions of an event's datasets, and the stamp that decides between changes."""
 
 from typing import NamedTuple
 
@@ -15,9 +15,10 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, at: int, hash_: bytes, received_at: int) -> "Stamp":
-        """Return the stamp of an event by its time, its content hash and its receipt, in microseconds.
+        """Return the stamp of an event by its time, content hash and receipt.
 
-        A time more than an hour after the receipt is a wrong clock's, and the receipt counts instead.
+        Times are in microseconds. One more than an hour after the receipt is a wrong clock's, and
+        the receipt counts instead.
         """
         if at > received_at + MOST_AHEAD:
             at = received_at

@@ -1,9 +1,10 @@
-"""Sets of facets: what many runs have alike, or a job or dataset has again and again, is stored once, and each of them names the set.
+"""Sets of facets, which are stored once: many runs have them, or a job or dataset again and again.
 
-Whether a facet is stored in a set or in a row of its own changes no answer, so it may depend on what a writer has seen. Of a run a
-facet belongs into a set once a second run has it, and the set is stored once a second run has all of it. Of a job or dataset
-the set is stored once an earlier transaction has stored all of it for that job or dataset, facet by facet. So a facet that
-differs from event to event, whoever invents it, is never in one.
+Whether a facet is stored in a set or in a row of its own changes no answer, so it may depend on
+what a writer has seen. Of a run a facet belongs into a set once a second run has it, and the set is
+stored once a second run has all of it. Of a job or dataset the set is stored once an earlier
+transaction has stored all of it for that job or dataset, facet by facet. So a facet that differs
+from event to event, whoever invents it, is never in one.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ class FacetSet(NamedTuple):
 class _Named(NamedTuple):
     """Facets of jobs or datasets, and how they are split.
 
-    The events of an outline bring the very same object.
+    Events of one lineage share the object.
     """
 
     facets: Sequence[Facet]
@@ -44,16 +45,19 @@ class _Named(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """Which facets of a run went into a set (keys), None where none did, and what the run had then."""
+    """The facets of a run that went into a set, by key, and what the run had then.
+
+    keys: None where none did.
+    """
 
     content: _Content
     keys: frozenset[str] | None
 
 
 class SharedFacets:
-    """What one writer has seen of facets and their owners; bounded.
+    """Facets and their owners as one writer has seen them.
 
-    Not for several threads at once.
+    Bounded, and not for several threads at once.
 
     is_new: whether no committed transaction of this writer has stored what a key stands for; this
     one does now.
@@ -64,82 +68,87 @@ class SharedFacets:
         self._owners = BoundedCache(3 * REMEMBERED)
         self._choices = BoundedCache(REMEMBERED)
         self._sets = BoundedCache(SETS_BYTES)
-        self._named = BoundedCache(
-            SETS_BYTES
-        )  # by the id() of the facets, which are held here: no others have it meanwhile
+        # By the id() of the facets. They are held here, so no others have it meanwhile.
+        self._named = BoundedCache(SETS_BYTES)
 
     def split(
         self, entity_id: int, kind: int, facets: Sequence[Facet]
     ) -> tuple[FacetSet | None, Sequence[Facet]]:
-        """The set to store for the entity, if any, and the facets that are stored by themselves."""
+        """Return the set to store for the entity, if any, and the facets to store by themselves."""
         if len(facets) < LEAST or kind not in KINDS:
             return None, facets
         if kind != RUN:
             return self._split_named(entity_id, kind, facets)
         stable = _stable(facets)
-        keys = self._of_run(entity_id, stable, _content(stable))
+        keys = self._keys_of_run(entity_id, stable, _content(stable))
         if keys is None:
             return None, facets
-        return self._set(kind, [one for one in stable if one.key in keys]), [
-            one for one in facets if one.key not in keys
-        ]
+        in_set = [facet for facet in stable if facet.key in keys]
+        others = [facet for facet in facets if facet.key not in keys]
+        return self._set(kind, in_set), others
 
     def _split_named(
         self, entity_id: int, kind: int, facets: Sequence[Facet]
     ) -> tuple[FacetSet | None, Sequence[Facet]]:
-        """The same of a job or dataset.
+        """Split the facets of a job or dataset.
 
         All that may go into a set does so, once it was stored facet by facet.
         """
         named: _Named | None = self._named.get((kind, id(facets)))
-        if named is not None and named.facets is facets:
-            if self._is_new("facets of", hash((entity_id, kind, named.content))):
-                return None, facets
-            return named.set, named.others
-        stable = _stable(facets)
-        content = _content(stable)
-        if len(stable) < LEAST or self._is_new("facets of", hash((entity_id, kind, content))):
+        is_known = named is not None and named.facets is facets
+        stable = () if is_known else _stable(facets)
+        content = named.content if named is not None and is_known else _content(stable)
+        if len(content) < LEAST:
             return None, facets
-        keys = {one.key for one in stable}
-        found = _Named(
-            facets, content, self._set(kind, stable), [one for one in facets if one.key not in keys]
-        )
-        self._named.put((kind, id(facets)), found, _size_of(facets))
-        return found.set, found.others
+        if self._is_new("facets of", hash((entity_id, kind, content))):
+            return None, facets
+        if named is None or not is_known:
+            keys = {facet.key for facet in stable}
+            others = [facet for facet in facets if facet.key not in keys]
+            named = _Named(facets, content, self._set(kind, stable), others)
+            self._named.put((kind, id(facets)), named, _size_of(facets))
+        return named.set, named.others
 
-    def _of_run(
+    def _keys_of_run(
         self, run_id: int, stable: Sequence[Facet], content: _Content
     ) -> frozenset[str] | None:
-        """The same of a run: what was decided of its first event is decided of the next one that says the same."""
+        """Return the keys of a run's facets that go into a set.
+
+        The choice for its first event holds for the next one that says the same.
+        """
         choice: _Choice | None = self._choices.get(run_id)
         if choice is None or choice.content != content:
-            choice = self._choices.put(run_id, _Choice(content, self._shared(run_id, stable)))
+            choice = self._choices.put(run_id, _Choice(content, self._shared(run_id, content)))
         return choice.keys
 
-    def _shared(self, run_id: int, stable: Sequence[Facet]) -> frozenset[str] | None:
-        shared = [one for one in map(_content_of, stable) if self._have_two(run_id, one)]
-        if len(shared) < LEAST or not self._have_two(run_id, tuple(shared)):
+    def _shared(self, run_id: int, content: _Content) -> frozenset[str] | None:
+        """Return the keys that another run has had with the same content, all together."""
+        shared = tuple([one for one in content if self._has_other_run(run_id, one)])
+        if len(shared) < LEAST or not self._has_other_run(run_id, shared):
             return None
         return frozenset([key for key, _ in shared])
 
-    def _have_two(self, run_id: int, content: object) -> bool:
-        """Whether another run has had this before."""
+    def _has_other_run(self, run_id: int, content: object) -> bool:
+        """Return whether another run has had this before, and note that this one has it."""
         owner = self._owners.get(content)
         if owner is None:
             self._owners.put(content, run_id)
-        elif owner not in (_SEVERAL, run_id):
+            return False
+        if owner == run_id:
+            return False
+        if owner != _SEVERAL:
             self._owners.put(content, _SEVERAL)
-        return owner not in (None, run_id)
+        return True
 
     def _set(self, kind: int, facets: Sequence[Facet]) -> FacetSet:
-        place = (kind, *map(_content_of, facets))
-        found: FacetSet | None = self._sets.get(place)
-        return found or self._sets.put(place, set_of(kind, facets), _size_of(facets))
+        place = (kind, *_content(facets))
+        cached: FacetSet | None = self._sets.get(place)
+        return cached or self._sets.put(place, set_of(kind, facets), _size_of(facets))
 
 
 def _stable(facets: Sequence[Facet]) -> list[Facet]:
-    """Those that may go into a set."""
-    return [one for one in facets if one.key not in VOLATILE and not one.problem]
+    """Return the facets that may go into a set."""
+    return [facet for facet in facets if facet.key not in VOLATILE and not facet.problem]
 
 
 def _content(facets: Sequence[Facet]) -> _Content:
@@ -147,15 +156,16 @@ def _content(facets: Sequence[Facet]) -> _Content:
 
 
 def _size_of(facets: Sequence[Facet]) -> int:
-    """About how many bytes of memory hold them."""
-    return 500 + sum([300 + len(one.body) for one in facets])
+    """Return about how many bytes of memory hold them."""
+    return 500 + sum([300 + len(facet.body) for facet in facets])
 
 
 def set_of(kind: int, facets: Sequence[Facet]) -> FacetSet:
-    """The set of some facets, in whichever order they came.
+    """Return the set of some facets, the same in whichever order they came.
 
     Of two keys that the store spells alike the greater content counts.
     """
-    ordered = tuple({one.key: one for one in sorted(facets, key=_content_of)}.values())
-    names = [part for one in ordered for part in (one.key, one.hash.hex())]
+    by_key = {facet.key: facet for facet in sorted(facets, key=_content_of)}
+    ordered = tuple(by_key.values())
+    names = [part for facet in ordered for part in (facet.key, facet.hash.hex())]
     return FacetSet(id_of("facets", str(kind), *names), kind, ordered)

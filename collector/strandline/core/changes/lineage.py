@@ -37,7 +37,8 @@ class JobLineage:
 
     Equal only to itself: it is made once and remembered. job: its row without times. noise: 1 where
     the event's datasets are nobody's lineage. data: 1 where it has some. facets: to store of the
-    job. reported: the uses that are inputs and outputs of the event. related: the datasets that the job is named with, as a source (0) or a sink (1).
+    job. reported: the uses that are inputs and outputs of the event.
+    related: the datasets that the job is named with, as a source (0) or a sink (1).
     """
 
     job: JobSeen
@@ -171,7 +172,7 @@ def _names_before(memory: Memory, outputs: Iterable[DatasetUse]) -> list[Dataset
 def _declared_beside(
     declared: Declared, uses: Iterable[DatasetUse], owns: Owns
 ) -> list[DatasetUse]:
-    """Return what is declared and not among these uses, under this name or one that their symlinks state."""
+    """Return what is declared and not among these uses, under any of their names."""
     used = set()
     for use in uses:
         used.add((use.direction, use.dataset.id))

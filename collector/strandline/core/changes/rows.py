@@ -1,4 +1,4 @@
-"""Changes: what one event says, as frozen values, each a row of one table; and how rows of one key are folded.
+"""Changes: what one event says, each a row of one table; and how rows of one key are folded.
 
 The change itself decides the winner: `least` and `most` columns take the smallest and greatest
 value of any event, all others come from the row with the greatest `rank`. So applying the same
@@ -36,7 +36,7 @@ class JobSeen(NamedTuple):
     data: int = 0
 
     def between(self, first_at: int, newest_at: int, noise: int, data: int) -> "JobSeen":
-        """The job as the events between these moments have it."""
+        """Return the job as the events between these moments have it."""
         return JobSeen(
             self.id, self.namespace_id, self.namespace, self.name, first_at, newest_at, noise, data
         )
@@ -153,7 +153,7 @@ class DatasetSeen(NamedTuple):
     named: int
 
     def between(self, first_at: int, newest_at: int) -> "DatasetSeen":
-        """The dataset as an input or output, or the subject, of events between these moments."""
+        """Return the dataset as events between these moments read, write or describe it."""
         return DatasetSeen(
             self.id,
             self.namespace_id,
@@ -257,7 +257,10 @@ class RelationSeen(NamedTuple):
 
 
 class JobRelation(NamedTuple):
-    """The newest run in which a job read (direction 0) or wrote (1) a dataset; a design only without any run."""
+    """The newest run in which a job read (direction 0) or wrote (1) a dataset.
+
+    A design stands for it only where no run did.
+    """
 
     job_id: int
     direction: int

@@ -18,7 +18,7 @@ MOST_PARTS = 8  # of one run, before each row becomes one
 
 
 class Template(NamedTuple):
-    """Relations (direction, dataset_id, creates) and edges (sink_id, rule, set_hash), each sorted."""
+    """Relations (direction, dataset, creates) and edges (sink, rule, set_hash), each sorted."""
 
     relations: tuple[tuple[int, int, int], ...] = ()
     edges: tuple[tuple[int, int, bytes], ...] = ()
@@ -50,7 +50,7 @@ class RunTemplate(NamedTuple):
 def split(
     relations: Iterable[RelationSeen], edges: Iterable[EdgesUsed]
 ) -> dict[Template, TimeSpan]:
-    """The templates of one run, of which these are all rows, one a key."""
+    """Return the templates of one run, of which these are all rows, one a key."""
     begun: dict[int, int] = {}
     parts: dict[TimeSpan, tuple[list[tuple[int, int, int]], list[tuple[int, int, bytes]]]] = {}
     for _, direction, dataset_id, creates, first_at, newest_at in relations:
@@ -76,6 +76,6 @@ def split(
 def rows_in(
     run_id: int, template: Template, span: TimeSpan
 ) -> tuple[list[RelationSeen], list[EdgesUsed]]:
-    """The rows that a template of a run stands for."""
+    """Return the rows that a template of a run stands for."""
     relations = [RelationSeen(run_id, *one, *span) for one in template.relations]
     return relations, [EdgesUsed(run_id, *one, span.newest_at) for one in template.edges]

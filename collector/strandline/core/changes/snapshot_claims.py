@@ -1,6 +1,4 @@
-"""Which snapshot of a dataset an event claims.
-
-The best of what its facets hold, and how sure that is.
+"""Claims of an event about the snapshot of a dataset, and how sure they are.
 
 Best first: the dataset's own snapshot facet; the standard `version` facet where Iceberg's scan or
 commit report holds the same number rounded to a double; the `version` facet alone, which is only
@@ -14,20 +12,13 @@ from typing import NamedTuple
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.facets import Facets
 
-OBSERVED, REPORTED, STATED = (
-    1,
-    2,
-    3,
-)  # ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED
-IN_MAIN, OF_BRANCH, STAGED = (
-    0,
-    1,
-    2,
-)  # of snapshots.aside: main has it; another branch has it; no branch has it
+# Ranks of snapshot_uses; of snapshots, a reader's own statement is REPORTED.
+OBSERVED, REPORTED, STATED = 1, 2, 3
+# Of snapshots.aside: main has it; another branch has it; no branch has it.
+IN_MAIN, OF_BRANCH, STAGED = 0, 1, 2
 EXACT_DOUBLE = 2**53
-OVERWRITING_NODE = (
-    "overwrite_by_expression_exec_v1"  # as the stock listener names a run after a node of the plan
-)
+# The stock listener names a run after a node of the plan.
+OVERWRITING_NODE = "overwrite_by_expression_exec_v1"
 BEYOND_IDS = 2**63  # an id is a whole number of 64 bits, so no greater double was made of one
 
 
@@ -47,21 +38,17 @@ class SnapshotClaim(NamedTuple):
 
     @property
     def is_version(self) -> bool:
-        """Whether it is what a `version` facet alone says.
-
-        A table's version at that moment, whoever made it.
-        """
+        """Whether a `version` facet alone makes the claim: it is the table's, whoever made it."""
         return self.rank == OBSERVED and not self.snapshot.observed
 
 
 def claim_of(facets: Facets, own: Facets) -> SnapshotClaim | None:
-    """The best claim about a dataset's snapshot.
+    """Return the best claim about a dataset's snapshot.
 
     By its own facets, and by those that it has as input or output.
     """
-    stated: f.Snapshot | None = own.value("strandline_snapshot") or facets.value(
-        "strandline_snapshot"
-    )
+    stated: f.Snapshot | None = own.value("strandline_snapshot")
+    stated = stated or facets.value("strandline_snapshot")
     if stated is not None:
         return SnapshotClaim(stated, OBSERVED if stated.observed else STATED)
     report: f.Report | None = own.value("icebergScanReport") or own.value("icebergCommitReport")
@@ -70,15 +57,13 @@ def claim_of(facets: Facets, own: Facets) -> SnapshotClaim | None:
 
 
 def aside_of(snapshot: f.Snapshot) -> int | None:
-    """Whether a snapshot stands beside the main line of its table.
+    """Return whether a snapshot stands beside the main line of its table.
 
-    None where an event says nothing of it.
+    None where an event says nothing of it. The least of all claims counts: what main once had is of
+    its line, whatever branch had it before.
 
-    The least of all claims counts: what main once had is of its line, whatever branch had it
-    before.
-
-    >>> aside_of(f.Snapshot("1", branch="main")), aside_of(f.Snapshot("1", branch="dev")), aside_of(f.Snapshot("1"))
-    (0, 1, None)
+    >>> [aside_of(f.Snapshot("1", branch=branch)) for branch in ("main", "dev", None)]
+    [0, 1, None]
     """
     if snapshot.branch:
         return IN_MAIN if snapshot.branch == "main" else OF_BRANCH
@@ -88,9 +73,9 @@ def aside_of(snapshot: f.Snapshot) -> int | None:
 def is_before_commit(
     claim: SnapshotClaim, job: str, facets: Facets, own: Facets, *, alone: bool
 ) -> bool:
-    """Whether the snapshot of a sink is one that it had before the statement's commit. alone.
+    """Return whether a sink had the snapshot before the statement's commit.
 
-    The event has no other sink.
+    alone: the event has no other sink.
     """
     if claim.is_version:
         return _ends_before_commit(job, facets, own)
@@ -98,56 +83,61 @@ def is_before_commit(
 
 
 def _reports_another_commit(own: Facets) -> bool:
-    """Whether a commit report is of a commit that added other rows and other bytes than the run has written.
+    """Return whether a report is of a commit that added other rows and bytes than the run wrote.
 
-    The stock listener reports the newest commit of a table's main branch, also where a statement writes to another branch or
-    stages its snapshot (`spark.wap.branch`, `spark.wap.id`). What has counted nothing proves nothing.
+    The stock listener reports the newest commit of a table's main branch, also where a statement
+    writes to another branch or stages its snapshot (`spark.wap.branch`, `spark.wap.id`). What has
+    counted nothing proves nothing.
     """
     report: f.Report | None = own.value("icebergCommitReport")
     written: f.Statistics | None = own.value("outputStatistics")
     if report is None or written is None or not isinstance(report.commit_metrics, dict):
         return False
-    rows, size = (
-        report.commit_metrics.get(name) or 0 for name in ("addedRecords", "addedFilesSizeInBytes")
-    )
-    return written.row_count not in (None, 0, rows) and written.size not in (None, 0, size)
+    rows = report.commit_metrics.get("addedRecords") or 0
+    size = report.commit_metrics.get("addedFilesSizeInBytes") or 0
+    has_other_rows = written.row_count not in (None, 0, rows)
+    has_other_size = written.size not in (None, 0, size)
+    return has_other_rows and has_other_size
 
 
 def _ends_before_commit(job: str, facets: Facets, own: Facets) -> bool:
-    """Whether the version of a sink is that before the statement's commit.
+    """Return whether the version of a sink is that before the statement's commit.
 
     A DataFrame that overwrites a part of a Delta table has two runs. The inner one ends before the
     commit, with the version until then; a statement that has committed has statistics of what it
     wrote beside its version.
     """
     change: f.Lifecycle | None = facets.value("lifecycleStateChange")
-    overwrites = change is not None and change.lifecycle_state_change.upper() == "OVERWRITE"
-    return overwrites and "outputStatistics" not in own and OVERWRITING_NODE in job
+    if change is None or change.lifecycle_state_change.upper() != "OVERWRITE":
+        return False
+    return "outputStatistics" not in own and OVERWRITING_NODE in job
 
 
 def _best(reported: SnapshotClaim | None, version: str) -> SnapshotClaim | None:
-    """The best of a report and of the version beside it ('': none)."""
+    """Return the best of a report and of the version beside it ('': none)."""
     if reported is None:
         return SnapshotClaim(f.Snapshot(version), OBSERVED) if version else None
-    if version in ("", reported.snapshot.snapshot_id):
-        return reported._replace(
-            lossy=reported.lossy and not version
-        )  # the version is the whole id, and proves it
-    if reported.lossy and approximate(version) == float(reported.snapshot.snapshot_id):
-        return reported._replace(
-            snapshot=_iceberg(version, reported.snapshot.operation), lossy=False
-        )
+    snapshot = reported.snapshot
+    if not version:
+        return reported
+    if version == snapshot.snapshot_id:
+        return reported._replace(lossy=False)  # the version is the whole id, and proves it
+    if reported.lossy and approximate(version) == float(snapshot.snapshot_id):
+        return reported._replace(snapshot=_iceberg(version, snapshot.operation), lossy=False)
     return reported._replace(beside=version)
 
 
 def _reported(report: f.Report | None) -> SnapshotClaim | None:
-    """What a report names; a number beyond all ids is none."""
-    id_ = None if report is None else report.snapshot_id
-    if report is None or id_ is None or (isinstance(id_, float) and abs(id_) >= BEYOND_IDS):
+    """Return what a report claims; a number beyond all ids claims nothing."""
+    if report is None or report.snapshot_id is None:
         return None
-    lossy = isinstance(id_, float) and abs(id_) > EXACT_DOUBLE
-    text = str(int(id_)) if isinstance(id_, float) else str(id_)
-    return SnapshotClaim(_iceberg(text, report.operation), REPORTED, lossy)
+    id_ = report.snapshot_id
+    if not isinstance(id_, float):
+        return SnapshotClaim(_iceberg(str(id_), report.operation), REPORTED)
+    if abs(id_) >= BEYOND_IDS:
+        return None
+    lossy = abs(id_) > EXACT_DOUBLE
+    return SnapshotClaim(_iceberg(str(int(id_)), report.operation), REPORTED, lossy)
 
 
 def _iceberg(snapshot_id: str, operation: str | None) -> f.Snapshot:
@@ -155,12 +145,13 @@ def _iceberg(snapshot_id: str, operation: str | None) -> f.Snapshot:
 
 
 def approximate(snapshot_id: str) -> float | None:
-    """The double that a producer would write for this id; None where a double loses nothing.
+    """Return the double that a producer would write for this id; None where it loses nothing.
 
     >>> approximate("4358109269898191234") == 4.3581092698981914e18, approximate("12")
     (True, None)
     """
     digits = snapshot_id.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+    is_whole = digits.isascii() and digits.isdigit() and len(digits) < 20
+    if not is_whole or int(digits) <= EXACT_DOUBLE:
         return None
-    return float(int(snapshot_id)) if int(digits) > EXACT_DOUBLE else None
+    return float(int(snapshot_id))

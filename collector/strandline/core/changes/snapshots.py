@@ -1,4 +1,4 @@
-"""The snapshots that an event names as rows: those that a run read or made, each by the best claim about it.
+"""Snapshots that a run read or made as rows, each by the best claim about it.
 
 `snapshot_claims` decides which claim is the best, and how sure it is.
 """
@@ -68,7 +68,7 @@ def snapshots_of(
 def _others(
     context: SnapshotContext, use: DatasetUse, claim: SnapshotClaim
 ) -> Iterator[SnapshotSeen | SnapshotUsed]:
-    """Yield further snapshots that the same statement read, and earlier ones that show the rows of these."""
+    """Yield further snapshots that the statement read, and earlier ones that show the same rows."""
     for snapshot in claim.snapshot.others or ():
         other = claim._replace(snapshot=snapshot)
         yield _seen(context, use, other, written=False)
@@ -95,7 +95,7 @@ def _written_by(context: SnapshotContext, claims: Iterable[ClaimedUse]) -> set[t
 
 
 def marked(double: str) -> str:
-    """Return how answers show a snapshot of which only the double is known, so that nobody takes it for an id.
+    """Return how answers show a snapshot of which only the double is known: not as an id.
 
     >>> marked("5053019995305414656")
     '~5.053019995305415e+18'

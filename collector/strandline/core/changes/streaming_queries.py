@@ -1,4 +1,6 @@
-"""Streaming queries whose micro-batches are runs of their own (the stock Spark listener): a job and a run for each.
+"""Streaming queries whose micro-batches are runs of their own: a job and a run for each query.
+
+The stock Spark listener reports micro-batches so.
 
 A query's job has the query's name; without one the application's with the query's sink, or at least
 the query's id. Its run is the query within one application: it has no events, so the micro-batches'
@@ -52,7 +54,8 @@ def batch_of(details: f.JobDetails | None, properties: f.Properties | None) -> S
 
     Properties may be one batch behind, so the description ranks higher.
 
-    >>> batch_of(f.JobDetails("q<br/>id = 0f2c6d0e-0000-4000-8000-000000000001<br/>runId = x<br/>batch = 3"), None)
+    >>> text = "q<br/>id = 0f2c6d0e-0000-4000-8000-000000000001<br/>runId = x<br/>batch = 3"
+    >>> batch_of(f.JobDetails(text), None)
     SparkBatch(rank=2, query_id='0f2c6d0e-0000-4000-8000-000000000001', batch_id=3, name='q')
     """
     text = (details and details.job_description) or ""
@@ -138,7 +141,7 @@ def _by_id(batch: SparkBatch) -> str:
 
 
 def _short(use: DatasetUse) -> str:
-    """Return what people call a dataset: its table, if any of its names is one, else the end of its path."""
+    """Return what people call a dataset: its table if it has one, else the end of its path."""
     names = [use.dataset, *(use.aliases.mentions if use.aliases else ())]
     tables = sorted(f"{one.database_name}.{one.table_name}" for one in names if one.database_name)
     if tables:

@@ -101,7 +101,7 @@ class Decoded(NamedTuple):
 
 
 def decode(value: bytes) -> Event:
-    """The event in these bytes; raises InvalidEventError with the path to the fault.
+    """Return the event in these bytes; raise InvalidEventError with the path to the fault.
 
     Lone surrogates (half a character, as careless producers escape it) and numbers that JSON has
     not (as Python writes them) are no reason to refuse: see `decoded`.
@@ -114,19 +114,21 @@ def decode(value: bytes) -> Event:
 
 
 def trimmed(value: bytes) -> bytes:
-    """The bytes without what senders put around an event.
+    r"""Return the bytes without what senders put around an event.
 
     A newline at its end, a byte order mark before it.
 
-    >>> trimmed(b'\\xef\\xbb\\xbf{"eventTime": 1}\\r\\n')
+    >>> trimmed(b'\xef\xbb\xbf{"eventTime": 1}\r\n')
     b'{"eventTime": 1}'
     """
     return value.removeprefix(BOM_UTF8).strip(WHITE_SPACE)
 
 
 def decoded(value: bytes) -> Decoded:
-    r"""The same, with the bytes in which lone surrogates (\ud800 without its other half), which no database can hold, are
-    replaced, and NaN and Infinity, which openlineage-python writes for a metric that has no value, are null.
+    r"""Return the event in these bytes, and the bytes as they can be stored.
+
+    Lone surrogates (\ud800 without its other half), which no database can hold, are replaced. NaN
+    and Infinity, which openlineage-python writes for a metric that has no value, are null.
     """
     value = trimmed(value)
     try:
@@ -158,7 +160,7 @@ def _check_json(value: bytes) -> None:
 
 
 def _place_of(error: msgspec.DecodeError, value: bytes) -> str:
-    """What is wrong and where: msgspec says at which byte, unless that is the end."""
+    """Return what is wrong and where: msgspec names the byte, unless that is the end."""
     return str(error) if "byte " in str(error) else f"{error} (byte {len(value)})"
 
 
@@ -179,7 +181,7 @@ def _whole_characters(value: bytes) -> bytes:
 
 
 def elements(body: bytes) -> list[bytes]:
-    """The elements of a JSON array, unread.
+    """Return the elements of a JSON array, unread.
 
     One that is no JSON, or nested too deeply, does not hide the others.
 
@@ -223,7 +225,7 @@ def _cut(text: bytes) -> Iterator[bytes]:
 
 
 def unread(event: Event, value: bytes) -> bytes:
-    """The event's bytes with `{}` for every facet that is read.
+    """Return the event's bytes with `{}` for every facet that is read.
 
     What else is in them, nobody has looked at.
     """
@@ -231,7 +233,7 @@ def unread(event: Event, value: bytes) -> bytes:
 
 
 def emptied(value: bytes, objects: Sequence[bytes]) -> bytes:
-    """These bytes with `{}` for each of the JSON objects in them, which mostly stand there in this order."""
+    """Return these bytes with `{}` for each of the JSON objects in them, mostly in this order."""
     rest, end = [], 0
     for one in objects:
         if one[:1] != b"{":
@@ -245,7 +247,7 @@ def emptied(value: bytes, objects: Sequence[bytes]) -> bytes:
 
 
 def _emptied_in_any_order(value: bytes, objects: Sequence[bytes]) -> bytes:
-    """The same at the price of going over the bytes once for each object.
+    """Return the same at the price of going over the bytes once for each object.
 
     Where that is too much, they stay.
     """
@@ -258,7 +260,7 @@ def _emptied_in_any_order(value: bytes, objects: Sequence[bytes]) -> bytes:
 
 
 def _facets_read(event: Event) -> Iterator[Raw]:
-    """What reading the event looks at, in the order in which most producers write it."""
+    """Yield what is read of the event, in the order in which most producers write it."""
     if event.job is None:
         yield from () if event.dataset is None else (event.dataset.facets,)
         return
@@ -290,7 +292,7 @@ def _check(event: Event) -> None:
 
 
 def _check_facets(event: Event) -> None:
-    """Facets that stay unread as a whole are read later, but that they are objects is the event's own matter."""
+    """Raise an InvalidEventError for facets that are no object; each is read later."""
     if event.job is not None:
         _check_object(event.job.facets, "job")
     if event.dataset is not None:

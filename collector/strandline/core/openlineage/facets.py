@@ -63,7 +63,7 @@ class JobType(_Facet, frozen=True):
 
     @property
     def is_complete_snapshot(self) -> bool:
-        """Whether each event of the job stands for itself."""
+        """Return whether each event of the job stands for itself."""
         pattern = self.emission_pattern
         return "COMPLETE_SNAPSHOT" in (
             pattern.values() if isinstance(pattern, dict) else (pattern,)
@@ -150,7 +150,7 @@ class Catalog(_Facet, frozen=True):
 
     @property
     def is_iceberg(self) -> bool:
-        """Whether the catalog's tables are Iceberg's."""
+        """Return whether the catalog's tables are Iceberg's."""
         return "iceberg" in ((self.framework or "") + (self.type or "")).lower()
 
 
@@ -185,7 +185,7 @@ class Transformation(_Facet, frozen=True):
 
 
 class InputField(_Facet, frozen=True):
-    """One origin of a column, or of a whole dataset (`type` DATASET or JOB in the lineage facet)."""
+    """One origin of a column or dataset; in the lineage facet its `type` is DATASET or JOB."""
 
     namespace: str = ""
     name: str = ""
@@ -436,7 +436,7 @@ NO_FACETS = Facets()  # shared: nobody may change it
 
 
 def facet_of(kind: int, key: str, raw: bytes) -> Facet:
-    """Read a facet: take secrets out, decode what is modelled, quarantine what is not as specified."""
+    """Read a facet: take secrets out, decode it if it is modelled, quarantine a malformed one."""
     try:
         body = redact_json(key, raw) if is_suspicious(key, raw) else raw
         deleted = b'"_deleted"' in body and _DELETED.decode(body).get("_deleted") is True
@@ -458,4 +458,7 @@ def _quarantined(key: str, raw: bytes, error: Exception) -> Facet:
     except (ValueError, RecursionError):
         body = b"{}"  # not even JSON: nothing that could be served, or searched for secrets
     problem = f"{clean(bare(key))}: {complaint(str(error))}"[:300]
-    return Facet(key_text(bare(key)), content_hash(body), body, None, False, problem, body != raw)
+    stored_key, hash_ = key_text(bare(key)), content_hash(body)
+    return Facet(
+        stored_key, hash_, body, None, deleted=False, problem=problem, redacted=body != raw
+    )

@@ -16,7 +16,7 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d\d)", re.ASCII)
 
 
 def exact_moment(text: str) -> datetime:
-    """The moment of an ISO 8601 time, in UTC; ValueError if it is none.
+    """Return the moment of an ISO 8601 time, in UTC; raise ValueError if it is none.
 
     (A `+` that came unencoded is a space by now.)
 
@@ -31,7 +31,7 @@ def exact_moment(text: str) -> datetime:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """The moment of an ISO time, or of one counted from `now`.
+    """Return the moment of an ISO time, or of one counted from `now`.
 
     12h (so long ago), 18:00 (the last one), yesterday (its 0:00),
     friday (0:00 of the last one that began before today).
@@ -60,7 +60,7 @@ def moment(text: str, now: datetime) -> datetime:
 
 
 def _before(now: datetime, seconds: int) -> datetime:
-    """The moment so many seconds before; the first of the calendar where it has none."""
+    """Return the moment so many seconds before; the first of the calendar where it has none."""
     try:
         return now - timedelta(seconds=seconds)
     except OverflowError:

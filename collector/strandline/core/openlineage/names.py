@@ -21,10 +21,13 @@ from strandline.core.redaction.text import redact_text
 TABLE_SCHEMES = frozenset(
     re.findall(
         r"\w+",
-        "athena awsathena azurecosmos bigquery cassandra clickhouse cockroach cosmos crate databricks db2 dremio druid "
-        "duckdb exasol glue hive iceberg impala mariadb mongodb mssql mysql nessie oceanbase oracle paimon phoenix polaris "
-        "postgres postgresql presto redshift saphana snowflake spanner spark sqlite sqlserver starrocks synapse teradata trino "
-        "unity unitycatalog vertica",
+        """
+    athena awsathena azurecosmos bigquery cassandra clickhouse cockroach cosmos crate
+    databricks db2 dremio druid duckdb exasol glue hive iceberg impala mariadb mongodb mssql
+    mysql nessie oceanbase oracle paimon phoenix polaris postgres postgresql presto redshift
+    saphana snowflake spanner spark sqlite sqlserver starrocks synapse teradata trino unity
+    unitycatalog vertica
+        """,
     )
 )
 # Schemes whose names are keys of objects: with or without a slash before them, as the producer
@@ -33,8 +36,11 @@ OBJECT_STORES = frozenset(re.findall(r"\w+", "abfs abfss cos gcs gs obs oss s3 s
 ICEBERG_METADATA = frozenset(
     re.findall(
         r"\w+",
-        "all_data_files all_delete_files all_entries all_files all_manifests data_files delete_files entries files history "
-        "manifests metadata_log_entries partitions position_deletes refs snapshots",
+        """
+    all_data_files all_delete_files all_entries all_files all_manifests data_files
+    delete_files entries files history manifests metadata_log_entries partitions
+    position_deletes refs snapshots
+        """,
     )
 )
 LONGEST_REMEMBERED = 1000
@@ -69,7 +75,7 @@ class TableName(NamedTuple):
     table: str
 
     def called(self, namespace: str, name: str) -> str:
-        """What people call the dataset here: by the place, where it is in a database.
+        """Return what people call the dataset here: its place, where it is in a database.
 
         An address is no catalog's name.
 
@@ -115,7 +121,7 @@ class Naming:
 
 
 def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """An lru_cache for functions of a name that keeps no long ones.
+    """Return an lru_cache for functions of a name that keeps no long ones.
 
     Thousands of those would fill the memory.
     """
@@ -134,17 +140,17 @@ def _remembered(maxsize: int) -> Callable[[Callable[[str], T]], Callable[[str], 
 
 @_remembered(10_000)
 def bare(name: str) -> str:
-    """A name without secrets. Namespaces come again and again, and each name is asked for twice."""
+    """Return a name without secrets."""
     return redact_text(name)
 
 
 def stored_name(name: str, longest: int = LONGEST_NAME) -> str:
-    """A job's name, or a namespace, as it is stored."""
+    """Return a job's name, or a namespace, as it is stored."""
     return shortened(clean(bare(name)), longest)
 
 
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:
-    """A name that fits into an address: the rest of a longer one is replaced by its hash.
+    """Return a name that fits into an address: a hash replaces the rest of a longer one.
 
     Twice is once.
 
@@ -157,7 +163,7 @@ def shortened(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def naming_of(patterns: Sequence[str]) -> Naming:
-    """A Naming of regular expressions as text; raises re.error for one that is none."""
+    """Return a Naming of regular expressions as text; raise re.error for an invalid one."""
     return Naming(tuple(re.compile(pattern) for pattern in patterns))
 
 
@@ -165,7 +171,7 @@ _EMPTY_HASH = blake2b(digest_size=8)
 
 
 def id_of(kind: str, *parts: str) -> int:
-    """The id of what is named so: 63 bits of a hash, the same in every process and every database.
+    """Return the id of a name: 63 bits of a hash, the same in every process and database.
 
     >>> id_of("job", "a", "bc") == id_of("job", "ab", "c")
     False
@@ -178,12 +184,15 @@ def id_of(kind: str, *parts: str) -> int:
 
 @_remembered(10_000)
 def namespace_id(namespace: str) -> int:
-    """The id of a namespace, in which most names are not the only one."""
+    """Return the id of a namespace."""
     return id_of("namespace", namespace)
 
 
 def run_id_of(run_id: str, namespace: str, job: str) -> int:
-    """The id of a run: a UUID is its own identity in any spelling, any other text only within its job."""
+    """Return the id of a run.
+
+    A UUID is its own identity in any spelling, any other text only within its job.
+    """
     if _UUID.fullmatch(run_id):
         return id_of("run", run_id)
     try:
@@ -193,7 +202,7 @@ def run_id_of(run_id: str, namespace: str, job: str) -> int:
 
 
 def run_name(run_id: str) -> str:
-    """A run's id as it is stored.
+    """Return a run's id as it is stored.
 
     A UUID in its usual spelling, so that every event of the run says the same.
 
@@ -214,7 +223,7 @@ def clean(text: str) -> str:
 
 
 def complaint(text: str) -> str:
-    """The message about something that cannot be read: it may quote a secret from it."""
+    """Return a message without the secrets that it may quote from what cannot be read."""
     return clean(redact_text(text))
 
 
@@ -232,19 +241,22 @@ def _shortened(text: str) -> str:
 
 
 def is_delta_log(name: str) -> bool:
-    """Whether a dataset is Delta's own log, which is read on every query and is nobody's lineage."""
+    """Return whether a dataset is Delta's own log, which every query reads: it is no lineage."""
     return "_delta_log" in name and _DELTA_LOG.search(name) is not None
 
 
 @_remembered(10_000)
 def names_tables(namespace: str) -> bool:
-    """Whether the names under this namespace are dotted names of tables (a catalogue, a database), not paths or topics."""
+    """Return whether the names under this namespace are dotted names of tables.
+
+    They are those of a catalog or a database, not paths or topics.
+    """
     found = _SCHEME.match(namespace)
     return bool(found and found[1].lower() in TABLE_SCHEMES) or _GLUE.match(namespace) is not None
 
 
 def place_of(namespace: str, name: str, catalog: str | None = None) -> TableName:
-    """The place of a dataset by its own name; `catalog` is what its catalog facet says.
+    """Return the place of a dataset by its own name; `catalog` is what its catalog facet says.
 
     >>> place_of("hive://metastore:9083", "bank.transfers", "lake")
     TableName(catalog='lake', database='bank', table='transfers')
@@ -264,10 +276,12 @@ def table_place(namespace: str, name: str, catalog: str | None = None) -> TableN
 
     >>> table_place("arn:aws:glue:eu-west-1:123456789012", "table/bank/transfers", "lake")
     TableName(catalog='lake', database='bank', table='transfers')
-    >>> table_place("hive://m", "lake.bank.eu.t"), table_place("hive://m", "lake.bank.eu.t", "lake")
-    (TableName(catalog='lake', database='bank.eu', table='t'), TableName(catalog='lake', database='bank.eu', table='t'))
-    >>> table_place("hive://m", "`a.b`.t"), table_place("hive://m", "a.`b.t`")
-    (TableName(catalog='hive://m', database='`a.b`', table='t'), TableName(catalog='hive://m', database='a', table='b.t'))
+    >>> table_place("hive://m", "lake.bank.eu.t")
+    TableName(catalog='lake', database='bank.eu', table='t')
+    >>> table_place("hive://m", "`a.b`.t")
+    TableName(catalog='hive://m', database='`a.b`', table='t')
+    >>> table_place("hive://m", "a.`b.t`")
+    TableName(catalog='hive://m', database='a', table='b.t')
     """
     is_glue = name.startswith("table/") and _GLUE.match(namespace)
     *before, table = name.split("/")[1:] if is_glue else parts_of(name)
@@ -301,32 +315,34 @@ def joined(parts: Iterable[str]) -> str:
 
 
 def place_id(place: TableName) -> int:
-    """What a place is looked up by."""
+    """Return the id by which a place is looked up."""
     return id_of("place", *place)
 
 
 def may_be_metadata_table(name: str, catalog: str) -> bool:
-    """Whether the name ends like one of Iceberg's metadata tables.
+    """Return whether the name ends like one of Iceberg's metadata tables.
 
     Db.t.snapshots, /warehouse/db/t#snapshots. A table that is
     really called so may have catalog and database before it, and nothing else.
 
-    >>> may_be_metadata_table("lake.sales.history", "lake"), may_be_metadata_table("lake.sales.orders.history", "lake")
-    (False, True)
+    >>> may_be_metadata_table("lake.sales.history", "lake")
+    False
+    >>> may_be_metadata_table("lake.sales.orders.history", "lake")
+    True
     """
     last = name.rpartition("#" if "#" in name else ".")[2]
     return last.lower() in ICEBERG_METADATA and not is_whole_name(name, catalog)
 
 
 def is_whole_name(name: str, catalog: str) -> bool:
-    """Whether a name is catalog, database and table, and nothing else."""
+    """Return whether a name is catalog, database and table, and nothing else."""
     return (
         bool(catalog) and name.startswith(f"{catalog}.") and name.count(".", len(catalog) + 1) == 1
     )
 
 
 def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bool:
-    """Whether another name of a dataset in this namespace is what one session calls it.
+    """Return whether another name of a dataset in this namespace is what one session calls it.
 
     The name of its table in the catalog
     that Flink keeps in memory, which is reported under the namespace of what the table connects to,
@@ -340,7 +356,7 @@ def is_of_a_session(namespace: str, other_namespace: str, other_name: str) -> bo
 
 @_remembered(10_000)
 def is_object_store(namespace: str) -> bool:
-    """Whether the names under this namespace are keys of objects in a bucket."""
+    """Return whether the names under this namespace are keys of objects in a bucket."""
     found = _SCHEME.match(namespace)
     return bool(found and found[1].lower() in OBJECT_STORES)
 
@@ -359,14 +375,19 @@ def plain_spelling(namespace: str, name: str) -> tuple[str, str]:
         return namespace, joined(parts_of(name))
     if not is_object_store(namespace):
         return namespace, name
+    return plain_namespace(namespace), name.strip("/") or name
+
+
+def plain_namespace(namespace: str) -> str:
+    """Return the namespace of a bucket as most producers spell it, any other as it is."""
+    if not is_object_store(namespace):
+        return namespace
     bucket = _S3.sub("s3:", namespace)
-    if not bucket.endswith("//"):
-        bucket = bucket.rstrip("/")
-    return bucket, name.strip("/") or name
+    return bucket if bucket.endswith("//") else bucket.rstrip("/")
 
 
 def metadata_table_in(name: str) -> str:
-    """The metadata table at the end of a name.
+    """Return the metadata table at the end of a name.
 
     `snapshots` of db.t.snapshots and of /warehouse/db/t#snapshots; '' without one.
     """

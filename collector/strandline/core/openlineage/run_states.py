@@ -1,4 +1,4 @@
-"""The states of a run as numbers: the state is the greatest of all events, in whatever order they come."""
+"""States of a run, ranked: the greatest of all events counts, so their order does not matter."""
 
 from typing import Literal
 
@@ -11,26 +11,26 @@ _RANKS: dict[str, int] = {name: rank for rank, name in enumerate(NAMES)}
 
 
 def rank_of(event_type: str | None) -> int:
-    """Return the rank of an event's type; OTHER and a missing type change no state.
+    """Return the rank of an event's type: OTHER and none change no state.
 
-    >>> rank_of("FAIL") > rank_of("COMPLETE") > rank_of("ABORT") > rank_of("RUNNING") > rank_of(None)
-    True
+    >>> [rank_of(type_) for type_ in ("FAIL", "COMPLETE", "ABORT", "RUNNING", None)]
+    [5, 4, 3, 2, 0]
     """
     return _RANKS.get(event_type or "", NONE)
 
 
 def runs(rank: int) -> bool:
-    """Return whether an event of this rank says that the run is running."""
+    """Return whether the event says that the run really runs."""
     return rank in (START, RUNNING)
 
 
 def is_terminal(rank: int) -> bool:
-    """Return whether an event of this rank ends the run."""
+    """Return whether the event ends the run."""
     return rank >= ABORT
 
 
 def state_of(rank: int, silent_at: int, now: int) -> State:
-    """Return the state of a run that reached this rank.
+    """Return the state of a run at a moment.
 
     A run that started and did not end is LOST once its heartbeat timeout is over.
 

@@ -17,7 +17,7 @@ _FAR_YEAR = re.compile(r"([+-]?)(\d{5,12})-\d\d-\d\d[Tt ]")
 
 
 def micros(text: str) -> int | None:
-    """The microseconds of an ISO 8601 time; None if it is none.
+    """Return the microseconds of an ISO 8601 time; None if it is none.
 
     No zone means UTC; far years are clamped.
 
@@ -31,14 +31,14 @@ def micros(text: str) -> int | None:
 
 
 def micros_of(moment: datetime) -> int:
-    """The microseconds of a moment; a naive one is UTC."""
+    """Return the microseconds of a moment; a naive one is UTC."""
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
     found = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     return found if EARLIEST <= found <= LATEST else min(max(found, EARLIEST), LATEST)
 
 
 def moment_of(microseconds: int) -> datetime:
-    """The moment that `micros_of` made microseconds of."""
+    """Return the moment that `micros_of` made microseconds of."""
     return EPOCH + timedelta(microseconds=microseconds)
 
 

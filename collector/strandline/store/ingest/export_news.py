@@ -39,7 +39,7 @@ class News(NamedTuple):
 def news_of(
     event: Event, changes: Iterable[EventChange], received_at: int, hash_: bytes, wanted: str
 ) -> list[News]:
-    """The news that one event makes for targets that want runs, events, or both."""
+    """Return the news that one event makes for targets that want runs, events, or both."""
     found: list[News] = []
     run = next((one for one in changes if type(one) is RunSeen and one.newest_at is not None), None)
     if RUNS in wanted:

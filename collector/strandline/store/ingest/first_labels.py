@@ -52,7 +52,7 @@ def label_first(connection: Connection, rows: Rows, touched: Collection[int]) ->
 
 
 def labelled_otherwise(connection: Connection, labelled: Iterable[DatasetSeen]) -> set[int]:
-    """Which of these rows somebody else had written before, without this label."""
+    """Return the rows that somebody else had written before, without this label."""
     checked = sorted([(one.id, one.canonical_id, one.place_id) for one in labelled])
     if not checked or connection.dialect.name != "postgresql":
         return set()  # SQLite has one writer at a time
@@ -72,7 +72,7 @@ def labelled_otherwise(connection: Connection, labelled: Iterable[DatasetSeen]) 
 def _labels(
     rows: Rows, named: Iterable[DatasetSeen], aliases: Iterable[Alias]
 ) -> Mapping[int, Label]:
-    """What identity.py reads from the store, from the rows of the batch."""
+    """Return the labels of these rows by what the rows of the batch say."""
     catalogs, without_symlinks = _catalogs_and_deleted_symlinks(rows)
     names = [Name(one.id, one.namespace, one.name, catalogs.get(one.id)) for one in named]
     ids = {name.id for name in names}
@@ -83,7 +83,7 @@ def _labels(
 
 
 def _catalogs_and_deleted_symlinks(rows: Rows) -> tuple[dict[int, str], set[int]]:
-    """The catalogs that facets of the batch name, by dataset, and the datasets whose symlinks it takes back."""
+    """Return the catalogs of datasets, and the datasets whose symlinks the batch takes back."""
     catalogs: dict[int, str] = {}
     without_symlinks = set[int]()
     for facet in rows.of(FacetSeen):

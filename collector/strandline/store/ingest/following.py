@@ -1,4 +1,4 @@
-"""Letting writers note what they change of the lineage graph, for servers that keep it in memory."""
+"""Notes of writers about the lineage graph, for servers that keep it in memory."""
 
 from sqlalchemy import Connection
 

@@ -1,6 +1,7 @@
-"""Keeping each dataset's group and place in step with what symlinks and catalog facets say (core/identity.py decides).
+"""Each dataset's group and place, kept in step with symlinks and catalog facets.
 
-Only groups that something new was said about are labelled again; `relabel` does all, and leaves what they would leave.
+core/identity.py decides. Only groups that something new was said about are labelled again;
+`relabel` does all, and leaves the same labels.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -54,13 +55,13 @@ def label(connection: Connection, rows: Rows, changed: Iterable[FacetPlace]) -> 
 
 
 def lock(connection: Connection) -> None:
-    """One writer at a time labels."""
+    """Wait until no other writer labels."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": IDENTITY_LOCK})
 
 
 def relabel(connection: Connection, ids: Collection[int] | None = None) -> int:
-    """Label the groups of these datasets, or all of them; gives how many rows changed."""
+    """Label the groups of these datasets, or all of them; return how many rows changed."""
     aliases = _aliases_around(connection, ids)
     wanted = None if ids is None else {*ids, *(id_ for alias in aliases for id_ in alias[:2])}
     changes = relabelled(connection, wanted, aliases)
@@ -72,7 +73,7 @@ def relabel(connection: Connection, ids: Collection[int] | None = None) -> int:
 def relabelled(
     connection: Connection, ids: Collection[int] | None, aliases: Sequence[Alias]
 ) -> list[tuple[int, Label]]:
-    """Which of these datasets would get another label, and which."""
+    """Return the datasets that would get another label, with that label."""
     names, held = _names(connection, ids)
     believed = _believed(aliases, _taken_back(connection, ids))
     labels = labels_of(
@@ -82,12 +83,12 @@ def relabelled(
 
 
 def label_names(names: Iterable[Name], aliases: Sequence[Alias]) -> dict[int, int]:
-    """The id of the group of each name."""
+    """Return the id of the group of each name."""
     return {id_: wanted.canonical_id for id_, wanted in labels_of(list(names), aliases).items()}
 
 
 def believed_aliases(connection: Connection) -> list[Alias]:
-    """Every link between names but those that were taken back."""
+    """Return every link between names but those that were taken back."""
     return _believed(_all_aliases(connection), _taken_back(connection, None))
 
 
@@ -100,7 +101,7 @@ def _all_aliases(connection: Connection) -> list[Alias]:
 
 
 def _aliases_around(connection: Connection, ids: Collection[int] | None) -> list[Alias]:
-    """All links of the groups that these datasets are in: outwards until no link is new."""
+    """Return all links of the groups of these datasets: outwards until no link is new."""
     if ids is None:
         return _all_aliases(connection)
     found: set[Alias] = set()
@@ -125,7 +126,7 @@ def _aliases_at(end: str) -> Select[Any]:
 def _names(
     connection: Connection, ids: Collection[int] | None
 ) -> tuple[list[Name], dict[int, Label]]:
-    """The datasets with what their catalog facets say, and the labels that they have now."""
+    """Return the datasets with their catalogs, and the labels that they have now."""
     catalogs = _catalogs(connection, ids)
     held: dict[int, Label] = {}
     names = []
@@ -146,7 +147,7 @@ def _catalogs(connection: Connection, ids: Collection[int] | None) -> dict[int, 
 
 
 def _taken_back(connection: Connection, ids: Collection[int] | None) -> set[int]:
-    """The datasets whose newest symlinks facet says that it is deleted.
+    """Return the datasets whose newest symlinks facet is deleted.
 
     Their names are no longer one.
     """
@@ -154,7 +155,7 @@ def _taken_back(connection: Connection, ids: Collection[int] | None) -> set[int]
 
 
 def _newest(connection: Connection, key: str, ids: Collection[int] | None) -> Iterator[Any]:
-    """The newest facet of a key of each of these datasets, or of all."""
+    """Yield the newest facet of a key of each of these datasets, or of all."""
     if ids is None:
         yield from newest_rows(
             connection.execute(select(facet_rows(any_value, (DATASET,), one_of([key]))))
@@ -193,7 +194,7 @@ def _among(
     column: ColumnElement[Any],
     ids: Collection[int] | None,
 ) -> Iterator[Any]:
-    """The rows with these ids in the column, or all rows."""
+    """Yield the rows with these ids in the column, or all rows."""
     if ids is None:
         yield from connection.execute(query)
         return
@@ -203,7 +204,7 @@ def _among(
 
 
 def _pages(ids: Iterable[int]) -> Iterator[list[int]]:
-    """Ids in sorted pages."""
+    """Yield ids in sorted pages."""
     ordered = sorted(ids)
     for start in range(0, len(ordered), PAGE):
         yield ordered[start : start + PAGE]

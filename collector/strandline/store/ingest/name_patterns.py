@@ -1,10 +1,8 @@
-"""Joining names by hand: path patterns over what is stored already, and single aliases.
+"""Names joined by hand: path patterns over what is stored already, and single aliases.
 
-Each with a dry run.
-
-Once applied, patterns are agreed on in the store, so that every writer names new events by them
-(core/naming.py). Names stored before are joined to their stripped form as aliases, so nothing is
-lost.
+Each has a dry run. Once applied, patterns are agreed on in the store, so that every writer names
+new events by them (core/openlineage/names.py). Names stored before are joined to their stripped
+form as aliases, so nothing is lost.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +32,7 @@ class Renaming(NamedTuple):
 
 
 def planned_patterns(connection: Connection, patterns: Sequence[str]) -> list[Renaming]:
-    """What these patterns would join that is not joined yet; nothing is changed.
+    """Return what these patterns would join that is not joined yet; change nothing.
 
     Raises re.error for a pattern that is none.
     """
@@ -70,7 +68,7 @@ def apply_patterns(connection: Connection, patterns: Sequence[str]) -> int:
 
 
 def _together(connection: Connection, patterns: Sequence[str]) -> list[str]:
-    """The patterns that are agreed on already, and these."""
+    """Return the patterns that are agreed on already, and these."""
     return list(dict.fromkeys([*strip_patterns(connection), *patterns]))
 
 
@@ -91,7 +89,7 @@ def apply_alias(connection: Connection, one: tuple[str, str], other: tuple[str, 
 
 
 def aliases_by_hand(connection: Connection) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """The pairs of names that `apply_alias` was given: no event tells of them."""
+    """Return the pairs of names that `apply_alias` was given: no event has them."""
     one, other = datasets.alias("one"), datasets.alias("other")
     query = (
         select(one.c.namespace, one.c.name, other.c.namespace, other.c.name)
@@ -106,7 +104,7 @@ def aliases_by_hand(connection: Connection) -> list[tuple[tuple[str, str], tuple
 def planned_alias(
     connection: Connection, one: tuple[str, str], other: tuple[str, str]
 ) -> list[Renaming]:
-    """Which datasets would stand under another name if `one` were also called `other`.
+    """Return the datasets that would stand under another name if `one` were also `other`.
 
     Nothing is changed.
     """

@@ -1,8 +1,8 @@
-"""Writing what runs read, wrote and made into each other as templates that many runs have (core/changes/run_templates).
+"""The templates of runs in the store (core/changes/run_templates).
 
-A run's rows come with the row of the run itself, which is written first: so
-on PostgreSQL whoever reads a run's templates, to fold new rows into them, has the run to himself until the end of the
-transaction. SQLite has one writer at a time.
+A run's rows come with the row of the run itself, which is written first. So on PostgreSQL a writer
+that reads a run's templates, to fold new rows into them, has the run for itself until the end of
+the transaction. SQLite has one writer at a time.
 """
 
 from collections import defaultdict
@@ -98,7 +98,7 @@ class RunTemplates:
         self._replace(connection, stored, parts)
 
     def _alike(self, new: Split, stored: Spans) -> Split | None:
-        """The templates of a run that has none yet, or that does the same again.
+        """Return the templates of a run that has none yet, or that does the same again.
 
         None of any other.
         """
@@ -119,7 +119,7 @@ class RunTemplates:
     def _rows_of(
         self, connection: Connection, stored: Mapping[int, Spans], runs: Sequence[int]
     ) -> dict[int, Rows]:
-        """The rows that are stored of some of these runs."""
+        """Return the rows that are stored of some of these runs."""
         templates = self._look_up(connection, {id_ for run in runs for id_ in stored[run]})
         found: dict[int, Rows] = {}
         for run in runs:
@@ -131,7 +131,7 @@ class RunTemplates:
         return found
 
     def _look_up(self, connection: Connection, ids: Collection[int]) -> dict[int, Template]:
-        """The templates with these ids, from memory or the store."""
+        """Return the templates with these ids, from memory or the store."""
         held = ((id_, self._templates.get(id_)) for id_ in ids)
         found: dict[int, Template] = {
             id_: template for id_, template in held if template is not None
@@ -205,7 +205,8 @@ def _write_templates(connection: Connection, rows: Sequence[RunTemplate]) -> Non
         return
     columns = run_templates.columns.keys()
     values = insert_values(run_templates, columns, connection.dialect.name)
-    statement = f"""INSERT INTO run_templates ({", ".join(columns)}) {values} ON CONFLICT (run_id, template_id)
+    statement = f"""INSERT INTO run_templates ({", ".join(columns)}) {values}
+        ON CONFLICT (run_id, template_id)
         DO UPDATE SET first_at = excluded.first_at, newest_at = excluded.newest_at"""
     connection.exec_driver_sql(statement, values_of(connection, run_templates, columns, rows))
 
@@ -224,7 +225,7 @@ def _delete_templates(connection: Connection, keys: Sequence[tuple[int, int]]) -
 
 
 def _spans_of(connection: Connection, runs: Iterable[int]) -> dict[int, Spans]:
-    """What is stored of these runs."""
+    """Return what is stored of these runs."""
     found: dict[int, Spans] = {}
     for run, id_, first_at, newest_at in connection.execute(_of_runs(), {"runs": list(runs)}):
         found.setdefault(run, {})[id_] = TimeSpan(first_at, newest_at)

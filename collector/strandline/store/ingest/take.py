@@ -1,7 +1,8 @@
-"""The way of records into rows: bytes -> decode -> changes -> compact -> rows, all in the caller's transaction.
+"""The way of records into rows: bytes -> decode -> changes -> compact -> rows.
 
-The caller opens the transaction, moves its offsets in it, and only after the commit calls `caches.commit()`
-(`caches.discard()` after a rollback). Taking the same records again, or in another order, leaves the same rows.
+The caller opens the transaction, moves its offsets in it, and only after the commit calls
+`caches.commit()` (`caches.discard()` after a rollback). Taking the same records again, or in
+another order, leaves the same rows.
 """
 
 import gc
@@ -135,7 +136,10 @@ def take(connection: Connection, records: Sequence[Record], caches: Caches) -> l
 
 
 def store(connection: Connection, changes: Sequence[EventChange], caches: Caches) -> None:
-    """Fold changes into the tables, and note what hangs on them: labels, owners, version facts, the graph, the search."""
+    """Fold changes into the tables, and note what depends on them.
+
+    Labels, owners, version facts, the graph, the search.
+    """
     rows = only_news(compact(changes, caches.shared_facets), caches)
     changed = changed_facets(connection, rows, caches.watched_facets)
     to_index = touched_by(connection, rows, caches.is_new, changed)
@@ -168,7 +172,8 @@ def _begin(connection: Connection, records: Sequence[Record], caches: Caches) ->
     """Read the store's settings, and make partitions before anything is locked."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(
-            f"SELECT pg_advisory_xact_lock_shared({EXPIRE_LOCK}), set_config('plan_cache_mode', 'auto', true)"
+            f"SELECT pg_advisory_xact_lock_shared({EXPIRE_LOCK}),"
+            " set_config('plan_cache_mode', 'auto', true)"
         )
     settings = agreed(connection)
     caches.renew(settings.get("epoch", ""), json.loads(settings.get("strip_patterns", "[]")))
@@ -326,7 +331,7 @@ def unread_event(record: Record, outcome: Outcome) -> SetAside:
 
 
 def dead_letter(record: Record, outcome: Outcome) -> SetAside:
-    """Return the row of a record that is no event; the record that is made of the row has the same row."""
+    """Return the row of a record that is no event; a record made of the row has the same one."""
     body = redact_bytes(record.value)
     return SetAside(
         kind="dead",

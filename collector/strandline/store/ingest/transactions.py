@@ -158,7 +158,7 @@ class Batches:
 
 
 def may_retry(error: DBAPIError) -> bool:
-    """Whether the database has rolled back and asks to try again.
+    """Return whether the database has rolled back and asks to try again.
 
     Nothing of the transaction can be there.
     """

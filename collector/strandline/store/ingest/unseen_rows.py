@@ -73,7 +73,7 @@ def only_news(rows: Rows, caches: Caches) -> Rows:
 
 
 def _packed(facet: F, compression: Compression) -> F:
-    """Return the facet with its body packed, but where whoever labels datasets reads it with the row."""
+    """Return the facet with its body packed, unless it is read with the row."""
     if facet.body is None or facet.key in KEPT_WITH_THE_ROW:
         return facet
     return facet._replace(body=compression.shrink_small(facet.hash, facet.body))

@@ -1,4 +1,4 @@
-"""What one writer knows to be stored, so that it need not be written again.
+"""Memory of one writer of what is stored, so that it need not be written again.
 
 Filled only after the commit.
 
@@ -40,7 +40,7 @@ class Caches:
         self._pending: list[tuple[str, object]] = []
 
     def knows(self, kind: str, key: object) -> bool:
-        """Whether a committed transaction of this writer stored it."""
+        """Return whether a committed transaction of this writer stored it."""
         return self._stored.get((kind, key)) is not None
 
     def add(self, kind: str, key: object) -> None:
@@ -48,21 +48,21 @@ class Caches:
         self._pending.append((kind, key))
 
     def is_new(self, kind: str, key: object) -> bool:
-        """Whether no committed transaction of this writer stored it; this one does now."""
+        """Return whether no committed transaction of this writer stored it; this one does now."""
         is_stored = self.knows(kind, key)
         if not is_stored:
             self.add(kind, key)
         return not is_stored
 
     def commit(self) -> None:
-        """The transaction is committed: its rows are known now."""
+        """Note that the transaction is committed: its rows are known now."""
         for key in self._pending:
-            self._stored.put(key, True)
+            self._stored.put(key, value=True)
         self._pending.clear()
         self.compression.references.commit()
 
     def discard(self) -> None:
-        """The transaction was rolled back, or nobody knows."""
+        """Forget what the transaction wrote: it was rolled back, or its end is unknown."""
         self._pending.clear()
         self.bugs.clear()
         self.compression.references.discard()
