@@ -89,7 +89,7 @@ def pack_alone(content: bytes) -> bytes:
     """Return the frame of a body that has no reference.
 
     >>> len(pack_alone(b'{"_producer": "https://github.com/OpenLineage/OpenLineage/tree/'))
-    33
+    16
     """
     return compressor_alone().compress(content)
 
