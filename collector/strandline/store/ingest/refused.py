@@ -1,7 +1,4 @@
-"""Events that were rejected over HTTP.
-
-Their sender was answered, and whoever looks here sees how many, whose and why.
-"""
+"""Events that were refused over HTTP, counted by producer and reason."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,14 +12,24 @@ from strandline.core.openlineage.times import moment_of
 from strandline.store.schema.received_tables import refused_events
 from strandline.store.sql.pages import encode_cursor
 
-MOST_KINDS = 1_000  # pairs of producer and reason: senders make up both
+MOST_KINDS = 1_000  # pairs of producer and reason, both of which senders can make up
 CURSOR = (int, str)
-_OF_THE_NEWEST = "CASE WHEN excluded.newest_at >= refused_events.newest_at THEN excluded.{0} ELSE refused_events.{0} END"
+_NEWER = "CASE WHEN excluded.newest_at >= refused_events.newest_at"
+_INSERT = text(f"""
+INSERT INTO refused_events (id, producer, reason, count, first_at, newest_at, body)
+VALUES (:id, :producer, :reason, :count, :first_at, :newest_at, :body)
+ON CONFLICT (id) DO UPDATE SET
+       count = refused_events.count + excluded.count,
+       first_at = CASE WHEN excluded.first_at < refused_events.first_at
+                       THEN excluded.first_at ELSE refused_events.first_at END,
+       newest_at = {_NEWER} THEN excluded.newest_at ELSE refused_events.newest_at END,
+       body = {_NEWER} THEN excluded.body ELSE refused_events.body END
+""")
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What was refused of one producer for one reason."""
+    """The events that were refused of one producer for one reason."""
 
     producer: str
     reason: str
@@ -32,10 +39,7 @@ class Refused:
     body: bytes
 
     def joined(self, other: "Refused") -> "Refused":
-        """Both together, whichever came first.
-
-        With the newest body, of two at one moment the other's.
-        """
+        """Return the sum of both, with the newer body."""
         newest = other if other.newest_at >= self.newest_at else self
         return replace(
             newest, count=self.count + other.count, first_at=min(self.first_at, other.first_at)
@@ -43,32 +47,21 @@ class Refused:
 
 
 def add_refused(connection: Connection, refused: Sequence[Refused]) -> None:
-    """Count these, also where newer ones were written before.
-
-    Of too many kinds the oldest are forgotten.
-    """
-    statement = text(
-        "INSERT INTO refused_events (id, producer, reason, count, first_at, newest_at, body)"
-        " VALUES (:id, :producer, :reason, :count, :first_at, :newest_at, :body)"
-        " ON CONFLICT (id) DO UPDATE SET count = refused_events.count + excluded.count,"
-        " first_at = CASE WHEN excluded.first_at < refused_events.first_at THEN excluded.first_at ELSE refused_events.first_at END,"
-        f" newest_at = {_OF_THE_NEWEST.format('newest_at')}, body = {_OF_THE_NEWEST.format('body')}"
-    )
-    rows = [{"id": _id(one)} | asdict(one) for one in refused]
-    if rows:
-        connection.execute(
-            statement, sorted(rows, key=itemgetter("id"))
-        )  # two servers do not meet in a deadlock
-        kept = select(refused_events.c.id).order_by(*_newest_first()).limit(MOST_KINDS)
-        connection.execute(
-            delete(refused_events).where(refused_events.c.id.not_in(kept.scalar_subquery()))
-        )
+    """Add these counts to the stored ones; if there are too many kinds, delete the oldest."""
+    if not refused:
+        return
+    rows = [{"id": _id(kind)} | asdict(kind) for kind in refused]
+    # In the order of their keys, so that two servers do not meet in a deadlock.
+    connection.execute(_INSERT, sorted(rows, key=itemgetter("id")))
+    newest = select(refused_events.c.id).order_by(*_newest_first()).limit(MOST_KINDS)
+    others = refused_events.c.id.not_in(newest.scalar_subquery())
+    connection.execute(delete(refused_events).where(others))
 
 
 def refused_page(
     connection: Connection, limit: int, after: tuple[Any, ...] | None = None
 ) -> tuple[Sequence[dict[str, Any]], str | None]:
-    """At most `limit` kinds of refused events, the newest first, and the cursor of the next page if there is one."""
+    """Return at most `limit` kinds of refused events, newest first, and the next page's cursor."""
     query = select(refused_events).order_by(*_newest_first())
     if after is not None:
         key = tuple_(refused_events.c.newest_at, refused_events.c.id)
@@ -84,8 +77,8 @@ def _newest_first() -> tuple[Any, ...]:
     return refused_events.c.newest_at.desc(), refused_events.c.id.desc()
 
 
-def _id(one: Refused) -> bytes:
-    return content_hash(f"{one.producer}\0{one.reason}".encode())
+def _id(kind: Refused) -> bytes:
+    return content_hash(f"{kind.producer}\0{kind.reason}".encode())
 
 
 def _answer(row: Any) -> dict[str, Any]:

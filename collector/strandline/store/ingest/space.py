@@ -1,8 +1,8 @@
-"""Giving space back: what was deleted stays in a database's files until they are gone over.
+"""Giving back the space of deleted rows, whose bytes stay in a database's files until then.
 
-Whoever deletes for good notes so in the same transaction (`owe`): if it is killed before the old
-bytes are gone, the next one who looks does it. What retention drops only has to make room: that is
-given back in steps, between which others write.
+A command that deletes for good notes it in the same transaction (`owe`). If it is killed before the
+old bytes are gone, the next process that looks removes them. Rows that retention drops only have to
+make room: their space is given back in steps, between which others write.
 """
 
 from collections.abc import Iterable
@@ -16,35 +16,32 @@ from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree, agreed
 
 STEP = 2000  # pages of SQLite a transaction: some megabytes, some milliseconds
-INCREMENTAL = (
-    2  # SQLite's auto_vacuum of files that were made by this version, or gone over by VACUUM since
-)
-# Of store_settings: an id of the newest note, a colon, names of tables with commas between; empty
-# when nothing is owed.
+INCREMENTAL = 2  # SQLite's auto_vacuum of a file that has been vacuumed since it was made
+# In store_settings: an id of the newest note, a colon, names of tables with commas; or empty.
 OWED = "space_owed"
 
 
 def owe(connection: Connection, tables: list[str]) -> None:
-    """Note that rows of these tables were deleted for good: their old bytes have to go as well."""
+    """Note that rows of these tables were deleted for good, so their old bytes must go."""
     owed = sorted({*_tables_in(agreed(connection).get(OWED, "")), *tables})
     agree(connection, OWED, f"{uuid4().hex}:{','.join(owed)}")
 
 
 def give_owed_back(engine: Engine) -> list[str]:
-    """Give the space back that is owed; the tables that it was of.
+    """Give back the space that is owed, and return the tables that it belonged to.
 
-    What is owed anew meanwhile stays noted, and is given too.
+    A note that is added meanwhile is worked off as well.
     """
-    given: set[str] = set()
+    tables: set[str] = set()
     while note := _note_of(engine):
-        given.update(_tables_in(note))
+        tables.update(_tables_in(note))
         give_back(engine, sorted(_tables_in(note)))
         done = store_settings.update().where(
             store_settings.c.key == OWED, store_settings.c.value == note
         )
         with engine.begin() as connection:
             connection.execute(done.values(value=""))
-    return sorted(given)
+    return sorted(tables)
 
 
 def _note_of(engine: Engine) -> str:
@@ -57,10 +54,7 @@ def _tables_in(note: str) -> list[str]:
 
 
 def give_back(engine: Engine, tables: list[str]) -> None:
-    """Let the database overwrite what the rows were.
-
-    Until then their old bytes are in its files.
-    """
+    """Remove the old bytes of deleted rows from the database's files."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if engine.dialect.name == "postgresql":
             for table in tables:
@@ -74,9 +68,9 @@ def give_back(engine: Engine, tables: list[str]) -> None:
 
 
 def give_room_back(engine: Engine, tables: Iterable[str]) -> None:
-    """Give back what these tables no longer need.
+    """Give back the space that these tables no longer need, beside running writers.
 
-    PostgreSQL uses it again, an SQLite file gets shorter by what is free.
+    PostgreSQL uses it again; an SQLite file gets shorter.
     """
     if engine.dialect.name == "postgresql":
         give_back(engine, sorted(tables))
@@ -84,13 +78,13 @@ def give_room_back(engine: Engine, tables: Iterable[str]) -> None:
     with engine.connect() as connection:
         connection.rollback()
         database: Any = connection.connection.driver_connection
-        if _asked(database, "auto_vacuum") == INCREMENTAL:
-            while free := _asked(database, "freelist_count"):
+        if _pragma(database, "auto_vacuum") == INCREMENTAL:
+            while free := _pragma(database, "freelist_count"):
                 database.execute(f"PRAGMA incremental_vacuum({STEP})").fetchall()
-                if _asked(database, "freelist_count") >= free:
+                if _pragma(database, "freelist_count") >= free:
                     break
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _asked(database: Any, pragma: str) -> int:
+def _pragma(database: Any, pragma: str) -> int:
     return int(database.execute(f"PRAGMA {pragma}").fetchone()[0])

@@ -6,7 +6,8 @@ are text.
 
 _JOB_LINEAGE = """
 SELECT DISTINCT job.name AS job, place.database_name AS "database", place.table_name AS "table",
-       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS consistency_group{more}
+       job.namespace AS namespace, place.catalog AS catalog,
+       coalesce(member.domain, '') AS consistency_group{more}
   FROM relation_lives life
   JOIN jobs job ON job.id = life.job_id
   JOIN datasets place ON place.id = life.dataset_id
@@ -15,24 +16,27 @@ SELECT DISTINCT job.name AS job, place.database_name AS "database", place.table_
 """
 _HISTORY = """,
        owner.run_id AS run_id, life.valid_from AS valid_from, life.valid_to AS valid_to,
-       CASE life.state WHEN -1 THEN 'LOST' WHEN 5 THEN 'FAIL' WHEN 4 THEN 'COMPLETE' WHEN 3 THEN 'ABORT'
-                       ELSE 'RUNNING' END AS state"""
+       CASE life.state WHEN -1 THEN 'LOST' WHEN 5 THEN 'FAIL' WHEN 4 THEN 'COMPLETE'
+                       WHEN 3 THEN 'ABORT' ELSE 'RUNNING' END AS state"""
 _LIVE, _PAST = "life.live = 1", "life.valid_to IS NOT NULL AND life.design = 0"
 _ALLOWED = """NOT EXISTS (
        SELECT 1 FROM catalog_options said
-        WHERE said.catalog = place.catalog AND said.key = '{key}' AND lower(said.value) = 'false')"""
+        WHERE said.catalog = place.catalog
+          AND said.key = '{key}'
+          AND lower(said.value) = 'false')"""
 
 _BEST_SNAPSHOTS = """
-SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id, place.database_name AS "database",
-       place.table_name AS "table", best.snapshot_id AS snapshot_id, job.namespace AS namespace,
+SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id,
+       place.database_name AS "database", place.table_name AS "table",
+       best.snapshot_id AS snapshot_id, job.namespace AS namespace,
        place.catalog AS catalog, coalesce(member.domain, '') AS consistency_group
   FROM (SELECT told.*, row_number() OVER (
                  PARTITION BY told.job_id, told.barrier, told.dataset_id
-                 ORDER BY told.query_at DESC, told.query_id DESC, told.rank DESC, told.order_at DESC, told.at DESC,
-                          told.snapshot_id DESC) AS standing
+                 ORDER BY told.query_at DESC, told.query_id DESC, told.rank DESC,
+                          told.order_at DESC, told.at DESC, told.snapshot_id DESC) AS standing
           FROM (SELECT lineage.*, max(lineage.at) OVER (
-                         PARTITION BY lineage.job_id, lineage.barrier, lineage.dataset_id, lineage.query_id)
-                         AS query_at
+                         PARTITION BY lineage.job_id, lineage.barrier, lineage.dataset_id,
+                                      lineage.query_id) AS query_at
                   FROM snapshot_lineage lineage
                  WHERE lineage.direction = {direction} AND lineage.barrier IS NOT NULL
                    AND lineage.snapshot_id IS NOT NULL) told) best
@@ -43,8 +47,9 @@ SELECT job.name AS job, CAST(best.barrier AS BIGINT) AS barrier_id, place.databa
 """
 
 _JOB_STARTUP = """
-SELECT job.name AS job, place.database_name AS "database", place.table_name AS "table", started.snapshot_id AS snapshot_id,
-       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS consistency_group{more}
+SELECT job.name AS job, place.database_name AS "database", place.table_name AS "table",
+       started.snapshot_id AS snapshot_id, job.namespace AS namespace, place.catalog AS catalog,
+       coalesce(member.domain, '') AS consistency_group{more}
   FROM startup_snapshots started
   JOIN run_lives life ON life.run_id = started.run_id
   JOIN jobs job ON job.id = started.job_id
@@ -54,13 +59,18 @@ SELECT job.name AS job, place.database_name AS "database", place.table_name AS "
  WHERE {when} AND {allowed}
 """
 
-_META_ETL = 'SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, consistency_group{more} FROM {view}'
+_META_ETL = """
+SELECT DISTINCT job AS job_id, "table" AS table_name, namespace, catalog, consistency_group{more}
+  FROM {view}
+"""
 
 _META_TABLE_VERSION = """
 SELECT DISTINCT place.table_name AS table_name, CAST(made.barrier AS BIGINT) AS version,
-       CASE WHEN made.job_id IN (SELECT taken.job_id FROM snapshot_lineage taken WHERE taken.direction = 0)
+       CASE WHEN made.job_id IN (
+                 SELECT taken.job_id FROM snapshot_lineage taken WHERE taken.direction = 0)
             THEN 'Intermediate' ELSE 'Root' END AS table_type,
-       job.namespace AS namespace, place.catalog AS catalog, coalesce(member.domain, '') AS consistency_group
+       job.namespace AS namespace, place.catalog AS catalog,
+       coalesce(member.domain, '') AS consistency_group
   FROM snapshot_lineage made
   JOIN jobs job ON job.id = made.job_id
   JOIN datasets place ON place.id = made.dataset_id

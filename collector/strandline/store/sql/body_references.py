@@ -89,7 +89,7 @@ def pack_alone(content: bytes) -> bytes:
     """Return the frame of a body that has no reference.
 
     >>> len(pack_alone(b'{"_producer": "https://github.com/OpenLineage/OpenLineage/tree/'))
-    33
+    16
     """
     return compressor_alone().compress(content)
 
@@ -252,7 +252,7 @@ class ReferencePacker:
             return self._pack_alone(body.content)
         reference = self._references.get(body.key)
         if reference is None and not self._packed_once.get(body.key):
-            self._packed_once.put(body.key, True)
+            self._packed_once.put(body.key, 1)
             return self._pack_alone(body.content)
         if reference is None or reference.until <= body.received_at:
             return self._pack_against(self._make_reference(body), body.content)
@@ -286,6 +286,6 @@ class ReferencePacker:
 
     def _cache(self, reference: Reference, patience: int = PATIENCE) -> _CachedReference:
         # If it has to leave the memory, the next body of its kind looks for it in the store.
-        self._packed_once.put(reference.key, False)
+        self._packed_once.put(reference.key, 0)
         cached = _CachedReference(reference, patience)
         return self._references.put(reference.key, cached, cached.size)

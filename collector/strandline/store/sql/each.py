@@ -1,4 +1,7 @@
-"""Questions that are asked of one key after the other, where PostgreSQL would answer them for all keys there are first."""
+"""Queries that PostgreSQL shall answer for one key after the other.
+
+Left to itself, it would first answer them for all keys that there are.
+"""
 
 from typing import Any
 
@@ -11,22 +14,25 @@ from strandline.store.sql.id_lists import among_given
 def for_each(
     dialect: str, key: ColumnElement[int], given: str | None, rows: Select[Any]
 ) -> Select[Any]:
-    """The rows (ids of runs) that a query has for each of the given keys, or for all keys of its table."""
+    """Return the ids of runs that a query has for each key.
+
+    The keys come with the parameter `given`; without it they are all keys of their table.
+    """
     outer = key.table
     keys = (true(),) if given is None else (among_given(key, given),)
     if dialect == "postgresql":
         of_one = rows.correlate(outer).lateral("of_one")
         return select(of_one.c.id).select_from(outer.join(of_one, true())).where(*keys)
     each = runs.alias("each")
-    found = outer.join(each, each.c.id.in_(rows.correlate(outer)))
-    return select(each.c.id).select_from(found).where(*keys)
+    joined = outer.join(each, each.c.id.in_(rows.correlate(outer)))
+    return select(each.c.id).select_from(joined).where(*keys)
 
 
 def of_each(dialect: str, view: TableClause, run: ColumnElement[int]) -> FromClause:
-    """A view on runs, to be joined by its `run_id`, of which PostgreSQL looks up the rows of the runs that are asked for.
+    """Return a view on runs, to be joined by `run_id`, whose rows PostgreSQL looks up by run.
 
-    These views have more joins than it puts in an order of its own, so it would work out the whole view. The OFFSET keeps it
-    from taking the query apart.
+    These views have more joins than PostgreSQL reorders, so it would work out the whole view. The
+    OFFSET keeps it from taking the query apart.
     """
     if dialect == "sqlite":
         return view

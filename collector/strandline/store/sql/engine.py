@@ -29,13 +29,8 @@ LOCK_SECONDS, LOOK_SECONDS = 3.0, 0.02  # a transaction of our own may take this
 LOCK_NOT_AVAILABLE = "55P03"
 INCREMENTAL = 2  # what SQLite calls auto_vacuum = INCREMENTAL
 LEAST_FREE = 32 << 20  # bytes: a batch with its log needs as much
-POOL, OVERFLOW = (
-    5,
-    10,
-)  # connections of a process: those that stay, and so many more while all are lent
-IDLE_SECONDS = (
-    300  # silence of a process inside a transaction: it is stopped, and its locks hold others up
-)
+POOL, OVERFLOW = 5, 10  # connections of a process: those that stay open, and more under load
+IDLE_SECONDS = 300  # PostgreSQL ends a transaction whose process is silent, to free its locks
 STATEMENT_SECONDS = "strandline_statement_seconds"
 CANCEL_SECONDS = 2  # that PostgreSQL may take to accept the wish to cancel a statement
 MIGRATION_LOCK = 0x7374_7261_6E64  # "strand"
@@ -44,10 +39,7 @@ MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
 
 def make_engine(url: str, pool_size: int = POOL) -> Engine:
-    """An engine for an SQLAlchemy URL.
-
-    A SQLite file and its folder are made where they are missing.
-    """
+    """Return an engine for an SQLAlchemy URL; create a missing SQLite file and its folder."""
     where = make_url(url)
     if where.get_backend_name() != "sqlite":
         engine = create_engine(
@@ -81,11 +73,10 @@ def _connect_postgresql(
 
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
-    """Questions are planned for what they ask.
+    """Let PostgreSQL plan each query for its own parameters.
 
-    A plan for any list of ids takes ten for many, and was five times slower for
-    thousands. Whoever writes does the same each time, and lets PostgreSQL keep plans
-    (store/ingest/take).
+    A plan for any list of ids assumes ten of them, and was five times slower for thousands.
+    Writers do the same each time, and let PostgreSQL keep plans (store/ingest/take).
     """
     connection.autocommit = True
     connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
@@ -94,14 +85,11 @@ def _prepare_postgresql(connection: Any, _record: Any) -> None:
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    connection.isolation_level = (
-        None  # SQLAlchemy's BEGIN is ours (below), not sqlite3's implicit one
-    )
+    connection.isolation_level = None  # `_begin_immediate` begins transactions, not sqlite3
     connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}").close()
-    if connection.execute("PRAGMA auto_vacuum").fetchone() != (
-        INCREMENTAL,
-    ):  # where it is so already, this waits for writers
-        # of a new file, and of one that VACUUM goes over: before WAL, which begins the file
+    # Setting it again would wait for writers. It applies to a new file, so it comes before WAL,
+    # which begins the file, and to one that is vacuumed.
+    if connection.execute("PRAGMA auto_vacuum").fetchone() != (INCREMENTAL,):
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL").close()
     for pragma in (
         "journal_mode = WAL",
@@ -114,26 +102,22 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 
 class LogSync:
-    """Syncs the log that a killed process has left, at the first connection of this one.
+    """A sync of the log that a killed process left, at the first connection of this process.
 
-    SQLite takes a transaction for committed that it finds whole in the log, though its process was
-    killed before the sync. An event of it that is sent again changes nothing, so no commit would
-    sync it: it would be answered, and lost with a power cut.
+    SQLite takes a transaction for committed if it finds it whole in the log, even if its process
+    was killed before the sync. Its events, sent again, change nothing, so no commit would sync
+    them: they would be answered, and lost with a power cut.
     """
 
     def __init__(self) -> None:
         self._process = 0
 
     def __call__(self, connection: Any, _record: Any) -> None:
-        """Move the log into the file, which syncs both.
-
-        Nothing where a process has done so before.
-        """
+        """Move the log into the file, which syncs both, once a process."""
         if self._process == os.getpid():
             return
-        with suppress(
-            sqlite3.OperationalError
-        ):  # a file that cannot be written just now: the next connection tries again
+        # If the file cannot be written just now, the next connection tries again.
+        with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA wal_checkpoint").close()
             self._process = os.getpid()
 
@@ -144,18 +128,18 @@ def _begin_immediate(connection: Connection) -> None:
 
 
 def _narrow(
-    connection: Connection, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
+    connection: Connection, _cursor: Any, statement: str, parameters: Any, context: Any, *_: Any
 ) -> tuple[str, Any]:
-    """Let a connection that is a key's own see what the key sees."""
+    """Let a connection of a key see what the key sees."""
     if "strandline_access" not in connection.get_execution_options():
         return statement, parameters
-    from strandline.store.sql.narrowed import narrow  # knows all tables: only servers ask for it
+    from strandline.store.sql.narrowed import narrow  # imports all tables, which servers need
 
-    return narrow(connection, cursor, statement, parameters, context, many)
+    return narrow(connection, statement, parameters, context)
 
 
 def _let_work_stop(engine: Engine) -> None:
-    """Let work that can be stopped (core.stopping) know its connections, and stop between statements."""
+    """Let work that can be stopped know its connections, and stop between statements."""
     event.listen(engine, "checkout", _borrow)
     event.listen(engine, "checkin", _give_back)
     event.listen(engine, "before_cursor_execute", lambda *_: go_on())
@@ -187,7 +171,7 @@ def _give_back(connection: Any, _record: Any) -> None:
 
 
 def interrupt(connection: Any) -> None:
-    """End the statement that a connection of a driver is running, if any; another thread may call it."""
+    """End the statement that a connection is running, if any; another thread may call it."""
     if isinstance(connection, sqlite3.Connection):
         connection.interrupt()
         return
@@ -198,40 +182,36 @@ def interrupt(connection: Any) -> None:
 
 
 def reading(engine: Engine) -> Engine:
-    """The same engine for transactions that only read: on SQLite they do not wait for a writer."""
+    """Return the engine for transactions that only read; on SQLite they wait for no writer."""
     return engine.execution_options(strandline_reading=True)
 
 
 @contextmanager
 def read_from(engine: Engine) -> Iterator[Connection]:
-    """A connection for a transaction that only reads.
+    """Open a connection for a transaction that only reads.
 
-    It ends with COMMIT: with ROLLBACK psycopg forgets all statements that it
-    has prepared, and PostgreSQL plans each of them anew.
+    It ends with COMMIT: after ROLLBACK psycopg forgets its prepared statements, and PostgreSQL
+    plans each of them again.
     """
     with reading(engine).connect() as connection:
         yield connection
-        with suppress(DBAPIError):  # a connection that is lost now has been read from
+        with suppress(DBAPIError):  # everything was read, so a lost connection does not matter
             connection.commit()
 
 
 def by_itself(connection: Connection) -> Connection:
-    """The same connection, where each statement is a transaction by itself on PostgreSQL.
+    """Return the connection with each statement as a transaction of its own on PostgreSQL.
 
-    It sees what was committed before it.
-
-    In a transaction that only reads it sees no less there (READ COMMITTED), and beginning and
-    ending one takes two round trips.
+    A statement sees the same in a transaction that only reads (READ COMMITTED), and two round trips
+    are saved.
     """
-    return (
-        connection.execution_options(isolation_level=BY_ITSELF)
-        if connection.dialect.name == "postgresql"
-        else connection
-    )
+    if connection.dialect.name != "postgresql":
+        return connection
+    return connection.execution_options(isolation_level=BY_ITSELF)
 
 
 def unwritable(connection: Connection) -> str | None:
-    """Why nothing can be stored just now, as far as can be seen without storing something."""
+    """Return the reason why nothing can be stored now, as far as reading can tell; or None."""
     if connection.dialect.name == "postgresql":
         if connection.scalar(text("SELECT current_setting('transaction_read_only')")) != "on":
             return None
@@ -244,7 +224,7 @@ def unwritable(connection: Connection) -> str | None:
 
 
 def too_few_connections(connection: Connection) -> str | None:
-    """What PostgreSQL lets in, where that is less than one server and one consumer may open."""
+    """Return a warning if PostgreSQL allows fewer connections than a server and a consumer open."""
     if connection.dialect.name != "postgresql":
         return None
     setting = "current_setting('{}')::int".format
@@ -253,13 +233,16 @@ def too_few_connections(connection: Connection) -> str | None:
     if allowed >= 3 * consumer:
         return None
     return (
-        f"max_connections lets {allowed} in: strandline serve opens up to {2 * consumer}, strandline consume up to"
-        f" {consumer}; what finds none waits and tries again"
+        f"max_connections lets {allowed} in: strandline serve opens up to {2 * consumer},"
+        f" strandline consume up to {consumer}; what finds none waits and tries again"
     )
 
 
 def locked(engine: Engine, seconds: float = LOCK_SECONDS) -> str | None:
-    """Why a transaction that stores something could not begin within so many seconds, where others commit nothing either."""
+    """Return the reason why no transaction could begin to write within so many seconds, or None.
+
+    While others commit, the lock only has to be waited for.
+    """
     if engine.dialect.name == "postgresql":
         return _locked_tables(engine, seconds)
     return None if file_of(engine.url) is None else _locked_file(engine, seconds)
@@ -273,9 +256,8 @@ def _locked_tables(engine: Engine, seconds: float) -> str | None:
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{round(seconds * 1000)}ms'")
-            connection.exec_driver_sql(
-                f"LOCK TABLE {tables} IN ROW EXCLUSIVE MODE"
-            )  # as any INSERT does
+            # The lock that an INSERT takes.
+            connection.exec_driver_sql(f"LOCK TABLE {tables} IN ROW EXCLUSIVE MODE")
     except OperationalError as error:
         if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
             raise
@@ -284,10 +266,7 @@ def _locked_tables(engine: Engine, seconds: float) -> str | None:
 
 
 def _locked_file(engine: Engine, seconds: float) -> str | None:
-    """Asks for the lock again and again.
-
-    Who commits meanwhile gives it on, and an event gets its turn.
-    """
+    """Ask for the lock again and again, until it is free or another process commits."""
     until = time.monotonic() + seconds
     with closing(engine.raw_connection()) as connection, closing(connection.cursor()) as cursor:
         cursor.execute("PRAGMA busy_timeout = 0")
@@ -316,7 +295,7 @@ def _could_begin(cursor: Any) -> bool:
 
 
 def file_of(url: str | URL) -> Path | None:
-    """The file that an address names, if it is a plain one of SQLite."""
+    """Return the file that an address names, if it is a plain one of SQLite."""
     where = make_url(url)
     if (
         where.get_backend_name() != "sqlite"
@@ -328,28 +307,27 @@ def file_of(url: str | URL) -> Path | None:
 
 
 def unwritable_file(file: Path) -> str | None:
-    """Why nothing can be stored in an SQLite file; its journal is made beside it."""
+    """Return the reason why an SQLite file or its journal cannot be written, or None."""
     folder = file.absolute().parent
-    for one, what in ((file, "file"), (folder, "folder")):
-        if not os.access(one, os.W_OK):
-            return f"the {what} {one} cannot be written by this user"
+    for path, kind in ((file, "file"), (folder, "folder")):
+        if not os.access(path, os.W_OK):
+            return f"the {kind} {path} cannot be written by this user"
     free = shutil.disk_usage(folder).free
     return f"the folder {folder} has {free} bytes left" if free < LEAST_FREE else None
 
 
 def by_index(connection: Connection) -> None:
-    """For this transaction, which begins now at the latest.
+    """Let PostgreSQL look rows up by index in this transaction, which begins now at the latest.
 
-    A walk reads few rows of large tables, so PostgreSQL shall look them up.
-
-    A new database has no statistics, and with old ones a table that has grown looks small: both
-    would be read whole.
+    A walk reads few rows of large tables. Without statistics, or with old ones of a table that has
+    grown, PostgreSQL would read the tables whole.
     """
     if connection.dialect.name == "postgresql":
         if connection.get_execution_options().get("isolation_level") == BY_ITSELF:
             connection.exec_driver_sql("BEGIN")
         connection.exec_driver_sql(
-            "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),"
+            "SELECT set_config('enable_hashjoin', 'off', true),"
+            " set_config('enable_mergejoin', 'off', true),"
             " set_config('enable_seqscan', 'off', true)"
         )
 
@@ -359,7 +337,7 @@ def migrate(engine: Engine, revision: str = "head") -> None:
 
     Raise SchemaError if the database has a schema that this program does not know.
     """
-    from alembic import command  # only who migrates waits for it: `check` asks the database alone
+    from alembic import command  # slow to import, and `check` does without it
     from alembic.config import Config
 
     config = Config()
@@ -390,7 +368,8 @@ def check(engine: Engine) -> None:
         )
     if found is None:
         raise SchemaError(
-            f"{_where(engine)} is empty: nothing was collected there yet (strandline serve makes its tables)"
+            f"{_where(engine)} is empty: nothing was collected there yet"
+            " (strandline serve makes its tables)"
         )
     wanted = revisions()[-1]
     if found != wanted:
@@ -423,15 +402,15 @@ def _where(engine: Engine) -> str:
 
 
 def is_empty(engine: Engine) -> bool:
-    """Whether the database has no tables: neither Strandline's nor those of somebody else."""
+    """Return whether the database has no tables at all."""
     with reading(engine).connect() as connection:
         return not inspect(connection).get_table_names()
 
 
 def revisions() -> list[str]:
-    """The revisions that this program knows, the oldest first.
+    """Return the revisions that this program knows, oldest first.
 
-    The numbers that the files of the migrations begin with.
+    They are the numbers that the names of the migrations begin with.
     """
     return sorted(
         file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("[0-9]*_*.py")

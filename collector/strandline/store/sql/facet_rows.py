@@ -1,7 +1,4 @@
-"""Facets as they are stored, in rows of their own or in sets that many entities have.
-
-Who reads facets asks here.
-"""
+"""Reading facets, which are stored in rows of their own or in sets that many entities have."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -28,33 +25,31 @@ from strandline.store.sql.upsert import upsert
 
 One = TypeVar("One", int, str)
 Condition = Callable[[ColumnElement[Any]], ColumnElement[bool]]
-NO_PROBLEM = ""  # what is in a set is no quarantined facet
+NO_PROBLEM = ""  # no quarantined facet is in a set
 AT_ONCE = 2_000
 
 
 def one_of(values: Iterable[One]) -> Condition:
-    """Whether a column has one of these."""
+    """Return the condition that a column has one of these values."""
     return partial(among, values=list(values))
 
 
 def any_value(_: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Whether a column has any value: of all entities, or all keys."""
+    """Return the condition that is always true: all entities, or all keys."""
     return true()
 
 
 def facet_rows(entities: Condition, kinds: Iterable[int], keys: Condition = any_value) -> Subquery:
-    """The facets of these kinds that entities have.
+    """Return the facets of these kinds that entities have.
 
-    Entity_id, key, kind, at, hash, content (packed), deleted, problem.
-
-    There may be several rows of one entity, key and kind: the newest counts, by its time and then
-    its hash.
+    The columns are entity_id, key, kind, at, hash, content (packed), deleted and problem. Of
+    several rows with one entity, key and kind the newest counts, by its time and then its hash.
     """
     conditions = entities, tuple(kinds), keys
-    return union_all(_by_themselves(*conditions), _in_sets(*conditions)).subquery("facets_held")
+    return union_all(_in_own_rows(*conditions), _in_sets(*conditions)).subquery("facets_held")
 
 
-def _by_themselves(entities: Condition, kinds: tuple[int, ...], keys: Condition) -> Select[Any]:
+def _in_own_rows(entities: Condition, kinds: tuple[int, ...], keys: Condition) -> Select[Any]:
     own = facets.c
     content = func.coalesce(own.body, facet_bodies.c.body).label("content")
     return (
@@ -67,28 +62,27 @@ def _by_themselves(entities: Condition, kinds: tuple[int, ...], keys: Condition)
 
 
 def _in_sets(entities: Condition, kinds: tuple[int, ...], keys: Condition) -> Select[Any]:
-    used, one = facet_uses.c, facet_sets.c
-    content = func.coalesce(one.body, facet_bodies.c.body).label("content")
+    used, facet = facet_uses.c, facet_sets.c
+    content = func.coalesce(facet.body, facet_bodies.c.body).label("content")
     problem = literal(NO_PROBLEM).label("problem")
+    columns = (used.entity_id, facet.key, facet.kind, used.at, facet.hash, content)
     return (
-        select(used.entity_id, one.key, one.kind, used.at, one.hash, content, one.deleted, problem)
+        select(*columns, facet.deleted, problem)
         .select_from(facet_uses)
-        .join(facet_sets, one.set_id == used.set_id)
-        .outerjoin(facet_bodies, facet_bodies.c.hash == one.hash)
-        .where(entities(used.entity_id), one.kind.in_(kinds), keys(one.key))
+        .join(facet_sets, facet.set_id == used.set_id)
+        .outerjoin(facet_bodies, facet_bodies.c.hash == facet.hash)
+        .where(entities(used.entity_id), facet.kind.in_(kinds), keys(facet.key))
     )
 
 
 def newest_rows(rows: Iterable[Any]) -> list[Any]:
-    """The newest row of each entity, key and kind, the oldest of them first."""
+    """Return the newest row of each entity, key and kind, oldest first."""
     ordered = sorted(rows, key=lambda row: (row.at, row.hash))
     return list({(row.entity_id, row.key, row.kind): row for row in ordered}.values())
 
 
 def store_by_themselves(connection: Connection, entities: Iterable[int]) -> None:
-    """Give each facet that these entities have in sets a row of its own.
-
-    What is known of a facet can be changed there.
+    """Give each facet that these entities have in sets a row of its own, where it can be changed.
 
     The caller keeps writers out.
     """
@@ -98,9 +92,9 @@ def store_by_themselves(connection: Connection, entities: Iterable[int]) -> None
         own = (facet_uses.c.entity_id, facet_sets.c.key, facet_sets.c.kind, facet_uses.c.at)
         query = select(*own, facet_sets.c.hash, facet_sets.c.body, facet_sets.c.deleted)
         query = query.join(facet_sets, facet_sets.c.set_id == facet_uses.c.set_id)
-        found = connection.execute(query.where(among(facet_uses.c.entity_id, page))).all()
-        if found:
-            upsert(connection, FacetSeen, fold_rows(FacetSeen, [_row(*one) for one in found]))
+        rows = connection.execute(query.where(among(facet_uses.c.entity_id, page))).all()
+        if rows:
+            upsert(connection, FacetSeen, fold_rows(FacetSeen, [_row(*row) for row in rows]))
             connection.execute(delete(facet_uses).where(among(facet_uses.c.entity_id, page)))
 
 

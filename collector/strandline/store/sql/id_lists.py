@@ -1,10 +1,7 @@
-"""`column in ids` for thousands of ids as one parameter.
+"""`column in ids` for thousands of ids as one parameter: an array, or a JSON text on SQLite.
 
-An array on PostgreSQL, a JSON text on SQLite.
-
-An IN list of as many parameters takes longer to write than the database takes to answer, each
-length is a statement of its own, and PostgreSQL takes 65,535 of them at most. `among_given` is for
-statements that are made once.
+A list of as many parameters takes longer to write than the database takes to answer, each length is
+another statement, and PostgreSQL takes 65,535 parameters at most.
 """
 
 import json
@@ -79,19 +76,22 @@ class _Among(FunctionElement[bool]):
 
 
 def among(column: ColumnElement[One], values: Iterable[One]) -> ColumnElement[bool]:
-    """Whether the column's value, a number or a text, is one of these."""
+    """Return the condition that the column's value, a number or a text, is one of these."""
     return _Among(column, bindparam(None, list(values), type_=_list_type(column), unique=True))
 
 
 def among_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """The same for a list that comes with the statement's parameters, by this name."""
+    """Return the same for a list that comes as the statement's parameter of this name.
+
+    The statement can be built once.
+    """
     return _Among(column, bindparam(name, type_=_list_type(column)))
 
 
 def pairs_given(
     one: ColumnElement[Any], other: ColumnElement[Any], name: str
 ) -> ColumnElement[bool]:
-    """Whether the two numbers are one of the pairs that come with the parameters, as a JSON text, by this name.
+    """Return the condition that two numbers are one of the pairs in a parameter, a JSON text.
 
     SQLite reads a whole table for `(one, other) IN (VALUES ...)`; for a subquery it uses an index.
     """
@@ -99,16 +99,14 @@ def pairs_given(
 
 
 def among_text(dialect: str, column: str, name: str) -> str:
-    """The same for a statement that is written as text."""
-    return (
-        f"{column} = ANY (:{name})"
-        if dialect == "postgresql"
-        else f"{column} IN (SELECT value FROM json_each(:{name}))"
-    )
+    """Return `among_given` for a statement that is written as text."""
+    if dialect == "postgresql":
+        return f"{column} = ANY (:{name})"
+    return f"{column} IN (SELECT value FROM json_each(:{name}))"
 
 
 def given(name: str, kind: type[TypeEngine[Any]]) -> BindParameter[Any]:
-    """The parameter of such a statement: a list of numbers (BigInteger) or texts."""
+    """Return the parameter of such a statement: a list of numbers (BigInteger) or texts."""
     return bindparam(name, type_=_List(kind))
 
 
@@ -118,27 +116,29 @@ def _list_type(column: ColumnElement[Any]) -> _List:
 
 @compiles(_Among, "postgresql")
 def _on_postgresql(element: _Among, compiler: SQLCompiler, **how: Any) -> str:
-    column, ids = element.clauses
-    return f"{compiler.process(column, **how)} = ANY ({compiler.process(ids, **how)})"
+    column, ids = (compiler.process(clause, **how) for clause in element.clauses)
+    return f"{column} = ANY ({ids})"
 
 
 @compiles(_Among, "sqlite")
 def _on_sqlite(element: _Among, compiler: SQLCompiler, **how: Any) -> str:
-    column, ids = element.clauses
-    return f"{compiler.process(column, **how)} IN (SELECT value FROM json_each({compiler.process(ids, **how)}))"
+    column, ids = (compiler.process(clause, **how) for clause in element.clauses)
+    return f"{column} IN (SELECT value FROM json_each({ids}))"
 
 
 @compiles(_AmongPairs, "postgresql")
 def _pairs_on_postgresql(element: _AmongPairs, compiler: SQLCompiler, **how: Any) -> str:
     one, other, pairs = (compiler.process(clause, **how) for clause in element.clauses)
-    found = f"SELECT (pair->>0)::bigint, (pair->>1)::bigint FROM json_array_elements(({pairs})::json) AS pair"
-    return f"({one}, {other}) IN ({found})"
+    rows = (
+        "SELECT (pair->>0)::bigint, (pair->>1)::bigint"
+        f" FROM json_array_elements(({pairs})::json) AS pair"
+    )
+    return f"({one}, {other}) IN ({rows})"
 
 
 @compiles(_AmongPairs, "sqlite")
 def _pairs_on_sqlite(element: _AmongPairs, compiler: SQLCompiler, **how: Any) -> str:
     one, other, pairs = (compiler.process(clause, **how) for clause in element.clauses)
-    found = (
-        f"SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each({pairs})"
-    )
-    return f"({one}, {other}) IN ({found})"
+    first, second = "json_extract(value, '$[0]')", "json_extract(value, '$[1]')"
+    rows = f"SELECT {first}, {second} FROM json_each({pairs})"
+    return f"({one}, {other}) IN ({rows})"

@@ -1,7 +1,4 @@
-"""Indexes of a store that is filled from nothing.
-
-Made once at the end, from all rows, instead of row by row.
-"""
+"""Filling an empty store without its indexes, which are made once at the end."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +10,9 @@ from strandline.store.schema.tables import metadata
 
 @contextmanager
 def without_indexes(engine: Engine, tables: Sequence[str]) -> Iterator[None]:
-    """These tables have only their keys meanwhile.
+    """Drop the indexes of these tables, and create them again at the end.
 
-    Where the work fails it has to be begun again: that makes the indexes.
+    If the work fails, it has to be done again; that creates the indexes.
     """
     indexes = [index for table in tables for index in _indexes_of(table)]
     with engine.begin() as connection:
@@ -34,7 +31,7 @@ def _indexes_of(table: str) -> list[Index]:
 
 @contextmanager
 def _sorting_on_disk(connection: Connection) -> Iterator[None]:
-    """SQLite sorts an index's rows in memory, however many there are, where temporary tables are to be there."""
+    """Let SQLite sort the rows of an index on disk rather than in memory."""
     if connection.dialect.name != "sqlite":
         yield
         return

@@ -1,4 +1,4 @@
-"""Rows of the namespaces that a pattern names."""
+"""The condition for rows in the namespaces that a pattern names."""
 
 from sqlalchemy import ColumnElement, Connection, Table, select
 
@@ -10,7 +10,10 @@ from strandline.store.sql.id_lists import among
 def in_namespaces(
     connection: Connection, table: Table, pattern: str | None
 ) -> list[ColumnElement[bool]]:
-    """The condition that rows of jobs or datasets are of such a namespace, where `*` stands for anything; None: of any."""
+    """Return the condition for jobs or datasets in such namespaces.
+
+    In a pattern `*` stands for anything; None stands for every namespace.
+    """
     if pattern is None:
         return []
     if ANYTHING not in pattern:

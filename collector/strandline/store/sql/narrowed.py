@@ -1,10 +1,8 @@
-"""A database as one key sees it.
-
-Tables that hold names show the rows of its namespaces alone, in every statement.
+"""A database as one key sees it: tables that hold names only show the rows of its namespaces.
 
 Each SELECT on a narrowed engine begins with common table expressions that stand for those tables,
-so no query can forget to ask. A table that is in none of the lists below shows nothing: what is new
-is hidden until somebody says how it is seen.
+so no query can forget the rule. A table that is in none of the lists below shows nothing: a new
+table is hidden until it is listed.
 """
 
 import re
@@ -18,45 +16,47 @@ from strandline.store.schema.tables import metadata
 from strandline.store.schema.views import views
 
 OPTION = "strandline_access"
-# How a row says whose it is; {seen}: the ids of the namespaces that are seen.
+# The rows of a table that a key sees; {seen}: the ids of its namespaces.
 BY_NAMESPACE = {
     "namespaces": "id IN ({seen})",
     "jobs": "namespace_id IN ({seen})",
     "datasets": "namespace_id IN ({seen})",
     "search_pages": "namespace_id IN ({seen})",
-    "annotations": "entity_id IN (SELECT id FROM {datasets} WHERE namespace_id IN ({seen}) UNION ALL"
-    " SELECT id FROM {jobs} WHERE namespace_id IN ({seen}) UNION ALL {seen})",
+    "annotations": "entity_id IN (SELECT id FROM {datasets} WHERE namespace_id IN ({seen})"
+    " UNION ALL SELECT id FROM {jobs} WHERE namespace_id IN ({seen})"
+    " UNION ALL {seen})",
     "catalog_options": "catalog IN (SELECT catalog FROM {datasets} WHERE namespace_id IN ({seen}))",
 }
-# Rows of ids, numbers and claims about one job, run or dataset, which a query finds by the id of
-# one that is seen. What an answer computes from them has to be the same for everybody: whether a
-# run has ended, whether a snapshot is claimed.
+# Tables of ids and numbers about one job, run or dataset. A query finds their rows by the id of one
+# that the key sees, and the answers that are computed from them must be the same for every key.
 BY_ID = frozenset(
-    {
-        *(
-            "runs",
-            "job_domains",
-            "run_parents",
-            "run_leases",
-            "run_queries",
-            "dataset_aliases",
-            "facets",
-            "facet_bodies",
-            "facet_sets",
-            "facet_uses",
-        ),
-        *("job_relations", "edge_columns", "job_barriers", "snapshots", "snapshot_uses"),
-        *("run_templates", "template_relations", "template_edges"),
-        *(
-            "startup_snapshots",
-            "store_settings",
-            "body_references",
-            "reader_leases",
-            "domain_roots",
-            "managed_jobs",
-        ),
+    (
+        "body_references",
+        "dataset_aliases",
+        "domain_roots",
+        "edge_columns",
+        "facet_bodies",
+        "facet_sets",
+        "facet_uses",
+        "facets",
+        "job_barriers",
+        "job_domains",
+        "job_relations",
+        "managed_jobs",
         "numbers",
-    }
+        "reader_leases",
+        "run_leases",
+        "run_parents",
+        "run_queries",
+        "run_templates",
+        "runs",
+        "snapshot_uses",
+        "snapshots",
+        "startup_snapshots",
+        "store_settings",
+        "template_edges",
+        "template_relations",
+    )
 )
 VIEWS_OF_IDS = (
     "run_relations",
@@ -71,63 +71,61 @@ VIEWS_OF_IDS = (
 
 
 class DatabaseSchema(NamedTuple):
-    """Where the real tables are."""
+    """The place of the real tables."""
 
     dialect: str
     schema: str
 
 
 def narrowed(engine: Engine, access: Access) -> Engine:
-    """The same engine as a key with this access sees it."""
+    """Return the engine as a key with this access sees it."""
     return engine if access.everything else engine.execution_options(**{OPTION: access})
 
 
 def access_of(connection: Connection) -> Access:
-    """Whose connection it is."""
-    found: Access = connection.get_execution_options().get(OPTION, EVERYTHING)
-    return found
+    """Return the access of a connection."""
+    access: Access = connection.get_execution_options().get(OPTION, EVERYTHING)
+    return access
 
 
 def narrow(
-    connection: Connection, _cursor: Any, statement: str, parameters: Any, context: Any, _many: bool
+    connection: Connection, statement: str, parameters: Any, context: Any
 ) -> tuple[str, Any]:
-    """Let a SELECT see what its connection's access allows; for `before_cursor_execute`."""
+    """Let a SELECT see what its connection's access allows."""
     options = connection.get_execution_options() if context is None else context.execution_options
     access = options.get(OPTION, EVERYTHING)
     if access.everything or not re.match(r"\s*(?:SELECT|WITH)\b", statement, re.IGNORECASE):
         return statement, parameters
     place = DatabaseSchema(connection.dialect.name, connection.dialect.default_schema_name or "")
-    asked = _asked(statement, place.dialect)
-    if not asked:
+    names = _narrowed_names(statement, place.dialect)
+    if not names:
         return statement, parameters
-    head = ",\n".join(_definition(name, place, access) for name in asked)
+    head = ",\n".join(_definition(name, place, access) for name in names)
     if connection.dialect.paramstyle in ("format", "pyformat"):
         head = head.replace("%", "%%")
     return _joined(head, statement), parameters
 
 
 def _joined(head: str, statement: str) -> str:
-    """The statement with these expressions before its own: there is one WITH."""
+    """Return the statement with these expressions before its own, in one WITH."""
     own = re.match(r"\s*WITH\s+(RECURSIVE\s+)?", statement, re.IGNORECASE)
-    return (
-        f"WITH {own[1] or ''}{head},\n{statement[own.end() :]}"
-        if own
-        else f"WITH {head}\n{statement}"
-    )
+    if own is None:
+        return f"WITH {head}\n{statement}"
+    return f"WITH {own[1] or ''}{head},\n{statement[own.end() :]}"
 
 
 @lru_cache(maxsize=2_000)
-def _asked(statement: str, dialect: str) -> tuple[str, ...]:
-    """The tables and views of a statement that are narrowed, each after those that it asks itself."""
+def _narrowed_names(statement: str, dialect: str) -> tuple[str, ...]:
+    """Return the narrowed tables and views of a statement, each after those that it uses."""
     words = set(re.findall(r"\w+", statement.lower()))
-    wanted: set[str] = set()
-    named = _views(dialect)
-    for name in reversed([*named]):
+    used_views: set[str] = set()
+    queries = _views(dialect)
+    for name in reversed([*queries]):
         if name.lower() in words:
-            wanted.add(name)
-            words.update(re.findall(r"\w+", named[name].lower()))
+            used_views.add(name)
+            words.update(re.findall(r"\w+", queries[name].lower()))
     tables = [name for name in metadata.tables if name in words and name not in BY_ID]
-    return (*tables, *(name for name in named if name in wanted))
+    return (*tables, *(name for name in queries if name in used_views))
 
 
 @cache
@@ -139,7 +137,8 @@ def _definition(name: str, place: DatabaseSchema, access: Access) -> str:
     if name in _views(place.dialect):
         return f"{name} AS ({_views(place.dialect)[name].strip()})"
     hint = "NOT MATERIALIZED " if place.dialect == "postgresql" else ""
-    return f"{name} AS {hint}(SELECT * FROM {_real(name, place)} WHERE {_condition(name, place, access)})"
+    condition = _condition(name, place, access)
+    return f"{name} AS {hint}(SELECT * FROM {_real(name, place)} WHERE {condition})"
 
 
 def _condition(name: str, place: DatabaseSchema, access: Access) -> str:
@@ -152,7 +151,7 @@ def _condition(name: str, place: DatabaseSchema, access: Access) -> str:
 
 
 def _real(name: str, place: DatabaseSchema) -> str:
-    """The table itself: its bare name would be the expression that is being defined."""
+    """Return the name of the table itself: its bare name would be the new expression."""
     return f'"{place.schema}"."{name}"'
 
 

@@ -1,8 +1,7 @@
-"""Lists a page at a time.
+"""Lists that are answered a page at a time.
 
-A cursor is the sort key of the last row, so a page costs the same wherever it lies.
-
-Rows that arrive meanwhile neither repeat nor hide others, as they would with an offset.
+A cursor is the sort key of the last row, so every page costs the same, and rows that arrive
+meanwhile neither repeat nor hide others, as they would with an offset.
 """
 
 import base64
@@ -13,7 +12,7 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Select, tuple_
 
-CHUNK = 200  # rows that are read at once of a list that shows only some of them
+CHUNK = 200  # rows that are read at once for a list that shows only some of them
 MOST_CHUNKS = 250
 
 Key = tuple[str | int, ...]
@@ -21,22 +20,19 @@ Key = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The rows of a page, and where the next one begins (None: this was the last)."""
+    """The rows of a page, and the cursor of the next one (None: this was the last)."""
 
     rows: Sequence[Row[*tuple[Any, ...]]]
     next_cursor: str | None
 
     def of(self, items: Sequence[Any]) -> dict[str, Any]:
-        """The page as an answer: what was made of its rows, and where the next one begins."""
+        """Return the answer for the items that were made of the page's rows."""
         return {"items": items, "nextCursor": self.next_cursor}
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a list is sorted by.
-
-    Columns that together are unique, all ascending or all descending.
-    """
+    """The order of a list: columns that together are unique, all ascending or all descending."""
 
     columns: tuple[ColumnElement[Any], ...]
     descending: bool = False
@@ -44,7 +40,7 @@ class Order:
     def page(
         self, connection: Connection, query: Select[Any], limit: int, after: Key | None
     ) -> Page:
-        """The `limit` rows after the key."""
+        """Return the first `limit` rows after the key."""
         labelled = query.add_columns(
             *(column.label(f"key_{place}") for place, column in enumerate(self.columns))
         )
@@ -63,27 +59,28 @@ class Order:
         limit: int,
         after: Key | None,
         items: Callable[[Sequence[Row[*tuple[Any, ...]]]], Iterable[Any]],
+        *,
         few: bool = True,
     ) -> dict[str, Any]:
-        """A page of what `items` makes of rows, but for None.
+        """Return a page of the items that `items` makes of rows, without those that are None.
 
-        It may be short, and yet not the last, where `few` of many rows are wanted: a page reads so
-        many rows and no more.
+        few: most items are None. The page may then be short though it is not the last, because one
+        page reads a limited number of rows.
         """
-        found: list[Any] = []
+        shown: list[Any] = []
         last: list[Any] = []
         for _ in range(MOST_CHUNKS):
             page = self.page(connection, query, max(limit, CHUNK) if few else limit, after)
             for row, item in zip(page.rows, items(page.rows), strict=True):
-                if item is not None and len(found) == limit:
-                    return {"items": found, "nextCursor": encode_cursor(last)}
+                if item is not None and len(shown) == limit:
+                    return {"items": shown, "nextCursor": encode_cursor(last)}
                 if item is not None:
-                    found.append(item)
+                    shown.append(item)
                 last = self._key(row)
-            if page.next_cursor is None or len(found) == limit:
+            if page.next_cursor is None or len(shown) == limit:
                 break
             after = tuple(last)
-        return {"items": found, "nextCursor": page.next_cursor}
+        return {"items": shown, "nextCursor": page.next_cursor}
 
     def _after(self, key: Key) -> ColumnElement[bool]:
         here, there = tuple_(*self.columns), tuple_(*key)
@@ -97,12 +94,12 @@ class Order:
 
 
 def encode_cursor(key: Sequence[str | int]) -> str:
-    """A key as text that a URL can hold."""
+    """Return a key as text that a URL can hold."""
     return base64.urlsafe_b64encode(orjson.dumps(key)).rstrip(b"=").decode()
 
 
 def decode_cursor(text: str, types: Sequence[type]) -> Key:
-    """The key in a cursor; ValueError if it is none of a list with keys of these types.
+    """Return the key in a cursor; raise ValueError if it is not for keys of these types.
 
     >>> decode_cursor(encode_cursor(["bank", 7]), (str, int))
     ('bank', 7)

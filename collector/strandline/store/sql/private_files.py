@@ -1,4 +1,4 @@
-"""Files of the store that belong to one user and, while it runs, to one server."""
+"""Files of the store, which belong to one user and, while it runs, to one server."""
 
 import os
 from collections.abc import Iterator
@@ -14,16 +14,16 @@ except ImportError:  # no such locks on Windows
 
 
 def make_private(file: Path) -> None:
-    """Make a file that only its user can read, and its folder likewise.
+    """Create a file that only its user can read, and its folder likewise.
 
-    What is there already stays as it is.
+    An existing file or folder stays as it is.
     """
     if not file.parent.exists():
         file.parent.mkdir(parents=True, mode=0o700)
         file.parent.chmod(0o700)
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError:  # it is there; or it cannot be made, which the database says better
+    except OSError:  # it exists, or the database will say better why it cannot be created
         return
 
 
@@ -43,8 +43,9 @@ def held_by_one_server(file: Path | None) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise RefusedError(
-                f"another strandline serve has {file} open; one SQLite file is for one server: stop it, "
-                "or give this one another --database-url (several servers need PostgreSQL)",
+                f"another strandline serve has {file} open; one SQLite file is for one server:"
+                " stop it, or give this one another --database-url"
+                " (several servers need PostgreSQL)",
                 code="in_use",
             ) from None
         yield

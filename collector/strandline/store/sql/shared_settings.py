@@ -1,11 +1,16 @@
-"""What all writers and views of a store have to agree on, kept in the store itself: one row a key.
+"""Settings that all writers and views of a store share, one row a key of `store_settings`.
 
-silent_seconds: silence after which a run without a heartbeat timeout is LOST. recent_runs: how many
-runs of a job are known besides those of its latest application. strip_patterns: what is cut out of
-paths, as JSON. looked_before: up to which moment (microseconds) was looked for what is too old
-beside events. exports: what targets want to hear of (runs, events). graph_news: 1 once transactions
-note what they change of the lineage graph. graph_pruned: which of these notes are gone. epoch:
-raised whenever rows are taken away or named anew, which empties every writer's caches.
+epoch: raised when rows are deleted or renamed; it empties the memory of every writer.
+exports: what targets want (runs, events).
+graph_news: 1 once transactions note their changes of the lineage graph.
+graph_pruned: the last of these notes that was deleted.
+looked_before: the moment (microseconds) up to which retention has looked for old records.
+recent_runs: the number of a job's runs that are known besides those of its latest application.
+retention_waits_since: when retention first waited before it drops more than half of the events.
+schema_fingerprint: a hash of the tables and views (schema/fingerprint.py).
+silent_seconds: the silence after which a run without a heartbeat timeout is LOST.
+space_owed: tables whose deleted rows are still to be overwritten (ingest/space.py).
+strip_patterns: regular expressions whose matches are cut out of paths, as JSON.
 """
 
 import json
@@ -18,7 +23,7 @@ from strandline.store.schema.received_tables import store_settings
 
 
 def agreed(connection: Connection) -> dict[str, str]:
-    """All that is agreed on."""
+    """Return all settings."""
     return {row.key: row.value for row in connection.execute(_all())}
 
 
@@ -28,26 +33,27 @@ def _all() -> Select[str, str]:
 
 
 def agree(connection: Connection, key: str, value: str) -> None:
-    """Agree on a value from now on."""
+    """Set a value."""
     statement = text(
-        "INSERT INTO store_settings (key, value) VALUES (:key, :value) "
-        "ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE store_settings.value <> excluded.value"
+        "INSERT INTO store_settings (key, value) VALUES (:key, :value)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        " WHERE store_settings.value <> excluded.value"
     )
     connection.execute(statement, {"key": key, "value": value})
 
 
 def raise_epoch(connection: Connection) -> None:
-    """Let every writer forget what it knows to be stored, and how datasets are named."""
+    """Let every writer forget which rows are stored, and how datasets are named."""
     agree(connection, "epoch", str(int(agreed(connection).get("epoch", "0")) + 1))
 
 
 def strip_patterns(connection: Connection) -> list[str]:
-    """The regular expressions whose matches are cut out of names that are paths."""
-    found: list[str] = json.loads(agreed(connection).get("strip_patterns", "[]"))
-    return found
+    """Return the regular expressions whose matches are cut out of paths."""
+    patterns: list[str] = json.loads(agreed(connection).get("strip_patterns", "[]"))
+    return patterns
 
 
 def agree_on_patterns(connection: Connection, patterns: Sequence[str]) -> None:
-    """Strip by these patterns from now on."""
+    """Set the regular expressions whose matches are cut out of paths."""
     agree(connection, "strip_patterns", json.dumps(list(patterns)))
     raise_epoch(connection)

@@ -1,9 +1,10 @@
-"""A connection to PostgreSQL that notices when nobody is at its other end any more, though nothing has closed it.
+"""A connection to PostgreSQL that notices when its other end is gone though nothing closed it.
 
-The kernel notices a dead host (libpq's keepalives and tcp_user_timeout). It does not notice a proxy, a load balancer or a tunnel that
-takes bytes and passes nothing on. No limit is set to a statement, which may work for hours: who waits in silence asks over another
-connection whether the backend works, and gives up where it does not, or where nobody answers. Only engine.py imports this, for
-PostgreSQL: psycopg takes a fifth of a second.
+The kernel notices a dead host (libpq's keepalives and tcp_user_timeout). It does not notice a
+proxy, a load balancer or a tunnel that takes bytes and passes nothing on. A statement may work for
+hours, so it has no time limit. Instead, a connection that waits in silence asks over another one
+whether the backend works, and gives up if it does not, or if nobody answers. Only engine.py imports
+this module, and only for PostgreSQL: psycopg takes a fifth of a second.
 """
 
 import time
@@ -14,8 +15,7 @@ import psycopg
 from psycopg.abc import PQGen
 from psycopg.errors import ConnectionTimeout, OperationalError
 
-# libpq's own options, where the address does not name them; of a Unix socket libpq ignores those of
-# TCP.
+# Options of libpq, unless the address names them. For a Unix socket libpq ignores those of TCP.
 OPTIONS = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
@@ -23,19 +23,25 @@ OPTIONS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-AGAIN_SECONDS = 1.0  # an answer may have been on its way when the backend was looked at
+AGAIN_SECONDS = 1.0  # an answer may have been on its way at the first look
 
-_WHO = """SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),
-                 pg_postmaster_start_time()"""
-# A backend that waits for its client, while that waits for it, has lost it. Its state is hidden
-# where track_activities is off.
-_WORKS = """SELECT coalesce((SELECT coalesce(state, '') NOT LIKE 'idle%%' AND wait_event_type IS DISTINCT FROM 'Client'
-                               FROM pg_stat_activity WHERE pid = %s AND backend_start = %s), false)
-             WHERE pg_postmaster_start_time() = %s"""
+_BACKEND = """
+SELECT pg_backend_pid(),
+       (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),
+       pg_postmaster_start_time()"""
+# A backend that waits for a client that waits for it has lost the client. Its state is hidden if
+# track_activities is off.
+_WORKS = """
+SELECT coalesce((
+       SELECT coalesce(state, '') NOT LIKE 'idle%%'
+              AND wait_event_type IS DISTINCT FROM 'Client'
+         FROM pg_stat_activity
+        WHERE pid = %s AND backend_start = %s), false)
+ WHERE pg_postmaster_start_time() = %s"""
 
 
 class Backend(NamedTuple):
-    """A backend of a server, by what no other one has."""
+    """The identity of a backend of a server."""
 
     pid: int
     started_at: Any
@@ -43,20 +49,20 @@ class Backend(NamedTuple):
 
 
 class SilentError(OperationalError):
-    """PostgreSQL has not answered, and does not work on an answer"""
+    """PostgreSQL has not answered, and does not work on an answer."""
 
 
 class Bounded(psycopg.Connection[Any]):
-    """A connection whose silence ends, unless `_may_go_on` finds a reason for it."""
+    """A connection that gives up after some silence, unless `_may_go_on` allows more."""
 
-    seconds = 0.0  # of silence; 0: for ever
+    seconds = 0.0  # of silence; 0: no limit
 
     def wait(self, gen: PQGen[Any], *more: Any, **named: Any) -> Any:
-        """Wait for what psycopg waits for, and look at the clock."""
+        """Wait for psycopg's next result, and watch the clock."""
         return super().wait(self._watched(gen) if self.seconds else gen, *more, **named)
 
     def _watched(self, gen: PQGen[Any]) -> Generator[Any, Any, Any]:
-        """The same steps; psycopg sends 0 ten times a second where nothing has come."""
+        """Yield the same steps; psycopg sends 0 ten times a second while nothing comes."""
         step, deadline, doubts = gen.send, time.monotonic() + self.seconds, 0
         try:
             wanted = next(gen)
@@ -77,20 +83,20 @@ class Bounded(psycopg.Connection[Any]):
         return False
 
     def _give_up(self) -> None:
-        self.close()  # whoever has it sees that it is no connection any more
+        self.close()  # so that its owner sees that it is lost
         raise SilentError(f"no answer for {self.seconds:g} s, and nothing works on one")
 
 
 class Watched(Bounded):
-    """The program's connections; each is silent for as long as its backend works."""
+    """The program's connections, which may be silent while their backend works."""
 
     backend: Backend | None = None
     options: dict[str, Any]
 
     def _may_go_on(self) -> bool:
-        """Whether there may still be an answer.
+        """Return whether an answer may still come.
 
-        Not where the backend is known not to work, or nobody answers at all.
+        It may not if the backend is known to be idle, or if nobody answers at all.
         """
         if self.backend is None:
             return False
@@ -100,21 +106,19 @@ class Watched(Bounded):
                 row = other.execute(_WORKS, self.backend).fetchone()
         except (ConnectionTimeout, SilentError):
             return False
-        except (
-            psycopg.Error
-        ):  # no connection is left, or it starts up: that says nothing about ours
+        except psycopg.Error:  # no connection is free, or it starts up: ours may be well
             return True
-        return row is None or bool(row[0])  # without a row it is another server that answers
+        return row is None or bool(row[0])  # no row: another server answers
 
 
 def connect(options: dict[str, Any]) -> Watched:
-    """Open a connection with these options of libpq, and with limits where they have none."""
+    """Open a connection with these options of libpq, and default limits."""
     connection = Watched.connect(**(OPTIONS | options))
     connection.options = {
         name: value for name, value in (OPTIONS | options).items() if name != "context"
     }
     connection.seconds = int(connection.options["tcp_user_timeout"]) / 1000
     autocommit, connection.autocommit = connection.autocommit, True
-    connection.backend = Backend(*connection.execute(_WHO).fetchone() or ())
+    connection.backend = Backend(*connection.execute(_BACKEND).fetchone() or ())
     connection.autocommit = autocommit
     return connection

@@ -1,10 +1,8 @@
 """Small bodies, packed against words that facets have in common.
 
-Alone, a body of a kilobyte or less hardly gets smaller.
-
-A facet begins with its producer and the address of its schema, which are most of it: 270 bytes
-become 50. COMMON is part of every frame that was ever stored, so it never changes; another one
-would come with another mark.
+A body of a kilobyte or less hardly gets smaller when it is packed alone. A facet begins with its
+producer and the address of its schema, which are most of it: 270 bytes become 50. Every stored
+frame needs COMMON, so it never changes; other words would come with another mark.
 """
 
 from collections.abc import Callable
@@ -20,8 +18,8 @@ _PRODUCERS = (
     "https://github.com/OpenLineage/OpenLineage/tree/1.54.0/client/python",
     "https://github.com/OpenLineage/OpenLineage/tree/1.54.0/integration/spark",
 )
-# The schema and the fields of a facet; those that runs and relations have each time come last,
-# where matches cost least.
+# The schema and the fields of a facet. Those of every run and relation come last, where matches
+# cost least.
 _SCHEMAS = (
     ("1-0-1/OwnershipJobFacet", ("owners",)),
     ("1-0-0/TagsRunFacet", ("tags", "key", "value", "source")),
@@ -138,7 +136,7 @@ class SmallPacker:
         self._compress = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_DICTIONARY).compress
 
     def pack(self, body: bytes) -> bytes:
-        """The frame of a small body, or the body itself where that is no longer.
+        """Return the frame of a small body, or the body itself if that is not longer.
 
         >>> SmallPacker().pack(b'{"rowCount":1}')
         b'{"rowCount":1}'
@@ -150,6 +148,6 @@ class SmallPacker:
 
 
 def small_expander() -> Callable[[bytes], bytes]:
-    """The bodies of such frames, for one thread."""
+    """Return a function that unpacks such frames, for one thread."""
     decompress = zstandard.ZstdDecompressor(dict_data=_DICTIONARY).decompress
     return lambda stored: decompress(zstandard.FRAME_HEADER + stored[len(MARK) :])

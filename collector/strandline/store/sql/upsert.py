@@ -1,4 +1,4 @@
-"""Writing rows: one statement a table, each of which states its winner as core/changes/rows.py does.
+"""Writing rows: one statement a table, which states its winner as core/changes/rows.py does.
 
 Applying the same rows twice, or in another order, leaves the same rows. Tables are written in one
 order and rows sorted by key, so that several writers on PostgreSQL do not meet in a deadlock.
