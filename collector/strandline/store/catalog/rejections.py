@@ -25,7 +25,7 @@ class Rejection(NamedTuple):
     list: str
     producer: str
     reason: str
-    count: int
+    records: int
     first_at: int
     newest_at: int
     place: str
@@ -52,7 +52,7 @@ def _rejected(connection: Connection) -> Iterator[Rejection]:
             "rejected",
             row.producer,
             row.reason,
-            row.count,
+            row._mapping["count"],
             row.first_at,
             row.newest_at,
             "",
@@ -63,8 +63,8 @@ def _rejected(connection: Connection) -> Iterator[Rejection]:
 def _set_aside(connection: Connection, name: str, table: Table) -> Iterator[Rejection]:
     """Yield the newest records of a table, at most one more than are counted."""
     columns = (table.c.received_at, table.c.topic, table.c.partition_id, table.c.record_offset)
-    body = func.substr(table.c.body, 1, SHOWN).label("body")
-    query = select(*columns, table.c.reason, body).order_by(table.c.received_at.desc())
+    beginning = func.substr(table.c.body, 1, SHOWN).label("body")
+    query = select(*columns, table.c.reason, beginning).order_by(table.c.received_at.desc())
     for row in connection.execute(query.limit(NEWEST + 1)):
         body = bytes(row.body)
         producer = _PRODUCER.search(body)
@@ -84,7 +84,7 @@ def _together(one: Rejection, other: Rejection) -> Rejection:
     """Return both as one, with the newest record as the example."""
     newest = max(one, other, key=lambda rejection: rejection.newest_at)
     first_at = min(one.first_at, other.first_at)
-    return newest._replace(count=one.count + other.count, first_at=first_at)
+    return newest._replace(records=one.records + other.records, first_at=first_at)
 
 
 def _answer(kind: Rejection) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _answer(kind: Rejection) -> dict[str, Any]:
         "list": kind.list,
         "producer": kind.producer or None,
         "reason": kind.reason,
-        "count": kind.count,
+        "count": kind.records,
         "firstAt": moment_of(kind.first_at),
         "newestAt": moment_of(kind.newest_at),
         "place": kind.place or None,
