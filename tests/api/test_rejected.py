@@ -17,7 +17,9 @@ from fixtures.servers import client_of, serving
 from strandline.api.writer.refusals import MOST_PENDING, TOO_MANY, Refusals
 from strandline.cli import main
 from strandline.errors import InvalidEventError
+from strandline.store.ingest.dead_letters import bury
 from strandline.store.ingest.refused import MOST_KINDS, Refused, add_refused, refused_page
+from strandline.store.ingest.take import Record
 from worlds.builders import NOON, encode, event, rows
 
 AGENT = {"User-Agent": "openlineage-java/1.53"}
@@ -180,8 +182,41 @@ def test_command_lists_rejected_events(
     assert main(["rejected", "--url", str(client.base_url).removesuffix("/api/v2/")], environ) == 0
 
     assert capsys.readouterr().out.splitlines() == told
-    assert told[0].split() == ["REJECTED", "NEWEST", "PRODUCER", "REASON"]
-    assert told[1].startswith(
-        f"1 times   {newest[:10]} {newest[11:19]}  https://example.com/tests  not an OpenLineage"
-    )
+    assert told[0].split() == [
+        *("LIST", "COUNT", "FIRST", "NEWEST", "PRODUCER", "REASON", "EXAMPLE")
+    ]
+    time = f"{newest[:10]} {newest[11:19]}"
+    assert told[1].startswith(f"rejected  1      {time}  {time}  https://example.com/tests  not an")
     assert len(told) == 2
+
+
+def test_values_in_reasons_are_one_kind(client: httpx.Client, engine: Engine) -> None:
+    times = ("tomorrow", "yesterday", "some day")
+    assert [post(client, faulty(eventTime=time)) for time in times] == [422] * 3
+    letter = "Expected `str`, got '{0}'"
+    with engine.begin() as connection:
+        for number in range(3):
+            body = b'{"producer": "spark", "n": %d}' % number
+            at = NOON + timedelta(minutes=number)
+            bury(connection, Record(body, at, "events", 0, number), letter.format(number))
+
+    answer = client.get("/rejected").json()
+
+    assert [
+        (one["list"], one["producer"], one["reason"], one["count"], one["place"])
+        for one in sorted(answer["items"], key=lambda one: str(one["list"]))
+    ] == [
+        ("deadLetters", "spark", "Expected `str`, got '…'", 3, "events[0]@2"),
+        (
+            *("rejected", "https://example.com/tests"),
+            *("not an OpenLineage event: eventTime: not an ISO 8601 time: '…'", 3, None),
+        ),
+    ]
+    (letters,) = (one for one in answer["items"] if one["list"] == "deadLetters")
+    assert (letters["firstAt"], letters["newestAt"]) == (
+        "2026-11-20T12:00:00Z",
+        "2026-11-20T12:02:00Z",
+    )
+    assert letters["body"] == '{"producer": "spark", "n": 2}'
+    assert answer["complete"] is True
+    assert client.get("/rejected", params={"limit": 1}).json()["complete"] is False

@@ -91,3 +91,15 @@ def test_names_without_arguments_lists_joined_names(
     assert names(engine, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["patterns"], [one["name"] for one in answer["datasets"]]) == ([DATES], ["/copy"])
+
+
+def test_families_of_jobs_are_listed(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    named = ("daily_2026-11-26", "daily_2026-11-27", "etl_v1", "etl_v2", "report")
+    store(engine, [event("START", run, name) for run, name in enumerate(named, 1)])
+
+    assert names(engine, "jobs") == 0
+
+    assert [line.partition(" ")[2] for line in capsys.readouterr().out.splitlines()] == [
+        "daily_{date}  (2 jobs, such as daily_2026-11-26)",
+        "etl_v{number}  (2 jobs, perhaps different jobs, such as etl_v1)",
+    ]

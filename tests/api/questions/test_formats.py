@@ -172,7 +172,9 @@ def test_csv_columns_of_snapshots_are_the_same_for_an_empty_list(server: httpx.C
     assert {server.get("/datasets/snapshots", params=none).text.strip()} == set(heads.values())
 
 
-@pytest.mark.parametrize("path", ["/dead-letters", "/unread-events", "/rejected-events", "/groups"])
+@pytest.mark.parametrize(
+    "path", ["/dead-letters", "/unread-events", "/rejected-events", "/rejected", "/groups"]
+)
 def test_empty_list_has_a_csv_header(server: httpx.Client, path: str) -> None:
     answer = server.get(path, params={"format": "csv"})
 

@@ -26,6 +26,7 @@ from strandline.store.catalog.received import (
     events_page,
     unread_page,
 )
+from strandline.store.catalog.rejections import rejection_kinds
 from strandline.store.ingest.archived import archived_answer
 from strandline.store.ingest.refused import refused_page
 from strandline.store.sql.engine import read_from
@@ -80,6 +81,14 @@ def refused_events(ask: Ask) -> dict[str, Any]:
     return {"items": items, "nextCursor": cursor}
 
 
+def rejected(ask: Ask) -> dict[str, Any]:
+    """Return the kinds of rejections, up to now."""
+    ask.request.app.state.refusals.flush()
+    with read_from(ask.engine) as connection:
+        kinds, complete = rejection_kinds(connection, ask.given["limit"])
+    return {"items": kinds, "complete": complete}
+
+
 def _after(ask: Ask) -> tuple[Any, ...] | None:
     if ask.given["cursor"] is None:
         return None
@@ -108,6 +117,14 @@ PAGE = {
     "properties": {
         "items": {"type": "array", "items": {"type": "object"}},
         "nextCursor": {"type": ["string", "null"]},
+    },
+}
+KINDS = {
+    "type": "object",
+    "required": ["items", "complete"],
+    "properties": {
+        "items": {"type": "array", "items": {"type": "object"}},
+        "complete": {"type": "boolean"},
     },
 }
 ARCHIVED = {
@@ -165,6 +182,17 @@ OPERATIONS = (
         refused_events,
         (LIMIT, CURSOR),
         answer=PAGE,
+        export="list",
+        scope="read",
+        whole=True,
+    ),
+    Operation(
+        "GET",
+        "/api/v2/rejected",
+        "Rejected events, dead letters and unread events by kind: producer, reason without its values, count, one example",
+        rejected,
+        (LIMIT,),
+        answer=KINDS,
         export="list",
         scope="read",
         whole=True,

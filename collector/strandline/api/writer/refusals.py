@@ -4,7 +4,6 @@ Refused events are mistakes or attacks, so nothing grows with their number: neit
 table, nor the number of transactions.
 """
 
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from starlette.requests import Request
 from strandline.core.openlineage.names import complaint
 from strandline.core.openlineage.times import micros_of
 from strandline.core.redaction.json import redact_bytes
+from strandline.core.rejection_kinds import kind_of
 from strandline.errors import BodyError, InvalidEventError, StrandlineError
 from strandline.runtime.periodic import Turns
 from strandline.store.ingest.refused import Refused, add_refused
@@ -28,9 +28,6 @@ MOST_PENDING = 500  # pairs of producer and reason; more are counted together
 TOO_MANY = "of too many kinds to be told apart"
 SHOWN = 4096  # of a body: enough to see what it is
 LONGEST = 300  # characters of a producer and of a reason
-
-_INDEX = re.compile(r"\[\d+\]")
-_BYTE = re.compile(r" \(byte \d+\)| at byte \d+")
 
 
 class _Producer(msgspec.Struct):
@@ -70,7 +67,7 @@ class Refusals:
         """Count a refused body; `agent`, the sending program, stands in for an unreadable producer."""
         self._on_refused(error.code if isinstance(error, StrandlineError) else "other")
         producer = _cut(complaint(_producer_of(body) or agent))
-        reason = _cut(_BYTE.sub("", _INDEX.sub("[]", complaint(str(error)))))
+        reason = _cut(kind_of(complaint(str(error))))
         self._count(Refused(producer, reason, 1, micros_of(at), micros_of(at), body[:SHOWN]))
 
     def add_all(self, faults: Iterable[tuple[bytes, Exception]], agent: str, at: datetime) -> None:

@@ -7,11 +7,12 @@ import argparse
 import re
 from argparse import ArgumentParser, Namespace
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 
 from strandline.cli.answers import add_list_output, number, tell, tell_list
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
+from strandline.core.job_families import JobFamily, families_of
 from strandline.errors import RefusedError
 from strandline.settings import Settings
 from strandline.store.ingest.name_patterns import (
@@ -22,6 +23,7 @@ from strandline.store.ingest.name_patterns import (
     planned_patterns,
 )
 from strandline.store.lineage.joined_names import JoinedNames, joined_count, joined_names
+from strandline.store.schema.tables import jobs
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import strip_patterns
 
@@ -38,7 +40,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
     add_list_output(parser)
     kinds = parser.add_subparsers(
-        dest="kind", metavar="strip|join", help="without either: what is joined already"
+        dest="kind", metavar="strip|join|jobs", help="without either: what is joined already"
     )
     strip = kinds.add_parser(
         "strip", help="cut what these regular expressions match out of names that are paths"
@@ -49,6 +51,7 @@ def arguments(parser: ArgumentParser) -> None:
     join = kinds.add_parser("join", help="let two names be one dataset")
     for name in sum(NAMED, ()):
         join.add_argument(name)
+    kinds.add_parser("jobs", help="list jobs whose names differ only in a date, an id or a number")
     for one in (strip, join):
         one.add_argument(
             "--apply", action="store_true", help="do it; otherwise only tell what would change"
@@ -65,6 +68,8 @@ def run(options: Namespace, settings: Settings) -> int:
     try:
         if options.kind is None:
             return _list(engine, options)
+        if options.kind == "jobs":
+            return _list_families(engine, options)
         with engine.begin() as connection:
             plan = _plan(connection, options)
     except re.error as error:
@@ -103,6 +108,41 @@ def _list(engine: Engine, options: Namespace) -> int:
     if not tell_list(options, answer, rows, cut, ("namespace", "name", "alsoCalled")):
         tell(False, answer, lambda: _listed(patterns, joined, count, more))
     return 0
+
+
+def _list_families(engine: Engine, options: Namespace) -> int:
+    """Print the families of job names."""
+    with reading(engine).connect() as connection:
+        named = connection.execute(select(jobs.c.namespace, jobs.c.name)).all()
+    families = families_of((row.namespace, row.name) for row in named)
+    rows = [
+        {
+            "namespace": family.namespace,
+            "pattern": family.pattern,
+            "jobs": len(family.names),
+            "sure": family.is_sure,
+            "example": family.names[0],
+        }
+        for family in families[: options.limit]
+    ]
+    complete = len(families) <= options.limit
+    cut = "" if complete else f"the first {len(rows)}; --limit shows more"
+    answer = {"families": rows, "complete": complete}
+    columns = ("namespace", "pattern", "jobs", "sure", "example")
+    if not tell_list(options, answer, rows, cut, columns):
+        tell(False, answer, lambda: _family_lines(families[: options.limit], cut))
+    return 0
+
+
+def _family_lines(families: list[JobFamily], cut: str) -> list[str]:
+    lines = []
+    for family in families:
+        doubt = "" if family.is_sure else ", perhaps different jobs"
+        count = f"{len(family.names)} jobs{doubt}, such as {family.names[0]}"
+        lines.append(f"{family.namespace} {family.pattern}  ({count})")
+    if cut:
+        lines.append(f"({cut})")
+    return lines or ["no names of jobs differ only in a date, an id or a number"]
 
 
 def _listed(

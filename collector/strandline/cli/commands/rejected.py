@@ -1,7 +1,6 @@
-"""`strandline rejected`: what was sent and not taken.
+"""`strandline rejected`: one line for each kind of record that was not taken.
 
-Rejected over HTTP by producer and reason, the dead letters of a topic, and
-events that are kept unread.
+Events rejected over HTTP, dead letters of a topic, and events that are kept unread.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -21,104 +20,68 @@ from strandline.cli.answers import (
 )
 from strandline.cli.collector import Ask, add_collector_arguments, answering
 from strandline.cli.command import Command
-from strandline.core.exports.lists import REFUSED_COLUMNS
+from strandline.core.exports.lists import COLUMNS
 from strandline.settings import Settings
-from strandline.store.catalog.received import dead_letters_page, unread_page
-from strandline.store.ingest.refused import refused_page
+from strandline.store.catalog.rejections import rejection_kinds
 
 Json = dict[str, Any]
-PAGES = {
-    "/rejected-events": refused_page,
-    "/dead-letters": dead_letters_page,
-    "/unread-events": unread_page,
+HEAD = ("LIST", "COUNT", "FIRST", "NEWEST", "PRODUCER", "REASON", "EXAMPLE")
+NAMES = {"rejected": "rejected", "deadLetters": "dead letter", "unread": "unread"}
+HINTS = {
+    "deadLetters": "strandline replay --dead-letters takes those that are events by now",
+    "unread": "unread events are kept because of a fault of the collector, and taken at its next start",
 }
+EXAMPLE = 60
 NOTHING = "nothing was rejected, and there is no dead letter"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
+    """Add the arguments of the command."""
     parser.add_argument(
-        "--limit", type=number(1, 1_000), default=50, help="how many of each at most (default: 50)"
+        "--limit", type=number(1, 1_000), default=50, help="how many kinds at most (default: 50)"
     )
-    add_list_output(parser, "the answer as JSON, with the beginning of each body")
+    add_list_output(parser, "the answer as JSON, with the beginning of an example of each kind")
     add_collector_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
-    """Print what is not empty of the lists."""
+    """Print one line a kind, newest first."""
     with answering(options, settings, _of_database) as ask:
-        refused, dead, unread = (ask(path, {"limit": options.limit}) for path in PAGES)
-    lists = {"rejected": refused["items"], "deadLetters": dead["items"], "unread": unread["items"]}
-    rows = [{"list": name} | one for name, items in lists.items() for one in items]
-    cut = ", ".join(
-        name
-        for name, page in zip(lists, (refused, dead, unread), strict=True)
-        if page["nextCursor"]
-    )
-    more = f"more is known of {cut}; a greater --limit shows more" if cut else ""
-    if tell_list(options, lists, rows, more, REFUSED_COLUMNS):
+        answer = ask("/rejected", {"limit": options.limit})
+    kinds = answer["items"]
+    cut = "" if answer["complete"] else "there are more; a greater --limit may show them"
+    if tell_list(options, answer, kinds, cut, COLUMNS["/rejected"]):
         return 0
-    _show_lists(refused, dead, unread)
+    if not kinds:
+        tell(False, None, lambda: [NOTHING])
+        return 0
+    lists = {kind["list"] for kind in kinds}
+    hints = [hint for name, hint in HINTS.items() if name in lists]
+    show_table(HEAD, [_row(kind) for kind in kinds], [*([f"({cut})"] if cut else []), *hints])
     return 0
 
 
-def _show_lists(refused: Json, dead: Json, unread: Json) -> None:
-    if refused["items"]:
-        rows = [_refused(one) for one in refused["items"]]
-        show_table(("REJECTED", "NEWEST", "PRODUCER", "REASON"), rows, _more(refused))
-    if dead["items"]:
-        hint = "strandline replay --dead-letters takes those that are events by now"
-        show_table(
-            ("DEAD LETTER", "PLACE", "REASON"),
-            [_dead(one) for one in dead["items"]],
-            [*_more(dead), hint],
-        )
-    if unread["items"]:
-        hint = "a fault of the collector's own; they are kept, and taken again when it starts the next time"
-        show_table(
-            ("UNREAD EVENT", "PLACE", "REASON"),
-            [_dead(one) for one in unread["items"]],
-            [*_more(unread), hint],
-        )
-    if not (refused["items"] or dead["items"] or unread["items"]):
-        tell(False, None, lambda: [NOTHING])
-
-
 def _of_database(engine: Engine) -> Ask:
-    def ask(path: str, asked: Any) -> Json:
+    def ask(_path: str, parameters: Any) -> Json:
         with engine.connect() as connection:
-            items, cursor = PAGES[path](connection, asked["limit"])
-        plain: Json = orjson.loads(
-            orjson.dumps({"items": items, "nextCursor": cursor}, option=orjson.OPT_UTC_Z)
-        )
+            kinds, complete = rejection_kinds(connection, parameters["limit"])
+        answer = orjson.dumps({"items": kinds, "complete": complete}, option=orjson.OPT_UTC_Z)
+        plain: Json = orjson.loads(answer)
         return plain
 
     return ask
 
 
-def _more(page: Json) -> list[str]:
-    return (
-        [f"(the newest {len(page['items'])}; a greater --limit shows more)"]
-        if page["nextCursor"]
-        else []
-    )
-
-
-def _refused(one: Json) -> list[str]:
+def _row(kind: Json) -> list[str]:
+    example = kind["place"] or one_line(kind["body"])
     return [
-        f"{one['count']} times",
-        short_time(one["newestAt"]),
-        one["producer"] or "",
-        one_line(one["reason"]),
-    ]
-
-
-def _dead(one: Json) -> list[str]:
-    place = f"{one['topic']}[{one['partition']}]@{one['offset']}" if one["topic"] else ""
-    return [
-        short_time(one["receivedAt"]),
-        place,
-        one_line(one["reason"].rpartition(" (at ")[0] or one["reason"]),
+        NAMES[kind["list"]],
+        str(kind["count"]),
+        short_time(kind["firstAt"]),
+        short_time(kind["newestAt"]),
+        kind["producer"] or "",
+        one_line(kind["reason"]),
+        example if len(example) <= EXAMPLE else f"{example[: EXAMPLE - 1]}…",
     ]
 
 

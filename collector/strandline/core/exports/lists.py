@@ -99,6 +99,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "/dead-letters": _RECEIVED,
     "/unread-events": _RECEIVED,
     "/rejected-events": ("producer", "reason", "count", "firstAt", "newestAt", "body"),
+    "/rejected": ("list", "producer", "reason", "count", "firstAt", "newestAt", "place", "body"),
     "/groups": ("name", "declared", "tables", "generation", "barrier", "hidden.access"),
     "/jobs/barriers": (
         *(
@@ -114,8 +115,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("checkpointLocation", "runId", "sources"),
     ),
 }
-REFUSED_COLUMNS = tuple(dict.fromkeys(("list", *COLUMNS["/rejected-events"], *_RECEIVED)))
-"""Those of rejected events, dead letters and unread events together."""
 
 
 def list_csv(path: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:

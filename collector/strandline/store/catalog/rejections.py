@@ -1,0 +1,100 @@
+"""Rejections by kind: events rejected over HTTP, dead letters and unread events.
+
+Records that differ only in values (an offset, an id, a time) have one kind.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Table, func, select
+
+from strandline.core.openlineage.times import moment_of
+from strandline.core.rejection_kinds import kind_of
+from strandline.store.schema.tables import dead_letters, refused_events, unread_events
+
+NEWEST = 10_000
+"""The number of dead letters, and of unread events, that are counted: the newest ones."""
+SHOWN = 4096
+_PRODUCER = re.compile(rb'"producer"\s*:\s*"([^"\\]{1,300})"')
+
+
+class Rejection(NamedTuple):
+    """Rejected records of one producer for one reason."""
+
+    list: str
+    producer: str
+    reason: str
+    records: int
+    first_at: int
+    newest_at: int
+    place: str
+    body: bytes
+
+
+def rejection_kinds(connection: Connection, limit: int) -> tuple[list[dict[str, Any]], bool]:
+    """Return one item a kind, newest first, and True if all records and kinds are in it."""
+    letters = list(_set_aside(connection, "deadLetters", dead_letters))
+    unread = list(_set_aside(connection, "unread", unread_events))
+    kinds: dict[tuple[str, str, str], Rejection] = {}
+    for rejection in [*_rejected(connection), *letters[:NEWEST], *unread[:NEWEST]]:
+        kind = rejection._replace(reason=kind_of(rejection.reason))
+        key = (kind.list, kind.producer, kind.reason)
+        kinds[key] = _together(kinds[key], kind) if key in kinds else kind
+    newest_first = sorted(kinds.values(), key=lambda kind: (-kind.newest_at, kind[:3]))
+    complete = len(newest_first) <= limit and max(len(letters), len(unread)) <= NEWEST
+    return [_answer(kind) for kind in newest_first[:limit]], complete
+
+
+def _rejected(connection: Connection) -> Iterator[Rejection]:
+    for row in connection.execute(select(refused_events)):
+        yield Rejection(
+            "rejected",
+            row.producer,
+            row.reason,
+            row._mapping["count"],
+            row.first_at,
+            row.newest_at,
+            "",
+            bytes(row.body),
+        )
+
+
+def _set_aside(connection: Connection, name: str, table: Table) -> Iterator[Rejection]:
+    """Yield the newest records of a table, at most one more than are counted."""
+    columns = (table.c.received_at, table.c.topic, table.c.partition_id, table.c.record_offset)
+    beginning = func.substr(table.c.body, 1, SHOWN).label("body")
+    query = select(*columns, table.c.reason, beginning).order_by(table.c.received_at.desc())
+    for row in connection.execute(query.limit(NEWEST + 1)):
+        body = bytes(row.body)
+        producer = _PRODUCER.search(body)
+        yield Rejection(
+            name,
+            producer[1].decode("utf-8", "replace") if producer else "",
+            row.reason,
+            1,
+            row.received_at,
+            row.received_at,
+            f"{row.topic}[{row.partition_id}]@{row.record_offset}" if row.topic else "",
+            body,
+        )
+
+
+def _together(one: Rejection, other: Rejection) -> Rejection:
+    """Return both as one, with the newest record as the example."""
+    newest = max(one, other, key=lambda rejection: rejection.newest_at)
+    first_at = min(one.first_at, other.first_at)
+    return newest._replace(records=one.records + other.records, first_at=first_at)
+
+
+def _answer(kind: Rejection) -> dict[str, Any]:
+    return {
+        "list": kind.list,
+        "producer": kind.producer or None,
+        "reason": kind.reason,
+        "count": kind.records,
+        "firstAt": moment_of(kind.first_at),
+        "newestAt": moment_of(kind.newest_at),
+        "place": kind.place or None,
+        "body": kind.body.decode("utf-8", "replace"),
+    }
