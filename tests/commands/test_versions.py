@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from fixtures.servers import serving
 from fixtures.versions_server.events import appended, committed, ended, facet, started
 from fixtures.versions_server.server import running
 from strandline.cli import main
@@ -126,19 +125,6 @@ def test_late_shows_the_delay_of_a_table_and_its_cause(strandline: Strandline) -
         "         3.0 s  wait  debits -> bank.debits  <- the largest part",
         "         1.0 s  work  debits -> bank.debits",
     ]
-
-
-def test_collector_says_of_a_late_table_what_its_database_says(
-    strandline: Strandline, database_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    engine = make_engine(database_url)
-    with serving(engine) as url:
-        code = main(["late", "bank.debits", "--url", url], {})
-    engine.dispose()
-    by_url = re.sub(r"(?<![.\d])\d+ (s|min|h|d)\b", "N", capsys.readouterr().out).splitlines()
-
-    assert code == 0
-    assert by_url == strandline("late", "bank.debits")
 
 
 def test_expire_lists_expirable_snapshots_and_why_the_others_stay(strandline: Strandline) -> None:
