@@ -247,9 +247,6 @@ class Settings:
     retention_days: int | None = setting(
         whole(1, RETENTION_DAYS), None, "age at which events and history go; unset: never"
     )
-    url: str | None = setting(
-        web_address, None, "a running collector, which commands ask instead of the database"
-    )
     key: str | None = setting(
         text, None, "the API key of commands that ask a running collector", secret=True
     )

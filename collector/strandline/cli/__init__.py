@@ -124,8 +124,6 @@ def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
     """Add a flag for each setting, unless the command has one of that name."""
     group = parser.add_argument_group("settings")
     for name, how in declared():
-        if name == "url":  # a flag of the commands that can ask a collector
-            continue
         flag = f"--{name.replace('_', '-')}"
         if flag in parser._option_string_actions:
             continue

@@ -1,11 +1,5 @@
-"""The source of a command's answers: the database, or a running collector.
+"""Who answers a command's questions: the database, or with --url and --key a running collector."""
 
---url or STRANDLINE_URL names a collector, --database-url or STRANDLINE_DATABASE_URL a database.
-Without either, the database in the user's data folder answers; where there is none yet, the
-collector of this machine, if one runs.
-"""
-
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from sqlalchemy import Engine
 
-from strandline.cli.open_store import existing_store, missing_file
+from strandline.cli.open_store import existing_store
 from strandline.errors import AmbiguousError, NotFoundError, StrandlineError
-from strandline.settings import Settings, default_database
-from strandline.store.sql.engine import file_of, reading
-from strandline.store.sql.private_files import is_served
+from strandline.settings import Settings
+from strandline.store.sql.engine import reading
 
 if TYPE_CHECKING:
     from urllib.error import HTTPError
@@ -36,10 +29,9 @@ class CollectorError(StrandlineError):
 
 
 def add_collector_arguments(parser: ArgumentParser) -> None:
-    """Add --url and --key."""
+    """--url and --key."""
     parser.add_argument(
-        "--url",
-        help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database; or STRANDLINE_URL",
+        "--url", help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database"
     )
     parser.add_argument(
         "--key",
@@ -51,8 +43,7 @@ def add_collector_arguments(parser: ArgumentParser) -> None:
 def answering(
     options: Namespace, settings: Settings, of_database: Callable[[Engine], Ask]
 ) -> Iterator[Ask]:
-    """Give what answers: a collector, or else the database of the settings. Set `options.url` accordingly."""
-    options.url = options.url or collector_of(settings)
+    """Whoever answers: the collector that --url names, else the database of the settings."""
     if options.url:
         yield ask_collector(options.url, options.key or settings.client_key())
         return
@@ -61,40 +52,6 @@ def answering(
         yield of_database(reading(engine))
     finally:
         engine.dispose()
-
-
-def collector_of(settings: Settings) -> str | None:
-    """Return the address of the collector to ask, or None where the database is to be asked.
-
-    Where neither was named, say on stderr which of two was asked.
-    """
-    if settings.url or settings.database_url != default_database():
-        return settings.url
-    local = f"http://127.0.0.1:{settings.port}"
-    if missing_file(settings.database_url):
-        if not is_collector(local):
-            return None
-        print(f"strandline: asking the collector at {local}", file=sys.stderr)
-        return local
-    file = file_of(settings.database_url)
-    if is_collector(local) and not is_served(file):
-        print(
-            f"strandline: asking {file}; `--url {local}` asks the collector that runs there",
-            file=sys.stderr,
-        )
-    return None
-
-
-def is_collector(url: str) -> bool:
-    """Return whether a Strandline answers at `url` within a second."""
-    import urllib.request
-
-    try:
-        with urllib.request.urlopen(f"{url}/healthz", timeout=1) as response:
-            answer = orjson.loads(response.read(1_000))
-    except (OSError, ValueError):
-        return False
-    return isinstance(answer, dict) and {"status", "version"} <= answer.keys()
 
 
 class Collector:

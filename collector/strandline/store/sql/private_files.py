@@ -49,17 +49,3 @@ def held_by_one_server(file: Path | None) -> Iterator[None]:
                 code="in_use",
             ) from None
         yield
-
-
-def is_served(file: Path | None) -> bool:
-    """Return whether a running server holds this SQLite file."""
-    if file is None or fcntl is None:
-        return False
-    try:
-        with file.with_name(f"{file.name}.server").open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
