@@ -244,6 +244,9 @@ class Settings:
     retention_days: int | None = setting(
         whole(1, RETENTION_DAYS), None, "age at which events and history go; unset: never"
     )
+    url: str | None = setting(
+        web_address, None, "a running collector that commands ask instead of the database"
+    )
     key: str | None = setting(
         text, None, "the API key of commands that ask a running collector", secret=True
     )
