@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from strandline.cli.open_store import existing_store, missing_file
 from strandline.errors import AmbiguousError, NotFoundError, StrandlineError
+from strandline.escaping import escaped
 from strandline.setting_parsers import web_address
 from strandline.settings import Settings, default_database
 from strandline.store.sql.engine import reading
@@ -106,7 +107,7 @@ def _local_collector(settings: Settings) -> str | None:
 
 
 def _note(text: str) -> None:
-    print(f"strandline: {text}", file=sys.stderr)
+    print(f"strandline: {escaped(text)}", file=sys.stderr)
 
 
 def _answers(url: str) -> bool:
