@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 import structlog
-from structlog.typing import FilteringBoundLogger, Processor
+from structlog.typing import EventDict, FilteringBoundLogger, Processor
+
+from strandline.escaping import escaped, escaped_lines
 
 
 def make_log(
@@ -52,7 +54,16 @@ def adopt_library_logs(log_format: str, stream: TextIO | None = None) -> None:
 
 def _shared() -> list[Processor]:
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    return [structlog.processors.add_log_level, stamp, structlog.processors.format_exc_info]
+    trace = structlog.processors.format_exc_info
+    return [structlog.processors.add_log_level, stamp, trace, _escape_values]
+
+
+def _escape_values(_logger: Any, _method: str, line: EventDict) -> EventDict:
+    """Let no text of a producer steer the terminal; line breaks of traces stay."""
+    for name, value in line.items():
+        if isinstance(value, str):
+            line[name] = escaped_lines(value) if name == "exception" else escaped(value)
+    return line
 
 
 def _renderer(log_format: str, stream: TextIO) -> Any:

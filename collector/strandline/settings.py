@@ -247,6 +247,9 @@ class Settings:
     retention_days: int | None = setting(
         whole(1, RETENTION_DAYS), None, "age at which events and history go; unset: never"
     )
+    url: str | None = setting(
+        web_address, None, "a running collector that commands ask instead of the database"
+    )
     key: str | None = setting(
         text, None, "the API key of commands that ask a running collector", secret=True
     )
@@ -451,8 +454,18 @@ def _parsed(name: str, value: str, how: Mapping[str, Any], faults: list[str]) ->
         return {name: how["parse"](value)}
     except ValueError as error:
         shown = "" if how["secret"] else f"={value}"
-        faults.append(f"{PREFIX}{name.upper()}{shown} {error}")
+        faults.append(f"{PREFIX}{name.upper()}{shown}{_flag_of(name)} {error}")
         return {}
+
+
+def _flag_of(name: str) -> str:
+    """Return the flag of a setting in parentheses; the security of Kafka has none."""
+    has_flag = name in {declared_name for declared_name, _ in declared()}
+    return f" (--{name.replace('_', '-')})" if has_flag else ""
+
+
+def _called(name: str) -> str:
+    return f"{PREFIX}{name.upper()}{_flag_of(name)}"
 
 
 def _kafka_security(given: Mapping[str, str], faults: list[str]) -> dict[str, Any]:
@@ -471,12 +484,14 @@ def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
     found = []
     if settings.auth == "off" and not is_loopback(settings.host):
         found.append(
-            f"{PREFIX}AUTH=off is allowed on loopback only, and {PREFIX}HOST={settings.host} is not"
+            f"{PREFIX}AUTH=off (--auth) is allowed on loopback only, and "
+            f"{PREFIX}HOST={settings.host} (--host) is not"
         )
     found += _faults_of_tokens(settings, given)
     if settings.max_waiting_bytes < settings.max_body_bytes:
         found.append(
-            f"{PREFIX}MAX_WAITING_BYTES is less than {PREFIX}MAX_BODY_BYTES: one request must fit"
+            f"{_called('max_waiting_bytes')} is less than {_called('max_body_bytes')}: "
+            "one request must fit"
         )
     protocol, mechanism = (
         given.get(f"kafka_{name}", "").strip() for name in ("security_protocol", "sasl_mechanism")
@@ -497,17 +512,19 @@ def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[
     named = {name for name in given if name.startswith("oidc_") and given[name] != ""}
     if "oidc_issuer" not in named:
         yield from (
-            f"{PREFIX}{name.upper()} is set, but {PREFIX}OIDC_ISSUER is not"
-            for name in sorted(named)
+            f"{_called(name)} is set, but {_called('oidc_issuer')} is not" for name in sorted(named)
         )
         return
     if settings.auth == "off":
-        yield f"{PREFIX}AUTH=off takes no tokens, and {PREFIX}OIDC_ISSUER is set"
+        yield f"{PREFIX}AUTH=off (--auth) takes no tokens, and {_called('oidc_issuer')} is set"
     for name in ("oidc_audience", "oidc_grants"):
         if name not in named:
-            yield f"{PREFIX}{name.upper()} is missing, and {PREFIX}OIDC_ISSUER needs it"
+            yield f"{_called(name)} is missing, and {_called('oidc_issuer')} needs it"
     if len(named & {"oidc_jwks_url", "oidc_jwks_file"}) != 1:
-        yield f"{PREFIX}OIDC_ISSUER needs one of {PREFIX}OIDC_JWKS_URL and {PREFIX}OIDC_JWKS_FILE"
+        yield (
+            f"{_called('oidc_issuer')} needs one of {_called('oidc_jwks_url')} and "
+            f"{_called('oidc_jwks_file')}"
+        )
 
 
 def _unknown(given: Mapping[str, str]) -> Iterator[str]:

@@ -17,8 +17,8 @@ from fixtures.servers import client_of, serving
 from strandline.api.writer.refusals import MOST_PENDING, TOO_MANY, Refusals
 from strandline.cli import main
 from strandline.errors import InvalidEventError
-from strandline.store.ingest.dead_letters import bury
 from strandline.store.ingest.refused import MOST_KINDS, Refused, add_refused, refused_page
+from strandline.store.ingest.set_aside import keep_dead
 from strandline.store.ingest.take import Record
 from worlds.builders import NOON, encode, event, rows
 
@@ -198,7 +198,7 @@ def test_values_in_reasons_are_one_kind(client: httpx.Client, engine: Engine) ->
         for number in range(3):
             body = b'{"producer": "spark", "n": %d}' % number
             at = NOON + timedelta(minutes=number)
-            bury(connection, Record(body, at, "events", 0, number), letter.format(number))
+            keep_dead(connection, Record(body, at, "events", 0, number), letter.format(number))
 
     answer = client.get("/rejected").json()
 

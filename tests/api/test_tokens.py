@@ -382,7 +382,10 @@ def test_tokens_are_required_on_loopback_too() -> None:
 @pytest.mark.parametrize(
     ("more", "fault"),
     [
-        ({"OIDC_ALGORITHMS": "RS256,none"}, "STRANDLINE_OIDC_ALGORITHMS=RS256,none is not some of"),
+        (
+            {"OIDC_ALGORITHMS": "RS256,none"},
+            "STRANDLINE_OIDC_ALGORITHMS=RS256,none (--oidc-algorithms) is not some of",
+        ),
         ({"OIDC_ALGORITHMS": "HS256"}, "(none and HS256 prove nothing)"),
         (
             {"OIDC_JWKS_URL": "http://id.example.com/keys"},
@@ -390,26 +393,32 @@ def test_tokens_are_required_on_loopback_too() -> None:
         ),
         (
             {"OIDC_JWKS_FILE": "keys.json"},
-            "needs one of STRANDLINE_OIDC_JWKS_URL and STRANDLINE_OIDC_JWKS_FILE",
+            "needs one of STRANDLINE_OIDC_JWKS_URL (--oidc-jwks-url) and STRANDLINE_OIDC_JWKS_FILE (--oidc-jwks-file)",
         ),
         (
             {"OIDC_AUDIENCE": ""},
-            "STRANDLINE_OIDC_AUDIENCE is missing, and STRANDLINE_OIDC_ISSUER needs it",
+            "STRANDLINE_OIDC_AUDIENCE (--oidc-audience) is missing, and STRANDLINE_OIDC_ISSUER (--oidc-issuer) needs it",
         ),
         (
             {"OIDC_GRANTS": ""},
-            "STRANDLINE_OIDC_GRANTS is missing, and STRANDLINE_OIDC_ISSUER needs it",
+            "STRANDLINE_OIDC_GRANTS (--oidc-grants) is missing, and STRANDLINE_OIDC_ISSUER (--oidc-issuer) needs it",
         ),
         (
             {"OIDC_GRANTS": "etl=write@*"},
             "is not VALUE=SCOPE,...@PATTERN,...; with scopes read, ingest and admin",
         ),
-        ({"OIDC_ISSUER": ""}, "STRANDLINE_OIDC_AUDIENCE is set, but STRANDLINE_OIDC_ISSUER is not"),
+        (
+            {"OIDC_ISSUER": ""},
+            "STRANDLINE_OIDC_AUDIENCE (--oidc-audience) is set, but STRANDLINE_OIDC_ISSUER (--oidc-issuer) is not",
+        ),
         (
             {"OIDC_SKEW_SECONDS": "3600"},
-            "STRANDLINE_OIDC_SKEW_SECONDS=3600 is not a whole number from 0 to 300",
+            "STRANDLINE_OIDC_SKEW_SECONDS=3600 (--oidc-skew-seconds) is not a whole number from 0 to 300",
         ),
-        ({"AUTH": "off"}, "STRANDLINE_AUTH=off takes no tokens, and STRANDLINE_OIDC_ISSUER is set"),
+        (
+            {"AUTH": "off"},
+            "STRANDLINE_AUTH=off (--auth) takes no tokens, and STRANDLINE_OIDC_ISSUER (--oidc-issuer) is set",
+        ),
     ],
 )
 def test_unsafe_token_settings_are_rejected(more: dict[str, str], fault: str) -> None:
@@ -458,6 +467,7 @@ def test_check_reads_the_public_keys(
         found[3][1].err
         == "strandline: STRANDLINE_OIDC_JWKS_FILE: the document is no JSON object with `keys`\n"
     )
-    assert f"STRANDLINE_OIDC_JWKS_FILE={tmp_path / 'missing.json'} is not there" in found[4][1].err
+    missing = f"STRANDLINE_OIDC_JWKS_FILE={tmp_path / 'missing.json'} (--oidc-jwks-file)"
+    assert f"{missing} is not there" in found[4][1].err
     assert redirected[0] == 1
     assert "redirects are not followed" in redirected[1].err

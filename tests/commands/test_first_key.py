@@ -3,6 +3,7 @@
 import re
 import shlex
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -191,9 +192,7 @@ def test_server_waits_for_a_database_that_is_not_up(
 ) -> None:
     """The database comes up during the first pause."""
     name = f"late_{uuid4().hex[:12]}"
-    monkeypatch.setattr(
-        "strandline.cli.open_store.time.sleep", lambda seconds: copy_of_postgres(name)
-    )
+    monkeypatch.setattr(time, "sleep", lambda seconds: copy_of_postgres(name))
 
     open_store.wait_for_database(Settings(database_url=postgres_server(name)), make_log())
 

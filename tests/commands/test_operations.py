@@ -43,8 +43,8 @@ def test_check_reports_every_fault_at_once(
         "topic: none is set, so events come over HTTP only",
     ]
     assert told.err.splitlines() == [
-        "strandline: STRANDLINE_PORT=70000 is not a whole number from 0 to 65535",
-        "strandline: STRANDLINE_AUTH=maybe is not one of auto, off, required",
+        "strandline: STRANDLINE_PORT=70000 (--port) is not a whole number from 0 to 65535",
+        "strandline: STRANDLINE_AUTH=maybe (--auth) is not one of auto, off, required",
         "strandline: STRANDLINE_HOSTS is not a setting; is STRANDLINE_HOST meant?",
     ]
 
@@ -88,9 +88,14 @@ def test_check_continues_after_an_invalid_database_address(
     assert code == 1
     assert told.out.splitlines() == ["topic: none is set, so events come over HTTP only"]
     address, days = told.err.splitlines()
-    assert address.startswith("strandline: STRANDLINE_DATABASE_URL is not an address like ")
+    assert address.startswith(
+        "strandline: STRANDLINE_DATABASE_URL (--database-url) is not an address like "
+    )
     assert "hunter2" not in address
-    assert days == "strandline: STRANDLINE_RETENTION_DAYS=0 is not a whole number from 1 to 36500"
+    assert (
+        days
+        == "strandline: STRANDLINE_RETENTION_DAYS=0 (--retention-days) is not a whole number from 1 to 36500"
+    )
 
 
 def test_check_does_not_contact_an_invalid_topic(
@@ -107,7 +112,9 @@ def test_check_does_not_contact_an_invalid_topic(
     told = capsys.readouterr()
     assert (code, told.out) == (1, "database: ok\n")
     (line,) = told.err.splitlines()
-    assert line.startswith("strandline: STRANDLINE_KAFKA_TOPIC=bad topic! is no name of a topic: ")
+    assert line.startswith(
+        "strandline: STRANDLINE_KAFKA_TOPIC=bad topic! (--kafka-topic) is no name of a topic: "
+    )
 
 
 @pytest.mark.postgres
@@ -290,7 +297,7 @@ def test_truncated_file_is_reported_in_one_line(
         (
             ["serve", "--port", "any"],
             2,
-            "STRANDLINE_PORT=any is not a whole number from 0 to 65535",
+            "STRANDLINE_PORT=any (--port) is not a whole number from 0 to 65535",
         ),
     ],
 )

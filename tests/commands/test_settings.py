@@ -34,11 +34,11 @@ def test_all_faults_are_reported_together() -> None:
 
     assert raised.value.faults == (
         (
-            "STRANDLINE_DATABASE_URL is not an address like sqlite:////data/strandline.db "
+            "STRANDLINE_DATABASE_URL (--database-url) is not an address like sqlite:////data/strandline.db "
             "or postgresql://user:password@host/name"
         ),
-        "STRANDLINE_PORT=70000 is not a whole number from 0 to 65535",
-        "STRANDLINE_AUTH=off is allowed on loopback only, and STRANDLINE_HOST=0.0.0.0 is not",
+        "STRANDLINE_PORT=70000 (--port) is not a whole number from 0 to 65535",
+        "STRANDLINE_AUTH=off (--auth) is allowed on loopback only, and STRANDLINE_HOST=0.0.0.0 (--host) is not",
         "STRANDLINE_KAFKA_SASL_MECHANISM is missing, and STRANDLINE_KAFKA_SECURITY_PROTOCOL needs it",
     )
 
@@ -71,7 +71,7 @@ def test_values_outside_kafka_or_calendar_limits_are_faults(
     name: str, value: str, why: str
 ) -> None:
     assert read_what_can_be_read({f"STRANDLINE_{name}": value}).faults == (
-        f"STRANDLINE_{name}={value} {why}",
+        f"STRANDLINE_{name}={value} (--{name.lower().replace('_', '-')}) {why}",
     )
 
 
@@ -90,7 +90,9 @@ def test_invalid_database_address_is_reported_without_its_password(
 ) -> None:
     faults = read_what_can_be_read({"STRANDLINE_DATABASE_URL": url}).faults
 
-    assert faults == (() if why is None else (f"STRANDLINE_DATABASE_URL {ADDRESS}: {why}",))
+    assert faults == (
+        () if why is None else (f"STRANDLINE_DATABASE_URL (--database-url) {ADDRESS}: {why}",)
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_lenient_reading_replaces_invalid_settings_with_defaults() -> None:
     settings = read_what_can_be_read({"STRANDLINE_PORT": "x", "STRANDLINE_HOST": "::1"})
 
     assert (settings.port, settings.host) == (5000, "::1")
-    assert settings.faults == ("STRANDLINE_PORT=x is not a whole number from 0 to 65535",)
+    assert settings.faults == ("STRANDLINE_PORT=x (--port) is not a whole number from 0 to 65535",)
 
 
 def test_a_dotenv_file_may_have_comments_quotes_and_export(tmp_path: Path) -> None:

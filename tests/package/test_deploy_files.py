@@ -283,6 +283,27 @@ def test_chart_uses_only_values_that_it_defines() -> None:
     assert set(values) <= set(schema["properties"])
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "STRANDLINE_DATABASE_URL",
+        "STRANDLINE_HOST",
+        "STRANDLINE_PORT",
+        "STRANDLINE_METRICS_PORT",
+        "STRANDLINE_ADMIN_KEY",
+        "STRANDLINE_KAFKA_BOOTSTRAP_SERVERS",
+    ],
+)
+def test_chart_refuses_settings_that_it_sets_itself(name: str) -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = jsonschema_rs.validator_for(json.loads((CHART / "values.schema.json").read_text()))
+    secret = {"name": name, "secret": "mine", "key": "key"}
+
+    assert schema.is_valid(values)
+    assert not schema.is_valid(values | {"settings": {name: "5001"}})
+    assert not schema.is_valid(values | {"secretEnv": [secret]})
+
+
 def test_chart_has_the_version_of_the_program() -> None:
     from strandline import __version__
 

@@ -61,10 +61,11 @@ def test_the_tables_agree_at_the_last_barrier_of_the_stopped_job(follower: Follo
 def test_each_question_that_it_suggests_has_an_answer(
     demo: Bank, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    suggested = [shlex.split(line)[1:] for line in report.questions(demo).splitlines()]
+    export, *suggested = [shlex.split(line) for line in report.questions(demo).splitlines()]
+    assert export == ["export", f"STRANDLINE_URL={demo.url}"]
     told = {}
-    for words in suggested:
-        assert main(words, {}) == 0
+    for _, *words in suggested:
+        assert main([*words, "--database-url", demo.database], {}) == 0
         told[words[0]] = capsys.readouterr().out
 
     assert "What lake.aligned.balance is made from:" in told["lineage"]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from strandline import __version__
 from strandline.cli.index import COMMANDS
 from strandline.errors import AmbiguousError, NotFoundError, SettingsError, StrandlineError
+from strandline.escaping import escaped
 from strandline.settings import PREFIX, declared, read_dotenv, read_settings, read_what_can_be_read
 
 if TYPE_CHECKING:
@@ -174,5 +175,5 @@ def _refusal_of_database(error: Exception) -> str | None:
 
 def _tell(*problems: str, code: int) -> int:
     for problem in problems:
-        print(f"strandline: {problem}", file=sys.stderr)
+        print(f"strandline: {escaped(problem)}", file=sys.stderr)
     return code

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from strandline.core.openlineage.moments import moment
+from strandline.escaping import escaped, escaped_lines
 
 Line = Callable[[], Sequence[str]]
 Rows = Sequence[Sequence[str]]
@@ -71,15 +72,25 @@ def tell_list(
     elif options.format == "csv":
         from strandline.core.exports.rows import csv_of
 
-        sys.stdout.write(csv_of(items, columns, others=not columns))
+        write_text(csv_of(items, columns, others=not columns))
         if cut:
-            print(f"strandline: {cut}", file=sys.stderr)
+            warn(cut)
     return options.format is not None
 
 
+def warn(problem: str) -> None:
+    """Print a problem to stderr as one line."""
+    print(f"strandline: {escaped(problem)}", file=sys.stderr)
+
+
+def write_text(text: str) -> None:
+    """Print a format for programs as it is, but let it not steer a terminal."""
+    sys.stdout.write(escaped_lines(text) if sys.stdout.isatty() else text)
+
+
 def show(lines: Iterable[str]) -> None:
-    """Lines for people; a terminal shows states in colours."""
-    text = "\n".join(lines)
+    """Print lines for people; a terminal shows states in colours."""
+    text = "\n".join(map(escaped, lines))
     if not sys.stdout.isatty():
         sys.stdout.write(text + "\n")
         return
@@ -98,7 +109,7 @@ def show_table(head: Sequence[str], rows: Rows, after: Sequence[str] = ()) -> No
     """
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
-    filled = [[cell or NOTHING for cell in row] for row in rows]
+    filled = [[escaped(cell) or NOTHING for cell in row] for row in rows]
     lines = _aligned([head, *filled])
     if not sys.stdout.isatty() or not _is_drawn(head, filled):
         show([*lines, *after])

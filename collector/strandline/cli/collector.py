@@ -1,6 +1,7 @@
-"""Who answers a command's questions: the database, or with --url and --key a running collector."""
+"""The source of a command's answers: a running collector or the database."""
 
-from argparse import ArgumentParser, Namespace
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -8,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from sqlalchemy import Engine
 
-from strandline.cli.open_store import existing_store
+from strandline.cli.open_store import existing_store, missing_file
 from strandline.errors import AmbiguousError, NotFoundError, StrandlineError
-from strandline.settings import Settings
+from strandline.escaping import escaped
+from strandline.setting_parsers import web_address
+from strandline.settings import Settings, default_database
 from strandline.store.sql.engine import reading
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ Ask = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 """Answers a path of /api/v2 with parameters as JSON."""
 
 SECONDS = 60
+PROBE_SECONDS, PROBE_BYTES = 1, 1000
+LOCAL_COLLECTOR = "http://127.0.0.1:5000"
 
 
 class CollectorError(StrandlineError):
@@ -29,9 +34,12 @@ class CollectorError(StrandlineError):
 
 
 def add_collector_arguments(parser: ArgumentParser) -> None:
-    """--url and --key."""
+    """Add --url and --key."""
     parser.add_argument(
-        "--url", help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database"
+        "--url",
+        type=_address,
+        help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database; or "
+        "STRANDLINE_URL",
     )
     parser.add_argument(
         "--key",
@@ -39,19 +47,79 @@ def add_collector_arguments(parser: ArgumentParser) -> None:
     )
 
 
+def _address(text: str) -> str:
+    try:
+        web_address(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text} is not an address like {LOCAL_COLLECTOR}") from None
+    return text
+
+
 @contextmanager
 def answering(
     options: Namespace, settings: Settings, of_database: Callable[[Engine], Ask]
 ) -> Iterator[Ask]:
-    """Whoever answers: the collector that --url names, else the database of the settings."""
+    """Give a function that asks the source of the answers."""
+    with source_of(options, settings) as source:
+        yield source.ask if isinstance(source, Collector) else of_database(reading(source))
+
+
+@contextmanager
+def source_of(options: Namespace, settings: Settings) -> "Iterator[Collector | Engine]":
+    """Give the collector that --url or STRANDLINE_URL names, else the database.
+
+    Where neither is named and there is no database yet, a collector on this machine answers. Where
+    two could answer, stderr names the one that does.
+    """
+    options.url = chosen_url(options, settings) or _local_collector(settings)
     if options.url:
-        yield ask_collector(options.url, options.key or settings.client_key())
+        yield Collector(options.url, options.key or settings.client_key())
         return
     engine = existing_store(settings)
     try:
-        yield of_database(reading(engine))
+        yield engine
     finally:
         engine.dispose()
+
+
+def chosen_url(options: Namespace, settings: Settings) -> str | None:
+    """Return the collector that is named; flags win over the environment."""
+    if options.url:
+        return str(options.url)
+    if settings.url is None or vars(options).get("setting_database_url"):
+        return None
+    if settings.database_url != default_database():
+        _note(f"asking the collector at {settings.url} (STRANDLINE_URL), not the database")
+    return settings.url
+
+
+def _local_collector(settings: Settings) -> str | None:
+    """Return the collector on this machine, if it has to answer instead of the default database."""
+    if settings.database_url != default_database() or not _answers(LOCAL_COLLECTOR):
+        return None
+    if missing_file(settings.database_url):
+        _note(f"asking the collector at {LOCAL_COLLECTOR}")
+        return LOCAL_COLLECTOR
+    _note(
+        f"asking the database in your data folder; a collector answers too: --url {LOCAL_COLLECTOR}"
+    )
+    return None
+
+
+def _note(text: str) -> None:
+    print(f"strandline: {escaped(text)}", file=sys.stderr)
+
+
+def _answers(url: str) -> bool:
+    """Return whether a collector answers at `url`."""
+    import urllib.request  # a command that asks a named database does not wait for it
+
+    try:
+        with urllib.request.urlopen(f"{url}/healthz", timeout=PROBE_SECONDS) as response:
+            answer = orjson.loads(response.read(PROBE_BYTES))
+    except (OSError, ValueError):
+        return False
+    return isinstance(answer, dict) and answer.keys() == {"status", "version"}
 
 
 class Collector:
@@ -86,11 +154,6 @@ class Collector:
             raise _refusal(error, self._url) from None
         except (OSError, ValueError) as error:
             raise CollectorError(f"cannot ask the collector at {self._url}: {error}") from None
-
-
-def ask_collector(url: str, key: str | None) -> Ask:
-    """Return a function that asks the API at `url`."""
-    return Collector(url, key).ask
 
 
 def _refusal(error: "HTTPError", url: str) -> StrandlineError:

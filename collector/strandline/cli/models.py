@@ -5,12 +5,15 @@ The database, its model, tables and jobs by the names that people use.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine
 
 from strandline.cli.answers import tell
+from strandline.cli.collector import Collector
 from strandline.cli.open_store import existing_store
 from strandline.core.access.granted import EVERYTHING
+from strandline.core.openlineage.names import TableName
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.errors import AmbiguousError, NotFoundError
@@ -19,7 +22,7 @@ from strandline.settings import Settings
 from strandline.store.lineage.lookup import node_called
 from strandline.store.versions.lookup import call, known_name
 
-__all__ = ["job_called", "model_of", "store_of", "table_called", "tell"]
+__all__ = ["job_called", "model_in", "model_of", "store_of", "table_called", "table_named", "tell"]
 
 
 @contextmanager
@@ -34,10 +37,35 @@ def store_of(settings: Settings) -> Iterator[tuple[Engine, Follower]]:
 
 @contextmanager
 def model_of(settings: Settings) -> Iterator[tuple[Connection, Model]]:
-    """A connection and the model, for a command that only asks."""
-    with store_of(settings) as (_, follower), follower.question(EVERYTHING) as (connection, model):
+    """Give a connection and the model, for a command that only asks."""
+    with store_of(settings) as (engine, _), model_in(engine) as (connection, model):
+        yield connection, model
+
+
+@contextmanager
+def model_in(engine: Engine) -> Iterator[tuple[Connection, Model]]:
+    """Give a connection and the model of a store."""
+    with Follower(engine).question(EVERYTHING) as (connection, model):
         call(connection, model, model.domain_of)
         yield connection, model
+
+
+class NamedTable(NamedTuple):
+    """A table of a running collector; `label` is its name for people."""
+
+    namespace: str
+    name: str
+    label: str
+
+
+def table_named(collector: Collector, text: str) -> NamedTable:
+    """Return the table that a person means, as a running collector knows it."""
+    node = collector.ask("/lineage", {"node": text, "depth": 0})["nodes"][0]
+    if node["type"] != "dataset":
+        raise NotFoundError(f"{text}: is a job, not a table")
+    place = TableName(node["catalog"], node["database"], node["table"])
+    label = place.called(node["namespace"], node["name"])
+    return NamedTable(node["namespace"], node["name"], label)
 
 
 def table_called(connection: Connection, model: Model, text: str) -> Table:

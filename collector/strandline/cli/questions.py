@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Engine
 
-from strandline.cli.answers import time_argument
+from strandline.cli.answers import time_argument, warn, write_text
 from strandline.cli.collector import Ask, add_collector_arguments
 from strandline.cli.lineage_text import not_shown
 from strandline.core.exports.graphs import WRITERS
@@ -160,12 +160,12 @@ def _snapshots(connection: Connection, asked: Mapping[str, Any]) -> Json:
 def print_export(answer: Json, path: str, name: str) -> int:
     """Print the answer of a path in a format other than JSON; stderr names what it leaves out."""
     text = WRITERS[name][1](answer) if "edges" in answer else list_csv(path, answer["items"])
-    sys.stdout.write(text)
+    write_text(text)
     if not answer["complete"]:
         print(
             f"strandline: the answer is cut by {answer['truncatedBy'] or '--limit'}",
             file=sys.stderr,
         )
     for line in not_shown(answer):
-        print(f"strandline: {line.strip('()')}", file=sys.stderr)
+        warn(line.strip("()"))
     return 0

@@ -230,11 +230,11 @@ def command() -> str:
 
 
 def questions(bank: Bank) -> str:
-    """Commands to try."""
+    """Return commands to try on the running collector."""
     return "\n".join(
-        f"  {command()} {question} --database-url {bank.database}"
-        for question in (
-            "lineage lake.aligned.balance",
-            "versions lake.aligned.credits lake.aligned.debits lake.aligned.balance",
+        (
+            f"  export STRANDLINE_URL={bank.url}",
+            f"  {command()} lineage lake.aligned.balance",
+            f"  {command()} versions lake.aligned.credits lake.aligned.debits lake.aligned.balance",
         )
     )

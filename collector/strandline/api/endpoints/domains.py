@@ -1,6 +1,5 @@
 """Groups, decisions before a checkpoint, delays, what is expirable, plans for a rollback."""
 
-from collections.abc import Mapping
 from heapq import nsmallest
 from itertools import islice
 from typing import Any
@@ -20,17 +19,16 @@ from strandline.api.http.operations import LIMIT, Ask, Operation, Parameter, Tex
 from strandline.api.http.paging import paged
 from strandline.core.versions.checkpoint import FEW, Decision, decide
 from strandline.core.versions.completions import Completions
-from strandline.core.versions.delays import Delay, delay, staleness
 from strandline.core.versions.expirable import pins
 from strandline.core.versions.facts import DomainDeclared, Fact, Job, RolledBack, Table
 from strandline.core.versions.model import Domain, Model
 from strandline.core.versions.registration import refuse_domain
 from strandline.core.versions.rollback import Plan, plan
 from strandline.errors import RefusedError
-from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import read_from
 from strandline.store.sql.pages import encode_cursor
 from strandline.store.versions.answers import expiry_of
+from strandline.store.versions.delay_answers import delay_answer
 from strandline.store.versions.fact_log import mark_roots
 from strandline.store.versions.hidden_names import sees_domain
 from strandline.store.versions.lookup import call, job_called, known_name, table_of
@@ -178,54 +176,10 @@ def _decision(
 
 
 def answer_delays(ask: Ask) -> dict[str, Any]:
-    """The end-to-end delay of a table at a barrier (its last one), its parts, and how stale the table is now."""
+    """Return the end-to-end delay of a table at a barrier, its parts, and how stale the table is."""
     with follower_of(ask).question(ask.access) as (connection, model):
-        table = _managed(connection, model, ask)
-        wanted = ask.given["barrier"]
-        barrier = wanted if wanted is not None else model.done[table].last
-        found = delay(model, table, barrier) if barrier is not None else None
-        stale = staleness(model, table, ask.now.timestamp())
-        labels = labels_of(
-            connection, {part.table for part in found.parts} if found is not None else ()
-        )
-    return {
-        **named(table),
-        "delay": _delay(found, labels) if found is not None else None,
-        "staleness": {
-            "barrier": stale.barrier,
-            "seconds": stale.seconds,
-            "localSeconds": stale.local_seconds,
-            "job": named(stale.job) if stale.job is not None else None,
-        },
-    }
-
-
-def _delay(found: Delay, labels: Mapping[Table, str]) -> dict[str, Any]:
-    parts = [
-        {
-            "table": dict(named(one.table)) | {"label": labels.get(one.table, one.table[1])},
-            "job": named(one.job) if one.job else None,
-            "kind": one.kind,
-            "seconds": one.seconds,
-        }
-        for one in found.parts
-    ]
-    largest = found.bottleneck
-    bottleneck = parts[found.parts.index(largest)] if largest is not None else None
-    return {
-        "barrier": found.barrier,
-        "seconds": found.seconds,
-        "parts": parts,
-        "bottleneck": bottleneck,
-    }
-
-
-def _managed(connection: Connection, model: Model, ask: Ask) -> Table:
-    table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
-    if table not in model.done or not model.is_managed(table):
-        call(connection, model, [table])
-        raise RefusedError(f"{model.why_unmanaged(table)}: it has no barriers", "untracked")
-    return table
+        table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
+        return delay_answer(connection, model, table, ask.given["barrier"], ask.now.timestamp())
 
 
 def answer_expirable(ask: Ask) -> dict[str, Any]:

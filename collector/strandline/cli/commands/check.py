@@ -1,6 +1,5 @@
 """`strandline check`: settings, database and topic, every fault at once, nothing changed."""
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from strandline.cli.answers import tell
+from strandline.cli.answers import tell, warn
 from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import missing_file
@@ -64,7 +63,7 @@ def run(options: Namespace, settings: Settings) -> int:
         lambda: [f"{name}: {state}" for name, state in fine.items()],
     )
     for fault in faults:
-        print(f"strandline: {fault}", file=sys.stderr)
+        warn(fault)
     return 1 if faults else 0
 
 

@@ -12,13 +12,14 @@ from argparse import ArgumentParser, Namespace
 
 from sqlalchemy import Connection
 
-from strandline.cli.answers import counted
+from strandline.cli.answers import counted, warn
 from strandline.cli.command import Command
 from strandline.cli.models import model_of, table_called, tell
 from strandline.core.versions.expirable import Expiry, pins
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.errors import SettingsError, StrandlineError
+from strandline.escaping import escaped
 from strandline.execution.expiry import Round
 from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
 from strandline.settings import Settings
@@ -77,7 +78,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
         except StrandlineError as error:
             if options.watch is None:
                 raise
-            sys.stderr.write(f"strandline: {error}\n")  # the next look may find it mended
+            warn(str(error))  # the next look may find it mended
         if options.watch is None:
             return 0
         time.sleep(options.watch)
@@ -97,7 +98,7 @@ def _found(connection: Connection, model: Model, table: Table, settings: Setting
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(escaped(line) + "\n")
     sys.stdout.flush()
 
 

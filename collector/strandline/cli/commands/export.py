@@ -3,7 +3,6 @@
 Everything that the store holds, at once, to a catalog or into a file.
 """
 
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from strandline.cli.answers import tell
+from strandline.cli.answers import tell, warn
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import SettingsError
@@ -57,7 +56,7 @@ def run(options: Namespace, settings: Settings) -> int:
         beside(file).touch()
         beside(file).replace(file)
     for line in refused:
-        print(f"strandline: rejected: {line}", file=sys.stderr)
+        warn(f"rejected: {line}")
     if not options.dry_run:
         answer = {"exported": count - len(refused), "rejected": refused}
         tell(

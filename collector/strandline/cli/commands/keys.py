@@ -10,7 +10,7 @@ from urllib.parse import quote
 from sqlalchemy.engine import make_url
 
 from strandline.cli.answers import add_list_output, show_table, tell, tell_list
-from strandline.cli.collector import Collector, add_collector_arguments
+from strandline.cli.collector import Collector, add_collector_arguments, chosen_url
 from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store, open_store
 from strandline.core.access.granted import SCOPES, faults_of
@@ -51,6 +51,7 @@ def run(options: Namespace, settings: Settings) -> int:
     """Do one of the three, in the database or with a running collector."""
     if options.action == "add":
         _refuse_faults(options)
+    options.url = chosen_url(options, settings)
     if options.url:
         _ask_collector(options, settings)
     else:

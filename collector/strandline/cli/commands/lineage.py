@@ -37,6 +37,7 @@ from strandline.cli.questions import (
 )
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
+from strandline.escaping import escaped_answer
 from strandline.settings import Settings
 from strandline.store.questions.asked import MOST_OF_DATABASE
 
@@ -116,7 +117,7 @@ def run(options: Namespace, settings: Settings) -> int:
     if options.json:
         print(text)
     else:
-        show([text])
+        show(text.split("\n"))
     return 0
 
 
@@ -158,7 +159,10 @@ def _of_run(options: Namespace, settings: Settings, asked: Mapping[str, Any]) ->
         answer = ask("/runs/lineage", wanted)
     if options.format not in (None, "json"):
         return print_export(answer, "/runs/lineage", options.format)
-    show([json.dumps(answer, indent=2) if options.json else run_text(answer)])
+    if options.json:
+        print(json.dumps(answer, indent=2))
+    else:
+        show(run_text(escaped_answer(answer)).split("\n"))
     return 0
 
 
@@ -211,13 +215,13 @@ def _fault_of_run(options: Namespace) -> str | None:
 
 
 def _as_text(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: str | None) -> str:
-    answer, direction = ask("/lineage", asked), str(asked["direction"])
+    answer, direction = escaped_answer(ask("/lineage", asked)), str(asked["direction"])
     if asked.get("granularity") == "column":
         parts = [column_text(answer, direction)]
     else:
         parts = [lineage_text(answer, _starts(answer, len(asked["node"])), direction)]
     if snapshots and (found := _snapshots(ask, asked, answer, snapshot)) is not None:
-        parts.append(snapshot_text(found, direction))
+        parts.append(snapshot_text(escaped_answer(found), direction))
     return "\n\n".join(parts)
 
 

@@ -23,7 +23,7 @@ from strandline.store.ingest.name_patterns import (
     planned_patterns,
 )
 from strandline.store.lineage.joined_names import JoinedNames, joined_count, joined_names
-from strandline.store.schema.tables import jobs
+from strandline.store.schema.run_tables import jobs
 from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import strip_patterns
 

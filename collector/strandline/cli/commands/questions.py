@@ -6,12 +6,11 @@ Asked of the database, or with --url of a running collector. `impact` ends as di
 CI job may ask it: 0 nothing depends on it, 1 something does, 2 it could not be answered.
 """
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from strandline.cli.answers import counted, number, show, show_table, tell, time_argument
+from strandline.cli.answers import counted, number, show, show_table, tell, time_argument, warn
 from strandline.cli.collector import answering
 from strandline.cli.command import Command
 from strandline.cli.lineage_text import not_shown
@@ -74,7 +73,7 @@ def run_impact(options: Namespace, settings: Settings) -> int:
             options, settings, "/impact", ("node", "column", "depth", "limit", "state", *SELECTED)
         )
     except StrandlineError as error:
-        print(f"strandline: {problem_of(error)}", file=sys.stderr)
+        warn(problem_of(error))
         return TROUBLE
     _print(options, answer, "/impact", _impact_lines)
     return (

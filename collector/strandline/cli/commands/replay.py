@@ -4,7 +4,6 @@ What is stored already stays as it is.
 """
 
 import json
-import sys
 import zlib
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from strandline.cli.answers import warn
 from strandline.cli.command import Command
 from strandline.cli.open_store import open_store
 from strandline.errors import SettingsError, StrandlineError
@@ -63,7 +63,7 @@ def _taken(engine: Engine, file: str | None, batch_records: int) -> Counter[str]
     except (EOFError, BadGzipFile, zlib.error) as error:
         raise StrandlineError(f"{file}: {error}; take it again once it is whole") from error
     for problem in problems:
-        print(f"strandline: {problem}", file=sys.stderr)
+        warn(problem)
     return counts
 
 

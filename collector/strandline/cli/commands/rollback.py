@@ -20,6 +20,7 @@ from strandline.core.access.granted import EVERYTHING
 from strandline.core.versions.facts import Fact, RolledBack, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import Plan, RollbackStep, plan
+from strandline.escaping import escaped
 from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
 from strandline.execution.rollback import Executor, Open, begin, open_rollback, running_jobs
 from strandline.settings import Settings
@@ -178,7 +179,7 @@ def _restart(found: Plan) -> str:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(escaped(line) + "\n")
     sys.stdout.flush()  # a process that is killed has reported what is done
 
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, func, select
 
 from strandline.core.openlineage.times import moment_of
 from strandline.core.rejection_kinds import kind_of
-from strandline.store.schema.tables import dead_letters, refused_events, unread_events
+from strandline.store.schema.received_tables import refused_events, set_aside
 
 NEWEST = 10_000
 """The number of dead letters, and of unread events, that are counted: the newest ones."""
@@ -34,8 +34,8 @@ class Rejection(NamedTuple):
 
 def rejection_kinds(connection: Connection, limit: int) -> tuple[list[dict[str, Any]], bool]:
     """Return one item a kind, newest first, and True if all records and kinds are in it."""
-    letters = list(_set_aside(connection, "deadLetters", dead_letters))
-    unread = list(_set_aside(connection, "unread", unread_events))
+    letters = list(_set_aside(connection, "deadLetters", "dead"))
+    unread = list(_set_aside(connection, "unread", "unread"))
     kinds: dict[tuple[str, str, str], Rejection] = {}
     for rejection in [*_rejected(connection), *letters[:NEWEST], *unread[:NEWEST]]:
         kind = rejection._replace(reason=kind_of(rejection.reason))
@@ -60,11 +60,22 @@ def _rejected(connection: Connection) -> Iterator[Rejection]:
         )
 
 
-def _set_aside(connection: Connection, name: str, table: Table) -> Iterator[Rejection]:
-    """Yield the newest records of a table, at most one more than are counted."""
-    columns = (table.c.received_at, table.c.topic, table.c.partition_id, table.c.record_offset)
-    beginning = func.substr(table.c.body, 1, SHOWN).label("body")
-    query = select(*columns, table.c.reason, beginning).order_by(table.c.received_at.desc())
+def _set_aside(connection: Connection, name: str, kind: str) -> Iterator[Rejection]:
+    """Yield the newest records of a kind, at most one more than are counted."""
+    columns = set_aside.c
+    beginning = func.substr(columns.body, 1, SHOWN).label("body")
+    query = (
+        select(
+            columns.received_at,
+            columns.topic,
+            columns.partition_id,
+            columns.record_offset,
+            columns.reason,
+            beginning,
+        )
+        .where(columns.kind == kind)
+        .order_by(columns.received_at.desc())
+    )
     for row in connection.execute(query.limit(NEWEST + 1)):
         body = bytes(row.body)
         producer = _PRODUCER.search(body)

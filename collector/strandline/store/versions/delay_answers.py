@@ -1,0 +1,67 @@
+"""The answer to how late a table is, as the API and the command give it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from strandline.core.versions.delays import Delay, delay, staleness
+from strandline.core.versions.facts import Table
+from strandline.core.versions.model import Model
+from strandline.core.versions.strong_weak import held_by
+from strandline.errors import RefusedError
+from strandline.store.lineage.table_labels import labels_of
+from strandline.store.versions.lookup import call
+
+
+def delay_answer(
+    connection: Connection, model: Model, table: Table, barrier: int | None, now: float
+) -> dict[str, Any]:
+    """Return the delay of a table at a barrier (its last one), and how stale the table is now."""
+    call(connection, model, [table])
+    if table not in model.done or not model.is_managed(table):
+        raise RefusedError(f"{model.why_unmanaged(table)}: it has no barriers", "untracked")
+    if barrier is None:
+        barrier = model.done[table].last
+    found = delay(model, table, barrier) if barrier is not None else None
+    parts = [part.table for part in found.parts] if found is not None else []
+    stale = staleness(model, table, now)
+    writer = model.writer(table)
+    reasons = [holder.reason(now) for holder in held_by(model, [table])]
+    return {
+        **_named(table),
+        "label": model.call(table),
+        "writer": _named(writer) if writer is not None else None,
+        "blockedBy": list(dict.fromkeys(reasons)),
+        "delay": _delay(found, labels_of(connection, parts)) if found is not None else None,
+        "staleness": {
+            "barrier": stale.barrier,
+            "seconds": stale.seconds,
+            "localSeconds": stale.local_seconds,
+            "job": _named(stale.job) if stale.job is not None else None,
+        },
+    }
+
+
+def _named(pair: tuple[str, str]) -> dict[str, str]:
+    return {"namespace": pair[0], "name": pair[1]}
+
+
+def _delay(found: Delay, labels: Mapping[Table, str]) -> dict[str, Any]:
+    parts = [
+        {
+            "table": _named(part.table) | {"label": labels.get(part.table, part.table[1])},
+            "job": _named(part.job) if part.job else None,
+            "kind": part.kind,
+            "seconds": part.seconds,
+        }
+        for part in found.parts
+    ]
+    largest = found.bottleneck
+    bottleneck = parts[found.parts.index(largest)] if largest is not None else None
+    return {
+        "barrier": found.barrier,
+        "seconds": found.seconds,
+        "parts": parts,
+        "bottleneck": bottleneck,
+    }

@@ -1,0 +1,144 @@
+"""The source of a command's answers: the collector that is named, the database, or one on this machine."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.servers import post, serving
+from fixtures.versions_server.events import committed, started
+from strandline.cli import collector, main
+from strandline.store.sql.engine import make_engine, migrate
+
+EVENTS = (
+    started("transfers", 0, [], ["bank.transfers"], domain="bank"),
+    started("debits", 0, ["bank.transfers"], ["bank.debits"], domain="bank"),
+    committed("transfers", 10, 1, {}, {"bank.transfers": "t1"}, domain="bank"),
+    committed("debits", 12, 1, {"bank.transfers": "t1"}, {"bank.debits": "d1"}, domain="bank"),
+    committed("transfers", 20, 2, {}, {"bank.transfers": "t2"}, domain="bank"),
+)
+NO_DATABASE = (
+    "strandline: there is no database {} yet: "
+    "strandline serve makes it, --database-url names another\n"
+)
+
+
+@pytest.fixture
+def address(sqlite_engine: Engine) -> Iterator[str]:
+    with serving(sqlite_engine) as address:
+        for event in EVENTS:
+            assert post(f"{address}/api/v1/lineage", json=event).status_code == 201
+        yield address
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where the default database would be; it is not there yet."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return tmp_path / "strandline" / "strandline.db"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["versions", "bank.transfers", "bank.debits"],
+        ["versions", "--weak", "bank.debits"],
+        ["late", "bank.debits"],
+        ["late", "bank.debits", "--barrier", "1"],
+        ["lineage", "bank.debits"],
+        ["jobs"],
+    ],
+)
+def test_collector_and_database_give_one_answer(
+    argv: list[str], address: str, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = []
+    for source in (["--url", address], ["--database-url", sqlite_url]):
+        assert main([*argv, *source], {}) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        told.append(re.sub(r"\b\d+ (s|min|h|d)\b", "N", out))
+
+    assert told[0] == told[1]
+    assert "debits" in told[0]
+
+
+def test_environment_names_the_collector(
+    address: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["late", "bank.debits"], {"STRANDLINE_URL": address}) == 0
+
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert told.out.startswith("bank.debits, written by job debits: ")
+
+
+def test_collector_is_asked_where_the_environment_names_a_database_too(
+    address: str, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environ = {"STRANDLINE_URL": address, "STRANDLINE_DATABASE_URL": sqlite_url}
+
+    assert main(["late", "bank.debits"], environ) == 0
+
+    assert capsys.readouterr().err == (
+        f"strandline: asking the collector at {address} (STRANDLINE_URL), not the database\n"
+    )
+
+
+def test_flag_of_a_database_wins_over_a_collector_of_the_environment(
+    sqlite_url: str, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["late", "bank.debits", "--database-url", sqlite_url]
+
+    assert main(argv, {"STRANDLINE_URL": "http://127.0.0.1:1"}) == 0
+
+    assert capsys.readouterr().err == ""
+
+
+def test_collector_of_this_machine_is_asked_where_there_is_no_database(
+    address: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(collector, "LOCAL_COLLECTOR", address)
+
+    assert main(["versions", "bank.debits"], {}) == 0
+
+    assert capsys.readouterr().err == f"strandline: asking the collector at {address}\n"
+
+
+def test_database_is_asked_and_a_collector_that_answers_too_is_named(
+    address: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(collector, "LOCAL_COLLECTOR", address)
+    engine = make_engine(f"sqlite:///{file}")
+    migrate(engine)
+    engine.dispose()
+
+    assert main(["jobs"], {}) == 0
+
+    out, err = capsys.readouterr()
+    assert out == "no job is known yet\n"
+    assert err == (
+        "strandline: asking the database in your data folder; "
+        f"a collector answers too: --url {address}\n"
+    )
+
+
+def test_missing_database_is_told_where_no_collector_answers(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(collector, "LOCAL_COLLECTOR", "http://127.0.0.1:1")
+
+    assert main(["versions", "bank.debits"], {}) == 1
+
+    assert capsys.readouterr().err == NO_DATABASE.format(file)
+
+
+def test_address_without_a_scheme_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jobs", "--url", "localhost:5000"], {}) == 2
+
+    assert capsys.readouterr().err == (
+        "strandline jobs: argument --url: localhost:5000 is not an address like "
+        "http://127.0.0.1:5000 (strandline jobs --help)\n"
+    )
