@@ -2,22 +2,27 @@
 
 A message names the thing, the reason and the place.
 
-StrandlineError
-├── SettingsError           several settings at once, each fault a line; start again with better
-ones ├── InvalidEventError       not an OpenLineage event: a dead letter, never retried │   └──
-NotJsonError        no JSON at all ├── BodyError               an HTTP body that cannot be read; the
-sender has to change it │   └── TooLargeError       ... because it is larger than a limit ├──
-QuestionError           parameters of a question that contradict each other ├── NotFoundError
-asked for what is unknown │   └── AmbiguousError      ... under this name, because several are
-called so ├── RefusedError            known, understood and declined; nothing changed ├──
-UnauthorizedError       no key, or not one of ours ├── ForbiddenError          a key that is not for
-this, or not for this namespace ├── SchemaError             the database is of another version than
-this program ├── DamagedError            what is stored is not what was written: a reference, a
-frame ├── WaitedError             waited for something until the time was over ├── OverloadError
-too much waits already: the sender may retry later ├── RateError               a key asked more
-often than it may; again after `retry_after` seconds ├── FencedError             another consumer
-owns the partition now: drop it, never retry └── TooManyDeadLettersError the consumer stops, for a
-wrong topic looks exactly like this
+    StrandlineError
+    ├── SettingsError            faults of settings, all at once
+    ├── InvalidEventError        not an OpenLineage event; never retried
+    │   └── NotJsonError         not even JSON
+    ├── BodyError                a body that cannot be read
+    │   └── TooLargeError        a body beyond a limit
+    ├── QuestionError            parameters that contradict each other
+    ├── NotFoundError            nothing has this name
+    │   └── AmbiguousError       several things have it
+    ├── RefusedError             understood and declined; nothing changed
+    ├── UnauthorizedError        no key, or not one of ours
+    ├── ForbiddenError           a key that is not for this
+    ├── MediaTypeError           a body of another type than JSON
+    ├── SchemaError              a database of another version
+    ├── DamagedError             stored data that is not what was written
+    ├── WaitedError              the time to wait is over
+    ├── OverloadError            too much waits; try again later
+    ├── StoppedError             a question that was stopped
+    ├── RateError                a key that asks too often
+    ├── FencedError              another consumer owns the partition
+    └── TooManyDeadLettersError  the consumer stops: wrong topic, most likely
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from sqlalchemy.exc import DBAPIError
 
 from strandline.errors import SchemaError
-from strandline.logs import Sparing
 from strandline.settings import Settings
 from strandline.store.search.upkeep import fill_index
 from strandline.store.sql.db_errors import reason_of
@@ -49,6 +48,8 @@ def wait_for_database(settings: Settings, log: FilteringBoundLogger) -> None:
 
     Whoever opens the store then gets the error that is left.
     """
+    from strandline.logs import Sparing  # only servers wait: commands need no logs for their help
+
     engine = make_engine(settings.database_url)
     until = time.monotonic() + settings.database_wait_seconds
     warn = Sparing(lambda reason: log.warning("waiting for the database", reason=reason))

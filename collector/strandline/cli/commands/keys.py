@@ -15,7 +15,6 @@ from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store, open_store
 from strandline.core.access.granted import SCOPES, faults_of
 from strandline.errors import SettingsError
-from strandline.logs import make_log
 from strandline.settings import Settings, default_database
 from strandline.store.api_keys import LONGEST_DAYS, add_key, keys_of, revoke_key
 from strandline.store.audit import note_command
@@ -78,6 +77,8 @@ def _ask_collector(options: Namespace, settings: Settings) -> None:
 
 
 def _ask_database(options: Namespace, settings: Settings) -> None:
+    from strandline.logs import make_log  # only this action writes a log
+
     now = datetime.now(UTC)
     if options.action == "add":
         engine = open_store(settings, make_log(settings.log_format, "warning"))

@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 from strandline.cli.answers import tell
 from strandline.cli.command import Command
 from strandline.cli.open_store import wait_for_database
-from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.store.search.upkeep import fill_index
 from strandline.store.sql.engine import make_engine, migrate, revisions
@@ -21,6 +20,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, settings: Settings) -> int:
     """Migrate, and print the database and its schema."""
+    from strandline.logs import make_log  # the help needs no logs
+
     wait_for_database(settings, make_log(settings.log_format, settings.log_level))
     engine = make_engine(settings.database_url)
     migrate(engine)
