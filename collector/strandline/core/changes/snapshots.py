@@ -24,6 +24,7 @@ from strandline.core.openlineage.names import clean, key_text
 from strandline.core.openlineage.times import micros
 
 APPROXIMATELY = "~"
+REPLACES, COMPLETES, SKIPPED_CHANGES = 1, 2, 4  # snapshot_uses.flags
 
 
 class SnapshotContext(NamedTuple):
@@ -180,7 +181,20 @@ def _used(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> SnapshotU
         at if written or claim.rank > OBSERVED else -at,
         at,
         under.stamp.hash,
+        flags_of(one),
     )
+
+
+def flags_of(snapshot: f.Snapshot) -> int:
+    """Return what the facet says of a commit or a read, as one number.
+
+    >>> flags_of(f.Snapshot("1", replaces_table=True, completes=True))
+    3
+    """
+    replaces = REPLACES if snapshot.replaces_table else 0
+    completes = COMPLETES if snapshot.completes else 0
+    skipped = SKIPPED_CHANGES if snapshot.skipped_changes else 0
+    return replaces | completes | skipped
 
 
 def _optional(snapshot_id: str | None) -> str | None:

@@ -97,6 +97,9 @@ snapshot_uses = Table(
     ),  # among observed ones the greatest counts: newest written, earliest read
     time_column("at"),
     id_column("hash"),
+    # 1 the commit replaced the whole table, 2 its author asserts that it is complete, 4 the read
+    # passed over changes
+    Column("flags", SmallInteger, nullable=False),
     PrimaryKeyConstraint("run_id", "barrier", "dataset_id", "direction", "snapshot_id"),
     Index(None, "dataset_id", "snapshot_id"),
     **CLUSTERED,
