@@ -14,7 +14,7 @@ from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.errors import RefusedError
 
-INSTEAD = "ask weakly, or for a cut by data lineage (POST /api/v2/cuts)"
+INSTEAD = "ask with --weak or --cut (consistency weak or cut)"
 LONG_COMPONENT = 5000  # beyond this, what blocks an answer is not looked for
 
 
