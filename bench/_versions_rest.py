@@ -138,7 +138,9 @@ def _asked(port: int, components: int, seconds: float) -> tuple[list[float], lis
             dict(zip(("namespace", "name"), world.table(component, n), strict=True))
             for n in (0, number)
         ]
-        strongs.append(_millis(connection, "/api/v2/versions", {"tables": named}))
+        strongs.append(
+            _millis(connection, "/api/v2/versions", {"tables": named, "consistency": "strong"})
+        )
         time.sleep(max(0.0, len(decisions) / ASKED_A_SECOND - elapsed))
     return decisions, strongs
 

@@ -107,12 +107,29 @@ def test_job_that_blocks_two_tables_is_named_once(
 
 
 def test_rejection_gives_the_reason_and_an_alternative(strandline: Strandline) -> None:
-    (refused,) = strandline("versions", "bank.lookup", code=1)
+    (refused,) = strandline("versions", "--strong", "bank.lookup", code=1)
 
     assert refused == (
         "strandline: bank.lookup: untracked: no job that carries barriers writes it, and it is not a base table of a group."
-        " There is no strong answer over it; ask weakly, or for a cut by data lineage (POST /api/v2/cuts)"
+        " There is no strong answer over it; ask with --weak or --cut (consistency weak or cut)"
     )
+
+
+def test_versions_gives_a_cut_where_no_strong_answer_exists(strandline: Strandline) -> None:
+    head = "cut: the newest snapshots found that agree by data lineage; no barrier is promised"
+    lookup = strandline("versions", "bank.lookup", "bank.credits")
+
+    assert lookup[:3] == [
+        head,
+        "  bank.lookup   snapshot l1",
+        "  bank.credits  snapshot c3",
+    ]
+    assert lookup[3].startswith("not strong: bank.lookup: untracked: no job that carries barriers")
+    assert strandline("versions", "--cut", "bank.credits", "bank.debits") == [
+        head,
+        "  bank.credits  snapshot c2",
+        "  bank.debits   snapshot d2",
+    ]
 
 
 def test_late_shows_the_delay_of_a_table_and_its_cause(strandline: Strandline) -> None:
@@ -161,6 +178,13 @@ def test_rollback_prints_a_plan_until_it_is_confirmed(strandline: Strandline) ->
         "  credits still runs from its old state: stop it, and restart it as planned",
     ]
     assert "barrier 2 of group bank, generation 2" in strandline("versions", "bank.credits")[1]
+
+
+def test_rollback_to_a_barrier_that_never_was_is_refused(strandline: Strandline) -> None:
+    for more in ([], ["--done"]):
+        assert strandline("rollback", "bank.credits", "400", *more, code=1) == [
+            "strandline: bank.credits: group bank never had barrier 400; it has 1 to 3"
+        ]
 
 
 def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:

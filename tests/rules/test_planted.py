@@ -113,6 +113,14 @@ def test_a_rollback_stops_downstream_first_and_restarts_upstream_first(
     ]
 
 
+@pytest.mark.parametrize("barrier", [4, 400])
+def test_a_rollback_to_a_barrier_that_never_was_is_refused(barrier: int) -> None:
+    with pytest.raises(
+        RefusedError, match=f"b: group bank never had barrier {barrier}; it has 1 to 3"
+    ):
+        plan(chain(), B, barrier)
+
+
 def test_returning_table_is_not_answered_with_an_older_barrier() -> None:
     """B was answered at barrier 3; its next writer reads a base table that has but two barriers.
 

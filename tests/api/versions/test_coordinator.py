@@ -129,7 +129,7 @@ def test_silent_member_is_lost_stays_a_member_and_is_finally_retired(server: Ser
 
     attend(server.engine, follower, Intervals(3600, 10**9, resume=3600), now + 4000)
 
-    assert server.versions("db.b", status=409)["code"] == "untracked"
+    assert server.versions("db.b", consistency="strong", status=409)["code"] == "untracked"
 
 
 def test_two_servers_give_the_same_answers(engine: Engine) -> None:
@@ -159,7 +159,7 @@ def test_restarted_server_gives_the_same_answers(engine: Engine) -> None:
         )
         server.post(started("late", 20, ["db.a"], ["db.b"], domain="d"))
         lease = server.versions("db.a", leaseSeconds=600)["lease"]
-        assert server.versions("db.b", status=409)["code"] == "joining"
+        assert server.versions("db.b", consistency="strong", status=409)["code"] == "joining"
     with running(engine) as server:
         server.post(
             committed("late", 30, 1, {"db.a": "a1"}, {"db.b": "b1"}, domain="d"), ended("late", 40)

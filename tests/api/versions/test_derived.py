@@ -1,11 +1,13 @@
 """Plain jobs over HTTP: barriers derived from the snapshots in their events."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from fixtures.versions_server.events import (
+    LAKE,
     barrier_facet,
     committed,
     dataset,
@@ -68,10 +70,13 @@ def batch_run(
     writes: Mapping[str, str | JSON],
     parent: str | None = None,
 ) -> list[JSON]:
-    """START and COMPLETE of a batch run of the group that reads whole tables."""
+    """START and COMPLETE of a batch run of the group that reads whole tables and replaces one."""
     made = {"committedAt": moment(at), **({"parentSnapshotId": parent} if parent else {})}
     inputs = [dataset(name, "input", {"snapshotId": one}) for name, one in reads.items()]
-    outputs = [dataset(name, "output", made | _snapshot(one)) for name, one in writes.items()]
+    outputs = [
+        dataset(name, "output", {"replacesTable": True} | made | _snapshot(one))
+        for name, one in writes.items()
+    ]
     start = started(job, at - 1, list(reads), list(writes), domain="plain", run=run)
     end = event("COMPLETE", job, at, run=run, run_facets=DOMAIN, inputs=inputs, outputs=outputs)
     for one in (start, end):
@@ -152,6 +157,96 @@ def test_batch_run_completes_the_barrier_at_which_all_inputs_stood(lake: Server)
         COPY: "c1",
         BOTH: "b2",
     }
+
+
+@pytest.mark.parametrize(
+    ("said", "barrier"),
+    [
+        ({}, None),
+        ({"replacesTable": False, "operation": "overwrite"}, None),
+        ({"replacesTable": True, "operation": "overwrite"}, 3),
+        ({"replacesTable": False, "operation": "append", "completes": True}, 3),
+        ({"operation": "CREATE OR REPLACE TABLE AS SELECT", "format": "delta"}, 3),
+    ],
+)
+def test_a_batch_run_completes_barriers_where_it_replaced_the_table(
+    lake: Server, said: JSON, barrier: int | None
+) -> None:
+    start, end = batch_run("report", 1, 200, {RAW: "r3"}, {BOTH: "b1"})
+    made = end["outputs"][0]["outputFacets"]["strandline_snapshot"]
+    made.pop("replacesTable")
+    made |= said
+    lake.post(start, end)
+
+    if barrier is None:
+        assert lake.versions(RAW, BOTH, consistency="weak", status=409)["code"] == "no_version"
+    else:
+        assert lake.barriers(RAW, BOTH, consistency="weak") == {RAW: barrier, BOTH: barrier}
+    assert lake.barriers(RAW, consistency="weak") == {RAW: 6}
+
+
+def test_each_partition_of_a_table_completes_nothing_and_a_rerun_of_all_does(lake: Server) -> None:
+    for number in (1, 2, 3):
+        part = {"snapshotId": f"b{number}", "replacesTable": False, "operation": "overwrite"}
+        lake.post(*batch_run("report", number, 200 + 10 * number, {RAW: "r3"}, {BOTH: part}))
+    in_parts = lake.versions(RAW, BOTH, consistency="weak", status=409)
+    for number in (4, 5):
+        lake.post(*batch_run("report", number, 300 + number, {RAW: "r3"}, {BOTH: f"b{number}"}))
+
+    assert in_parts["code"] == "no_version"
+    assert lake.snapshots(RAW, BOTH, consistency="weak") == {RAW: "r3", BOTH: "b5"}
+
+
+def test_a_rerun_after_others_read_the_table_waits_for_the_next_barrier(lake: Server) -> None:
+    """`db.sums` shows b1, so barrier 3 stays at b1; both have the next one anew."""
+    lake.post(*batch_run("report", 1, 200, {RAW: "r3"}, {BOTH: "b1"}))
+    lake.post(*batch_run("sums", 1, 210, {BOTH: "b1"}, {"db.sums": "s1"}))
+    lake.post(*batch_run("report", 2, 220, {RAW: "r3"}, {BOTH: "b2"}))
+    same = lake.snapshots(RAW, BOTH, "db.sums", consistency="weak")
+    lake.post(*batch_run("report", 3, 230, {RAW: "r4"}, {BOTH: "b3"}))
+    lake.post(*batch_run("sums", 2, 240, {BOTH: "b3"}, {"db.sums": "s2"}))
+
+    assert same == {RAW: "r3", BOTH: "b1", "db.sums": "s1"}
+    assert lake.snapshots(RAW, BOTH, "db.sums", consistency="weak") == {
+        RAW: "r4",
+        BOTH: "b3",
+        "db.sums": "s2",
+    }
+
+
+def test_a_run_that_reads_its_own_table_counts_it_as_an_input(lake: Server) -> None:
+    lake.post(*batch_run("report", 1, 200, {RAW: "r3"}, {BOTH: "b1"}))
+    lake.post(*batch_run("report", 2, 210, {RAW: "r4", BOTH: "b1"}, {BOTH: "b2"}))
+    from_older = lake.snapshots(RAW, BOTH, consistency="weak")
+    lake.post(*batch_run("report", 3, 220, {RAW: "r4"}, {BOTH: "b3"}))
+    lake.post(*batch_run("report", 4, 230, {RAW: "r4", BOTH: "b3"}, {BOTH: "b4"}))
+
+    assert from_older == {RAW: "r3", BOTH: "b1"}
+    assert lake.snapshots(RAW, BOTH, consistency="weak") == {RAW: "r4", BOTH: "b4"}
+
+
+def test_a_batch_job_holds_no_stream_back_and_its_last_barrier_is_kept(server: Server) -> None:
+    server.post(
+        started("ingest", 0, [], [RAW], domain="plain"),
+        started("copy", 1, [RAW], [COPY], domain="plain"),
+    )
+    for number in range(3):
+        at, raw = 10 * number + 10, f"r{number}"
+        server.post(committed("ingest", at, number + 1, {}, {RAW: raw}, domain="plain"))
+        server.post(micro_batch("copy", number, {RAW: raw}, {COPY: f"c{number}"}, at + 5))
+    server.post(*batch_run("report", 1, 200, {COPY: "c1"}, {BOTH: "b1"}))
+    answer = server.versions(RAW, COPY, BOTH)
+    (holder,) = answer["blockedBy"]
+
+    assert server.barriers(RAW, COPY) == {RAW: 3, COPY: 3}
+    assert [one["snapshotId"] for one in answer["tables"]] == ["r1", "c1", "b1"]
+    assert (holder["job"]["name"], holder["state"], holder["last"]) == ("report", "BATCH", 2)
+    assert re.fullmatch(
+        r"report: batch job, last run at barrier 2, \d+ \w+ ago; the next run decides",
+        holder["reason"],
+    )
+    kept = server.get(f"/api/v2/expirable?namespace={LAKE}&name={COPY}")["kept"]
+    assert "db.both was made at barrier 2" in [why for one in kept for why in one["reasons"]]
 
 
 def test_backfill_carries_no_barrier_and_keeps_the_table_tracked(lake: Server) -> None:

@@ -166,7 +166,7 @@ def test_tables_of_two_groups_get_weak_answers_only(chain: Server) -> None:
         committed("other", 10, 7, {}, {"db.o": "o7"}, domain="e"),
     )
 
-    assert chain.versions("db.a", "db.o", status=409)["code"] == "groups"
+    assert chain.versions("db.a", "db.o", consistency="strong", status=409)["code"] == "groups"
     assert chain.barriers("db.a", "db.o", consistency="weak") == {"db.a": 2, "db.o": 7}
 
 
@@ -176,7 +176,7 @@ def test_joining_table_gets_weak_answers_until_it_has_caught_up(chain: Server) -
         committed("late", 31, 2, {"db.a": "a2"}, {"db.late": "l2"}, domain="d"),
     )
 
-    assert chain.versions("db.late", status=409)["code"] == "joining"
+    assert chain.versions("db.late", consistency="strong", status=409)["code"] == "joining"
     assert chain.barriers("db.late", consistency="weak") == {"db.late": 2}
     assert chain.barriers("db.a") == {"db.a": 1}
 
@@ -245,10 +245,35 @@ def test_parts_of_a_delay_add_up_and_name_the_bottleneck(chain: Server) -> None:
     )
 
 
+def test_auto_answers_strongly_or_with_a_cut_and_the_reason(chain: Server) -> None:
+    chain.post(appended("batch", 40, "db.lookup", "l1"))
+    strong = chain.versions("db.a", "db.c")
+    cut = chain.versions("db.a", "db.lookup", leaseSeconds=60)
+
+    assert (strong["consistency"], "reason" in strong) == ("strong", False)
+    assert strong == chain.versions("db.a", "db.c", consistency="strong") | {
+        "tables": strong["tables"]
+    }
+    assert cut["consistency"] == "cut"
+    assert [(one["snapshotId"], one["barrier"]) for one in cut["tables"]] == [
+        ("a2", None),
+        ("l1", None),
+    ]
+    assert cut["reason"].startswith("db.lookup: untracked: no job that carries barriers writes it")
+    assert (cut["lease"]["id"] != "", cut["certificate"]) == (True, None)
+
+
+def test_a_cut_has_no_lag_and_no_barrier_to_wait_for(chain: Server) -> None:
+    cut = {"consistency": "cut"}
+    assert chain.versions("db.a", **cut, maxLagSeconds=9, status=409)["code"] == "lag"
+    waits = chain.versions("db.a", **cut, waitForBarrier=1, status=400)
+    assert waits["detail"] == "a cut has no barriers: waitForBarrier takes auto, strong or weak"
+
+
 def test_invalid_consistency_is_rejected_with_the_valid_values(chain: Server) -> None:
     question = {"tables": [{"namespace": LAKE, "name": "db.a"}], "consistency": "strng"}
 
     answer = chain.client.post("/api/v2/versions", json=question)
 
     assert answer.status_code == 400
-    assert answer.json()["detail"].endswith("; it is one of strong, weak")
+    assert answer.json()["detail"].endswith("; it is one of auto, strong, weak, cut")

@@ -97,7 +97,7 @@ def test_version_endpoint_returns_barrier_and_snapshot(known: Server) -> None:
 
 def test_second_writer_in_events_makes_the_table_untracked(known: Server) -> None:
     known.post(started("other", 20, ["db.a"], ["db.b"], domain="d"))
-    problem = known.versions("db.b", status=409)
+    problem = known.versions("db.b", consistency="strong", status=409)
 
     assert problem["code"] == "untracked"
     assert "untracked: 2 jobs write it (etl, other)" in problem["detail"]

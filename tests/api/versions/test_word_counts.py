@@ -121,7 +121,7 @@ def test_a_retired_job_no_longer_holds_a_version_back(words: Server) -> None:
     words.send("DELETE", "/unregister/count")
 
     assert words.barriers(VALUE, SUM) == {VALUE: 2, SUM: 2}
-    problem = words.versions(COUNT, SUM, status=409)
+    problem = words.versions(COUNT, SUM, consistency="strong", status=409)
     assert problem["code"] == "untracked"
     assert "its writer count was retired" in problem["detail"]
 

@@ -43,6 +43,15 @@ def test_weak_read_considers_only_the_querys_tables(known_bank: Any) -> None:
         assert (alone.barrier, both.barrier) == (2, 1)
 
 
+def test_a_cut_agrees_by_data_lineage_without_barriers(known_bank: Any) -> None:
+    names = [known_bank.name(table) for table in ("credits", "debits", "balance")]
+
+    with read_consistent(known_bank.spark, names, "cut") as tables:
+        assert tables.barrier is None
+        assert amounts(tables[names[0]]) == [10]
+        assert amounts(tables[names[2]]) == [-10, 10]
+
+
 def test_read_holds_a_lease_until_released(known_bank: Any) -> None:
     tables = read_consistent(known_bank.spark, known_bank.name("credits"))
     assert tables.lease is not None
@@ -147,7 +156,7 @@ def test_transport_address_is_used_as_the_collector(known_bank: Any) -> None:
 
 
 def test_invalid_consistency_is_rejected_with_the_valid_values(known_bank: Any) -> None:
-    with pytest.raises(ValueError, match="'strng' is neither 'strong' nor 'weak'"):
+    with pytest.raises(ValueError, match="'strng' is none of strong, weak, cut"):
         read_consistent(known_bank.spark, known_bank.name("credits"), "strng")
 
 

@@ -6,6 +6,7 @@ of the micro-batch taken for one.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal
 
 from strandline.core.versions import facts
@@ -13,7 +14,6 @@ from strandline.core.versions.facts import Job, Table
 
 Rule = Literal["first", "last", "number"]
 Done = dict[Table, dict[int, str]]
-Writer = tuple[Job, frozenset[Table]]
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Derivation:
     def _of(self, table: Table, done: Done) -> dict[int, str]:
         own = [one for one in self.commits if any(made.table == table for made in one.written)]
         if any(one.batch is None for one in own):
-            return self._of_runs(table, own, done)
+            return self._of_runs(own, done)
         return self._of_stream(own, done)
 
     def _of_stream(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, str]:
@@ -90,7 +90,7 @@ class Derivation:
             query: min(f.committed for (q, _), f in micro.items() if q == query)
             for query, _ in micro
         }
-        return one.written[0].operation == "overwrite" or min(began.values()) == began[one.query]
+        return one.written[0].replaces or min(began.values()) == began[one.query]
 
     def _ends(
         self,
@@ -113,23 +113,28 @@ class Derivation:
             place(before, micro, source) not in (None, at[source]) for source in at
         )
 
-    def _of_runs(
-        self, table: Table, own: list[facts.BarrierCommitted], done: Done
-    ) -> dict[int, str]:
+    def _of_runs(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, str]:
+        """Of the runs at a barrier the one that another job read first, or else the last."""
         found: dict[int, str] = {}
-        newest: dict[Writer, facts.BarrierCommitted] = {}
-        known: set[Writer] = set()
-        before: str | None = None
+        first_read: dict[int, float] = {}
         for one in sorted(own, key=lambda one: one.committed):
-            if one.written[0].parent != before:
-                newest = {}  # somebody else wrote in between
-            writer = (one.job, frozenset(used.table for used in one.used))
-            known.add(writer)
-            newest[writer], before = one, one.written[0].snapshot
-            if newest.keys() == known and {job for job, _ in known} == set(self._writers(table)):
-                at = [{b for b in self.cuts if stood(run, done, b)} for run in newest.values()]
-                found = dict.fromkeys(set.intersection(*at), one.written[0].snapshot) | found
+            made = one.written[0]
+            if not made.replaces and not made.completes:
+                continue
+            read = self._first_read(made.snapshot)
+            for barrier in self.cuts:
+                if stood(one, done, barrier) and read <= first_read.get(barrier, inf):
+                    found[barrier], first_read[barrier] = made.snapshot, read
         return found
+
+    def _first_read(self, snapshot: str) -> float:
+        reads = (
+            one.committed
+            for one in self.commits
+            for used in one.used
+            if used.snapshot == snapshot and used.exact
+        )
+        return min(reads, default=inf)
 
 
 def stood(run: facts.BarrierCommitted, done: Done, barrier: int) -> bool:

@@ -1,16 +1,18 @@
-"""A small world of jobs that nobody adapted.
-
-Plain streams, batch runs, tables that batch jobs share.
+"""A small world of jobs that nobody adapted: plain streams, and batch runs.
 
 They know nothing of barriers. A micro-batch consumes each input up to some snapshot, wherever that
 is; a flush consumes nothing and still changes the content; a query with a new checkpoint folder
-reads all again and overwrites.
+reads all again and overwrites. A batch run replaces its table, or writes a part of it; where its
+author asserts that it completes the table, what it leaves there is the whole. Two batch jobs may
+make the same table.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
+
+from msgspec.structs import replace
 
 from strandline.core.versions import facts
 from strandline.core.versions.facts import Job, Table
@@ -38,10 +40,7 @@ class Plain:
 
 @dataclass
 class PlainWorld:
-    """`lines`: the snapshots of each table, oldest first; `content`: what is in each; `parts`.
-
-    Of a shared table.
-    """
+    """`lines`: the snapshots of each table, oldest first; `content`: what is in each."""
 
     random: Random
     roots: list[Table] = field(default_factory=list)
@@ -49,7 +48,7 @@ class PlainWorld:
     lines: dict[Table, list[str]] = field(default_factory=dict)
     cuts: dict[int, dict[Table, str]] = field(default_factory=dict)
     content: dict[str, int] = field(default_factory=dict)
-    parts: dict[Table, dict[Job, int]] = field(default_factory=dict)
+    writes: set[str] = field(default_factory=set)
     clock: float = 0.0
     count: int = 0
 
@@ -71,7 +70,7 @@ class PlainWorld:
 def plain_world(seed: int, most: int = 5) -> PlainWorld:
     """One or two base tables; jobs that read one to three tables before theirs.
 
-    Now and then two batch jobs share a table.
+    Now and then two batch jobs make the same table from the same inputs.
     """
     world = PlainWorld(Random(seed))
     world.roots = [table(f"root{n}") for n in range(world.random.randint(1, 2))]
@@ -79,8 +78,8 @@ def plain_world(seed: int, most: int = 5) -> PlainWorld:
     for number in range(world.random.randint(1, most)):
         writes = table(f"table{number}")
         kind: Kind = "batch" if world.random.random() < 0.3 else "stream"
+        reads = world.random.sample(known, world.random.randint(1, min(3, len(known))))
         for part in range(2 if kind == "batch" and world.random.random() < 0.4 else 1):
-            reads = world.random.sample(known, world.random.randint(1, min(3, len(known))))
             names_all, overwrites = world.random.random() < 0.5, world.random.random() < 0.3
             world.jobs.append(
                 Plain(job(f"job{number}.{part}"), kind, reads, writes, names_all, overwrites)
@@ -226,7 +225,12 @@ def micro_batch_fact(
     )
     operation = "overwrite" if one.overwrites else "append"
     made = facts.WrittenSnapshot(
-        made.table, made.snapshot, made.parent, made.at, operation=operation
+        made.table,
+        made.snapshot,
+        made.parent,
+        made.at,
+        operation=operation,
+        replaces=one.overwrites,
     )
     one.last = facts.BarrierCommitted(
         one.job, run_of(one), DOMAIN, one.batch + 1, started_at, world.tick(), (made,), used, batch=one.batch,
@@ -236,16 +240,24 @@ def micro_batch_fact(
 
 
 def run_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
-    """A batch run reads whole tables, mostly the newest snapshots, and writes its part of its table anew."""
+    """A batch run reads whole tables, mostly the newest snapshots.
+
+    It replaces its table, writes a part of it, or writes a part that completes it.
+    """
     if not all(world.lines[source] for source in one.reads):
         return []
     one.run += 1
     started_at = world.tick()
     read = {source: world.random.choice(world.lines[source][-3:]) for source in one.reads}
-    part = derived(one, [world.content[read[source]] for source in one.reads])
-    parts = world.parts.setdefault(one.writes, {})
-    parts[one.job] = part
-    made = world.add(one.writes, together(parts))
+    whole = derived(one, [world.content[read[source]] for source in one.reads])
+    how = world.random.choice(["replaces", "replaces", "completes", "part"])
+    world.writes.add(how)
+    made = replace(
+        world.add(one.writes, whole ^ (0xA5A5 if how == "part" else 0)),
+        operation="overwrite",
+        replaces=how == "replaces",
+        completes=how == "completes",
+    )
     used = tuple(facts.Used(source, snapshot, aligned=False) for source, snapshot in read.items())
     return [
         facts.BarrierCommitted(
@@ -255,26 +267,13 @@ def run_batch(world: PlainWorld, one: Plain) -> list[facts.Fact]:
 
 
 def derived(one: Plain, contents: list[int]) -> int:
-    """What a job makes of the contents of its inputs."""
-    return hash((one.job[1].encode(), *contents)) & 0xFFFFFFFF
-
-
-def together(parts: dict[Job, int]) -> int:
-    """The content of a table that several jobs fill; of one job it is that job's."""
-    return (
-        next(iter(parts.values()))
-        if len(parts) == 1
-        else hash(tuple(sorted(parts.items()))) & 0xFFFFFFFF
-    )
+    """Return what the table of a job holds, made from the contents of its inputs."""
+    return hash((one.writes[1].encode(), *contents)) & 0xFFFFFFFF
 
 
 def recomputed(world: PlainWorld, wanted: Table, barrier: int) -> int:
     """content(T, b) from the base tables at b alone, by the definition of every job on the way."""
     if wanted in world.roots:
         return world.content[world.cuts[barrier][wanted]]
-    parts = {
-        one.job: derived(one, [recomputed(world, source, barrier) for source in one.reads])
-        for one in world.jobs
-        if one.writes == wanted
-    }
-    return together(parts)
+    maker = next(one for one in world.jobs if one.writes == wanted)
+    return derived(maker, [recomputed(world, source, barrier) for source in maker.reads])

@@ -47,9 +47,10 @@ def rolled_back(world: World, model: Model) -> list[facts.Fact]:
     The facts that a collector sees of it.
     """
     worker = world.random.choice(world.workers)
-    if not model.is_managed(worker.writes) or not world.truth[worker.writes]:
+    known = sorted(world.truth[worker.writes].keys() & model.domain(DOMAIN).births.keys())
+    if not model.is_managed(worker.writes) or not known:
         return []
-    wanted = plan(model, worker.writes, world.random.choice(sorted(world.truth[worker.writes])))
+    wanted = plan(model, worker.writes, world.random.choice(known))
     barrier = wanted.barrier or 0
     if set(wanted.tables) != world_descendants(world, worker.writes):
         return []  # a job that the collector has not heard of yet

@@ -7,16 +7,15 @@ import asyncio
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from strandline.api.endpoints.version_requests import TABLES, Named, body_as, follower_of, tables_of
-from strandline.api.http.operations import Ask, Operation, Parameter, Text
+from strandline.api.http.operations import Ask, Operation, Parameter, ParameterError, Text
 from strandline.core.openlineage.times import micros_of
-from strandline.core.versions.certificates import certify, refuse_contradictions
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import (
@@ -25,18 +24,12 @@ from strandline.core.versions.strong_weak import (
     refuse_stale,
     strong,
     weak,
-    weakly_held_by,
 )
+from strandline.core.versions.version_answer import Asked, answer_versions
 from strandline.errors import NotFoundError, OverloadError, RefusedError, WaitedError
 from strandline.store.lineage.run_state import iso
 from strandline.store.sql.engine import read_from
-from strandline.store.versions.answers import (
-    Latest,
-    cut_answer,
-    holders_answer,
-    reading_answer,
-    with_latest,
-)
+from strandline.store.versions.answers import cut_answer, version_document
 from strandline.store.versions.leases import (
     StoredLease,
     end_lease,
@@ -57,7 +50,7 @@ class Versions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     """The question for a version."""
 
     tables: Tables
-    consistency: Literal["strong", "weak"] = "strong"
+    consistency: Asked = "auto"
     max_lag_seconds: Seconds | None = None
     wait_for_barrier: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
     timeout_seconds: Seconds = 30.0
@@ -77,49 +70,44 @@ class Cuts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables: Tables
 
 
-def answer_versions(ask: Ask) -> dict[str, Any]:
-    """One version of all the tables, as of now."""
+def ask_versions(ask: Ask) -> dict[str, Any]:
+    """Return one version of all the tables, as of now."""
     question = body_as(ask, Versions)
-    follower = follower_of(ask)
-    weakly = question.consistency == "weak"
-    with follower.question(ask.access) as (connection, model):
+    with follower_of(ask).question(ask.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)
         now = time.time()
-        managed = weak(model, tables) if weakly else strong(model, tables)
+        found = answer_versions(model, tables, question.consistency)
         if question.max_lag_seconds is not None:
-            _refuse_unbounded(model, tables, question.max_lag_seconds, now, managed)
-        holders = weakly_held_by(model, managed) if weakly else held_by(model, tables, managed)
-        certificate = certify(model, managed).as_document() if managed else None
-        if certificate is not None:
-            refuse_contradictions(certificate)
-    with read_from(ask.engine) as connection:
-        found = with_latest(connection, managed, tables)
-    answer = {
-        "consistency": question.consistency,
-        "tables": [reading_answer(one, now) for one in found],
-        "blockedBy": holders_answer(holders, now),
-    }
+            _refuse_unbounded(model, tables, question.max_lag_seconds, now, found.readings)
+    # a cut depends on all that its tables were made from, whoever sees it
+    engine = ask.whole_engine if found.consistency == "cut" else ask.engine
+    with read_from(engine) as connection:
+        answer = version_document(connection, found, tables, now)
     if question.lease_seconds is None:
         return answer
-    return answer | {"lease": _leased(ask, question, found), "certificate": certificate}
+    lease = _leased(ask, question, tables, answer)
+    return answer | {"lease": lease, "certificate": found.certificate}
 
 
 def _refuse_unbounded(
-    model: Model, tables: Sequence[Table], bound: float, now: float, managed: list[Reading]
+    model: Model, tables: Sequence[Table], bound: float, now: float, readings: Sequence[Reading]
 ) -> None:
-    refuse_stale(managed, bound, now, model.call)
-    managed_tables = {one.table for one in managed}
-    unmanaged = [model.call(table) for table in tables if table not in managed_tables]
-    if unmanaged:
+    refuse_stale(readings, bound, now, model.call)
+    with_barriers = {reading.table for reading in readings}
+    others = [model.call(table) for table in tables if table not in with_barriers]
+    if others:
         raise RefusedError(
-            f"{', '.join(unmanaged)}: untracked, so how far behind it is cannot be known", "lag"
+            f"{', '.join(others)}: no barrier, so how far behind it is cannot be known", "lag"
         )
 
 
-def _leased(ask: Ask, question: Versions, found: Sequence[Reading | Latest]) -> dict[str, Any]:
+def _leased(
+    ask: Ask, question: Versions, tables: Sequence[Table], answer: dict[str, Any]
+) -> dict[str, Any]:
     seconds = question.lease_seconds or ask.settings.lease_seconds
+    shown = [one["snapshotId"] for one in answer["tables"]]
+    snapshots = dict(zip(tables, shown, strict=True))
     with ask.engine.begin() as connection:
-        snapshots = {one.table: one.snapshot for one in found}
         return _shown(take_lease(connection, snapshots, seconds, _now(), question.holder))
 
 
@@ -139,6 +127,8 @@ async def wait_for_barrier(ask: Ask) -> None:
     No thread waits: there are 40 of them, for all questions.
     """
     question = body_as(ask, Versions)
+    if question.consistency == "cut" and question.wait_for_barrier is not None:
+        raise ParameterError("a cut has no barriers: waitForBarrier takes auto, strong or weak")
     barrier, began = question.wait_for_barrier, time.monotonic()
     if barrier is None:
         return
@@ -162,7 +152,7 @@ async def wait_for_barrier(ask: Ask) -> None:
 
 def _missing(ask: Ask, question: Versions, barrier: int) -> str | None:
     """Return the tables whose answer does not show `barrier`, with the reasons; None: all show it."""
-    answer, now = strong if question.consistency == "strong" else weak, time.time()
+    answer, now = weak if question.consistency == "weak" else strong, time.time()
     with follower_of(ask).question(ask.access) as (connection, model):
         tables = tables_of(connection, model, question.tables)
         try:
@@ -218,7 +208,7 @@ _QUESTION = {
     "type": "object",
     "properties": {
         "tables": TABLES,
-        "consistency": {"type": "string", "enum": ["strong", "weak"]},
+        "consistency": {"type": "string", "enum": ["auto", "strong", "weak", "cut"]},
         "maxLagSeconds": _SECONDS,
         "waitForBarrier": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
         "timeoutSeconds": _SECONDS,
@@ -231,7 +221,7 @@ _RENEWAL = {"type": "object", "properties": {"leaseSeconds": _SECONDS}}
 
 OPERATIONS = (
     Operation(
-        "POST", "/api/v2/versions", "Snapshots that belong together", answer_versions,
+        "POST", "/api/v2/versions", "Snapshots that belong together", ask_versions,
         wait=wait_for_barrier, body=_QUESTION, answer={"type": "object"}, refusals=(404, 409, 504), scope="read",
     ),
     Operation(

@@ -11,29 +11,32 @@ from strandline.cli.answers import tell
 from strandline.cli.collector import Collector, add_collector_arguments, source_of
 from strandline.cli.command import Command
 from strandline.cli.models import model_in, table_called, table_named
-from strandline.core.versions.strong_weak import Reading, ago, held_by, strong, weak, weakly_held_by
+from strandline.core.versions.strong_weak import ago
+from strandline.core.versions.version_answer import PROMISES, Asked, answer_versions
 from strandline.settings import Settings
-from strandline.store.versions.answers import Latest, holders_answer, reading_answer, with_latest
+from strandline.store.versions.answers import version_document
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("table", nargs="+", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument(
-        "--weak", action="store_true", help="the newest barrier of these tables alone"
-    )
+    kinds = parser.add_mutually_exclusive_group()
+    for name, promise in PROMISES.items():
+        kinds.add_argument(
+            f"--{name}", dest="consistency", action="store_const", const=name, help=promise
+        )
+    parser.set_defaults(consistency="auto")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
     add_collector_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
     """Print the version; a refusal is an error with its reason."""
-    consistency = "weak" if options.weak else "strong"
     with source_of(options, settings) as source:
         if isinstance(source, Collector):
-            answer, labels = _of_collector(source, options.table, consistency)
+            answer, labels = _of_collector(source, options.table, options.consistency)
         else:
-            answer, labels = _of_database(source, options.table, consistency)
+            answer, labels = _of_database(source, options.table, options.consistency)
     tell(options.json, answer, lambda: _lines(answer, labels))
     return 0
 
@@ -50,46 +53,34 @@ def _of_collector(
 
 
 def _of_database(
-    engine: Engine, texts: Sequence[str], consistency: str
+    engine: Engine, texts: Sequence[str], consistency: Asked
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the version as the store has it, and the names of its tables for people."""
-    is_weak = consistency == "weak"
     with model_in(engine) as (connection, model):
-        now = time.time()
         tables = list(dict.fromkeys(table_called(connection, model, text) for text in texts))
-        found: Sequence[Reading | Latest] = (
-            with_latest(connection, weak(model, tables), tables)
-            if is_weak
-            else strong(model, tables)
+        answer = version_document(
+            connection, answer_versions(model, tables, consistency), tables, time.time()
         )
-        tracked = [reading for reading in found if isinstance(reading, Reading)]
-        holders = weakly_held_by(model, tracked) if is_weak else held_by(model, tables, tracked)
-        answer = {
-            "consistency": consistency,
-            "tables": [reading_answer(reading, now) for reading in found],
-            "blockedBy": holders_answer(holders, now),
-        }
-        return answer, [model.call(reading.table) for reading in found]
-
-
-STRONG = "strong: the newest barrier that all tables which depend on each other have completed"
-WEAK = "weak: the newest barrier that the tables asked for have completed"
+        return answer, [model.call(table) for table in tables]
 
 
 def _lines(answer: dict[str, Any], names: Sequence[str]) -> list[str]:
     width = max(map(len, names))
     tables = [
-        f"  {name:{width}}  snapshot {one['snapshotId']}  {_version(one)}"
+        f"  {name:{width}}  snapshot {one['snapshotId']}  {_version(one)}".rstrip()
         for name, one in zip(names, answer["tables"], strict=True)
     ]
-    head = WEAK if answer["consistency"] == "weak" else STRONG
+    head = f"{answer['consistency']}: {PROMISES[answer['consistency']]}"
+    no_strong = [f"not strong: {answer['reason']}"] if "reason" in answer else []
     reasons = dict.fromkeys(
         one["reason"] for one in answer["blockedBy"]
     )  # once, however many tables a job writes
-    return [head, *tables, *(f"blocked by {reason}" for reason in reasons)]
+    return [head, *tables, *no_strong, *(f"blocked by {reason}" for reason in reasons)]
 
 
 def _version(one: dict[str, Any]) -> str:
+    if "observed" in one:
+        return "its inputs were observed, not proven" if one["observed"] else ""
     if one["barrier"] is None:
         newer = (
             f"; {one['newerApproximate']} is newer, its id is not known"

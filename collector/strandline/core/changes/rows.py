@@ -339,7 +339,7 @@ class SnapshotSeen(NamedTuple):
 
 
 class SnapshotUsed(NamedTuple):
-    """A run read or made a snapshot, under a barrier (0: none)."""
+    """A run read or made a snapshot, under a barrier (0: none); `flags` are those of the column."""
 
     run_id: int
     barrier: int
@@ -353,6 +353,7 @@ class SnapshotUsed(NamedTuple):
     order_at: int
     at: int
     hash: int
+    flags: int = 0
 
 
 Change = (

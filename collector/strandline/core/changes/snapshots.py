@@ -22,6 +22,7 @@ from strandline.core.openlineage.names import clean, key_text
 from strandline.core.openlineage.times import micros
 
 APPROXIMATELY = "~"
+REPLACES, COMPLETES, SKIPPED_CHANGES = 1, 2, 4  # snapshot_uses.flags
 
 ClaimedUse = tuple[DatasetUse, SnapshotClaim]
 
@@ -164,7 +165,20 @@ def _used(context: SnapshotContext, use: DatasetUse, claim: SnapshotClaim) -> Sn
         order_at=at if is_newest_best else -at,
         at=at,
         hash=context.stamp.hash,
+        flags=flags_of(snapshot),
     )
+
+
+def flags_of(snapshot: f.Snapshot) -> int:
+    """Return what the facet says of a commit or a read, as one number.
+
+    >>> flags_of(f.Snapshot("1", replaces_table=True, completes=True))
+    3
+    """
+    replaces = REPLACES if snapshot.replaces_table else 0
+    completes = COMPLETES if snapshot.completes else 0
+    skipped = SKIPPED_CHANGES if snapshot.skipped_changes else 0
+    return replaces | completes | skipped
 
 
 def _optional(snapshot_id: str | None) -> str | None:

@@ -1,4 +1,6 @@
-"""Admission: when a job's tables begin to count together, and how components merge and split.
+"""Admission: when a stream's tables begin to count together, and how components merge and split.
+
+Batch jobs connect nothing and need no admission: a table that they write is a component of its own.
 
 A job that joins, or gains a table, counts only once the versions of all components that it touches
 are equal (see components.py) and its new sinks completed that barrier; then V of none goes back.
@@ -30,7 +32,7 @@ def resettle(
     for job in affected:
         broken |= _drop_links(model, job)
     for table in touched:
-        if model.is_managed(table) and table not in model.components:
+        if model.is_managed(table):
             _arrive(model, table)
     _split(model, broken)
     for job in affected:
@@ -87,7 +89,7 @@ def _admitted(model: Model, job: Job) -> Component | None:
     place = model.places.get(job)
     if place is None:
         return None
-    links = model.links(place)
+    links = model.connects(place)
     upstream = links - place.writes
     if links <= place.admitted or any(model.is_joining(table) for table in upstream):
         return None
@@ -162,15 +164,17 @@ def _drop_links(model: Model, job: Job) -> set[Table]:
     place = model.places.get(job)
     if place is None:
         return set()
-    lost = place.admitted - model.links(place)
+    lost = place.admitted - model.connects(place)
     place.admitted -= lost
     return together(model, lost)
 
 
 def _arrive(model: Model, table: Table) -> None:
+    """Give a table a component of its own; one that no stream writes counts at once."""
     done = model.done.setdefault(table, Completions())
-    model.components[table] = counted([table], {table: done})
-    if not model.writers.get(table):
+    if table not in model.components:
+        model.components[table] = counted([table], {table: done})
+    if not model.writers.get(table) or model.is_batch_table(table):
         model.counting.add(table)
 
 
@@ -198,11 +202,11 @@ def _wait(model: Model, job: Job) -> None:
     place = model.places.get(job)
     if place is None:
         return
-    links = model.links(place)
+    links = model.connects(place)
     pending = not links <= place.admitted
-    for table in links:
+    for table in model.links(place):
         component = model.components[table]
-        if pending:
+        if pending and table in links:
             component.joining.add(job)
         else:
             component.joining.discard(job)

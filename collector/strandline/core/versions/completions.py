@@ -27,7 +27,6 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
     run: str = ""
     derived: bool = False
     query: str = ""
-    writers: int = 1
     incarnation: int | None = None
 
     def follows(self, other: "Completion") -> bool:
@@ -46,13 +45,13 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
         return (self.committed, self.snapshot) > (other.committed, other.snapshot)
 
     def _precedes(self, other: "Completion") -> bool:
-        """Of derived ones the first step that ends at the barrier counts, with the last that it wrote; one stated before any."""
+        """Return whether this derived snapshot counts before another one.
+
+        A stated one counts before any; of micro-batches the first that ends at the barrier, with
+        the last snapshot that it wrote.
+        """
         if self.derived != other.derived:
             return other.derived
-        if (
-            self.writers != other.writers
-        ):  # another batch job that writes the table was heard of since
-            return self.writers > other.writers
         later = (self.committed, self.snapshot) > (other.committed, other.snapshot)
         same_step = self.batch is not None and (self.query, self.batch) == (
             other.query,

@@ -7,7 +7,8 @@ when it is known where the one before it ended. All of this is a function of the
 whichever order they come, the same barriers are derived.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -16,11 +17,9 @@ from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used
 from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
-from strandline.core.versions.shared_tables import Contribution, shared_completions
 from strandline.core.versions.steps import RUN, Step, Steps
 
 MOST = 2  # steps that are kept of a job, in terms of the barriers that are
-_REPLACES = "overwrite"
 
 
 def note_step(
@@ -37,6 +36,9 @@ def note_step(
     steps = model.steps.setdefault(place.job, Steps())
     for one in steps.add(step, MOST * model.keeps):
         _evaluate(model, place, steps, one)
+    for table in step.stands:
+        if model.is_batch_table(table):  # which of its runs counts depends on who read them
+            model.rederive |= model.writers[table] & model.steps.keys()
 
 
 def settle(model: Model) -> None:
@@ -74,6 +76,7 @@ def _step(
         frozenset(one.table for one in inputs if one.lookup),
         tuple(_output(place, fact, number) for number in range(len(tables))),
         tables,
+        {one.table: one.shows if one.exact else "" for one in used if one.table in tables},
     )
 
 
@@ -226,14 +229,11 @@ def _complete(model: Model, place: ManagedJob, table: Table, completion: Complet
 
 
 def _replaces(step: Step, table: Table) -> bool:
-    """Whether what was in the table before is gone.
-
-    It was overwritten, or the table was made anew.
-    """
+    """Return whether nothing is left of the rows that were in the table before."""
     own = [
         one for one, written in zip(step.fact.written, step.tables, strict=True) if written == table
     ]
-    return all(one.operation == _REPLACES for one in own)
+    return all(one.replaces or one.completes for one in own)
 
 
 def _inputs(model: Model, place: ManagedJob, step: Step) -> set[Table] | None:
@@ -287,37 +287,81 @@ def _all_stand(done: Iterable[tuple[Mapping[int, Completion], str]], barrier: in
 
 
 def _complete_runs(model: Model, place: ManagedJob, table: Table) -> None:
-    """What the runs of batch jobs make of a table.
+    """Complete the barriers of the batch runs that replaced a table, whichever job ran them.
 
-    Whichever of them were last, all have to stand at the barrier.
+    Of several runs at one barrier that one counts which another job read first, for its tables
+    show it; the last where none was read.
     """
     if not _writes(model, place, table):
         return
-    writers = model.counted_writers(table)
-    runs = sorted(_contributions(model, writers, table), key=lambda one: one.step.when)
-    for barriers, last, number in shared_completions(runs, frozenset(writers)):
-        used = tuple(Used(one, at) for one, at in sorted(last.reads.items()))
+    carried: dict[str, frozenset[int]] = {}
+    runs_at: dict[int, list[tuple[Job, Step]]] = {}
+    for job, step in _runs_of(model, table):
+        barriers = _barriers_of_run(model, model.places[job], step, table, carried)
+        carried[_output_of(step, table).snapshot] = barriers
         for barrier in barriers:
-            found = replace(last.output, barrier=barrier, used=used, writers=number)
-            _complete(model, model.places[last.job], table, found)
+            runs_at.setdefault(barrier, []).append((job, step))
+    for barrier, runs in sorted(runs_at.items()):
+        job, step = _counting_run(model, table, runs)
+        used = tuple(Used(one, at) for one, at in sorted(step.own.items()))
+        completion = replace(_output_of(step, table), barrier=barrier, used=used)
+        before = model.done[table].of.get(barrier)
+        if before is not None and before.derived and before.snapshot != completion.snapshot:
+            take_back(model, table, barrier)
+        _complete(model, model.places[job], table, completion)
 
 
-def _contributions(model: Model, writers: Iterable[Job], table: Table) -> Iterator[Contribution]:
-    """The runs of batch jobs that wrote a table, each with the barriers at which it read."""
-    for job in writers:
-        place = model.places[job]
-        for step in model.steps[job].of.values() if job in model.steps else ():
-            if step.is_run and table in step.tables and _is_exact(step, table):
-                yield _contribution(model, place, step, table)
+def _counting_run(model: Model, table: Table, runs: list[tuple[Job, Step]]) -> tuple[Job, Step]:
+    readers = model.readers.get(table, set()) & model.steps.keys()
+    first_read = math.inf
+    counting = runs[-1]
+    for run in runs:
+        place = table, _output_of(run[1], table).snapshot
+        for reader in readers:
+            for key in model.steps[reader].at.get(place, ()):
+                read_at = model.steps[reader].of[key].fact.committed
+                if read_at < first_read:
+                    first_read, counting = read_at, run
+    return counting
 
 
-def _contribution(model: Model, place: ManagedJob, step: Step, table: Table) -> Contribution:
+def _runs_of(model: Model, table: Table) -> list[tuple[Job, Step]]:
+    """Return the batch runs that wrote a table, in the order of their commits."""
+    runs = [
+        (job, step)
+        for job in model.counted_writers(table) & model.steps.keys()
+        for step in model.steps[job].of.values()
+        if step.is_run and table in step.tables and _is_exact(step, table)
+    ]
+    return sorted(runs, key=lambda run: run[1].when)
+
+
+def _output_of(step: Step, table: Table) -> Completion:
+    return step.outputs[step.tables.index(table)]
+
+
+def _barriers_of_run(
+    model: Model,
+    place: ManagedJob,
+    step: Step,
+    table: Table,
+    carried: Mapping[str, frozenset[int]],
+) -> frozenset[int]:
+    """Return the barriers at which all stood that a run read, if it replaced the whole table.
+
+    `carried`: the barriers of the table's snapshots before. A run that read its own table counts it
+    as an input, unless its author asserts that the table is complete.
+    """
+    made = step.fact.written[step.tables.index(table)]
+    if not made.replaces and not made.completes:
+        return frozenset()
     named = {one for one in step.own.keys() | step.unsure if one not in place.writes}
-    managed = {
+    inputs = {
         one for one in named if model.domain_of.get(one) == place.domain and model.is_managed(one)
     }
-    reads = {one: step.own[one] for one in managed & step.own.keys()}
-    whole = bool(reads) and not managed & step.unsure and not managed & step.began.keys()
-    barriers = frozenset(_barriers_at(model, reads, None)) if whole else frozenset[int]()
-    output = step.outputs[step.tables.index(table)]
-    return Contribution(place.job, frozenset(managed), barriers, reads, step, output)
+    if not inputs or inputs & step.unsure or inputs & step.began.keys():
+        return frozenset()
+    barriers = frozenset(_barriers_at(model, {one: step.own[one] for one in inputs}, None))
+    if table in step.itself and not made.completes:
+        return barriers & carried.get(step.itself[table], frozenset())
+    return barriers

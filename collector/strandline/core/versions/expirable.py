@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.facts import Table
 from strandline.core.versions.managed_jobs import ManagedJob
-from strandline.core.versions.model import Model
+from strandline.core.versions.model import Model, descendants
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,17 @@ def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
         place = model.places[job]
         if table not in place.writes:
             found.append(_place_pin(model, table, place))
+    found.extend(_batch_pins(model, table))
     return found
+
+
+def _batch_pins(model: Model, table: Table) -> Iterator[Pin]:
+    """Pin the last barrier of each batch table in all tables that it was made from."""
+    for made in descendants(model, table):
+        last = model.done[made].last
+        if made != table and last is not None and model.is_batch_table(made):
+            snapshot = model.done[table].of[last].snapshot if last in model.done[table] else None
+            yield Pin(snapshot, f"{model.call(made)} was made at barrier {last}")
 
 
 def _version_pin(model: Model, table: Table) -> Pin:

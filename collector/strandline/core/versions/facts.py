@@ -16,11 +16,11 @@ Job: TypeAlias = tuple[str, str]
 
 
 class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot that a micro-batch, or the cut of a base table, put under its barrier; `at`.
+    """A snapshot that a micro-batch, a batch run or the cut of a base table made.
 
-    Its own commit, where known.
-
-    `exact`: the id is proven to be the writer's own; `operation`: what the commit did, where known.
+    `at`: when it was committed, where known. `exact`: the id is proven to be the writer's own.
+    `operation`: the commit's, where known. `replaces`: it replaced all that the table held.
+    `completes`: its author asserts that it shows the state of the run's inputs.
     """
 
     table: Table
@@ -29,6 +29,8 @@ class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
     at: float | None = None
     exact: bool = True
     operation: str = ""
+    replaces: bool = False
+    completes: bool = False
 
 
 class Used(msgspec.Struct, frozen=True, gc=False):

@@ -167,13 +167,18 @@ class Model:
         return len(self.counted_writers(table)) == 1 or self.is_shared(table)
 
     def is_joining(self, table: Table) -> bool:
-        """Whether a writer of the table is not admitted with it yet: weak answers only."""
+        """Return whether a stream that writes the table is not admitted with it yet."""
+        places = [self.places[job] for job in self.writers.get(table, ())]
+        return any(not place.batch and table not in place.admitted for place in places)
+
+    def is_batch_table(self, table: Table) -> bool:
+        """Return whether batch jobs write the table, and no stream."""
         writers = self.writers.get(table, ())
-        if len(writers) > 1:
-            return any(
-                table not in self.places[job].admitted for job in self.counted_writers(table)
-            )
-        return any(table not in self.places[job].admitted for job in writers)
+        return bool(writers) and all(self.places[job].batch for job in writers)
+
+    def connects(self, place: ManagedJob) -> set[Table]:
+        """Return the tables that a job holds at one version; a batch job holds none."""
+        return set() if place.batch else self.links(place)
 
     def links(self, place: ManagedJob) -> set[Table]:
         """The tables through which a job counts.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from strandline.core.versions.facts import Job, Table
-from strandline.core.versions.model import Model, descendants
+from strandline.core.versions.model import Domain, Model, descendants
 from strandline.errors import RefusedError
 
 INCARNATION = "strandline.generation"  # a property of tables, and of their snapshots
@@ -54,17 +54,20 @@ def plan(
     exists: Callable[[Table, str], bool] = lambda table, snapshot: True,
     retained: Mapping[Job, int] | None = None,
 ) -> Plan:
-    """The plan to take `table` back to `barrier` or the newest possible one before it.
+    """Return the plan to take `table` back to `barrier`, or to the newest possible one before it.
+
+    Raises a RefusedError for a barrier that the group never had.
 
     `exists`: whether a table still has a snapshot. `retained`: per job the oldest barrier whose
     state it has; a job that is not named has them all.
     """
     if not model.is_managed(table):
         raise RefusedError(f"{model.why_unmanaged(table)}: it cannot be rolled back", "untracked")
+    domain = model.domain(model.domain_of[table])
+    _refuse_unknown(model, table, domain, barrier)
     tables = descendants(model, table)
     jobs = tuple(dict.fromkeys(job for one in tables if (job := model.writer(one)) is not None))
     found = newest_restorable(model, tables, jobs, barrier, exists, retained or {})
-    domain = model.domain(model.domain_of[table])
     incarnation = domain.incarnation + 1
     if found is not None:
         steps = _incremental(model, tables, jobs, found, incarnation)
@@ -75,6 +78,15 @@ def plan(
     names = ", ".join(map(model.call, tables))
     why = f"there is no barrier up to {barrier} that {names} all have and whose state their jobs still have"
     return Plan("full", domain.name, None, incarnation, tuple(cleared), jobs, steps, why)
+
+
+def _refuse_unknown(model: Model, table: Table, domain: Domain, barrier: int) -> None:
+    if barrier == 0 or barrier in domain.births or barrier < domain.forgotten:
+        return  # 0: back to before the first one
+    had = "has no barrier yet"
+    if domain.order:
+        had = f"never had barrier {barrier}; it has {domain.order[0]} to {domain.order[-1]}"
+    raise RefusedError(f"{model.call(table)}: group {domain.name} {had}", "no_version")
 
 
 def _refuse_root(model: Model, table: Table, barrier: int, tables: list[Table]) -> None:

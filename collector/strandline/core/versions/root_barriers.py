@@ -95,6 +95,8 @@ def given_up(model: Model, timeout: float, now: float) -> list[BarrierGivenUp]:
     """
     versions: dict[str, set[int | None]] = {}
     for table in model.counting:
+        if model.is_batch_table(table):
+            continue  # it may stay behind for as long as its runs are apart
         versions.setdefault(model.domain_of[table], set()).add(model.components[table].version)
     return [
         BarrierGivenUp(name, barrier, now)

@@ -23,6 +23,7 @@ RUN = -1
 class Step:
     """One micro-batch or batch run.
 
+    `itself`: the snapshots that it read of tables that it writes, empty where none is certain.
     `stands`: per input the snapshot up to which it was consumed, where that is certain.
     """
 
@@ -34,6 +35,7 @@ class Step:
     lookups: frozenset[Table]
     outputs: tuple[Completion, ...]
     tables: tuple[Table, ...]
+    itself: dict[Table, str] = field(default_factory=dict)
     stands: dict[Table, str] = field(default_factory=dict)
 
     @property

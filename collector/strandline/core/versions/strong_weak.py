@@ -14,7 +14,7 @@ from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
 from strandline.errors import RefusedError
 
-INSTEAD = "ask weakly, or for a cut by data lineage (POST /api/v2/cuts)"
+INSTEAD = "ask with --weak or --cut (consistency weak or cut)"
 LONG_COMPONENT = 5000  # beyond this, what blocks an answer is not looked for
 
 
@@ -53,6 +53,14 @@ class Holder:
         """In words, what is the matter and what can be done."""
         if self.state == "STOPPED" and self.since is not None:
             return f"{self.name}: job stopped {ago(now - self.since)} ago; restart it, or retire it"
+        if self.state == "BATCH":
+            last = (
+                "no run completed a barrier yet"
+                if self.last is None
+                else f"last run at barrier {self.last}"
+            )
+            when = "" if self.since is None else f", {ago(now - self.since)} ago"
+            return f"{self.name}: batch job, {last}{when}; the next run decides"
         if self.state == "SKIPPED":
             return f"{self.name}: went past barrier {self.barrier} without a snapshot; the next common barrier counts"
         if self.state == "BASE_TABLE":
@@ -232,6 +240,9 @@ def _holder(model: Model, table: Table, barrier: int) -> Holder:
     if writer is None:
         return Holder(table, table[1], table[0], "BASE_TABLE", None, barrier, last)
     ended = model.places[writer].ended
+    if model.places[writer].batch:
+        since = ended.at if ended is not None else None
+        return Holder(table, writer[1], writer[0], "BATCH", since, barrier, last)
     if ended is not None:
         return Holder(table, writer[1], writer[0], "STOPPED", ended.at, barrier, last)
     state = "SKIPPED" if last is not None and last > barrier else "RUNNING"

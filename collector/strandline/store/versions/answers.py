@@ -14,6 +14,7 @@ from strandline.core.versions.consistent_cut import Line, greatest_cut
 from strandline.core.versions.expirable import Expiry, Pin, expiry
 from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.strong_weak import Holder, Reading
+from strandline.core.versions.version_answer import VersionAnswer
 from strandline.errors import RefusedError
 from strandline.store.lineage.approximate import newer_approximate
 from strandline.store.lineage.made_from import Checkpoint, checkpoints_of
@@ -81,6 +82,38 @@ def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
         "group": one.domain,
         "lagSeconds": lag,
     }
+
+
+def version_document(
+    connection: Connection,
+    answer: VersionAnswer,
+    tables: Sequence[Table],
+    now: float,
+) -> dict[str, Any]:
+    """Return an answer as REST and the commands show it."""
+    if answer.consistency == "cut":
+        shown = _cut_tables(connection, tables, answer.refused)
+    else:
+        found = with_latest(connection, answer.readings, tables)
+        shown = [reading_answer(reading, now) for reading in found]
+    reason = {} if answer.refused is None else {"reason": str(answer.refused)}
+    return {
+        "consistency": answer.consistency,
+        "tables": shown,
+        "blockedBy": holders_answer(answer.holders, now),
+    } | reason
+
+
+def _cut_tables(
+    connection: Connection, tables: Sequence[Table], refused: RefusedError | None
+) -> list[dict[str, Any]]:
+    no_barrier = {"barrier": None, "generation": None, "group": None, "lagSeconds": None}
+    try:
+        return [table | no_barrier for table in cut_answer(connection, tables)]
+    except RefusedError as error:
+        if refused is None:
+            raise
+        raise RefusedError(f"{refused}. {error}", refused.code) from None
 
 
 def holders_answer(holders: Iterable[Holder], now: float) -> list[dict[str, Any]]:

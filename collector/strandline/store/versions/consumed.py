@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, or_, se
 
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.changes.snapshot_claims import REPORTED
+from strandline.core.changes.snapshots import COMPLETES, REPLACES
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
 from strandline.store.lineage.rewritten import LONGEST, SAME_ROWS
 from strandline.store.schema.dataset_tables import datasets
@@ -31,6 +32,11 @@ COMPLETE = 4
 MICRO = 1_000_000
 RUN_FACET, JOB_FACET = 1, 2
 NO_CONTRIBUTION = SAME_ROWS | {"delete"}
+MAKES_ANEW = {  # Delta's operations that leave nothing of what the table held
+    "CREATE TABLE AS SELECT",
+    "REPLACE TABLE AS SELECT",
+    "CREATE OR REPLACE TABLE AS SELECT",
+}
 
 canonical = datasets.alias("canonical")
 Marks = Sequence[tuple[int, int]]
@@ -88,7 +94,7 @@ def _used_snapshots() -> Select[Any]:
             uses.snapshot_id,
             uses.from_snapshot_id,
         )
-        .add_columns(uses.lossy, uses.rank, canonical.c.namespace, canonical.c.name)
+        .add_columns(uses.lossy, uses.rank, uses.flags, canonical.c.namespace, canonical.c.name)
         .add_columns(
             datasets.c.namespace.label("named_namespace"), datasets.c.name.label("named_name")
         )
@@ -197,6 +203,8 @@ def _written(uses: Iterable[Any]) -> tuple[WrittenSnapshot, ...]:
             use.committed_at / MICRO if use.committed_at is not None else None,
             is_certain(use),
             use.operation or "",
+            replaces=bool(use.flags & REPLACES) or (use.operation or "").upper() in MAKES_ANEW,
+            completes=bool(use.flags & COMPLETES),
         )
         for use, _ in uses
         if use.direction == SINK and not use.aside

@@ -133,7 +133,8 @@ def read_consistent(
         spark: The session; `spark.strandline.collector.url` says where the collector is.
         tables: Names of tables with snapshots.
         consistency: "strong": the version that all tables connected by jobs completed, the same for
-            every reader. "weak": the newest that these tables have in common.
+            every reader. "weak": the newest that these tables have in common. "cut": the newest
+            snapshots that agree by data lineage, without barriers.
         max_lag: The oldest that the answer may be, in seconds; LagError otherwise, at once.
         wait_for_barrier: Read your own writes: wait until the answer shows this barrier.
         timeout: How long to wait for it; WaitedInVainError after that.
@@ -144,8 +145,8 @@ def read_consistent(
         ConsistencyError: no such answer can be given; see `strandline_spark.consistency.collector`
             for the kinds.
     """
-    if consistency not in ("strong", "weak"):
-        raise ValueError(f"consistency: {consistency!r} is neither 'strong' nor 'weak'")
+    if consistency not in ("strong", "weak", "cut"):
+        raise ValueError(f"consistency: {consistency!r} is none of strong, weak, cut")
     names = [tables] if isinstance(tables, str) else list(tables)
     collector = Collector.of(spark)
     if collector is None:
