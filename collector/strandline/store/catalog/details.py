@@ -28,7 +28,7 @@ from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.run_snapshots import run_snapshots
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 from strandline.store.lineage.table_labels import labels_of
-from strandline.store.schema.tables import dataset_aliases, datasets, relations
+from strandline.store.schema.tables import dataset_aliases, datasets, relations, runs
 
 
 def dataset_detail(connection: Connection, dataset: Node) -> Answer:
@@ -81,7 +81,7 @@ def job_detail(connection: Connection, job: Node, now: int) -> Answer:
         "group": domains_of(connection, [job.id]).get(job.id),
         "latestRun": newest,
         "query": query_answer(connection, job.id),
-        **_with_children(connection, run),
+        **(_declared(connection, job.id) if run is None else _with_children(connection, run)),
         "facets": merged_facets(connection, JOB, [job.id]),
         "quarantined": quarantined(connection, JOB, [job.id]),
     }
@@ -109,10 +109,16 @@ def run_detail(connection: Connection, run_id: str, now: int, job: Node | None =
     }
 
 
-def _with_children(connection: Connection, run: int | None) -> Answer:
-    """The runs below a run, and all that it and they read and wrote."""
-    if run is None:
-        return {"children": None, "reads": [], "writes": []}
+def _declared(connection: Connection, job_id: int) -> Answer:
+    """Return what the newest design of a job that never ran declares to read and write."""
+    of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.design == 1)
+    newest = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1)
+    reads, writes = touched_by(connection, connection.scalars(newest).all())
+    return {"children": None, "reads": reads, "writes": writes}
+
+
+def _with_children(connection: Connection, run: int) -> Answer:
+    """Return the runs below a run, and all that it and they read and wrote."""
     reads, writes = touched_by(connection, [run, *runs_below(connection, [run])])
     return {"children": children_answer(connection, run), "reads": reads, "writes": writes}
 
