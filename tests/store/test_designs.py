@@ -7,9 +7,11 @@ from sqlalchemy import Engine
 
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros_of
+from strandline.store.catalog.details import job_detail
 from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.catalog.past_writes import past_writes
 from strandline.store.lineage.dropped import dropped_at
+from strandline.store.lineage.lookup import job_of
 from strandline.store.lineage.relations import View
 from strandline.store.questions.last_use import last_reads
 from worlds.builders import Json, dataset, event, job_event, rows, run_id, store
@@ -61,3 +63,14 @@ def test_a_design_does_not_bring_back_a_dropped_table(engine: Engine) -> None:
 
     with engine.connect() as connection:
         assert list(dropped_at(connection, [B_ID], NOW)) == [B_ID]
+
+
+def test_a_job_that_never_ran_shows_what_its_design_declares(engine: Engine) -> None:
+    store(engine, [DESIGN])
+
+    with engine.connect() as connection:
+        detail = job_detail(connection, job_of(connection, "tests", "etl"), NOW)
+    assert (detail["latestRun"], detail["children"]) == (None, None)
+    assert [len(detail[key]) for key in ("reads", "writes")] == [1, 1]
+    assert "bank.a" in str(detail["reads"])
+    assert "bank.b" in str(detail["writes"])

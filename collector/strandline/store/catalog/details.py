@@ -30,6 +30,7 @@ from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
 from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.run_tables import runs
 
 
 def dataset_detail(connection: Connection, dataset: Node) -> Answer:
@@ -82,7 +83,7 @@ def job_detail(connection: Connection, job: Node, now: int) -> Answer:
         "group": domains_of(connection, [job.id]).get(job.id),
         "latestRun": newest,
         "query": query_answer(connection, job.id),
-        **_with_children(connection, run),
+        **(_declared(connection, job.id) if run is None else _with_children(connection, run)),
         "facets": merged_facets(connection, JOB, [job.id]),
         "quarantined": quarantined(connection, JOB, [job.id]),
     }
@@ -110,10 +111,16 @@ def run_detail(connection: Connection, run_id: str, now: int, job: Node | None =
     }
 
 
-def _with_children(connection: Connection, run: int | None) -> Answer:
-    """The runs below a run, and all that it and they read and wrote."""
-    if run is None:
-        return {"children": None, "reads": [], "writes": []}
+def _declared(connection: Connection, job_id: int) -> Answer:
+    """Return what the newest design of a job that never ran declares to read and write."""
+    of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.design == 1)
+    newest = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(1)
+    reads, writes = touched_by(connection, connection.scalars(newest).all())
+    return {"children": None, "reads": reads, "writes": writes}
+
+
+def _with_children(connection: Connection, run: int) -> Answer:
+    """Return the runs below a run, and all that it and they read and wrote."""
     reads, writes = touched_by(connection, [run, *runs_below(connection, [run])])
     return {"children": children_answer(connection, run), "reads": reads, "writes": writes}
 
