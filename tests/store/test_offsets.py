@@ -6,7 +6,16 @@ import pytest
 from sqlalchemy import Connection, Engine
 
 from strandline.errors import FencedError
-from strandline.store.ingest.offsets import Partition, advance, claim, is_held, position_of, release
+from strandline.store.ingest.offsets import (
+    Partition,
+    advance,
+    claim,
+    clear_mark,
+    is_held,
+    mark_attempt,
+    position_of,
+    release,
+)
 
 EVENTS = Partition("events", 0, "strandline")
 
@@ -70,3 +79,13 @@ def test_former_owner_cannot_release_the_partition(connection: Connection) -> No
 
     assert is_held(connection, EVENTS, "me")
     assert not claim(connection, EVENTS, "other", 0).abandoned
+
+
+def test_attempts_are_counted_for_one_suspected_record(connection: Connection) -> None:
+    claim(connection, EVENTS, "me", 0)
+
+    attempts = [mark_attempt(connection, EVENTS, offset) for offset in (17, 17, 17, 18)]
+    clear_mark(connection, EVENTS)
+
+    assert attempts == [0, 1, 2, 0]
+    assert mark_attempt(connection, EVENTS, 18) == 0

@@ -292,9 +292,7 @@ def test_clock_31_days_ahead_drops_no_event(
     assert events_in(engine) == 10
 
 
-def test_archived_event_counts_as_the_newest_one(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archived_event_counts_as_the_newest_one(engine: Engine) -> None:
     store_ago(engine, 40, event("COMPLETE", 1))
     store_ago(engine, 0, event("COMPLETE", 2))
     with engine.begin() as connection:
