@@ -291,7 +291,9 @@ def test_tables_of_two_catalogs_have_two_urns(
 def test_dry_run_names_the_urns_that_would_merge(
     sqlite_engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    links = [dataset("db.t", f"s3://{name}", symlinks=symlink("db.t", f"hive://{name}")) for name in "ab"]
+    links = [
+        dataset("db.t", f"s3://{name}", symlinks=symlink("db.t", f"hive://{name}")) for name in "ab"
+    ]
     store(sqlite_engine, [event("COMPLETE", 1, "bank.etl", inputs=links, job_facets=SPARK)])
     url = sqlite_engine.url.render_as_string(hide_password=False)
 

@@ -247,7 +247,9 @@ def _places(*names: str) -> int:
 
 def _read(kind: int, key: str, raw: bytes) -> tuple[Facet, FacetRow]:
     facet = facet_of(kind, key, raw)
-    return facet, FacetRow(key_text(bare(key)), facet.hash, facet.body, int(facet.deleted), facet.problem)
+    return facet, FacetRow(
+        key_text(bare(key)), facet.hash, facet.body, int(facet.deleted), facet.problem
+    )
 
 
 class Halves:
