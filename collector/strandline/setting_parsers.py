@@ -209,14 +209,6 @@ def patterns(value: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in value.split(",") if one.strip())
 
 
-def pairs(value: str) -> tuple[str, ...]:
-    """name=other name, with commas."""
-    found = patterns(value)
-    if not all(re.fullmatch(r"[^=]+=[^=]+", one) for one in found):
-        raise ValueError("is not name=other,...")
-    return found
-
-
 def networks(value: str) -> tuple[Any, ...]:
     """Networks with commas: 10.0.0.0/8, ::1/128."""
     try:

@@ -26,7 +26,6 @@ from strandline.setting_parsers import (
     guarded_address,
     networks,
     one_of,
-    pairs,
     patterns,
     share,
     signatures,
@@ -284,10 +283,8 @@ class Settings:
         text, None, "the environment in its urns; unset: PROD, and flows in their namespace"
     )
     datahub_platform_instance: str | None = setting(text, None, "the platform instance in its urns")
-    datahub_platforms: tuple[str, ...] = setting(
-        pairs,
-        tuple,
-        "platforms by other names, with commas: hive=glue; iceberg=iceberg for Iceberg tables alone",
+    datahub_mapping_file: str | None = setting(
+        text, None, "a TOML file of rules for its urns (docs/exporters.md)"
     )
     datahub_orchestrator: str | None = setting(
         text, None, "the orchestrator in its urns; unset: what the events say"

@@ -392,6 +392,12 @@ TOKENS: Examples = {
 
 # `$SECRET` stands for the secret.
 MESSAGES = (
+    "wrong secret key ($SECRET)",
+    "password was changed to $SECRET",
+    "{'token': u'$SECRET'}",
+    "the secret for the app is $SECRET",
+    "password ($SECRET) is wrong",
+    "Map(password->$SECRET)",
     "secret key: $SECRET",
     "AmazonS3Exception: invalid key (secret key: $SECRET)",
     "Invalid token: $SECRET (401)",

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from strandline.errors import SettingsError
+from strandline.exporters.datahub.mapping import read_mapping
 from strandline.exporters.datahub.target import DataHub, RestEmitter, Rules
 from strandline.exporters.datahub.urns import Urns
 from strandline.exporters.http_client import Client
@@ -83,10 +84,10 @@ def _marquez(settings: Settings) -> ExportTarget:
 
 
 def rules_of(settings: Settings) -> Rules:
-    """What DataHub gets, and under which names."""
-    platforms = dict(one.split("=", 1) for one in settings.datahub_platforms)
+    """Return what DataHub gets, and under which names."""
+    mapping = read_mapping(settings.datahub_mapping_file)
     return Rules(
-        Urns(settings.datahub_env, settings.datahub_platform_instance, platforms),
+        Urns(settings.datahub_env, settings.datahub_platform_instance, mapping),
         Namespaces(settings.datahub_namespaces),
         settings.datahub_on_end,
         settings.datahub_orchestrator,

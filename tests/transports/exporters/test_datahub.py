@@ -1,5 +1,6 @@
 """DataHub gets flows, jobs, runs, columns and snapshots once, under its own urns."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +8,10 @@ from sqlalchemy import Engine
 
 from fixtures.contract_servers.datahub import DataHubContract
 from fixtures.contract_servers.server import Fault
-from strandline.exporters.datahub.urns import Urns, orchestrator_of
+from strandline.cli import main
+from strandline.errors import SettingsError
+from strandline.exporters.datahub.mapping import read_mapping
+from strandline.exporters.datahub.urns import MappingRule, Urns, orchestrator_of
 from transports.exporters.conftest import COLUMNS, Export
 from worlds.builders import NOON, batch, dataset, event, run_id, snapshot, store, symlink
 
@@ -221,16 +225,18 @@ def test_names_become_urns_as_datahub_makes_them(named: tuple[str, str], urn: st
     assert Urns().dataset(*named) == f"urn:li:dataset:(urn:li:dataPlatform:{urn},PROD)"
 
 
-def test_the_last_table_symlink_wins_and_platforms_can_be_renamed() -> None:
+def test_the_last_table_symlink_wins_and_a_mapping_changes_urns() -> None:
     links = [
         ("s3://b", "x", "LOCATION"),
         ("hive://m", "db.old", "TABLE"),
         ("hive://m", "db.t", "TABLE"),
     ]
     glue = [("arn:aws:glue:eu-west-1:1", "table/db/t", "TABLE")]
-    iceberg = Urns(
-        platforms={"iceberg": "iceberg", "hive": "delta-lake"}, env="DEV", platform_instance="eu"
+    rules = (
+        MappingRule(catalog="lake", platform="hive", platform_instance="us", name="{table}"),
+        MappingRule(namespace="s3://*", platform_instance="eu"),
     )
+    mapped = Urns(env="DEV", mapping=rules)
 
     assert (
         Urns().dataset("s3://b", "wh/t", links)
@@ -240,8 +246,10 @@ def test_the_last_table_symlink_wins_and_platforms_can_be_renamed() -> None:
         Urns().dataset("s3://b", "wh/t", glue)
         == "urn:li:dataset:(urn:li:dataPlatform:glue,db.t,PROD)"
     )
-    assert iceberg.dataset("s3://b", "wh/t", links, iceberg=True).endswith("iceberg,eu.db.t,DEV)")
-    assert iceberg.dataset("s3://b", "wh/t", links).endswith("delta-lake,eu.db.t,DEV)")
+    iceberg = {"catalog": "lake", "table_format": "iceberg"}
+    assert Urns().dataset("s3://b", "wh/t", links, **iceberg).endswith("iceberg,lake.db.t,PROD)")
+    assert mapped.dataset("s3://b", "wh/t", links, **iceberg).endswith("hive,us.db.t,DEV)")
+    assert mapped.dataset("s3://b", "wh/t", links).endswith("hive,eu.db.t,DEV)")
 
 
 def test_orchestrator_comes_from_the_setting_or_the_events() -> None:
@@ -254,21 +262,56 @@ def test_orchestrator_comes_from_the_setting_or_the_events() -> None:
     assert Urns(env="DEV").flow("spark", "app.job", "ns") == "urn:li:dataFlow:(spark,app,DEV)"
 
 
-def test_iceberg_table_uses_the_hive_platform_like_datahub(
+def test_tables_of_two_catalogs_have_two_urns(
     engine: Engine, exporting: Export, datahub: DataHubContract
 ) -> None:
     exports = exporting(datahub_url=datahub.url)
-    table = dataset(
-        "wh/db/t",
-        "s3://lake",
-        symlinks=symlink("db.t", "http://catalog"),
-        catalog={"name": "lake", "framework": "iceberg"},
-    )
+    tables = [
+        dataset(
+            "wh/db/t",
+            f"s3://{name}",
+            symlinks=symlink("db.t", f"http://{name}"),
+            catalog={"name": name, "framework": "iceberg"},
+        )
+        for name in ("lake", "pond")
+    ]
     store(
         engine,
-        [event("COMPLETE", 1, "bank.etl", inputs=[table], job_facets=SPARK)],
+        [event("COMPLETE", 1, "bank.etl", inputs=tables, job_facets=SPARK)],
         received_at=NOON,
     )
     exports.deliver(NOW)
 
-    assert list(edges(datahub, "input")) == ["urn:li:dataset:(urn:li:dataPlatform:hive,db.t,PROD)"]
+    assert sorted(edges(datahub, "input")) == [
+        "urn:li:dataset:(urn:li:dataPlatform:iceberg,lake.db.t,PROD)",
+        "urn:li:dataset:(urn:li:dataPlatform:iceberg,pond.db.t,PROD)",
+    ]
+
+
+def test_dry_run_names_the_urns_that_would_merge(
+    sqlite_engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    links = [
+        dataset("db.t", f"s3://{name}", symlinks=symlink("db.t", f"hive://{name}")) for name in "ab"
+    ]
+    store(sqlite_engine, [event("COMPLETE", 1, "bank.etl", inputs=links, job_facets=SPARK)])
+    url = sqlite_engine.url.render_as_string(hide_password=False)
+
+    assert (
+        main(["export", "--to", "datahub", "x.json", "--dry-run", "--database-url", url], {}) == 0
+    )
+    assert capsys.readouterr().err == (
+        "strandline: urn:li:dataset:(urn:li:dataPlatform:hive,db.t,PROD) "
+        "would merge s3://a:db.t, s3://b:db.t\n"
+    )
+
+
+def test_mapping_file_is_read_and_its_faults_are_reported(tmp_path: Path) -> None:
+    file = tmp_path / "mapping.toml"
+    file.write_text('[[dataset]]\ncatalog = "lake"\nplatform = "hive"\n')
+    read = read_mapping(str(file))
+    file.write_text('[[dataset]]\nplatfrom = "hive"\n')
+
+    assert read == (MappingRule(catalog="lake", platform="hive"),)
+    with pytest.raises(SettingsError, match="unknown member platfrom"):
+        read_mapping(str(file))

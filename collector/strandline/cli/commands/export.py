@@ -52,6 +52,9 @@ def run(options: Namespace, settings: Settings) -> int:
             target.close()
     finally:
         engine.dispose()
+    if options.dry_run and isinstance(target, DataHub):
+        for urn, datasets in sorted(target.merged().items()):
+            print(f"strandline: {urn} would merge {', '.join(datasets)}", file=sys.stderr)
     if file is not None and not options.dry_run:
         beside(file).touch()
         beside(file).replace(file)
@@ -110,5 +113,5 @@ EXPORT = Command(
     run,
     arguments,
     shows=("database_url", "marquez_on_end", "datahub_on_end", "datahub_env", "datahub_platform_instance",
-           "datahub_platforms", "datahub_schemas", "openlineage_events"),
+           "datahub_mapping_file", "datahub_schemas", "openlineage_events"),
 )  # fmt: skip

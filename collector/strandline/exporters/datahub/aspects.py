@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from strandline.exporters.datahub.urns import (
+    FORMAT_PLATFORMS,
     Urns,
     field_urn,
     flow_name,
@@ -135,22 +136,45 @@ def no_input_output() -> Json:
 
 
 class DatasetUrns:
-    """The urns of datasets by their records."""
+    """The urns of datasets by their records, and the datasets that each stands for."""
 
     def __init__(self, urns: Urns) -> None:
         self._urns = urns
+        self.datasets: dict[str, set[str]] = {}
 
     def of(self, dataset: DatasetRecord) -> str:
-        """The urn of one dataset."""
+        """Return the urn of one dataset."""
         links = _list(dataset.facets, "symlinks", "identifiers")
         symlinks = [
             (str(one.get("namespace")), str(one.get("name")), str(one.get("type"))) for one in links
         ]
         catalog = dataset.facets.get("catalog", {})
-        formats = f"{catalog.get('framework', '')}{catalog.get('type', '')}".lower()
-        return self._urns.dataset(
-            dataset.namespace, dataset.name, symlinks, iceberg="iceberg" in formats
+        urn = self._urns.dataset(
+            dataset.namespace,
+            dataset.name,
+            symlinks,
+            catalog=str(catalog.get("name") or ""),
+            table_format=_format_of(dataset.facets),
         )
+        self.datasets.setdefault(urn, set()).add(f"{dataset.namespace}:{dataset.name}")
+        return urn
+
+    def merged(self) -> dict[str, list[str]]:
+        """Return the urns that stand for several datasets."""
+        return {urn: sorted(names) for urn, names in self.datasets.items() if len(names) > 1}
+
+
+def _format_of(facets: Mapping[str, Any]) -> str:
+    """Return the format of a table, as its catalog, storage or snapshot facet says."""
+    catalog = facets.get("catalog", {})
+    stated = (
+        catalog.get("framework"),
+        catalog.get("type"),
+        facets.get("storage", {}).get("storageLayer"),
+        facets.get("strandline_snapshot", {}).get("format"),
+    )
+    words = " ".join(str(word) for word in stated if word).lower()
+    return next((name for name in FORMAT_PLATFORMS if name in words), "")
 
 
 def _edge(urn: str, link: DatasetLink) -> Json:

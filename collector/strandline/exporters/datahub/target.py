@@ -69,6 +69,10 @@ class DataHub:
         self._rules = rules
         self._urns = DatasetUrns(rules.urns)
 
+    def merged(self) -> dict[str, list[str]]:
+        """Return the urns, of those made so far, that stand for several datasets."""
+        return self._urns.merged()
+
     def items(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
         """Flows, jobs, runs and, where asked, datasets; each entity once, as it is now."""
         records = self._records(connection, changes, now)

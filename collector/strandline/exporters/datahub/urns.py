@@ -1,10 +1,13 @@
-"""DataHub's urns, exactly as its own OpenLineage converter makes them, so that entities of both merge instead of standing twice.
+"""DataHub's urns.
 
-Imports nothing: listeners in Spark use it too.
+A table of a lakehouse is on the platform of its format, with its catalog in its name, so that tables
+of the same name in two catalogs stay apart. A file of rules gives the urns of an installation whose
+DataHub has a source of its own. Imports nothing: listeners in Spark use it too.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 ENV = "PROD"
 OTHER_NAMES = {
@@ -20,11 +23,42 @@ TABLE = "TABLE"
 ESCAPED = {"%": "%25", ",": "%2C", "(": "%28", ")": "%29", "\u241f": "%E2%90%9F"}
 
 
+FORMAT_PLATFORMS = {
+    "iceberg": "iceberg",
+    "delta": "delta-lake",
+    "hudi": "hudi",
+    "paimon": "paimon",
+}
+DEFAULT_CATALOGS = ("", "spark_catalog")
+
+
+@dataclass(frozen=True, slots=True)
+class MappingRule:
+    """A rule for the urns of the datasets that match all three patterns.
+
+    `name` may contain `{catalog}`, `{table}` (its name in the catalog) and `{name}` (its name in
+    events). What is empty stays as it is without the rule.
+    """
+
+    namespace: str = "*"
+    catalog: str = "*"
+    format: str = "*"
+    platform: str = ""
+    platform_instance: str = ""
+    name: str = ""
+
+    def matches(self, namespace: str, catalog: str, table_format: str) -> bool:
+        """Return whether the rule is for such a dataset."""
+        return (
+            fnmatchcase(namespace, self.namespace)
+            and fnmatchcase(catalog, self.catalog)
+            and fnmatchcase(table_format, self.format)
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Urns:
-    """How urns are made. platforms: other names for platforms.
-
-    `iceberg` stands for Iceberg tables, which are hive's without it.
+    """The rules by which urns are made; of `mapping` the first rule that matches applies.
 
     >>> Urns().dataset("s3a://bank", "/lake/transfers")
     'urn:li:dataset:(urn:li:dataPlatform:s3,bank/lake/transfers,PROD)'
@@ -34,7 +68,7 @@ class Urns:
 
     env: str | None = None
     platform_instance: str | None = None
-    platforms: Mapping[str, str] = field(default_factory=dict)
+    mapping: tuple[MappingRule, ...] = ()
 
     def dataset(
         self,
@@ -42,18 +76,28 @@ class Urns:
         name: str,
         symlinks: Iterable[tuple[str, str, str]] = (),
         *,
-        iceberg: bool = False,
+        catalog: str = "",
+        table_format: str = "",
     ) -> str:
-        """A dataset's urn. symlinks: namespace, name and type of each.
-
-        The last of type TABLE wins.
-        """
-        platform, called = self._of_name(namespace, name)
+        """Return a dataset's urn. Of the symlinks (namespace, name, type) the last TABLE counts."""
+        platform, called = _of_name(namespace, name)
+        table = called
         for other_namespace, other_name, kind in symlinks:
             if kind == TABLE:
-                platform, called = self._of_table(other_namespace, other_name, iceberg)
-        if self.platform_instance:
-            called = f"{self.platform_instance}.{called}"
+                table = other_name.removeprefix("table/")
+                table = table.replace("/", ".") if table != other_name else table
+                is_glue = other_namespace.startswith(GLUE)
+                platform, called = _of_table(table, catalog, table_format, is_glue=is_glue)
+        instance = self.platform_instance
+        for rule in self.mapping:
+            if rule.matches(namespace, catalog, table_format):
+                platform = rule.platform or platform
+                instance = rule.platform_instance or instance
+                names = {"{catalog}": catalog, "{table}": table, "{name}": name}
+                called = _filled(rule.name, names) or called
+                break
+        if instance:
+            called = f"{instance}.{called}"
         return f"urn:li:dataset:({platform_urn(platform)},{escaped(called)},{self.env or ENV})"
 
     def platform_of(self, urn: str) -> str:
@@ -69,23 +113,33 @@ class Urns:
         """A job's urn."""
         return f"urn:li:dataJob:({flow},{escaped(job_name)})"
 
-    def _of_table(self, namespace: str, name: str, iceberg: bool) -> tuple[str, str]:
-        platform = "glue" if namespace.startswith(GLUE) else "hive"
-        called = (
-            name.removeprefix("table/").replace("/", ".") if name.startswith("table/") else name
-        )
-        if iceberg and "iceberg" in self.platforms:
-            return self.platforms["iceberg"], called
-        return self.platforms.get(platform, platform), called
 
-    def _of_name(self, namespace: str, name: str) -> tuple[str, str]:
-        scheme, has_scheme, rest = namespace.partition("://")
-        platform = (
-            OTHER_NAMES.get(scheme, scheme) if has_scheme else OTHER_NAMES.get(namespace, namespace)
-        )
-        if platform in OBJECT_STORES:
-            name = "/".join(part for part in (rest.strip("/"), name.strip("/")) if part)
-        return self.platforms.get(platform, platform), name
+def _of_table(table: str, catalog: str, table_format: str, *, is_glue: bool) -> tuple[str, str]:
+    """Return the platform and name of a table in a catalog."""
+    if is_glue:
+        return "glue", table
+    platform = FORMAT_PLATFORMS.get(table_format)
+    if platform is None:
+        return "hive", table
+    if catalog in DEFAULT_CATALOGS or table.startswith(f"{catalog}."):
+        return platform, table
+    return platform, f"{catalog}.{table}"
+
+
+def _of_name(namespace: str, name: str) -> tuple[str, str]:
+    """Return the platform and name of a dataset without a catalog."""
+    scheme, has_scheme, rest = namespace.partition("://")
+    platform = OTHER_NAMES.get(scheme, scheme) if has_scheme else namespace
+    platform = OTHER_NAMES.get(platform, platform)
+    if platform in OBJECT_STORES:
+        name = "/".join(part for part in (rest.strip("/"), name.strip("/")) if part)
+    return platform, name
+
+
+def _filled(template: str, names: dict[str, str]) -> str:
+    for placeholder, value in names.items():
+        template = template.replace(placeholder, value)
+    return template
 
 
 def flow_name(job_name: str) -> str:

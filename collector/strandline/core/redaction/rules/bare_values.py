@@ -193,7 +193,7 @@ def mapped(mention: Mention) -> Value | None:
     """Find an entry of a map as Scala prints it, `password -> x`, which is no lambda."""
     if mention.sign not in ("->", "=>") or not mention.is_strong:
         return None
-    if mention.close or not mention.is_spaced:
+    if mention.close or (not mention.is_spaced and mention.place):
         return None
     has_dots = mention.name.count(".") > 1
     if mention.sign == "=>" and not has_dots:
@@ -202,6 +202,8 @@ def mapped(mention: Mention) -> Value | None:
         return None
     value = _value_of(mention)
     if value is None or mention.text.startswith(f"{mention.name} ", mention.at):
+        return None
+    if not mention.is_spaced and not is_generated(_content(mention, value)):
         return None
     is_call = "token" in mention.name and mention.text.startswith("(", value.after)
     return None if is_call else value
@@ -251,8 +253,8 @@ def property_line(mention: Mention) -> Value | None:
 
 
 _SAYS = re.compile(
-    r"(?:\s{1,5}(?:for|of)(?:\s{1,5}user)?\s{1,5}[\w@.'\"-]{1,100})?"
-    r"\s{1,5}(?:(?:is|was|are|equals|reads)(?:\s{1,5}(?:now|set\s{1,5}to))?|"
+    r"(?:\s{1,5}(?:for|of)(?:\s{1,5}[\w@.'\"-]{1,100}){1,3}?)?"
+    r"\s{1,5}(?:(?:is|was|are|equals|reads)(?:\s{1,5}(?:now|(?:re)?set\s{1,5}to|changed\s{1,5}to))?|"
     r"(?:provided|given|used|supplied)(?=\s{0,5}:))\s{0,5}:?\s{1,5}",
     re.IGNORECASE,
 )
@@ -269,6 +271,8 @@ def said(mention: Mention) -> Value | None:
     quoted = quoted_at(mention.text, at) if verb else None
     if quoted:
         return quoted
+    if not verb and mention.text.startswith("(", at):
+        at += 1
     value = bare_at(mention.text, at) if _STARTS_VALUE.match(mention.text, at) else None
     if value is None:
         return None

@@ -13,7 +13,7 @@ class Value(NamedTuple):
 
 
 # MySQL's function; N'..' of SQL Server, E'..' of PostgreSQL
-_PREFIX = re.compile(r"(?:PASSWORD\s*\(\s*)?(?:[NEXBRF]|U&)?(?=\\*['\"$])", re.IGNORECASE)
+_PREFIX = re.compile(r"(?:PASSWORD\s*\(\s*)?(?:[NEXBRF]|U&?)?(?=\\*['\"$])", re.IGNORECASE)
 _OPENING = re.compile(r"(?P<slashes>\\*)(?P<quote>['\"])|(?P<dollars>\$\w{0,60}\$)")
 # JSON in a JSON string: one backslash before a quote, one level deeper three, then seven
 _DEEPEST = 63
