@@ -82,10 +82,15 @@ def snapshots_of(
 
 
 def _others(under: SnapshotContext, link: Link, claim: SnapshotClaim) -> Iterable[Change]:
-    """Further snapshots of the table that the same statement read."""
-    for one in () if link.elsewhere or link.direction == SINK else claim.snapshot.others or ():
+    """Yield the further snapshots of the table that the same run read, or made.
+
+    Of several commits of one micro-batch the last one alone carries its barrier.
+    """
+    if link.direction == SINK:
+        under = under._replace(barrier=0)
+    for one in () if link.elsewhere else claim.snapshot.others or ():
         beside = claim._replace(snapshot=one)
-        yield _seen(under, link, beside, written=False)
+        yield _seen(under, link, beside, written=link.direction == SINK)
         yield _used(under, link, beside)
         yield from _before(under, link, beside)
 
