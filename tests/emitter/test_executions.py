@@ -307,7 +307,7 @@ def test_create_table_as_replaces_its_table_though_the_append_inside_it_does_not
 
     (output,) = outputs_of([whole, inside])
 
-    facet = output.outputFacets["strandline_snapshot"]
+    facet: Any = (output.outputFacets or {})["strandline_snapshot"]
     assert (facet.snapshotId, facet.replacesTable, facet.others) == ("12", True, None)
 
 
@@ -317,7 +317,7 @@ def test_run_that_writes_a_table_twice_reports_both_snapshots() -> None:
 
     (output,) = outputs_of([first, second])
 
-    facet = output.outputFacets["strandline_snapshot"]
+    facet: Any = (output.outputFacets or {})["strandline_snapshot"]
     assert (facet.snapshotId, facet.replacesTable) == ("13", False)
     assert [(other.snapshotId, other.replacesTable) for other in facet.others] == [("12", True)]
 
