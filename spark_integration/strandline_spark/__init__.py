@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # importing typing would cost every start 2 ms
 if TYPE_CHECKING:
     from strandline_spark.activation import disable as disable
     from strandline_spark.activation import enable as enable
+    from strandline_spark.assertions import completes as completes
     from strandline_spark.checking import CheckResult as CheckResult
     from strandline_spark.checking import check as check
     from strandline_spark.consistency.aligned.stream import aligned_stream as aligned_stream
@@ -82,6 +83,7 @@ _HOMES = {
     "ColumnLineage": "sql_columns",
     "CheckResult": "checking",
     "check": "checking",
+    "completes": "assertions",
     "aligned_stream": "consistency.aligned.stream",
     "read_consistent": "consistency.reading.tables",
     "consistent_sql": "consistency.reading.tables",

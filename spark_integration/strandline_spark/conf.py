@@ -20,6 +20,8 @@ from strandline_spark.flags import ON
 _OPENLINEAGE = "spark.openlineage."
 _STRANDLINE = "spark.strandline."
 JOB_NAME = f"{_STRANDLINE}job.name"  # may be another for each session and statement
+# a batch job asserts that its tables show the state of its inputs; likewise for each statement
+COMPLETES = f"{_STRANDLINE}completes"
 _TRANSPORT = _OPENLINEAGE + "transport."
 _FACET_OFF = re.compile(r"spark\.openlineage\.facets\.(.+)\.disabled")
 _TRUE = ON  # what switches something on, everywhere
@@ -50,6 +52,7 @@ class Conf:
     job_name: str = "{app}.{output}"
     reads: bool = False
     group: str | None = None
+    completes: bool = False
     heartbeat_seconds: float = 60.0
     spool_dir: Path = Path()
     spool_bytes: int = 256 * 1024 * 1024
@@ -83,16 +86,17 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
     return Conf(
         app_name=entries.get(_OPENLINEAGE + "appName") or entries.get("spark.app.name") or "spark",
         app_id=entries.get("spark.app.id", ""),
-        enabled=_is_on(entries.get(_STRANDLINE + "enabled")),
-        disabled=_is_on(environ.get("OPENLINEAGE_DISABLED"))
-        or _is_on(entries.get(_OPENLINEAGE + "disabled")),
+        enabled=is_on(entries.get(_STRANDLINE + "enabled")),
+        disabled=is_on(environ.get("OPENLINEAGE_DISABLED"))
+        or is_on(entries.get(_OPENLINEAGE + "disabled")),
         namespace=entries.get(_OPENLINEAGE + "namespace") or "default",
         parent=parent,
         root=_parent(entries, "rootParent", faults) or parent,
         transport=_transport(entries, environ, faults),
         job_name=entries.get(JOB_NAME) or "{app}.{output}",
-        reads=_is_on(entries.get(_STRANDLINE + "reads")),
+        reads=is_on(entries.get(_STRANDLINE + "reads")),
         group=entries.get(_STRANDLINE + "group") or None,
+        completes=is_on(entries.get(COMPLETES)),
         heartbeat_seconds=_number(entries, "heartbeat.seconds", 60, faults),
         spool_dir=_spool_dir(entries, environ),
         spool_bytes=int(_number(entries, "spool.bytes", 256 * 1024 * 1024, faults)),
@@ -104,7 +108,7 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
         facets_off=_facets_off(entries),
         captured=_captured(entries),
         column_limit=_column_limit(entries, faults),
-        dataset_lineage=_is_on(
+        dataset_lineage=is_on(
             entries.get(_OPENLINEAGE + "columnLineage.datasetLineageEnabled", "true")
         ),
         remove_path=_pattern(entries.get(_OPENLINEAGE + "dataset.removePath.pattern"), faults),
@@ -113,7 +117,8 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
     )
 
 
-def _is_on(value: str | None) -> bool:
+def is_on(value: str | None) -> bool:
+    """Return whether a setting's value switches it on."""
     return (value or "").strip().lower() in _TRUE
 
 
@@ -219,6 +224,6 @@ def _facets_off(entries: Mapping[str, str]) -> frozenset[str]:
     single = {
         found[1]
         for key, value in entries.items()
-        if (found := _FACET_OFF.fullmatch(key)) and _is_on(value)
+        if (found := _FACET_OFF.fullmatch(key)) and is_on(value)
     }
     return frozenset(single | set(_names(entries.get(_OPENLINEAGE + "facets.disabled", ""))))

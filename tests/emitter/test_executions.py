@@ -278,6 +278,50 @@ def test_session_job_name_applies_to_statements_started_after_it() -> None:
     assert sent.events[0]["job"]["name"] == "of bank.credits"
 
 
+@pytest.mark.parametrize(
+    ("application", "session", "completes"),
+    [
+        ("false", None, None),
+        ("true", None, True),
+        ("false", True, True),
+        ("true", False, None),
+    ],
+)
+def test_session_asserts_completeness_before_the_application_does(
+    application: str, session: bool | None, completes: bool | None
+) -> None:
+    made, sent = actions(conf(completes=application))
+    plan = Plan(insert(CREDITS), insert(MADE))
+    execution = Execution(replace(started(1, plan), completes=session), 0)
+
+    made.begin(execution)
+    made.end(execution, ended(1, plan), [])
+
+    facet = sent.events[-1]["outputs"][0]["outputFacets"]["strandline_snapshot"]
+    assert facet.get("completes") is completes
+
+
+def test_create_table_as_replaces_its_table_though_the_append_inside_it_does_not() -> None:
+    whole = insert(table("bank.credits", snapshot("12", replaces_table=True)))
+    inside = insert(table("bank.credits", snapshot("12", replaces_table=False)))
+
+    (output,) = outputs_of([whole, inside])
+
+    facet: Any = (output.outputFacets or {})["strandline_snapshot"]
+    assert (facet.snapshotId, facet.replacesTable, facet.others) == ("12", True, None)
+
+
+def test_run_that_writes_a_table_twice_reports_both_snapshots() -> None:
+    first = insert(table("bank.credits", snapshot("12", replaces_table=True)))
+    second = insert(table("bank.credits", snapshot("13", replaces_table=False)))
+
+    (output,) = outputs_of([first, second])
+
+    facet: Any = (output.outputFacets or {})["strandline_snapshot"]
+    assert (facet.snapshotId, facet.replacesTable) == ("13", False)
+    assert [(other.snapshotId, other.replacesTable) for other in facet.others] == [("12", True)]
+
+
 def test_dates_are_cut_from_paths() -> None:
     settings = replace(conf(), remove_path=r".*(?P<remove>/date=[0-9-]+)")
     path = replace(CREDITS, name="/out/report/date=2026-11-21", table=None, symlinks=())

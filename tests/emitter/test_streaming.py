@@ -124,6 +124,31 @@ def test_failed_micro_batch_is_not_reported() -> None:
     assert [line.split()[0] for line in lines] == ["START", "RUNNING", "FAIL"]
 
 
+def test_micro_batch_that_fails_after_its_write_reports_what_it_wrote() -> None:
+    made = insert(table("bank.credits", snapshot("100")), TRANSFERS)
+    plan = Plan(insert(CREDITS, TRANSFERS), Statement("ForeachBatch", inputs=(TRANSFERS,)))
+    driver = StreamScript().start().batch(0, plan, error="boom", parts=[made])
+
+    running = driver.sent.events[-1]
+    assert driver.batch(0).end("boom") == [
+        "START bank.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.bank.credits [transfers] -> [credits@100]",
+        "RUNNING bank.bank.credits [transfers] -> [credits@100] b1",
+        "FAIL bank.bank.credits [] -> []",
+    ]
+    assert "strandline_barrier" not in running["run"]["facets"]
+
+
+def test_micro_batch_that_writes_a_table_twice_reports_both_snapshots_and_one_barrier() -> None:
+    parts = [insert(table("bank.credits", snapshot(made)), TRANSFERS) for made in ("100", "101")]
+    plan = Plan(insert(CREDITS, TRANSFERS), Statement("ForeachBatch", inputs=(TRANSFERS,)))
+    event = StreamScript().start().batch(0, plan, parts=parts).sent.events[-1]
+
+    facet = event["outputs"][0]["outputFacets"]["strandline_snapshot"]
+    assert (facet["snapshotId"], facet["barrierId"]) == ("101", 1)
+    assert [(one["snapshotId"], one.get("barrierId")) for one in facet["others"]] == [("100", None)]
+
+
 def test_micro_batch_stopped_after_its_commit_is_reported() -> None:
     driver = StreamScript().start().batch(0, error="InterruptedException", commits=[committed(0)])
 
@@ -393,7 +418,7 @@ def test_query_too_short_to_be_asked_ended_by_itself() -> None:
     unseen = Handle(found=False)
 
     assert StreamScript(unseen).start().batch(0).end()[-1].split()[0] == "COMPLETE"
-    stopped = StreamScript(unseen).start().batch(0).batch(1, error="InterruptedException")
+    stopped = StreamScript(unseen).start().batch(0).batch(1, error="java.lang.InterruptedException")
     assert stopped.end()[-1].split()[0] == "ABORT"
 
 

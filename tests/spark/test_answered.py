@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 from fixtures.spark_lake.analysis import PATIENCE, next_event
-from strandline_spark.conf import JOB_NAME
+from strandline_spark import completes
+from strandline_spark.conf import COMPLETES, JOB_NAME
 from strandline_spark.jvm.client import Jvm, class_name, kept
-from strandline_spark.jvm.event_answers import WAIT, Answers, job_name_of
+from strandline_spark.jvm.event_answers import (
+    WAIT,
+    Answers,
+    completes_of,
+    fetches_result,
+    job_name_of,
+)
 from strandline_spark.jvm.event_queue import WAKE, EventQueue
 from strandline_spark.jvm.iceberg_snapshot import Commit, Registry, commit_of
 from strandline_spark.plans.physical import statistics_of
@@ -51,7 +58,7 @@ def test_statement_keeps_the_job_name_it_started_with(
     told = answered(lake, event) if at_once else event
 
     assert job_name_of(told, None) == "first"
-    assert (kept(told, "jobName") is not None) or not at_once
+    assert (kept(told, JOB_NAME) is not None) or not at_once
 
 
 def test_secret_looking_job_name_is_read_from_the_session(lake: Any, queue: EventQueue) -> None:
@@ -63,6 +70,33 @@ def test_secret_looking_job_name_is_read_from_the_session(lake: Any, queue: Even
     told = answered(lake, next_event(queue, "SQLExecutionStart"))
 
     assert job_name_of(told, frame._jdf.queryExecution()) == "token of {output}"
+
+
+def test_completeness_is_asserted_for_the_statements_of_a_block(
+    lake: Any, queue: EventQueue
+) -> None:
+    session = lake.newSession()
+    with completes(session):
+        session.range(3).collect()
+    inside = answered(lake, next_event(queue, "SQLExecutionStart"))
+    session.range(3).collect()
+    outside = answered(lake, next_event(queue, "SQLExecutionStart"))
+
+    assert (completes_of(inside, None), completes_of(outside, None)) == (True, None)
+    assert session.conf.get(COMPLETES, None) is None
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
+def test_collecting_the_result_of_a_command_is_no_second_command(
+    lake: Any, queue: EventQueue, at_once: bool
+) -> None:
+    frame = lake.sql("SHOW DATABASES")
+    command = next_event(queue, "SQLExecutionStart")
+    frame.collect()
+    fetch = next_event(queue, "SQLExecutionStart")
+
+    events = [answered(lake, event) if at_once else event for event in (command, fetch)]
+    assert [fetches_result(event) for event in events] == [False, True]
 
 
 def test_end_of_a_write_after_a_shuffle_has_its_statistics(

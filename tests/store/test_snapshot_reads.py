@@ -169,6 +169,19 @@ def test_snapshot_has_every_input_snapshot_of_its_statement(engine: Engine) -> N
     ]
 
 
+def test_every_snapshot_that_a_run_made_has_the_sources_of_the_run(engine: Engine) -> None:
+    earlier = [{"snapshotId": "5", "operation": "append"}]
+    fill(
+        engine,
+        [run("COMPLETE", 30, "twice", [at("orders", "2")], [at("made", "6", others=earlier)])],
+    )
+
+    for snapshot in ("5", "6"):
+        assert arrows(asked(engine, "made", snapshot, Direction.UPSTREAM)) == [
+            f"snapshot:db:orders:2 -> snapshot:db:made:{snapshot}"
+        ]
+
+
 COMPACTED = {
     "parentSnapshotId": "2",
     "operation": "vacuum end",

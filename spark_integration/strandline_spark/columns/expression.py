@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 LONGEST = (
     4096  # characters of a transform; deeper expressions show the name of an inner column instead
 )
-_MOST = 16  # alternatives that are kept apart
+MOST_BRANCHES = 1000  # of a UNION, whose expressions are kept apart
 
 # How a column takes part. The direct ones in the order in which one covers the other.
 IDENTITY, TRANSFORMATION, AGGREGATION = "IDENTITY", "TRANSFORMATION", "AGGREGATION"
@@ -165,7 +165,9 @@ def alternatives(branches: Sequence[Value]) -> Value:
     Equal ones once, but all are kept if others rely on order.
     """
     terms = tuple(term for value in branches for term in value)
-    return terms if len(terms) <= _MOST else (*terms[: _MOST - 1], merged(terms[_MOST - 1 :]))
+    if len(terms) <= MOST_BRANCHES:
+        return terms
+    return (*terms[: MOST_BRANCHES - 1], merged(terms[MOST_BRANCHES - 1 :]))
 
 
 def demoted(

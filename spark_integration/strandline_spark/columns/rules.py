@@ -11,6 +11,7 @@ from strandline_spark.columns.expression import (
     FILTER,
     GROUP_BY,
     JOIN,
+    MOST_BRANCHES,
     SORT,
     Term,
     Value,
@@ -178,11 +179,18 @@ def _union(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
     """Columns by position, under the first child's ids; each branch keeps its own expression."""
     branches = [scope.column_values() for scope in seen.below]
     first = seen.below[0].output
+    if sum(_branches(branch) for branch in branches) > MOST_BRANCHES:
+        seen.opaque.append(f"{node.name} of more than {MOST_BRANCHES} branches")
     values = {
         expr_id: alternatives([branch[index][1] for branch in branches if index < len(branch)])
         for index, (expr_id, _) in enumerate(first)
     }
     return seen.scope(first, values)
+
+
+def _branches(columns: Sequence[tuple[str, Value]]) -> int:
+    """Return the number of branches that the columns of a query come from."""
+    return max((len(value) for _, value in columns), default=0)
 
 
 def _set_operation(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:

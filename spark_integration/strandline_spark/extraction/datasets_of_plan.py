@@ -56,6 +56,8 @@ class Target:
     batch: tuple[str, int] | None
     unless_there: bool = False  # it is written only if nothing is there
     proven_by: Proof = None
+    whole: bool = False  # it replaces everything that the dataset held
+    completes: bool = False  # by the whole result of a streaming query
 
     @property
     def nameless(self) -> bool:
@@ -160,6 +162,8 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
         write.batch,
         write.unless_there,
         _proof(write, knowing[0]),
+        write.whole,
+        write.completes,
     )
 
 

@@ -133,11 +133,16 @@ def _of_source(leaf: JavaObject, node: Node) -> Mention:
     output = node.fields.get("output") or []
     kind, place = kind_and_place(str(leaf.source().toString()))
     provider = "files" if kind.startswith("FileStreamSource") else kind.lower()
+    options = {"path": place}
+    if provider == "deltasource":
+        first_version = optional(leaf.source().getStartingVersion())
+        if first_version is not None:
+            options["startingVersion"] = str(first_version)
     return Mention(
         schema_of(output),
         _columns(output),
         provider=provider,
-        options={"path": place},
+        options=options,
         offsets=(None, None),
     )
 

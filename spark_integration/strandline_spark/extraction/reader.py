@@ -105,7 +105,9 @@ class PlanReader:
         runs. A source without news is an input at no snapshot; `planned` is as in `at_start`.
         """
         return self._guarded(
-            execution, lambda parts: self._batch_ended(execution, parts, commits), planned=planned
+            execution,
+            lambda parts: self._batch_ended(execution, parts, commits, planned),
+            planned=planned,
         )
 
     def earlier_batch(
@@ -124,7 +126,7 @@ class PlanReader:
         """
         with self._session_of(execution):
             return self._batch_before(
-                self._fresh_parts(execution, planned, ask=True), batch, offsets
+                self._fresh_parts(execution, planned, ask=True), batch, offsets, planned
             )
 
     def consumed(self, execution: JavaObject, offsets: Sequence[Offsets]) -> tuple[Dataset, ...]:
@@ -270,34 +272,70 @@ class PlanReader:
         execution: JavaObject,
         parts: Parts,
         happened: Sequence[Commit | Scan],
+        planned: JavaObject,
     ) -> Statement:
         scans = self._reports(execution, parts)
         unknown = any(read.mention.offsets == (None, None) for read in parts.reads)
         offsets = _by_read(parts, logged_offsets(execution, self._jvm) if unknown else ())
+        reads = self._with_starts(parts.reads, offsets, planned)
         inputs = [
             self._attempted(read.dataset, partial(self._streamed, read, given, scans))
-            for read, given in zip(parts.reads, offsets, strict=True)
+            for read, given in zip(reads, offsets, strict=True)
         ]
         return self._statement(parts, inputs, self._outputs(parts, execution, happened))
 
     def _batch_before(
-        self, parts: Parts, batch: tuple[str, int], offsets: Sequence[Offsets]
+        self,
+        parts: Parts,
+        batch: tuple[str, int],
+        offsets: Sequence[Offsets],
+        planned: JavaObject,
     ) -> Statement:
         given = _by_read(parts, offsets, log=True)
+        reads = self._with_starts(parts.reads, given, planned)
         inputs = [
             self._streamed(read, one, ()) if one is not None else read.dataset
-            for read, one in zip(parts.reads, given, strict=True)
+            for read, one in zip(reads, given, strict=True)
         ]
-        outputs = [
-            Output(
-                with_snapshot(
-                    t.dataset, t.format.written_by_batch(t.mention, batch, (), self._jvm)
-                ),
-                t.operation,
-            )
-            for t in parts.targets
-        ]
+        outputs = []
+        for target in parts.targets:
+            found = target.format.written_by_batch(target.mention, batch, (), self._jvm)
+            dataset = with_snapshot(target.dataset, _judged(target, found))
+            outputs.append(Output(dataset, target.operation))
         return self._statement(parts, inputs, outputs)
+
+    def _with_starts(
+        self, reads: Sequence[Read], offsets: Sequence[Offsets | None], planned: JavaObject
+    ) -> Sequence[Read]:
+        """Return the sources of a micro-batch with the options that say where its query began.
+
+        Only the query's own plan has those of Spark's older sources. They matter in the first
+        micro-batch alone.
+        """
+        first = any(
+            one is not None
+            and one[0] is None
+            and read.format.versioned
+            and not read.mention.options
+            for read, one in zip(reads, offsets, strict=True)
+        )
+        if not first or planned is None:
+            return reads
+        try:
+            own = {
+                read.mention.slot: read.mention.options
+                for read in parts_of(planned.analyzed(), self._jvm).reads
+                if read.streams
+            }
+        except (*UNREADABLE, AttributeError) as error:
+            self._unread.append(unread("the start of a stream", error))
+            return reads
+        return [
+            replace(read, mention=replace(read.mention, options=own[read.mention.slot]))
+            if read.streams and not read.mention.options and read.mention.slot in own
+            else read
+            for read in reads
+        ]
 
     def _statement(self, parts: Parts, inputs: list[Dataset], outputs: list[Output]) -> Statement:
         if is_multi_insert(parts.root):  # the columns of a statement are those of one output
@@ -421,6 +459,7 @@ class PlanReader:
             done = Done(execution, target.operation, commits, self._beside(target), all_came)
             snapshot = target.format.written(target.mention, done, self._jvm)
         statistics = self._statistics(target, execution, snapshot, commits)
+        snapshot = _judged(target, snapshot)
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
 
     def _beside(self, target: Target) -> bool:
@@ -498,6 +537,21 @@ class PlanReader:
             with_snapshot(read.dataset, read.format.streamed(read.mention, start, end, self._jvm)),
             streamed=True,
         )
+
+
+def _judged(target: Target, snapshot: Snapshot | None) -> Snapshot | None:
+    """Return a snapshot that was written, with whether it replaced its whole table.
+
+    Plan and commit must agree: totals cannot tell the first overwrite of a partition from that of
+    a table, and a plan does not know what another writer has added meanwhile.
+    """
+    if snapshot is None or target.operation == "restore":
+        return snapshot
+    rows = 0 if target.operation == "truncate" else snapshot.number_of_rows
+    replaces = target.whole and snapshot.replaces_table
+    return replace(
+        snapshot, replaces_table=replaces, completes=target.completes, number_of_rows=rows
+    )
 
 
 def _by_read(parts: Parts, given: Sequence[Offsets], log: bool = False) -> list[Offsets | None]:

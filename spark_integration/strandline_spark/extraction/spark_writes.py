@@ -38,6 +38,25 @@ def to(operation: Operation) -> Reader:
     return read
 
 
+def overwrite(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """Read an overwrite, which replaces the whole table unless it has a predicate."""
+    mention = _relation(plan, root, jvm)
+    if mention is None:
+        return []
+    return [Write(mention, "overwrite", whole=str(plan.deleteExpr().toString()) == "true")]
+
+
+def dynamic_overwrite(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
+    """Read an overwrite of the partitions that have new rows.
+
+    A table without partitions is replaced as a whole.
+    """
+    mention = _relation(plan, root, jvm)
+    if mention is None:
+        return []
+    return [Write(mention, "overwrite", whole=len(mention.table.partitioning()) == 0)]
+
+
 def _relation(plan: JavaObject, root: Node, jvm: Jvm) -> Mention | None:
     node = root.node("table") or _child(root)
     relation: JavaObject = Later(lambda: plan.table())
@@ -72,7 +91,8 @@ def as_select(operation: Operation) -> Reader:
 
     def read(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         mention = _identified(plan, fields_of(plan.query().schema()), jvm)
-        return [Write(mention, operation, new=True, unless_there=_unless_there(plan, operation))]
+        unless_there = _unless_there(plan, operation)
+        return [Write(mention, operation, new=True, unless_there=unless_there, whole=True)]
 
     return read
 
@@ -89,6 +109,7 @@ def create(operation: Operation) -> Reader:
                 new=True,
                 unless_there=_unless_there(plan, operation),
                 fills=False,
+                whole=True,
             )
         ]
 
@@ -126,7 +147,7 @@ def on_child(operation: Operation) -> Reader:
         mention = Mention(
             schema, table=named.table(), catalog=named.catalog(), identifier=named.identifier()
         )
-        return [Write(mention, operation)]
+        return [Write(mention, operation, whole=operation == "truncate")]
 
     return read
 
@@ -159,7 +180,7 @@ def stream(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         mention = replace(of_relation(relation, jvm, schema), options=options)
     else:
         mention = Mention(schema, table=plan.table(), options=options)
-    return [Write(mention, _mode(root), batch=_batch(root))]
+    return [_micro_batch(mention, root)]
 
 
 def stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -174,13 +195,18 @@ def stream_v1(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         provider=kind.partition("@")[0].rpartition(".")[2].removesuffix("Sink").lower(),
         options=options,
     )
-    return [Write(mention, _mode(root), batch=_batch(root))]
+    return [_micro_batch(mention, root)]
 
 
-def _mode(root: Node) -> Operation:
-    """The mode is a Scala object, recognized by its class: `InternalOutputModes$Complete$`."""
+def _micro_batch(mention: Mention, root: Node) -> Write:
+    """Return the write of a micro-batch; in complete mode it is the whole result of the query.
+
+    The mode is a Scala object, recognized by its class: `InternalOutputModes$Complete$`.
+    """
     mode = root.fields.get("outputMode") or {}
-    return "overwrite" if mode.get("object", "").endswith("$Complete$") else "append"
+    complete = mode.get("object", "").endswith("$Complete$")
+    operation: Operation = "overwrite" if complete else "append"
+    return Write(mention, operation, batch=_batch(root), whole=complete, completes=complete)
 
 
 def _batch(root: Node) -> tuple[str, int]:
@@ -189,8 +215,8 @@ def _batch(root: Node) -> tuple[str, int]:
 
 READERS: dict[str, Reader] = {
     "AppendData": to("append"),
-    "OverwriteByExpression": to("overwrite"),
-    "OverwritePartitionsDynamic": to("overwrite"),
+    "OverwriteByExpression": overwrite,
+    "OverwritePartitionsDynamic": dynamic_overwrite,
     "ReplaceData": row_level,
     "WriteDelta": row_level,
     "DeleteFromTable": to("delete"),

@@ -68,7 +68,12 @@ def _save(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     ):  # a topic is only ever added to, whatever the mode
         return [Write(mention, "append")]
     mode = str(plan.mode().toString())
-    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore")]
+    in_part = {"replacewhere", "replaceon", "replaceusing"} & {
+        key.lower() for key in mention.options
+    }
+    operation = _MODES.get(mode, "create")
+    whole = operation != "append" and not in_part
+    return [Write(mention, operation, unless_there=mode == "Ignore", whole=whole)]
 
 
 def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -76,7 +81,8 @@ def _insert(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     relation = plan.logicalRelation()
     schema, table = fields_of(relation.schema()), optional(relation.catalogTable())
     mention = Mention(schema, relation=relation.relation(), catalog_table=table)
-    return [Write(mention, "overwrite" if plan.overwrite() else "append")]
+    operation: Operation = "overwrite" if plan.overwrite() else "append"
+    return [Write(mention, operation, whole=operation == "overwrite")]
 
 
 def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
@@ -90,9 +96,9 @@ def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         keep(table, "name", name_of(identifier))
     mode = str(plan.mode().toString())
     operation = _MODES.get(mode, "create")
-    return [
-        Write(_of_table(table, _renamed(plan, root), jvm), operation, unless_there=mode == "Ignore")
-    ]
+    mention = _of_table(table, _renamed(plan, root), jvm)
+    whole = operation != "append"
+    return [Write(mention, operation, unless_there=mode == "Ignore", whole=whole)]
 
 
 _DESCRIBING = {
@@ -110,6 +116,7 @@ def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
             "create",
             unless_there=unless_there,
             fills=False,
+            whole=True,
         )
     ]
 
@@ -153,7 +160,8 @@ def _on_name(operation: Operation) -> Reader:
             return [Write(Mention(), operation, gone=name_of(named))] if operation == "drop" else []
         if str(table.tableType().name()) == "VIEW":
             return []
-        return [Write(_of_table(table, fields_of(table.schema()), jvm), operation)]
+        mention = _of_table(table, fields_of(table.schema()), jvm)
+        return [Write(mention, operation, whole=operation == "truncate")]
 
     return read
 

@@ -87,7 +87,8 @@ class Files(Format):
             return _of_table(mention)
         if mention.table is not None:
             return next(iter(_roots(mention, jvm)), None)
-        return mention.options.get("path") if mention.provider in _SOURCES else None
+        path = mention.options.get("path") if mention.provider in _SOURCES else None
+        return folder_of(path) if path is not None else None
 
 
 def _of_table(mention: Mention) -> str | None:
@@ -115,7 +116,7 @@ def _roots_of(relation: JavaObject, jvm: Jvm) -> list[str]:
     if class_name(index).startswith("org.apache.spark.sql.delta."):
         return []  # Delta's own reading of its log
     if kept(relation, "paths") == 1 and kept(relation, "first") is not None:
-        return [str(kept(relation, "first"))]
+        return [folder_of(str(kept(relation, "first")))]
     paths = index.rootPaths()
     return folders_of([str(paths.apply(index).toString()) for index in range(paths.size())])
 
@@ -137,62 +138,46 @@ def _roots_of_table(table: JavaObject) -> list[str]:
         return []
     paths = table.paths()
     given = [str(paths.apply(index)) for index in range(paths.size())]
-    return folders_of(given) if len(given) > 1 else given
+    return folders_of(given)
 
 
-_PART = re.compile(r"[^/]+=[^/]*|[\d_-]+|[^/]+\.\w+")  # a partition, a date, a file
+_PART_FILE = re.compile(r"/part-[^/]*$")  # that Spark has written into a folder
 _PARTITIONS = re.compile(r"(?:/[^/]+=[^/]*)+$")
-_PLACE = re.compile(r"(?P<root>(?:[A-Za-z][\w+.\-]*:)?(?://[^/]*)?)(?P<path>.*)", re.DOTALL)
+_SEVERAL = 100  # paths of one read that are each reported under their own name
 
 
 def folders_of(paths: list[str]) -> list[str]:
-    """What a read of several paths reads.
+    """Return the datasets that a read of several paths reads, each under its own name.
 
-    Parts of one folder are that folder, folders are each their own.
+    Of very many files the folders that hold them are named.
 
-    >>> folders_of(["file:/a/b/c=1", "file:/a/b/c=2"]), folders_of(["file:/a/orders", "file:/a/people"])
-    (['file:/a/b'], ['file:/a/orders', 'file:/a/people'])
-    >>> folders_of(["file:/raw/orders/dt=1", "file:/raw/people/dt=1"])
+    >>> folders_of(["file:/a/orders.parquet", "file:/a/people.parquet"])
+    ['file:/a/orders.parquet', 'file:/a/people.parquet']
+    >>> folders_of(["file:/raw/orders/dt=1", "file:/raw/orders/dt=2", "file:/raw/people/dt=1"])
     ['file:/raw/orders', 'file:/raw/people']
-    >>> folders_of(["s3a://one/x.csv", "s3a://two/y.csv", "hdfs://h/y.csv"])
-    ['s3a://one/x.csv', 's3a://two/y.csv', 'hdfs://h/y.csv']
     """
-    whole: dict[str, list[str]] = {}
-    for path in dict.fromkeys(paths):
-        whole.setdefault(_without_parts(path), []).append(path)
-    folders = (common_folder(parts) or parts[0] for parts in whole.values())
-    return list(dict.fromkeys(_folder(_PARTITIONS.sub("", folder)) for folder in folders))
+    folders = list(dict.fromkeys(map(folder_of, paths)))
+    if len(folders) > _SEVERAL:
+        folders = list(dict.fromkeys(_folder(path.rpartition("/")[0]) for path in folders))
+    return folders
+
+
+def folder_of(path: str) -> str:
+    """Return the folder that a path is a part of, or the path itself.
+
+    A partition has the name of its folder, and so has a file that Spark has written into one.
+
+    >>> folder_of("file:/events/day=1/hour=2"), folder_of("file:/orders/part-00000-c000.parquet")
+    ('file:/events', 'file:/orders')
+    >>> folder_of("file:/land/2026-01-05"), folder_of("file:/dt=1")
+    ('file:/land/2026-01-05', 'file:/')
+    """
+    return _folder(_PARTITIONS.sub("", _PART_FILE.sub("", path)))
 
 
 def _folder(path: str) -> str:
-    """The path; of a file system whose steps were all taken away, its root."""
+    """Return the path, or the root of a file system whose steps were all taken away."""
     return f"{path}/" if not path or path.endswith(":") else path
-
-
-def _without_parts(path: str) -> str:
-    """The folder that a path may be a part of; file system and bucket are none."""
-    found = _PLACE.fullmatch(path)
-    root, steps = (found["root"], found["path"].split("/")) if found else ("", path.split("/"))
-    while len(steps) > 1 and _PART.fullmatch(steps[-1]):
-        steps.pop()
-    return root + ("/".join(steps) or "/")
-
-
-def common_folder(paths: list[str]) -> str | None:
-    """One path for what a read was given: the folder that holds all of it.
-
-    >>> common_folder(["file:/a/b/c=1", "file:/a/b/c=2"])
-    'file:/a/b'
-    """
-    if len(paths) < 2:
-        return paths[0] if paths else None
-    parts = [path.split("/") for path in paths]
-    shared = []
-    for first, *others in zip(*parts, strict=False):
-        if any(other != first for other in others):
-            break
-        shared.append(first)
-    return _folder("/".join(shared)) if shared else None
 
 
 FORMAT = Files()

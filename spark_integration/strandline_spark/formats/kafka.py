@@ -34,10 +34,10 @@ class Kafka(Format):
         servers = options.get("kafka.bootstrap.servers") or options.get("bootstrap.servers")
         if not servers:
             return []
-        return [
-            Dataset(*of_topic(servers, topic), self.name, mention.schema)
-            for topic in _named(mention, options)
-        ]
+        named = _named(mention, options)
+        if not named and mention.offsets is None:
+            raise LookupError("the topics of Kafka are named by its rows, or by a pattern")
+        return [Dataset(*of_topic(servers, topic), self.name, mention.schema) for topic in named]
 
 
 def _options(mention: Mention, jvm: Jvm) -> dict[str, str]:

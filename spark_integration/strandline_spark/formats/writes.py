@@ -20,6 +20,7 @@ class Write:
 
     `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
     `fills`: rows are written too. `batch`: a streaming query's micro-batch.
+    `whole`: everything that the table held is replaced; `completes`: by the whole result of a query.
     """
 
     mention: Mention
@@ -31,6 +32,8 @@ class Write:
         None  # a table that can be asked no more: what was known of it by this name counts
     )
     batch: tuple[str, int] | None = None
+    whole: bool = False
+    completes: bool = False
 
 
 Reader = Callable[[JavaObject, Node, Jvm], list[Write]]

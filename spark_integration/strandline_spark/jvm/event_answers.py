@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from strandline_spark.conf import JOB_NAME
+from strandline_spark.conf import COMPLETES, JOB_NAME, is_on
 from strandline_spark.jvm.class_names import (
     PHYSICAL_PLAN,
     SCALA_MAP,
@@ -43,10 +43,12 @@ _EVENTS: Mapping[str, tuple[str, ...]] = {
 }
 # What else is asked of an event: of the plan that it holds, or of its settings.
 _MORE: Mapping[str, tuple[str, ...]] = {
-    f"{SQL_EVENT}Start": ("jobName",),
+    f"{SQL_EVENT}Start": (JOB_NAME, COMPLETES, "planName"),
     f"{SQL_EVENT}End": ("number", "metrics"),
 }
+_PLAN_NAME = "sparkPlanInfo.nodeName"
 _HIDDEN = "*********(redacted)"  # what Spark writes for a value that looks like a secret
+_FETCH = "CommandResult"
 _TEXT = "java.lang.String"
 _AFTER = 40  # events, whose reading costs about as much as joining the questions
 
@@ -163,7 +165,8 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
             paths = (method.replace("?", ".toString") for method in methods)
             answers = [name, *(handles.path(class_name, path) for path in paths)]
             if class_name == f"{SQL_EVENT}Start":
-                answers.append(_job_name(handles, class_name))
+                answers += [_setting(handles, class_name, key) for key in (JOB_NAME, COMPLETES)]
+                answers.append(handles.or_unknown(handles.path(class_name, _PLAN_NAME)))
             if class_name == f"{SQL_EVENT}End":
                 answers += [handles.answer(class_name, "qe.id"), _metrics(handles, class_name)]
             rows[class_name] = handles.row(answers)
@@ -177,28 +180,56 @@ def _function(jvm: Jvm, queue: JavaObject, newest: JavaObject, unit: JavaObject)
     return handles.function(handles.then(taken, handles.if_any(handles.both(held, asked))))
 
 
-def _job_name(handles: Handles, class_name: str) -> Handle:
+def _setting(handles: Handles, class_name: str, key: str) -> Handle:
     settings = handles.path(class_name, "modifiedConfigs")
-    named = handles.called(SCALA_MAP, "get", "java.lang.Object", JOB_NAME)
+    named = handles.called(SCALA_MAP, "get", "java.lang.Object", key)
     return handles.or_unknown(
         handles.then(settings, handles.then(named, handles.path(SCALA_OPTION, "toString")))
     )
 
 
 def job_name_of(start: JavaObject, execution: JavaObject) -> str | None:
-    """The `JOB_NAME` that a statement's session had when the statement started, if it was not the application's.
+    """Return the template of names that a statement's session had when the statement started.
+
+    None where it was the application's.
+    """
+    return _setting_of(start, execution, JOB_NAME)
+
+
+def fetches_result(start: JavaObject) -> bool:
+    """Return whether an execution only fetches the result of a command that has run.
+
+    `spark.sql("INSERT ..")` runs the command; collecting what it returns is another execution,
+    whose analysed plan is the command's.
+    """
+    try:
+        return str(once(start, "planName", lambda one: one.sparkPlanInfo().nodeName())) == _FETCH
+    except Exception as error:
+        swallowed("a statement whose result is collected may be reported twice", error)
+        return False
+
+
+def completes_of(start: JavaObject, execution: JavaObject) -> bool | None:
+    """Return whether a statement's session had asserted completeness when the statement started.
+
+    None where that was left to the application's conf.
+    """
+    value = _setting_of(start, execution, COMPLETES)
+    return None if value is None else is_on(value)
+
+
+def _setting_of(start: JavaObject, execution: JavaObject, key: str) -> str | None:
+    """Return a setting of a statement's session, if it was not the application's.
 
     The event keeps the session's settings of that time; what Spark hides in it the session itself is asked for, which
     may have another name by now.
     """
     try:
-        shown = once(
-            start, "jobName", lambda one: shown_option(one.modifiedConfigs().get(JOB_NAME))
-        )
+        shown = once(start, key, lambda one: shown_option(one.modifiedConfigs().get(key)))
         if _HIDDEN in shown and execution is not None:
-            shown = shown_option(execution.sparkSession().conf().getOption(JOB_NAME))
+            shown = shown_option(execution.sparkSession().conf().getOption(key))
     except Exception as error:  # the session is closed: the application's conf holds
-        swallowed("a statement bears the application's job name, not its session's", error)
+        swallowed(f"a statement follows the application's {key}, not its session's", error)
         return None
     return text_in(shown) if _HIDDEN not in shown else None
 

@@ -8,7 +8,7 @@ tested as a value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Operation = Literal[
@@ -77,6 +77,9 @@ class Snapshot:
     same_rows_as: tuple[
         Snapshot, ...
     ] = ()  # before it, the newest first: back to the one that changed rows
+    replaces_table: bool | None = None  # the commit left nothing of what the table held
+    completes: bool = False  # its author asserts that it shows the state of all inputs
+    skipped_changes: bool = False  # the read passed over deletes, overwrites or a restore
 
 
 VERSIONED: set[str] = set()
@@ -92,6 +95,28 @@ def each_once(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
         for one in distinct
         if not one.observed or (one.snapshot_id, one.from_snapshot_id) not in proven
     )
+
+
+def each_written(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
+    """Return the snapshots that one run made of a table, each once, in the order of their making.
+
+    A CREATE TABLE AS and the append inside it make the same one: what either knows of it counts.
+    Where a snapshot is proven, one that was only observed is left out.
+    """
+    by_id: dict[str, Snapshot] = {}
+    for snapshot in snapshots:
+        earlier = by_id.get(snapshot.snapshot_id)
+        if earlier is None:
+            by_id[snapshot.snapshot_id] = snapshot
+            continue
+        better = snapshot if earlier.observed else earlier
+        by_id[snapshot.snapshot_id] = replace(
+            better,
+            replaces_table=earlier.replaces_table or snapshot.replaces_table,
+            completes=earlier.completes or snapshot.completes,
+        )
+    made = tuple(by_id.values())
+    return tuple(snapshot for snapshot in made if not snapshot.observed) or made
 
 
 @dataclass(frozen=True, slots=True)

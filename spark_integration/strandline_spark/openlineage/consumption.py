@@ -89,17 +89,30 @@ def lookups_of(statements: Sequence[Statement]) -> list[Lookup] | None:
 
 
 def with_barrier(statements: Sequence[Statement], barrier: int) -> list[Statement]:
-    """The statements of a base table's micro-batch, whose snapshots carry its number."""
+    """Return the statements of a base table's micro-batch, whose snapshots carry its number.
+
+    Of several commits to one table the last one carries it.
+    """
+    last = {
+        _key(output.dataset): output.dataset.snapshots[-1].snapshot_id
+        for output in _outputs(statements)
+        if output.dataset.snapshots
+    }
     return [
         replace(
-            statement, outputs=tuple(_carrying(output, barrier) for output in statement.outputs)
+            statement,
+            outputs=tuple(_carrying(output, barrier, last) for output in statement.outputs),
         )
         for statement in statements
     ]
 
 
-def _carrying(output: Output, barrier: int) -> Output:
-    snapshots = tuple(replace(one, barrier_id=barrier) for one in output.dataset.snapshots)
+def _carrying(output: Output, barrier: int, last: Mapping[tuple[str, str], str]) -> Output:
+    carrier = last.get(_key(output.dataset))
+    snapshots = tuple(
+        replace(snapshot, barrier_id=barrier) if snapshot.snapshot_id == carrier else snapshot
+        for snapshot in output.dataset.snapshots
+    )
     return replace(output, dataset=replace(output.dataset, snapshots=snapshots))
 
 

@@ -30,6 +30,7 @@ from strandline_spark.model.statement import (
     Statement,
     Symlink,
     each_once,
+    each_written,
 )
 from strandline_spark.openlineage.facets import (
     PRODUCER,
@@ -74,10 +75,16 @@ def outputs_of(statements: Sequence[Statement]) -> list[OutputDataset]:
     several = (
         len({(o.dataset.namespace, o.dataset.name) for s in statements for o in s.outputs}) > 1
     )
+    written: dict[tuple[str, str], list[Snapshot]] = {}
+    for output in (output for statement in statements for output in statement.outputs):
+        key = (output.dataset.namespace, output.dataset.name)
+        written.setdefault(key, []).extend(output.dataset.snapshots)
     found: dict[tuple[str, str], OutputDataset] = {}
     for statement in statements:
         for output in statement.outputs:
             key = (output.dataset.namespace, output.dataset.name)
+            dataset = replace(output.dataset, snapshots=each_written(written[key]))
+            output = replace(output, dataset=dataset)
             output_dataset = _output(output, statement, explicit=several and len(statements) > 1)
             found[key] = _joined(found[key], output_dataset) if key in found else output_dataset
     return list(found.values())
@@ -227,6 +234,11 @@ def _snapshot_facet(snapshots: Sequence[Snapshot], facet: Any) -> dict[str, Any]
     if not snapshots:
         return {}
     last = snapshots[-1]
+    own: dict[str, Any]
+    if facet is StrandlineSnapshotOutputDatasetFacet:
+        own = {"replacesTable": last.replaces_table, "completes": last.completes or None}
+    else:
+        own = {"skippedChanges": last.skipped_changes or None}
     return {
         "strandline_snapshot": facet(
             format=last.format,
@@ -240,13 +252,15 @@ def _snapshot_facet(snapshots: Sequence[Snapshot], facet: Any) -> dict[str, Any]
             observed=True if last.observed else None,
             branch=last.branch,
             staged=True if last.staged else None,
-            others=[_other(snapshot) for snapshot in snapshots[:-1]] or None,
+            others=[_other(snapshot, facet) for snapshot in snapshots[:-1]] or None,
             sameRowsAs=[_other(snapshot) for snapshot in last.same_rows_as] or None,
+            **own,
         )
     }
 
 
-def _other(snapshot: Snapshot) -> OtherSnapshot:
+def _other(snapshot: Snapshot, facet: Any = None) -> OtherSnapshot:
+    written = facet is StrandlineSnapshotOutputDatasetFacet
     return OtherSnapshot(
         format=snapshot.format,
         snapshotId=snapshot.snapshot_id,
@@ -258,6 +272,9 @@ def _other(snapshot: Snapshot) -> OtherSnapshot:
         numberOfRows=snapshot.number_of_rows,
         branch=snapshot.branch,
         sameRowsAs=[_other(one) for one in snapshot.same_rows_as] or None,
+        skippedChanges=snapshot.skipped_changes or None,
+        replacesTable=snapshot.replaces_table if written else None,
+        completes=(snapshot.completes or None) if written else None,
     )
 
 

@@ -76,6 +76,9 @@ class OtherSnapshot:
     numberOfRows: int | None = None  # noqa: N815
     branch: str | None = None
     sameRowsAs: list[OtherSnapshot] | None = None  # noqa: N815
+    skippedChanges: bool | None = None  # noqa: N815
+    replacesTable: bool | None = None  # noqa: N815
+    completes: bool | None = None
 
 
 @attr.define(kw_only=True, slots=False)  # two bases with slots would conflict
@@ -99,6 +102,8 @@ class _Snapshot:
 class StrandlineSnapshotInputDatasetFacet(_Snapshot, InputDatasetFacet):
     """The snapshot of a table that was read."""
 
+    skippedChanges: bool | None = None  # noqa: N815
+
     @staticmethod
     def _get_schema() -> str:
         return (
@@ -109,6 +114,9 @@ class StrandlineSnapshotInputDatasetFacet(_Snapshot, InputDatasetFacet):
 @attr.define(kw_only=True)
 class StrandlineSnapshotOutputDatasetFacet(_Snapshot, OutputDatasetFacet):
     """The snapshot of a table that was made."""
+
+    replacesTable: bool | None = None  # noqa: N815
+    completes: bool | None = None
 
     @staticmethod
     def _get_schema() -> str:

@@ -21,7 +21,7 @@ from strandline_spark.listeners.shaping import shaped
 from strandline_spark.listeners.user_edges import any_waiting, edges_of_action
 from strandline_spark.model.flip314 import LineageEdge
 from strandline_spark.model.job_names import job_name, output_name, short_name, unread_output_name
-from strandline_spark.model.statement import Dataset, Snapshot, Statement, apart
+from strandline_spark.model.statement import Dataset, Output, Snapshot, Statement, apart
 from strandline_spark.openlineage.consumption import of_group
 from strandline_spark.openlineage.events import EventContent, RunOf, run_id_of
 from strandline_spark.priority import let_pass
@@ -85,8 +85,8 @@ class Started:
 
     `qe` is the JVM's QueryExecution, None if it is over already.
 
-    `job_name`: the template of names that its session had then, where that is not the
-    application's.
+    `job_name` and `completes`: the template of names and the assertion of completeness that its
+    session had then, where these are not the application's.
     """
 
     execution_id: int
@@ -95,6 +95,7 @@ class Started:
     description: str
     qe: Any = None
     job_name: str | None = None
+    completes: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,9 @@ class Actions:
         """
         statements, unreadable = self._done(execution, ended, commits)
         statements = self._overridden(execution, statements)
+        asserted = execution.started.completes
+        if self._conf.completes if asserted is None else asserted:
+            statements = completing(statements)
         if execution.run is None:
             self._announce(execution, statements)
         if execution.run is None:
@@ -295,6 +299,19 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
 
 def _names_written(statement: Statement) -> set[tuple[str, str]]:
     return {(output.dataset.namespace, output.dataset.name) for output in statement.outputs}
+
+
+def completing(statements: Sequence[Statement]) -> list[Statement]:
+    """Return the statements, each of whose snapshots shows the state of all inputs."""
+    return [
+        replace(statement, outputs=tuple(_completing(output) for output in statement.outputs))
+        for statement in statements
+    ]
+
+
+def _completing(output: Output) -> Output:
+    snapshots = tuple(replace(snapshot, completes=True) for snapshot in output.dataset.snapshots)
+    return replace(output, dataset=replace(output.dataset, snapshots=snapshots))
 
 
 def writing(parts: Sequence[Statement]) -> list[Statement]:

@@ -16,7 +16,7 @@ from typing import Any
 from strandline_spark.formats.done import ENDED, begun_at
 from strandline_spark.jvm.class_names import SPARK
 from strandline_spark.jvm.client import class_name, keep, simple_name
-from strandline_spark.jvm.event_answers import job_name_of
+from strandline_spark.jvm.event_answers import completes_of, fetches_result, job_name_of
 from strandline_spark.jvm.event_queue import EventQueue
 from strandline_spark.jvm.iceberg_snapshot import Commit, Scan, commit_of
 from strandline_spark.listeners.notifier import Notices
@@ -150,6 +150,8 @@ class Watch:
                 )
 
     def _execution_started(self, event: Any) -> None:
+        if fetches_result(event):
+            return
         execution_id = int(event.executionId())
         root = event.rootExecutionId()
         qe = self._query_execution(execution_id)
@@ -160,6 +162,7 @@ class Watch:
             description=str(event.description()),
             qe=qe,
             job_name=job_name_of(event, qe),
+            completes=completes_of(event, qe),
         )
         execution = self._open[execution_id] = Execution(
             started, self._arrivals.taken_since(self._begun(started))

@@ -167,6 +167,7 @@ class Streams:
         query.interrupted = state_of(ended.error) == "ABORT"
         if ended.error is not None and not any(_is_of(commit, query, batch) for commit in commits):
             query.begun.pop(batch.batch_id, None)
+            self._tell_failed(query, execution, ended, commits)
             return
         statements, unreadable = self._done(query, execution, ended, commits)
         if not written_by(statements):
@@ -182,6 +183,22 @@ class Streams:
             batch.batch_id, execution.started.at, ended.at, statements, unreadable
         )
         self._tell(query, committed, at=ended.at)
+
+    def _tell_failed(
+        self, query: Query, execution: Execution, ended: Ended, commits: Sequence[Any]
+    ) -> None:
+        """Report what a micro-batch wrote inside foreachBatch before it failed.
+
+        Its snapshots stay in their tables. It is no checkpoint: the micro-batch runs again.
+        """
+        if query.aligned is not None or not written_by(writing(execution.parts)):
+            return
+        statements, unreadable = self._done(query, execution, ended, commits)
+        run = query.run or self._announce(query, statements)
+        content = EventContent(
+            query.overridden(certain(statements)), unreadable=unreadable, snapshot=True
+        )
+        self._announcer.say("RUNNING", run, ended.at, content)
 
     def query_terminated(self, run_id: str, at: float, error: str | None) -> None:
         """Spark says that a query ended."""

@@ -10,6 +10,7 @@ import pytest
 
 from fixtures.spark_lake import formats
 from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.streaming_query import StreamHandle
 from strandline_spark.model.statement import Snapshot
 
 pytestmark = pytest.mark.spark
@@ -78,3 +79,37 @@ def test_micro_batch_reports_its_snapshot_range(lake: Any, kind: str, tmp_path: 
         (first, second, None, False),
         (second, third, None, False),
     ]
+
+
+def test_stream_that_passes_over_a_delete_says_so(lake: Any, kind: str, tmp_path: Path) -> None:
+    made, reader, told = f"{TABLES[kind]}.made", PlanReader(lake), list[tuple[str, bool]]()
+    skip = {"iceberg": "streaming-skip-overwrite-snapshots", "delta": "skipChangeCommits"}[kind]
+    for change in ("SELECT 1", f"DELETE FROM {made} WHERE id = 2", "SELECT 2"):
+        lake.sql(f"INSERT INTO {made} VALUES (1), (2)")
+        lake.sql(change)
+        lake.sql(f"INSERT INTO {made} VALUES (3)")
+        options = {skip: "true", "streaming-skip-delete-snapshots": "true"}
+        read = lake.readStream.format(kind).options(**options).table(made)
+        batch = copy(read, kind, "copied", tmp_path)
+        (snapshot,) = reader.micro_batch(batch, None).inputs[0].snapshots
+        told.append(
+            ("first" if snapshot.from_snapshot_id is None else "next", snapshot.skipped_changes)
+        )
+
+    assert told == [("first", False), ("next", True), ("next", False)]
+
+
+def test_stream_that_begins_at_a_version_says_where(lake: Any, kind: str, tmp_path: Path) -> None:
+    if kind != "delta":
+        pytest.skip("startingVersion is an option of Delta")
+    for _ in range(3):
+        lake.sql(f"INSERT INTO {TABLES[kind]}.made VALUES (1)")
+    read = lake.readStream.format(kind).option("startingVersion", "2").table(f"{TABLES[kind]}.made")
+    writer = read.writeStream.format(kind).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", f"{tmp_path}/at").toTable(f"{TABLES[kind]}.copied")
+    stream = query._jsq.streamingQuery()
+    query.awaitTermination(240)
+
+    planned = StreamHandle(stream).as_query_execution()
+    (snapshot,) = PlanReader(lake).micro_batch(stream.lastExecution(), planned).inputs[0].snapshots
+    assert (snapshot.from_snapshot_id, snapshot.snapshot_id) == ("1", "3")

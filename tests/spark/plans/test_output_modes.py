@@ -33,3 +33,4 @@ def test_complete_mode_overwrites(
 
     assert write.operation == operation
     assert write.batch == (query_id, 0)
+    assert (write.whole, write.completes) == (mode == "complete", mode == "complete")

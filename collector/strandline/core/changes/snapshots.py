@@ -62,20 +62,27 @@ def snapshots_of(
             yield _seen(context, use, beside, written=False)
         if is_used:
             yield _used(context, use, claim)
-        if not use.elsewhere and not is_sink:
+        if not use.elsewhere:
             yield from _others(context, use, claim)
 
 
 def _others(
     context: SnapshotContext, use: DatasetUse, claim: SnapshotClaim
 ) -> Iterator[SnapshotSeen | SnapshotUsed]:
-    """Yield further snapshots that the statement read, and earlier ones that show the same rows."""
+    """Yield the further snapshots that the run read or made, and earlier ones with the same rows.
+
+    Of several commits of one micro-batch the last one alone carries its barrier.
+    """
+    is_sink = use.direction == SINK
+    of_others = context._replace(barrier=0) if is_sink else context
     for snapshot in claim.snapshot.others or ():
         other = claim._replace(snapshot=snapshot)
-        yield _seen(context, use, other, written=False)
-        yield _used(context, use, other)
-        yield from _with_same_rows(context, use, other)
-    yield from _with_same_rows(context, use, claim)
+        yield _seen(of_others, use, other, written=is_sink)
+        yield _used(of_others, use, other)
+        if not is_sink:
+            yield from _with_same_rows(context, use, other)
+    if not is_sink:
+        yield from _with_same_rows(context, use, claim)
 
 
 def _with_same_rows(

@@ -34,7 +34,8 @@ def _cloned(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         options={"path": str(clone.targetPath().toString())},
     )
     mode = str(plan.mode().toString())
-    return [Write(mention, _MODES.get(mode, "create"), unless_there=mode == "Ignore")]
+    unless_there = mode == "Ignore"
+    return [Write(mention, _MODES.get(mode, "create"), unless_there=unless_there, whole=True)]
 
 
 def _clone_source(plan: JavaObject, jvm: Jvm) -> list[Mention]:

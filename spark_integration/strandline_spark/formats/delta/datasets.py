@@ -59,6 +59,11 @@ _NEWEST, _TABLES = (
     "delta.newest",
     1000,
 )  # the newest version that was seen of each of so many tables
+_CHANGED_ROWS = {  # operations by the metrics that count the rows, or files, that they removed
+    "MERGE": ("numTargetRowsUpdated", "numTargetRowsDeleted"),
+    "UPDATE": ("numUpdatedRows", "numRemovedFiles"),
+    "DELETE": ("numDeletedRows", "numRemovedFiles", "numDeletionVectorsAdded"),
+}
 _FEED_COLUMNS = {"_change_type", "_commit_version", "_commit_timestamp"}
 _OTHER_CLOCK = 3_600_000  # milliseconds by which another writer's clock may be behind
 
@@ -207,10 +212,26 @@ class Delta(Format):
             return None
         lower = _whole_version(json.loads(start)) if start else None
         snapshot = self._snapshot(location, upper, jvm)
+        if lower is None and not json.loads(end)["isStartingVersion"]:
+            first_version = mention.options.get("startingVersion")
+            lower = int(first_version) - 1 if first_version else None
         partial = int(json.loads(end)["index"]) >= 0
         return replace(
-            snapshot, from_snapshot_id=str(lower) if lower is not None else None, observed=partial
+            snapshot,
+            from_snapshot_id=str(lower) if lower is not None else None,
+            observed=partial,
+            skipped_changes=self._skipped(mention, location, lower, upper, jvm),
         )
+
+    def _skipped(
+        self, mention: Mention, location: str, lower: int | None, upper: int, jvm: Jvm
+    ) -> bool:
+        """Return whether a stream passed over changes of rows after one version up to another."""
+        if lower is None or any(one.name == "_change_type" for one in mention.schema):
+            return False
+        versions = range(upper, max(lower, upper - _LOOK_BACK), -1)
+        infos = (_commit_info(location, version, jvm) for version in versions)
+        return any(info is not None and removes_rows(info) for info in infos)
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
         """The one commit of the statement's time that says of itself what the statement did.
@@ -470,7 +491,43 @@ def _of(info: Mapping[str, Any], version: int) -> Snapshot:
         else None,
         str(info.get("operation", "")).lower() or None,
         int(rows) if rows is not None else None,
+        replaces_table=replaces_table(info),
     )
+
+
+def replaces_table(info: Mapping[str, Any]) -> bool:
+    """Return whether a commit replaced the whole table, by what it says of itself.
+
+    >>> replaces_table({"operation": "WRITE", "operationParameters": {"mode": "Overwrite"}})
+    True
+    >>> replaces_table({"operation": "WRITE", "operationParameters": {"mode": "Append"}})
+    False
+    """
+    operation, parameters = str(info.get("operation")), info.get("operationParameters") or {}
+    if operation == "WRITE":
+        dynamic = str(parameters.get("isDynamicPartitionOverwrite")).lower() == "true"
+        in_part = dynamic or parameters.get("predicate") not in (None, "", "[]", '["true"]')
+        return parameters.get("mode") in {"Overwrite", "ErrorIfExists"} and not in_part
+    if operation == "STREAMING UPDATE":
+        return parameters.get("outputMode") == "Complete"
+    return operation in {"TRUNCATE", "CLONE"} or operation.startswith(("CREATE", "REPLACE"))
+
+
+def removes_rows(info: Mapping[str, Any]) -> bool:
+    """Return whether a commit deleted or changed rows that were there before.
+
+    >>> removes_rows({"operation": "DELETE", "operationMetrics": {"numRemovedFiles": "1"}})
+    True
+    >>> removes_rows({"operation": "MERGE", "operationMetrics": {"numTargetRowsInserted": "2"}})
+    False
+    """
+    operation, metrics = str(info.get("operation")), info.get("operationMetrics") or {}
+    if operation.lower() in SAME_ROWS or operation == "CREATE TABLE":
+        return False
+    if operation in _CHANGED_ROWS:
+        return any(int(metrics.get(name, 0)) > 0 for name in _CHANGED_ROWS[operation])
+    mode = (info.get("operationParameters") or {}).get("mode")
+    return operation in {"TRUNCATE", "RESTORE"} or mode == "Overwrite" or "REPLACE" in operation
 
 
 def _barrier(info: Mapping[str, Any]) -> int | None:

@@ -13,7 +13,8 @@ from strandline_spark.plans.tree import Node
 
 def _truncate(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     table = jvm.session.sessionState().catalog().getTableMetadata(plan.tableIdentifier())
-    return [Write(Mention(fields_of(table.schema()), catalog_table=table), "truncate")]
+    mention = Mention(fields_of(table.schema()), catalog_table=table)
+    return [Write(mention, "truncate", whole=True)]
 
 
 WRITES: Mapping[str, Described] = {

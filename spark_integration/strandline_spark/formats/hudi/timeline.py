@@ -88,6 +88,7 @@ class Timeline:
             committed_at=at,
             operation=instant.operation.lower(),
             number_of_rows=sum(count(instant, metric) for metric in _ROWS),
+            replaces_table=before is None or instant.operation == "INSERT_OVERWRITE_TABLE",
         )
 
     def _instant(self, option: JavaObject) -> Instant | None:

@@ -22,7 +22,13 @@ from strandline_spark.formats.iceberg.branches import with_branch_of_commit, wit
 from strandline_spark.formats.iceberg.commands import WRITES
 from strandline_spark.formats.iceberg.commits import own_commit
 from strandline_spark.formats.iceberg.internals import FIELDS
-from strandline_spark.formats.iceberg.offsets import NO_SNAPSHOT, ends_whole, offset_in, read_up_to
+from strandline_spark.formats.iceberg.offsets import (
+    NO_SNAPSHOT,
+    ends_whole,
+    offset_in,
+    passes_over_changes,
+    read_up_to,
+)
 from strandline_spark.formats.iceberg.scans import incremental, scan_report
 from strandline_spark.formats.iceberg.tables import (
     find_snapshot,
@@ -161,9 +167,14 @@ class Iceberg(Format):
             return None
         if int(scan.snapshot_id) == NO_SNAPSHOT:
             return None
-        return self._snapshot(
+        read = self._snapshot(
             mention, int(scan.snapshot_id), jvm, from_snapshot_id=scan.from_snapshot_id
         )
+        if scan.from_snapshot_id is None or _is_changelog(mention.table):
+            return read
+        table, after = iceberg_table(mention.table), int(scan.from_snapshot_id)
+        skipped = passes_over_changes(table, after, int(scan.snapshot_id))
+        return replace(read, skipped_changes=skipped)
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
         table, name = iceberg_table(mention.table), _qualified(mention)
@@ -176,9 +187,14 @@ class Iceberg(Format):
         )
         lower = read_up_to(first, table, whole=True) if first is not None and not whole else None
         partial = not ends_whole(last, table)
-        return self._snapshot(
+        read = self._snapshot(
             mention, upper, jvm, from_snapshot_id=str(lower) if lower else None, observed=partial
         )
+        if mention.options.get("rows") == "state":
+            return read
+        scanned_whole = first is not None and first.get("scan_all_files")
+        after = int(first["snapshot_id"]) if first is not None and scanned_whole else lower
+        return replace(read, skipped_changes=passes_over_changes(table, after, upper))
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
         if mention.provider == "view":
@@ -242,6 +258,7 @@ class Iceberg(Format):
             number_of_rows=int(rows) if rows else None,
             group=commit.summary.get(GROUP),
             generation=generation_of(commit.summary),
+            replaces_table=replaces_table(commit.summary),
         )
 
     def _snapshot(
@@ -420,7 +437,9 @@ def _snapshot_of_json(
     as_json: Mapping[str, Any], from_snapshot_id: str | None, observed: bool
 ) -> Snapshot:
     summary, parent = as_json.get("summary") or {}, as_json.get("parent-snapshot-id")
-    rows = summary.get("added-records")
+    replaces, rows = replaces_table(summary), summary.get("added-records")
+    if replaces and rows is None:
+        rows = 0
     return Snapshot(
         "iceberg",
         str(as_json["snapshot-id"]),
@@ -429,11 +448,27 @@ def _snapshot_of_json(
         stated_barrier(summary),
         datetime.fromtimestamp(as_json["timestamp-ms"] / 1000, timezone.utc).isoformat(),
         str(summary.get("operation")),
-        int(rows) if rows else None,
+        int(rows) if rows is not None else None,
         observed,
         summary.get(GROUP),
         generation_of(summary),
+        replaces_table=replaces,
     )
+
+
+def replaces_table(summary: Mapping[str, Any]) -> bool | None:
+    """Return whether a commit left no row of those before it, by its own counts.
+
+    >>> replaces_table({"total-records": "3", "added-records": "3", "deleted-records": "7"})
+    True
+    >>> replaces_table({"total-records": "0", "deleted-records": "7"})
+    True
+    >>> replaces_table({"total-records": "5", "added-records": "3"})
+    False
+    """
+    if "total-records" not in summary:
+        return None
+    return int(summary["total-records"]) == int(summary.get("added-records", 0))
 
 
 FORMAT = Iceberg()

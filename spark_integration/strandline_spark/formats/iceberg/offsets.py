@@ -11,6 +11,7 @@ from strandline_spark.jvm.client import JavaObject
 NO_SNAPSHOT = -1  # the snapshot id of a table without one
 
 
+_NOT_STREAMED = {"delete", "overwrite"}
 _WHOLE = 2**31 - 1  # a position behind every file of a snapshot
 
 
@@ -64,3 +65,21 @@ def ends_whole(offset: Mapping[str, Any], table: JavaObject) -> bool:
 def added_files(snapshot: JavaObject) -> int:
     summary = snapshot.summary()
     return int(summary.get("added-data-files") or 0) if summary is not None else 0
+
+
+def passes_over_changes(table: JavaObject, after: int | None, until: int) -> bool:
+    """Return whether an incremental read up to one snapshot left something out.
+
+    Iceberg reads appends only. Deletes and overwrites are passed over, and so is everything that a
+    restore took away: then the start is no ancestor of the end.
+    """
+    snapshot_id: int | None = until
+    while snapshot_id is not None and snapshot_id != after:
+        snapshot = table.snapshot(snapshot_id)
+        if snapshot is None:  # expired: nothing more can be known
+            return False
+        if str(snapshot.operation()) in _NOT_STREAMED:
+            return True
+        parent = snapshot.parentId()
+        snapshot_id = int(parent) if parent is not None else None
+    return after is not None and snapshot_id is None

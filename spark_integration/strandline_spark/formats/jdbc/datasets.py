@@ -1,10 +1,13 @@
-"""Tables behind JDBC addresses, read or written by option, by table of the session catalog, or by a JDBC catalog.
+"""Tables behind JDBC addresses.
 
-A query in place of a table is parsed by Spark's own parser for the tables it names. No snapshots.
+They are read or written by option, by table of the session catalog, or by a JDBC catalog. A query
+or a FROM clause in place of a table is parsed by Spark's own parser for the tables it names. They
+have no snapshots.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from strandline_spark.columns.expression import Ref, Value, column
@@ -16,6 +19,10 @@ from strandline_spark.jvm.class_names import SOURCES
 from strandline_spark.jvm.client import JavaObject, Jvm, class_name
 from strandline_spark.model.names import of_jdbc
 from strandline_spark.model.statement import Dataset
+
+_NAME = r"""(?:[\w$#]+|"[^"]+"|`[^`]+`|\[[^\]]+\])"""
+_TABLE = re.compile(rf"{_NAME}(?:\.{_NAME})*")
+_QUERY = re.compile(r"(?:select|with)\b", re.IGNORECASE)
 
 
 class Jdbc(Format):
@@ -101,13 +108,23 @@ def _of_options(options: JavaObject) -> tuple[str, str]:
 
 
 def _query(table_or_query: str, jvm: Jvm) -> JdbcQuery | None:
-    """The query that stands in place of a table; None if it is a table, or cannot be read."""
-    return query_of(_unwrapped(table_or_query), jvm) if _is_query(table_or_query) else None
-
-
-def _is_query(table_or_query: str) -> bool:
+    """Return what stands in place of a table; None if it is a table, or cannot be read."""
     text = table_or_query.strip()
-    return text.startswith("(") or text[:7].lower() in {"select ", "select\n"}
+    if is_table(text):
+        return None
+    if _QUERY.match(text):
+        return query_of(text, jvm)
+    inside = query_of(_unwrapped(text), jvm) if text.startswith("(") else None
+    return inside or query_of(f"SELECT * FROM {text}", jvm)
+
+
+def is_table(text: str) -> bool:
+    """Return whether a text is a table's name, and no query or FROM clause.
+
+    >>> is_table("main.orders"), is_table('"Two words".orders'), is_table("orders o")
+    (True, True, False)
+    """
+    return _TABLE.fullmatch(text.strip()) is not None
 
 
 def _unwrapped(query: str) -> str:
@@ -116,11 +133,17 @@ def _unwrapped(query: str) -> str:
 
 
 def _tables(table_or_query: str, jvm: Jvm) -> list[str]:
-    """The tables that a query in place of a table names; the name itself if it is one."""
-    if not _is_query(table_or_query):
+    """Return the tables that a query or FROM clause names, or the one name that it is.
+
+    Raises:
+        LookupError: it is written in the database's own dialect.
+    """
+    if is_table(table_or_query):
         return [table_or_query.strip()]
     query = _query(table_or_query, jvm)
-    return query.tables if query is not None else []
+    if query is None:
+        raise LookupError("a JDBC query in the database's own dialect names tables nobody knows")
+    return query.tables
 
 
 FORMAT = Jdbc()

@@ -12,7 +12,7 @@ from strandline_spark.plans.tree import Node
 
 def _truncate(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     """Paimon's own TRUNCATE holds the table, and its name no more."""
-    return [Write(Mention(table=plan.table()), "truncate")]
+    return [Write(Mention(table=plan.table()), "truncate", whole=True)]
 
 
 WRITES: Mapping[str, Described] = {

@@ -116,7 +116,11 @@ class Paimon(Format):
         if begins and lower.get("scanSnapshot"):
             return read
         before = behind - 1 if begins else behind
-        return replace(read, from_snapshot_id=str(before) if before else None)
+        return replace(
+            read,
+            from_snapshot_id=str(before) if before else None,
+            skipped_changes=_skipped(mention, before, int(upper["snapshotId"]), jvm),
+        )
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
         table, prefix = _table(mention, jvm), jvm.conf(_PREFIX)
@@ -140,6 +144,20 @@ class Paimon(Format):
             return _of(manager.snapshot(int(id_))) if manager.snapshotExists(int(id_)) else None
 
         return with_same_rows(_of(manager.snapshot(snapshot_id)), {"compact"}, at)
+
+
+def _skipped(mention: Mention, after: int, until: int, jvm: Jvm) -> bool:
+    """Return whether a stream passed over an overwrite, as it does unless it is told not to."""
+    table = _opened(mention, jvm)
+    if table is None or mention.options.get("streaming-read-overwrite") == "true":
+        return False
+    manager = table.snapshotManager()
+    for snapshot_id in range(until, max(after, until - _LOOK_BACK), -1):
+        if not manager.snapshotExists(snapshot_id):
+            return False
+        if str(manager.snapshot(snapshot_id).commitKind().toString()) == "OVERWRITE":
+            return True
+    return False
 
 
 def _is_paimon(instance: JavaObject) -> bool:
@@ -244,6 +262,7 @@ def _of(snapshot: JavaObject) -> Snapshot:
         ).isoformat(),
         operation=str(snapshot.commitKind().toString()).lower(),
         number_of_rows=int(rows) if rows is not None else None,
+        replaces_table=number == 1 or str(snapshot.commitKind().toString()) == "OVERWRITE",
     )
 
 

@@ -1,0 +1,102 @@
+"""Whether a commit replaced the whole table that it wrote, by what its plan and the commit say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fixtures.spark_lake import formats
+from strandline_spark.extraction.reader import PlanReader
+from strandline_spark.jvm.iceberg_snapshot import Registry, commit_of
+
+pytestmark = pytest.mark.spark
+PLACES = {"iceberg": "lake.replaced", "delta": "replaced"}
+DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+
+
+class World:
+    """Tables of one format, and a reader of what is done to them."""
+
+    def __init__(self, lake: Any, kind: str) -> None:
+        self.lake, self.kind, self.place = lake, kind, PLACES[kind]
+        self.queue = lake._jvm.java.util.concurrent.LinkedBlockingQueue(1000)
+        if "iceberg" in formats():
+            Registry(lake._jvm, self.queue, "offer").register()
+
+    def done(self, statement: str) -> tuple[bool | None, int | None]:
+        """Run a statement; return whether it replaced its table, and the number of its rows."""
+        self.queue.clear()
+        execution = self.lake.sql(statement.replace("@", self.place))._jdf.queryExecution()
+        told = [commit_of(event) for event in iter(self.queue.poll, None)]
+        commits = [one for one in told if one is not None]
+        snapshot = PlanReader(self.lake).at_end(execution, commits).outputs[0].dataset.snapshots[0]
+        return snapshot.replaces_table, snapshot.number_of_rows
+
+    def dynamic(self, statement: str) -> tuple[bool | None, int | None]:
+        """Run it where an overwrite replaces the partitions only that have new rows."""
+        self.lake.conf.set(DYNAMIC, "dynamic")
+        try:
+            return self.done(statement)
+        finally:
+            self.lake.conf.unset(DYNAMIC)
+
+
+@pytest.fixture(params=sorted(PLACES))
+def world(request: pytest.FixtureRequest, lake: Any) -> Iterator[World]:
+    if request.param not in formats():
+        pytest.skip("no runtime for this Spark")
+    world = World(lake, request.param)
+    lake.sql(f"CREATE NAMESPACE {world.place}")
+    yield world
+    for row in lake.sql(f"SHOW TABLES IN {world.place}").collect():
+        lake.sql(f"DROP TABLE {world.place}.{row['tableName']}")
+    lake.sql(f"DROP NAMESPACE {world.place}")
+
+
+def test_a_table_that_is_created_or_replaced_is_replaced_as_a_whole(world: World) -> None:
+    created = f"TABLE @.t USING {world.kind} AS SELECT"
+
+    assert world.done(f"CREATE {created} 1 AS id") == (True, 1)
+    assert world.done(f"CREATE OR REPLACE {created} id FROM range(2)") == (True, 2)
+    assert world.done("INSERT INTO @.t VALUES (5)") == (False, 1)
+    assert world.done("INSERT OVERWRITE @.t SELECT id FROM range(3)") == (True, 3)
+
+
+def test_an_emptied_table_has_no_rows_and_is_replaced(world: World) -> None:
+    world.done(f"CREATE TABLE @.t USING {world.kind} AS SELECT 1 AS id")
+
+    assert world.done("INSERT OVERWRITE @.t SELECT id FROM @.t WHERE id > 7") == (True, 0)
+    world.done("INSERT INTO @.t VALUES (5)")
+    assert world.done("TRUNCATE TABLE @.t") == (True, 0)
+
+
+def test_delete_update_and_merge_never_replace_a_table(world: World) -> None:
+    world.done(f"CREATE TABLE @.t USING {world.kind} AS SELECT id FROM range(3)")
+
+    assert world.done("UPDATE @.t SET id = id + 1 WHERE true")[0] is False
+    merge = "MERGE INTO @.t USING @.t AS s ON @.t.id = s.id WHEN MATCHED THEN UPDATE SET id = 9"
+    assert world.done(merge)[0] is False
+    assert world.done("DELETE FROM @.t")[0] is False
+
+
+def test_an_overwrite_in_part_never_replaces_a_table(world: World) -> None:
+    columns = f"TABLE @.t (id INT, p STRING) USING {world.kind} PARTITIONED BY (p)"
+    world.lake.sql(f"CREATE {columns}".replace("@", world.place))
+
+    assert world.dynamic("INSERT OVERWRITE @.t SELECT 1, 'a'") == (False, 1)
+    assert world.dynamic("INSERT OVERWRITE @.t SELECT 2, 'a'") == (False, 1)
+    assert world.done("INSERT OVERWRITE @.t PARTITION (p = 'a') SELECT 3") == (False, 1)
+    if world.kind == "delta":
+        assert world.done("INSERT INTO @.t REPLACE WHERE p = 'a' SELECT 4, 'a'") == (False, 1)
+    assert world.done("INSERT OVERWRITE @.t SELECT 5, 'b'") == (True, 1)
+
+
+def test_a_dynamic_overwrite_of_an_iceberg_table_without_partitions_replaces_it(
+    world: World,
+) -> None:
+    world.done(f"CREATE TABLE @.t USING {world.kind} AS SELECT 1 AS id")
+
+    replaced = world.dynamic("INSERT OVERWRITE @.t SELECT id FROM range(2)")
+    assert replaced == (world.kind == "iceberg", 2)
