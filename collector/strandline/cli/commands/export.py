@@ -3,6 +3,7 @@
 Everything that the store holds, at once, to a catalog or into a file.
 """
 
+import sys
 import time
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
