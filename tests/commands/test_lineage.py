@@ -86,6 +86,22 @@ def test_edges_missing_from_the_latest_run_are_marked(
     assert "eu" not in lineage("daily", "--state", "latest")[1]
 
 
+def test_edges_say_that_the_latest_run_failed(lineage: Command, sqlite_engine: Engine) -> None:
+    fill(
+        sqlite_engine,
+        [
+            run("COMPLETE", 1, "etl", ["eu"], ["daily"]),
+            run("START", 2, "etl", run_id="2"),
+            run("FAIL", 3, "etl", run_id="2"),
+        ],
+    )
+
+    _, out, _ = lineage("daily", "--direction", "upstream")
+
+    failed = "(latest run FAIL 2026-11-20 12:00:03; last seen 2026-11-20 12:00:01)"
+    assert failed in out
+
+
 def test_failure_is_shown_with_its_reason_and_its_parent(
     lineage: Command, sqlite_engine: Engine
 ) -> None:

@@ -111,8 +111,8 @@ def test_job_without_a_parent_is_not_collapsed(engine: Engine) -> None:
 def test_task_stands_for_all_its_runs_below_the_latest_run_of_its_dag(engine: Engine) -> None:
     fill(engine, [run("START", 0, "dag")])
     for number in range(15):
-        task = {"run_id": str(number), "of_run": parent("dag")}
-        below = {"of_run": parent("dag.task", str(number))}
+        task: dict[str, Any] = {"run_id": str(number), "of_run": parent("dag")}
+        below: dict[str, Any] = {"of_run": parent("dag.task", str(number))}
         fill(
             engine,
             [

@@ -150,14 +150,14 @@ def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree
 
 
 def _not_newest(edge: Json) -> str:
-    """What is known from earlier runs alone says so.
-
-    When it was last seen, and in how many of them; and what is hidden.
-    """
+    """Return what an edge says of runs after those that it was seen in, or of hidden steps."""
     if edge.get("through"):
         return (
             f"  (past {edge['through']} that {'is' if edge['through'] == 1 else 'are'} not shown)"
         )
+    if later := edge.get("latestRun"):
+        ended = f" {_time(later['endedAt'])}" if later["endedAt"] else ""
+        return f"  (latest run {later['state']}{ended}; last seen {_time(edge['lastSeen'])})"
     if edge.get("inLatest", True):
         return ""
     return f"  (not in the latest run: in {edge['runs']} of {edge['ofRuns']}, last {_time(edge['lastSeen'])})"

@@ -32,6 +32,7 @@ from sqlalchemy import (
 
 from strandline.store.lineage.hidden_nodes import deleted_jobs, seen_jobs
 from strandline.store.lineage.last_runs import MOST_BELOW, as_of, last_sightings, past_sightings
+from strandline.store.lineage.latest_runs import latest_runs
 from strandline.store.lineage.recent_runs import (
     MOMENT,
     JobEdge,
@@ -39,7 +40,7 @@ from strandline.store.lineage.recent_runs import (
     Sighting,
     created_nothing,
     job_edges,
-    newest_of,
+    of_latest_run,
     of_recent_runs,
     owners,
     recent_runs_of,
@@ -152,9 +153,13 @@ def job_edges_with_open_jobs(
         found = [sighting for sighting in found if sighting.job not in deleted]
     open_jobs = {sighting.job for sighting in found if sighting.may_be_lost}
     recent = recent_runs_of(found, count)
+    if view.newest:
+        latest = latest_runs(connection, recent.keys(), view, finished_well=True)
+        found = of_latest_run(found, latest)
+    elif not view.live:
+        found = of_recent_runs(found, recent)
     if not view.live:
         found = [sighting for sighting in found if not sighting.wrote_nothing]
-        found = newest_of(found) if view.newest else of_recent_runs(found, recent)
     return job_edges(found, recent), open_jobs
 
 
