@@ -86,6 +86,24 @@ def test_edges_missing_from_the_latest_run_are_marked(
     assert "eu" not in lineage("daily", "--state", "latest")[1]
 
 
+def test_last_part_of_a_path_is_a_name(lineage: Command, sqlite_engine: Engine) -> None:
+    fill(
+        sqlite_engine,
+        [
+            run("COMPLETE", 1, "export", ["daily"], ["/lake/exports/report.csv"]),
+            run("COMPLETE", 1, "copy", ["/a/twice.csv"], ["/b/twice.csv"]),
+        ],
+    )
+
+    code, out, _ = lineage("report.csv", "--direction", "upstream")
+    ambiguous = lineage("twice.csv")
+
+    assert (code, out.splitlines()[0]) == (0, "What /lake/exports/report.csv is made from:")
+    assert lineage("exports/report.csv", "--direction", "upstream")[1] == out
+    assert ambiguous[0] == 1
+    assert "several are called 'twice.csv'" in ambiguous[2]
+
+
 def test_edges_say_that_the_latest_run_failed(lineage: Command, sqlite_engine: Engine) -> None:
     fill(
         sqlite_engine,
