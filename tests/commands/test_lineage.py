@@ -86,6 +86,18 @@ def test_edges_missing_from_the_latest_run_are_marked(
     assert "eu" not in lineage("daily", "--state", "latest")[1]
 
 
+@pytest.mark.parametrize("form", [(), ("--format", "mermaid"), ("--format", "dot")])
+def test_tables_of_one_name_are_told_apart(
+    lineage: Command, sqlite_engine: Engine, form: tuple[str, ...]
+) -> None:
+    buckets = [{"namespace": f"s3://{one}", "name": "orders", "facets": {}} for one in "ab"]
+    fill(sqlite_engine, [run("COMPLETE", 1, "join", buckets, ["daily"])])
+
+    _, out, _ = lineage("daily", "--direction", "upstream", *form)
+
+    assert ("s3://a/orders" in out, "s3://b/orders" in out) == (True, True)
+
+
 def test_last_part_of_a_path_is_a_name(lineage: Command, sqlite_engine: Engine) -> None:
     fill(
         sqlite_engine,

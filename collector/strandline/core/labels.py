@@ -4,7 +4,7 @@ One rule for pages of text, drawings, lists and changes.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from strandline.core.openlineage.names import TableName
@@ -29,6 +29,35 @@ def label_of(node: Mapping[str, Any]) -> str:
     if "snapshotId" not in node:
         return name
     return f"{name} @ {node['snapshotId'] or node['approximateSnapshotId'] + ' (approximate)'}"
+
+
+def labels_of(nodes: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Map nodes of one answer to their labels, no two of which are equal.
+
+    Equal labels begin with the namespace; where that is the same too, they are the nodes' ids.
+
+    >>> orders = {"id": "dataset:s3://a:orders", "namespace": "s3://a", "name": "orders"}
+    >>> others = {"id": "dataset:s3://b:orders", "namespace": "s3://b", "name": "orders"}
+    >>> list(labels_of([orders, others]).values())
+    ['s3://a/orders', 's3://b/orders']
+    """
+    by_id = {node["id"]: node for node in nodes}
+    short = {id_: label_of(node) for id_, node in by_id.items()}
+    times = Counter(short.values())
+    long = {
+        id_: label if times[label] == 1 else _with_namespace(by_id[id_], label)
+        for id_, label in short.items()
+    }
+    return told_apart(long)
+
+
+def _with_namespace(node: Mapping[str, Any], label: str) -> str:
+    namespace = str(node["namespace"])
+    return (
+        f"{namespace.rstrip('/')}/{label.lstrip('/')}"
+        if "/" in namespace
+        else f"{namespace}:{label}"
+    )
 
 
 def told_apart(labels: Mapping[str, str]) -> dict[str, str]:
