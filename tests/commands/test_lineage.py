@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from fixtures.commands import Command, command_on
 from fixtures.servers import serving
 from worlds.scenarios.bank import FACET, bank, run_id
-from worlds.scenarios.plain import dataset, parent, run
+from worlds.scenarios.plain import columns, dataset, parent, run
 from worlds.scenarios.taking import fill
 
 BOTH = """\
@@ -96,6 +96,14 @@ def test_tables_of_one_name_are_told_apart(
     _, out, _ = lineage("daily", "--direction", "upstream", *form)
 
     assert ("s3://a/orders" in out, "s3://b/orders" in out) == (True, True)
+
+
+def test_column_asks_from_column_to_column(lineage: Command, sqlite_engine: Engine) -> None:
+    fill(sqlite_engine, [run("COMPLETE", 1, "sum", ["a"], [columns("b", total=("a", "amount"))])])
+
+    code, out, _ = lineage("b", "--column", "total", "--direction", "upstream")
+
+    assert (code, "a.amount" in out) == (0, True)
 
 
 def test_last_part_of_a_path_is_a_name(lineage: Command, sqlite_engine: Engine) -> None:
@@ -415,7 +423,6 @@ def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Command) ->
     ("arguments", "fault"),
     [
         (("run:1",), "strandline lineage: a run is asked for alone\n"),
-        (("--column", "amount"), "strandline lineage: --column needs --granularity column\n"),
         (
             ("--granularity", "column", "--collapse", "root"),
             "strandline lineage: --collapse needs --granularity table\n",
