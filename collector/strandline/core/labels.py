@@ -1,7 +1,4 @@
-"""What people call the nodes of an answer.
-
-One rule for pages of text, drawings, lists and changes.
-"""
+"""Labels of the nodes of an answer, for text, drawings, lists and changes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,11 +8,12 @@ from strandline.core.openlineage.names import TableName
 
 
 def label_of(node: Mapping[str, Any]) -> str:
-    """catalog.database.table as Spark has it, where it is known, else the node's own name.
+    """Return catalog.database.table as Spark has it, where it is known, else the node's own name.
 
-    Then `.column` and `@ snapshot`.
+    A column and a snapshot follow as `.column` and `@ snapshot`.
 
-    >>> label_of({"name": "/lake/bank/a", "namespace": "file", "catalog": "lake", "database": "bank", "table": "a", "column": "b"})
+    >>> table = {"name": "/lake/a", "namespace": "file", "catalog": "lake", "database": "bank"}
+    >>> label_of(table | {"table": "a", "column": "b"})
     'lake.bank.a.b'
     >>> label_of({"name": "load", "snapshotId": None, "approximateSnapshotId": "71"})
     'load @ 71 (approximate)'
@@ -61,9 +59,7 @@ def _with_namespace(node: Mapping[str, Any], label: str) -> str:
 
 
 def told_apart(labels: Mapping[str, str]) -> dict[str, str]:
-    """What nodes are called by their ids.
-
-    Their labels, and the ids of those that are called the same.
+    """Map nodes to their labels, and those with equal labels to their ids.
 
     >>> told_apart({"dataset:a:t": "t", "dataset:b:t": "t", "dataset:a:u": "u"})
     {'dataset:a:t': 'dataset:a:t', 'dataset:b:t': 'dataset:b:t', 'dataset:a:u': 'u'}
