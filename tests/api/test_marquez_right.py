@@ -277,13 +277,10 @@ def test_a_new_run_brings_a_deleted_dataset_back(
     assert answers == [200, 404, 200, 200, 404]
 
 
-def test_deleted_jobs_stay_hidden_whatever_events_come_and_datasets_until_a_run(
-    engine: Engine, marquez: httpx.Client
-) -> None:
+def test_deleted_jobs_and_datasets_are_hidden(engine: Engine, marquez: httpx.Client) -> None:
     name, job = "/namespaces/hive%3A%2F%2Flake/datasets/sums", "/namespaces/tests/jobs/sum"
     store(engine, life(1))
     deleted = [marquez.delete(one).status_code for one in (name, job)]
-    store(engine, life(2))
     gone = [marquez.get(one).status_code for one in (name, job)]
     lists = [
         marquez.get("/jobs").json(),
@@ -304,6 +301,29 @@ def test_deleted_jobs_stay_hidden_whatever_events_come_and_datasets_until_a_run(
         "delete",
         "delete",
     ]
+
+
+def test_deleted_job_takes_what_lay_behind_it_out_of_the_graph_until_it_runs_again(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    def nodes() -> set[str]:
+        graph = marquez.get("/lineage", params={"nodeId": "dataset:hive://lake:d1"}).json()["graph"]
+        return {node["id"].rpartition(":")[2] for node in graph}
+
+    steps = [("first", "d1", "d2"), ("middle", "d2", "d3"), ("last", "d3", "d4")]
+    for number, (job, source, sink) in enumerate(steps):
+        ends: dict[str, Any] = {"inputs": [dataset(source)], "outputs": [dataset(sink)]}
+        store(engine, [event("COMPLETE", number, job, **ends)])
+    every = {"d1", "first", "d2", "middle", "d3", "last", "d4"}
+    assert nodes() == every
+
+    assert marquez.delete("/namespaces/tests/jobs/middle").status_code == 200
+    assert nodes() == {"d1", "first", "d2"}
+
+    again: dict[str, Any] = {"inputs": [dataset("d2")], "outputs": [dataset("d3")]}
+    store(engine, [event("COMPLETE", 9, "middle", seconds=9, **again)])
+    assert nodes() == every
+    assert marquez.get("/namespaces/tests/jobs/middle").status_code == 200
 
 
 @pytest.mark.parametrize(

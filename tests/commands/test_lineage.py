@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from fixtures.commands import Command, command_on
 from fixtures.servers import serving
 from worlds.scenarios.bank import FACET, bank, run_id
-from worlds.scenarios.plain import dataset, parent, run
+from worlds.scenarios.plain import columns, dataset, parent, run
 from worlds.scenarios.taking import fill
 
 BOTH = """\
@@ -84,6 +84,60 @@ def test_edges_missing_from_the_latest_run_are_marked(
         ],
     )
     assert "eu" not in lineage("daily", "--state", "latest")[1]
+
+
+@pytest.mark.parametrize("form", [(), ("--format", "mermaid"), ("--format", "dot")])
+def test_tables_of_one_name_are_told_apart(
+    lineage: Command, sqlite_engine: Engine, form: tuple[str, ...]
+) -> None:
+    buckets = [{"namespace": f"s3://{one}", "name": "orders", "facets": {}} for one in "ab"]
+    fill(sqlite_engine, [run("COMPLETE", 1, "join", buckets, ["daily"])])
+
+    _, out, _ = lineage("daily", "--direction", "upstream", *form)
+
+    assert ("s3://a/orders" in out, "s3://b/orders" in out) == (True, True)
+
+
+def test_column_asks_from_column_to_column(lineage: Command, sqlite_engine: Engine) -> None:
+    fill(sqlite_engine, [run("COMPLETE", 1, "sum", ["a"], [columns("b", total=("a", "amount"))])])
+
+    code, out, _ = lineage("b", "--column", "total", "--direction", "upstream")
+
+    assert (code, "a.amount" in out) == (0, True)
+
+
+def test_last_part_of_a_path_is_a_name(lineage: Command, sqlite_engine: Engine) -> None:
+    fill(
+        sqlite_engine,
+        [
+            run("COMPLETE", 1, "export", ["daily"], ["/lake/exports/report.csv"]),
+            run("COMPLETE", 1, "copy", ["/a/twice.csv"], ["/b/twice.csv"]),
+        ],
+    )
+
+    code, out, _ = lineage("report.csv", "--direction", "upstream")
+    ambiguous = lineage("twice.csv")
+
+    assert (code, out.splitlines()[0]) == (0, "What /lake/exports/report.csv is made from:")
+    assert lineage("exports/report.csv", "--direction", "upstream")[1] == out
+    assert ambiguous[0] == 1
+    assert "several are called 'twice.csv'" in ambiguous[2]
+
+
+def test_edges_say_that_the_latest_run_failed(lineage: Command, sqlite_engine: Engine) -> None:
+    fill(
+        sqlite_engine,
+        [
+            run("COMPLETE", 1, "etl", ["eu"], ["daily"]),
+            run("START", 2, "etl", run_id="2"),
+            run("FAIL", 3, "etl", run_id="2"),
+        ],
+    )
+
+    _, out, _ = lineage("daily", "--direction", "upstream")
+
+    failed = "(latest run FAIL 2026-11-20 12:00:03; last seen 2026-11-20 12:00:01)"
+    assert failed in out
 
 
 def test_failure_is_shown_with_its_reason_and_its_parent(
@@ -369,7 +423,6 @@ def test_lineage_of_a_run_shows_the_runs_that_it_depends_on(lineage: Command) ->
     ("arguments", "fault"),
     [
         (("run:1",), "strandline lineage: a run is asked for alone\n"),
-        (("--column", "amount"), "strandline lineage: --column needs --granularity column\n"),
         (
             ("--granularity", "column", "--collapse", "root"),
             "strandline lineage: --collapse needs --granularity table\n",

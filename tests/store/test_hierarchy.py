@@ -9,7 +9,7 @@ from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from worlds.scenarios.bank import FACET
 from worlds.scenarios.plain import parent, run
-from worlds.scenarios.taking import arrows, fill, ids, reader, view
+from worlds.scenarios.taking import arrows, fill, ids, lineage, reader, view
 
 NOW = view("2026-11-20T13:00:00Z")
 
@@ -106,3 +106,32 @@ def test_job_without_a_parent_is_not_collapsed(engine: Engine) -> None:
     fill(engine, [run("COMPLETE", 1, "alone", ["a"], ["b"])])
 
     assert shown(engine, "b", "root") == shown(engine, "b", "none")
+
+
+def test_task_stands_for_all_its_runs_below_the_latest_run_of_its_dag(engine: Engine) -> None:
+    fill(engine, [run("START", 0, "dag")])
+    for number in range(15):
+        task: dict[str, Any] = {"run_id": str(number), "of_run": parent("dag")}
+        below: dict[str, Any] = {"of_run": parent("dag.task", str(number))}
+        fill(
+            engine,
+            [
+                run("COMPLETE", 1 + number, "dag.task", **task),
+                run("COMPLETE", 2 + number, f"write{number}", ["raw"], [f"out{number}"], **below),
+            ],
+        )
+
+    answer = lineage(engine, "job:ns:dag.task", direction=Direction.DOWNSTREAM)
+
+    names = {node["name"] for node in answer["nodes"]}
+    assert {f"out{number}" for number in range(15)} <= names
+    assert answer["complete"]
+
+
+def test_dag_that_is_only_named_as_a_parent_stands_for_what_ran_below_it(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "task", ["a"], ["b"], of_run=parent("dag"))])
+
+    assert arrows(lineage(engine, "job:ns:dag")) == [
+        "job:ns:dag -> dataset:db:b",
+        "dataset:db:a -> job:ns:dag",
+    ]

@@ -12,8 +12,11 @@ from strandline.runtime.job_memory import JobMemory
 from strandline.store.graph import news
 from strandline.store.ingest.take import Caches, Record, take
 from strandline.store.lineage import known_jobs
+from strandline.store.lineage.lookup import node_called
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.lineage.view import View
+from strandline.store.marquez.annotations import Author, Note, annotate
+from strandline.store.schema.annotation_tables import DELETED
 from strandline.store.schema.graph_tables import graph_news
 from strandline.store.sql.engine import reading
 from strandline.store.sql.narrowed import narrowed
@@ -145,6 +148,16 @@ def test_nested_command_is_hidden_where_one_of_its_jobs_is_in_memory(
 
     assert "dataset:db:z" not in ids(asked(followed, memory, "t"))
     assert different(followed, memory) == ""
+
+
+def test_deleted_job_leaves_memory(followed: Engine, memory: JobMemory) -> None:
+    fill(followed, [run("COMPLETE", 1, "load", ["a"], ["b"])])
+    asked(followed, memory, "a")
+    with followed.begin() as connection:
+        job = node_called(connection, "job:ns:load")
+        annotate(connection, Note(job.id, str(job), DELETED), Author(2**62))
+
+    assert ids(asked(followed, memory, "a")) == ["dataset:db:a"]
 
 
 def test_memory_stays_within_its_bound(followed: Engine) -> None:

@@ -302,3 +302,60 @@ def test_another_querys_micro_batches_do_not_count_as_recent_runs(engine: Engine
 
     assert known["job:ns:j -> dataset:db:t"][1:] == (1, 2, False)
     assert known["job:ns:j -> dataset:db:u"][1:] == (1, 2, True)
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_latest_is_empty_where_the_latest_run_reported_nothing(engine: Engine, past: bool) -> None:
+    fill(
+        engine,
+        [run("COMPLETE", 1, "j", ["a"], ["t"]), run("COMPLETE", 2, "j", run_id="2")],
+    )
+    latest = view("2026-11-20T13:00:00Z", past=past, newest=True)
+
+    assert arrows(lineage(engine, "t", latest)) == []
+    assert arrows(lineage(engine, "t")) == ["job:ns:j -> dataset:db:t", "dataset:db:a -> job:ns:j"]
+
+
+def test_latest_is_one_run_and_not_the_last_to_read_and_the_last_to_write(engine: Engine) -> None:
+    fill(
+        engine,
+        [run("COMPLETE", 1, "j", ["a"], ["t"]), run("COMPLETE", 2, "j", ["b"], run_id="2")],
+    )
+
+    answer = lineage(engine, "job:ns:j", view("2026-11-20T13:00:00Z", newest=True))
+
+    assert arrows(answer) == ["dataset:db:b -> job:ns:j"]
+
+
+@pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.parametrize("reads", [[], ["b"]])
+def test_later_run_that_failed_is_said_at_the_edges_of_the_last_success(
+    engine: Engine, newest: bool, reads: list[str]
+) -> None:
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "j", ["a"], ["t"]),
+            run("START", 2, "j", reads, run_id="2"),
+            run("FAIL", 3, "j", run_id="2"),
+        ],
+    )
+
+    answer = lineage(engine, "t", view("2026-11-20T13:00:00Z", newest=newest), direction=UP)
+
+    written = next(edge for edge in answer["edges"] if edge["target"] == "dataset:db:t")
+    assert (written["runId"], written["state"]) == ("j-1", "COMPLETE")
+    assert written["latestRun"] == {
+        "runId": "j-2",
+        "state": "FAIL",
+        "endedAt": "2026-11-20T12:00:03Z",
+    }
+
+
+def test_edges_say_nothing_of_the_latest_run_where_it_succeeded(engine: Engine) -> None:
+    fill(
+        engine,
+        [run("FAIL", 1, "j", ["a"]), run("COMPLETE", 2, "j", ["a"], ["t"], run_id="2")],
+    )
+
+    assert not any("latestRun" in edge for edge in lineage(engine, "t")["edges"])

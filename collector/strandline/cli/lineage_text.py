@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strandline.cli.answers import counted
-from strandline.core.labels import label_of
+from strandline.core.labels import label_of, labels_of
 
 Json = dict[str, Any]
 
@@ -67,8 +67,9 @@ class Tree:
 
 def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -> str:
     """The lineage of datasets or jobs between datasets."""
-    nodes = {one["id"]: one for one in answer["nodes"]}
-    name = " and ".join(label_of(nodes[start]) for start in starts)
+    labels = labels_of(answer["nodes"])
+    nodes = {one["id"]: one | {"label": labels[one["id"]]} for one in answer["nodes"]}
+    name = " and ".join(labels[start] for start in starts)
     verb = "is" if len(starts) == 1 else "are"
     halves = []
     for heading, upstream in (
@@ -150,14 +151,14 @@ def _table_tree(answer: Json, nodes: dict[str, Json], *, upstream: bool) -> Tree
 
 
 def _not_newest(edge: Json) -> str:
-    """What is known from earlier runs alone says so.
-
-    When it was last seen, and in how many of them; and what is hidden.
-    """
+    """Return what an edge says of runs after those that it was seen in, or of hidden steps."""
     if edge.get("through"):
         return (
             f"  (past {edge['through']} that {'is' if edge['through'] == 1 else 'are'} not shown)"
         )
+    if later := edge.get("latestRun"):
+        ended = f" {_time(later['endedAt'])}" if later["endedAt"] else ""
+        return f"  (latest run {later['state']}{ended}; last seen {_time(edge['lastSeen'])})"
     if edge.get("inLatest", True):
         return ""
     return f"  (not in the latest run: in {edge['runs']} of {edge['ofRuns']}, last {_time(edge['lastSeen'])})"
@@ -173,10 +174,11 @@ def snapshot_text(answer: Json, direction: str = "both") -> str:
 
 
 def column_text(answer: Json, direction: str = "both") -> str:
-    """The lineage of the columns that the answer starts from."""
+    """Return the lineage of the columns that the answer starts from."""
+    labels = labels_of(answer["nodes"])
     lines = _stepwise(
         answer,
-        label_of,
+        lambda node: labels.get(node["id"]) or label_of(node),
         direction,
         "What the columns are made from:",
         "What is made from the columns:",
@@ -281,7 +283,7 @@ def _opaque(edge: Json) -> str:
 
 def _named(node: Json) -> str:
     if node["type"] != "job":
-        return label_of(node) + (
+        return str(node.get("label") or label_of(node)) + (
             f"  (dropped {_time(node['droppedAt'])})" if node.get("droppedAt") else ""
         )
     return f"job {node['name']}{_state(node)}"

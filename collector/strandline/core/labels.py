@@ -1,7 +1,7 @@
-"""Labels of the nodes of an answer: one rule for pages of text, drawings, lists and changes."""
+"""Labels of the nodes of an answer, for text, drawings, lists and changes."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from strandline.core.openlineage.names import TableName
@@ -10,10 +10,10 @@ from strandline.core.openlineage.names import TableName
 def label_of(node: Mapping[str, Any]) -> str:
     """Return catalog.database.table as Spark has it, where it is known, else the node's own name.
 
-    Then `.column` and `@ snapshot`.
+    A column and a snapshot follow as `.column` and `@ snapshot`.
 
-    >>> place = {"catalog": "lake", "database": "bank", "table": "a"}
-    >>> label_of({"name": "/lake/bank/a", "namespace": "file", "column": "b"} | place)
+    >>> table = {"name": "/lake/a", "namespace": "file", "catalog": "lake", "database": "bank"}
+    >>> label_of(table | {"table": "a", "column": "b"})
     'lake.bank.a.b'
     >>> label_of({"name": "load", "snapshotId": None, "approximateSnapshotId": "71"})
     'load @ 71 (approximate)'
@@ -29,8 +29,37 @@ def label_of(node: Mapping[str, Any]) -> str:
     return f"{name} @ {node['snapshotId'] or node['approximateSnapshotId'] + ' (approximate)'}"
 
 
+def labels_of(nodes: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Map nodes of one answer to their labels, no two of which are equal.
+
+    Equal labels begin with the namespace; where that is the same too, they are the nodes' ids.
+
+    >>> orders = {"id": "dataset:s3://a:orders", "namespace": "s3://a", "name": "orders"}
+    >>> others = {"id": "dataset:s3://b:orders", "namespace": "s3://b", "name": "orders"}
+    >>> list(labels_of([orders, others]).values())
+    ['s3://a/orders', 's3://b/orders']
+    """
+    by_id = {node["id"]: node for node in nodes}
+    short = {id_: label_of(node) for id_, node in by_id.items()}
+    times = Counter(short.values())
+    long = {
+        id_: label if times[label] == 1 else _with_namespace(by_id[id_], label)
+        for id_, label in short.items()
+    }
+    return told_apart(long)
+
+
+def _with_namespace(node: Mapping[str, Any], label: str) -> str:
+    namespace = str(node["namespace"])
+    return (
+        f"{namespace.rstrip('/')}/{label.lstrip('/')}"
+        if "/" in namespace
+        else f"{namespace}:{label}"
+    )
+
+
 def told_apart(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of nodes by their ids; the id itself of those that are called the same.
+    """Map nodes to their labels, and those with equal labels to their ids.
 
     >>> told_apart({"dataset:a:t": "t", "dataset:b:t": "t", "dataset:a:u": "u"})
     {'dataset:a:t': 'dataset:a:t', 'dataset:b:t': 'dataset:b:t', 'dataset:a:u': 'u'}

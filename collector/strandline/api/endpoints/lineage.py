@@ -149,6 +149,7 @@ NODE_SHAPE = shape(
 EDGE_SHAPE = shape(
     "source", "target", rule="string", state="string", running="boolean", origins="array",
     lastSeen="string", runs="integer", ofRuns="integer", inLatest="boolean",
+    latestRun="object",  # of the job, where it failed, was aborted or lost after the edge was seen
 )  # fmt: skip
 SNAPSHOT_SHAPE = shape(
     *("id", "type", "namespace", "name"),

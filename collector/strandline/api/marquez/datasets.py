@@ -20,10 +20,11 @@ from strandline.api.marquez.parameters import (
 from strandline.api.marquez.shapes.columns import column_inputs
 from strandline.api.marquez.shapes.datasets import called, dataset_answers
 from strandline.store.lineage.lookup import dataset_of
-from strandline.store.marquez.annotations import DELETED, Note
+from strandline.store.marquez.annotations import Note
 from strandline.store.marquez.datasets import RequestedDataset, dataset_asked, datasets_page
 from strandline.store.marquez.names import namespace_called
 from strandline.store.marquez.versions import versions_page
+from strandline.store.schema.annotation_tables import DELETED
 
 
 def list_datasets(ask: Ask) -> dict[str, Any]:

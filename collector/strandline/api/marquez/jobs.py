@@ -20,9 +20,10 @@ from strandline.api.marquez.parameters import (
 from strandline.api.marquez.shapes.jobs import job_answers
 from strandline.errors import NotFoundError
 from strandline.store.lineage.lookup import job_of
-from strandline.store.marquez.annotations import DELETED, Note
+from strandline.store.marquez.annotations import Note
 from strandline.store.marquez.jobs import RANKS, job_row, jobs_page
 from strandline.store.marquez.names import namespace_called
+from strandline.store.schema.annotation_tables import DELETED
 
 
 class RunStates:

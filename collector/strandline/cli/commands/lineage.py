@@ -64,7 +64,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"how many nodes at most (default: {SHOWN}; with --nodes all)",
     )
     parser.add_argument("--granularity", choices=("table", "column"), default="table")
-    parser.add_argument("--column", metavar="NAME", help="with --granularity column: only this one")
+    parser.add_argument("--column", metavar="NAME", help="from column to column, of this one only")
     parser.add_argument(
         "--dependency", action="append", choices=("direct", "indirect", "opaque"),
         help="with --granularity column: only edges that carry a value, that filter or join, or of which nothing is known",
@@ -99,6 +99,8 @@ NAMES = (
 def run(options: Namespace, settings: Settings) -> int:
     """Print the lineage."""
     options.limit = options.limit or (MOST_OF_DATABASE if options.nodes else SHOWN)
+    if options.column is not None:
+        options.granularity = "column"
     asked = asked_of(options, NAMES)
     if fault := _fault(options):
         print(f"strandline lineage: {fault}", file=sys.stderr)
@@ -170,8 +172,6 @@ def _fault(options: Namespace) -> str | None:
     if _is_run(options):
         return _fault_of_run(options)
     by_column = options.granularity == "column"
-    if options.column is not None and not by_column:
-        return "--column needs --granularity column"
     if options.dependency and not by_column:
         return "--dependency needs --granularity column"
     if options.collapse != "none" and by_column:

@@ -10,7 +10,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from strandline.core.exports.rows import cell, csv_of
-from strandline.core.labels import label_of
+from strandline.core.labels import labels_of
 
 Graph = Mapping[str, Any]
 Item = Mapping[str, Any]
@@ -92,12 +92,12 @@ def dot(graph: Graph) -> str:
 
     Jobs as rounded boxes, indirect dependencies dashed.
     """
-    names = _short_names(graph)
+    names, labels = _short_names(graph), labels_of(graph["nodes"])
     lines = ["digraph lineage {", "  rankdir=LR;", "  node [shape=box];"]
     for node in graph["nodes"]:
         style = ", style=rounded" if node["type"] in ("job", "run") else ""
         lines.append(
-            f"  {names[node['id']]} [label={_quoted(label_of(node))}{style}, id={_quoted(node['id'])}];"
+            f"  {names[node['id']]} [label={_quoted(labels[node['id']])}{style}, id={_quoted(node['id'])}];"
         )
     for edge in graph["edges"]:
         style = " [style=dashed]" if is_weak(edge) else ""
@@ -112,11 +112,11 @@ def _quoted(text: str) -> str:
 
 def mermaid(graph: Graph) -> str:
     """The graph as a Mermaid flowchart, as wikis and code hosts draw it."""
-    names = _short_names(graph)
+    names, labels = _short_names(graph), labels_of(graph["nodes"])
     lines = ["flowchart LR"]
     for node in graph["nodes"]:
         begin, end = ("([", "])") if node["type"] in ("job", "run") else ("[", "]")
-        lines.append(f'  {names[node["id"]]}{begin}"{_entities(label_of(node))}"{end}')
+        lines.append(f'  {names[node["id"]]}{begin}"{_entities(labels[node["id"]])}"{end}')
     for edge in graph["edges"]:
         arrow = "-.->" if is_weak(edge) else "-->"
         lines.append(f"  {names[edge['source']]} {arrow} {names[edge['target']]}")

@@ -83,6 +83,12 @@ def note_rows(connection: Connection, rows: Rows, owned: Collection[JobRelation]
         _write(connection, news)
 
 
+def note_jobs(connection: Connection, ids: Collection[int]) -> None:
+    """Note that something else is shown of these jobs."""
+    if is_written(agreed(connection)):
+        _write(connection, GraphNews(jobs=sorted(ids)))
+
+
 def note_renamed(connection: Connection, ids: Collection[int]) -> None:
     """Note that these datasets are in another group, or at another place."""
     if ids and is_written(agreed(connection)):

@@ -1,17 +1,51 @@
-"""What a key does not see of a graph.
+"""The nodes that a graph does not show: deleted jobs, and what a key does not see.
 
-The nodes beside those that it is shown are counted, and never named.
+Nodes that a key does not see are counted, and never named.
 """
 
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, bindparam, func, select
 
+from strandline.store.lineage.view import View
+from strandline.store.schema.annotation_tables import DELETED, annotations
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations
-from strandline.store.schema.run_tables import jobs
-from strandline.store.sql.id_lists import among
+from strandline.store.schema.run_tables import jobs, runs
+from strandline.store.sql.id_lists import among, among_given
 from strandline.store.sql.narrowed import access_of
+
+deletions = annotations.alias("deletions")
+
+
+def job_is_deleted(job: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return the condition that somebody deleted a job and no event of a run of it came since."""
+    return _deletion(deletions.c.entity_id == job).exists()
+
+
+def deleted_jobs(connection: Connection, job_ids: Iterable[int], view: View) -> set[int]:
+    """Return those of these jobs that are deleted, or were at a past moment."""
+    wanted = set(job_ids)
+    bound = {"jobs": list(wanted), "moment": view.at}
+    return set(connection.scalars(_deleted(view.past), bound)) if wanted else set()
+
+
+@cache
+def _deleted(past: bool) -> Select[Any]:
+    by_then = deletions.c.at <= bindparam("moment", type_=BigInteger)
+    query = _deletion(among_given(deletions.c.entity_id, "jobs"))
+    return query.where(by_then) if past else query
+
+
+def _deletion(of_jobs: ColumnElement[bool]) -> Select[Any]:
+    came_back = select(runs.c.id).where(
+        runs.c.job_id == deletions.c.entity_id, runs.c.received_at > deletions.c.at
+    )
+    return select(deletions.c.entity_id).where(
+        deletions.c.kind == DELETED, of_jobs, ~came_back.exists()
+    )
 
 
 def seen_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:

@@ -108,15 +108,18 @@ def _ways(text: str) -> tuple[tuple[str, Equal], ...]:
 
 
 def node_called(connection: Connection, text: str) -> Node:
-    """The node that a person means.
+    """Return the node that a person means.
 
-    As `node_of`, or a job's or dataset's name, or [catalog.][database.]table.
+    The text is that of `node_of`, a job's or dataset's name, [catalog.][database.]table, or the
+    last parts of a path.
     """
     if re.match("(dataset|job):.*:", text, re.DOTALL):
         return node_of(connection, text)
     for asked, equal in _ways(text):
         if found := _called(connection, asked, equal):
             return _the_one(found, text)
+    if found := _by_end_of_path(connection, text):
+        return _the_one(found, text)
     return _unknown(connection, "dataset or job", repr(text), text)
 
 
@@ -131,9 +134,10 @@ def job_called(connection: Connection, text: str) -> Node:
 
 
 def dataset_called(connection: Connection, text: str) -> Node:
-    """The dataset that a person means.
+    """Return the dataset that a person means.
 
-    Dataset:NAMESPACE:NAME, its name, or [catalog.][database.]table.
+    The text is dataset:NAMESPACE:NAME, its name, [catalog.][database.]table, or the last parts of a
+    path.
     """
     if re.match("dataset:.*:", text, re.DOTALL):
         return node_of(connection, text)
@@ -142,12 +146,23 @@ def dataset_called(connection: Connection, text: str) -> Node:
             connection, or_(equal(datasets.c.name, asked), _placed(asked, equal))
         ):
             return _the_one(found, text)
+    if found := _by_end_of_path(connection, text):
+        return _the_one(found, text)
     return _unknown(connection, "dataset", repr(text), text)
 
 
 def _called(connection: Connection, text: str, equal: Equal) -> list[Node]:
     found = _datasets(connection, or_(equal(datasets.c.name, text), _placed(text, equal)))
     return found + _nodes(connection, "job", select(jobs).where(equal(jobs.c.name, text)))
+
+
+def _by_end_of_path(connection: Connection, text: str) -> list[Node]:
+    """Return the datasets at a path that ends with a text, as `report.csv` in `/exports/report.csv`."""
+    last = text.strip("/")
+    if not last:
+        return []
+    ends = (datasets.c.name.endswith(f"/{last}{end}", autoescape=True) for end in ("", "/"))
+    return _datasets(connection, or_(*ends))
 
 
 def _placed(text: str, equal: Equal) -> ColumnElement[bool]:

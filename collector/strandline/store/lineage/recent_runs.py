@@ -38,6 +38,7 @@ from strandline.store.schema.run_tables import run_parents, runs
 from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 
 FAILED = (states.ABORT, states.FAIL)
+UNFINISHED = (states.START, states.RUNNING)
 MOMENT = bindparam("moment", type_=BigInteger)  # the moment that a question is about
 
 above = run_parents.alias("above")
@@ -91,7 +92,8 @@ class Sighting(NamedTuple):
 
     `run_at` and `run_since` are the newest and first event of the run. `wrote_nothing` marks a
     write that a batch run did not finish, `may_be_lost` one that silence alone can still undo.
-    `may_have_below` marks an application that may have runs below it.
+    `may_have_below` marks an application that may have runs below it, `failed` a batch run that
+    failed.
     """
 
     job: int
@@ -109,6 +111,7 @@ class Sighting(NamedTuple):
     wrote_nothing: bool = False
     may_be_lost: bool = False
     may_have_below: bool = False
+    failed: bool = False
 
 
 class RecentRuns(NamedTuple):
@@ -158,10 +161,11 @@ def sightings(past: bool) -> Select[Any]:
         runs.c.newest_at.label("run_at"),
         runs.c.first_at.label("run_since"),
         wrote_nothing(past).label("wrote_nothing"),
-        and_(_is_batch_write(), runs.c.state.in_(_UNFINISHED)).label("may_be_lost"),
+        and_(_is_batch_write(), runs.c.state.in_(UNFINISHED)).label("may_be_lost"),
         or_(above.c.parent_run_id.is_not(None), owners.c.child_received_at > 0).label(
             "may_have_below"
         ),
+        and_(runs.c.streaming == 0, runs.c.state == states.FAIL, _has_ended(past)).label("failed"),
     )
 
 
@@ -174,9 +178,6 @@ def created_nothing(past: bool = False) -> ColumnElement[bool]:
         CREATED_NOTHING.format(sink=relations.name, run=runs.name)
     )
     return and_(failed, _has_ended(past))
-
-
-_UNFINISHED = (states.START, states.RUNNING)
 
 
 def _is_batch_write() -> ColumnElement[bool]:
@@ -200,7 +201,7 @@ def wrote_nothing(past: bool) -> ColumnElement[bool]:
         snapshots.c.dataset_id == snapshot_of.c.id,
     )
     commits = or_(relations.c.creates == 1, has_snapshots)
-    given_up = and_(runs.c.state.in_(_UNFINISHED), commits, _is_lost_or_failed_above(past))
+    given_up = and_(runs.c.state.in_(UNFINISHED), commits, is_lost_or_failed_above(past))
     stated = exists().where(
         snapshot_uses.c.run_id == relations.c.run_id,
         snapshot_uses.c.direction == SINK,
@@ -216,7 +217,7 @@ def _has_ended(past: bool) -> ColumnElement[bool]:
     return runs.c.ended_at <= MOMENT if past else true()
 
 
-def _is_lost_or_failed_above(past: bool) -> ColumnElement[bool]:
+def is_lost_or_failed_above(past: bool, run: FromClause = runs) -> ColumnElement[bool]:
     """Return the condition that a run without an end of its own is LOST, or failed with the run above it.
 
     A subquery, because few runs are open and only those need it.
@@ -226,8 +227,8 @@ def _is_lost_or_failed_above(past: bool) -> ColumnElement[bool]:
     failed = and_(has_ended, run_ends.c.state == states.FAIL)
     open_end = or_(ended_at.is_(None), ended_at > MOMENT) if past else ended_at.is_(None)
     lost = and_(open_end, run_silences.c.silent_at < MOMENT)
-    of_run = and_(run_ends.c.run_id == runs.c.id, run_silences.c.run_id == runs.c.id)
-    return exists().where(of_run, or_(failed, lost)).correlate(runs)
+    of_run = and_(run_ends.c.run_id == run.c.id, run_silences.c.run_id == run.c.id)
+    return exists().where(of_run, or_(failed, lost)).correlate(run)
 
 
 _RUN = attrgetter("job", "owner", "application", "run_at", "run_since")
@@ -300,22 +301,32 @@ def of_recent_runs(
     return [sighting for sighting in sightings if sighting.owner in owners[sighting.job]]
 
 
-def newest_of(sightings: Sequence[Sighting]) -> list[Sighting]:
-    """Return what the last run to read and the last run to write had, of each job."""
-    last: dict[tuple[int, int], tuple[int, int, int]] = {}
+def of_latest_run(
+    sightings: Sequence[Sighting], latest: Mapping[int, tuple[int, int, int]]
+) -> list[Sighting]:
+    """Return what the latest run of each job read and wrote: nothing if it reported neither.
+
+    `latest` has the latest run of each job that neither failed nor was lost, whatever it reported,
+    as (newest event, first event, run). Runs that failed or were lost are passed over unless a job
+    has no others.
+    """
+    ages: dict[int, dict[int, tuple[int, int, int]]] = defaultdict(dict)
+    failed: set[int] = set()
     for sighting in sightings:
-        key = sighting.job, sighting.direction
-        age = sighting.at, sighting.since, sighting.owner
-        last[key] = max(age, last.get(key, age))
-    return [
-        sighting
-        for sighting in sightings
-        if sighting.owner
-        in (
-            last[sighting.job, sighting.direction][2],
-            last.get((sighting.job, SINK), (0, 0, None))[2],
+        age = sighting.run_at, sighting.run_since, sighting.owner
+        of_job = ages[sighting.job]
+        of_job[sighting.owner] = max(age, of_job.get(sighting.owner, age))
+        if sighting.failed or sighting.wrote_nothing:
+            failed.add(sighting.owner)
+    shown: set[tuple[int, int]] = set()
+    for job, of_job in ages.items():
+        newest = max(
+            [age for owner, age in of_job.items() if owner not in failed] or of_job.values()
         )
-    ]
+        silent = latest.get(job)
+        if silent is None or silent[2] in of_job or silent < newest:
+            shown.add((job, newest[2]))
+    return [sighting for sighting in sightings if (sighting.job, sighting.owner) in shown]
 
 
 def job_edges(sightings: Sequence[Sighting], recent: Mapping[int, RecentRuns]) -> list[JobEdge]:

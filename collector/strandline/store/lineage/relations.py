@@ -30,8 +30,9 @@ from sqlalchemy import (
     union,
 )
 
-from strandline.store.lineage.hidden_nodes import seen_jobs
-from strandline.store.lineage.last_runs import as_of, last_sightings, past_sightings
+from strandline.store.lineage.hidden_nodes import deleted_jobs, seen_jobs
+from strandline.store.lineage.last_runs import MOST_BELOW, as_of, last_sightings, past_sightings
+from strandline.store.lineage.latest_runs import latest_runs
 from strandline.store.lineage.recent_runs import (
     MOMENT,
     JobEdge,
@@ -39,7 +40,7 @@ from strandline.store.lineage.recent_runs import (
     Sighting,
     created_nothing,
     job_edges,
-    newest_of,
+    of_latest_run,
     of_recent_runs,
     owners,
     recent_runs_of,
@@ -142,11 +143,18 @@ def job_edges_with_open_jobs(
     """Return the same, and the jobs with a batch run that writes and has not ended."""
     count = recent_run_count(connection) if view.runs is None else view.runs
     found = _sightings_of(connection, view, job_ids, count)
+    deleted = deleted_jobs(connection, {sighting.job for sighting in found}, view)
+    if deleted:
+        found = [sighting for sighting in found if sighting.job not in deleted]
     open_jobs = {sighting.job for sighting in found if sighting.may_be_lost}
     recent = recent_runs_of(found, count)
+    if view.newest:
+        latest = latest_runs(connection, recent.keys(), view, finished_well=True)
+        found = of_latest_run(found, latest)
+    elif not view.live:
+        found = of_recent_runs(found, recent)
     if not view.live:
         found = [sighting for sighting in found if not sighting.wrote_nothing]
-        found = newest_of(found) if view.newest else of_recent_runs(found, recent)
     return job_edges(found, recent), open_jobs
 
 
@@ -176,17 +184,24 @@ def with_known_runs(connection: Connection, view: View) -> View:
 
 
 def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
-    """The last runs of a job, by the newest first.
+    """Return the recent runs of a job that reads and writes nothing itself, or its latest.
 
-    As many as are known of it, or the newest alone.
+    They are those below its newest application and the last few before. A run that is only named as
+    a parent counts too.
     """
-    runs_known = recent_run_count(connection) if view.runs is None else view.runs
-    begun = [runs.c.first_at <= view.at] if view.past else []
-    of_job = select(runs.c.id).where(runs.c.job_id == job_id, runs.c.newest_at.is_not(None), *begun)
-    last = of_job.order_by(runs.c.newest_at.desc(), runs.c.id.desc()).limit(
-        1 if view.newest else runs_known + 1
+    count = recent_run_count(connection) if view.runs is None else view.runs
+    age = func.coalesce(runs.c.newest_at, runs.c.child_received_at).desc(), runs.c.id.desc()
+    known = or_(runs.c.newest_at.is_not(None), runs.c.child_received_at > 0)
+    begun = runs.c.first_at <= view.at if view.past else known
+    of_job = select(runs.c.id).where(runs.c.job_id == job_id, begun).order_by(*age)
+    last = list(connection.scalars(of_job.limit(1 if view.newest else count + 1)))
+    if view.newest or not last:
+        return last
+    application = select(run_parents.c.parent_run_id).where(run_parents.c.run_id == last[0])
+    beside = of_job.join(run_parents, run_parents.c.run_id == runs.c.id).where(
+        run_parents.c.parent_run_id == application.scalar_subquery()
     )
-    return list(connection.scalars(last))
+    return list(dict.fromkeys([*connection.scalars(beside.limit(MOST_BELOW)), *last]))
 
 
 def recent_run_count(connection: Connection) -> int:

@@ -18,6 +18,7 @@ from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.hidden_nodes import hidden_beside, seen_jobs
 from strandline.store.lineage.job_steps import Reason
 from strandline.store.lineage.known_jobs import KnownJobs, SharedJobs
+from strandline.store.lineage.latest_runs import latest_runs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
 from strandline.store.lineage.recent_runs import JobEdge
@@ -126,11 +127,16 @@ def answer_of(
     higher = _seen_above(connection, higher)
     if higher:
         distances, steps = _collapsed(distances, steps, higher)
-    states = run_states(
-        connection, owners | {one.run for one in higher.values()}, asked.view, told_by
-    )
+    latest = {}
+    if not (asked.view.live or higher):
+        jobs_shown = {step.via for step, _ in steps}
+        latest = {
+            job: one.run for job, one in latest_runs(connection, jobs_shown, asked.view).items()
+        }
+    shown_runs = owners | {one.run for one in higher.values()} | set(latest.values())
+    states = run_states(connection, shown_runs, asked.view, told_by)
     nodes = nodes_of(connection, distances)
-    edges = _edges(nodes, steps, states)
+    edges = _edges(nodes, steps, states, latest)
     _tell_states(connection, nodes, states, _newest_runs(steps, states, higher), asked.view)
     _tell_drops(connection, nodes, asked.view)
     hidden = graph.looked.hidden(connection, asked.view)
@@ -257,9 +263,12 @@ def relations_in(reason: Reason) -> Iterable[JobEdge]:
 
 
 def _edges(
-    nodes: Mapping[int, Answer], steps: Steps, states: Mapping[int, RunState]
+    nodes: Mapping[int, Answer],
+    steps: Steps,
+    states: Mapping[int, RunState],
+    latest: Mapping[int, int],
 ) -> list[Answer]:
-    """Steps as edges.
+    """Return steps as edges.
 
     An end that is not among the nodes belongs to the other direction, which was not asked for.
     """
@@ -272,7 +281,7 @@ def _edges(
             edge.origins = edge.origins or set()
             if step.source in nodes and step.source is not None:
                 edge.origins.add(nodes[step.source]["id"])
-    return [_edge_answer(nodes, ends, edge, states) for ends, edge in edges.items()]
+    return [_edge_answer(nodes, ends, edge, states, latest) for ends, edge in edges.items()]
 
 
 def _join(
@@ -291,11 +300,25 @@ def _edge_answer(
     ends: tuple[int, int],
     edge: FoundEdge,
     states: Mapping[int, RunState],
+    latest: Mapping[int, int],
 ) -> Answer:
     source, target = (nodes[end]["id"] for end in ends)
     answer = {"source": source, "target": target, "rule": edge.rule} | state_of_edge(edge, states)
     origins = {} if edge.origins is None else {"origins": sorted(edge.origins)}
-    return answer | seen_answer(edge.seen) | origins
+    job = next((end for end in ends if end in latest), None)
+    failure = {} if job is None else _later_failure(edge, states, latest[job])
+    return answer | seen_answer(edge.seen) | failure | origins
+
+
+def _later_failure(edge: FoundEdge, states: Mapping[int, RunState], latest: int) -> Answer:
+    """Return the latest run of an edge's job if it failed after the run that the edge is from."""
+    shown = states.get(edge.related.owner) if edge.related else None
+    last = states.get(latest)
+    if shown is None or last is None or last.state not in ("FAIL", "ABORT", "LOST"):
+        return {}
+    if last.state == shown.state or begun_at(last) <= begun_at(shown):
+        return {}
+    return {"latestRun": {"runId": last.run_id, "state": last.state, "endedAt": iso(last.until)}}
 
 
 def begun_at(state: RunState) -> tuple[int, str]:

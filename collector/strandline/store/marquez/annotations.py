@@ -13,13 +13,19 @@ from sqlalchemy import Connection, delete, exists, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from strandline.core.openlineage.names import id_of
-from strandline.store.schema.annotation_tables import annotation_log, annotations
+from strandline.store.graph.news import note_jobs
+from strandline.store.schema.annotation_tables import (
+    DELETED,
+    TAG_GIVEN,
+    annotation_log,
+    annotations,
+)
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import runs
 from strandline.store.sql.id_lists import among
 
-TAG, DELETED, TAG_ITSELF = range(1, 4)
+TAG, TAG_ITSELF = TAG_GIVEN, 3
 _ACTIONS = {TAG: "tag", DELETED: "delete", TAG_ITSELF: "tag"}
 
 
@@ -80,6 +86,8 @@ def annotate(connection: Connection, note: Note, author: Author) -> None:
     else:
         changed = update(annotations).where(annotations.c.id == note.id)
         connection.execute(changed.values(value=note.value, at=author.at))
+    if note.kind == DELETED:
+        note_jobs(connection, [note.entity_id])
     _log(connection, _ACTIONS[note.kind], note, author)
 
 
@@ -118,11 +126,6 @@ def annotations_of(connection: Connection, groups: dict[int, int]) -> dict[int, 
         if row.kind == TAG:
             of.tags[row.field].add(row.name)
     return found
-
-
-def is_deleted(entity: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return the condition that an entity is marked as deleted."""
-    return exists().where(annotations.c.kind == DELETED, annotations.c.entity_id == entity)
 
 
 def dataset_is_deleted() -> ColumnElement[bool]:

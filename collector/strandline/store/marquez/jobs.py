@@ -18,9 +18,9 @@ from strandline.core.openlineage.run_states import (
 )
 from strandline.errors import NotFoundError
 from strandline.store.catalog.lists import is_shown, newest_run
+from strandline.store.lineage.hidden_nodes import job_is_deleted
 from strandline.store.lineage.lookup import job_of
 from strandline.store.lineage.run_state import StateColumns
-from strandline.store.marquez.annotations import is_deleted
 from strandline.store.schema.run_tables import jobs, run_parents, runs
 from strandline.store.sql.id_lists import among
 
@@ -44,7 +44,7 @@ def jobs_page(
     offset: int,
 ) -> tuple[Sequence[Any], int]:
     """The jobs of a namespace, or of all, the last heard of first; and how many there are."""
-    wanted: list[ColumnElement[bool]] = [is_shown, ~is_deleted(jobs.c.id)]
+    wanted: list[ColumnElement[bool]] = [is_shown, ~job_is_deleted(jobs.c.id)]
     if namespace is not None:
         wanted.append(jobs.c.namespace_id == id_of("namespace", namespace))
     if states:
@@ -78,7 +78,7 @@ def job_row(connection: Connection, namespace: str, name: str) -> Any:
 
 def job_rows(connection: Connection, ids: Iterable[int]) -> dict[int, Any]:
     """The rows of these jobs that are not deleted."""
-    query = select(jobs).where(among(jobs.c.id, ids), ~is_deleted(jobs.c.id))
+    query = select(jobs).where(among(jobs.c.id, ids), ~job_is_deleted(jobs.c.id))
     return {row.id: row for row in connection.execute(query)}
 
 

@@ -11,7 +11,7 @@ from strandline.store.schema.columns import (
     time_column,
 )
 
-TAG_GIVEN = 1
+TAG_GIVEN, DELETED = 1, 2
 annotations = Table(
     "annotations",
     metadata,
