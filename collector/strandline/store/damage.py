@@ -45,7 +45,7 @@ def _damaged_pages(engine: Engine) -> Iterator[str]:
 def _damaged_bodies(engine: Engine) -> Iterator[str]:
     """Yield the events whose body cannot be unpacked, or is no JSON any more."""
     key = tuple_(raw_events.c.received_at, raw_events.c.hash)
-    columns = (raw_events.c.received_at, raw_events.c.hash, raw_events.c.dictionary_id)
+    columns = (raw_events.c.received_at, raw_events.c.hash, raw_events.c.reference_id)
     query = select(*columns, raw_events.c.body).order_by(*key.clauses).limit(PAGE)
     count = 0
     with reading(engine).connect() as connection:
