@@ -26,7 +26,10 @@ from prometheus_client.registry import Collector
 
 from strandline import __version__
 
-OUTCOMES = ("stored", "duplicate", "dead", "unread", "tombstone")
+OUTCOMES = {
+    "http": ("stored", "duplicate", "dead", "unread"),
+    "kafka": ("stored", "duplicate", "dead", "unread", "tombstone"),
+}
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
@@ -62,11 +65,11 @@ class Events(Collector):
         by_outcome = CounterMetricFamily(
             "strandline_events", "Events by what became of them", labels=["source", "outcome"]
         )
-        for source in sorted({source for source, _ in counts} | {"http", "kafka"}):
+        for source in OUTCOMES:
             consumed.add_metric(
                 [source], sum(number for (of, _), number in counts.items() if of == source)
             )
-            for outcome in OUTCOMES:
+            for outcome in OUTCOMES[source]:
                 by_outcome.add_metric([source, outcome], counts.get((source, outcome), 0))
         yield consumed
         yield by_outcome

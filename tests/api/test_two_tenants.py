@@ -429,6 +429,7 @@ def test_no_operation_reveals_the_other_tenant(world: httpx.Client, keys: dict[s
         *("GET /api/v2/unread-events", "GET /api/v2/audit", "POST /api/v2/forget"),
         "POST /unregister/{jobID}",  # DELETE has done it; no namespace owns the others
         "GET /api/v2/rejected",
+        *("POST /api/v2/keys", "GET /api/v2/keys", "DELETE /api/v2/keys/{name}"),
         *("GET /api/v2/rejected-events", "PUT /api/v2/leases/{id}", "DELETE /api/v2/leases/{id}"),
     }
     assert never_read == {
