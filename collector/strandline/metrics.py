@@ -65,11 +65,11 @@ class Events(Collector):
         by_outcome = CounterMetricFamily(
             "strandline_events", "Events by what became of them", labels=["source", "outcome"]
         )
-        for source in OUTCOMES:
+        for source, outcomes in OUTCOMES.items():
             consumed.add_metric(
                 [source], sum(number for (of, _), number in counts.items() if of == source)
             )
-            for outcome in OUTCOMES[source]:
+            for outcome in outcomes:
                 by_outcome.add_metric([source, outcome], counts.get((source, outcome), 0))
         yield consumed
         yield by_outcome

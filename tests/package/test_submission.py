@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = ("check", "docs", "bench SHORT=1", "test", "test-slow", "test-matrix MATRIX_ARGS=--short")
+STEPS = ("check", "docs", "bench SHORT=1", "test", "test-matrix MATRIX_ARGS=--short")
 # The benchmarks end only when another step has begun beside them, or after half a minute of vain
 # waiting.
 MAKE = """#!/bin/sh
