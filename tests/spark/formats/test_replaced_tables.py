@@ -51,7 +51,8 @@ def world(request: pytest.FixtureRequest, lake: Any) -> Iterator[World]:
     lake.sql(f"CREATE NAMESPACE {world.place}")
     yield world
     for row in lake.sql(f"SHOW TABLES IN {world.place}").collect():
-        lake.sql(f"DROP TABLE {world.place}.{row['tableName']}")
+        if not row["isTemporary"]:  # temporary views of other tests are listed, too
+            lake.sql(f"DROP TABLE {world.place}.{row['tableName']}")
     lake.sql(f"DROP NAMESPACE {world.place}")
 
 
