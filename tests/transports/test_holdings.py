@@ -134,7 +134,7 @@ def test_tombstones_move_the_offset_and_make_no_dead_letters(engine: Engine) -> 
     assert [outcome.kind for outcome in outcomes] == ["stored", "tombstone", "tombstone"]
     assert [outcome.kind for outcome in only_tombstones] == ["tombstone"] * 3
     assert owner.positions() == {EVENTS: 6}
-    assert counts(engine, "dead_letters", "raw_events") == {"dead_letters": 0, "raw_events": 1}
+    assert counts(engine, "set_aside", "raw_events") == {"set_aside": 0, "raw_events": 1}
 
 
 @pytest.mark.parametrize("value", [None, b""])
