@@ -213,16 +213,6 @@ def remember(told: dict[str, Any], folder: Path) -> None:
             spark.stop()
 
 
-def endure(told: dict[str, Any], folder: Path) -> None:
-    """Many small queries with the emitter on; memory at a tenth of them and at the end."""
-    spark = context(told, folder)
-    tenth = told["queries"] // 10
-    frame = spark.range(1)
-    for count in (tenth, told["queries"] - tenth):
-        block(spark, "on", "dead backend", lambda: [_write(frame, folder) for _ in range(count)])  # noqa: B023
-    spark.stop()
-
-
 def _write(frame: Any, folder: Path) -> float:
     begin = time.perf_counter()
     frame.write.mode("overwrite").parquet(str(folder / "tiny"))
@@ -231,6 +221,4 @@ def _write(frame: Any, folder: Path) -> float:
 
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
-    {"compare": compare, "remember": remember, "endure": endure}[asked["what"]](
-        asked, Path(asked["folder"])
-    )
+    {"compare": compare, "remember": remember}[asked["what"]](asked, Path(asked["folder"]))

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
 from sqlalchemy import Engine, create_engine, text
 
 from strandline.store.sql.engine import make_engine, migrate, reading
 
 ROOT = Path(__file__).resolve().parent.parent
-TICK = 1_000_000 / os.sysconf("SC_CLK_TCK")
 WAIT_SECONDS = 300
 # What a careful operator sets; every commit is on disk, as the database ships.
 POSTGRES = ("shared_buffers = '512MB'", "max_wal_size = '4GB'")
@@ -187,59 +187,48 @@ def wait_for(what: Callable[[], bool], seconds: float = WAIT_SECONDS, pause: flo
 
 def cpu_micros(*roots: int) -> float:
     """Processor time of these processes and all their children, ended ones too."""
-    return sum(_ticks(pid) for pid in _tree(roots)) * TICK
+    if not roots:
+        return 0.0
+    return 1e6 * sum(_cpu_seconds(process) for process in _tree(roots))
 
 
 def busy_micros() -> float:
     """Processor time that this machine has spent on anything at all."""
-    fields = [
-        int(field)
-        for field in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
-    ]
-    return (sum(fields) - fields[3] - fields[4]) * TICK  # without idle and iowait
+    times = psutil.cpu_times()
+    busy = times.user + times.nice + times.system + times.irq + times.softirq + times.steal
+    return 1e6 * float(busy)
 
 
 def peak_mebibytes(pid: int) -> float:
-    """The most memory that a process and those that it started ever held.
-
-    The sum of what each of them held.
-    """
-    return sum(_peak(one) for one in _tree((pid,)))
+    """The most memory that a process and those it started ever held: the sum of their peaks."""
+    return sum(_peak(process) for process in _tree((pid,)))
 
 
-def _peak(pid: int) -> float:
+def _peak(process: psutil.Process) -> float:
+    """VmHWM of the process, which psutil does not read; 0 if it is over."""
     try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    except OSError:  # it ended meanwhile
+        lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines()
+    except OSError:
         return 0.0
-    return next(
-        (int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0
-    )  # 0: it is over
+    peaks = [int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")]
+    return peaks[0] if peaks else 0.0
 
 
-def running_micros(pid: int) -> float:
-    """Processor time of a process of one thread, to the nanosecond."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1000
-
-
-def _tree(roots: tuple[int, ...]) -> set[int]:
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
-            parents[int(entry.name)] = int(fields[1])
-    found = set(roots)
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
-
-
-def _ticks(pid: int) -> int:
-    fields = _stat(pid)
-    return sum(int(field) for field in fields[11:15]) if fields else 0
-
-
-def _stat(pid: int) -> list[str]:
+def _cpu_seconds(process: psutil.Process) -> float:
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:  # it ended meanwhile
-        return []
+        return float(
+            sum(process.cpu_times()[:4])
+        )  # its own and its ended children's, user and system
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def _tree(roots: Sequence[int]) -> set[psutil.Process]:
+    found: set[psutil.Process] = set()
+    for root in roots:
+        try:
+            process = psutil.Process(root)
+            found |= {process, *process.children(recursive=True)}
+        except psutil.NoSuchProcess:
+            continue
+    return found

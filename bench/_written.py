@@ -1,18 +1,20 @@
-"""What events cost on disk and on the wire.
+"""What events cost when a store takes them in, without a client or a broker.
 
-Statements a batch, rows, bytes and write-ahead log an event, bytes a run.
+Processor time, statements a batch, rows, bytes and write-ahead log an event, bytes a run.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event, text
 
-from bench._machine import stored_bytes
+from bench._machine import cpu_micros, stored_bytes
 from strandline.settings import Settings
 from strandline.store.ingest.take import Caches, Record, take
 
@@ -55,6 +57,48 @@ def written(engine: Engine, warm: Iterable[bytes], events: Sequence[bytes]) -> W
         stored=size / len(events),
         per_run=size / max(1, runs),
     )
+
+
+def micros_an_event(
+    engine: Engine, roots: Sequence[int], warm: Iterable[bytes], events: Sequence[bytes]
+) -> float:
+    """Processor time of this thread and of the database's processes (`roots`) for an event.
+
+    The caches were filled by `warm`.
+    """
+    caches = Caches()
+    with engine.connect() as connection:
+        _take(connection, list(warm), caches, Counted())
+        return _micros(connection, roots, events, caches)
+
+
+def growth(
+    engine: Engine,
+    roots: Sequence[int],
+    events: Iterator[bytes],
+    sizes: Sequence[int],
+    window: int,
+) -> list[float]:
+    """Processor time an event for the `window` of events before each size of the store."""
+    caches, found, done = Caches(), [], 0
+    with engine.connect() as connection:
+        for size in sizes:
+            while done < size - window:
+                taken = list(islice(events, min(BATCH, size - window - done)))
+                _take(connection, taken, caches, Counted())
+                done += len(taken)
+            found.append(_micros(connection, roots, list(islice(events, window)), caches))
+            done = size
+    return found
+
+
+def _micros(
+    connection: Connection, roots: Sequence[int], events: Sequence[bytes], caches: Caches
+) -> float:
+    before, own = cpu_micros(*roots), time.thread_time()
+    _take(connection, events, caches, Counted())
+    spent = (time.thread_time() - own) * 1e6 + cpu_micros(*roots) - before
+    return spent / len(events)
 
 
 def _take(connection: Connection, events: Sequence[bytes], caches: Caches, counted: Counted) -> int:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -43,8 +42,6 @@ def run(short: bool) -> None:
     record_walls(rows, short)
     record_cost(rows)
     record_memory(short)
-    if not short:
-        record_endurance()
 
 
 def record_walls(rows: Rows, short: bool) -> None:
@@ -119,16 +116,6 @@ def record_memory(short: bool) -> None:
     for variant in VARIANTS:
         heap = mean(row["heap"] for row in rows[variant, "memory"])
         report.record(f"emitter.memory.heap.{variant}", heap, "MiB", note="after a gc")
-
-
-def record_endurance() -> None:
-    """10,000 queries whose events nobody takes."""
-    rows = driven({"what": "endure", "queries": 10_000, "url": f"http://127.0.0.1:{closed_port()}"})
-    early, late = rows["on", "dead backend"]
-    for what in ("python", "heap"):
-        grown = late[what] - early[what]
-        name = f"emitter.dead_backend.memory.{what}"
-        report.record(name, grown, "MiB", "<= 48", grown <= 48, "from query 1,000 to 10,000")
 
 
 def driven(told: dict[str, Any]) -> Rows:
@@ -211,11 +198,3 @@ def _is_whole(request: bytearray) -> bool:
     head, blank, body = bytes(request).partition(b"\r\n\r\n")
     length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
     return bool(blank) and (len(body) >= int(length[1]) if length else body.endswith(b"0\r\n\r\n"))
-
-
-def closed_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -117,9 +117,9 @@ def _timed_rebuild(
 ) -> tuple[float, float]:
     ran = strandline("rebuild", "--from", archive, "--into", into, "--json")
     found = json.loads(ran.output)
-    if found["events"] != size or found["refused"]:
+    if found["events"] != size or found["rejected"]:
         raise RuntimeError(
-            f"rebuilt {found['events']} events of {size}, refused {found['refused'][:1]}"
+            f"rebuilt {found['events']} events of {size}, rejected {found['rejected'][:1]}"
         )
     rate = size / ran.seconds
     met = rate >= REBUILT_A_SECOND if judged else None

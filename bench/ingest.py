@@ -18,14 +18,10 @@ from itertools import islice
 from subprocess import Popen
 
 import httpx
-from kafka import KafkaConsumer
 from sqlalchemy import Engine
 
-from bench import _peer, _senders, _stages, _written
-from bench._bare_rows import bare_rows
-from bench._bare_server import bare_load
+from bench import _peer, _senders, _written
 from bench._machine import (
-    WAIT_SECONDS,
     broker,
     busy_micros,
     command,
@@ -43,12 +39,8 @@ from bench._machine import (
 from bench._parts import FULL, SHORT, Parts
 from bench.events import events, new_runs
 from deploy.kafka import free_port
-from strandline.settings import Settings
-from strandline.transports.kafka import NotingListener, consumer_arguments
 
 TOPIC = "bench"
-LARGE = 32 * 1024 * 1024
-GROUP = 64
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,6 @@ def run(short: bool) -> None:
         with broker(place / "kafka") as bootstrap:
             parts = Parts(place, server, bootstrap, sizes)
             ours = from_topic(parts)
-            at_large(parts)
             visible(parts)
             if not short:
                 _peer.run(parts.folder, parts.bootstrap, parts.server, ours.rate, ours.micros)
@@ -109,8 +100,6 @@ def from_topic(parts: Parts) -> Drained:
     least = 1.7 if one.busy * 1.7 <= (os.cpu_count() or 1) else 0  # where cores allow
     parts.tell("topic.two_consumers", two.rate / one.rate, "x one", least=least, note=two.limit())
     parts.tell("topic.one_consumer.cores", one.busy, "cores", note=one.limit())
-    spent = client_alone(parts, total)
-    parts.tell("topic.kafka_client", spent, "us/event", note="the client alone, without the broker")
     embedded = drained(parts, "sqlite", TOPIC, sizes.warm, total)
     parts.tell("topic.sqlite", embedded.rate, "events/s", least=6000)
     parts.tell(
@@ -181,46 +170,6 @@ def shared(parts: Parts) -> Drained:
         )
         peak = max(peak_mebibytes(pid) for pid in running)
     return Drained(len(rest) / seconds, spent / len(rest), peak, busy / seconds / 1e6)
-
-
-def client_alone(parts: Parts, total: int) -> float:
-    """Return the processor time an event of the Kafka client alone.
-
-    It takes the topic with the consumer's own arguments.
-    """
-    settings = Settings(kafka_bootstrap_servers=parts.bootstrap, kafka_group="alone")
-    kafka, listener = KafkaConsumer(**consumer_arguments(settings)), NotingListener()
-    kafka.subscribe([TOPIC], listener=listener)
-    until = time.monotonic() + WAIT_SECONDS
-    first = taken = 0
-    spent = time.process_time()
-    while taken < total and time.monotonic() < until:
-        records = sum(map(len, kafka.poll(500, settings.batch_records).values()))
-        for partition in listener.news()[1]:
-            kafka.seek(partition, 0)
-            records = taken = 0
-        taken += records
-        if not first:
-            first, spent = taken, time.process_time()
-    spent = time.process_time() - spent
-    kafka.close(autocommit=False, timeout_ms=5000)
-    return 1e6 * spent / max(1, taken - first)
-
-
-def at_large(parts: Parts) -> None:
-    """One event of 32 MiB among others, and what memory that takes."""
-    small = list(events(20))
-    head, tail = small[0].split(b'"facets": {', 1)
-    plan = (
-        b'"facets": {"spark.logicalPlan": {"plan": "'
-        + b"x" * (LARGE - len(small[0]) - 60)
-        + b'"}, '
-    )
-    _fill(parts, "large", [*small[1:10], head + plan + tail, *small[10:]], partitions=1)
-    url = parts.server.fresh("bench_large")
-    with consuming(parts, url, "large") as running, counting(url) as taken:
-        wait_for(lambda: taken() == len(small))
-        parts.tell("event_of_32_mib.rss", peak_mebibytes(running.pid), "MiB", most=512)
 
 
 def visible(parts: Parts) -> None:
@@ -304,10 +253,6 @@ def over_http(parts: Parts) -> None:
     )
     parts.tell("http.single.cpu", cpu / count, "us/event", note="server, writer and database")
     parts.tell("http.senders.cpu", many.cpu / count, "us/event", note="on the same cores")
-    rate, micros = bare_load(list(events(count)), connections=64)
-    parts.tell(
-        "http.bare", rate, "events/s", note=f"a server that stores nothing: {micros:.0f} us/event"
-    )
     parts.tell("http.one_sender", alone.per_second(), "events/s", note="one event after the other")
     rate = batches.per_second() * count / len(groups)
     parts.tell("http.batch", rate, "events/s", least=4000, note="one sender, arrays of 100 events")
@@ -336,38 +281,18 @@ def serving(parts: Parts) -> Iterator[tuple[int, int]]:
 
 
 def from_bytes(parts: Parts) -> None:
-    """Processor time from bytes to commit by stage, against the floor of the same events."""
+    """Processor time from bytes to commit on a warm store, without a client."""
     generated = events(parts.sizes.warm + parts.sizes.staged)
     warm, staged = list(islice(generated, parts.sizes.warm)), list(generated)
-    with _opened(parts.server.fresh("bench_stages")) as engine:
-        stages = _stages.by_stage(engine, parts.server.pid, warm, staged)
-        floor = _stages.floor(engine, parts.server.pid, staged)
-    parts.tell("bytes.postgres", stages.pop("total"), "us/event", most=110)
-    for stage, micros in sorted(stages.items()):
-        parts.tell(f"bytes.postgres.{stage}", micros, "us/event")
-    parts.tell("bytes.floor", floor, "us/event", note="compressed bytes by COPY, nothing else")
-    whole = sum(stages.values())
-    parts.tell("bytes.floor_share", 100 * floor / whole, "% of the floor", least=40)
-    with _opened(f"sqlite:///{parts.folder / 'stages.db'}") as engine:
-        stages = _stages.by_stage(engine, 0, warm, staged)
-    parts.tell("bytes.sqlite", stages["total"], "us/event")
-    in_groups(parts, warm, staged)
-
-
-def in_groups(parts: Parts, warm: list[bytes], staged: list[bytes]) -> None:
-    """The same in groups as 64 senders fill them, and what an event's key, body and one row take in either size."""
-    with _opened(parts.server.fresh("bench_groups")) as engine:
-        stages = _stages.by_stage(engine, parts.server.pid, warm, staged, GROUP)
-    for stage, micros in sorted(stages.items()):
-        parts.tell(
-            f"groups.postgres.{stage}", micros, "us/event", note=f"{GROUP} events a transaction"
-        )
-    for size in (GROUP, _stages.BATCH):
-        with _opened(parts.server.fresh(f"bench_bare_{size}")) as engine:
-            bare = bare_rows(engine, parts.server.pid, staged, size)
-        note = f"key, body and one row alone, {size} events a transaction"
-        parts.tell(f"bare.{size}", bare.micros, "us/event", note=note)
-        parts.tell(f"bare.{size}.bytes", bare.stored, "bytes/event", note=note)
+    urls = {
+        "postgres": parts.server.fresh("bench_bytes"),
+        "sqlite": f"sqlite:///{parts.folder / 'bytes.db'}",
+    }
+    for name, url in urls.items():
+        with _opened(url) as engine:
+            roots = (parts.server.pid,) if name == "postgres" else ()
+            micros = _written.micros_an_event(engine, roots, warm, staged)
+        parts.tell(f"bytes.{name}", micros, "us/event", note="collector and database")
 
 
 def in_bytes(parts: Parts) -> None:
@@ -411,11 +336,11 @@ def grown(parts: Parts) -> None:
     """What an event costs in a store of so many runs."""
     sizes = parts.sizes.stores
     with _opened(parts.server.fresh("bench_grown")) as engine:
-        found = _stages.growth(
-            engine, (event for _, event in new_runs(sizes[-1])), sizes, parts.sizes.window
-        )
+        generated = (event for _, event in new_runs(sizes[-1]))
+        roots = (parts.server.pid,)
+        found = _written.growth(engine, roots, generated, sizes, parts.sizes.window)
     for size, micros in zip(sizes, found, strict=True):
-        parts.tell(f"runs.{size}", micros, "us/event", note="median of the batches")
+        parts.tell(f"runs.{size}", micros, "us/event", note="of the last events before that size")
     parts.tell("runs.growth", 100 * found[-1] / found[0] - 100, "% more", most=10)
 
 

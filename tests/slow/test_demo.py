@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.bank_tables import faults_of, tables_in
 from strandline.cli.commands import demo
 from strandline.demo import bank as demo_bank
 from strandline.demo import lake as demo_lake
 from strandline.demo.bank import Bank
 from strandline.demo.processes import DemoProcess, Processes, processes
+from worlds.aligned_tables import faults_of, tables_in
 from worlds.bank import (
     JOB_TABLES,
     SECONDS,

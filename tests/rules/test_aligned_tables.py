@@ -5,14 +5,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from bench.bank_tables import INPUTS, MAX_BEHIND, Added, AlignedTables, expected_of, faults_of
+from worlds.aligned_tables import INPUTS, MAX_BEHIND, Added, AlignedTables, expected_of, faults_of
 
 LAST = 20
 EACH = range(1, LAST + 1)
 
 
 def bank(
-    credits: Iterable[int] = EACH, debits: Iterable[int] = EACH, balance: Iterable[int] = EACH
+    credited: Iterable[int] = EACH, debited: Iterable[int] = EACH, balance: Iterable[int] = EACH
 ) -> AlignedTables:
     """A bank in which one transfer is made at each barrier.
 
@@ -23,7 +23,7 @@ def bank(
         for one in EACH
     ]
     found = AlignedTables({"bank.transfers": transfers})
-    for name, barriers in (("credits", credits), ("debits", debits), ("balance", balance)):
+    for name, barriers in (("credits", credited), ("debits", debited), ("balance", balance)):
         found.snapshots[f"aligned.{name}"] = [
             Added(
                 one,
@@ -69,14 +69,14 @@ def test_drained_job_passes_fewer_barriers_until_it_has_caught_up() -> None:
 
 
 def test_only_a_restarted_job_passes_fewer_barriers() -> None:
-    found = bank(debits=without(4), balance=without(4))  # balance lacks what its input lacks
+    found = bank(debited=without(4), balance=without(4))  # balance lacks what its input lacks
 
     assert faults_of(found, rejoined={"debits"}) == []
     assert faults_of(found) == [f"debits: its barriers are {without(4)}"]
 
 
 def test_missing_input_snapshot_or_wrong_sum_is_a_fault() -> None:
-    found = bank(debits=without(LAST))
+    found = bank(debited=without(LAST))
     found.sums["credits"][3][1] += 1
 
     assert [fault.split(" was made")[0] for fault in faults_of(found)] == [

@@ -106,12 +106,12 @@ def faults_of(found: AlignedTables, rejoined: Collection[str] = ()) -> list[str]
 def expected_of(found: AlignedTables) -> dict[str, dict[int, Amounts]]:
     """Credits, debits and balance of each account at each barrier, recomputed from the transfers."""
     root = found.snapshots["bank.transfers"]
-    credits, debits = _running(root, "payee", "amount"), _running(root, "payer", "amount")
+    credited, debited = _running(root, "payee", "amount"), _running(root, "payer", "amount")
     balance = {}
-    for barrier in credits:
-        balance[barrier] = Counter(credits[barrier])
-        balance[barrier].subtract(debits[barrier])
-    return {"credits": credits, "debits": debits, "balance": balance}
+    for barrier in credited:
+        balance[barrier] = Counter(credited[barrier])
+        balance[barrier].subtract(debited[barrier])
+    return {"credits": credited, "debits": debited, "balance": balance}
 
 
 def _running(snapshots: list[Added], account: str, amount: str) -> dict[int, Amounts]:

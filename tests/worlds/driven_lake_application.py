@@ -58,14 +58,14 @@ class Histories:
     def work(self, factor: int) -> dict[str, Any]:
         """The aligned jobs take all barriers that are there."""
 
-        def credits(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
+        def credited(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
             return inputs["transfers"].selectExpr("account", f"amount * {factor} AS amount")
 
         def balance(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
             return inputs["credits"].groupBy("account").sum("amount").toDF("account", "amount")
 
         self._end(
-            self._aligned("transfers", "credits", credits, changes=["transfers"], mode="append")
+            self._aligned("transfers", "credits", credited, changes=["transfers"], mode="append")
         )
         return self._end(self._aligned("credits", "balance", balance))
 

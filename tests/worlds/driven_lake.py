@@ -1,4 +1,4 @@
-"""A lake with a collector and one Spark application that is driven line by line (`_history_driver`), for long runs under faults."""
+"""A lake with a collector and one Spark application driven line by line, for long runs under faults."""
 
 import json
 import subprocess
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy import jars
 from strandline.cli.commands import demo
 from strandline.demo import bank as demo_bank
 from strandline.demo.bank import Bank
 from strandline.demo.processes import processes
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
+APPLICATION = Path(__file__).with_name("driven_lake_application.py")
 Json = dict[str, Any]
 
 
@@ -78,7 +78,7 @@ class Driven:
 
 
 @contextmanager
-def driven() -> Iterator[Driven]:
+def driven(iceberg_jars: str) -> Iterator[Driven]:
     """The lake, its collector and the application; all is gone at the end."""
     with tempfile.TemporaryDirectory(
         prefix="strandline-histories-", ignore_cleanup_errors=True
@@ -88,7 +88,7 @@ def driven() -> Iterator[Driven]:
         with processes(bank.folder / "logs") as started:
             demo.start_collector(bank, None, started)
             transport = demo_bank.http_transport(bank.url)
-            demo_bank.write_conf(bank, jars.comma_list(["iceberg-4.1"]), transport, cores=2)
+            demo_bank.write_conf(bank, iceberg_jars, transport, cores=2)
             with (bank.folder / "conf" / "spark-defaults.conf").open("a") as conf:
                 conf.write("spark.strandline.group bank\n")
             with _application(bank) as process:
@@ -99,14 +99,13 @@ def driven() -> Iterator[Driven]:
 
 @contextmanager
 def _application(bank: Bank) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "bench._history_driver", str(bank.folder)]
-    environ = bank.environ(keep=True) | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(APPLICATION), str(bank.folder)]
     with (
         (bank.folder / "logs" / "driver.log").open("w") as log,
         subprocess.Popen(
             command,
             cwd=bank.folder,
-            env=environ,
+            env=bank.environ(keep=True),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
