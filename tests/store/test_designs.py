@@ -35,8 +35,7 @@ def last_writers(engine: Engine) -> list[str]:
     with engine.connect() as connection:
         listed = rows(connection, "SELECT id FROM datasets WHERE name = 'bank.b'")
         ids = [id_ for (id_,) in listed]
-        asked = connection.exec_driver_sql("SELECT * FROM datasets WHERE name = 'bank.b'").all()
-        found = newest_writes(connection, asked, NOW), past_writes(connection, ids, NOW)
+        found = newest_writes(connection, ids, NOW), past_writes(connection, ids, NOW)
     return [writes[B_ID].run.run_id for writes in found if B_ID in writes]
 
 

@@ -1,9 +1,10 @@
-"""GET /api/v2/lineage, /lineage/nodes and /snapshots/lineage.
+"""GET /api/v2/lineage, /lineage/nodes, /lineage/map and /snapshots/lineage.
 
 What was made from what, between tables, columns or snapshots.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -34,6 +35,7 @@ from strandline.api.http.paging import (
     shape,
     view_of,
 )
+from strandline.core.around import graph_around, nodes_of_step
 from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import DEPENDENCIES
 from strandline.store.lineage.lookup import dataset_of
@@ -43,6 +45,7 @@ from strandline.store.lineage.table_lineage import lineage_of, only_nodes, whole
 from strandline.store.questions.asked import (
     MOST_OF_DATABASE,
     cut_answer,
+    nodes_called,
     question_of,
     selection_between,
 )
@@ -57,6 +60,22 @@ NODE = Parameter(
     many=True,
     example="dataset:file:/lake/bank/balance",
 )
+NODE_OR_AROUND = replace(NODE, about=f"{NODE.about}; or give `around`", required=False)
+AROUND = Parameter(
+    "around",
+    "Instead of `node`: the steps around this node (one job each way, if no `depth` says more), at most 12 boxes a step; a box of "
+    "type `rest` stands for all others of its step",
+    Text(1),
+)
+PIN = Parameter("pin", "With around: show this node in any case", Text(1), many=True)
+STEP = Parameter(
+    "step", "With around: list the nodes of this step (below 0: upstream), a page at a time", Whole(-1_000_000, 1_000_000)
+)  # fmt: skip
+STEP_CURSOR = Parameter("cursor", "With step: `nextCursor` of the page or box before", Text(1))
+UNDER = Parameter(
+    "under", "The id of a box to open; those around it are open as well. The last one gets the room first", Text(1),
+    many=True, example="catalog:lake",
+)  # fmt: skip
 GRANULARITY = Parameter("granularity", "From table to table, or from column to column", Choice(("table", "column")),
                         default="table")  # fmt: skip
 COLUMN = Parameter("column", "With granularity=column: only this column of the dataset", Text(1))
@@ -89,6 +108,17 @@ def lineage(ask: Ask) -> dict[str, Any]:
             raise ParameterError(f"parameter {name} needs granularity=column")
     if given["collapse"] != "none" and by_column:
         raise ParameterError("parameter collapse needs granularity=table")
+    if given["node"] and given["around"]:
+        raise ParameterError("parameter around replaces node: give one of them")
+    if not given["node"] and not given["around"]:
+        raise ParameterError(f"parameter node is missing: {NODE_OR_AROUND.about}")
+    for name in ("pin", "step"):
+        if given[name] not in (None, ()) and not given["around"]:
+            raise ParameterError(f"parameter {name} needs around")
+    if given["around"]:
+        if by_column:
+            raise ParameterError("parameter around needs granularity=table")
+        return _around(ask)
     return answer_to(ask, "/lineage") if by_column else _between_tables(ask)
 
 
@@ -97,6 +127,31 @@ def _between_tables(ask: Ask) -> dict[str, Any]:
     with connected(ask) as connection:
         connection = by_itself(connection)
         return selection.of(connection, _answer(ask, connection, ask.given))
+
+
+def _around(ask: Ask) -> dict[str, Any]:
+    """Return the steps around one node, or a page of one of them."""
+    given = dict(ask.given) | {"node": [ask.given["around"]]}
+    if given["depth"] is None:
+        given["depth"] = 1
+    page, given["limit"] = given["limit"], MOST_OF_DATABASE
+    selection = selection_between(given)
+    with connected(ask) as connection:
+        connection = by_itself(connection)
+        answer = selection.of(connection, _answer(ask, connection, given))
+        pinned = {str(node) for node in nodes_called(connection, given["pin"] or ())}
+    middle = next(node["id"] for node in answer["nodes"] if node["distance"] == 0)
+    if given["step"] is not None:
+        first = given["cursor"] or "0"
+        if not first.isdecimal():
+            raise ParameterError("invalid cursor for this list: send `nextCursor` as it came")
+        return nodes_of_step(answer, middle, given["step"], int(first), page, pinned)
+    return graph_around(answer, middle, pinned)
+
+
+def lineage_map(ask: Ask) -> dict[str, Any]:
+    """Return the boxes of the whole graph."""
+    return answer_to(ask, "/lineage/map")
 
 
 def _answer(ask: Ask, connection: Connection, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,6 +206,10 @@ EDGE_SHAPE = shape(
     lastSeen="string", runs="integer", ofRuns="integer", inLatest="boolean",
     latestRun="object",  # of the job, where it failed, was aborted or lost after the edge was seen
 )  # fmt: skip
+BOX_SHAPE = shape(
+    *("id", "type", "namespace", "name"), within="string|null", datasets="integer", jobs="integer",
+    jobsInside="integer", states="object", boxes="integer",
+)  # fmt: skip
 SNAPSHOT_SHAPE = shape(
     *("id", "type", "namespace", "name"),
     snapshotId="string|null",  # null: known by approximateSnapshotId alone
@@ -169,7 +228,7 @@ OPERATIONS = (
         "Lineage of a dataset or job: which jobs made what from what, and by which rule that is known",
         lineage,
         (
-            NODE,
+            NODE_OR_AROUND,
             DIRECTION,
             DEPTH,
             GRANULARITY,
@@ -180,6 +239,10 @@ OPERATIONS = (
             COLLAPSE,
             *SELECTION,
             MOST,
+            AROUND,
+            PIN,
+            STEP,
+            STEP_CURSOR,
         ),
         answer=graph_of(NODE_SHAPE, EDGE_SHAPE),
         refusals=(404,),
@@ -195,6 +258,18 @@ OPERATIONS = (
         answer=listed(shape("id", distance="integer"), truncatedBy="string|null", asOf="string"),
         refusals=(404,),
         export="list",
+        scope="read",
+    ),
+    Operation(
+        "GET",
+        "/api/v2/lineage/map",
+        "The whole graph as at most 40 boxes (catalogs, buckets, databases, folders, then tables) with counts by state, and the "
+        "number of jobs that lead from box to box, of all that was reported by then",
+        lineage_map,
+        (UNDER, AS_OF),
+        answer=graph_of(BOX_SHAPE, shape("source", "target", jobs="integer")),
+        refusals=(404,),
+        export="graph",
         scope="read",
     ),
     Operation(

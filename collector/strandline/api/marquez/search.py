@@ -134,7 +134,7 @@ def _newest_runs(
 ) -> dict[int, dict[str, Any]]:
     """The last run of each job, or the one that wrote each dataset last."""
     if kind == "dataset":
-        writes = newest_writes(connection, rows, now).items()
+        writes = newest_writes(connection, [row.id for row in rows], now).items()
         return {
             id_: {"run_id": one.run.run_id, "eventType": one.run.state, "row": 0}
             for id_, one in writes

@@ -59,7 +59,7 @@ def datasets_page(
     def shown(rows: Sequence[Any]) -> Iterator[Answer | None]:
         unmade, writes = (
             never_made(connection, [row.id for row in rows]),
-            newest_writes(connection, rows, now),
+            newest_writes(connection, [row.id for row in rows], now),
         )
         dropped = drop_answers(connection, [row.id for row in rows], now)
         for row in rows:

@@ -4,7 +4,7 @@
 `run_owners`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
@@ -30,7 +30,7 @@ class Write(NamedTuple):
         return {"job": {"namespace": self.namespace, "name": self.name}} | self.run.answer()
 
 
-def newest_writes(connection: Connection, rows: Sequence[Any], now: int) -> dict[int, Write]:
+def newest_writes(connection: Connection, ids: Iterable[int], now: int) -> dict[int, Write]:
     """The newest write of each of these canonical datasets that a run has written."""
     query = (
         select(datasets.c.canonical_id, job_relations.c.run_id, jobs.c.namespace, jobs.c.name)
@@ -38,7 +38,7 @@ def newest_writes(connection: Connection, rows: Sequence[Any], now: int) -> dict
         .join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
         .join(jobs, jobs.c.id == run_owners.c.job_id)
         .where(
-            among(datasets.c.canonical_id, [row.id for row in rows]),
+            among(datasets.c.canonical_id, ids),
             job_relations.c.direction == SINK,
             job_relations.c.ran == 1,
         )

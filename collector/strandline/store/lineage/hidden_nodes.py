@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Select, bindparam, func, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, bindparam, func, select, true
 
 from strandline.store.lineage.view import View
 from strandline.store.schema.annotation_tables import DELETED, annotations
@@ -25,17 +25,19 @@ def job_is_deleted(job: ColumnElement[int]) -> ColumnElement[bool]:
     return _deletion(deletions.c.entity_id == job).exists()
 
 
-def deleted_jobs(connection: Connection, job_ids: Iterable[int], view: View) -> set[int]:
-    """Return those of these jobs that are deleted, or were at a past moment."""
+def deleted_jobs(connection: Connection, job_ids: Iterable[int] | None, view: View) -> set[int]:
+    """Return those of these jobs, or of all, that are deleted, or were at a past moment."""
+    if job_ids is None:
+        return set(connection.scalars(_deleted(view.past, of_all=True), {"moment": view.at}))
     wanted = set(job_ids)
     bound = {"jobs": list(wanted), "moment": view.at}
     return set(connection.scalars(_deleted(view.past), bound)) if wanted else set()
 
 
 @cache
-def _deleted(past: bool) -> Select[Any]:
+def _deleted(past: bool, of_all: bool = False) -> Select[Any]:
     by_then = deletions.c.at <= bindparam("moment", type_=BigInteger)
-    query = _deletion(among_given(deletions.c.entity_id, "jobs"))
+    query = _deletion(true() if of_all else among_given(deletions.c.entity_id, "jobs"))
     return query.where(by_then) if past else query
 
 

@@ -22,6 +22,7 @@ from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import Question, lineage_of, only_nodes
 from strandline.store.questions.differences import Span, differences
 from strandline.store.questions.impact import Removal, impact_of
+from strandline.store.questions.lineage_map import lineage_map
 from strandline.store.questions.namespaces import namespace_overview
 from strandline.store.questions.past_columns import refuse_absent, refuse_misspelt, without_later
 from strandline.store.questions.paths import Way, paths_between, selected_paths
@@ -213,9 +214,15 @@ def namespaces(connection: Connection, asked: Asked, view: View) -> Answer:
     return namespace_overview(connection, view, asked.get("limit") or MOST_NODES)
 
 
+def map_of_places(connection: Connection, asked: Asked, view: View) -> Answer:
+    """The whole graph as boxes of places."""
+    return lineage_map(connection, view, asked.get("under") or ())
+
+
 ANSWERS: Mapping[str, Callable[[Connection, Asked, View], Answer]] = {
     "/lineage": lineage,
     "/lineage/nodes": lineage_nodes,
+    "/lineage/map": map_of_places,
     "/impact": impact,
     "/lineage/paths": paths,
     "/lineage/changes": changes,

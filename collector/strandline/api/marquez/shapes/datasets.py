@@ -36,7 +36,10 @@ def dataset_answers(
     groups = groups_of(connection, [row.id for row in rows])
     facets = facet_values(connection, DATASET, groups, KEYS)
     dropped = dropped_at(connection, groups, now)
-    noted, writes = annotations_of(connection, groups), newest_writes(connection, rows, now)
+    noted, writes = (
+        annotations_of(connection, groups),
+        newest_writes(connection, [row.id for row in rows], now),
+    )
     mentions = (
         first_mentions(connection, (), groups) if any(row.first_at is None for row in rows) else {}
     )
