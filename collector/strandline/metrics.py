@@ -176,11 +176,6 @@ class KeptMetrics:
     """What a process keeps in memory, and what for."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.search_bytes = Gauge(
-            "strandline_search_pages_bytes",
-            "Memory of the pages of the search's index that this process keeps unpacked",
-            registry=registry,
-        )
         self.graph_bytes = Gauge(
             "strandline_graph_bytes",
             "Memory of the jobs that this process keeps for lineage, about",

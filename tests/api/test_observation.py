@@ -65,30 +65,6 @@ def test_answers_are_timed_by_their_declared_route(engine: Engine) -> None:
     assert not any("nothing" in route for route in counts)  # what is asked for makes no label
 
 
-def test_metric_shows_the_memory_used_by_search_pages(engine: Engine) -> None:
-    names = [f"orders_of_{'customer' * 10}_{number}" for number in range(300)]
-    with running(engine) as server:
-        (before,) = (
-            number
-            for _, number in values(
-                server.client.get("/metrics").text, "strandline_search_pages_bytes"
-            )
-        )
-        server.post(
-            run_event() | {"outputs": [{"namespace": "db", "name": name} for name in names]}
-        )
-        server.client.get("/api/v2/search?q=orders_of")
-        (after,) = (
-            number
-            for _, number in values(
-                server.client.get("/metrics").text, "strandline_search_pages_bytes"
-            )
-        )
-
-    text = sum(map(len, names))
-    assert text < after - before < 20 * text
-
-
 def test_rejected_events_are_counted_by_reason(engine: Engine) -> None:
     with running(engine) as server:
         server.client.post("/api/v1/lineage", content=b"{")

@@ -68,7 +68,7 @@ OWN = {
 }
 OWN |= {"graph_news"}
 # are read in ways of their own
-APART = {"raw_events", "search_pages", "sqlite_sequence", "facets", *WAYS_OF_FACETS}
+APART = {"raw_events", "search_names", "search_texts", "sqlite_sequence", "facets", *WAYS_OF_FACETS}
 Without = set[str]
 HOLDING = {
     SECRET: ("run_edges", "datasets", "version_facts"),
@@ -209,7 +209,7 @@ def shown(engine: Engine) -> dict[str, list[str]]:
                 }
                 values.pop("at", None) if table == "version_facts" else None
                 found[table].append(repr(values))
-        found["search_pages"] = sorted(map(repr, sought(connection)))
+        found["search"] = sorted(map(repr, sought(connection)))
         found["facets"] = [repr(row) for row in newest_facets(connection)]
         found["raw_events"] = [
             repr((one.hash, json.loads(one.body))) for one in events_of(connection)

@@ -1,21 +1,21 @@
-"""Content of the search index, regardless of its pages."""
+"""Content of the search's tables."""
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
-from strandline.store.search.pages import fold, pages_of
-from strandline.store.search.texts import TEXTS, entries_of
+from strandline.store.schema.search_tables import search_names, search_texts
+from strandline.store.search.finding import fold
+from strandline.store.search.texts import entries_of
 
 
 def sought(connection: Connection) -> set[tuple[int, int, str]]:
-    """(kind, id, word) of the pages of the search's index as far as it is so.
-
-    What is in which page is chance.
-    """
+    """(kind, id, word) of the search's tables as far as it is so."""
     found = set()
-    for kind in TEXTS:
-        for _, _, page in pages_of(connection, [kind]):
-            for entry in entries_of(connection, kind, list(page.ids)):
+    for table in (search_names, search_texts):
+        for row in connection.execute(select(table)).all():
+            (entry,) = entries_of(connection, row.kind, [row.id]) or (None,)
+            if entry is not None:
+                words = set(row.texts.split("\n"))
                 found |= {
-                    (kind, entry.id, word) for word in map(fold, entry.words) if word in page.words
+                    (row.kind, row.id, word) for word in map(fold, entry.texts) if word in words
                 }
     return found

@@ -41,7 +41,6 @@ from strandline.runtime.job_memory import JobMemory
 from strandline.runtime.periodic import Turns
 from strandline.settings import Settings
 from strandline.store.ingest.transactions import Batches
-from strandline.store.search.pages import kept_bytes
 from strandline.web import pages
 
 
@@ -83,7 +82,6 @@ def create_app(
     state.engine, state.settings, state.operations = engine, settings, declared
     state.log = log
     state.metrics = metrics or Metrics()
-    state.metrics.kept.search_bytes.set_function(kept_bytes)
     state.checks = checks or {}
     state.in_process = in_process
     state.follower = follower or Follower(engine)

@@ -35,7 +35,8 @@ OF_THE_WAY = frozenset(
         "body_references",
         "offsets",
         "raw_events",
-        "search_pages",
+        "search_names",
+        "search_texts",
         "set_aside",
         "store_settings",
     )

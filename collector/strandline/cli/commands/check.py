@@ -114,7 +114,7 @@ def _store(engine: Engine, settings: Settings) -> Iterator[str]:
     check(engine)
     with reading(engine).connect() as connection:
         if not is_filled(connection):
-            yield "database: the index of the search is not whole yet (strandline migrate makes it)"
+            yield "database: the tables of the search are not whole yet (strandline migrate fills them)"
         wanted = settings.auth_required and not settings.oidc_issuer
         if wanted and not has_key(connection, datetime.now(UTC)):
             yield no_key(settings)

@@ -1,14 +1,15 @@
-"""The search: a part of a name of datasets and jobs, runs by their ids, then tags, columns and SQL texts with the word.
+"""The search: a part of a name of datasets and jobs, runs by their ids, then tags, columns and SQL.
 
-The index (store/search) says where to look, and the store what is so: every hit is read again by the connection of who asks.
+A scan of folded texts (store/search) says where to look, and the store what is so: every hit is
+read again by the connection of who asks.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
-from itertools import chain, dropwhile, islice
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, or_, select, text
 
@@ -18,18 +19,19 @@ from strandline.store.lineage.nested_commands import nested_jobs
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
 from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.run_tables import jobs, namespaces, runs
-from strandline.store.search.finding import Hit, found_by_name, found_by_text
-from strandline.store.search.pages import (
+from strandline.store.schema.run_tables import jobs, runs
+from strandline.store.search.finding import (
     COLUMN,
     DATASET_NAME,
     DATASET_TAG,
     JOB_NAME,
     JOB_TAG,
-    NAMES,
     SQL,
+    START,
+    NameHit,
     fold,
-    pages_of,
+    found_by_name,
+    found_by_text,
 )
 from strandline.store.search.texts import TEXTS
 from strandline.store.search.upkeep import is_filled
@@ -51,6 +53,7 @@ KINDS = {
 LAST = "\U0010ffff"
 
 Found = tuple[Key, Answer]
+Hit = TypeVar("Hit")
 
 
 def search_page(connection: Connection, text: str, limit: int, after: Key | None) -> Answer:
@@ -62,7 +65,7 @@ def search_page(connection: Connection, text: str, limit: int, after: Key | None
     """
     if not is_filled(connection):
         raise OverloadError(
-            "the index of the search is being made: try again in a minute", retry_after=30
+            "the tables of the search are being filled: try again in a minute", retry_after=30
         )
     found = list(islice(Search(connection, text).results(after), limit + 1))
     items = [item for _, item in found[:limit]]
@@ -106,38 +109,39 @@ class Search:
                 yield from self._by_text(place, after if stage == place else None)
 
     def _by_name(self, after: Key | None) -> Iterator[Found]:
-        seen: dict[int, str] = {
-            row.id: row.name for row in self.connection.execute(select(namespaces))
-        }
-        last: tuple[Any, ...] | None = (
-            None if after is None else (*after[:3], fold(str(after[3])), after[3])
-        )
-        hits = found_by_name(pages_of(self.connection, NAMES), self.word, seen)
-        if last is not None:
-            first = last[:4]
-            hits = dropwhile(lambda hit: hit[0] < first, hits)
+        hits = merge(*(self._hits_of(kind, after) for kind in ("dataset", "job")))
         for some in _batches(hits):
-            for key, kind, row in sorted(self._named(some), key=lambda one: one[0]):
-                if last is None or key > last:
-                    last = key
-                    yield (
-                        (*key[:3], key[4]),
-                        named_answer(kind, row) | {"matched": "name", "text": None},
-                    )
+            rows = {
+                kind: self._named(kind, [id_ for *_, one, _, id_ in some if one == kind])
+                for kind in ("dataset", "job")
+            }
+            for size, kind, start, id_ in some:
+                row = rows[kind].get(id_)
+                if row is not None and (len(fold(row.name)), fold(row.name)[:START]) == (
+                    size,
+                    start,
+                ):
+                    answer = named_answer(kind, row) | {"matched": "name", "text": None}
+                    yield (size, kind, start, str(id_)), answer
 
-    def _named(self, hits: Sequence[Hit]) -> Iterator[tuple[Any, str, Any]]:
-        """(key, kind, row) of those hits that are as the index has them."""
-        for kind in ("dataset", "job"):
-            rows = self._rows(kind, [id_ for key, id_ in hits if key[1] == kind])
-            names = TEXTS[DATASET_NAME if kind == "dataset" else JOB_NAME](
-                self.connection, list(rows)
-            )
-            for key, id_ in hits:
-                if key[1] == kind and id_ in rows and self._matches(names.get(id_, ())):
-                    row = rows[id_]
-                    folded = fold(row.name)
-                    if key == (len(folded), kind, row.namespace, folded):
-                        yield (*key, row.name), kind, row
+    def _hits_of(self, kind: str, after: Key | None) -> Iterator[tuple[int, str, str, int]]:
+        """Yield (length of the name, kind, its folded start, id) of what has the word in a name."""
+        start = None
+        if after is not None:
+            size, last_kind, name, id_ = after
+            is_before = kind < str(last_kind)
+            start = NameHit(int(size) + is_before, str(name), _number(id_))
+            if kind != last_kind:
+                start = NameHit(int(size) + is_before, "", -1)
+        code = DATASET_NAME if kind == "dataset" else JOB_NAME
+        for hit in found_by_name(self.connection, code, self.word, start):
+            yield hit.size, kind, hit.start, hit.id
+
+    def _named(self, kind: str, ids: Sequence[int]) -> dict[int, Any]:
+        """Return the rows of those that still have the word in a name."""
+        rows = self._rows(kind, ids)
+        names = TEXTS[DATASET_NAME if kind == "dataset" else JOB_NAME](self.connection, list(rows))
+        return {id_: row for id_, row in rows.items() if self._matches(names.get(id_, ()))}
 
     def _matches(self, texts: Iterable[str]) -> bool:
         return any(self.word in fold(one) for one in texts)
@@ -186,12 +190,12 @@ class Search:
             if after is not None and kind < str(after[1]):
                 continue
             start = _number(after[3]) if after is not None and kind == after[1] else -1
-            hits = found_by_text(pages_of(self.connection, (index,)), self.word)
+            hits = (hit.id for hit in found_by_text(self.connection, index, self.word, start))
             if stage == TAG:
-                hits = merge(hits, [((id_,), id_) for id_ in sorted(self._tagged[kind])])
-            for some in _batches(hit for hit in hits if hit[1] > start):
-                ids = sorted({id_ for _, id_ in some})
-                yield from self._with_text(stage, kind, ids)
+                tagged = sorted(id_ for id_ in self._tagged[kind] if id_ > start)
+                hits = merge(hits, tagged)
+            for some in _batches(hits):
+                yield from self._with_text(stage, kind, sorted(set(some)))
 
     def _with_text(self, stage: int, kind: str, ids: Sequence[int]) -> Iterator[Found]:
         """Those of the datasets or jobs that have the word there, and nowhere where it is looked for before."""
@@ -242,17 +246,9 @@ class Search:
 
 
 def _batches(hits: Iterable[Hit]) -> Iterator[list[Hit]]:
-    """Hits in portions; those with one key are in one."""
+    """Yield hits in portions whose rows are read together."""
     left = iter(hits)
     while some := list(islice(left, AT_ONCE)):
-        last = some[-1][0]
-        following = []
-        for hit in left:
-            following.append(hit)
-            if hit[0] != last:
-                break
-        some += [hit for hit in following if hit[0] == last]
-        left = chain([hit for hit in following if hit[0] != last], left)
         yield some
 
 

@@ -18,8 +18,10 @@ from strandline.store.ingest.bodies import replace_references
 from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.space import give_back
 from strandline.store.schema.received_tables import body_references, raw_events
+from strandline.store.schema.search_tables import search_names, search_texts
 from strandline.store.schema.tables import metadata
 from strandline.store.schema.version_tables import version_facts
+from strandline.store.search.upkeep import entities_with, index_again
 from strandline.store.sql.body_references import ALONE, pack_alone, stored_references
 from strandline.store.sql.compression import Compression, Expansion, expand
 from strandline.store.sql.engine import reading
@@ -76,10 +78,11 @@ def forget_secret(engine: Engine, secret: str, *, execute: bool) -> dict[str, in
     references, repacked = _forget_in_references(engine, found, unreadable, execute=execute)
     counts = Counter({raw_events.name: repacked, body_references.name: references})
     for table in metadata.sorted_tables:
-        if table is not body_references:
+        if table not in (body_references, search_names, search_texts):
             counts[table.name] += _forget_in_table(
                 engine, table, found, unreadable, execute=execute
             )
+    counts[search_texts.name] = _forget_in_search(engine, secret, execute=execute)
     counts = +counts
     if execute and counts:
         give_back(engine, sorted(counts))
@@ -119,6 +122,20 @@ def _forget_in_table(
         if len(rows) < PAGE:
             return count
         after = key_of_row(rows[-1], key)
+
+
+def _forget_in_search(engine: Engine, secret: str, *, execute: bool) -> int:
+    """Write the folded texts that have the secret anew, and return how many have it.
+
+    The rows that they are made from have lost it before.
+    """
+    with (engine if execute else reading(engine)).begin() as connection:
+        if execute:
+            keep_writers_out(connection)
+        ids = entities_with(connection, secret)
+        if execute:
+            index_again(connection, ids)
+    return len(ids)
 
 
 def _event_changes(

@@ -149,7 +149,7 @@ def store(connection: Connection, changes: Sequence[EventChange], caches: Caches
     mark(connection, rows)
     if caches.notes_graph:
         note_rows(connection, rows, owned)
-    caches.crowded |= index_touched(connection, to_index)
+    index_touched(connection, to_index)
 
 
 @contextmanager

@@ -12,11 +12,9 @@ from sqlalchemy.exc import DBAPIError
 
 from strandline.errors import StrandlineError
 from strandline.store.graph.news import prune
-from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.set_aside import keep_unread
 from strandline.store.ingest.take import Outcome, Record, take
 from strandline.store.ingest.writer_state import Caches
-from strandline.store.search.upkeep import join_small_pages
 
 ATTEMPTS = 8
 PRUNED_SECONDS = 60  # how often a writer deletes old news of the graph
@@ -118,26 +116,11 @@ class Batches:
             self._caches.discard()
             raise
         self._caches.commit()
-        if self._caches.crowded:
-            self._join_small_pages()
         if self._caches.notes_graph and time.monotonic() > self._pruned_at + PRUNED_SECONDS:
             self._prune_graph_news()
         self._tell_bugs()
         self._after()
         return outcomes
-
-    def _join_small_pages(self) -> None:
-        """Tidy the search's index, in a transaction of its own.
-
-        Where that fails, a later batch does it.
-        """
-        self._caches.crowded = False
-        try:
-            with self._engine.begin() as connection:
-                keep_writers_out(connection)
-                join_small_pages(connection)
-        except DBAPIError:
-            self._caches.crowded = True  # the batch is committed: its sender must not hear of this
 
     def _prune_graph_news(self) -> None:
         """Delete old news of the graph, in a transaction of its own.

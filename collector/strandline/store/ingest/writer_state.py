@@ -35,7 +35,6 @@ class Caches:
         self.exports = ""  # what targets want to hear of; "": there are none
         self.notes_graph = False  # whether somebody follows what changes of the graph
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read
-        self.crowded = False  # whether the pages of the search's index should be joined
         self._stored = BoundedCache(KNOWN)
         self._pending: list[tuple[str, object]] = []
 

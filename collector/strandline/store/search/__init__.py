@@ -1,4 +1,1 @@
-"""The index of the search.
-
-What is looked for in names, tags, columns and SQL texts, in pages that are read whole.
-"""
+"""The search: texts of datasets and jobs, folded, in tables that the database scans."""

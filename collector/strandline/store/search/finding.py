@@ -1,71 +1,109 @@
-"""What has a text in one of its words, in order, read no further than somebody asks."""
+"""The datasets and jobs that have a text, as the database finds it by a scan.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from heapq import heapify, heappop, heapreplace, merge
-from typing import Any
+A scan finds any part of a name, one letter too, and needs no index that the texts would have to be
+kept in. A text that few have is looked for once; what many have is read in its order, page by page.
+"""
 
-from strandline.store.search.pages import DATASET_NAME, Listed, Order, WordPage
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
 
-Hit = tuple[Order, int]
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    func,
+    select,
+    tuple_,
+)
+
+from strandline.store.schema.search_tables import search_names, search_texts
+
+DATASET_NAME, JOB_NAME, DATASET_TAG, JOB_TAG, COLUMN, SQL = range(1, 7)
+NAMES = (DATASET_NAME, JOB_NAME)
+START = 100  # characters of a name by which names of one length are sorted
+FEW = 1_000
+AT_ONCE = 200
+
+
+class NameHit(NamedTuple):
+    """A dataset or job that has a text in a name; hits come in this order."""
+
+    size: int
+    start: str
+    id: int
+
+
+class TextHit(NamedTuple):
+    """A dataset or job that has a text in its tags, columns or SQL."""
+
+    id: int
+
+
+def fold(text: str) -> str:
+    """Return a text as it is compared: in lower case, whatever stands around a letter.
+
+    >>> fold("ΟΔΟΣ") == fold("οδος"), fold("ΟΔΟ").startswith(fold("ΟΔ"))
+    (True, True)
+    """
+    return text.lower().replace("\u03c2", "\u03c3")  # the sigma at a word's end is no letter apart
 
 
 def found_by_name(
-    pages: Iterable[Listed], word: str, namespaces: Mapping[int, str]
-) -> Iterator[Hit]:
-    """(length, kind, namespace, folded name) and id of what has the folded word in a name, the least key first."""
-    sources: list[tuple[Order, Callable[[], Iterator[Hit]]]] = []
-    for one in pages:
-        if one.namespace_id in namespaces:
-            where = ("dataset" if one.kind == DATASET_NAME else "job", namespaces[one.namespace_id])
-            sources.append((_key(one.page, 0, where), partial(_names, one.page, word, where)))
-    return _in_order(sources)
+    connection: Connection, kind: int, word: str, after: NameHit | None
+) -> Iterator[NameHit]:
+    """Yield what has a folded word in a name, the shortest first."""
+    for row in _rows(connection, search_names, {"kind": kind, "word": word}, after):
+        yield NameHit(*row)
 
 
-def found_by_text(pages: Iterable[Listed], word: str) -> Iterator[Hit]:
-    """(id,) and id of what has the folded word in its texts, the least id first."""
-    return _in_order([((one.page.ids[0],), partial(_owners, one.page, word)) for one in pages])
+def found_by_text(connection: Connection, kind: int, word: str, after: int) -> Iterator[TextHit]:
+    """Yield what has a folded word in its texts of a kind, the least id first."""
+    for row in _rows(connection, search_texts, {"kind": kind, "word": word}, (after,)):
+        yield TextHit(*row)
 
 
-def _key(page: WordPage, owner: int, where: tuple[str, str]) -> Order:
-    name = page.name(owner)
-    return len(name), *where, name
+def _rows(
+    connection: Connection, table: Table, bound: dict[str, Any], after: tuple[Any, ...] | None
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a table that have a word, in order, after a key."""
+    dialect = connection.dialect.name
+    few = connection.execute(_with_word(table, dialect).limit(FEW + 1), bound).all()
+    if len(few) <= FEW:
+        yield from sorted(row for row in map(tuple, few) if after is None or row > after)
+        return
+    while rows := connection.execute(*_following(table, dialect, bound, after)).all():
+        yield from map(tuple, rows)
+        after = tuple(rows[-1])
 
 
-def _names(page: WordPage, word: str, where: tuple[str, str]) -> Iterator[Hit]:
-    last = -1
-    for place in page.hits(word):
-        for owner in page.owners(place):
-            if owner != last:
-                last = owner
-                yield _key(page, owner, where), page.ids[owner]
+def _following(
+    table: Table, dialect: str, bound: dict[str, Any], after: tuple[Any, ...] | None
+) -> tuple[Select[Any], dict[str, Any]]:
+    """Return the query for the next rows in order, and its parameters."""
+    query = _with_word(table, dialect).order_by(*_order(table)).limit(AT_ONCE)
+    if after is None:
+        return query, bound
+    key = [bindparam(f"after_{column.key}", type_=column.type) for column in _order(table)]
+    values = {param.key: value for param, value in zip(key, after, strict=True)}
+    return query.where(tuple_(*_order(table)) > tuple_(*key)), bound | values
 
 
-def _owners(page: WordPage, word: str) -> Iterator[Hit]:
-    last = -1
-    for owner in merge(*[page.owners(place) for place in page.hits(word)]):
-        if owner != last:
-            last = owner
-            yield (page.ids[owner],), page.ids[owner]
+def _order(table: Table) -> tuple[ColumnElement[Any], ...]:
+    if table is search_names:
+        return table.c.size, table.c.start, table.c.id
+    return (table.c.id,)
 
 
-def _in_order(sources: Iterable[tuple[Order, Callable[[], Iterator[Hit]]]]) -> Iterator[Hit]:
-    """The hits of all sources in one order.
-
-    A source is opened when the least key that it may have has its turn.
-    """
-    heap: list[tuple[Order, int, Hit | None, Any]] = [
-        (least, number, None, opened) for number, (least, opened) in enumerate(sources)
-    ]
-    heapify(heap)
-    while heap:
-        _, number, hit, rest = heap[0]
-        if hit is None:
-            rest = rest()
-        else:
-            yield hit
-        following = next(rest, None)
-        if following is None:
-            heappop(heap)
-        else:
-            heapreplace(heap, (following[0], number, following, rest))
+@cache
+def _with_word(table: Table, dialect: str) -> Select[Any]:
+    """Select the rows of a kind that have a word."""
+    position = func.strpos if dialect == "postgresql" else func.instr
+    return select(*_order(table)).where(
+        table.c.kind == bindparam("kind", type_=Integer),
+        position(table.c.texts, bindparam("word", type_=Text)) > 0,
+    )

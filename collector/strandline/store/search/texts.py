@@ -1,16 +1,14 @@
-"""What is looked for in, as the store has it now.
+"""The texts that the search looks through, as the store has them now.
 
-Names, tags, columns and SQL of datasets and jobs.
-
-The index is made of these, and what it finds is asked again here, by the connection of who
-searches: so it shows nothing that is no longer so, and nothing of a namespace that a key may not
-see.
+They are names, tags, columns and SQL of datasets and jobs. The search's tables are made of these,
+and what a scan finds is asked again here, by the connection of who searches: so it shows nothing
+that is no longer so, and nothing of a namespace that a key may not see.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, Select, Table, select, true
@@ -20,20 +18,27 @@ from strandline.core.openlineage.facets import DATASET, JOB, MODELS
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
 from strandline.store.schema.run_tables import jobs
-from strandline.store.search.pages import (
+from strandline.store.search.finding import (
     COLUMN,
     DATASET_NAME,
     DATASET_TAG,
     JOB_NAME,
     JOB_TAG,
     SQL,
-    IndexEntry,
 )
 from strandline.store.sql.compression import expander
 from strandline.store.sql.facet_rows import facet_rows, newest_rows, one_of
 from strandline.store.sql.id_lists import among_given
 
 Texts = Mapping[int, Sequence[str]]
+
+
+class SearchEntry(NamedTuple):
+    """A dataset or job and its texts; of names the first is the one that answers show."""
+
+    id: int
+    namespace_id: int
+    texts: Sequence[str]
 
 
 def canonical_ids(connection: Connection, ids: Collection[int]) -> set[int]:
@@ -46,13 +51,13 @@ def _canonical_ids() -> Select[Any]:
     return select(datasets.c.canonical_id).where(among_given(datasets.c.id, "ids"))
 
 
-def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[IndexEntry]:
+def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[SearchEntry]:
     """The entries of a kind for these canonical datasets, or jobs."""
     table = jobs if kind in (JOB_NAME, JOB_TAG, SQL) else datasets
     rows = connection.execute(_namespaces(table), {"ids": list(ids)}).all()
     texts = TEXTS[kind](connection, [row.id for row in rows])
     return [
-        IndexEntry(row.id, row.namespace_id, list(dict.fromkeys(texts.get(row.id, ()))))
+        SearchEntry(row.id, row.namespace_id, list(dict.fromkeys(texts.get(row.id, ()))))
         for row in rows
     ]
 

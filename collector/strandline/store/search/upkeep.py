@@ -1,16 +1,25 @@
-"""Keeping the index of the search in step with the store, in the transaction that changes a name or a text.
+"""The upkeep of the search's tables, in the transaction that changes a name or a text.
 
-What is new is added as small pages; `join_small_pages` makes large ones of many. Whatever an entity's words were before stays in
-older pages until then, which shows nobody anything (store/search/texts.py). `fill_index` makes the whole index after a rebuild.
+`fill_index` writes them whole after a rebuild.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, Table, bindparam, delete, func, select, text
+from sqlalchemy import (
+    Connection,
+    Delete,
+    Engine,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    select,
+    text,
+)
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import DatasetSeen, EdgesUsed, JobSeen
@@ -18,21 +27,23 @@ from strandline.core.openlineage.facets import DATASET, JOB
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_uses
 from strandline.store.schema.run_tables import jobs
-from strandline.store.schema.search_tables import search_pages
+from strandline.store.schema.search_tables import search_names, search_texts
 from strandline.store.search.changed_facets import FacetPlace
-from strandline.store.search.pages import (
+from strandline.store.search.finding import (
     COLUMN,
     DATASET_NAME,
     DATASET_TAG,
-    FULL,
     JOB_NAME,
     JOB_TAG,
+    NAMES,
     SQL,
-    WordPage,
-    insert_entries,
+    START,
+    fold,
+    found_by_name,
+    found_by_text,
 )
-from strandline.store.search.texts import canonical_ids, entries_of
-from strandline.store.sql.id_lists import among, among_given
+from strandline.store.search.texts import SearchEntry, canonical_ids, entries_of
+from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import agree, agreed
 
 KIND_OF = {
@@ -42,7 +53,6 @@ KIND_OF = {
     (JOB, "tags"): JOB_TAG,
 }
 OF_DATASETS, OF_JOBS = (DATASET_NAME, DATASET_TAG, COLUMN), (JOB_NAME, JOB_TAG, SQL)
-MOST_SMALL = 64  # pages of a kind and namespace that are not full
 AT_ONCE = 5_000
 # in store_settings while the index is made anew: the last row it has; DONE or absent: it is whole
 FILLED = "search_filled"
@@ -120,80 +130,83 @@ def _uses() -> Select[Any]:
     return select(edge_uses.c.sink_id).where(*same).limit(1)
 
 
-def index_touched(connection: Connection, touched: Touched) -> bool:
-    """Add what the touched entities have now; gives whether small pages should be joined."""
-    crowded = False
+def index_touched(connection: Connection, touched: Touched) -> None:
+    """Write the texts that the touched entities have now."""
     for kind, ids in sorted(touched.ids.items()):
         if ids:
-            crowded |= _index(connection, kind, ids)
-    return crowded
+            _index(connection, kind, ids)
 
 
 def index_renamed(connection: Connection, ids: Collection[int]) -> None:
-    """Add what datasets have that are in another group now, or in another place."""
+    """Write the texts of datasets that are in another group now, or in another place."""
     for kind in OF_DATASETS:
         _index(connection, kind, ids)
 
 
-def _index(connection: Connection, kind: int, ids: Collection[int]) -> bool:
-    owners = canonical_ids(connection, ids) if kind in OF_DATASETS else ids
-    namespaces = insert_entries(connection, kind, entries_of(connection, kind, owners))
-    return bool(namespaces) and connection.execute(_crowded_of(), {"of": kind}).first() is not None
+def index_again(connection: Connection, ids: Collection[int]) -> None:
+    """Write all texts of these datasets and jobs anew, so that nothing is left of forgotten words."""
+    for kind in (*OF_DATASETS, *OF_JOBS):
+        _index(connection, kind, ids)
+
+
+def entities_with(connection: Connection, text: str) -> set[int]:
+    """Return the datasets and jobs that the search finds for a text, whatever they are now."""
+    ids: set[int] = set()
+    for kind in (*OF_DATASETS, *OF_JOBS):
+        if kind in NAMES:
+            ids.update(hit.id for hit in found_by_name(connection, kind, fold(text), None))
+        else:
+            ids.update(hit.id for hit in found_by_text(connection, kind, fold(text), -1))
+    return ids
+
+
+def _index(connection: Connection, kind: int, ids: Collection[int]) -> None:
+    """Write the texts of a kind that some entities have now, in place of those that they had.
+
+    On PostgreSQL the entities are locked first: of two writers at once, the second sees what the
+    first has written.
+    """
+    owners = set(ids)
+    if kind in OF_DATASETS:
+        owners |= canonical_ids(connection, ids)
+    if connection.dialect.name == "postgresql":
+        table = datasets if kind in OF_DATASETS else jobs
+        connection.execute(_locked(table), {"ids": list(owners)}).all()
+    stored = search_names if kind in NAMES else search_texts
+    connection.execute(_stale(stored), {"of": kind, "ids": list(owners)})
+    rows = [_row(kind, entry) for entry in entries_of(connection, kind, owners) if entry.texts]
+    if rows:
+        connection.execute(insert(stored), rows)
 
 
 @cache
-def _crowded_of() -> Select[Any]:
-    return _crowded().where(search_pages.c.kind == bindparam("of"))
+def _locked(table: Table) -> Select[Any]:
+    return _with_ids(table).order_by(table.c.id).with_for_update()
 
 
-def _crowded() -> Select[Any]:
-    """(kind, namespace) of which there are many small pages."""
-    group = (search_pages.c.kind, search_pages.c.namespace_id)
-    return (
-        select(*group)
-        .where(search_pages.c.size < FULL)
-        .group_by(*group)
-        .having(func.count() > MOST_SMALL)
-    )
+@cache
+def _stale(stored: Table) -> Delete:
+    return delete(stored).where(stored.c.kind == bindparam("of"), among_given(stored.c.id, "ids"))
 
 
-def join_small_pages(connection: Connection) -> None:
-    """Make few pages of many, of what their entities have now. The caller keeps writers out."""
-    for kind, namespace in connection.execute(_crowded()).all():
-        small = (
-            search_pages.c.kind == kind,
-            search_pages.c.namespace_id == namespace,
-            search_pages.c.size < FULL,
-        )
-        rows = connection.execute(
-            select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(*small)
-        )
-        pages = {row.id: WordPage(bytes(row.words), bytes(row.owners)).ids for row in rows}
-        connection.execute(delete(search_pages).where(among(search_pages.c.id, list(pages))))
-        ids = iter(sorted({id_ for page in pages.values() for id_ in page}))
-        while some := list(islice(ids, AT_ONCE)):
-            insert_entries(connection, kind, entries_of(connection, kind, some))
+def _row(kind: int, entry: SearchEntry) -> dict[str, Any]:
+    texts = [fold(text.replace("\0", "\ufffd")) for text in entry.texts]
+    row = {
+        "kind": kind,
+        "id": entry.id,
+        "namespace_id": entry.namespace_id,
+        "texts": "\n".join(_longest(texts) if kind in NAMES else texts),
+    }
+    return row | {"start": texts[0][:START], "size": len(texts[0])} if kind in NAMES else row
 
 
-def index_again(connection: Connection, ids: Collection[int]) -> None:
-    """Make all pages anew that hold one of these datasets or jobs, so that nothing is left of words that were forgotten.
-
-    The caller keeps writers out.
-    """
-    touched = {*ids, *canonical_ids(connection, ids)}
-    for kind in (*OF_DATASETS, *OF_JOBS):
-        query = select(search_pages.c.id, search_pages.c.words, search_pages.c.owners).where(
-            search_pages.c.kind == kind
-        )
-        held = {
-            row.id: WordPage(bytes(row.words), bytes(row.owners)).ids
-            for row in connection.execute(query)
-        }
-        hit = {id_: own for id_, own in held.items() if not touched.isdisjoint(own)}
-        connection.execute(delete(search_pages).where(among(search_pages.c.id, list(hit))))
-        again = iter(sorted(touched.union(*hit.values())))
-        while some := list(islice(again, AT_ONCE)):
-            insert_entries(connection, kind, entries_of(connection, kind, some))
+def _longest(texts: Sequence[str]) -> list[str]:
+    """Return the texts that no other contains: a part of a shorter one is a part of it."""
+    kept: list[str] = []
+    for name in sorted(dict.fromkeys(texts), key=len, reverse=True):
+        if not any(name in longer for longer in kept):
+            kept.append(name)
+    return kept
 
 
 def is_filled(connection: Connection) -> bool:
@@ -212,7 +225,8 @@ def fill_index(engine: Engine) -> None:
 
 def begin_anew(connection: Connection) -> None:
     """Let the whole index be made again: rows were written by other means than events."""
-    connection.execute(delete(search_pages))
+    connection.execute(delete(search_names))
+    connection.execute(delete(search_texts))
     agree(connection, FILLED, "")
 
 
@@ -229,7 +243,7 @@ def _fill_some(engine: Engine) -> bool:
         page = select(table.c.id).where(table.c.id > int(after)).order_by(table.c.id).limit(AT_ONCE)
         ids = list(connection.scalars(page))
         for kind in kinds if ids else ():
-            insert_entries(connection, kind, entries_of(connection, kind, ids))
+            _index(connection, kind, ids)
         following = f"{name}:{ids[-1]}" if ids else {"datasets": "jobs:-1", "jobs": DONE}[name]
         agree(connection, FILLED, following)
     return following == DONE

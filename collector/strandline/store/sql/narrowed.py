@@ -21,7 +21,8 @@ BY_NAMESPACE = {
     "namespaces": "id IN ({seen})",
     "jobs": "namespace_id IN ({seen})",
     "datasets": "namespace_id IN ({seen})",
-    "search_pages": "namespace_id IN ({seen})",
+    "search_names": "namespace_id IN ({seen})",
+    "search_texts": "namespace_id IN ({seen})",
     "annotations": "entity_id IN (SELECT id FROM {datasets} WHERE namespace_id IN ({seen})"
     " UNION ALL SELECT id FROM {jobs} WHERE namespace_id IN ({seen})"
     " UNION ALL {seen})",
