@@ -183,7 +183,7 @@ def test_unknown_name_is_rejected_with_suggestions(lineage: Command) -> None:
     assert (code, out) == (1, "")
     assert err == (
         "strandline: unknown dataset or job: 'bank.balence'; "
-        "did you mean job:bank:bank_balance, dataset:file:/lake/bank/balance?\n"
+        "did you mean dataset:file:/lake/bank/balance, job:bank:bank_balance?\n"
     )
 
 
@@ -320,7 +320,7 @@ def test_running_collector_gives_the_same_answer(lineage: Command, sqlite_engine
     assert asked == (0, f"{BOTH}\n{SNAPSHOTS}", "")
     assert unknown[0] == 1
     assert unknown[2].endswith(
-        "did you mean job:bank:bank_balance, dataset:file:/lake/bank/balance?\n"
+        "did you mean dataset:file:/lake/bank/balance, job:bank:bank_balance?\n"
     )
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from strandline.core.openlineage.facets import JOB
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import COMPLETE, FAIL
 from strandline.core.versions.delays import Staleness, staleness
@@ -18,8 +17,8 @@ from strandline.core.versions.facts import Job, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.pace import never_joins
 from strandline.core.versions.strong_weak import ago, held_by
+from strandline.store.catalog.owners import owners_of_jobs
 from strandline.store.ingest.set_aside import count_set_aside
-from strandline.store.lineage.facets import value_of
 from strandline.store.lineage.run_state import StateColumns
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.run_tables import jobs, runs
@@ -112,9 +111,9 @@ def _of_table(connection: Connection, one: TableTrouble, label: str) -> Trouble:
 
 
 def owners_of(connection: Connection, job: Job) -> list[str]:
-    """Return the owners of a job, as its newest ownership facet names them."""
-    ownership = value_of(connection, JOB, [id_of("job", *job)], "ownership")
-    return [owner.name for owner in (ownership and ownership.owners) or ()]
+    """Return the owners of a job, or of its nearest parent that has some."""
+    id_ = id_of("job", *job)
+    return owners_of_jobs(connection, [id_]).get(id_, [])
 
 
 def _looked_at_since(connection: Connection, now: float) -> int:

@@ -19,7 +19,7 @@ from strandline.core.versions.model import Model
 from strandline.errors import AmbiguousError, NotFoundError
 from strandline.runtime.follower import Follower
 from strandline.settings import Settings
-from strandline.store.lineage.lookup import node_called
+from strandline.store.lineage.lookup import dataset_called
 from strandline.store.versions.lookup import call, known_name
 
 __all__ = ["job_called", "model_in", "model_of", "store_of", "table_called", "table_named", "tell"]
@@ -70,9 +70,7 @@ def table_named(collector: Collector, text: str) -> NamedTable:
 
 def table_called(connection: Connection, model: Model, text: str) -> Table:
     """The table that a person means."""
-    node = node_called(connection, text)
-    if node.kind != "dataset":
-        raise NotFoundError(f"{text}: is a job, not a table")
+    node = dataset_called(connection, text)
     table = known_name(connection, model, (node.namespace, node.name))
     call(connection, model, [table])
     return table

@@ -63,7 +63,7 @@ def dataset(ask: Ask) -> Answer:
     """Everything about a dataset."""
     with connected(ask) as connection:
         found = dataset_of(connection, ask.given["namespace"], ask.given["name"])
-        return details.dataset_detail(connection, found)
+        return details.dataset_detail(connection, found, micros_of(ask.now))
 
 
 def snapshots(ask: Ask) -> Answer:

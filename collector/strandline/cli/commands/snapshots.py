@@ -21,7 +21,7 @@ from strandline.cli.command import Command
 from strandline.core.exports.lists import COLUMNS
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
-from strandline.store.lineage.lookup import dataset_of, node_called
+from strandline.store.lineage.lookup import dataset_called, dataset_of
 from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
 from strandline.store.sql.pages import decode_cursor
 
@@ -83,7 +83,7 @@ def _of_database(engine: Engine) -> Ask:
     def ask(path: str, asked: Mapping[str, Any]) -> Json:
         with engine.connect() as connection:
             if path == "/lineage":
-                node = node_called(connection, asked["node"])
+                node = dataset_called(connection, asked["node"])
                 return {
                     "nodes": [{"type": node.kind, "namespace": node.namespace, "name": node.name}]
                 }

@@ -23,6 +23,7 @@ from strandline.store.lineage.children import (
     runs_below,
     touched_by,
 )
+from strandline.store.lineage.dropped import drop_answers
 from strandline.store.lineage.facets import facets_of, merged_facets, quarantined, quarantined_each
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.run_snapshots import run_snapshots
@@ -33,8 +34,8 @@ from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import runs
 
 
-def dataset_detail(connection: Connection, dataset: Node) -> Answer:
-    """A dataset under all its names."""
+def dataset_detail(connection: Connection, dataset: Node, now: int) -> Answer:
+    """A dataset under all its names; `droppedAt` where it was dropped."""
     rows = connection.execute(select(datasets).where(datasets.c.canonical_id == dataset.id)).all()
     ids = [row.id for row in rows]
     canonical = next(row for row in rows if row.id == dataset.id)
@@ -45,6 +46,7 @@ def dataset_detail(connection: Connection, dataset: Node) -> Answer:
         "facets": merged_facets(connection, DATASET, ids),
         "quarantined": quarantined(connection, DATASET, ids),
         "newestSnapshot": snapshot_answer(newest[0]) if newest else None,
+        **drop_answers(connection, [dataset.id], now)[dataset.id],
     }
 
 

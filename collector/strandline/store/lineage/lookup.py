@@ -243,7 +243,9 @@ def _canonical(clause: ColumnElement[bool]) -> Select[Any]:
 
 
 def _nodes(connection: Connection, kind: str, query: Select[Any]) -> list[Node]:
-    return [_node(kind, row) for row in connection.execute(query.limit(MOST_CANDIDATES + 1))]
+    ordered = query.order_by(query.selected_columns.id)  # alike on every database
+    limited = ordered.limit(MOST_CANDIDATES + 1)
+    return [_node(kind, row) for row in connection.execute(limited)]
 
 
 def _node(kind: str, row: Row[Any]) -> Node:
@@ -257,11 +259,14 @@ def _the_one(found: Sequence[Node], text: str) -> Node:
 
 
 def _unknown(connection: Connection, kind: str, shown: str, name: str) -> NoReturn:
-    """Raise a NotFoundError with the nodes of the kinds that are called like `name`."""
+    """Raise a NotFoundError with the nodes of the kinds that are called like `name`.
+
+    Tables come before jobs, of each the nearest first.
+    """
     near = [
         one for each in ("dataset", "job") if each in kind for one in _near(connection, each, name)
     ]
-    likely = sorted(near, key=lambda one: -one[0])
+    likely = sorted(near, key=lambda one: (one[1].startswith("job:"), -one[0], one[1]))
     raise NotFoundError(f"unknown {kind}: {shown}", [text for _, text in likely[:MOST_CANDIDATES]])
 
 
@@ -298,7 +303,8 @@ def _some(
         if kind == "job"
         else _canonical(clause)
     )
-    return connection.execute(shown.distinct().limit(MOST_COMPARED)).all()
+    ordered = shown.distinct().order_by(shown.selected_columns.id)  # alike on every database
+    return connection.execute(ordered.limit(MOST_COMPARED)).all()
 
 
 def ids_of_names(table: tuple[str, str]) -> Select[int]:

@@ -8,7 +8,7 @@ that a walk finds. Of a column, what depends on its values (direct), what on its
 told apart.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from strandline.core.openlineage.names import id_of
 from strandline.core.walk import Direction
+from strandline.store.catalog.owners import owner_names, owners_of_jobs
 from strandline.store.lineage.column_edges import DIRECT, OPAQUE
 from strandline.store.lineage.column_lineage import DEPENDENCIES, column_lineage_of
 from strandline.store.lineage.dropped import drop_answers
@@ -198,11 +199,12 @@ def _only_reading(connection: Connection, removal: Removal, tables: Items) -> li
 
 def _with_people(connection: Connection, items: list[Answer], view: View) -> list[Answer]:
     """The items with the owners of each, who read a table last, and when a job ran last."""
-    owners = facets_of_nodes(connection, items, "ownership")
+    owned = facets_of_nodes(connection, [one for one in items if one["type"] != "job"], "ownership")
     tables = {
         id_of("dataset", one["namespace"], one["name"]) for one in items if one["type"] != "job"
     }
     jobs = {id_of("job", one["namespace"], one["name"]) for one in items if one["type"] == "job"}
+    of_jobs = owners_of_jobs(connection, jobs)
     reads, runs = last_reads(connection, tables, view), last_runs(connection, jobs, view)
     dropped = drop_answers(connection, tables, view.at, past=view.past)
     there = (
@@ -216,7 +218,8 @@ def _with_people(connection: Connection, items: list[Answer], view: View) -> lis
         kind = "job" if one["type"] == "job" else "dataset"
         id_ = id_of(kind, one["namespace"], one["name"])
         used = (runs if kind == "job" else reads).get(id_, {}) | dropped.get(id_, {})
-        more = {"owners": _names(owners.get(one["id"], ())), "inSchema": there.get(one["id"])}
+        owners = of_jobs.get(id_, []) if kind == "job" else _names(owned.get(one["id"], ()))
+        more = {"owners": owners, "inSchema": there.get(one["id"])}
         found.append(one | more | nothing | used)
     return found
 
@@ -245,8 +248,4 @@ def _in_schemas(connection: Connection, columns: list[Answer]) -> dict[str, bool
 
 def _names(facets: Iterable[Any]) -> list[str]:
     """The owners that facets name, each once."""
-    owner_lists = (facet.get("owners") for facet in facets if isinstance(facet, Mapping))
-    owners = [one for of_facet in owner_lists if isinstance(of_facet, list) for one in of_facet]
-    return sorted(
-        {str(one["name"]) for one in owners if isinstance(one, Mapping) and one.get("name")}
-    )
+    return sorted({name for facet in facets for name in owner_names(facet)})
