@@ -26,7 +26,7 @@ from strandline.cli.questions import (
     of_database,
     print_export,
 )
-from strandline.core.labels import label_of, told_apart
+from strandline.core.labels import labels_of, told_apart
 from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.walk import Direction
 from strandline.errors import StrandlineError
@@ -102,7 +102,8 @@ def _print(options: Namespace, answer: Json, path: str, lines: Callable[[Json], 
 
 def _impact_lines(answer: Json) -> None:
     node = answer["node"]
-    name = label_of(node)
+    labels = labels_of([node, *answer["items"]])
+    name = labels[node["id"]]
     after = [_summary(answer), *_read(node), *_cut(answer), *not_shown(answer)]
     if not answer["items"]:
         whole = answer["complete"] and not answer["hidden"]["filtered"]
@@ -111,7 +112,9 @@ def _impact_lines(answer: Json) -> None:
         return
     head = ("KIND", "WHAT", "DEPENDS", "STEPS", "OWNERS", "LAST READ OR RUN", "BY")
     show_table(
-        head, [_impact_row(one) for one in answer["items"]], [f"{name}: {after[0]}", *after[1:]]
+        head,
+        [_impact_row(one, labels[one["id"]]) for one in answer["items"]],
+        [f"{name}: {after[0]}", *after[1:]],
     )
 
 
@@ -131,12 +134,11 @@ def _read(node: Json) -> list[str]:
     return [f"it was last read {_time(node['lastReadAt'])} by {by['job']}"] if by else []
 
 
-def _impact_row(one: Json) -> Sequence[str]:
+def _impact_row(one: Json, name: str) -> Sequence[str]:
     by = one["lastReadBy"]["job"] if one["lastReadBy"] else one["lastRunState"] or ""
     when = _time(one["lastReadAt"] or one["lastRunAt"])
     dependency = one["dependency"] or "as a whole"
     kind = "table" if one["type"] == "dataset" else one["type"]
-    name = one["name"] if kind == "job" else label_of(one)
     name += f"  (dropped {_time(one['droppedAt'])})" if one.get("droppedAt") else ""
     name += "  (not in its newest schema)" if one.get("inSchema") is False else ""
     return kind, name, dependency, str(one["distance"]), ", ".join(one["owners"]), when, by
@@ -187,14 +189,16 @@ def _path_lines(answer: Json) -> None:
         show(["no way is known from there to here", *after])
         return
     nodes = {node["id"]: node for node in (*answer["nodes"], *answer.get("jobs", ()))}
-    shortest = [_called(nodes[id_]) for id_ in answer["shortest"]]
-    rest = sorted(_called(node) for id_, node in nodes.items() if id_ not in answer["shortest"])
+    labels = labels_of(nodes.values())
+    called = {id_: _called(node, labels[id_]) for id_, node in nodes.items()}
+    shortest = [called[id_] for id_ in answer["shortest"]]
+    rest = sorted(name for id_, name in called.items() if id_ not in answer["shortest"])
     others = ["", "also on a way:", *(f"  {name}" for name in rest)] if rest else []
     show([shortest[0], *(f"  -> {name}" for name in shortest[1:]), *others, *after])
 
 
-def _called(node: Json) -> str:
-    return f"job {node['name']}" if node["type"] == "job" else label_of(node)
+def _called(node: Json, label: str) -> str:
+    return f"job {label}" if node["type"] == "job" else label
 
 
 def change_arguments(parser: ArgumentParser) -> None:
