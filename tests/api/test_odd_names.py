@@ -96,3 +96,18 @@ def test_white_space_and_a_byte_order_mark_do_not_make_a_new_event(
     array = before + b"[" + BODY + b"\n, " + BODY + b"]" + after
     assert client.post(f"{ingest}lineage/batch", content=array).status_code == 204
     assert len(ask(client, "/events")["items"]) == 1
+
+
+def test_marquez_page_may_ask_for_an_empty_namespace_and_an_empty_name(
+    client: httpx.Client, engine: Engine
+) -> None:
+    unnamed = dataset("", "s3://bucket"), dataset("hello", "")
+    store(engine, [event("COMPLETE", 1, "greet", 1, [unnamed[0]], [unnamed[1]])])
+
+    namespaces = str(client.base_url).replace("/api/v2/", "/api/v1/namespaces")
+    listed = client.get(namespaces).json()["namespaces"]
+    assert {"", "s3://bucket"} <= {one["name"] for one in listed}
+    for namespace, name in (("", "hello"), ("s3%3A%2F%2Fbucket", "")):
+        path = f"{namespaces}/{namespace}/datasets"
+        assert [one["name"] for one in client.get(path).json()["datasets"]] == [name]
+        assert client.get(f"{path}/{name}").json()["name"] == name

@@ -46,9 +46,9 @@ class AnyCaseWord:
         return {"type": "string", "enum": ["", *self.words]}
 
 
-NAMESPACE = Parameter("namespace", "The namespace", Text(1), required=True)
-DATASET = Parameter("dataset", "The dataset's name", Text(1), required=True)
-JOB = Parameter("job", "The job's name", Text(1), required=True)
+NAMESPACE = Parameter("namespace", "The namespace", Text(), required=True)
+DATASET = Parameter("dataset", "The dataset's name", Text(), required=True)
+JOB = Parameter("job", "The job's name", Text(), required=True)
 FIELD = Parameter("field", "The column's name", Text(1), required=True)
 TAG = Parameter("tag", "The tag's name", Text(1), required=True)
 SOURCE = Parameter("source", "The source's name", Text(1), required=True)
