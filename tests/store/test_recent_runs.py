@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine
 
+from strandline.cli.lineage_text import lineage_text
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.store.ingest.take import Record
@@ -359,3 +360,30 @@ def test_edges_say_nothing_of_the_latest_run_where_it_succeeded(engine: Engine) 
     )
 
     assert not any("latestRun" in edge for edge in lineage(engine, "t")["edges"])
+
+
+def test_answer_without_edges_names_the_failed_runs_that_are_all_that_is_known(
+    engine: Engine,
+) -> None:
+    error = {"errorMessage": FACET | {"message": "no such column: x", "programmingLanguage": "SQL"}}
+    fill(engine, [run("FAIL", 1, "load", ["a"], ["t"], of_run=error)])
+
+    answer = lineage(engine, "t")
+    assert (ids(answer), answer["edges"]) == (["dataset:db:t"], [])
+    assert [(one["job"], one["state"], one["error"]) for one in answer["failedRuns"]] == [
+        ("job:ns:load", "FAIL", "no such column: x")
+    ]
+    text = lineage_text(answer, ["dataset:db:t"])
+    assert "(the latest run of job load is FAIL: no such column: x" in text
+    assert "strandline runs --job 'job:ns:load' shows its runs" in text
+
+    fill(engine, [run("COMPLETE", 2, "load", ["a"], ["t"], run_id="2")])
+    assert "failedRuns" not in lineage(engine, "t")
+
+
+def test_answer_without_edges_names_no_run_that_succeeded(engine: Engine) -> None:
+    fill(engine, [run("COMPLETE", 1, "load", ["a"], ["t"])])
+    fill(engine, [run("COMPLETE", 2, "load", ["a"], ["u"], run_id="2")])
+
+    assert lineage(engine, "t", replace(NOW, newest=True))["edges"] == []
+    assert "failedRuns" not in lineage(engine, "t", replace(NOW, newest=True))

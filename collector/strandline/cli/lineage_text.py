@@ -79,7 +79,15 @@ def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -
         if direction != ("downstream" if upstream else "upstream"):
             tree = _table_tree(answer, nodes, upstream=upstream)
             halves.append(Half(heading, [tree.grow(start) for start in starts]))
-    return "\n".join([*_both(halves, answer), *cut_lines(answer)]).rstrip()
+    return "\n".join([*_both(halves, answer), *cut_lines(answer), *_failed_runs(answer)]).rstrip()
+
+
+def _failed_runs(answer: Json) -> Iterator[str]:
+    """Yield the runs that failed where they are all that is known, and how to see them."""
+    for run in answer.get("failedRuns", ()):
+        reason = f": {run['error']}" if run["error"] else ""
+        yield f"(the latest run of job {run['name']} is {run['state']}{reason}"
+        yield f" strandline runs --job '{run['job']}' shows its runs)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
+from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep
 from strandline.store.lineage.children import jobs_of, outcomes, runs_below
 from strandline.store.lineage.dropped import drop_answers
@@ -22,7 +23,13 @@ from strandline.store.lineage.latest_runs import latest_runs
 from strandline.store.lineage.lookup import Node, node_text
 from strandline.store.lineage.parents import Above, above
 from strandline.store.lineage.recent_runs import JobEdge
-from strandline.store.lineage.relations import View, jobs_called, last_runs, with_known_runs
+from strandline.store.lineage.relations import (
+    View,
+    jobs_called,
+    jobs_touching,
+    last_runs,
+    with_known_runs,
+)
 from strandline.store.lineage.run_state import RunState, iso, run_states
 from strandline.store.lineage.table_edges import (
     FoundEdge,
@@ -40,6 +47,7 @@ from strandline.store.sql.id_lists import among_given
 Answer = dict[str, Any]
 Steps = Sequence[tuple[WalkStep[int], Reason]]
 
+MOST_FAILED = 10  # jobs that an answer without edges names
 PLACE = ("catalog", "database", "table")
 
 
@@ -140,9 +148,41 @@ def answer_of(
     _tell_states(connection, nodes, states, _newest_runs(steps, states, higher), asked.view)
     _tell_drops(connection, nodes, asked.view)
     hidden = graph.looked.hidden(connection, asked.view)
-    return {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
+    answer = {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
         found, asked.view, hidden, hidden_beside(connection, nodes)
     )
+    if hidden and not edges and not asked.view.live:
+        failed = _failed_runs(connection, found.nodes, asked.view)
+        return answer | ({"failedRuns": failed} if failed else {})
+    return answer
+
+
+def _failed_runs(connection: Connection, starts: Iterable[int], view: View) -> list[Answer]:
+    """Return the latest runs of the jobs at these nodes that failed, were aborted or lost."""
+    ids = list(starts)
+    beside = {
+        job
+        for direction in (SOURCE, SINK)
+        for job in jobs_touching(connection, ids, direction, MOST_FAILED)
+    }
+    latest = latest_runs(connection, seen_jobs(connection, {*ids, *beside}), view)
+    states = run_states(connection, (one.run for one in latest.values()), view)
+    failed = {
+        job: one.run
+        for job, one in latest.items()
+        if one.run in states and states[one.run].state in ("FAIL", "ABORT", "LOST")
+    }
+    named = nodes_of(connection, dict.fromkeys(failed, 0))
+    errors = outcomes(
+        connection, dict.fromkeys(failed.values(), True), view.at if view.past else None
+    )
+    answers = [
+        {"job": named[job]["id"], "name": named[job]["name"]}
+        | states[run].answer()
+        | {"error": errors[run]["error"]}
+        for job, run in failed.items()
+    ]
+    return sorted(answers, key=lambda one: one["job"])[:MOST_FAILED]
 
 
 def _seen_above(connection: Connection, higher: Mapping[int, Above]) -> dict[int, Above]:
