@@ -159,7 +159,9 @@ def test_failure_is_shown_with_its_reason_and_its_parent(
         "job app  COMPLETE 2026-11-20 12:00:03  (1 below it failed)",
         "└─ eu",
     ]
-    assert "app.load" not in lineage("daily")[1]  # a statement that failed has made nothing
+    daily = lineage("daily")[1]  # a statement that failed has made nothing
+    assert "─ job app.load" not in daily
+    assert "(the latest run of job app.load is FAIL: disk full" in daily
 
 
 def test_ambiguous_name_is_rejected_with_all_candidates(

@@ -53,7 +53,7 @@ def test_collector_gives_the_same_list(snapshots: Command, sqlite_engine: Engine
     ("table", "said"),
     [
         ("job:bank:bank_ingest", "job:bank:bank_ingest: is a job, not a table"),
-        ("bank.nothing", "unknown dataset or job: 'bank.nothing'"),
+        ("bank.nothing", "unknown dataset: 'bank.nothing'"),
     ],
 )
 def test_unknown_table_is_reported_in_one_line(table: str, said: str, snapshots: Command) -> None:

@@ -141,6 +141,8 @@ def dataset_called(connection: Connection, text: str) -> Node:
     """
     if re.match("dataset:.*:", text, re.DOTALL):
         return node_of(connection, text)
+    if re.match("job:.*:", text, re.DOTALL):
+        raise NotFoundError(f"{text}: is a job, not a table")
     for asked, equal in _ways(text):
         if found := _datasets(
             connection, or_(equal(datasets.c.name, asked), _placed(asked, equal))
