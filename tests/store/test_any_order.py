@@ -22,7 +22,7 @@ from strandline.store.lineage.relations import JobEdge, View
 from strandline.store.lineage.table_graph import TableGraph
 from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES, table_or_view
 from worlds.builders import LONG_AGO, Json, dataset, encode, event, folded_rows, rows, run_id
-from worlds.oracle import Oracle
+from worlds.oracle import APART, Oracle
 from worlds.scenarios.corpus import corpus_lines
 
 KEYS = {fold.table: fold.key for fold in FOLDS.values()}
@@ -36,7 +36,7 @@ def take_all(engine: Engine, arrivals: Sequence[Arrival], cuts: Sequence[int] = 
     """Empty the tables, then take the events in, cut into batches."""
     caches = Caches()
     with engine.begin() as connection:
-        for table in (*FOLDED, "raw_events", "event_keys", "body_references"):
+        for table in (*FOLDED, "raw_events", "event_keys", "body_references", "shared_runs"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
     records = [Record(encode(one), received) for one, received in arrivals]
     places = sorted({0, len(records), *(cut % (len(records) + 1) for cut in cuts)})
@@ -140,7 +140,8 @@ def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
     oracle = Oracle(arrivals, NOW)
     return tables_wanted(oracle) | {
         "stated": sorted(
-            (*sink, rule, sorted(sources)) for sink, (rule, sources) in oracle.stated().items()
+            (run.partition(APART)[0], sink, rule, sorted(sources))
+            for (run, sink), (rule, sources) in oracle.stated().items()
         ),
         "steps": sorted(oracle.steps(), key=str),
         "known": oracle.known(RUNS),

@@ -3,6 +3,7 @@
 It reads plain dictionaries, keeps no state, and asks every question of the whole set again.
 """
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ Json = dict[str, Any]
 Row = tuple[Any, ...]
 RANK = {"FAIL": 5, "COMPLETE": 4, "ABORT": 3, "RUNNING": 2, "START": 1}
 DAY = 86_400
+APART = "@"  # between a shared run's id and the name of one of its jobs
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Oracle:
 
     def __init__(self, events: Sequence[tuple[Json, datetime]], now: datetime) -> None:
         unique = {repr(event): (event, received) for event, received in reversed(events)}
-        self.events = [(timed(event, received), received) for event, received in unique.values()]
+        events_in_time = [timed(event, received) for event, received in unique.values()]
+        receipts = [received for _, received in unique.values()]
+        self.events = list(zip(apart(events_in_time), receipts, strict=True))
         self.now = now
 
     # ---- runs
@@ -182,11 +186,10 @@ class Oracle:
             return "q"
         if self.is_micro_batch(run) and parent:
             return parent[1]
-        return str(
-            self.newest(
-                [(event["eventTime"], event["job"]["name"]) for event, _ in self.of_run(run)]
-            )
-        )
+        events = [event for event, _ in self.of_run(run)]
+        later = [event for event in events if event.get("eventType") != "START"]
+        names = [(event["eventTime"], event["job"]["name"]) for event in later or events]
+        return str(self.newest(names))
 
     # ---- datasets
 
@@ -316,15 +319,44 @@ class Oracle:
         )
 
     def made_by(self, run: str) -> set[tuple[str | None, str, str]]:
-        """Its steps; a batch run that failed made nothing but that of which its own facet states a snapshot."""
-        if not has_failed_as_batch(self, run) or self.is_query(self.owner(run)):
-            return self.steps_of(run)
+        """Its steps but for those into what it did not write.
+
+        A batch run that failed wrote nothing, and one that gave up wrote no table with snapshots,
+        unless its own facet states a snapshot.
+        """
+        steps = self.steps_of(run)
+        if self.is_query(self.owner(run)) or self.is_streaming(run):
+            return steps
         stated = {
             self.canonical(one[2])
             for one, said in claims(self).items()
             if one[0] == run and said[0]
         }
-        return {step for step in self.steps_of(run) if step[2] in stated}
+        if has_failed_as_batch(self, run):
+            return {step for step in steps if step[2] in stated}
+        if not self.has_given_up(run):
+            return steps
+        return {step for step in steps if step[2] in stated or not self.commits(run, step[2])}
+
+    def has_given_up(self, run: str) -> bool:
+        """Whether a run without an end of its own is LOST, or failed with a run above it."""
+        if self.state(run) not in ("START", "RUNNING"):
+            return False
+        ended, state = self.end(run)
+        return state == "FAIL" if ended else self.silent_at(run) < self.now.timestamp()
+
+    def commits(self, run: str, table: str) -> bool:
+        """Whether a table has snapshots, or the run creates it."""
+        for event, _ in self.events:
+            for side in ("inputs", "outputs"):
+                for dataset in event[side]:
+                    own = dataset["inputFacets"].get("strandline_snapshot")
+                    change = dataset["facets"].get("lifecycleStateChange", {})
+                    is_created = change.get("lifecycleStateChange") == "CREATE"
+                    creates = is_created and side == "outputs" and event["run"]["runId"] == run
+                    if self.canonical(dataset["name"]) == table and (own or creates):
+                        return True
+        return False
 
     def last_owners(self, runs: list[str], most: int) -> list[str]:
         """Of the owners of these runs all below the newest one's application, and so many before.
@@ -510,6 +542,29 @@ def timed(event: Json, received: datetime) -> Json:
     """Return the event with the time that counts: its receipt where its own is over an hour later."""
     is_ahead = moment(event["eventTime"]) > received + timedelta(hours=1)
     return event | {"eventTime": received.isoformat()} if is_ahead else event
+
+
+def apart(events: Sequence[Json]) -> list[Json]:
+    """Return the events with a run id of its own for each of several jobs that share one.
+
+    A run is shared if several jobs sent a START of it, or several sent something else.
+    """
+    jobs: dict[tuple[str, bool], set[str]] = {}
+    for event in events:
+        is_start = event.get("eventType") == "START"
+        jobs.setdefault((event["run"]["runId"], is_start), set()).add(event["job"]["name"])
+    shared = {run for (run, _), names in jobs.items() if len(names) > 1}
+    return [_with_runs_apart(event, shared) for event in events]
+
+
+def _with_runs_apart(event: Json, shared: set[str]) -> Json:
+    event = copy.deepcopy(event)
+    named = [event, *filter(None, [event["run"]["facets"].get("parent")])]
+    named += [parent["root"] for parent in named[1:] if "root" in parent]
+    for one in named:
+        if one["run"]["runId"] in shared:
+            one["run"]["runId"] += APART + one["job"]["name"]
+    return event
 
 
 def moment(text: str) -> datetime:

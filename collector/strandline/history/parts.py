@@ -9,7 +9,7 @@ after the shuffle.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -61,12 +61,15 @@ def kind_of(table: str) -> type[Change]:
     return _KINDS[table]
 
 
-def parts_of(events: Iterable[ArchivedEvent], patterns: Sequence[str]) -> Iterator[Parts]:
+def parts_of(
+    events: Iterable[ArchivedEvent], patterns: Sequence[str], shared_runs: Collection[int] = ()
+) -> Iterator[Parts]:
     """The rows that events leave, folded as far as they come together.
 
     What is no event gives a part of `REFUSED`.
     """
     caches = Caches(naming_of(patterns))
+    caches.memory.share_runs(shared_runs)
     remaining = iter(events)
     while some := list(islice(remaining, AT_ONCE)):
         with no_search_for_cycles():

@@ -40,11 +40,12 @@ from strandline.history.staged_rows import STAGED_KINDS, begin_staging, move_int
 from strandline.store.ingest.labels import lock, relabel
 from strandline.store.ingest.name_patterns import aliases_by_hand, apply_alias, apply_patterns
 from strandline.store.ingest.raw_events import claim
+from strandline.store.ingest.shared_runs import note_shared_runs
 from strandline.store.ingest.take import no_search_for_cycles
 from strandline.store.lineage.owner_relations import relate_owners
 from strandline.store.schema.received_tables import event_keys
 from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
-from strandline.store.schema.run_tables import runs
+from strandline.store.schema.run_tables import runs, shared_runs
 from strandline.store.search.upkeep import begin_anew, fill_index
 from strandline.store.sql.indexes import without_indexes
 from strandline.store.sql.shared_settings import agree, agreed, strip_patterns
@@ -71,13 +72,15 @@ TABLES = sorted(
 
 
 class NameRules(NamedTuple):
-    """What no event says of names.
+    """What no single event says of names.
 
-    Patterns that are cut out of paths, and names that were joined by hand.
+    Patterns that are cut out of paths, names that were joined by hand, and run ids that several
+    jobs reported.
     """
 
     patterns: Sequence[str] = ()
     joined: Sequence[tuple[tuple[str, str], tuple[str, str]]] = ()
+    shared_runs: Sequence[int] = ()
 
 
 NO_NAMES = NameRules()
@@ -93,7 +96,8 @@ class Rebuilt(NamedTuple):
 
 def names_of(connection: Connection) -> NameRules:
     """The names of a live store, for a rebuild that shall equal it."""
-    return NameRules(strip_patterns(connection), list(aliases_by_hand(connection)))
+    shared = connection.scalars(select(shared_runs.c.id)).all()
+    return NameRules(strip_patterns(connection), list(aliases_by_hand(connection)), shared)
 
 
 def rebuild(
@@ -106,12 +110,13 @@ def rebuild(
     with target.begin() as connection:
         _begin(connection, source)
         apply_patterns(connection, names.patterns)
+        note_shared_runs(connection, names.shared_runs)
         begin_anew(connection)
     archived = read_archive(spark, source)
     with TemporaryDirectory(prefix="strandline-rebuild-", dir=scratch or None) as folder:
         with _small_batches(spark):
             buckets = _buckets(spark, archived)
-            files = sorted_parts(first_received(archived, folder), names.patterns, folder, buckets)
+            files = sorted_parts(first_received(archived, folder), names, folder, buckets)
         done = _load(target, files)
     with target.begin() as connection:
         lock(connection)
@@ -184,15 +189,15 @@ def first_received(events: DataFrame, folder: str) -> DataFrame:
     )
 
 
-def sorted_parts(
-    events: DataFrame, patterns: Sequence[str], folder: str, buckets: int
-) -> list[str]:
+def sorted_parts(events: DataFrame, names: NameRules, folder: str, buckets: int) -> list[str]:
     """Files with one row a table and key, sorted (`sorted_files`).
 
     Rows are dealt to buckets by their whole key, so none has
     more than its share, whatever a single job did; and Spark moves few large rows.
     """
-    dealt_out = events.mapInArrow(partial(_make, tuple(patterns), buckets), DEALT)
+    dealt_out = events.mapInArrow(
+        partial(_make, tuple(names.patterns), tuple(names.shared_runs), buckets), DEALT
+    )
     gathered = dealt_out.repartition("bucket").sortWithinPartitions("bucket")
     return [
         row.path for row in gathered.mapInArrow(partial(_fold, folder), "path string").collect()
@@ -200,11 +205,14 @@ def sorted_parts(
 
 
 def _make(
-    patterns: Sequence[str], buckets: int, batches: Iterator[pa.RecordBatch]
+    patterns: Sequence[str],
+    shared_runs: Sequence[int],
+    buckets: int,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    for parts in parts_of(map(ArchivedEvent._make, _rows(batches)), patterns):
+    for parts in parts_of(map(ArchivedEvent._make, _rows(batches)), patterns, shared_runs):
         numbers, packed = zip(
             *((n, one) for n, one in enumerate(dealt(parts, buckets)) if one), strict=True
         )

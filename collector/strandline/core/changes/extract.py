@@ -37,6 +37,7 @@ from strandline.core.openlineage.times import micros
 
 LONGEST_LEASE = 100 * 365 * 86_400
 SKIPPED, COMMITTED = 1, 2
+BEFORE_LATER = 2**60  # a START names the run's job until any later event does
 _PHASES = {"committed": COMMITTED, "skipped": SKIPPED}
 
 
@@ -160,12 +161,14 @@ def _run_row(
 ) -> RunSeen:
     at, job_id = stamp.at, lineage.job.id
     rank = states.rank_of(event.event_type)
+    is_start = rank == states.START
+    starts, later = (job_id, None) if is_start else (None, job_id)
     announced = "strandline_heartbeat" in facets or "strandline_barrier" in facets
     return RunSeen(
         id=run_id,
         run_id=run_name(run.run_id),
         job_id=job_id,
-        job_at=at,
+        job_at=at - BEFORE_LATER if is_start else at,
         job_hash=stamp.hash,
         state=rank,
         first_at=at,
@@ -176,8 +179,10 @@ def _run_row(
         streaming=int(lineage.streaming),
         spark=int(lineage.spark),
         announced=int(announced),
-        least_job=job_id,
-        most_job=job_id,
+        least_start=starts,
+        most_start=starts,
+        least_later=later,
+        most_later=later,
     )
 
 
@@ -187,7 +192,8 @@ def _parents_of(memory: Memory, facets: Facets) -> Parents | None:
     if facet is None:
         return None
     value: f.Parent = facet.value
-    return memory.result(("parents", facet.hash), lambda: _parents(memory, value), _size_of_parents)
+    key = ("parents", facet.hash, memory.shared_turn)
+    return memory.result(key, lambda: _parents(memory, value), _size_of_parents)
 
 
 def _parents(memory: Memory, facet: f.Parent) -> Parents:

@@ -3,7 +3,7 @@
 Only pure results are kept, so forgetting any of them changes nothing but the time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,6 +19,7 @@ from strandline.core.openlineage.names import (
     place_id,
     place_of,
     run_id_of,
+    shared_run_id_of,
     stored_name,
 )
 from strandline.core.redaction.json import has_secret
@@ -31,6 +32,7 @@ LARGE = 1 << 20  # larger results are not remembered: one such event would drive
 NAMES = 300_000
 ORDINARY_NAME = 250  # a longer name takes the place of several
 REMEMBERED_SIZE = 2_000
+MOST_SHARED = 100_000
 VOLATILE = frozenset(
     (
         "strandline_snapshot",
@@ -75,6 +77,7 @@ class Memory:
 
     _results: by the content that they were made of. _last: by the place where they came last.
     _names: rows of jobs and datasets without times, and ids of runs, by their names.
+    shared_runs: the ids of runs that several jobs reported, as far as this reader met them.
     """
 
     def __init__(self, naming: Naming | None = None) -> None:
@@ -82,6 +85,21 @@ class Memory:
         self._results = BoundedCache(RESULT_BYTES)
         self._last = BoundedCache(LAST_BYTES)
         self._names = BoundedCache(NAMES)
+        self.shared_runs: frozenset[int] = frozenset()
+        self.shared_turn = 0  # raised with each change of shared_runs
+
+    def share_runs(self, ids: Collection[int]) -> None:
+        """From now on name these runs by their job as well."""
+        if len(self.shared_runs) > MOST_SHARED:
+            self.shared_runs = frozenset()
+        self.shared_runs |= frozenset(ids)
+        self.shared_turn += 1
+
+    def unshare_runs(self, ids: Collection[int]) -> None:
+        """Name these runs by their ids alone again."""
+        if ids:
+            self.shared_runs -= frozenset(ids)
+            self.shared_turn += 1
 
     def result(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return what `make`, a pure function of the key, makes; `size` is in bytes."""
@@ -160,10 +178,10 @@ class Memory:
     def run(self, run_id: str, namespace: str, job: str) -> int:
         """Return the id of a run."""
         key = (run_id, namespace, job)
-        cached: int | None = self._names.get(key)
-        if cached is not None:
-            return cached
-        return self._names.put(key, run_id_of(run_id, namespace, job), _places(*key))
+        id_: int | None = self._names.get(key)
+        if id_ is None:
+            id_ = self._names.put(key, run_id_of(run_id, namespace, job), _places(*key))
+        return shared_run_id_of(id_, namespace, job) if id_ in self.shared_runs else id_
 
 
 def _places(*names: str) -> int:

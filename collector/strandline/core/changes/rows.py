@@ -71,8 +71,10 @@ class RunSeen(NamedTuple):
     spark: int = 0
     announced: int = 0
     query: int = 0
-    least_job: int | None = None
-    most_job: int | None = None
+    least_start: int | None = None
+    most_start: int | None = None
+    least_later: int | None = None
+    most_later: int | None = None
 
 
 class RunParent(NamedTuple):
@@ -405,10 +407,10 @@ FOLDS: dict[type[Change], Fold] = {
         "runs",
         ("id",),
         rank=("job_at", "job_hash", "job_id"),
-        least=("first_at", "started_at", "ended_at", "least_job"),
+        least=("first_at", "started_at", "ended_at", "least_start", "least_later"),
         most=(
             *("state", "newest_at", "received_at", "child_received_at"),
-            *("design", "streaming", "spark", "announced", "query", "most_job"),
+            *("design", "streaming", "spark", "announced", "query", "most_start", "most_later"),
         ),
         ranked=("job_id", "job_at", "job_hash"),
     ),

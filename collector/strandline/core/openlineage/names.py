@@ -201,6 +201,25 @@ def run_id_of(run_id: str, namespace: str, job: str) -> int:
         return id_of("run", bare(run_id), namespace, job)
 
 
+def shared_run_id_of(id_: int, namespace: str, job: str) -> int:
+    """Return the id of one job's run where several jobs reported the run of this id."""
+    return id_of("shared run", str(id_), namespace, job)
+
+
+def run_ids_of(run_id: str, namespace: str, job: str) -> tuple[int, int]:
+    """Return the ids that a job's run may have: its own, or that of a run id which is shared."""
+    own = run_id_of(run_id, namespace, job)
+    return own, shared_run_id_of(own, namespace, job)
+
+
+def is_of_one_job(id_: int, run_id: str) -> bool:
+    """Return whether the row with this id is all of a run; several jobs may have reported it."""
+    try:
+        return id_ == id_of("run", str(UUID(run_id)))
+    except ValueError:
+        return True
+
+
 def run_name(run_id: str) -> str:
     """Return a run's id as it is stored.
 

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Table, func, select
 from strandline.core.access.granted import Access
 from strandline.core.changes.memory import Memory
 from strandline.core.openlineage.events import Event, decode
-from strandline.core.openlineage.names import naming_of
+from strandline.core.openlineage.names import naming_of, run_ids_of
 from strandline.errors import InvalidEventError, NotFoundError
 from strandline.store.catalog.lists import runs_called
 from strandline.store.lineage.lookup import Node, dataset_called, job_called
@@ -116,13 +116,14 @@ class Matcher:
             self._is_of_run(event) and self._is_of_job(event) and self._is_of_dataset(event)
         )
 
-    def _run_of(self, event: Event) -> int | None:
+    def _is_among(self, event: Event, run_ids: set[int]) -> bool:
         if event.run is None or event.job is None:
-            return None
-        return self._memo.run(event.run.run_id, event.job.namespace, event.job.name)
+            return False
+        job = self._memo.job(event.job.namespace, event.job.name)
+        return not run_ids.isdisjoint(run_ids_of(event.run.run_id, job.namespace, job.name))
 
     def _is_of_run(self, event: Event) -> bool:
-        return self._runs is None or self._run_of(event) in self._runs
+        return self._runs is None or self._is_among(event, self._runs)
 
     def _is_of_job(self, event: Event) -> bool:
         if self._asked.job is None:
@@ -130,7 +131,7 @@ class Matcher:
         if event.job is None:
             return False
         own = self._memo.job(event.job.namespace, event.job.name).id == self._asked.job.id
-        return own or self._run_of(event) in self._job_runs
+        return own or self._is_among(event, self._job_runs)
 
     def _is_of_dataset(self, event: Event) -> bool:
         if self._names is None:

@@ -8,7 +8,7 @@ import msgspec
 import orjson
 from sqlalchemy import Connection, Select, and_, case, exists, false, func, not_, or_, select
 
-from strandline.core.openlineage.names import run_id_of, run_name
+from strandline.core.openlineage.names import is_of_one_job, run_id_of, run_name
 from strandline.store.catalog.filters import Filter, may_be_of
 from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.catalog.past_lists import (
@@ -46,6 +46,7 @@ is_shown = or_(
 """Jobs of which nothing but Delta's reading of its own log is known are nobody's, nor are names that no query has in the end."""
 
 PHASES = {1: "skipped", 2: "committed"}
+SHARED_RUN_ID = "several jobs reported this run id; each has a run of its own"
 
 
 def datasets_page(
@@ -281,8 +282,11 @@ def _rows_of(connection: Connection, ids: Sequence[int]) -> dict[int, Any]:
 
 
 def run_answer(row: Any, now: int) -> Answer:
-    """A run as lists show it; the row is one of `runs_called`'s."""
-    return run_state(row, now).answer() | _belonging(row) | _seen(row)
+    """Return a run as lists show it; the row is one of `runs_called`'s."""
+    answer = run_state(row, now).answer() | _belonging(row) | _seen(row)
+    if not is_of_one_job(row.id, row.run_id):
+        answer["notice"] = SHARED_RUN_ID
+    return answer
 
 
 def _belonging(row: Any) -> Answer:
@@ -298,7 +302,7 @@ def _belonging(row: Any) -> Answer:
 
 
 def runs_called(connection: Connection, run_id: str) -> Sequence[Any]:
-    """The runs of this id: a UUID is one run, any other text may be one of several jobs."""
+    """Return the runs of this id: mostly one, but several jobs may have used the same id."""
     same = or_(runs.c.run_id == run_name(run_id), runs.c.id == run_id_of(run_id, "", ""))
     return connection.execute(_runs(connection.dialect.name).where(same, runs.c.design == 0)).all()
 

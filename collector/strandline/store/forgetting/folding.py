@@ -39,7 +39,7 @@ from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners
 from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.run_tables import run_parents, run_queries, runs
+from strandline.store.schema.run_tables import IS_RENAMED, run_parents, run_queries, runs
 from strandline.store.search.upkeep import index_again
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import store_by_themselves
@@ -172,12 +172,7 @@ def _relate(connection: Connection, keys: Keys) -> None:
         select(run_queries.c.run_id).where(among(run_queries.c.job_id, jobs)),
         select(run_parents.c.run_id).where(among(run_parents.c.parent_job_id, jobs)),
         select(runs.c.id).where(
-            runs.c.least_job != runs.c.most_job,
-            or_(
-                among(runs.c.least_job, jobs),
-                among(runs.c.most_job, jobs),
-                among(runs.c.job_id, jobs),
-            ),
+            IS_RENAMED, or_(among(runs.c.least_start, jobs), among(runs.c.least_later, jobs))
         ),
     )
     ids = sorted({id_ for query in of_jobs for id_ in connection.scalars(query)})

@@ -14,7 +14,6 @@ from datetime import datetime
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import OperationalError
 
-from strandline.core.changes.memory import Memory
 from strandline.core.openlineage.names import naming_of
 from strandline.store.audit import Entry, note
 from strandline.store.forgetting.events import events_left, write
@@ -28,7 +27,7 @@ from strandline.store.ingest.retention import keep_writers_out
 from strandline.store.ingest.space import give_owed_back, owe
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.schema.relation_tables import RUN_VIEWS, TEMPLATES
-from strandline.store.schema.run_tables import runs
+from strandline.store.schema.run_tables import runs, shared_runs
 from strandline.store.sql.id_lists import among
 from strandline.store.sql.shared_settings import raise_epoch
 
@@ -86,7 +85,8 @@ def _forget(connection: Connection, subject: Subject) -> Forgotten:
     raise_epoch(connection)
     target = target_of(connection, subject)
     caches = Caches(naming_of(target.patterns))
-    left = events_left(connection, target, Memory(naming_of(target.patterns)))
+    caches.memory.share_runs(connection.scalars(select(shared_runs.c.id)).all())
+    left = events_left(connection, target, caches.memory)
     own_runs = {
         *target.run_ids,
         *connection.scalars(select(runs.c.id).where(among(runs.c.job_id, target.job_ids))),

@@ -19,6 +19,7 @@ from strandline.core.openlineage.names import (
     namespace_id,
     naming_of,
     run_id_of,
+    run_ids_of,
     run_name,
     stored_name,
 )
@@ -82,9 +83,8 @@ class Target:
         )
 
     def _is_run(self, run: str, namespace: str, job: str) -> bool:
-        return (
-            run_id_of(run, stored_name(namespace, LONGEST_NAMESPACE), stored_name(job))
-            in self.run_ids
+        return not self.run_ids.isdisjoint(
+            run_ids_of(run, stored_name(namespace, LONGEST_NAMESPACE), stored_name(job))
         )
 
     def _is_job(self) -> Callable[[str, str], bool]:
@@ -183,7 +183,8 @@ def _run(connection: Connection, subject: Subject) -> dict[str, Any]:
     ids = set(connection.scalars(query))
     if subject.name:
         kept = stored_name(subject.namespace, LONGEST_NAMESPACE), stored_name(subject.name)
-        ids = {run_id_of(subject.id, *kept)}
+        own, shared = run_ids_of(subject.id, *kept)
+        ids = {shared} if shared in ids else {own}
     if len(ids) > 1:
         raise RefusedError(
             f"{len(ids)} jobs have a run {subject.id}: name its job as well", code="ambiguous"

@@ -290,8 +290,8 @@ def _above() -> Select[Any]:
     joined = joined.outerjoin(run_owners, run_owners.c.run_id == runs.c.id)
     names = (
         runs.c.job_id,
-        runs.c.least_job,
-        runs.c.most_job,
+        runs.c.least_start,
+        runs.c.least_later,
         run_owners.c.job_id,
         run_parents.c.parent_job_id,
     )

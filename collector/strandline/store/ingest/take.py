@@ -7,7 +7,7 @@ another order, leaves the same rows.
 
 import gc
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +40,11 @@ from strandline.store.ingest.raw_events import (
     release,
 )
 from strandline.store.ingest.retention import EXPIRE_LOCK
+from strandline.store.ingest.shared_runs import (
+    learn_shared_runs,
+    relate_again,
+    separate_shared_runs,
+)
 from strandline.store.ingest.unseen_rows import only_news
 from strandline.store.ingest.writer_state import Caches
 from strandline.store.lineage.owner_relations import relate_owners, runs_in
@@ -127,10 +132,14 @@ def take(connection: Connection, records: Sequence[Record], caches: Caches) -> l
         arrivals = _decode(records)
         new = _claim(connection, arrivals)
         stored = _extract(new, caches)
+        if learn_shared_runs(connection, _changes_in(stored), caches.memory):
+            stored = _extract(stored, caches)
         _insert_bodies(connection, stored, caches)
         _insert_dead_letters(connection, arrivals)
         _insert_unread(connection, arrivals)
-        store(connection, [change for arrival in stored for change in arrival.changes], caches)
+        store(connection, _changes_in(stored), caches)
+        if _separate(connection, stored, caches):
+            stored = _extract(stored, caches)
         _insert_export_news(connection, stored, caches)
         return [arrival.outcome or Outcome("duplicate", arrival.hash) for arrival in arrivals]
 
@@ -150,6 +159,23 @@ def store(connection: Connection, changes: Sequence[EventChange], caches: Caches
     if caches.notes_graph:
         note_rows(connection, rows, owned)
     index_touched(connection, to_index)
+
+
+def _changes_in(arrivals: Iterable[Arrival]) -> list[EventChange]:
+    return [change for arrival in arrivals for change in arrival.changes]
+
+
+def _separate(connection: Connection, stored: Sequence[Arrival], caches: Caches) -> bool:
+    """Give each of several jobs that reported one run id a run of its own.
+
+    Return whether there was such a run.
+    """
+    changes, keys = separate_shared_runs(connection, _changes_in(stored), caches)
+    if not changes:
+        return False
+    store(connection, changes, caches)
+    relate_again(connection, keys)
+    return True
 
 
 @contextmanager

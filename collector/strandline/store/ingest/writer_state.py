@@ -7,7 +7,7 @@ what the failed transaction wrote. Expiring deletes what other writers may know 
 store's epoch, which empties these.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from strandline.core.changes.facet_sets import SharedFacets
 from strandline.core.changes.memory import BoundedCache, Memory
@@ -37,6 +37,7 @@ class Caches:
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read
         self._stored = BoundedCache(KNOWN)
         self._pending: list[tuple[str, object]] = []
+        self._pending_shared: set[int] = set()  # runs that this transaction found to be shared
 
     def knows(self, kind: str, key: object) -> bool:
         """Return whether a committed transaction of this writer stored it."""
@@ -53,17 +54,25 @@ class Caches:
             self.add(kind, key)
         return not is_stored
 
+    def share_runs(self, ids: Collection[int]) -> None:
+        """Name these runs, which this transaction found to be shared, by their job as well."""
+        self._pending_shared.update(ids)
+        self.memory.share_runs(ids)
+
     def commit(self) -> None:
         """Note that the transaction is committed: its rows are known now."""
         for key in self._pending:
             self._stored.put(key, value=True)
         self._pending.clear()
+        self._pending_shared.clear()
         self.compression.references.commit()
 
     def discard(self) -> None:
         """Forget what the transaction wrote: it was rolled back, or its end is unknown."""
         self._pending.clear()
         self.bugs.clear()
+        self.memory.unshare_runs(self._pending_shared)
+        self._pending_shared.clear()
         self.compression.references.discard()
 
     def renew(self, epoch: str, patterns: Sequence[str]) -> None:

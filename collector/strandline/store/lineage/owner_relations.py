@@ -17,7 +17,7 @@ from strandline.core.changes.compact import Rows, fold_rows
 from strandline.core.changes.extraction import SOURCE
 from strandline.core.changes.rows import JobRelation, RelationSeen, RunParent, RunQuery, RunSeen
 from strandline.store.schema.relation_tables import edge_columns, edge_uses, relations
-from strandline.store.schema.run_tables import run_parents, run_queries, runs
+from strandline.store.schema.run_tables import IS_RENAMED, run_parents, run_queries, runs
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.upsert import upsert
 
@@ -62,14 +62,14 @@ def _owned() -> Select[Any]:
     Most runs are none of them, and this is all that is asked of those.
     """
     batch = and_(runs.c.streaming == 1, runs.c.spark == 1, run_parents.c.parent_job_id.is_not(None))
-    renamed = runs.c.least_job != runs.c.most_job
-    names = (case((renamed, one)) for one in (runs.c.least_job, runs.c.most_job, runs.c.job_id))
+    names = (case((IS_RENAMED, name)) for name in (runs.c.least_start, runs.c.least_later))
     joined = runs.outerjoin(run_parents, run_parents.c.run_id == runs.c.id)
     return (
         select(runs.c.id, case((batch, run_parents.c.parent_job_id)), run_queries.c.job_id, *names)
         .select_from(joined.outerjoin(run_queries, run_queries.c.run_id == runs.c.id))
         .where(
-            among_given(runs.c.id, "runs"), or_(batch, renamed, run_queries.c.run_id.is_not(None))
+            among_given(runs.c.id, "runs"),
+            or_(batch, IS_RENAMED, run_queries.c.run_id.is_not(None)),
         )
     )
 

@@ -1,6 +1,6 @@
 """Jobs and their runs, with the namespaces that name them."""
 
-from sqlalchemy import Column, Index, Table
+from sqlalchemy import Column, Index, Table, and_, not_, or_
 
 from strandline.store.schema.columns import (
     Id,
@@ -55,8 +55,8 @@ runs = Table(
     metadata,
     own_id(),
     text_column("run_id", "as sent"),
-    id_column("job_id", "of the newest event: stock Spark renames jobs on the way"),
-    time_column("job_at", "that event's time"),
+    id_column("job_id", "of the newest event after START: a job may be renamed on the way"),
+    time_column("job_at", "that event's time, a START's long before all others"),
     id_column("job_hash", "that event: decides between events of one moment"),
     flag_column(
         "state", "0 none, 1 START, 2 RUNNING, 3 ABORT, 4 COMPLETE, 5 FAIL: greatest counts"
@@ -72,15 +72,27 @@ runs = Table(
     flag_column("spark", "1: jobType says SPARK"),
     flag_column("announced", "1: sent a heartbeat timeout or a barrier: owns its relations itself"),
     flag_column("query", "1: a streaming query within an application, reported by micro-batches"),
-    id_column("least_job", "the least of the jobs that its events name", nullable=True),
-    id_column(
-        "most_job", "the greatest of them: if it differs, the job was renamed", nullable=True
-    ),
+    id_column("least_start", "the least of the jobs that its STARTs name", nullable=True),
+    id_column("most_start", "the greatest: another one if several jobs share it", nullable=True),
+    id_column("least_later", "the least of the jobs of its later events", nullable=True),
+    id_column("most_later", "the greatest: another one if several jobs share it", nullable=True),
     Index(None, "run_id", postgresql_ops={"run_id": "text_pattern_ops"}),  # for parts of ids
     Index(None, "job_id", "newest_at"),
     Index(None, "newest_at"),
     comment="one row a run",
 )
+
+shared_runs = Table(
+    "shared_runs",
+    metadata,
+    own_id("the id that a run has if one job reported it"),
+    comment="run ids that several jobs reported; each of these jobs has a run of its own",
+)
+
+REPORTED_BY_SEVERAL = or_(
+    runs.c.least_start != runs.c.most_start, runs.c.least_later != runs.c.most_later
+)
+"""The condition that a run has STARTs, or later events, of several jobs."""
 
 run_parents = Table(
     "run_parents",
@@ -124,3 +136,6 @@ run_queries = Table(
     Index(None, "owner_id", "at"),
     comment="the streaming query of each micro-batch that comes as a run of its own",
 )
+
+IS_RENAMED = and_(runs.c.least_start != runs.c.least_later, not_(REPORTED_BY_SEVERAL))
+"""The condition that a run's START has one name and all later events another."""
