@@ -243,6 +243,7 @@ class Settings:
     public_url: str | None = setting(
         web_address, None, "address at which people open the page, for links in alerts"
     )
+    label: str | None = setting(text, None, "what this collector is, for its page: a test, a demo")
     retention_days: int | None = setting(
         whole(1, RETENTION_DAYS), None, "age at which events and history go; unset: never"
     )

@@ -23,7 +23,7 @@ WRONG_IMPORTS = [
     ("strandline.exporters", "strandline.alerts.webhooks", "layers of the collector"),
     (
         "strandline.exporters.datahub",
-        "strandline.exporters.marquez",
+        "strandline.exporters.openlineage",
         "a target imports no other target",
     ),
     ("strandline.store.sql", "strandline.store.lineage.relations", "areas of the store"),

@@ -5,9 +5,12 @@ import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 
+from fixtures.servers import SETTINGS, serving
 from strandline.cli import main
+from strandline.cli.commands.demo import recorded_settings
 from strandline.core.versions.strong_weak import held_by, strong
 from strandline.demo import report
 from strandline.demo.bank import Bank
@@ -70,3 +73,15 @@ def test_each_question_that_it_suggests_has_an_answer(
 
     assert "What lake.aligned.balance is made from:" in told["lineage"]
     assert "barrier 62 of group bank" in told["versions"]
+
+
+def test_collector_says_that_its_demo_is_recorded(demo: Bank) -> None:
+    engine = make_engine(demo.database)
+    with serving(engine, recorded_settings(SETTINGS, demo)) as address:
+        labelled = httpx.get(f"{address}/healthz").json()
+    with serving(engine) as address:
+        plain = httpx.get(f"{address}/healthz").json()
+    engine.dispose()
+
+    assert labelled["label"] == "Recorded demo"
+    assert "label" not in plain

@@ -375,6 +375,71 @@ def test_forgotten_name_is_in_no_column_and_no_file(own_engine: Engine) -> None:
         ]
 
 
+OTHER_LAKE = "hive://zzlakezz"
+CANARIES = {
+    "dataset": Subject("dataset", OTHER_LAKE, "zzdbzz.orders"),
+    "job": Subject("job", "tests", "zzjobzz.load"),
+    "namespace": Subject("namespace", OTHER_LAKE),
+}
+ANSWERS = (
+    ("jobs", "--json"),
+    ("datasets", "--json"),
+    ("runs", "--json"),
+    ("events", "--json"),
+    ("rejected", "--json"),
+    ("namespaces", "--json"),
+    ("search", "zz", "--json"),
+)
+
+
+def named_everywhere() -> Iterator[Json]:
+    """Events that name a job, a table and its namespace in places and in texts, and others."""
+    table = {"namespace": OTHER_LAKE, "name": "zzdbzz.orders", "facets": {}}
+    sql = {
+        "sql": {
+            "query": "INSERT INTO t SELECT orders FROM cat.`zzdbzz`.`orders`, zzdbzz.orders"
+            f" -- {OTHER_LAKE}/zzdbzz.orders"
+        }
+    }
+    for number in range(1, 9):
+        yield event("START", number, "zzjobzz.load", number, outputs=[table])
+        yield event("COMPLETE", number, "zzjobzz.load", number + 1, outputs=[table])
+        error = {"errorMessage": {"message": "Table ZZDBZZ.orders of zzjobzz.load is missing"}}
+        facets = parent(number, "zzjobzz.load") | error
+        yield event("FAIL", 100 + number, "reader", number, [table], [dataset("shop.orders")],
+                    facets, sql)  # fmt: skip
+        kept = {"sql": {"query": "SELECT orders, count(*) FROM shop.orders"}}
+        yield event(
+            "COMPLETE", 200 + number, "other", number, [dataset("shop.orders")], [], {}, kept
+        )
+
+
+@pytest.mark.parametrize("kind", CANARIES)
+def test_no_canary_of_a_forgotten_subject_is_left(
+    own_sqlite_engine: Engine, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine, subject = own_sqlite_engine, CANARIES[kind]
+    words = {"dataset": ["zzdbzz"], "job": ["zzjobzz"], "namespace": ["zzdbzz", "zzlakezz"]}[kind]
+    write(engine, [Record(encode(one), NOW) for one in named_everywhere()])
+
+    def left() -> set[str]:
+        found = {row for _, row in stored_rows(engine)}
+        for answer in ANSWERS:
+            main([*answer, "--database-url", str(engine.url)], {})
+            found.add(capsys.readouterr().out)
+        files = Path(str(engine.url.database)).parent.glob("strandline.db*")
+        found |= {file.read_bytes().decode("latin-1") for file in files}
+        return {word for word in words if any(word in text.lower() for text in found)}
+
+    before = left()
+    forget(engine, subject, ASKED, execute=True)
+
+    assert before == set(words)
+    assert left() == set()
+    queries = {row for _, row in stored_rows(engine) if "SELECT orders" in row}
+    assert any("SELECT orders, count(*) FROM shop.orders" in row for row in queries)
+
+
 def test_running_server_refolds_the_log_after_forgetting(engine: Engine) -> None:
     write(engine, received())
     follower = Follower(engine)

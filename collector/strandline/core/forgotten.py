@@ -10,7 +10,7 @@ list, edge, parent or symlink of it is left.
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -42,13 +42,20 @@ class Texts:
     Whole words, in any case, quoted part by part as SQL does, or percent-encoded.
     """
 
-    def __init__(self, names: Iterable[str], *, dotted: bool) -> None:
-        """`dotted`: what stands before or after a dot is another's name, as jobs are called after each other."""
-        self.names = sorted({one for one in names if one}, key=len, reverse=True)
-        edge = r"[\w.-]" if dotted else r"[\w-]"
-        spelt = [form for name in self.names for form in _forms(name)]
-        pattern = rf"(?<!{edge})(?:{'|'.join(spelt)})(?!{edge})" if spelt else r"(?!)"
-        self._pattern = re.compile(pattern, re.IGNORECASE)
+    def __init__(self, names: Iterable[str], *, dotted: bool, members: Iterable[str] = ()) -> None:
+        """Take the names, and the names of what is in a namespace.
+
+        `dotted`: a name before or after a dot is another's, as jobs are called after each other.
+        """
+        patterns = [
+            rf"(?<!{edge}){_pattern_of(spellings)}(?!{edge})"
+            for edge, spellings in (
+                (r"[\w-]", _spellings(members)),
+                (r"[\w.-]" if dotted else r"[\w-]", _spellings(names)),
+            )
+            if spellings
+        ]
+        self._pattern = re.compile("|".join(patterns) or r"(?!)", re.IGNORECASE)
 
     def without(self, text: str) -> str:
         """The text without them.
@@ -63,16 +70,66 @@ class Texts:
         return self._pattern.search(text) is not None
 
 
-def _forms(name: str) -> list[str]:
-    dotted = rf"{_QUOTE}\.{_OPEN}".join(map(re.escape, name.split(".")))
-    own = _OPEN + dotted + _QUOTE if "." in name else re.escape(name)
-    encoded = {
+def _spellings(names: Iterable[str]) -> list[list[str]]:
+    """Return the pieces of patterns for all spellings of names; a longer name comes first."""
+    ordered = sorted(filter(None, set(names)), key=len, reverse=True)
+    spellings = [spelling for name in ordered for spelling in _other_spellings(name)]
+    return spellings + [_quoted(name) for name in ordered]
+
+
+def _quoted(name: str) -> list[str]:
+    """Return the pieces of a pattern for a name as SQL quotes it, part by part."""
+    if "." not in name:
+        return list(map(re.escape, name))
+    pieces = [_OPEN]
+    for part in name.split("."):
+        if len(pieces) > 1:
+            pieces.append(rf"{_QUOTE}\.{_OPEN}")
+        pieces += map(re.escape, part)
+    return [*pieces, _QUOTE]
+
+
+def _other_spellings(name: str) -> list[list[str]]:
+    """Return the pieces of patterns for a name as addresses and JSON spell it."""
+    spellings = {
         quote(name, safe=""),
         quote(name),
         json.dumps(name)[1:-1],
         json.dumps(name, ensure_ascii=False)[1:-1],
     }
-    return [own, *map(re.escape, sorted(encoded - {name}))]
+    return [list(map(re.escape, spelling)) for spelling in sorted(spellings - {name})]
+
+
+_Tree = dict[str, Any]
+_SHARED = 100  # pieces of a spelling that others may share; each is a level of the pattern
+
+
+def _pattern_of(spellings: Iterable[list[str]]) -> str:
+    """Return a pattern of any of the spellings, the longest first.
+
+    Beginnings that several share are tried once, so a namespace may have thousands of names.
+    """
+    tree: _Tree = {}
+    for pieces in spellings:
+        branch = tree
+        rest = "".join(pieces[_SHARED:])
+        for piece in [*pieces[:_SHARED], rest] if rest else pieces:
+            branch = branch.setdefault(piece, {})
+        branch[""] = {}
+    return _alternatives(tree)
+
+
+def _alternatives(tree: _Tree) -> str:
+    """Return the pattern of a tree of pieces; an empty piece is an end."""
+    pieces = []
+    while len(tree) == 1 and "" not in tree:
+        ((piece, tree),) = tree.items()
+        pieces.append(piece)
+    branches = [piece + _alternatives(branch) for piece, branch in tree.items() if piece]
+    if branches:
+        is_optional = "?" if "" in tree else ""
+        pieces.append(f"(?:{'|'.join(branches)}){is_optional}")
+    return "".join(pieces)
 
 
 class NamesToForget(NamedTuple):

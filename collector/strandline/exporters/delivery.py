@@ -10,7 +10,6 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 from sqlalchemy import Connection, Engine
 
@@ -173,7 +172,7 @@ class Courier:
         for item in items:
             before = sent.get(item.key)
             if before is None:
-                found[item.key] = begun(item)
+                found[item.key] = item.with_beginning()
             elif bytes(before.shape) != item.shape:
                 found[item.key] = item
             elif bytes(before.detail) != item.detail and item.slow:
@@ -212,8 +211,3 @@ class Courier:
         pause = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
         with suppress(_FencedError), self._held(now) as connection:
             outbox.put_off(connection, self._target.name, now() + pause, str(error))
-
-
-def begun(item: Item) -> Item:
-    """An item of which the target has nothing yet."""
-    return replace(item, content=(*item.first, *item.content))

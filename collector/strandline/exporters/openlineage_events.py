@@ -35,12 +35,12 @@ LOST = "silent beyond its heartbeat timeout: Strandline takes the run for LOST"
 
 
 def start_of(record: RunRecord) -> Json:
-    """The run's START."""
+    """Return the run's START."""
     return _event(record, "START", record.started_at)
 
 
 def newest_of(record: RunRecord) -> Json:
-    """What the run is now: its end, if it has ended."""
+    """Return the run's newest state: its end, if it has ended."""
     if record.design:
         return _design(record)
     state = record.state.state
@@ -51,15 +51,8 @@ def newest_of(record: RunRecord) -> Json:
     return _event(record, "RUNNING", max(record.newest_at, record.started_at))
 
 
-def events_of(record: RunRecord) -> tuple[tuple[Json, ...], tuple[Json, ...]]:
-    """What goes before where a target knows nothing of the run, and what it is now."""
-    if record.design or record.state.state == "NONE":
-        return (), (newest_of(record),) if record.design else ()
-    return (start_of(record),), (newest_of(record),)
-
-
 def shape_of(record: RunRecord) -> Json:
-    """What of a run is worth telling: not that it still runs, nor which snapshot it is at."""
+    """Return the newest state without what each micro-batch has anew."""
     event = newest_of(record)
     if not record.is_over:
         del event["eventTime"]
@@ -68,7 +61,7 @@ def shape_of(record: RunRecord) -> Json:
 
 
 def without(value: Any, keys: tuple[str, ...]) -> Any:
-    """JSON without these facets, wherever they stand."""
+    """Return JSON without these facets, wherever they stand."""
     if isinstance(value, dict):
         return {key: without(one, keys) for key, one in value.items() if key not in keys}
     return [without(one, keys) for one in value] if isinstance(value, list) else value
@@ -97,20 +90,27 @@ def _design(record: RunRecord) -> Json:
     return event
 
 
+def job_event(record: RunRecord, at: int, inputs: list[Json], outputs: list[Json]) -> Json:
+    """Return a JobEvent with these datasets."""
+    job = {"namespace": record.job.namespace, "name": record.job.name, "facets": job_facets(record)}
+    head = {"eventTime": time_of(at), "producer": PRODUCER, "schemaURL": f"{SCHEMA}/JobEvent"}
+    return head | {"job": job, "inputs": inputs, "outputs": outputs}
+
+
 def dataset_event(record: DatasetRecord, at: int) -> Json:
-    """What is known of a dataset by itself."""
+    """Return a DatasetEvent with the facets of a dataset."""
     dataset = {"namespace": record.namespace, "name": record.name, "facets": _kept(record.facets)}
     head = {"eventTime": time_of(at), "producer": PRODUCER, "schemaURL": f"{SCHEMA}/DatasetEvent"}
     return head | {"dataset": dataset}
 
 
 def time_of(at: int) -> str:
-    """A moment as events have it."""
+    """Return a moment as events have it."""
     return moment_of(at).isoformat().replace("+00:00", "Z")
 
 
 def facet(name: str, version: str, /, **content: Any) -> Json:
-    """A facet of the standard."""
+    """Return a facet of the standard."""
     return {
         "_producer": PRODUCER,
         "_schemaURL": f"{FACETS}/{version}/{name}.json#/$defs/{name}",
@@ -134,7 +134,7 @@ def _named(name: RunName) -> Json:
 
 
 def job_facets(record: RunRecord) -> Json:
-    """The job's facets; a stream always says that it is one."""
+    """Return the job's facets; a stream always says that it is one."""
     found = _kept(record.job.facets)
     if record.state.streaming and "jobType" not in found:
         kind = {"processingType": "STREAMING", "integration": "SPARK", "jobType": "JOB"}
@@ -171,7 +171,7 @@ def _output(record: RunRecord, link: DatasetLink) -> Json:
 def _lineage(
     dataset: DatasetRecord, into: Iterable[ColumnEdge], datasets: Mapping[int, DatasetRecord]
 ) -> Json:
-    """All sources of an output."""
+    """Return the facet with all sources of an output."""
     whole: dict[str, Json] = {}
     fields: dict[str, list[Json]] = defaultdict(list)
     for edge in into:

@@ -1,7 +1,4 @@
-"""Which targets the settings name.
-
-A further target is one file, its settings, and its line in MAKERS.
-"""
+"""The targets that the settings name."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,38 +9,48 @@ from strandline.exporters.datahub.mapping import read_mapping
 from strandline.exporters.datahub.target import DataHub, RestEmitter, Rules
 from strandline.exporters.datahub.urns import Urns
 from strandline.exporters.http_client import Client
-from strandline.exporters.marquez import LINEAGE, Marquez
-from strandline.exporters.openlineage import CleanEvents, ReceivedEvents
-from strandline.exporters.openmetadata import BatchSender, OpenMetadata
-from strandline.exporters.run_items import Namespaces
-from strandline.exporters.senders import FileSender, HttpSender, KafkaSender, Sender, kafka_address
-from strandline.exporters.target import ExportTarget
+from strandline.exporters.openlineage import (
+    OPENMETADATA,
+    OpenLineageTarget,
+    ReceivedEvents,
+    marquez_dialect,
+)
+from strandline.exporters.senders import (
+    LINEAGE,
+    FileSender,
+    HttpBatchSender,
+    HttpSender,
+    KafkaSender,
+    Sender,
+    kafka_address,
+)
+from strandline.exporters.target import ExportTarget, Namespaces
 from strandline.settings import PREFIX, Settings
 
 PRODUCER_SECURITY = ("security_protocol", "sasl_", "ssl_")
 
 
 def targets_of(settings: Settings) -> list[ExportTarget]:
-    """The targets whose address is set."""
+    """Return the targets whose address is set."""
     return [make(settings) for name, make in MAKERS.items() if getattr(settings, f"{name}_url")]
 
 
 def target_called(name: str, settings: Settings) -> ExportTarget:
-    """The target of this name; a SettingsError where its address is not set."""
+    """Return the target of this name; raise SettingsError if its address is not set."""
     if getattr(settings, f"{name}_url") is None:
         raise SettingsError([f"{PREFIX}{name.upper()}_URL is missing: where to export to"])
     return MAKERS[name](settings)
 
 
 def client_of(name: str, settings: Settings, *, most_bytes: int | None = None) -> Client:
-    """A client of a target's address with its token."""
+    """Return a client of a target's address with its token."""
     address = getattr(settings, f"{name}_url")
     more = {} if most_bytes is None else {"most_bytes": most_bytes}
     return Client(address, token_of(name, settings), networks=settings.export_networks, **more)
 
 
 def token_of(name: str, settings: Settings) -> str | None:
-    """A target's token, from its setting or its file."""
+    """Return a target's token, from its setting or its file."""
     file = getattr(settings, f"{name}_token_file")
     token: str | None = getattr(settings, f"{name}_token")
     if token is not None or file is None:
@@ -57,7 +64,7 @@ def token_of(name: str, settings: Settings) -> str | None:
 
 
 def sender_of(name: str, settings: Settings) -> Sender:
-    """Where OpenLineage events of a target go, by the scheme of its address."""
+    """Return the sender of a target's events, by the scheme of its address."""
     address = getattr(settings, f"{name}_url")
     scheme = address.partition("://")[0]
     if scheme == "kafka":
@@ -69,18 +76,15 @@ def sender_of(name: str, settings: Settings) -> Sender:
         return KafkaSender(*kafka_address(address), security)
     if scheme == "file":
         return FileSender(Path(unquote(urlsplit(address).path)))
-    path = (
-        "" if urlsplit(address).path.strip("/") else LINEAGE
-    )  # an address with a path is taken as it is
+    # An address with a path is taken as it is.
+    path = "" if urlsplit(address).path.strip("/") else LINEAGE
     return HttpSender(client_of(name, settings), path)
 
 
 def _marquez(settings: Settings) -> ExportTarget:
-    return Marquez(
-        client_of("marquez", settings),
-        Namespaces(settings.marquez_namespaces),
-        settings.marquez_on_end,
-    )
+    sender = HttpSender(client_of("marquez", settings), LINEAGE)
+    dialect = marquez_dialect(settings.marquez_on_end)
+    return OpenLineageTarget("marquez", sender, Namespaces(settings.marquez_namespaces), dialect)
 
 
 def rules_of(settings: Settings) -> Rules:
@@ -100,19 +104,20 @@ def _datahub(settings: Settings) -> ExportTarget:
 
 
 def _openmetadata(settings: Settings) -> ExportTarget:
-    address = settings.openmetadata_url or ""
-    is_http = address.startswith("http")
-    sender = (
-        BatchSender(client_of("openmetadata", settings))
-        if is_http
-        else sender_of("openmetadata", settings)
-    )
-    return OpenMetadata(sender, Namespaces(settings.openmetadata_namespaces))
+    if (settings.openmetadata_url or "").startswith("http"):
+        sender: Sender = HttpBatchSender(client_of("openmetadata", settings))
+    else:
+        sender = sender_of("openmetadata", settings)
+    namespaces = Namespaces(settings.openmetadata_namespaces)
+    return OpenLineageTarget("openmetadata", sender, namespaces, OPENMETADATA)
 
 
 def _openlineage(settings: Settings) -> ExportTarget:
-    make = ReceivedEvents if settings.openlineage_events == "received" else CleanEvents
-    return make(sender_of("openlineage", settings), Namespaces(settings.openlineage_namespaces))
+    sender = sender_of("openlineage", settings)
+    namespaces = Namespaces(settings.openlineage_namespaces)
+    if settings.openlineage_events == "received":
+        return ReceivedEvents(sender, namespaces)
+    return OpenLineageTarget("openlineage", sender, namespaces)
 
 
 MAKERS: Mapping[str, Callable[[Settings], ExportTarget]] = {

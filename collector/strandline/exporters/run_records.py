@@ -21,9 +21,13 @@ from sqlalchemy import Connection, Select, and_, select
 
 from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
 from strandline.core.openlineage import facets as kinds
+from strandline.exporters.target import Change, Namespaces
+from strandline.store.catalog.lists import is_shown
+from strandline.store.ingest.export_news import RUN
 from strandline.store.lineage.column_edges import ColumnEdge, edges_of
 from strandline.store.lineage.facets import Facets, facets_of, merged_facets_each
 from strandline.store.lineage.last_runs import sightings_of
+from strandline.store.lineage.nested_commands import nested_jobs
 from strandline.store.lineage.recent_runs import JobEdge, job_edges, recent_runs_of
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_state import RunState, run_owners, run_states
@@ -47,7 +51,7 @@ class DatasetRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job with its facets; `hidden`: it is noise, as Delta's own log makes."""
+    """A job with its facets; `hidden`: lists do not show it, as it is noise of Delta's own log."""
 
     id: int
     namespace: str
@@ -120,6 +124,26 @@ def run_records(connection: Connection, run_ids: Collection[int], now: float) ->
     owner_of = {row.run_id: row.owner_id for row in rows}
     order = list(dict.fromkeys(owner_of[run] for run in run_ids if run in owner_of))
     return _Reading(connection, job_of, round(now * MICRO)).records(order)
+
+
+def changed_records(
+    connection: Connection, changes: Sequence[Change], now: float, namespaces: Namespaces
+) -> list[tuple[RunRecord, Change]]:
+    """Return the runs that changed, each with its newest change, in the order of those.
+
+    Jobs that Strandline hides (noise, and the inner commands of a CREATE TABLE .. AS SELECT) and
+    other namespaces are left out.
+    """
+    change_of = {change.entity_id: change for change in changes if change.kind == RUN}
+    records = run_records(connection, list(change_of), now)
+    job_names = {record.job.id: record.job.name for record in records}
+    nested = nested_jobs(connection, list(job_names.items())) if job_names else set()
+    changed = []
+    for record in records:
+        hidden = record.job.hidden or record.job.id in nested
+        if not hidden and namespaces.allow(record.job.namespace):
+            changed.append((record, change_of.get(record.id, changes[-1])))
+    return changed
 
 
 @dataclass(slots=True)
@@ -255,7 +279,7 @@ def dataset_records(connection: Connection, ids: Collection[int]) -> dict[int, D
 
 
 def job_records(connection: Connection, ids: Collection[int]) -> dict[int, JobRecord]:
-    """Jobs by their ids."""
+    """Return jobs by their ids."""
     facets = facets_of(connection, kinds.JOB, list(ids))
     rows = connection.execute(_jobs(), {"ids": list(ids)})
     return {
@@ -264,7 +288,7 @@ def job_records(connection: Connection, ids: Collection[int]) -> dict[int, JobRe
             row.namespace,
             row.name,
             decoded(facets.get(row.id, {})),
-            bool(row.noise > row.data),
+            not row.shown,
         )
         for row in rows
     }
@@ -322,7 +346,7 @@ def _datasets() -> Select[Any]:
 
 @cache
 def _jobs() -> Select[Any]:
-    return select(jobs).where(among_given(jobs.c.id, "ids"))
+    return select(jobs, is_shown.label("shown")).where(among_given(jobs.c.id, "ids"))
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Where OpenLineage events go: an HTTP endpoint, a Kafka topic, a file of JSON lines.
+"""Senders of OpenLineage events: to an HTTP endpoint, a Kafka topic, or a file of JSON lines.
 
-All or none of a batch, or an error.
+Each sends all or none of a batch, or raises an error.
 """
 
 import os
@@ -15,25 +15,31 @@ from strandline.exporters.http_client import Client
 from strandline.exporters.target import RefusedItemError, UnavailableError
 
 KAFKA_SECONDS = 30.0
+LINEAGE = "/api/v1/lineage"
+BATCH = "/api/v1/openlineage/lineage/batch"
 
 
 class Message(NamedTuple):
-    """One event as bytes, and the key that keeps its job in one partition."""
+    """One event as bytes, and the key that keeps its job in one partition.
+
+    `deletes` is the path of a job of Marquez that is deleted instead.
+    """
 
     body: bytes
     key: str
+    deletes: str = ""
 
 
 class Sender(Protocol):
-    """Takes events."""
+    """A way to send events."""
 
     at_once: int
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Send them in order; UnavailableError or RefusedItemError where they were not taken."""
+        """Send them in order; raise UnavailableError or RefusedItemError if they were not taken."""
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""
 
 
 class HttpSender:
@@ -46,12 +52,38 @@ class HttpSender:
         self._path = path
 
     def send(self, messages: Sequence[Message]) -> None:
-        """One after the other."""
+        """Send one after the other."""
         for message in messages:
-            self._client.send("POST", self._path, message.body)
+            if message.deletes:
+                self._delete(message.deletes)
+            else:
+                self._client.send("POST", self._path, message.body)
+
+    def _delete(self, path: str) -> None:
+        """Delete a job; one that does not exist is deleted already."""
+        if self._client.request("DELETE", path).status not in (200, 202, 204, 404):
+            self._client.send("DELETE", path)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
+        self._client.close()
+
+
+class HttpBatchSender:
+    """OpenMetadata's endpoint, which takes several events a request."""
+
+    at_once = 50
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Send all in one request."""
+        events = b", ".join(message.body for message in messages)
+        self._client.send("POST", BATCH, b'{"events": [' + events + b"]}")
+
+    def close(self) -> None:
+        """Close the connection."""
         self._client.close()
 
 
@@ -79,7 +111,7 @@ class FileSender:
             raise UnavailableError(f"{self._file}: {error.strerror or error}") from error
 
     def close(self) -> None:
-        """It is open only while it is written to."""
+        """Do nothing: the file is open only while it is written to."""
 
 
 class KafkaSender:
@@ -95,10 +127,8 @@ class KafkaSender:
 
     def send(self, messages: Sequence[Message]) -> None:
         """Send and wait until all replicas have them."""
-        from kafka.errors import (
-            KafkaError,
-            MessageSizeTooLargeError,
-        )  # nobody waits for it who has no topic
+        # Imported here: only a target with a topic waits for it.
+        from kafka.errors import KafkaError, MessageSizeTooLargeError
 
         try:
             producer = self._producer = self._producer or self._new_producer()
@@ -126,20 +156,22 @@ class KafkaSender:
         )
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the producer."""
         if self._producer is not None:
             self._producer.close(timeout=5)
             self._producer = None
 
 
 def message_of(event: dict[str, Any]) -> Message:
-    """An event as a message."""
+    """Return an event, or the deletion of a job, as a message."""
+    if "delete" in event:
+        return Message(b"", "", event["delete"])
     job = event.get("job") or event.get("dataset") or {}
     return Message(orjson.dumps(event), f"run:{job.get('namespace')}/{job.get('name')}")
 
 
 def kafka_address(url: str) -> tuple[str, str]:
-    """Brokers and topic of an address.
+    """Return brokers and topic of an address.
 
     >>> kafka_address("kafka://a:9092,b:9092/lineage")
     ('a:9092,b:9092', 'lineage')

@@ -1,12 +1,12 @@
-"""What a target is: it makes items of changes and sends them.
+"""The protocol of a target, which makes items of changes and sends them, and its errors.
 
-And the two ways in which sending fails.
-
-A further target is one file: a class with these members, and its line in `registry`.
+A further target of OpenLineage events is a `Dialect`; any other is a class with the members of
+`ExportTarget`. Each has a line in `registry`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
@@ -17,12 +17,10 @@ from strandline.errors import StrandlineError
 
 
 class UnavailableError(StrandlineError):
-    """The target did not take anything, and nobody is to blame but the target.
+    """The target took nothing; the same is tried again later.
 
-    The same again later.
-
-    `doubtful`: it answered, with a fault of its own. Where it takes others meanwhile, this one item
-    is to blame.
+    `doubtful`: it answered with a fault of its own. If it takes other items meanwhile, this one is
+    to blame.
     """
 
     code = "unavailable"
@@ -36,13 +34,13 @@ class UnavailableError(StrandlineError):
 
 
 class RefusedItemError(StrandlineError):
-    """The target declined this item for good: it is parked with the reason, and others go on."""
+    """The target declined this item for good; it is parked with the reason, and others go on."""
 
     code = "refused_item"
 
 
 class Change(NamedTuple):
-    """A change that waits: which entity has another state, as of a number of the outbox."""
+    """A change that waits: an entity with another state, as of a number of the outbox."""
 
     seq: int
     kind: int
@@ -57,12 +55,35 @@ Key = tuple[int, int]  # of an item: its kind and entity
 
 
 @dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The namespaces that are exported: of jobs, or of datasets by themselves.
+
+    Each is a pattern; one with `!` excludes.
+
+    >>> Namespaces(("bank*", "!bank.test")).allow("bank.test"), Namespaces(("!test",)).allow("bank")
+    (False, True)
+    >>> Namespaces().allow("bank")
+    True
+    """
+
+    patterns: tuple[str, ...] = ()
+
+    def allow(self, namespace: str) -> bool:
+        """Return whether a namespace is exported."""
+        refused = [pattern[1:] for pattern in self.patterns if pattern.startswith("!")]
+        allowed = [pattern for pattern in self.patterns if not pattern.startswith("!")]
+        if any(fnmatchcase(namespace, pattern) for pattern in refused):
+            return False
+        return not allowed or any(fnmatchcase(namespace, pattern) for pattern in allowed)
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One entity's newest state for one target.
 
-    shape: what makes it another entity to people; detail: all of it. An item whose shape the target
-    has is not sent again, except for its detail, and that not more often than once in a while. run:
-    the run whose news it goes by.
+    `shape` is a hash of what people see, `detail` of everything. An item whose shape the target has
+    is sent again for another detail only if it is `slow`, once in a while. `run` is the run whose
+    changes it follows.
     """
 
     kind: int
@@ -75,48 +96,49 @@ class Item:
     run: int = 0
     live: bool = False
     slow: bool = False  # a new detail alone may wait
-    first: tuple[
-        Any, ...
-    ] = ()  # what goes before the content where the target has nothing of the entity
+    first: tuple[Any, ...] = ()  # goes before the content if the target has nothing of the entity
 
     @property
     def key(self) -> Key:
-        """What it is known by."""
+        """The kind and id of the entity."""
         return self.kind, self.entity_id
+
+    def with_beginning(self) -> "Item":
+        """Return the item for a target that has nothing of the entity."""
+        return replace(self, content=(*self.first, *self.content))
 
 
 def digest(value: Any) -> bytes:
-    """A hash of a value's JSON."""
+    """Return a hash of a value's JSON."""
     return sha256(
         orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
     ).digest()[:16]
 
 
 class ExportTarget(Protocol):
-    """Whatever takes what Strandline knows."""
+    """A catalog, an endpoint, a topic or a file that gets what Strandline knows."""
 
     @property
     def name(self) -> str:
-        """What it is called in settings, commands and the store; no secret."""
+        """The name in settings, commands and the store; no secret."""
 
     @property
     def kinds(self) -> str:
-        """What it wants to hear of: runs, events or alerts."""
+        """The kind of its changes: runs, events or alerts."""
 
     @property
     def at_once(self) -> int:
-        """How many items one request may hold."""
+        """The number of items in one request."""
 
     def items(self, connection: Connection, changes: Sequence[Change], now: float) -> list[Item]:
-        """The newest state of what changed, in the order in which it has to arrive."""
+        """Return the newest state of what changed, in the order in which it has to arrive."""
 
     def send(self, items: Sequence[Item]) -> None:
         """Send these items, all or none.
 
-        UnavailableError or RefusedItemError where they were not taken.
-
-        Where several are refused together the caller sends them one by one.
+        Raises UnavailableError or RefusedItemError if they were not taken. If several are refused
+        together, the caller sends them one by one.
         """
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close its connections."""

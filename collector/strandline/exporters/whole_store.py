@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection, Engine, select
 
-from strandline.exporters.delivery import begun
 from strandline.exporters.target import Change, ExportTarget, Item, Key, RefusedItemError
 from strandline.store.ingest.export_news import EVENT, EVENTS, RUN
 from strandline.store.schema.received_tables import raw_events
@@ -37,7 +36,7 @@ def export_all(
                 for item in target.items(connection, changes, now)
                 if last.get(item.key) != item.detail
             ]
-            whole = [item if item.key in last else begun(item) for item in items]
+            whole = [item if item.key in last else item.with_beginning() for item in items]
             last |= {item.key: item.detail for item in items if target.kinds != EVENTS}
             if dry is None:
                 _send(target, whole, on_refusal)

@@ -24,8 +24,9 @@ FULL = 0.9  # of a limit: there must be room left for what is under way
 
 
 def alive(ask: Ask) -> dict[str, str]:
-    """That this process answers."""
-    return {"status": "ok", "version": __version__}
+    """Return that this process answers, its version, and its label if it has one."""
+    label = {} if ask.settings.label is None else {"label": ask.settings.label}
+    return {"status": "ok", "version": __version__} | label
 
 
 def ready(ask: Ask) -> Response:
@@ -85,7 +86,11 @@ def _full(what: str, used: int, limit: int) -> str | None:
 STATUS_ANSWER = {
     "type": "object",
     "required": ["status"],
-    "properties": {"status": {"type": "string"}},
+    "properties": {
+        "status": {"type": "string"},
+        "version": {"type": "string"},
+        "label": {"type": "string", "description": "STRANDLINE_LABEL; the recorded demo has one"},
+    },
 }
 OPERATIONS = (
     Operation(

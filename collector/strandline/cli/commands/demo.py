@@ -109,8 +109,18 @@ def replay(bank: Bank, settings: Settings) -> int:
     )
     demo_report.tell_page(bank)
     demo_report.tell_recorded(bank)
-    own = replace(settings, database_url=bank.database, port=bank.port, log_level="warning")
-    return serve.serve(Namespace(), own)
+    return serve.serve(Namespace(), recorded_settings(settings, bank))
+
+
+def recorded_settings(settings: Settings, bank: Bank) -> Settings:
+    """Return the settings of a collector that shows the recording, and says so."""
+    return replace(
+        settings,
+        database_url=bank.database,
+        port=bank.port,
+        log_level="warning",
+        label="Recorded demo",
+    )
 
 
 def play(bank: Bank, options: Namespace, started: Processes) -> tuple[list[DemoProcess], Watch]:

@@ -20,6 +20,7 @@ from strandline.store.forgetting.forget import Asked, Subject, forget
 from strandline.store.ingest.forget import forget_secret
 
 TWO = ("NAMESPACE", "NAME")
+LOCK = "afterwards it frees the space: SQLite's file, or PostgreSQL's tables one by one, is locked"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -88,10 +89,10 @@ def _summary(lines: list[str], *, executed: bool, owed: bool) -> list[str]:
     if not lines:
         return ["the store has nothing of it"]
     if not executed:
-        return [*lines, "nothing was changed: --execute forgets it"]
+        return [*lines, "nothing was changed: --execute forgets it", LOCK]
     later = (
         [
-            "the old bytes are still in the file, which is in use: forget again, or let a server do it"
+            "the old bytes are still in the files, which are in use: forget again, or let a server do it"
         ]
         if owed
         else []

@@ -65,6 +65,7 @@ _COLUMNS = re.compile(
 _TOKENS = (
     rf"{HINTS}|crypt|hmac|_with_key|s3|gcs|oss|cosn|iceberg|deltalake|hudi|mysql|mariadb|postgresql|mongo|"
     r"remote|azureblob|redis|sqlcmd|bcp|isql|ldap|sshpass|beeline|login|cqlsh|influx|htpasswd|"
+    r"lftp|pgpass|bind_?pw|zip -p|7z|keygen|"
     r'/[^"/@ ]+@|'
     r'://[^"/ \t\n\r\f\v]*(?:hook|discord|telegram|outlook)|'
     r"[?&;#](?:sig|x-amz-[a-z0-9_-]+|x-goog-[a-z0-9_-]+)=|"

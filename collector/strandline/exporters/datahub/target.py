@@ -19,9 +19,13 @@ from strandline.exporters.datahub.urns import Urns, orchestrator_of
 from strandline.exporters.http_client import Client
 from strandline.exporters.job_states import JobState, job_states, live_jobs
 from strandline.exporters.openlineage_events import without
-from strandline.exporters.run_items import Namespaces, records_of
-from strandline.exporters.run_records import DatasetRecord, RunRecord, dataset_records
-from strandline.exporters.target import Change, Item, UnavailableError, digest
+from strandline.exporters.run_records import (
+    DatasetRecord,
+    RunRecord,
+    changed_records,
+    dataset_records,
+)
+from strandline.exporters.target import Change, Item, Namespaces, UnavailableError, digest
 from strandline.store.ingest.export_news import DATASET
 
 KEEP, CLEAR, REMOVE = "keep", "clear_edges", "soft_delete"
@@ -96,7 +100,7 @@ class DataHub:
         self, connection: Connection, changes: Sequence[Change], now: float
     ) -> list[tuple[RunRecord, Change]]:
         """The runs that read or write anything, each with its change."""
-        found = records_of(connection, changes, now, self._rules.namespaces)
+        found = changed_records(connection, changes, now, self._rules.namespaces)
         return [(record, change) for record, change in found if record.inputs or record.outputs]
 
     def _of_run(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, not_, or_, select
 
 from strandline.core.forgotten import NamesToForget, Texts
 from strandline.core.openlineage.names import (
@@ -70,6 +70,7 @@ class Target:
     names: frozenset[Name] = frozenset()  # of jobs and datasets
     words: tuple[str, ...] = ()  # what texts call it
     dotted: bool = False
+    members: tuple[str, ...] = ()  # what texts call what is in a namespace
     run_names: tuple[str, ...] = ()  # of the runs
     distinct: bool = False  # a word of it is nobody else's
     patterns: tuple[str, ...] = field(default=())  # what is stripped from names
@@ -77,7 +78,7 @@ class Target:
     @property
     def naming(self) -> NamesToForget:
         """What it is called in documents."""
-        texts = Texts(self.words, dotted=self.dotted)
+        texts = Texts(self.words, dotted=self.dotted, members=self.members)
         return NamesToForget(
             self._is_job(), self._is_dataset(), self._is_run, texts, self._may_be_in()
         )
@@ -117,14 +118,15 @@ class Target:
 
     def _may_be_in(self) -> Callable[[bytes], bool]:
         """Names that are stored otherwise than they came may be anywhere."""
-        hints = {max(word.lower().split("."), key=len).strip("/") for word in self.words} | {
-            *self.run_names
-        }
+        hints = {
+            max(word.lower().split("."), key=len).strip("/")
+            for word in (*self.words, *self.members)
+        } | {*self.run_names}
         if (
             self.patterns
             or not hints
             or len(hints) > MOST_HINTS
-            or any(len(word) >= CUT for word in self.words)
+            or any(len(word) >= CUT for word in (*self.words, *self.members))
         ):
             return lambda raw: True
         escaped = (b"\\u", b"\\/", b"%")
@@ -209,6 +211,8 @@ def _namespace(connection: Connection, subject: Subject) -> dict[str, Any]:
         connection.execute(of_datasets).all(),
     )
     job_ids = {row.id for row in job_rows}
+    own_names = {row.name for row in (*job_rows, *dataset_rows)}
+    shared = own_names & _names_elsewhere(connection, ids)
     return {
         "namespace_ids": frozenset(ids),
         "job_ids": frozenset(job_ids),
@@ -216,8 +220,32 @@ def _namespace(connection: Connection, subject: Subject) -> dict[str, Any]:
         "run_ids": _batches_of(connection, job_ids),
         "names": frozenset((row.namespace, row.name) for row in (*job_rows, *dataset_rows)),
         "words": (kept,),
+        "members": _members(kept, own_names, shared),
         "dotted": True,
     }
+
+
+def _names_elsewhere(connection: Connection, namespace_ids: list[int]) -> set[str]:
+    """Return the names of jobs and datasets of all other namespaces."""
+    names = set[str]()
+    for table in (jobs, datasets):
+        elsewhere = not_(among(table.c.namespace_id, namespace_ids))
+        names.update(connection.scalars(select(table.c.name).where(elsewhere)))
+    return names
+
+
+def _members(namespace: str, names: set[str], shared: set[str]) -> tuple[str, ...]:
+    """Return what texts call the jobs and datasets of a namespace.
+
+    A single word, or a name that another namespace has as well, may be anybody's: it counts behind
+    the namespace only.
+    """
+    words = set[str]()
+    for name in names:
+        words.update(f"{namespace}{sign}{name}" for sign in "./:")
+        if name not in shared and ("." in name or "/" in name):
+            words.add(name)
+    return tuple(sorted(words))
 
 
 def _event(_: Connection, subject: Subject) -> dict[str, Any]:

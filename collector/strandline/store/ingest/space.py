@@ -16,6 +16,7 @@ from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import agree, agreed
 
 STEP = 2000  # pages of SQLite a transaction: some megabytes, some milliseconds
+LOCK_SECONDS = 20  # a table that is written anew is waited for; others wait behind that
 INCREMENTAL = 2  # SQLite's auto_vacuum of a file that has been vacuumed since it was made
 # In store_settings: an id of the newest note, a colon, names of tables with commas; or empty.
 OWED = "space_owed"
@@ -54,17 +55,29 @@ def _tables_in(note: str) -> list[str]:
 
 
 def give_back(engine: Engine, tables: list[str]) -> None:
-    """Remove the old bytes of deleted rows from the database's files."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        if engine.dialect.name == "postgresql":
-            for table in tables:
-                connection.execute(text(f'VACUUM "{table}"'))
-            return
+    """Remove the old bytes of deleted rows from the database's files.
+
+    PostgreSQL writes the tables anew (`VACUUM FULL`), and each is locked meanwhile. Raises
+    OperationalError if others hold a table for longer than LOCK_SECONDS.
+    """
+    if engine.dialect.name == "postgresql":
+        _vacuum(engine, tables, "VACUUM FULL")
+        return
     with engine.connect() as connection:
         connection.rollback()
         database: Any = connection.connection.driver_connection
         database.execute("VACUUM")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _vacuum(engine: Engine, tables: Iterable[str], command: str) -> None:
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f"SET lock_timeout = '{LOCK_SECONDS}s'"))
+        try:
+            for table in tables:
+                connection.execute(text(f'{command} "{table}"'))
+        finally:
+            connection.execute(text("RESET lock_timeout"))
 
 
 def give_room_back(engine: Engine, tables: Iterable[str]) -> None:
@@ -73,7 +86,7 @@ def give_room_back(engine: Engine, tables: Iterable[str]) -> None:
     PostgreSQL uses it again; an SQLite file gets shorter.
     """
     if engine.dialect.name == "postgresql":
-        give_back(engine, sorted(tables))
+        _vacuum(engine, sorted(tables), "VACUUM")
         return
     with engine.connect() as connection:
         connection.rollback()

@@ -35,6 +35,12 @@ _PARAMETER = re.compile(
     r"(?:amp;)?(?P<name>[\w.~%-]{1,100})=)(?P<value>(?!\{)[^\s&;#'\"<>`\\]+)",
     re.IGNORECASE,
 )
+# A parameter in a parameter: odbc_connect=DRIVER%3D..%3BPWD%3D..
+_ENCODED = re.compile(
+    r"(?P<head>(?:%3B|%26|%20|(?<![\w.%-]))(?P<name>[A-Za-z][\w.+-]{0,99})%3D)"
+    r"(?P<value>(?:[^\s%&;'\"]|%(?!3B|26|20))+)",
+    re.IGNORECASE,
+)
 _BEFORE_PARAMETER = ("?", "&", ";", "#")
 _SIGNATURE_NAME = re.compile(
     r"sig|signature|x-(?:amz|goog)-[\w-]+|awsaccesskeyid|googleaccessid", re.IGNORECASE
@@ -64,9 +70,18 @@ def hide_in_addresses(text: str, gone: str) -> str:
         text = _cut_addresses(_ODD_LOGIN.sub("", text), gone)
     if "jdbc:" in text:
         text = _OPAQUE_JDBC.sub(_cut_opaque, text)
+    if "%3D" in text or "%3d" in text:
+        text = _ENCODED.sub(lambda parameter: _hidden_encoded(parameter, gone), text)
     if "=" in text and any(sign in text for sign in _BEFORE_PARAMETER):
         text = hide_parameters(text, gone)
     return text
+
+
+def _hidden_encoded(parameter: "re.Match[str]", gone: str) -> str:
+    value = parameter["value"]
+    if value.startswith(gone) or not is_secret(parameter["name"]):
+        return parameter[0]
+    return parameter["head"] + gone
 
 
 def hide_parameters(text: str, gone: str) -> str:

@@ -21,12 +21,15 @@ _MIXED = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{6,}")
 _STATEMENT = re.compile(r"\b(?:SET|ON|WHERE)\s", _FLAGS)
 _TOKEN_COLUMN = re.compile(r"(?:\w*[_-])?token_?(?:id|name|ur[il]|endpoint)", _FLAGS)
 _STARTS_WORD = frozenset("'\"`;:,(&?[{|\\")
+_OPTION_START = re.compile(r"(?<!\S)--[\w-]{1,40}=\Z")
 _STARTS_VALUE = re.compile(r"[^\s'\",;()&{}\[\]<>|=-]")
 
 
 def _stands_alone(mention: Mention) -> bool:
     """Return whether the name begins a word; in `/password=1/` it is a part of a path."""
     before = mention.before(1)
+    if before == "=":  # --from-literal=password=x
+        return _OPTION_START.search(mention.before(50)) is not None
     return not before or before.isspace() or before in _STARTS_WORD
 
 
@@ -253,16 +256,16 @@ def property_line(mention: Mention) -> Value | None:
 
 
 _SAYS = re.compile(
-    r"(?:\s{1,5}(?:for|of)(?:\s{1,5}[\w@.'\"-]{1,100}){1,3}?)?"
+    r"['\"]?(?:\s{1,5}(?:for|of)(?:\s{1,5}[\w@.'\"-]{1,100}){1,3}?|\s{1,5}value)?"
     r"\s{1,5}(?:(?:is|was|are|equals|reads)(?:\s{1,5}(?:now|(?:re)?set\s{1,5}to|changed\s{1,5}to))?|"
-    r"(?:provided|given|used|supplied)(?=\s{0,5}:))\s{0,5}:?\s{1,5}",
+    r"ha[sd]\s{1,5}value|(?:provided|given|used|supplied)(?=\s{0,5}:))\s{0,5}:?\s{1,5}",
     re.IGNORECASE,
 )
 
 
 def said(mention: Mention) -> Value | None:
     """Find `the password is x` and `log in with password x` in prose."""
-    if mention.sign or not mention.is_strong or mention.close or mention.place == "sql":
+    if mention.sign or not mention.is_strong or mention.place == "sql":
         return None
     if not mention.blank or not ENDING_NAME.search(mention.name):
         return None
@@ -271,6 +274,8 @@ def said(mention: Mention) -> Value | None:
     quoted = quoted_at(mention.text, at) if verb else None
     if quoted:
         return quoted
+    if mention.close:
+        return None
     if not verb and mention.text.startswith("(", at):
         at += 1
     value = bare_at(mention.text, at) if _STARTS_VALUE.match(mention.text, at) else None

@@ -14,22 +14,33 @@ _CURL_LOGIN = re.compile(
 COMMANDS = (
     *("curl", "mysql", "mariadb", "sqlcmd", "bcp", "isql", "redis", "ldap", "sshpass", "beeline"),
     *("mongo", "login", "cqlsh", "influx", "htpasswd", "@", "://", "postgresql", "remote", "azure"),
+    *("lftp", "zip -p", "7z", "keygen"),
 )
 _ARGUMENT = r"(?P<value>'[^']{1,500}|\"[^\"]{1,500}|[^\s'\",;]{1,500})"
 # A command, and the option of its password.
 _PASSWORD_OPTION = re.compile(
-    r"(?P<head>\b(?:"
+    r"(?P<head>"
+    r"(?<=\s)-(?:(?:src|dest)?storepass|keypass)\s+|(?<=\s)-pass(?:in|out)?\s+pass:|"
+    r"\b(?:sshpass\s+-p\s?|"
     r"(?:mysql|mariadb)[\w-]{0,20}\b[^\n|;&]{0,300}?\s-p(?=\S)|"
     r"(?:sqlcmd|bcp|isql)\b[^\n|;&]{0,300}?\s-P\s?|"
     r"redis-cli\b[^\n|;&]{0,300}?\s-a\s+|"
     r"ldap(?:search|modify|add|whoami)\b[^\n|;&]{0,300}?\s-w\s+|"
-    r"sshpass\s+-p\s?|"
-    r"(?:beeline|mongo(?:sh|dump|restore)?|docker\s+login|podman\s+login|cqlsh|influx|"
-    r"htpasswd\s+-b)\b[^\n|;&]{0,300}?\s-p\s+))" + _ARGUMENT
+    r"zip\b[^\n|;&]{0,100}?\s-P\s+|7z\b[^\n|;&]{0,100}?\s-p|"
+    r"ssh-keygen\b[^\n|;&]{0,300}?\s-N\s+|"
+    r"lftp\b[^\n|;&]{0,300}?\s-u\s+[^\s,]{1,200},|"
+    r"(?:(?:docker|podman|nerdctl|buildah|skopeo|az|oc|helm\s+registry)\s+login|"
+    r"beeline|mongo(?:sh|dump|restore)?|cqlsh|influx|htpasswd\s+-b)\b[^\n|;&]{0,300}?\s-p\s+)"
+    r")" + _ARGUMENT
 )
 _NETRC = re.compile(
     r"(?P<head>\b(?:machine\s{1,20}\S{1,300}|default)\s{1,20}login\s{1,20}\S{1,300}\s{1,20}"
     r"(?:account\s{1,20}\S{1,300}\s{1,20})?password\s{1,20})" + _ARGUMENT
+)
+# host:port:database:user:password of PostgreSQL's file of passwords
+_PGPASS = re.compile(
+    r"(?P<head>(?<![\w.])[\w.*-]{1,300}:(?:\d{2,5}|\*):[\w*-]{1,100}:[\w.@*-]{1,100}:)"
+    r"(?P<value>[^\s:'\"]{1,500})"
 )
 _ORACLE_LOGIN = re.compile(
     r"(?P<head>(?<![\w/.@:+-])[A-Za-z][\w$#]{0,60}/)(?P<value>[^\s/@'\"<>|]{1,200})"
@@ -66,6 +77,8 @@ def hide_logins(text: str, gone: str) -> str:
         text = _PASSWORD_OPTION.sub(hidden, text)
     if "login" in text:
         text = _NETRC.sub(hidden, text)
+    if "pgpass" in text.lower():
+        text = _PGPASS.sub(hidden, text)
     if "@" in text and "/" in text:
         text = _ORACLE_LOGIN.sub(lambda login: _hidden_oracle_login(login, gone), text)
     return text

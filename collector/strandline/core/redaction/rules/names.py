@@ -18,17 +18,21 @@ _PASS = r"pass(?<![a-z]pass)(?![a-z])|(?-i:Pass(?<=[a-z]Pass)(?![A-Za-z]))"
 _SECRET = r"secret(?!ar[iy]|ions?|ive|ly|[ _-]?(?:santa|sauce|menu|agent|level|shopper))"
 _KEY = (
     r"(?:private|secret|shared|ssh|sign(?:ing)?|storage|access|api|account|(?:en|de)cryption|"
-    r"master|licen[cs]e|hmac|aes|rsa|gpg|pgp|crypto|cipher|deploy|webhook|jwt|auth)[ ._-]?key"
+    r"master|licen[cs]e|hmac|aes|rsa|gpg|pgp|crypto|cipher|deploy|webhook|jwt|auth|"
+    r"fernet)[ ._-]?key"
+)
+_LOGIN_PASS = (
+    r"(?:db|ssh|become|sudo|smtp|mail|login|user|root|admin|mysql|redis)_?pass(?![a-z])|bind_?pw"
 )
 _STRONG = (
-    rf"passw(?:or)?d|passphrase|passcode|passkey|pwd|{_SECRET}|{_TOKEN}|authorization|"
-    rf"credential|{_KEY}"
+    rf"{_LOGIN_PASS}|passw(?:or)?d|passphrase|passcode|passkey|pwd|{_SECRET}|{_TOKEN}|authorization|"
+    rf"credential|auth\.user\.info|{_KEY}"
 )
 # Each says a secret only before an equals sign.
 _WEAK = rf"{_PASS}|signature|auth(?<![a-z]auth)(?![\w-])|\bsas(?![\w-])"
 
 SECRET_NAME = re.compile(
-    rf"passw|passphrase|passcode|passkey|{_PASS}|pwd|{_SECRET}|{_TOKEN}|credential|cookie|{_KEY}|"
+    rf"passw|passphrase|passcode|passkey|{_PASS}|pwd|bind_?pw|{_SECRET}|{_TOKEN}|credential|cookie|{_KEY}|"
     r"auth(?!or(?!iz)|enticationtype)|signature|jaas|keytab|\bsas\b",
     _FLAGS,
 )
@@ -42,7 +46,7 @@ _ABOUT = re.compile(
 )
 _STRONG_NAME = re.compile(_STRONG, _FLAGS)
 _WEAK_NAME = re.compile(_WEAK, _FLAGS)
-ENDING_NAME = re.compile(rf"(?:{_STRONG})s?\Z|account.key\.[\w.-]+\Z", _FLAGS)
+ENDING_NAME = re.compile(rf"(?:{_STRONG})s?\Z|(?:account.key|client.secret)\.[\w.-]+\Z", _FLAGS)
 # A column that holds a secret: its name ends in the word, or in the form that the secret has.
 SECRET_COLUMN = re.compile(
     rf"(?:{_STRONG})s?(?:[._-]?(?:value|string|text|plain|hash(?:ed)?|json|data|new|old|"
@@ -56,14 +60,14 @@ MENTION = re.compile(
     rf"s(?:(?:ecret|hared|sh|ign|igning|torage)[ ._-]?key|ignature)|{_SECRET}|"
     r"a(?:uthorization|uth(?<![a-z]auth)(?![\w-])|(?:ccess|pi|ccount|es|uth)[ ._-]?key)|"
     r"c(?:redential|ookie|(?:rypto|ipher)[ ._-]?key)|"
-    r"(?:(?:en|de)cryption|master|licen[cs]e|hmac|rsa|gpg|deploy|webhook|jwt)[ ._-]?key|"
-    rf"identified|{_PASS}|\bsas(?![\w-])",
+    r"(?:(?:en|de)cryption|master|licen[cs]e|hmac|rsa|gpg|deploy|webhook|jwt|fernet)[ ._-]?key|"
+    rf"identified|bind_?pw|{_PASS}|\bsas(?![\w-])",
     _FLAGS,
 )
 # Every mention contains one of these.
 MENTION_WORDS = (
     *("pass", "pwd", "token", "secret", "signature", "auth", "credential", "cookie"),
-    *("identified", "sas", "key"),
+    *("identified", "sas", "key", "bindpw", "bind_pw"),
 )
 
 

@@ -37,7 +37,7 @@ _HARMLESS_NAME = re.compile(
     r"hoodie\.[\w.-]+|fields\.[\w.-]+|"
     r"hive\.[\w.-]+|merge[\w.-]*|file[\w.-]*|versionasof|timestampasof|startingoffsets|"
     r"endingoffsets|connector|bucket[\w-]*|"
-    r"primary-key|primarykey|precombinefield|bucketed_by|sorted_by|comment|description|owner|"
+    r"primary[._-]?key|storagelevel|precombinefield|bucketed_by|sorted_by|comment|description|owner|"
     r"users?|username|transactional|orc\.[\w.]+|"
     r"parquet\.[\w.]+|avro\.[\w.]+|json\.[\w.-]+|csv\.[\w.-]+|serialization\.[\w.]+|field\.delim|"
     r"skip\.[\w.]+|"

@@ -16,6 +16,11 @@ _PREDICATE = re.compile(
 _ASSIGNS = frozenset(("=", "==", "===", "=>", ":=", ":", "->"))
 
 
+_AMBIGUOUS = re.compile(
+    r"(?:access|account|master|deploy|licen[cs]e)_key\Z|authorization\Z", re.IGNORECASE
+)
+
+
 def assigned_text(mention: Mention) -> Value | None:
     """Find `password = 'x'`, `"api_key": "x"` and the like."""
     if not mention.strength or mention.sign not in _ASSIGNS:
@@ -25,9 +30,17 @@ def assigned_text(mention: Mention) -> Value | None:
     if not mention.close and _is_compared_column(mention):
         return None
     value = quoted_at(mention.text, mention.at)
-    if value and mention.is_complaint and not is_generated(mention.text[value.start : value.end]):
+    may_be_word = mention.is_complaint or _is_ambiguous_column(mention)
+    if value and may_be_word and not is_generated(mention.text[value.start : value.end]):
         return None
     return value
+
+
+def _is_ambiguous_column(mention: Mention) -> bool:
+    """Return whether SQL compares or sets a column whose name means something else as often."""
+    if mention.place != "sql":
+        return False
+    return mention.strength == "weak" or _AMBIGUOUS.search(mention.name) is not None
 
 
 def _is_compared_column(mention: Mention) -> bool:

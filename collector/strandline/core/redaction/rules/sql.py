@@ -20,7 +20,7 @@ _STATEMENT = (
     r"WITH\s+[\w`\"]+\s*(?:\([^()]*\)\s*)?AS\s*\(|(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?"
     r"(?:GLOBAL\s+|TEMP(?:ORARY)?\s+|EXTERNAL\s+|MATERIALIZED\s+)*"
     r"(?:TABLE|VIEW|USER|ROLE|LOGIN|STAGE|SERVER|FUNCTION|CATALOG|DATABASE|SCHEMA|SECRET|"
-    r"CONNECTION|INTEGRATION)\s|COPY\s+(?:INTO\s|\w)|UNLOAD\s*\(|EXPLAIN\s+\w)"
+    r"CONNECTION|INTEGRATION)\s|COMMENT\s+ON\s|CACHE\s+(?:LAZY\s+)?TABLE\s|COPY\s+(?:INTO\s|\w)|UNLOAD\s*\(|EXPLAIN\s+\w)"
 )
 _BEGINS = re.compile(_BLANKS + _STATEMENT, re.IGNORECASE)
 # After an error's message a statement is in capitals.
