@@ -236,7 +236,7 @@ def test_changing_the_time_does_not_move_boxes(tab: Tab) -> None:
     ]
     assert min(counts) > 0
     assert page.inner_text(".hidden-note") == (
-        "{} nodes, {} edges at that moment. {} more nodes, {} more edges at other moments, drawn faintly"
+        "{} nodes, {} edges at that moment. {} more nodes, {} more edges at other moments, drawn faintly."
     ).format(*counts)
 
 

@@ -40,4 +40,6 @@ export const STATES = {
   ABORT: ["warn", "stopped"], LOST: ["warn", "lost"], NONE: ["", "not run"],
 };
 
-export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
+export const number = (n) => n.toLocaleString("en-US");
+
+export const count = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
