@@ -36,8 +36,8 @@ export const shortId = (id) => (id && id.length > 13 ? `${id.slice(0, 6)}…${id
 export const nodeId = (type, one) => `${type}:${one.namespace}:${one.name}`;
 
 export const STATES = {
-  START: ["run", "starting"], RUNNING: ["run", "running"], COMPLETE: ["ok", "complete"], FAIL: ["bad", "failed"],
-  ABORT: ["warn", "stopped"], LOST: ["warn", "lost"], NONE: ["", "not run"],
+  START: ["run", "starting", "●"], RUNNING: ["run", "running", "●"], COMPLETE: ["ok", "complete", "✓"], FAIL: ["bad", "failed", "✕"],
+  ABORT: ["warn", "stopped", "■"], LOST: ["warn", "lost", "?"], NONE: ["", "not run", ""],
 };
 
 export const number = (n) => n.toLocaleString("en-US");

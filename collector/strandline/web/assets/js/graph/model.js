@@ -34,14 +34,12 @@ function titleOf(node) {
   return node.name;
 }
 
-const SIGNS = { run: "●", bad: "✕", warn: "◌", ok: "✓" };
-
 // States with their counts, the urgent ones first: "✕ 3 failed", "● 2 running".
 export function urgentStates(states = {}) {
   const shown = [];
   for (const state of ["FAIL", "LOST", "ABORT", "RUNNING", "START"]) {
-    const [tone, word] = STATES[state];
-    if (states[state]) shown.push({ tone, text: `${SIGNS[tone]} ${number(states[state])} ${word}` });
+    const [tone, word, sign] = STATES[state];
+    if (states[state]) shown.push({ tone, text: `${sign} ${number(states[state])} ${word}` });
   }
   return shown;
 }
@@ -51,8 +49,8 @@ const plain = (text) => [{ tone: "", text }];
 // The lines below the title of a box: each a list of texts with a tone.
 function linesOf(node) {
   if (node.type === "job") {
-    const [tone, word] = STATES[node.state] || ["", "no run yet"];
-    return [[{ tone, text: `${SIGNS[tone] || ""} ${word}`.trim() }]];
+    const [tone, word, sign] = STATES[node.state] || ["", "no run yet", ""];
+    return [[{ tone, text: `${sign} ${word}`.trim() }]];
   }
   const urgent = urgentStates(node.states);
   if (node.type === "rest") return [urgent.length ? urgent : plain("click to list them")];

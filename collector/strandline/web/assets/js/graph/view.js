@@ -75,9 +75,10 @@ export function View({ picture, placed, selected, start, on, marks, ghosts, anch
     const root = select(svg.current);
     zoomer.current = d3zoom().scaleExtent([0.2, 3]).clickDistance(4).on("zoom", ({ transform }) => {
       inner.current.setAttribute("transform", transform);
-      svg.current.style.setProperty("--zoom", transform.k);
-      svg.current.classList.toggle("far", transform.k < NO_DETAILS_BELOW);
-      svg.current.classList.toggle("farther", transform.k < NO_TITLES_BELOW);
+      const isFar = transform.k < NO_DETAILS_BELOW;
+      inner.current.classList.toggle("far", isFar);
+      if (isFar) inner.current.style.setProperty("--zoom", transform.k);
+      inner.current.classList.toggle("farther", transform.k < NO_TITLES_BELOW);
       overview.current?.(transform);
     });
     root.call(zoomer.current).on("dblclick.zoom", null);
@@ -128,7 +129,7 @@ export function View({ picture, placed, selected, start, on, marks, ghosts, anch
   const isOff = (id) => lit && !lit.has(id);
   const isLit = (link) => (hovered && at.has(hovered) ? link.source === hovered || link.target === hovered : on && on.has(link.source) && on.has(link.target));
   const classOf = (id) => [isOff(id) && "off", ghosts.has(id) && "ghost", selected === id && "selected", start === id && "start", marks.get(id)].filter(Boolean).join(" ");
-  return html`<svg class="graph" ref=${svg} tabindex="0" role="application" aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. Arrow keys walk, Enter or e opens, c closes a frame, p marks a path, 0 shows the start.`}
+  return html`<svg class=${`graph ${placed.isDense ? "dense" : ""}`} ref=${svg} tabindex="0" role="application" aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. Arrow keys walk, Enter or e opens, c closes a frame, p marks a path, 0 shows the start.`}
       onKeyDown=${onKey} onClick=${(event) => { if (event.target === svg.current) onSelect(null); }}>
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="context-stroke" /></marker></defs>
     <g ref=${inner}>

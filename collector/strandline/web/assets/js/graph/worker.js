@@ -4,6 +4,9 @@ import { Graph, layout } from "../../vendor/dagre.mjs";
 const MARGIN = 24;
 const FRAME_PAD = 14;
 const FRAME_TITLE = 24;
+const TALLEST = 1300; // pixels; two windows
+const GAP = { x: 44, y: 30 };
+const SHAPE = 2.2; // how much wider than high rows are
 
 // Around a node: one column a step, in the order of the answer, near their neighbours.
 function byColumns(boxes, links) {
@@ -68,6 +71,7 @@ function byLayers(boxes, links, frames) {
     const { x, y } = graph.node(id);
     places[id] = { x: x - width / 2, y: y - height / 2, width, height };
   }
+  if (graph.graph().height > TALLEST) return byRows(boxes, frames, places);
   const routes = {};
   for (const { source, target } of links) {
     const { points, x, y } = graph.edge(source, target);
@@ -93,6 +97,45 @@ function aroundTheirBoxes(boxes, frames, places) {
     found[frame.id] = { x, y, width: right - x, height: bottom - y };
   }
   return found;
+}
+
+// Boxes in rows, those of a frame together: for graphs whose layers are taller than any window.
+function byRows(boxes, frames, order) {
+  const places = {}, frameSizes = {};
+  const itemsOf = (frame) => [
+    ...frames.filter((inner) => inner.within === frame).map(({ id }) => ({ id, isFrame: true, ...pack(id) })),
+    ...boxes.filter((box) => box.frame === frame).sort((a, b) => order[a.id].x - order[b.id].x),
+  ];
+  // Where each item of a frame goes, from the frame's corner, and how large they are together.
+  function pack(frame) {
+    const items = itemsOf(frame);
+    const area = items.reduce((sum, item) => sum + (item.width + GAP.x) * (item.height + GAP.y), 0);
+    const widest = Math.max(Math.sqrt(area * SHAPE), ...items.map((item) => item.width));
+    let x = FRAME_PAD, y = FRAME_TITLE, rowHeight = 0, right = 0;
+    const at = items.map((item) => {
+      if (x > FRAME_PAD && x + item.width > widest + FRAME_PAD) {
+        x = FRAME_PAD;
+        y += rowHeight + GAP.y;
+        rowHeight = 0;
+      }
+      const place = { item, x, y };
+      x += item.width + GAP.x;
+      rowHeight = Math.max(rowHeight, item.height);
+      right = Math.max(right, x - GAP.x);
+      return place;
+    });
+    return { at, width: right + FRAME_PAD, height: y + rowHeight + FRAME_PAD };
+  }
+  function place(packed, left, top) {
+    for (const { item, x, y } of packed.at) {
+      const at = { x: left + x, y: top + y, width: item.width, height: item.height };
+      if (item.isFrame) place(item, at.x, at.y);
+      (item.isFrame ? frameSizes : places)[item.id] = at;
+    }
+  }
+  const whole = pack(null);
+  place(whole, 0, 0);
+  return { places, frames: frameSizes, routes: {}, width: whole.width, height: whole.height, isDense: true };
 }
 
 onmessage = ({ data: { turn, boxes, links, frames } }) => {
