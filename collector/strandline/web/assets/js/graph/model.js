@@ -66,7 +66,9 @@ const kindOf = (node) => (["job", "dataset", "rest"].includes(node.type) ? node.
 
 function boxOf(node, columns) {
   const title = fitted(titleOf(node), TITLE_FONT);
-  const lines = linesOf(node).map((line) => line.map((part) => ({ ...part, text: fitted(part.text) })));
+  const lines = linesOf(node).map((line) =>
+    line.map((part) => ({ ...part, text: fitted(part.text) })),
+  );
   const names = (columns.get(node.id) || []).slice(0, 10).map((name) => fitted(name, COLUMN_FONT));
   const widths = [
     widthOf(title, TITLE_FONT),
@@ -89,7 +91,8 @@ function boxOf(node, columns) {
 
 // Several answers as one: a later answer wins.
 export function merged(answers) {
-  const nodes = new Map(), edges = new Map();
+  const nodes = new Map(),
+    edges = new Map();
   for (const answer of answers) {
     for (const node of answer.nodes) nodes.set(node.id, { ...nodes.get(node.id), ...node });
     for (const edge of answer.edges) edges.set(`${edge.source} ${edge.target}`, edge);
@@ -110,7 +113,9 @@ function withFrames(graph) {
     const name = node.type === "dataset" && node.step === undefined ? databaseOf(node) : "";
     if (name) names.set(name, (names.get(name) || 0) + 1);
   }
-  const frames = [...names].filter(([, tables]) => tables > 1).map(([name]) => ({ id: name, name, within: null }));
+  const frames = [...names]
+    .filter(([, tables]) => tables > 1)
+    .map(([name]) => ({ id: name, name, within: null }));
   const open = new Set(frames.map((frame) => frame.id));
   const nodes = graph.nodes.map((node) => {
     const frame = node.type === "dataset" && databaseOf(node);
@@ -149,11 +154,17 @@ export function pictureOf(answer, columns) {
 }
 
 function reached(links, start, from, to) {
-  const ids = new Set([start]), waiting = [start];
+  const ids = new Set([start]),
+    waiting = [start];
   while (waiting.length) {
     const id = waiting.pop();
     for (const link of links) {
-      const ends = link.both ? [[link.source, link.target], [link.target, link.source]] : [[link[from], link[to]]];
+      const ends = link.both
+        ? [
+            [link.source, link.target],
+            [link.target, link.source],
+          ]
+        : [[link[from], link[to]]];
       for (const [here, there] of ends) {
         if (here !== id || ids.has(there)) continue;
         ids.add(there);
@@ -166,12 +177,18 @@ function reached(links, start, from, to) {
 
 // Everything upstream and downstream of a box.
 export function pathOf(links, id) {
-  return new Set([...reached(links, id, "source", "target"), ...reached(links, id, "target", "source")]);
+  return new Set([
+    ...reached(links, id, "source", "target"),
+    ...reached(links, id, "target", "source"),
+  ]);
 }
 
 // What lies on some way between two boxes, in whichever direction there is one.
 export function between(links, one, other) {
-  for (const [first, last] of [[one, other], [other, one]]) {
+  for (const [first, last] of [
+    [one, other],
+    [other, one],
+  ]) {
     const down = reached(links, first, "source", "target");
     if (!down.has(last)) continue;
     const up = reached(links, last, "target", "source");
@@ -189,7 +206,8 @@ export function neighboursOf(links, id) {
   return near;
 }
 
-export const labelOf = (box) => (box.kind === "dataset" ? tableName(box.node) : box.kind === "job" ? box.node.name : box.title);
+export const labelOf = (box) =>
+  box.kind === "dataset" ? tableName(box.node) : box.kind === "job" ? box.node.name : box.title;
 
 export function mermaid(boxes, links) {
   const ids = new Map(boxes.map((box, i) => [box.id, `n${i}`]));
@@ -198,7 +216,9 @@ export function mermaid(boxes, links) {
   return [
     "flowchart LR",
     ...boxes.map((box) => `  ${ids.get(box.id)}${shape(box)}`),
-    ...links.map((link) => `  ${ids.get(link.source)} ${link.both ? "<-->" : "-->"} ${ids.get(link.target)}`),
+    ...links.map(
+      (link) => `  ${ids.get(link.source)} ${link.both ? "<-->" : "-->"} ${ids.get(link.target)}`,
+    ),
     "",
   ].join("\n");
 }

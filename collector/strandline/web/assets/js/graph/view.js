@@ -13,7 +13,8 @@ const NO_TITLES_BELOW = 0.77;
 const BAR = 56; // the height that the buttons at the bottom cover
 const OVERVIEW = { width: 168, height: 104 };
 
-let worker = null, turns = 0;
+let worker = null,
+  turns = 0;
 const waiting = new Map();
 function layout({ boxes, links, frames }) {
   if (!worker) {
@@ -25,20 +26,55 @@ function layout({ boxes, links, frames }) {
   }
   turns += 1;
   const turn = turns;
-  const sizes = boxes.map(({ id, width, height, frame, step, kind }) => ({ id, width, height, frame, step, isRest: kind === "rest" }));
-  const ends = links.map(({ source, target, label }) => ({ source, target, labelWidth: label && widthOf(label) + 8 }));
-  worker.postMessage({ turn, boxes: sizes, links: ends, frames: frames.map(({ id, within }) => ({ id, within })) });
+  const sizes = boxes.map(({ id, width, height, frame, step, kind }) => ({
+    id,
+    width,
+    height,
+    frame,
+    step,
+    isRest: kind === "rest",
+  }));
+  const ends = links.map(({ source, target, label }) => ({
+    source,
+    target,
+    labelWidth: label && widthOf(label) + 8,
+  }));
+  worker.postMessage({
+    turn,
+    boxes: sizes,
+    links: ends,
+    frames: frames.map(({ id, within }) => ({ id, within })),
+  });
   return new Promise((done) => waiting.set(turn, done));
 }
 
 // The picture with the places of its boxes; the one before stays until the new one is laid out.
 export function usePlaces(picture) {
-  const key = useMemo(() => picture.boxes.map((box) => `${box.id} ${box.width}x${box.height} ${box.step}`).sort().join("\n"), [picture]);
-  const [placed, set] = useState({ key: null, places: {}, frames: {}, routes: {}, width: 0, height: 0 });
+  const key = useMemo(
+    () =>
+      picture.boxes
+        .map((box) => `${box.id} ${box.width}x${box.height} ${box.step}`)
+        .sort()
+        .join("\n"),
+    [picture],
+  );
+  const [placed, set] = useState({
+    key: null,
+    places: {},
+    frames: {},
+    routes: {},
+    width: 0,
+    height: 0,
+  });
   useEffect(() => {
     let gone = false;
-    if (picture.boxes.length) layout(picture).then((data) => { if (!gone) set({ key, ...data }); });
-    return () => { gone = true; };
+    if (picture.boxes.length)
+      layout(picture).then((data) => {
+        if (!gone) set({ key, ...data });
+      });
+    return () => {
+      gone = true;
+    };
   }, [key]);
   return placed;
 }
@@ -46,13 +82,18 @@ export function usePlaces(picture) {
 // A smooth line through the points of a route.
 function smooth([first, ...rest]) {
   const last = rest.at(-1);
-  const turns = rest.slice(0, -1).map((p, i) => `Q${p.x} ${p.y} ${(p.x + rest[i + 1].x) / 2} ${(p.y + rest[i + 1].y) / 2}`);
+  const turns = rest
+    .slice(0, -1)
+    .map((p, i) => `Q${p.x} ${p.y} ${(p.x + rest[i + 1].x) / 2} ${(p.y + rest[i + 1].y) / 2}`);
   return `M${first.x} ${first.y}${turns.join("")}L${last.x} ${last.y}`;
 }
 
 // A line from box to box; one that leads back runs below both.
 function curve(a, b) {
-  const x1 = a.x + a.width, y1 = a.y + a.height / 2, x2 = b.x, y2 = b.y + b.height / 2;
+  const x1 = a.x + a.width,
+    y1 = a.y + a.height / 2,
+    x2 = b.x,
+    y2 = b.y + b.height / 2;
   if (x2 > x1) {
     const middle = (x1 + x2) / 2;
     return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2 - 2} ${y2}`;
@@ -61,26 +102,49 @@ function curve(a, b) {
   return `M${x1} ${y1}C${x1 + 36} ${y1} ${x1 + 36} ${low} ${x1 - 8} ${low}L${x2 + 8} ${low}C${x2 - 36} ${low} ${x2 - 36} ${y2} ${x2 - 2} ${y2}`;
 }
 
-const middleOf = (a, b) => (b.x > a.x + a.width
-  ? { x: (a.x + a.width + b.x) / 2, y: (a.y + a.height / 2 + b.y + b.height / 2) / 2 }
-  : { x: (a.x + a.width + b.x) / 2, y: Math.max(a.y + a.height, b.y + b.height) + 20 });
+const middleOf = (a, b) =>
+  b.x > a.x + a.width
+    ? { x: (a.x + a.width + b.x) / 2, y: (a.y + a.height / 2 + b.y + b.height / 2) / 2 }
+    : { x: (a.x + a.width + b.x) / 2, y: Math.max(a.y + a.height, b.y + b.height) + 20 };
 
-export function View({ picture, placed, selected, start, on, marks, ghosts, anchor, onSelect, onCentre, onFold, onKey, handle }) {
-  const svg = useRef(null), inner = useRef(null), zoomer = useRef(null), overview = useRef(null), before = useRef(null);
+export function View({
+  picture,
+  placed,
+  selected,
+  start,
+  on,
+  marks,
+  ghosts,
+  anchor,
+  onSelect,
+  onCentre,
+  onFold,
+  onKey,
+  handle,
+}) {
+  const svg = useRef(null),
+    inner = useRef(null),
+    zoomer = useRef(null),
+    overview = useRef(null),
+    before = useRef(null);
   const [hovered, setHovered] = useState(null);
-  const move = (x, y, k) => select(svg.current).call(zoomer.current.transform, zoomIdentity.translate(x, y).scale(k));
+  const move = (x, y, k) =>
+    select(svg.current).call(zoomer.current.transform, zoomIdentity.translate(x, y).scale(k));
   const current = () => svg.current.__zoom || zoomIdentity;
 
   useEffect(() => {
     const root = select(svg.current);
-    zoomer.current = d3zoom().scaleExtent([0.2, 3]).clickDistance(4).on("zoom", ({ transform }) => {
-      inner.current.setAttribute("transform", transform);
-      const isFar = transform.k < NO_DETAILS_BELOW;
-      inner.current.classList.toggle("far", isFar);
-      if (isFar) inner.current.style.setProperty("--zoom", transform.k);
-      inner.current.classList.toggle("farther", transform.k < NO_TITLES_BELOW);
-      overview.current?.(transform);
-    });
+    zoomer.current = d3zoom()
+      .scaleExtent([0.2, 3])
+      .clickDistance(4)
+      .on("zoom", ({ transform }) => {
+        inner.current.setAttribute("transform", transform);
+        const isFar = transform.k < NO_DETAILS_BELOW;
+        inner.current.classList.toggle("far", isFar);
+        if (isFar) inner.current.style.setProperty("--zoom", transform.k);
+        inner.current.classList.toggle("farther", transform.k < NO_TITLES_BELOW);
+        overview.current?.(transform);
+      });
     root.call(zoomer.current).on("dblclick.zoom", null);
     return () => root.on(".zoom", null);
   }, []);
@@ -93,15 +157,30 @@ export function View({ picture, placed, selected, start, on, marks, ghosts, anch
     const fitting = Math.min(w / placed.width, h / placed.height);
     const k = Math.max(SMALLEST_AT_START, Math.min(LARGEST_AT_START, fitting));
     const at = placed.places[start];
-    const x = placed.width * k <= w ? (w - placed.width * k) / 2 : at ? w / 2 - (at.x + at.width / 2) * k : 0;
-    const y = placed.height * k <= h ? (h - placed.height * k) / 2 : at ? h / 2 - (at.y + at.height / 2) * k : 0;
+    const x =
+      placed.width * k <= w
+        ? (w - placed.width * k) / 2
+        : at
+          ? w / 2 - (at.x + at.width / 2) * k
+          : 0;
+    const y =
+      placed.height * k <= h
+        ? (h - placed.height * k) / 2
+        : at
+          ? h / 2 - (at.y + at.height / 2) * k
+          : 0;
     move(x, y, k);
   };
   const show = (id) => {
-    const at = placed.places[id], { w, h } = room();
+    const at = placed.places[id],
+      { w, h } = room();
     if (!at || !w) return;
-    const { x, y, k } = current(), pad = 24;
-    const left = at.x * k + x, top = at.y * k + y, right = left + at.width * k, bottom = top + at.height * k;
+    const { x, y, k } = current(),
+      pad = 24;
+    const left = at.x * k + x,
+      top = at.y * k + y,
+      right = left + at.width * k,
+      bottom = top + at.height * k;
     const dx = left < pad ? pad - left : right > w - pad ? w - pad - right : 0;
     const dy = top < pad ? pad - top : bottom > h - pad ? h - pad - bottom : 0;
     if (dx || dy) move(x + dx, y + dy, k);
@@ -111,31 +190,67 @@ export function View({ picture, placed, selected, start, on, marks, ghosts, anch
   useEffect(() => {
     if (!placed.width) return;
     const { w, h } = room();
-    const old = before.current, now = placed.frames[anchor] || placed.places[anchor];
+    const old = before.current,
+      now = placed.frames[anchor] || placed.places[anchor];
     const was = old?.frames[anchor] || old?.places[anchor];
     before.current = placed;
     const fits = placed.width * SMALLEST_AT_START <= w && placed.height * SMALLEST_AT_START <= h;
-    if (fits || !was || !now) { home(); return; }
+    if (fits || !was || !now) {
+      home();
+      return;
+    }
     const { x, y, k } = current();
-    move(Math.max(24 - now.x * k, Math.min(x + (was.x - now.x) * k, 24)), y + (was.y - now.y) * k, k);
+    move(
+      Math.max(24 - now.x * k, Math.min(x + (was.x - now.x) * k, 24)),
+      y + (was.y - now.y) * k,
+      k,
+    );
   }, [placed.key]);
-  useEffect(() => { if (selected) show(selected); }, [selected, placed.key]);
   useEffect(() => {
-    handle.current = { home, show, by: (k) => select(svg.current).call(zoomer.current.scaleBy, k), svg: svg.current, inner: inner.current, size: placed };
+    if (selected) show(selected);
+  }, [selected, placed.key]);
+  useEffect(() => {
+    handle.current = {
+      home,
+      show,
+      by: (k) => select(svg.current).call(zoomer.current.scaleBy, k),
+      svg: svg.current,
+      inner: inner.current,
+      size: placed,
+    };
   });
 
-  const at = new Map(picture.boxes.filter((box) => placed.places[box.id]).map((box) => [box.id, { ...box, ...placed.places[box.id] }]));
+  const at = new Map(
+    picture.boxes
+      .filter((box) => placed.places[box.id])
+      .map((box) => [box.id, { ...box, ...placed.places[box.id] }]),
+  );
   const lit = hovered && at.has(hovered) ? neighboursOf(picture.links, hovered) : on;
   const isOff = (id) => lit && !lit.has(id);
-  const isLit = (link) => (hovered && at.has(hovered) ? link.source === hovered || link.target === hovered : on && on.has(link.source) && on.has(link.target));
-  const classOf = (id) => [isOff(id) && "off", ghosts.has(id) && "ghost", selected === id && "selected", start === id && "start", marks.get(id)].filter(Boolean).join(" ");
+  const isLit = (link) =>
+    hovered && at.has(hovered)
+      ? link.source === hovered || link.target === hovered
+      : on && on.has(link.source) && on.has(link.target);
+  const classOf = (id) =>
+    [
+      isOff(id) && "off",
+      ghosts.has(id) && "ghost",
+      selected === id && "selected",
+      start === id && "start",
+      marks.get(id),
+    ]
+      .filter(Boolean)
+      .join(" ");
   return html`<svg class=${`graph ${placed.isDense ? "dense" : ""}`} ref=${svg} tabindex="0" role="application" aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. Arrow keys walk, Enter or e opens, c closes a frame, p marks a path, 0 shows the start.`}
-      onKeyDown=${onKey} onClick=${(event) => { if (event.target === svg.current) onSelect(null); }}>
+      onKeyDown=${onKey} onClick=${(event) => {
+        if (event.target === svg.current) onSelect(null);
+      }}>
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="context-stroke" /></marker></defs>
     <g ref=${inner}>
       ${picture.frames.map((frame) => html`<${Frame} key=${frame.id} frame=${frame} place=${placed.frames[frame.id]} onFold=${onFold} />`)}
       ${picture.links.map((link) => {
-        const source = at.get(link.source), target = at.get(link.target);
+        const source = at.get(link.source),
+          target = at.get(link.target);
         if (!source || !target) return null;
         const isGhost = ghosts.has(link.key) || ghosts.has(link.source) || ghosts.has(link.target);
         const state = isLit(link) ? "on" : lit ? "off" : "";
@@ -159,7 +274,15 @@ function Frame({ frame, place, onFold }) {
 function Link({ link, source, target, route, state }) {
   const edge = link.edges[0];
   const isOld = link.edges.every((one) => one.inLatest === false);
-  const classes = ["edge", link.edges.some((one) => one.running) && "live", edge.rule === "allSources" && "thin", isOld && "old", state].filter(Boolean).join(" ");
+  const classes = [
+    "edge",
+    link.edges.some((one) => one.running) && "live",
+    edge.rule === "allSources" && "thin",
+    isOld && "old",
+    state,
+  ]
+    .filter(Boolean)
+    .join(" ");
   const [a, b] = link.both && source.x > target.x ? [target, source] : [source, target];
   const place = route?.label || middleOf(a, b);
   return html`<g class=${`link ${state}`}><path class=${classes} d=${route ? smooth(route.points) : curve(a, b)} marker-end="url(#arrow)" marker-start=${link.both ? "url(#arrow)" : undefined}><title>${aboutLink(link, isOld)}</title></path>
@@ -169,11 +292,16 @@ function Link({ link, source, target, route, state }) {
 function aboutLink({ edges, label }, isOld) {
   if (edges[0].jobs !== undefined) return `${label} jobs`;
   if (isOld) return "from an older run: the latest run did not report it";
-  return edges[0].rule === "allSources" ? "every input × every output: no column lineage" : `from ${edges[0].rule}`;
+  return edges[0].rule === "allSources"
+    ? "every input × every output: no column lineage"
+    : `from ${edges[0].rule}`;
 }
 
 function Box({ box, extra, onSelect, onCentre, onHover }) {
-  const tone = box.kind === "job" ? { run: "live", bad: "bad", warn: "warn" }[(STATES[box.node.state] || [])[0]] || "" : "";
+  const tone =
+    box.kind === "job"
+      ? { run: "live", bad: "bad", warn: "warn" }[(STATES[box.node.state] || [])[0]] || ""
+      : "";
   const x = box.kind === "job" ? 18 : 12;
   const full = box.node.namespace ? `${box.node.namespace} ${box.node.name}` : box.node.name;
   return html`<g class=${`node ${box.kind} ${tone} ${extra}`} transform=${`translate(${box.x} ${box.y})`} data-id=${box.id}
@@ -189,36 +317,82 @@ function Box({ box, extra, onSelect, onCentre, onHover }) {
 
 // The whole drawing, small, with the part that the window shows; nothing where the window shows all.
 function Overview({ placed, handle, svg, move, current, start }) {
-  const frame = useRef(null), root = useRef(null);
-  const scale = placed.width ? Math.min(OVERVIEW.width / placed.width, OVERVIEW.height / placed.height) : 1;
+  const frame = useRef(null),
+    root = useRef(null);
+  const scale = placed.width
+    ? Math.min(OVERVIEW.width / placed.width, OVERVIEW.height / placed.height)
+    : 1;
   const update = ({ x, y, k }) => {
     const { clientWidth: w, clientHeight: h } = svg.current;
-    const isWhole = x >= -1 && y >= -1 && placed.width * k + x <= w + 1 && placed.height * k + y <= h + 1;
+    const isWhole =
+      x >= -1 && y >= -1 && placed.width * k + x <= w + 1 && placed.height * k + y <= h + 1;
     root.current.style.display = isWhole || !placed.width ? "none" : "";
-    for (const [name, value] of Object.entries({ x: -x / k, y: -y / k, width: w / k, height: h / k })) frame.current.setAttribute(name, value * scale);
+    for (const [name, value] of Object.entries({
+      x: -x / k,
+      y: -y / k,
+      width: w / k,
+      height: h / k,
+    }))
+      frame.current.setAttribute(name, value * scale);
   };
-  useEffect(() => { handle.current = update; if (svg.current) update(current()); });
+  useEffect(() => {
+    handle.current = update;
+    if (svg.current) update(current());
+  });
   const go = (event) => {
-    const box = root.current.getBoundingClientRect(), { k } = current();
+    const box = root.current.getBoundingClientRect(),
+      { k } = current();
     const { clientWidth: w, clientHeight: h } = svg.current;
-    move(w / 2 - ((event.clientX - box.x) / scale) * k, h / 2 - ((event.clientY - box.y) / scale) * k, k);
+    move(
+      w / 2 - ((event.clientX - box.x) / scale) * k,
+      h / 2 - ((event.clientY - box.y) / scale) * k,
+      k,
+    );
   };
-  return html`<svg class="overview" ref=${root} width=${Math.ceil(placed.width * scale)} height=${Math.ceil(placed.height * scale)} aria-hidden="true" onClick=${go} onPointerMove=${(event) => { if (event.buttons) go(event); }}>
+  return html`<svg class="overview" ref=${root} width=${Math.ceil(placed.width * scale)} height=${Math.ceil(placed.height * scale)} aria-hidden="true" onClick=${go} onPointerMove=${(
+    event,
+  ) => {
+    if (event.buttons) go(event);
+  }}>
     ${Object.entries(placed.places).map(([id, one]) => html`<rect class=${id === start ? "start" : ""} x=${one.x * scale} y=${one.y * scale} width=${one.width * scale} height=${one.height * scale} />`)}
     <rect class="window" ref=${frame} /></svg>`;
 }
 
 // The picture as a file: its rules are written into it, so that it looks the same elsewhere.
 export function picture({ inner, size }) {
-  const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.selectorText?.startsWith(".graph")).map((rule) => rule.cssText.replaceAll(".graph ", "")).join("\n");
+  const rules = [...document.styleSheets]
+    .flatMap((sheet) => [...sheet.cssRules])
+    .filter((rule) => rule.selectorText?.startsWith(".graph"))
+    .map((rule) => rule.cssText.replaceAll(".graph ", ""))
+    .join("\n");
   const computed = getComputedStyle(document.documentElement);
-  const names = ["--bg", "--panel", "--line", "--line-strong", "--ink", "--dim", "--accent", "--accent-soft", "--run", "--bad", "--warn", "--aligned", "--ok", "--focus"];
+  const names = [
+    "--bg",
+    "--panel",
+    "--line",
+    "--line-strong",
+    "--ink",
+    "--dim",
+    "--accent",
+    "--accent-soft",
+    "--run",
+    "--bad",
+    "--warn",
+    "--aligned",
+    "--ok",
+    "--focus",
+  ];
   const variables = `:root{${names.map((name) => `${name}:${computed.getPropertyValue(name)}`).join(";")}} text{font-family:system-ui,sans-serif}`;
   const copy = inner.cloneNode(true);
   copy.removeAttribute("transform");
   const marker = inner.ownerSVGElement.querySelector("defs").outerHTML;
-  const width = Math.ceil(size.width + 40), height = Math.ceil(size.height + 40);
-  return { width, height, text: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -20 ${width} ${height}" width="${width}" height="${height}"><style>${variables}\n${rules}</style><rect x="-20" y="-20" width="100%" height="100%" fill="${computed.getPropertyValue("--bg")}"/>${marker}${new XMLSerializer().serializeToString(copy)}</svg>` };
+  const width = Math.ceil(size.width + 40),
+    height = Math.ceil(size.height + 40);
+  return {
+    width,
+    height,
+    text: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -20 ${width} ${height}" width="${width}" height="${height}"><style>${variables}\n${rules}</style><rect x="-20" y="-20" width="100%" height="100%" fill="${computed.getPropertyValue("--bg")}"/>${marker}${new XMLSerializer().serializeToString(copy)}</svg>`,
+  };
 }
 export const saveSvg = (view) => save("lineage.svg", picture(view).text, "image/svg+xml");
 export function savePng(view) {
@@ -226,7 +400,10 @@ export function savePng(view) {
   const image = new Image();
   image.onload = () => {
     const scale = Math.min(2, 8000 / Math.max(width, height));
-    const canvas = Object.assign(document.createElement("canvas"), { width: width * scale, height: height * scale });
+    const canvas = Object.assign(document.createElement("canvas"), {
+      width: width * scale,
+      height: height * scale,
+    });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     canvas.toBlob((blob) => save("lineage.png", blob, "image/png"));
     URL.revokeObjectURL(image.src);

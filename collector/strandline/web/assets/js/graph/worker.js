@@ -54,7 +54,15 @@ function sideOf({ x, y, width, height }, point) {
 // A whole graph: layers from left to right, boxes inside their frames.
 function byLayers(boxes, links, frames) {
   const graph = new Graph({ compound: true });
-  graph.setGraph({ rankdir: "LR", ranksep: 40, nodesep: 26, edgesep: 12, marginx: 32, marginy: 40, ranker: "tight-tree" });
+  graph.setGraph({
+    rankdir: "LR",
+    ranksep: 40,
+    nodesep: 26,
+    edgesep: 12,
+    marginx: 32,
+    marginy: 40,
+    ranker: "tight-tree",
+  });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const frame of frames) graph.setNode(frame.id, {});
   for (const frame of frames) if (frame.within) graph.setParent(frame.id, frame.within);
@@ -63,7 +71,11 @@ function byLayers(boxes, links, frames) {
     if (box.frame) graph.setParent(box.id, box.frame);
   }
   for (const { source, target, labelWidth } of links) {
-    graph.setEdge(source, target, labelWidth ? { width: labelWidth, height: 16, labelpos: "c" } : {});
+    graph.setEdge(
+      source,
+      target,
+      labelWidth ? { width: labelWidth, height: 16, labelpos: "c" } : {},
+    );
   }
   layout(graph);
   const places = {};
@@ -75,7 +87,9 @@ function byLayers(boxes, links, frames) {
   const routes = {};
   for (const { source, target } of links) {
     const { points, x, y } = graph.edge(source, target);
-    const inner = points.slice(1, -1), from = places[source], to = places[target];
+    const inner = points.slice(1, -1),
+      from = places[source],
+      to = places[target];
     const route = [sideOf(from, inner[0]), ...inner, sideOf(to, inner.at(-1))];
     routes[`${source} ${target}`] = { points: route, label: x === undefined ? null : { x, y } };
   }
@@ -88,7 +102,8 @@ function aroundTheirBoxes(boxes, frames, places) {
   const found = {};
   for (const frame of [...frames].reverse()) {
     const inside = boxes.filter((box) => box.frame === frame.id).map((box) => places[box.id]);
-    for (const inner of frames) if (inner.within === frame.id && found[inner.id]) inside.push(found[inner.id]);
+    for (const inner of frames)
+      if (inner.within === frame.id && found[inner.id]) inside.push(found[inner.id]);
     if (!inside.length) continue;
     const x = Math.min(...inside.map((place) => place.x)) - FRAME_PAD;
     const y = Math.min(...inside.map((place) => place.y)) - FRAME_TITLE;
@@ -101,9 +116,12 @@ function aroundTheirBoxes(boxes, frames, places) {
 
 // Boxes in rows, those of a frame together: for graphs whose layers are taller than any window.
 function byRows(boxes, frames, order) {
-  const places = {}, frameSizes = {};
+  const places = {},
+    frameSizes = {};
   const itemsOf = (frame) => [
-    ...frames.filter((inner) => inner.within === frame).map(({ id }) => ({ id, isFrame: true, ...pack(id) })),
+    ...frames
+      .filter((inner) => inner.within === frame)
+      .map(({ id }) => ({ id, isFrame: true, ...pack(id) })),
     ...boxes.filter((box) => box.frame === frame).sort((a, b) => order[a.id].x - order[b.id].x),
   ];
   // Where each item of a frame goes, from the frame's corner, and how large they are together.
@@ -111,7 +129,10 @@ function byRows(boxes, frames, order) {
     const items = itemsOf(frame);
     const area = items.reduce((sum, item) => sum + (item.width + GAP.x) * (item.height + GAP.y), 0);
     const widest = Math.max(Math.sqrt(area * SHAPE), ...items.map((item) => item.width));
-    let x = FRAME_PAD, y = FRAME_TITLE, rowHeight = 0, right = 0;
+    let x = FRAME_PAD,
+      y = FRAME_TITLE,
+      rowHeight = 0,
+      right = 0;
     const at = items.map((item) => {
       if (x > FRAME_PAD && x + item.width > widest + FRAME_PAD) {
         x = FRAME_PAD;
@@ -135,7 +156,14 @@ function byRows(boxes, frames, order) {
   }
   const whole = pack(null);
   place(whole, 0, 0);
-  return { places, frames: frameSizes, routes: {}, width: whole.width, height: whole.height, isDense: true };
+  return {
+    places,
+    frames: frameSizes,
+    routes: {},
+    width: whole.width,
+    height: whole.height,
+    isDense: true,
+  };
 }
 
 onmessage = ({ data: { turn, boxes, links, frames } }) => {

@@ -2,9 +2,31 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { address, get } from "../api.js";
 import { absolute, ago, count, nodeId, number, shortId, tableName } from "../format.js";
-import { copy, csv, html, Id, JobLink, linkOf, Loaded, Problem, save, State, TableLink, Time } from "../parts.js";
+import {
+  copy,
+  csv,
+  html,
+  Id,
+  JobLink,
+  linkOf,
+  Loaded,
+  Problem,
+  save,
+  State,
+  TableLink,
+  Time,
+} from "../parts.js";
 import { go, useData, withParams } from "../state.js";
-import { between, labelOf, merged, mermaid, pathOf, pictureOf, textOf, urgentStates } from "../graph/model.js";
+import {
+  between,
+  labelOf,
+  merged,
+  mermaid,
+  pathOf,
+  pictureOf,
+  textOf,
+  urgentStates,
+} from "../graph/model.js";
 import { savePng, saveSvg, usePlaces, View } from "../graph/view.js";
 
 const WHOLE_UP_TO = 40; // tables and jobs; beyond, the map by place is drawn
@@ -26,19 +48,33 @@ async function loadAll({ under, state, asOf }, signal) {
   return get("/graph", { state, asOf, limit: 2500 }, signal);
 }
 
-const loadAround = ({ node, pins, direction, depth, state, asOf }, signal) => get("/lineage", { around: node, pin: pins, direction, depth, state, asOf }, signal);
+const loadAround = ({ node, pins, direction, depth, state, asOf }, signal) =>
+  get("/lineage", { around: node, pin: pins, direction, depth, state, asOf }, signal);
 
 async function loadLocked({ of, column, snapshot, asOf }, signal) {
   if (!of || !(column || snapshot)) return null;
-  if (column) return get("/lineage", { node: of, column, granularity: "column", direction: "both", asOf }, signal);
+  if (column)
+    return get(
+      "/lineage",
+      { node: of, column, granularity: "column", direction: "both", asOf },
+      signal,
+    );
   const { nodes } = await get("/lineage", { node: of, depth: 0 }, signal);
   const { namespace, name } = nodes.find((one) => one.distance === 0);
-  return get("/snapshots/lineage", { namespace, name, snapshotId: snapshot, direction: "both" }, signal);
+  return get(
+    "/snapshots/lineage",
+    { namespace, name, snapshotId: snapshot, direction: "both" },
+    signal,
+  );
 }
 
 export function Graph({ params }) {
   const given = Object.fromEntries(params);
-  const locked = useData((signal) => loadLocked(given, signal), [given.column, given.snapshot, given.of, given.asOf], false);
+  const locked = useData(
+    (signal) => loadLocked(given, signal),
+    [given.column, given.snapshot, given.of, given.asOf],
+    false,
+  );
   const path = useMemo(() => pathIn(given.of ? locked.data : null), [locked.data, given.of]);
   const asked = {
     node: given.node,
@@ -49,22 +85,42 @@ export function Graph({ params }) {
     state: given.state || "recent",
   };
   const keys = [JSON.stringify(asked)];
-  const load = (moment) => (signal) => (asked.node ? loadAround : loadAll)({ ...asked, asOf: moment }, signal);
-  const loadThen = (moment) => async (signal) => (moment ? load(moment)(signal).catch(nothingThen) : null);
+  const load = (moment) => (signal) =>
+    (asked.node ? loadAround : loadAll)({ ...asked, asOf: moment }, signal);
+  const loadThen = (moment) => async (signal) =>
+    moment ? load(moment)(signal).catch(nothingThen) : null;
   const known = useData(load(), keys);
   const past = useData(loadThen(given.asOf), [...keys, given.asOf], false);
   const before = useData(loadThen(given.since), [...keys, given.since], false);
-  const isAt = (error) => html`<div class="canvas"><div class="empty-note"><${Problem} error=${error} again=${known.reload} /></div></div>`;
+  const isAt = (error) =>
+    html`<div class="canvas"><div class="empty-note"><${Problem} error=${error} again=${known.reload} /></div></div>`;
   return html`<div class="graphpage"><${Toolbar} params=${params} asked=${asked} isMap=${known.data?.isMap} />
     ${known.error && !known.data ? isAt(known.error) : known.data ? html`<${Drawn} known=${known.data} past=${given.asOf ? past.data : null} before=${given.since ? before.data : null} params=${params} asked=${asked} path=${path} />` : html`<div class="canvas" aria-busy="true"></div>`}</div>`;
 }
 
-const DIRECTIONS = [["both", "up and down"], ["upstream", "upstream"], ["downstream", "downstream"]];
-const DEPTHS = [["1", "1 job away"], ["2", "2 jobs away"], ["3", "3 jobs away"], ["5", "5 jobs away"]];
-const STATE_CHOICES = [["recent", "of recent runs"], ["latest", "of the latest run"], ["running", "of running runs"]];
+const DIRECTIONS = [
+  ["both", "up and down"],
+  ["upstream", "upstream"],
+  ["downstream", "downstream"],
+];
+const DEPTHS = [
+  ["1", "1 job away"],
+  ["2", "2 jobs away"],
+  ["3", "3 jobs away"],
+  ["5", "5 jobs away"],
+];
+const STATE_CHOICES = [
+  ["recent", "of recent runs"],
+  ["latest", "of the latest run"],
+  ["running", "of running runs"],
+];
 
 function Toolbar({ params, asked, isMap }) {
-  const choice = (name, label, options) => html`<label>${label}<select value=${params.get(name) || options[0][0]} onChange=${(event) => go(withParams({ [name]: event.target.value === options[0][0] ? null : event.target.value }))}>
+  const choice = (
+    name,
+    label,
+    options,
+  ) => html`<label>${label}<select value=${params.get(name) || options[0][0]} onChange=${(event) => go(withParams({ [name]: event.target.value === options[0][0] ? null : event.target.value }))}>
     ${options.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>`;
   const isJob = asked.node?.startsWith("job:");
   const pins = listOf(params.get("pin"));
@@ -81,31 +137,48 @@ const edgeKey = (edge) => `${edge.source} ${edge.target}`;
 // Boxes and links of the picture that do not exist at the moment that is shown.
 function ghostsOf(past, picture) {
   if (!past) return new Set();
-  const nodes = new Set(past.nodes.map((node) => node.id)), edges = new Set(past.edges.map(edgeKey));
+  const nodes = new Set(past.nodes.map((node) => node.id)),
+    edges = new Set(past.edges.map(edgeKey));
   const boxes = picture.boxes.filter((box) => !nodes.has(box.id)).map((box) => box.id);
-  const links = picture.links.filter((link) => !link.edges.some((edge) => edges.has(edgeKey(edge))));
+  const links = picture.links.filter(
+    (link) => !link.edges.some((edge) => edges.has(edgeKey(edge))),
+  );
   return new Set([...boxes, ...links.map((link) => link.key)]);
 }
 
 function Drawn({ known, past, before, params, asked, path }) {
-  const selected = params.get("selected"), pathTo = params.get("path"), asOf = params.get("asOf");
+  const selected = params.get("selected"),
+    pathTo = params.get("path"),
+    asOf = params.get("asOf");
   const whole = useMemo(() => merged([before, known, past].filter(Boolean)), [known, past, before]);
   const picture = useMemo(() => pictureOf(whole, path), [whole, path]);
   const placed = usePlaces(picture);
-  const handle = useRef(null), anchor = useRef(null);
+  const handle = useRef(null),
+    anchor = useRef(null);
   const ghosts = useMemo(() => ghostsOf(asOf ? past : null, picture), [asOf, past, picture]);
   const marks = useMemo(() => marked(past || known, before), [known, past, before]);
   const lit = useMemo(() => {
     if (path.size) return new Set([...path.keys(), ...jobsOnPath(picture.links, path)]);
     if (selected && pathTo) return between(picture.links, selected, pathTo);
-    return selected && picture.boxes.some((box) => box.id === selected && box.kind !== "rest") ? pathOf(picture.links, selected) : null;
+    return selected && picture.boxes.some((box) => box.id === selected && box.kind !== "rest")
+      ? pathOf(picture.links, selected)
+      : null;
   }, [picture, selected, pathTo, path]);
 
   const boxWith = (id) => picture.boxes.find((box) => box.id === id);
-  const open = (id) => { anchor.current = id; go(withParams({ open: joined([...asked.under, id]), selected: null, path: null })); };
+  const open = (id) => {
+    anchor.current = id;
+    go(withParams({ open: joined([...asked.under, id]), selected: null, path: null }));
+  };
   const close = (id) => {
     anchor.current = id;
-    go(withParams({ open: joined(stillOpen(asked.under, known.frames, id)), selected: null, path: null }));
+    go(
+      withParams({
+        open: joined(stillOpen(asked.under, known.frames, id)),
+        selected: null,
+        path: null,
+      }),
+    );
   };
   const opens = (box) => box && known.isMap && box.kind !== "dataset";
   const select = (id, extend) => {
@@ -116,12 +189,15 @@ function Drawn({ known, past, before, params, asked, path }) {
   const centre = (id) => {
     const box = boxWith(id);
     if (opens(box)) open(id);
-    else if (box && box.kind !== "rest") go(address("/graph", { node: id, state: params.get("state"), asOf }));
+    else if (box && box.kind !== "rest")
+      go(address("/graph", { node: id, state: params.get("state"), asOf }));
   };
   const mark = (id) => go(withParams({ selected: id, path: null }), true);
-  const onKey = (event) => walkByKey(event, { picture, placed, selected, mark, centre, close, handle });
+  const onKey = (event) =>
+    walkByKey(event, { picture, placed, selected, mark, centre, close, handle });
   const box = boxWith(selected);
-  if (!picture.boxes.length) return html`<${NothingDrawn} asOf=${asOf} /><${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks} />`;
+  if (!picture.boxes.length)
+    return html`<${NothingDrawn} asOf=${asOf} /><${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks} />`;
   return html`<div class="canvas">
       <${View} picture=${picture} placed=${placed} selected=${selected} start=${asked.node} on=${lit} marks=${marks} ghosts=${ghosts} anchor=${anchor.current} onSelect=${select} onCentre=${centre} onFold=${known.isMap ? close : null} onKey=${onKey} handle=${handle} />
       <div class="undercanvas"><${Shown} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf} />
@@ -140,7 +216,9 @@ function stillOpen(under, frames, id) {
   return outer && !kept.includes(outer) ? [...kept, outer] : kept;
 }
 
-const NothingDrawn = ({ asOf }) => html`<div class="canvas"><div class="empty-note"><h1>${asOf ? "No lineage at that moment" : "No lineage yet"}</h1>
+const NothingDrawn = ({
+  asOf,
+}) => html`<div class="canvas"><div class="empty-note"><h1>${asOf ? "No lineage at that moment" : "No lineage yet"}</h1>
   <p>${asOf ? html`<a href=${withParams({ asOf: null })}>Show the lineage of now.</a>` : html`Jobs and tables appear here with the first event. <a href="/">How to send one</a>.`}</p></div></div>`;
 
 // The columns, or the snapshots, on a locked path, by table.
@@ -150,7 +228,10 @@ function pathIn(locked) {
     const id = nodeId("dataset", one);
     if (!found.has(id)) found.set(id, []);
     if (one.column) found.get(id).push(one.column);
-    if (one.snapshotId) found.get(id).push(`${shortId(one.snapshotId)}${one.barrierId === null ? "" : `  b ${one.barrierId}`}`);
+    if (one.snapshotId)
+      found
+        .get(id)
+        .push(`${shortId(one.snapshotId)}${one.barrierId === null ? "" : `  b ${one.barrierId}`}`);
   }
   return found;
 }
@@ -169,31 +250,36 @@ function jobsOnPath(links, path) {
 function marked(known, before) {
   const marks = new Map();
   if (!before) return marks;
-  const old = new Set(before.nodes.map((one) => one.id)), now = new Set(known.nodes.map((one) => one.id));
+  const old = new Set(before.nodes.map((one) => one.id)),
+    now = new Set(known.nodes.map((one) => one.id));
   for (const id of now) if (!old.has(id)) marks.set(id, "added");
   for (const id of old) if (!now.has(id)) marks.set(id, "removed");
   return marks;
 }
-
 
 // How much of everything is drawn, in numbers.
 function Shown({ known, past, whole, asOf }) {
   const of = past || known;
   const cut = [];
   if (!whole.complete) cut.push(`Not everything is shown: cut by ${whole.truncatedBy}.`);
-  if (whole.hidden?.access) cut.push(`${number(whole.hidden.access)} more are hidden from this key.`);
+  if (whole.hidden?.access)
+    cut.push(`${number(whole.hidden.access)} more are hidden from this key.`);
   const moment = asOf ? (past ? " at that moment" : " now") : "";
   return html`<div class="hidden-note" role="status">${[shownOf(of, whole, moment, past), ...cut].join(" ")}</div>`;
 }
 
 function shownOf(of, whole, moment, past) {
-  if (of.isMap) return `${count(of.totals.datasets, "table")} and ${count(of.totals.jobs, "job")}${moment} in ${count(of.nodes.length, "box", "boxes")}; numbers beside lines count jobs.`;
-  const rest = of.nodes.filter((node) => node.type === "rest").reduce((sum, node) => sum + node.nodes, 0);
+  if (of.isMap)
+    return `${count(of.totals.datasets, "table")} and ${count(of.totals.jobs, "job")}${moment} in ${count(of.nodes.length, "box", "boxes")}; numbers beside lines count jobs.`;
+  const rest = of.nodes
+    .filter((node) => node.type === "rest")
+    .reduce((sum, node) => sum + node.nodes, 0);
   if (rest) {
     const shown = of.nodes.filter((node) => node.type !== "rest").length;
     return `${number(shown)} of ${number(shown + rest)} tables and jobs shown${moment}.`;
   }
-  const nodes = new Set(of.nodes.map((node) => node.id)), edges = new Set(of.edges.map(edgeKey));
+  const nodes = new Set(of.nodes.map((node) => node.id)),
+    edges = new Set(of.edges.map(edgeKey));
   const moreNodes = whole.nodes.filter((node) => !nodes.has(node.id)).length;
   const moreEdges = whole.edges.filter((edge) => !edges.has(edgeKey(edge))).length;
   const text = `${count(of.nodes.length, "node")}, ${count(of.edges.length, "edge")}${moment}`;
@@ -202,14 +288,32 @@ function shownOf(of, whole, moment, past) {
 }
 
 function Export({ picture, handle }) {
-  const row = (edge) => [edge.source, edge.target, edge.rule, edge.state, edge.since, edge.jobs ?? edge.edges];
+  const row = (edge) => [
+    edge.source,
+    edge.target,
+    edge.rule,
+    edge.state,
+    edge.since,
+    edge.jobs ?? edge.edges,
+  ];
   const act = {
     svg: () => saveSvg(handle.current),
     png: () => savePng(handle.current),
     mermaid: () => copy(mermaid(picture.boxes, picture.links), "copied as Mermaid"),
-    csv: () => save("lineage.csv", csv([["source", "target", "rule", "state", "since", "count"], ...picture.links.flatMap((link) => link.edges.map(row))]), "text/csv"),
+    csv: () =>
+      save(
+        "lineage.csv",
+        csv([
+          ["source", "target", "rule", "state", "since", "count"],
+          ...picture.links.flatMap((link) => link.edges.map(row)),
+        ]),
+        "text/csv",
+      ),
   };
-  return html`<select aria-label="Save the graph" value="" onChange=${(event) => { act[event.target.value]?.(); event.target.value = ""; }}><option value="">save…</option><option value="svg">SVG</option><option value="png">PNG</option><option value="mermaid">Mermaid (copy)</option><option value="csv">edges as CSV</option></select>`;
+  return html`<select aria-label="Save the graph" value="" onChange=${(event) => {
+    act[event.target.value]?.();
+    event.target.value = "";
+  }}><option value="">save…</option><option value="svg">SVG</option><option value="png">PNG</option><option value="mermaid">Mermaid (copy)</option><option value="csv">edges as CSV</option></select>`;
 }
 
 const DISTANCES = {
@@ -224,13 +328,21 @@ function nextByArrow(key, { picture, placed, selected }) {
   const here = placed.places[selected];
   if (!here) return picture.boxes[0]?.id;
   const isSideways = key === "ArrowRight" || key === "ArrowLeft";
-  const linked = new Set(picture.links.flatMap((link) => (link.source === selected ? [link.target] : link.target === selected ? [link.source] : [])));
-  let best = null, least = Infinity;
+  const linked = new Set(
+    picture.links.flatMap((link) =>
+      link.source === selected ? [link.target] : link.target === selected ? [link.source] : [],
+    ),
+  );
+  let best = null,
+    least = Infinity;
   for (const [id, place] of Object.entries(placed.places)) {
     const [ahead, aside] = DISTANCES[key](place, here);
     if (id === selected || ahead < 12) continue;
     const distance = ahead + 2 * Math.abs(aside) + (isSideways && !linked.has(id) ? 1e6 : 0);
-    if (distance < least) { best = id; least = distance; }
+    if (distance < least) {
+      best = id;
+      least = distance;
+    }
   }
   return best;
 }
@@ -243,16 +355,28 @@ function walkByKey(event, { picture, placed, selected, mark, centre, close, hand
     if (next) mark(next);
   } else if (event.key === "Enter" && box) centre(box.id);
   else if (event.key === "e" && box?.kind !== "dataset" && box) centre(box.id);
-  else if (event.key === "c" && box?.node.within && box.node.datasets !== undefined) close(box.node.within);
-  else if (event.key === "p" && selected) go(withParams({ path: selected, selected: new URLSearchParams(location.search).get("mark") || selected, mark: null }));
+  else if (event.key === "c" && box?.node.within && box.node.datasets !== undefined)
+    close(box.node.within);
+  else if (event.key === "p" && selected)
+    go(
+      withParams({
+        path: selected,
+        selected: new URLSearchParams(location.search).get("mark") || selected,
+        mark: null,
+      }),
+    );
   else if (event.key === "m" && selected) go(withParams({ mark: selected }), true);
   else if (event.key === "f" && selected) handle.current.show(selected);
   else if (event.key === "Escape") mark(null);
-  else if (event.key === "+" || event.key === "-") handle.current.by(event.key === "+" ? 1.3 : 1 / 1.3);
+  else if (event.key === "+" || event.key === "-")
+    handle.current.by(event.key === "+" ? 1.3 : 1 / 1.3);
   else if (event.key === "0") handle.current.home();
 }
 
-const stepName = (step) => (step ? `${Math.abs(step)} ${Math.abs(step) === 1 ? "step" : "steps"} ${step < 0 ? "upstream" : "downstream"}` : "Here");
+const stepName = (step) =>
+  step
+    ? `${Math.abs(step)} ${Math.abs(step) === 1 ? "step" : "steps"} ${step < 0 ? "upstream" : "downstream"}`
+    : "Here";
 
 // The picture as a list, for narrow screens.
 function Outline({ picture, open }) {
@@ -261,7 +385,9 @@ function Outline({ picture, open }) {
     const name = box.step === undefined ? "Tables and jobs" : stepName(box.step);
     parts.set(name, [...(parts.get(name) || []), box]);
   }
-  const row = (box) => html`<li class="row spread">${box.kind === "place" && open ? html`<button class="icon" onClick=${() => open(box.id)}>${box.title} ›</button>` : html`<a href=${withParams({ selected: box.id })}>${labelOf(box)}</a>`}
+  const row = (
+    box,
+  ) => html`<li class="row spread">${box.kind === "place" && open ? html`<button class="icon" onClick=${() => open(box.id)}>${box.title} ›</button>` : html`<a href=${withParams({ selected: box.id })}>${labelOf(box)}</a>`}
     <span class="dim small">${box.kind === "job" ? html`<${State} state=${box.node.state} />` : box.lines.map(textOf).join(" · ")}</span></li>`;
   return html`<div class="neighbours drawer">${[...parts].map(([name, boxes]) => html`<h2>${name}</h2><ul class="plain">${boxes.map(row)}</ul>`)}</div>`;
 }
@@ -269,7 +395,8 @@ function Outline({ picture, open }) {
 function Drawer({ box, params, picture, asked }) {
   const close = html`<button class="icon" aria-label="Close" onClick=${() => go(withParams({ selected: null, path: null }))}>✕</button>`;
   const head = (name) => html`<div class="row spread head"><h1>${name}</h1>${close}</div>`;
-  if (box.kind === "rest" && box.node.step !== undefined) return html`<aside class="drawer" aria-label="Selected">${head(box.title)}<${Rest} node=${box.node} asked=${asked} params=${params} /></aside>`;
+  if (box.kind === "rest" && box.node.step !== undefined)
+    return html`<aside class="drawer" aria-label="Selected">${head(box.title)}<${Rest} node=${box.node} asked=${asked} params=${params} /></aside>`;
   if (box.kind === "rest" || box.kind === "place") {
     return html`<aside class="drawer" aria-label="Selected">${head(box.title)}<p>${count(box.node.datasets, "table")}${box.node.jobs !== undefined && `, ${count(box.node.jobs, "job")}`}</p><p>${textOf(urgentStates(box.node.states))}</p>
       <button onClick=${() => go(withParams({ open: joined([...asked.under, box.id]), selected: null }))}>open</button></aside>`;
@@ -283,28 +410,64 @@ function Drawer({ box, params, picture, asked }) {
 }
 
 function Linked({ box, picture }) {
-  const rows = picture.links.filter((link) => link.source === box.id || link.target === box.id).map((link) => {
-    const other = picture.boxes.find((one) => one.id === (link.source === box.id ? link.target : link.source));
-    const edge = link.edges[0];
-    const how = edge.jobs !== undefined ? count(edge.jobs, "job") : edge.rule === "allSources" ? "inputs × outputs" : `from ${edge.rule === "columnLineage" ? "column lineage" : edge.rule}`;
-    const seen = edge.lastSeen ? `, seen ${ago(edge.lastSeen)}${edge.runs ? ` in ${count(edge.runs, "run")}` : ""}` : "";
-    const sign = link.both ? "⇄" : link.source === box.id ? "→" : "←";
-    return html`<li>${sign} <a href=${withParams({ selected: other.id })}>${labelOf(other)}</a> <span class="dim small">${how}${seen}</span></li>`;
-  });
+  const rows = picture.links
+    .filter((link) => link.source === box.id || link.target === box.id)
+    .map((link) => {
+      const other = picture.boxes.find(
+        (one) => one.id === (link.source === box.id ? link.target : link.source),
+      );
+      const edge = link.edges[0];
+      const how =
+        edge.jobs !== undefined
+          ? count(edge.jobs, "job")
+          : edge.rule === "allSources"
+            ? "inputs × outputs"
+            : `from ${edge.rule === "columnLineage" ? "column lineage" : edge.rule}`;
+      const seen = edge.lastSeen
+        ? `, seen ${ago(edge.lastSeen)}${edge.runs ? ` in ${count(edge.runs, "run")}` : ""}`
+        : "";
+      const sign = link.both ? "⇄" : link.source === box.id ? "→" : "←";
+      return html`<li>${sign} <a href=${withParams({ selected: other.id })}>${labelOf(other)}</a> <span class="dim small">${how}${seen}</span></li>`;
+    });
   if (!rows.length) return null;
   return html`<h2>Reads from and feeds</h2><ul class="plain">${rows}</ul>`;
 }
 
 // What one box stands for: searchable, each with a pin.
 function Rest({ node, asked, params }) {
-  const [text, setText] = useState(""), [state, setState] = useState(""), [most, setMost] = useState(LISTED_AT_ONCE);
+  const [text, setText] = useState(""),
+    [state, setState] = useState(""),
+    [most, setMost] = useState(LISTED_AT_ONCE);
   const { node: around, pins, direction, depth, state: edges } = asked;
   const asOf = params.get("asOf");
-  const found = useData((signal) => get("/lineage", { around, pin: pins, direction, depth, state: edges, asOf, step: node.step, cursor: node.nextCursor, limit: 5000 }, signal), [node.id, node.nextCursor, JSON.stringify(asked), asOf], false);
+  const found = useData(
+    (signal) =>
+      get(
+        "/lineage",
+        {
+          around,
+          pin: pins,
+          direction,
+          depth,
+          state: edges,
+          asOf,
+          step: node.step,
+          cursor: node.nextCursor,
+          limit: 5000,
+        },
+        signal,
+      ),
+    [node.id, node.nextCursor, JSON.stringify(asked), asOf],
+    false,
+  );
   const pinned = listOf(params.get("pin"));
   const pin = (id) => go(withParams({ pin: joined([...pinned, id]), selected: id }));
   return html`<${Loaded} of=${found}>${({ items }) => {
-    const named = items.filter((one) => `${tableName(one)} ${one.namespace}`.toLowerCase().includes(text.toLowerCase()) && (!state || one.state === state));
+    const named = items.filter(
+      (one) =>
+        `${tableName(one)} ${one.namespace}`.toLowerCase().includes(text.toLowerCase()) &&
+        (!state || one.state === state),
+    );
     const states = Object.keys(node.states).filter((name) => name !== "NONE");
     return html`<input type="search" placeholder="find one" aria-label="Find one of these" value=${text} onInput=${(event) => setText(event.target.value)} />
       ${states.length > 1 && html`<p class="row">${states.map((name) => html`<button class="chip" aria-pressed=${state === name} onClick=${() => setState(state === name ? "" : name)}><${State} state=${name} /> ${number(node.states[name])}</button>`)}</p>`}
@@ -315,35 +478,70 @@ function Rest({ node, asked, params }) {
 }
 
 function JobFacts({ node }) {
-  const detail = useData((signal) => get("/jobs/detail", { namespace: node.namespace, name: node.name }, signal), [node.id], false);
+  const detail = useData(
+    (signal) => get("/jobs/detail", { namespace: node.namespace, name: node.name }, signal),
+    [node.id],
+    false,
+  );
   return html`<p><${State} state=${node.state} /> ${node.startedAt && html`since <${Time} at=${node.startedAt} />`}${node.endedAt && html`, ended <${Time} at=${node.endedAt} />`}</p>
     <${Loaded} of=${detail}>${(job) => html`${job.group && html`<p>group <a href=${address("/group", { name: job.group })}>${job.group}</a></p>`}${job.facets.sql?.query && html`<pre>${job.facets.sql.query}</pre>`}`}<//>`;
 }
 
 function TableFacts({ node, params }) {
-  const detail = useData((signal) => get("/datasets/detail", { namespace: node.namespace, name: node.name }, signal), [node.id], false);
-  const snaps = useData((signal) => get("/datasets/snapshots", { namespace: node.namespace, name: node.name, limit: 1 }, signal), [node.id]);
+  const detail = useData(
+    (signal) => get("/datasets/detail", { namespace: node.namespace, name: node.name }, signal),
+    [node.id],
+    false,
+  );
+  const snaps = useData(
+    (signal) =>
+      get("/datasets/snapshots", { namespace: node.namespace, name: node.name, limit: 1 }, signal),
+    [node.id],
+  );
   const [find, setFind] = useState("");
   const [shown, show] = useState(10);
   return html`<${Loaded} of=${snaps}>${({ items }) => (items.length ? html`<p>newest snapshot <${Id} id=${items[0].snapshotId} />${items[0].barrierId !== null && html` <span class="chip aligned">barrier ${items[0].barrierId}</span>`}<br /><span class="dim">committed <${Time} at=${items[0].committedAt} /></span></p>` : html`<p class="dim">No snapshot of it is known.</p>`)}<//>
-    <${Loaded} of=${detail}>${(table) => { const fields = (table.facets.schema?.fields || []).filter((one) => one.name.toLowerCase().includes(find.toLowerCase())); return html`<h2>Columns</h2>${(table.facets.schema?.fields || []).length > 10 && html`<input type="search" placeholder="find a column" aria-label="Find a column" value=${find} onInput=${(e) => setFind(e.target.value)} />`}
+    <${Loaded} of=${detail}>${(table) => {
+      const fields = (table.facets.schema?.fields || []).filter((one) =>
+        one.name.toLowerCase().includes(find.toLowerCase()),
+      );
+      return html`<h2>Columns</h2>${(table.facets.schema?.fields || []).length > 10 && html`<input type="search" placeholder="find a column" aria-label="Find a column" value=${find} onInput=${(e) => setFind(e.target.value)} />`}
       ${fields.length === 0 && html`<p class="dim">No columns are known.</p>`}
       <div class="row">${fields.slice(0, shown).map((one) => html`<button aria-pressed=${params.get("column") === one.name && params.get("of") === node.id} onClick=${() => go(withParams({ column: one.name, snapshot: null, of: node.id }))}>${one.name}</button>`)}</div>
       ${fields.length > shown && html`<button class="icon" onClick=${() => show(shown + 10)}>${fields.length - shown} more</button>`}
-      <p class="small"><a href=${address("/impact", { namespace: node.namespace, name: node.name })}>impact if dropped</a></p>`; }}<//>`;
+      <p class="small"><a href=${address("/impact", { namespace: node.namespace, name: node.name })}>impact if dropped</a></p>`;
+    }}<//>`;
 }
 
 // The moment that is shown; ticks are where the lineage changed: edges that began, runs that ended.
 function TimeBar({ known, asOf, since, marks, isMap }) {
   const [now] = useState(() => Date.now());
-  const moments = useMemo(() => [...new Set([...known.edges.map((one) => one.since), ...known.nodes.flatMap((one) => [one.startedAt, one.endedAt])].filter(Boolean).map(Date.parse))].sort((a, b) => a - b), [known]);
+  const moments = useMemo(
+    () =>
+      [
+        ...new Set(
+          [
+            ...known.edges.map((one) => one.since),
+            ...known.nodes.flatMap((one) => [one.startedAt, one.endedAt]),
+          ]
+            .filter(Boolean)
+            .map(Date.parse),
+        ),
+      ].sort((a, b) => a - b),
+    [known],
+  );
   const first = Math.min(moments[0] ?? now - 7 * 86400e3, now - 60e3) - 1000;
   const at = asOf || since ? Date.parse(asOf || since) : now;
   const [dragged, drag] = useState(null);
   const name = since ? "since" : "asOf";
-  const set = (value) => { drag(null); go(withParams({ [name]: value >= now - 1000 ? null : new Date(value).toISOString() }), true); };
-  const local = (value) => new Date(value - new Date(value).getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
-  const added = [...marks.values()].filter((one) => one === "added").length, removed = marks.size - added;
+  const set = (value) => {
+    drag(null);
+    go(withParams({ [name]: value >= now - 1000 ? null : new Date(value).toISOString() }), true);
+  };
+  const local = (value) =>
+    new Date(value - new Date(value).getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
+  const added = [...marks.values()].filter((one) => one === "added").length,
+    removed = marks.size - added;
   return html`<div class="timebar"><label class="small dim" for="moment">${since ? "changed since" : "as of"}</label>
     <div class="slider"><input id="moment" type="range" min=${first} max=${now} step="1000" value=${dragged ?? at} aria-valuetext=${absolute(new Date(dragged ?? at).toISOString())} onInput=${(e) => drag(Number(e.target.value))} onChange=${(e) => set(Number(e.target.value))} />
       <div class="ticks" title="each mark: lineage changed, or a run started or ended">${moments.slice(-300).map((one) => html`<i style=${{ left: `${(100 * (one - first)) / (now - first)}%` }}></i>`)}</div></div>
