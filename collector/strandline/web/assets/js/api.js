@@ -17,10 +17,15 @@ async function answer(response) {
   throw new ApiError(response.status, content);
 }
 
+// An array gives its parameter several times.
 export function address(path, params = {}) {
-  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const query = new URLSearchParams(given).toString();
-  return query ? `${path}?${query}` : path;
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== null && one !== "") query.append(name, one);
+    }
+  }
+  return query.size ? `${path}?${query}` : path;
 }
 
 export const get = async (path, params, signal) => answer(await fetch(address(`/api/v2${path}`, params), { signal }));

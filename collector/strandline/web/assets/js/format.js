@@ -36,8 +36,10 @@ export const shortId = (id) => (id && id.length > 13 ? `${id.slice(0, 6)}…${id
 export const nodeId = (type, one) => `${type}:${one.namespace}:${one.name}`;
 
 export const STATES = {
-  START: ["run", "starting"], RUNNING: ["run", "running"], COMPLETE: ["ok", "complete"], FAIL: ["bad", "failed"],
-  ABORT: ["warn", "stopped"], LOST: ["warn", "lost"], NONE: ["", "not run"],
+  START: ["run", "starting", "●"], RUNNING: ["run", "running", "●"], COMPLETE: ["ok", "complete", "✓"], FAIL: ["bad", "failed", "✕"],
+  ABORT: ["warn", "stopped", "■"], LOST: ["warn", "lost", "?"], NONE: ["", "not run", ""],
 };
 
-export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
+export const number = (n) => n.toLocaleString("en-US");
+
+export const count = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;

@@ -18,9 +18,9 @@ const SCREENS = {
   "/": [Now, "Now"], "/graph": [Graph, "Graph"], "/groups": [Groups, "Consistency"], "/group": [Group, "Consistency"],
   "/compare": [Compare, "Consistency"], "/tables": [Tables, "Tables"], "/table": [Table, "Tables"], "/impact": [Impact, "Tables"],
   "/jobs": [Jobs, "Jobs"], "/job": [Job, "Jobs"], "/runs": [Runs, "Runs"], "/run": [Run, "Runs"], "/events": [Events, "Events"],
-  "/trouble": [Trouble, "Trouble"], "/search": [Search, ""], "/login": [Login, ""],
+  "/trouble": [Trouble, "Rejected"], "/search": [Search, ""], "/login": [Login, ""],
 };
-const MENU = [["/", "Now"], ["/graph", "Graph"], ["/groups", "Consistency"], ["/tables", "Tables"], ["/jobs", "Jobs"], ["/runs", "Runs"], ["/events", "Events"], ["/trouble", "Trouble"]];
+const MENU = [["/", "Now"], ["/graph", "Graph"], ["/groups", "Consistency"], ["/tables", "Tables"], ["/jobs", "Jobs"], ["/runs", "Runs"], ["/events", "Events"], ["/trouble", "Rejected"]];
 
 function App() {
   const { path, params } = useAddress();

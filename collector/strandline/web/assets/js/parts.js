@@ -30,9 +30,8 @@ export const csv = (rows) => rows.map((row) => row.map(cell).join(",")).join("\r
 export const Time = ({ at }) => (at === null || at === undefined ? html`<span class="dim">–</span>` : html`<time title=${absolute(at)} class="nowrap">${ago(at)}</time>`);
 export const Id = ({ id, whole }) => html`<button class=${`id ${whole ? "" : "nowrap"}`} title=${`${id}: click copies it`} onClick=${() => copy(id, `copied ${id}`)}>${whole ? id : shortId(id)}</button>`;
 export function State({ state }) {
-  const [kind, word] = STATES[state] || ["", (state || "unknown").toLowerCase()];
-  const sign = { run: html`<span class="dot"></span>`, bad: "✕", warn: "◷", ok: "✓" }[kind];
-  return html`<span class=${`chip ${kind}`}>${sign} ${word}</span>`;
+  const [kind, word, sign] = STATES[state] || ["", (state || "unknown").toLowerCase(), ""];
+  return html`<span class=${`chip ${kind}`}>${kind === "run" ? html`<span class="dot"></span>` : sign} ${word}</span>`;
 }
 export const linkOf = (kind, one) => (kind === "run" ? address("/run", { id: one.name, namespace: one.namespace, name: one.text }) : kind === "job" ? address("/job", { namespace: one.namespace, name: one.name }) : address("/table", { namespace: one.namespace, name: one.name }));
 export const graphOf = (kind, one, more = {}) => address("/graph", { node: nodeId(kind, one), ...more });
@@ -65,8 +64,8 @@ const isShort = (one) => typeof one !== "object" && String(one).length <= 16;  /
 export function Grid({ head, rows, empty, name = "strandline" }) {
   if (!rows.length) return html`<div class="note">${empty || "Nothing here."}</div>`;
   const plain = rows.map((row) => row.map((one) => (one && one.text !== undefined ? one.text : one)));
-  return html`<div class="panel scroll"><table><thead><tr>${head.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr>${row.map((one) => html`<td class=${isShort(one) ? "nowrap" : undefined}>${one && one.text !== undefined ? one.show : one}</td>`)}</tr>`)}</tbody></table></div>
+  return html`<div class="panel scroll"><table class="grid"><thead><tr>${head.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr>${row.map((one, i) => html`<td data-label=${head[i]} class=${isShort(one) ? "nowrap" : undefined}>${one && one.text !== undefined ? one.show : one}</td>`)}</tr>`)}</tbody></table></div>
     <p class="right small"><button class="icon" onClick=${() => save(`${name}.csv`, csv([head, ...plain]), "text/csv")}>CSV</button></p>`;
 }
 const WORDS = /(--[^\n]*|\/\*[\s\S]*?\*\/)|('(?:[^']|'')*')|\b(\d+(?:\.\d+)?)\b|\b(select|from|where|insert|into|overwrite|table|create|or|replace|as|join|left|right|full|outer|inner|cross|on|using|group|by|order|having|union|all|merge|when|matched|then|update|set|delete|values|with|and|not|null|is|in|exists|case|else|end|distinct|over|partition|limit|version|of|timestamp|call)\b/gi;

@@ -1,119 +1,224 @@
-// From an answer of the API to boxes and links: folded groups, columns on a locked path, sizes.
-import { tableName } from "../format.js";
+// From an answer of the API to the boxes and links of a picture, with their sizes.
+import { number, STATES, tableName } from "../format.js";
 
-export const FOLD_ABOVE = 300;
-const WIDEST = 34;
+const TITLE_FONT = "13px system-ui, sans-serif";
+const SUB_FONT = "12px system-ui, sans-serif";
+const COLUMN_FONT = "12px monospace";
+const WIDEST = 210;
+const LINE = 16;
+const ruler = document.createElement("canvas").getContext("2d");
 
-export const cut = (text, most = WIDEST) => (text.length <= most ? text : `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(-Math.floor(most / 2))}`);
-
-export function groupOf(node) {
-  if (node.type === "job") return `jobs of ${node.name.includes(".") ? node.name.split(".")[0] : node.namespace}`;
-  if (node.table) return [node.catalog, node.database].filter(Boolean).join(".") || node.namespace;
-  return node.namespace;
+export function widthOf(text, font = SUB_FONT) {
+  ruler.font = font;
+  return ruler.measureText(text).width;
 }
-const lastPart = (node) => (node.type === "job" ? node.name : node.table || node.name.split("/").slice(-2).join("/") || node.name);
 
-// One answer out of several: nodes and edges by their ids.
-export function merged(answers) {
-  const nodes = new Map(), edges = new Map();
-  for (const one of answers) {
-    for (const node of one.nodes) nodes.set(node.id, { ...nodes.get(node.id), ...node });
-    for (const edge of one.edges) edges.set(`${edge.source} ${edge.target}`, edge);
+// The text, shortened in the middle until it fits.
+export function fitted(text, font = SUB_FONT, widest = WIDEST) {
+  let shown = text;
+  for (let length = text.length - 1; length > 4 && widthOf(shown, font) > widest; length -= 1) {
+    shown = `${text.slice(0, Math.ceil(length / 2))}…${text.slice(-Math.floor(length / 2) + 1)}`;
   }
-  const shown = (edge) => nodes.has(edge.source) && nodes.has(edge.target);
+  return shown;
+}
+
+const databaseOf = (node) => [node.catalog, node.database].filter(Boolean).join(".");
+
+function titleOf(node) {
+  if (node.type === "dataset" && node.catalog !== undefined) {
+    return node.table || node.name.split("/").slice(-2).join("/") || node.name;
+  }
+  if (node.type === "rest" && node.types) {
+    return `${number(node.nodes)} more ${node.types.dataset ? "tables" : "jobs"}`;
+  }
+  return node.name;
+}
+
+// States with their counts, the urgent ones first: "✕ 3 failed", "● 2 running".
+export function urgentStates(states = {}) {
+  const shown = [];
+  for (const state of ["FAIL", "LOST", "ABORT", "RUNNING", "START"]) {
+    const [tone, word, sign] = STATES[state];
+    if (states[state]) shown.push({ tone, text: `${sign} ${number(states[state])} ${word}` });
+  }
+  return shown;
+}
+
+const plain = (text) => [{ tone: "", text }];
+
+// The lines below the title of a box: each a list of texts with a tone.
+function linesOf(node) {
+  if (node.type === "job") {
+    const [tone, word, sign] = STATES[node.state] || ["", "no run yet", ""];
+    return [[{ tone, text: `${sign} ${word}`.trim() }]];
+  }
+  const urgent = urgentStates(node.states);
+  if (node.type === "rest") return [urgent.length ? urgent : plain("click to list them")];
+  if (node.catalog !== undefined) return [plain(databaseOf(node) || node.namespace)];
+  if (node.type === "dataset") return [urgent.length ? urgent : plain(node.namespace)];
+  const counts = plain(`${number(node.datasets)} tables · ${number(node.jobs)} jobs`);
+  return urgent.length ? [counts, urgent] : [counts];
+}
+
+export const textOf = (line) => line.map((part) => part.text).join("  ");
+
+const kindOf = (node) => (["job", "dataset", "rest"].includes(node.type) ? node.type : "place");
+
+function boxOf(node, columns) {
+  const title = fitted(titleOf(node), TITLE_FONT);
+  const lines = linesOf(node).map((line) =>
+    line.map((part) => ({ ...part, text: fitted(part.text) })),
+  );
+  const names = (columns.get(node.id) || []).slice(0, 10).map((name) => fitted(name, COLUMN_FONT));
+  const widths = [
+    widthOf(title, TITLE_FONT),
+    ...lines.map((line) => widthOf(textOf(line))),
+    ...names.map((name) => widthOf(name, COLUMN_FONT)),
+  ];
   return {
-    nodes: [...nodes.values()], edges: [...edges.values()].filter(shown), asOf: answers[0]?.asOf,
-    complete: answers.every((one) => one.complete), truncatedBy: answers.map((one) => one.truncatedBy).find(Boolean) || null,
+    id: node.id,
+    kind: kindOf(node),
+    title,
+    lines,
+    columns: names,
+    node,
+    step: node.step,
+    frame: node.within === undefined ? null : node.within,
+    width: Math.ceil(Math.max(104, ...widths) + (node.type === "job" ? 36 : 26)),
+    height: 28 + LINE * (lines.length + names.length) + (names.length ? 4 : 0),
   };
 }
 
-// Boxes and links. `folded`: groups that are one box; above FOLD_ABOVE boxes all groups are, but for `open` ones and the start's.
-export function boxesOf(graph, { folded, open, closed, start, columns }) {
-  const groups = new Map(), beyond = behind(graph, closed);
-  for (const node of graph.nodes) {
-    if (beyond.has(node.id)) continue;
-    const name = groupOf(node);
-    if (!groups.has(name)) groups.set(name, []);
-    groups.get(name).push(node);
+// Several answers as one: a later answer wins.
+export function merged(answers) {
+  const nodes = new Map(),
+    edges = new Map();
+  for (const answer of answers) {
+    for (const node of answer.nodes) nodes.set(node.id, { ...nodes.get(node.id), ...node });
+    for (const edge of answer.edges) edges.set(`${edge.source} ${edge.target}`, edge);
   }
-  const crowded = graph.nodes.length > FOLD_ABOVE;
-  const isFolded = (name, members) => members.length > 1 && (folded.has(name) || (crowded && !open.has(name) && !members.some((one) => one.id === start)));
-  const boxes = [], home = new Map();
-  let hidden = beyond.size;
-  for (const [name, members] of groups) {
-    if (isFolded(name, members)) {
-      const id = `group ${name}`;
-      boxes.push({ id, kind: "group", title: cut(name), sub: `${members.length} folded`, group: name, members, width: 190, height: 46, frame: null });
-      hidden += members.length;
-      members.forEach((one) => home.set(one.id, id));
-    } else {
-      for (const node of members) {
-        home.set(node.id, node.id);
-        const cols = columns.get(node.id) || [];
-        const title = cut(lastPart(node));
-        const width = Math.max(104, Math.min(240, 30 + 7.2 * Math.max(title.length, ...cols.map((one) => one.length))));
-        boxes.push({ id: node.id, kind: node.type, title, sub: node.type === "job" ? "" : cut(node.table ? [node.catalog, node.database].filter(Boolean).join(".") : node.namespace, 30), node, group: name, cols,
-          width, height: 46 + 16 * Math.min(cols.length, 10) + (cols.length ? 6 : 0), frame: node.type === "job" ? null : name });
+  const isDrawn = (edge) => nodes.has(edge.source) && nodes.has(edge.target);
+  return {
+    ...answers.at(-1),
+    nodes: [...nodes.values()],
+    edges: [...edges.values()].filter(isDrawn),
+  };
+}
+
+// Tables of one database stand in one frame, where the answer names none.
+function withFrames(graph) {
+  if (graph.frames) return graph;
+  const names = new Map();
+  for (const node of graph.nodes) {
+    const name = node.type === "dataset" && node.step === undefined ? databaseOf(node) : "";
+    if (name) names.set(name, (names.get(name) || 0) + 1);
+  }
+  const frames = [...names]
+    .filter(([, tables]) => tables > 1)
+    .map(([name]) => ({ id: name, name, within: null }));
+  const open = new Set(frames.map((frame) => frame.id));
+  const nodes = graph.nodes.map((node) => {
+    const frame = node.type === "dataset" && databaseOf(node);
+    return { ...node, within: open.has(frame) ? frame : null };
+  });
+  return { ...graph, nodes, frames };
+}
+
+// What stands beside a line: how many jobs or edges it joins, or that it comes from an older run.
+function labelOfLink({ edges }) {
+  const jobs = edges.map((edge) => edge.jobs).filter((number) => number !== undefined);
+  if (jobs.length) return jobs.map(number).join(" ⇄ ");
+  if (edges[0].edges > 1) return number(edges[0].edges);
+  return edges.every((edge) => edge.inLatest === false) ? "older run" : "";
+}
+
+// `columns`: the columns or snapshots to list in a table's box.
+export function pictureOf(answer, columns) {
+  const graph = withFrames(answer);
+  const links = new Map();
+  for (const edge of graph.edges) {
+    const back = links.get(`${edge.target} ${edge.source}`);
+    if (back) {
+      back.both = true;
+      back.edges.push(edge);
+      continue;
+    }
+    const key = `${edge.source} ${edge.target}`;
+    links.set(key, { key, source: edge.source, target: edge.target, edges: [edge], both: false });
+  }
+  return {
+    boxes: graph.nodes.map((node) => boxOf(node, columns)),
+    links: [...links.values()].map((link) => ({ ...link, label: labelOfLink(link) })),
+    frames: graph.frames,
+  };
+}
+
+function reached(links, start, from, to) {
+  const ids = new Set([start]),
+    waiting = [start];
+  while (waiting.length) {
+    const id = waiting.pop();
+    for (const link of links) {
+      const ends = link.both
+        ? [
+            [link.source, link.target],
+            [link.target, link.source],
+          ]
+        : [[link[from], link[to]]];
+      for (const [here, there] of ends) {
+        if (here !== id || ids.has(there)) continue;
+        ids.add(there);
+        waiting.push(there);
       }
     }
   }
-  const links = new Map();
-  for (const edge of graph.edges) {
-    const source = home.get(edge.source), target = home.get(edge.target);
-    if (!source || !target || source === target) continue;
-    const key = `${source} ${target}`;
-    const before = links.get(key);
-    links.set(key, { key, source, target, edges: [...(before?.edges || []), edge], running: before?.running || edge.running, rule: edge.rule, old: (before ? before.old : true) && edge.inLatest === false });
-  }
-  return { boxes, links: [...links.values()], hidden, groups };
-}
-
-// What is only reached through nodes whose followers are hidden.
-function behind(graph, closed) {
-  const hidden = new Set();
-  if (!closed.size) return hidden;
-  const into = new Map();
-  for (const edge of graph.edges) into.set(edge.target, [...(into.get(edge.target) || []), edge.source]);
-  for (let before = -1; before !== hidden.size;) {
-    before = hidden.size;
-    for (const [target, sources] of into) if (!closed.has(target) && sources.every((one) => closed.has(one) || hidden.has(one))) hidden.add(target);
-  }
-  return hidden;
+  return ids;
 }
 
 // Everything upstream and downstream of a box.
 export function pathOf(links, id) {
-  const on = new Set([id]);
-  for (const [from, to] of [["source", "target"], ["target", "source"]]) {
-    const seen = new Set([id]), waiting = [id];
-    while (waiting.length) {
-      const at = waiting.pop();
-      for (const link of links) if (link[from] === at && !seen.has(link[to])) { seen.add(link[to]); waiting.push(link[to]); }
-    }
-    seen.forEach((one) => on.add(one));
-  }
-  return on;
+  return new Set([
+    ...reached(links, id, "source", "target"),
+    ...reached(links, id, "target", "source"),
+  ]);
 }
 
-// Between two boxes: what lies on some way from one to the other, in whichever direction there is one.
+// What lies on some way between two boxes, in whichever direction there is one.
 export function between(links, one, other) {
-  const reach = (start, from, to) => {
-    const seen = new Set([start]), waiting = [start];
-    while (waiting.length) {
-      const at = waiting.pop();
-      for (const link of links) if (link[from] === at && !seen.has(link[to])) { seen.add(link[to]); waiting.push(link[to]); }
-    }
-    return seen;
-  };
-  for (const [a, b] of [[one, other], [other, one]]) {
-    const down = reach(a, "source", "target");
-    if (down.has(b)) { const up = reach(b, "target", "source"); return new Set([...down].filter((id) => up.has(id))); }
+  for (const [first, last] of [
+    [one, other],
+    [other, one],
+  ]) {
+    const down = reached(links, first, "source", "target");
+    if (!down.has(last)) continue;
+    const up = reached(links, last, "target", "source");
+    return new Set([...down].filter((id) => up.has(id)));
   }
   return new Set([one, other]);
 }
 
-export const mermaid = (boxes, links) => {
+export function neighboursOf(links, id) {
+  const near = new Set([id]);
+  for (const link of links) {
+    if (link.source === id) near.add(link.target);
+    if (link.target === id) near.add(link.source);
+  }
+  return near;
+}
+
+export const labelOf = (box) =>
+  box.kind === "dataset" ? tableName(box.node) : box.kind === "job" ? box.node.name : box.title;
+
+export function mermaid(boxes, links) {
   const ids = new Map(boxes.map((box, i) => [box.id, `n${i}`]));
-  const text = (box) => `"${(box.node ? (box.node.type === "job" ? box.node.name : tableName(box.node)) : box.title).replace(/["<>&#]/g, (c) => `#${c.charCodeAt(0)};`)}"`;
-  return ["flowchart LR", ...boxes.map((box) => `  ${ids.get(box.id)}${box.kind === "job" ? `([${text(box)}])` : `[${text(box)}]`}`), ...links.map((link) => `  ${ids.get(link.source)} --> ${ids.get(link.target)}`), ""].join("\n");
-};
+  const text = (box) => `"${labelOf(box).replace(/["<>&#]/g, (c) => `#${c.charCodeAt(0)};`)}"`;
+  const shape = (box) => (box.kind === "job" ? `([${text(box)}])` : `[${text(box)}]`);
+  return [
+    "flowchart LR",
+    ...boxes.map((box) => `  ${ids.get(box.id)}${shape(box)}`),
+    ...links.map(
+      (link) => `  ${ids.get(link.source)} ${link.both ? "<-->" : "-->"} ${ids.get(link.target)}`,
+    ),
+    "",
+  ].join("\n");
+}

@@ -1,121 +1,398 @@
-// Draws boxes and links as SVG; pans and zooms without drawing anew; saves itself as SVG or PNG.
+// Draws boxes and links as SVG at a readable size; pans and zooms without drawing anew.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { select } from "d3-selection";
 import { zoom as d3zoom, zoomIdentity } from "d3-zoom";
-import { count, STATES } from "../format.js";
+import { count, number, STATES } from "../format.js";
 import { html, save } from "../parts.js";
-import { cut } from "./model.js";
+import { fitted, neighboursOf, widthOf } from "./model.js";
 
-let worker = null, turns = 0;
+const SMALLEST_AT_START = 0.85; // the smallest text is 12 px
+const LARGEST_AT_START = 1.1;
+const NO_DETAILS_BELOW = 0.83; // below, a 12 px text is smaller than 10 px
+const NO_TITLES_BELOW = 0.77;
+const BAR = 56; // the height that the buttons at the bottom cover
+const OVERVIEW = { width: 168, height: 104 };
+
+let worker = null,
+  turns = 0;
 const waiting = new Map();
-function layout(boxes, links) {
+function layout({ boxes, links, frames }) {
   if (!worker) {
     worker = new Worker("/ui/js/graph/worker.js", { type: "module" });
-    worker.onmessage = ({ data }) => { waiting.get(data.turn)?.(data); waiting.delete(data.turn); };
+    worker.onmessage = ({ data }) => {
+      waiting.get(data.turn)?.(data);
+      waiting.delete(data.turn);
+    };
   }
   turns += 1;
   const turn = turns;
-  worker.postMessage({ turn, boxes: boxes.map(({ id, width, height, frame }) => ({ id, width, height, frame })), links: links.map(({ source, target }) => ({ source, target })) });
+  const sizes = boxes.map(({ id, width, height, frame, step, kind }) => ({
+    id,
+    width,
+    height,
+    frame,
+    step,
+    isRest: kind === "rest",
+  }));
+  const ends = links.map(({ source, target, label }) => ({
+    source,
+    target,
+    labelWidth: label && widthOf(label) + 8,
+  }));
+  worker.postMessage({
+    turn,
+    boxes: sizes,
+    links: ends,
+    frames: frames.map(({ id, within }) => ({ id, within })),
+  });
   return new Promise((done) => waiting.set(turn, done));
 }
 
-// Places of boxes; they stay while the set of boxes and their sizes do, also when the moment changes.
-export function usePlaces(boxes, links) {
-  const key = useMemo(() => boxes.map((box) => `${box.id} ${box.width}x${box.height}`).sort().join("\n"), [boxes]);
-  const [placed, set] = useState({ key: null, places: {}, width: 0, height: 0 });
+// The picture with the places of its boxes; the one before stays until the new one is laid out.
+export function usePlaces(picture) {
+  const key = useMemo(
+    () =>
+      picture.boxes
+        .map((box) => `${box.id} ${box.width}x${box.height} ${box.step}`)
+        .sort()
+        .join("\n"),
+    [picture],
+  );
+  const [placed, set] = useState({
+    key: null,
+    places: {},
+    frames: {},
+    routes: {},
+    width: 0,
+    height: 0,
+  });
   useEffect(() => {
     let gone = false;
-    if (boxes.length) layout(boxes, links).then((data) => { if (!gone) set({ key, ...data }); });
-    return () => { gone = true; };
+    if (picture.boxes.length)
+      layout(picture).then((data) => {
+        if (!gone) set({ key, ...data });
+      });
+    return () => {
+      gone = true;
+    };
   }, [key]);
-  return { ...placed, current: placed.key === key };
+  return placed;
 }
 
-const curve = (a, b) => {
-  const x1 = a.x + a.width, y1 = a.y + a.height / 2, x2 = b.x, y2 = b.y + b.height / 2;
-  if (x2 > x1) { const middle = (x1 + x2) / 2; return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`; }
-  return `M${x1} ${y1}C${x1 + 50} ${y1 + 46} ${x2 - 50} ${y2 + 46} ${x2} ${y2}`;  // back: a job that writes what it reads
-};
+// A smooth line through the points of a route.
+function smooth([first, ...rest]) {
+  const last = rest.at(-1);
+  const turns = rest
+    .slice(0, -1)
+    .map((p, i) => `Q${p.x} ${p.y} ${(p.x + rest[i + 1].x) / 2} ${(p.y + rest[i + 1].y) / 2}`);
+  return `M${first.x} ${first.y}${turns.join("")}L${last.x} ${last.y}`;
+}
 
-export function View({ boxes, links, placed, selected, start, on, marks, ghosts, onSelect, onCentre, onKey, fit }) {
-  const svg = useRef(null), inner = useRef(null), zoomer = useRef(null);
+// A line from box to box; one that leads back runs below both.
+function curve(a, b) {
+  const x1 = a.x + a.width,
+    y1 = a.y + a.height / 2,
+    x2 = b.x,
+    y2 = b.y + b.height / 2;
+  if (x2 > x1) {
+    const middle = (x1 + x2) / 2;
+    return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2 - 2} ${y2}`;
+  }
+  const low = Math.max(a.y + a.height, b.y + b.height) + 20;
+  return `M${x1} ${y1}C${x1 + 36} ${y1} ${x1 + 36} ${low} ${x1 - 8} ${low}L${x2 + 8} ${low}C${x2 - 36} ${low} ${x2 - 36} ${y2} ${x2 - 2} ${y2}`;
+}
+
+const middleOf = (a, b) =>
+  b.x > a.x + a.width
+    ? { x: (a.x + a.width + b.x) / 2, y: (a.y + a.height / 2 + b.y + b.height / 2) / 2 }
+    : { x: (a.x + a.width + b.x) / 2, y: Math.max(a.y + a.height, b.y + b.height) + 20 };
+
+export function View({
+  picture,
+  placed,
+  selected,
+  start,
+  on,
+  marks,
+  ghosts,
+  anchor,
+  onSelect,
+  onCentre,
+  onFold,
+  onKey,
+  handle,
+}) {
+  const svg = useRef(null),
+    inner = useRef(null),
+    zoomer = useRef(null),
+    overview = useRef(null),
+    before = useRef(null);
+  const [hovered, setHovered] = useState(null);
+  const move = (x, y, k) =>
+    select(svg.current).call(zoomer.current.transform, zoomIdentity.translate(x, y).scale(k));
+  const current = () => svg.current.__zoom || zoomIdentity;
+
   useEffect(() => {
     const root = select(svg.current);
-    zoomer.current = d3zoom().scaleExtent([0.08, 3]).clickDistance(4).on("zoom", ({ transform }) => {
-      inner.current.setAttribute("transform", transform);
-      svg.current.classList.toggle("far", transform.k < 0.5);
-      svg.current.classList.toggle("farther", transform.k < 0.25);
-    });
+    zoomer.current = d3zoom()
+      .scaleExtent([0.2, 3])
+      .clickDistance(4)
+      .on("zoom", ({ transform }) => {
+        inner.current.setAttribute("transform", transform);
+        const isFar = transform.k < NO_DETAILS_BELOW;
+        inner.current.classList.toggle("far", isFar);
+        if (isFar) inner.current.style.setProperty("--zoom", transform.k);
+        inner.current.classList.toggle("farther", transform.k < NO_TITLES_BELOW);
+        overview.current?.(transform);
+      });
     root.call(zoomer.current).on("dblclick.zoom", null);
     return () => root.on(".zoom", null);
   }, []);
-  const whole = () => {
-    const { clientWidth: w, clientHeight: ht } = svg.current;
+
+  // All of it where that is readable; else at a readable size around the start, or from its left edge.
+  const room = () => ({ w: svg.current.clientWidth, h: svg.current.clientHeight - BAR });
+  const home = () => {
+    const { w, h } = room();
     if (!w || !placed.width) return;
-    const k = Math.min(1.15, w / (placed.width + 40), ht / (placed.height + 40));
-    select(svg.current).call(zoomer.current.transform, zoomIdentity.translate((w - placed.width * k) / 2, (ht - placed.height * k) / 2).scale(k));
+    const fitting = Math.min(w / placed.width, h / placed.height);
+    const k = Math.max(SMALLEST_AT_START, Math.min(LARGEST_AT_START, fitting));
+    const at = placed.places[start];
+    const x =
+      placed.width * k <= w
+        ? (w - placed.width * k) / 2
+        : at
+          ? w / 2 - (at.x + at.width / 2) * k
+          : 0;
+    const y =
+      placed.height * k <= h
+        ? (h - placed.height * k) / 2
+        : at
+          ? h / 2 - (at.y + at.height / 2) * k
+          : 0;
+    move(x, y, k);
   };
-  useEffect(() => { if (placed.width) whole(); }, [placed.key]);
-  useEffect(() => { if (fit) fit.current = { whole, by: (k) => select(svg.current).call(zoomer.current.scaleBy, k), svg: svg.current, inner: inner.current, size: placed }; });
-  const at = new Map(boxes.filter((box) => placed.places[box.id]).map((box) => [box.id, { ...box, ...placed.places[box.id] }]));
-  const frames = framesOf([...at.values()]);
-  const off = (id) => (on && !on.has(id) ? " off" : "");
-  return html`<svg class="graph" ref=${svg} tabindex="0" role="application" aria-label=${`Lineage graph: ${count(boxes.length, "box", "boxes")}. Arrow keys walk, e expands, c collapses, p marks a path.`} onKeyDown=${onKey} onClick=${(e) => { if (e.target === svg.current) onSelect(null); }}>
-    <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="context-stroke" /></marker></defs>
+  const show = (id) => {
+    const at = placed.places[id],
+      { w, h } = room();
+    if (!at || !w) return;
+    const { x, y, k } = current(),
+      pad = 24;
+    const left = at.x * k + x,
+      top = at.y * k + y,
+      right = left + at.width * k,
+      bottom = top + at.height * k;
+    const dx = left < pad ? pad - left : right > w - pad ? w - pad - right : 0;
+    const dy = top < pad ? pad - top : bottom > h - pad ? h - pad - bottom : 0;
+    if (dx || dy) move(x + dx, y + dy, k);
+  };
+
+  // What was opened stays where it was clicked; a picture that fits is shown whole.
+  useEffect(() => {
+    if (!placed.width) return;
+    const { w, h } = room();
+    const old = before.current,
+      now = placed.frames[anchor] || placed.places[anchor];
+    const was = old?.frames[anchor] || old?.places[anchor];
+    before.current = placed;
+    const fits = placed.width * SMALLEST_AT_START <= w && placed.height * SMALLEST_AT_START <= h;
+    if (fits || !was || !now) {
+      home();
+      return;
+    }
+    const { x, y, k } = current();
+    move(
+      Math.max(24 - now.x * k, Math.min(x + (was.x - now.x) * k, 24)),
+      y + (was.y - now.y) * k,
+      k,
+    );
+  }, [placed.key]);
+  useEffect(() => {
+    if (selected) show(selected);
+  }, [selected, placed.key]);
+  useEffect(() => {
+    handle.current = {
+      home,
+      show,
+      by: (k) => select(svg.current).call(zoomer.current.scaleBy, k),
+      svg: svg.current,
+      inner: inner.current,
+      size: placed,
+    };
+  });
+
+  const at = new Map(
+    picture.boxes
+      .filter((box) => placed.places[box.id])
+      .map((box) => [box.id, { ...box, ...placed.places[box.id] }]),
+  );
+  const lit = hovered && at.has(hovered) ? neighboursOf(picture.links, hovered) : on;
+  const isOff = (id) => lit && !lit.has(id);
+  const isLit = (link) =>
+    hovered && at.has(hovered)
+      ? link.source === hovered || link.target === hovered
+      : on && on.has(link.source) && on.has(link.target);
+  const classOf = (id) =>
+    [
+      isOff(id) && "off",
+      ghosts.has(id) && "ghost",
+      selected === id && "selected",
+      start === id && "start",
+      marks.get(id),
+    ]
+      .filter(Boolean)
+      .join(" ");
+  return html`<svg class=${`graph ${placed.isDense ? "dense" : ""}`} ref=${svg} tabindex="0" role="application" aria-label=${`Lineage graph: ${count(picture.boxes.length, "box", "boxes")}. Arrow keys walk, Enter or e opens, c closes a frame, p marks a path, 0 shows the start.`}
+      onKeyDown=${onKey} onClick=${(event) => {
+        if (event.target === svg.current) onSelect(null);
+      }}>
+    <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="context-stroke" /></marker></defs>
     <g ref=${inner}>
-      ${frames.map((frame) => html`<g key=${frame.name}><rect class="frame" x=${frame.x} y=${frame.y} width=${frame.width} height=${frame.height} rx="10" /><text class="frame-name" x=${frame.x + 10} y=${frame.y + 13}>${cut(frame.name, Math.max(8, Math.floor(frame.width / 7)))}</text></g>`)}
-      ${links.map((link) => {
-        const a = at.get(link.source), b = at.get(link.target);
-        if (!a || !b) return null;
-        const d = curve(a, b), lit = on && on.has(link.source) && on.has(link.target);
-        const kind = [link.running && "live", link.rule === "allSources" && "thin", link.old && "old", lit && "on", link.indirect && "indirect", on && !lit && "off", (ghosts.has(link.key) || ghosts.has(link.source) || ghosts.has(link.target)) && "ghost"].filter(Boolean).join(" ");
-        return html`<g key=${link.key}><path class=${`edge ${kind}`} d=${d} marker-end="url(#arrow)"><title>${link.edges.length > 1 ? `${link.edges.length} edges` : `by ${link.rule}`}</title></path>
-          ${link.running && links.length < 150 && html`<circle class="flow" r="3"><animateMotion dur="2.4s" repeatCount="indefinite" path=${d} /></circle>`}</g>`;
+      ${picture.frames.map((frame) => html`<${Frame} key=${frame.id} frame=${frame} place=${placed.frames[frame.id]} onFold=${onFold} />`)}
+      ${picture.links.map((link) => {
+        const source = at.get(link.source),
+          target = at.get(link.target);
+        if (!source || !target) return null;
+        const isGhost = ghosts.has(link.key) || ghosts.has(link.source) || ghosts.has(link.target);
+        const state = isLit(link) ? "on" : lit ? "off" : "";
+        return html`<${Link} key=${link.key} link=${link} source=${source} target=${target} route=${placed.routes[link.key]} state=${`${state}${isGhost ? " ghost" : ""}`} />`;
       })}
-      ${[...at.values()].map((box) => html`<${Box} key=${box.id} box=${box} extra=${`${off(box.id)}${ghosts.has(box.id) ? " ghost" : ""}${selected === box.id ? " selected" : ""}${start === box.id ? " start" : ""} ${marks.get(box.id) || ""}`} onSelect=${onSelect} onCentre=${onCentre} />`)}
-    </g></svg>`;
+      ${[...at.values()].map((box) => html`<${Box} key=${box.id} box=${box} extra=${classOf(box.id)} onSelect=${onSelect} onCentre=${onCentre} onHover=${setHovered} />`)}
+    </g></svg>
+    <${Overview} placed=${placed} handle=${overview} svg=${svg} move=${move} current=${current} start=${start} />`;
 }
 
-function Box({ box, extra, onSelect, onCentre }) {
-  const [kind, word] = box.kind === "job" ? STATES[box.node.state] || ["", "recent"] : ["", box.sub];
-  const tone = box.kind === "job" ? { run: "live", bad: "bad", warn: "warn" }[kind] || "" : "";
-  const sign = { run: "● ", bad: "✕ ", warn: "◷ ", ok: "✓ " }[kind] || "";
-  const name = box.node ? box.node.name : box.title;
-  return html`<g class=${`node ${box.kind} ${tone} ${extra}`} transform=${`translate(${box.x} ${box.y})`} data-id=${box.id} onClick=${(e) => onSelect(box.id, e.shiftKey)} onDblClick=${() => onCentre(box.id)}>
-    <title>${box.node ? `${box.kind} ${box.node.namespace} ${name}` : `${box.group}: ${box.sub}`}</title>
-    <rect class="box" width=${box.width} height=${box.height} rx=${box.kind === "job" ? 23 : 6} />
-    <text class="title" x=${box.kind === "job" ? 18 : 12} y="20">${box.title}</text>
-    <text class=${`sub ${kind}`} x=${box.kind === "job" ? 18 : 12} y="36">${sign}${word}</text>
-    ${(box.cols || []).slice(0, 10).map((one, i) => html`<text class="col" x="14" y=${54 + 16 * i}>${cut(one, 30)}</text>`)}
+// The name of a frame, and a button that closes it.
+function Frame({ frame, place, onFold }) {
+  if (!place) return null;
+  const folds = onFold && frame.datasets !== undefined;
+  const fold = () => onFold(frame.id);
+  return html`<g class="frame-group"><rect class="frame" x=${place.x} y=${place.y} width=${place.width} height=${place.height} rx="10" />
+    <g class=${folds ? "fold" : ""} onClick=${folds ? fold : undefined}>${folds && html`<title>close ${frame.name}</title>`}
+      <text class="frame-name" x=${place.x + 10} y=${place.y + 16}>${folds ? "− " : ""}${fitted(frame.name, undefined, Math.max(60, place.width - 30))}</text></g></g>`;
+}
+
+function Link({ link, source, target, route, state }) {
+  const edge = link.edges[0];
+  const isOld = link.edges.every((one) => one.inLatest === false);
+  const classes = [
+    "edge",
+    link.edges.some((one) => one.running) && "live",
+    edge.rule === "allSources" && "thin",
+    isOld && "old",
+    state,
+  ]
+    .filter(Boolean)
+    .join(" ");
+  const [a, b] = link.both && source.x > target.x ? [target, source] : [source, target];
+  const place = route?.label || middleOf(a, b);
+  return html`<g class=${`link ${state}`}><path class=${classes} d=${route ? smooth(route.points) : curve(a, b)} marker-end="url(#arrow)" marker-start=${link.both ? "url(#arrow)" : undefined}><title>${aboutLink(link, isOld)}</title></path>
+    ${link.label && html`<text class="edge-label" x=${place.x} y=${place.y + 4}>${link.label}</text>`}</g>`;
+}
+
+function aboutLink({ edges, label }, isOld) {
+  if (edges[0].jobs !== undefined) return `${label} jobs`;
+  if (isOld) return "from an older run: the latest run did not report it";
+  return edges[0].rule === "allSources"
+    ? "every input × every output: no column lineage"
+    : `from ${edges[0].rule}`;
+}
+
+function Box({ box, extra, onSelect, onCentre, onHover }) {
+  const tone =
+    box.kind === "job"
+      ? { run: "live", bad: "bad", warn: "warn" }[(STATES[box.node.state] || [])[0]] || ""
+      : "";
+  const x = box.kind === "job" ? 18 : 12;
+  const full = box.node.namespace ? `${box.node.namespace} ${box.node.name}` : box.node.name;
+  return html`<g class=${`node ${box.kind} ${tone} ${extra}`} transform=${`translate(${box.x} ${box.y})`} data-id=${box.id}
+      onClick=${(event) => onSelect(box.id, event.shiftKey)} onDblClick=${() => onCentre(box.id)} onPointerEnter=${() => onHover(box.id)} onPointerLeave=${() => onHover(null)}>
+    <title>${box.kind === "place" ? `open ${full}` : full}</title>
+    ${(box.kind === "place" || box.kind === "rest") && html`<rect class="box behind" x="4" y="4" width=${box.width} height=${box.height} rx="6" />`}
+    <rect class="box" width=${box.width} height=${box.height} rx=${box.kind === "job" ? box.height / 2 : 6} />
+    <text class="title" x=${x} y="19">${box.title}</text>
+    ${box.lines.map((line, i) => html`<text class="sub" x=${x} y=${36 + 16 * i} xml:space="preserve">${line.map((part, n) => html`<tspan class=${part.tone}>${n ? "  " : ""}${part.text}</tspan>`)}</text>`)}
+    ${box.columns.map((name, i) => html`<text class="col" x="14" y=${38 + 16 * (box.lines.length + i)}>${name}</text>`)}
   </g>`;
 }
 
-function framesOf(boxes) {
-  const frames = new Map();
-  for (const box of boxes) {
-    if (!box.frame) continue;
-    const f = frames.get(box.frame) || { name: box.frame, x1: Infinity, y1: Infinity, x2: -Infinity, y2: -Infinity, n: 0 };
-    f.x1 = Math.min(f.x1, box.x); f.y1 = Math.min(f.y1, box.y); f.x2 = Math.max(f.x2, box.x + box.width); f.y2 = Math.max(f.y2, box.y + box.height); f.n += 1;
-    frames.set(box.frame, f);
-  }
-  const found = [...frames.values()].filter((f) => f.n > 1).map((f) => ({ name: f.name, x: f.x1 - 12, y: f.y1 - 20, width: f.x2 - f.x1 + 24, height: f.y2 - f.y1 + 32 }));
-  const apart = (a, b) => a.x + a.width <= b.x || b.x + b.width <= a.x || a.y + a.height <= b.y || b.y + b.height <= a.y;
-  const holds = (f) => boxes.every((box) => box.frame === f.name || box.kind === "job" || apart(f, box));
-  return found.filter((f) => holds(f) && found.every((g) => g === f || apart(f, g)));
+// The whole drawing, small, with the part that the window shows; nothing where the window shows all.
+function Overview({ placed, handle, svg, move, current, start }) {
+  const frame = useRef(null),
+    root = useRef(null);
+  const scale = placed.width
+    ? Math.min(OVERVIEW.width / placed.width, OVERVIEW.height / placed.height)
+    : 1;
+  const update = ({ x, y, k }) => {
+    const { clientWidth: w, clientHeight: h } = svg.current;
+    const isWhole =
+      x >= -1 && y >= -1 && placed.width * k + x <= w + 1 && placed.height * k + y <= h + 1;
+    root.current.style.display = isWhole || !placed.width ? "none" : "";
+    for (const [name, value] of Object.entries({
+      x: -x / k,
+      y: -y / k,
+      width: w / k,
+      height: h / k,
+    }))
+      frame.current.setAttribute(name, value * scale);
+  };
+  useEffect(() => {
+    handle.current = update;
+    if (svg.current) update(current());
+  });
+  const go = (event) => {
+    const box = root.current.getBoundingClientRect(),
+      { k } = current();
+    const { clientWidth: w, clientHeight: h } = svg.current;
+    move(
+      w / 2 - ((event.clientX - box.x) / scale) * k,
+      h / 2 - ((event.clientY - box.y) / scale) * k,
+      k,
+    );
+  };
+  return html`<svg class="overview" ref=${root} width=${Math.ceil(placed.width * scale)} height=${Math.ceil(placed.height * scale)} aria-hidden="true" onClick=${go} onPointerMove=${(
+    event,
+  ) => {
+    if (event.buttons) go(event);
+  }}>
+    ${Object.entries(placed.places).map(([id, one]) => html`<rect class=${id === start ? "start" : ""} x=${one.x * scale} y=${one.y * scale} width=${one.width * scale} height=${one.height * scale} />`)}
+    <rect class="window" ref=${frame} /></svg>`;
 }
 
 // The picture as a file: its rules are written into it, so that it looks the same elsewhere.
 export function picture({ inner, size }) {
-  const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.selectorText?.startsWith(".graph")).map((rule) => rule.cssText.replaceAll(".graph ", "")).join("\n");
+  const rules = [...document.styleSheets]
+    .flatMap((sheet) => [...sheet.cssRules])
+    .filter((rule) => rule.selectorText?.startsWith(".graph"))
+    .map((rule) => rule.cssText.replaceAll(".graph ", ""))
+    .join("\n");
   const computed = getComputedStyle(document.documentElement);
-  const names = ["--bg", "--panel", "--line", "--line-strong", "--ink", "--dim", "--accent", "--accent-soft", "--run", "--bad", "--warn", "--aligned", "--ok", "--focus"];
+  const names = [
+    "--bg",
+    "--panel",
+    "--line",
+    "--line-strong",
+    "--ink",
+    "--dim",
+    "--accent",
+    "--accent-soft",
+    "--run",
+    "--bad",
+    "--warn",
+    "--aligned",
+    "--ok",
+    "--focus",
+  ];
   const variables = `:root{${names.map((name) => `${name}:${computed.getPropertyValue(name)}`).join(";")}} text{font-family:system-ui,sans-serif}`;
   const copy = inner.cloneNode(true);
   copy.removeAttribute("transform");
-  copy.querySelectorAll(".flow").forEach((one) => one.remove());
   const marker = inner.ownerSVGElement.querySelector("defs").outerHTML;
-  const width = Math.ceil(size.width + 40), height = Math.ceil(size.height + 40);
-  return { width, height, text: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -20 ${width} ${height}" width="${width}" height="${height}"><style>${variables}\n${rules}</style><rect x="-20" y="-20" width="100%" height="100%" fill="${computed.getPropertyValue("--bg")}"/>${marker}${new XMLSerializer().serializeToString(copy)}</svg>` };
+  const width = Math.ceil(size.width + 40),
+    height = Math.ceil(size.height + 40);
+  return {
+    width,
+    height,
+    text: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -20 ${width} ${height}" width="${width}" height="${height}"><style>${variables}\n${rules}</style><rect x="-20" y="-20" width="100%" height="100%" fill="${computed.getPropertyValue("--bg")}"/>${marker}${new XMLSerializer().serializeToString(copy)}</svg>`,
+  };
 }
 export const saveSvg = (view) => save("lineage.svg", picture(view).text, "image/svg+xml");
 export function savePng(view) {
@@ -123,7 +400,10 @@ export function savePng(view) {
   const image = new Image();
   image.onload = () => {
     const scale = Math.min(2, 8000 / Math.max(width, height));
-    const canvas = Object.assign(document.createElement("canvas"), { width: width * scale, height: height * scale });
+    const canvas = Object.assign(document.createElement("canvas"), {
+      width: width * scale,
+      height: height * scale,
+    });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     canvas.toBlob((blob) => save("lineage.png", blob, "image/png"));
     URL.revokeObjectURL(image.src);

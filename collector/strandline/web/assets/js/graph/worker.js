@@ -1,24 +1,172 @@
-// Lays a graph out, away from the page's own thread: boxes with sizes in, places out.
+// Lays a picture out, away from the page's own thread: boxes with sizes in, places out.
 import { Graph, layout } from "../../vendor/dagre.mjs";
 
-const FRAMES_UP_TO = 150;  // beyond, frames cost more time than they tell
+const MARGIN = 24;
+const FRAME_PAD = 14;
+const FRAME_TITLE = 24;
+const TALLEST = 1300; // pixels; two windows
+const GAP = { x: 44, y: 30 };
+const SHAPE = 2.2; // how much wider than high rows are
 
-onmessage = ({ data: { turn, boxes, links } }) => {
-  const graph = new Graph({ compound: boxes.length <= FRAMES_UP_TO });
-  graph.setGraph({ rankdir: "LR", ranksep: 40, nodesep: 14, marginx: 24, marginy: 24, ranker: "tight-tree" });
-  graph.setDefaultEdgeLabel(() => ({}));
-  const frames = new Set();
-  for (const box of boxes) {
-    graph.setNode(box.id, { width: box.width, height: box.height });
-    if (box.frame && boxes.length <= FRAMES_UP_TO) {
-      if (!frames.has(box.frame)) { frames.add(box.frame); graph.setNode(`frame ${box.frame}`, {}); }
-      graph.setParent(box.id, `frame ${box.frame}`);
+// Around a node: one column a step, in the order of the answer, near their neighbours.
+function byColumns(boxes, links) {
+  const steps = new Map();
+  for (const box of boxes) steps.set(box.step, [...(steps.get(box.step) || []), box]);
+  const places = {};
+  const middleOf = (id) => places[id] && places[id].y + places[id].height / 2;
+  const near = (box) => {
+    const ends = links.flatMap((link) => {
+      if (link.source === box.id) return [middleOf(link.target)];
+      return link.target === box.id ? [middleOf(link.source)] : [];
+    });
+    const known = ends.filter((y) => y !== undefined);
+    return known.length ? known.reduce((sum, y) => sum + y, 0) / known.length : 0;
+  };
+  const outwards = [...steps.keys()].sort((a, b) => Math.abs(a) - Math.abs(b));
+  for (const step of outwards) {
+    const column = steps.get(step).map((box) => ({ box, rank: box.isRest ? Infinity : near(box) }));
+    column.sort((a, b) => a.rank - b.rank || 0);
+    const height = column.reduce((sum, { box }) => sum + box.height + 12, -12);
+    let y = -height / 2;
+    for (const { box } of column) {
+      places[box.id] = { x: 0, y, width: box.width, height: box.height };
+      y += box.height + 12;
     }
   }
-  for (const link of links) graph.setEdge(link.source, link.target);
+  let x = MARGIN;
+  for (const step of [...steps.keys()].sort((a, b) => a - b)) {
+    const widest = Math.max(...steps.get(step).map((box) => box.width));
+    for (const box of steps.get(step)) places[box.id].x = x;
+    x += widest + 72;
+  }
+  const top = Math.min(...Object.values(places).map((place) => place.y));
+  for (const place of Object.values(places)) place.y += MARGIN - top;
+  const bottom = Math.max(...Object.values(places).map((place) => place.y + place.height));
+  return { places, frames: {}, routes: {}, width: x - 72 + MARGIN, height: bottom + MARGIN };
+}
+
+// The middle of the side of a box that faces a point.
+function sideOf({ x, y, width, height }, point) {
+  const isRight = point.x > x + width / 2;
+  return { x: isRight ? x + width : x - 2, y: y + height / 2 };
+}
+
+// A whole graph: layers from left to right, boxes inside their frames.
+function byLayers(boxes, links, frames) {
+  const graph = new Graph({ compound: true });
+  graph.setGraph({
+    rankdir: "LR",
+    ranksep: 40,
+    nodesep: 26,
+    edgesep: 12,
+    marginx: 32,
+    marginy: 40,
+    ranker: "tight-tree",
+  });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const frame of frames) graph.setNode(frame.id, {});
+  for (const frame of frames) if (frame.within) graph.setParent(frame.id, frame.within);
+  for (const box of boxes) {
+    graph.setNode(box.id, { width: box.width, height: box.height });
+    if (box.frame) graph.setParent(box.id, box.frame);
+  }
+  for (const { source, target, labelWidth } of links) {
+    graph.setEdge(
+      source,
+      target,
+      labelWidth ? { width: labelWidth, height: 16, labelpos: "c" } : {},
+    );
+  }
   layout(graph);
   const places = {};
-  for (const box of boxes) { const at = graph.node(box.id); places[box.id] = { x: at.x - at.width / 2, y: at.y - at.height / 2 }; }
+  for (const { id, width, height } of boxes) {
+    const { x, y } = graph.node(id);
+    places[id] = { x: x - width / 2, y: y - height / 2, width, height };
+  }
+  if (graph.graph().height > TALLEST) return byRows(boxes, frames, places);
+  const routes = {};
+  for (const { source, target } of links) {
+    const { points, x, y } = graph.edge(source, target);
+    const inner = points.slice(1, -1),
+      from = places[source],
+      to = places[target];
+    const route = [sideOf(from, inner[0]), ...inner, sideOf(to, inner.at(-1))];
+    routes[`${source} ${target}`] = { points: route, label: x === undefined ? null : { x, y } };
+  }
   const { width, height } = graph.graph();
-  postMessage({ turn, places, width, height });
+  return { places, frames: aroundTheirBoxes(boxes, frames, places), routes, width, height };
+}
+
+// The rectangle of each frame, around its boxes and the frames inside it.
+function aroundTheirBoxes(boxes, frames, places) {
+  const found = {};
+  for (const frame of [...frames].reverse()) {
+    const inside = boxes.filter((box) => box.frame === frame.id).map((box) => places[box.id]);
+    for (const inner of frames)
+      if (inner.within === frame.id && found[inner.id]) inside.push(found[inner.id]);
+    if (!inside.length) continue;
+    const x = Math.min(...inside.map((place) => place.x)) - FRAME_PAD;
+    const y = Math.min(...inside.map((place) => place.y)) - FRAME_TITLE;
+    const right = Math.max(...inside.map((place) => place.x + place.width)) + FRAME_PAD;
+    const bottom = Math.max(...inside.map((place) => place.y + place.height)) + FRAME_PAD;
+    found[frame.id] = { x, y, width: right - x, height: bottom - y };
+  }
+  return found;
+}
+
+// Boxes in rows, those of a frame together: for graphs whose layers are taller than any window.
+function byRows(boxes, frames, order) {
+  const places = {},
+    frameSizes = {};
+  const itemsOf = (frame) => [
+    ...frames
+      .filter((inner) => inner.within === frame)
+      .map(({ id }) => ({ id, isFrame: true, ...pack(id) })),
+    ...boxes.filter((box) => box.frame === frame).sort((a, b) => order[a.id].x - order[b.id].x),
+  ];
+  // Where each item of a frame goes, from the frame's corner, and how large they are together.
+  function pack(frame) {
+    const items = itemsOf(frame);
+    const area = items.reduce((sum, item) => sum + (item.width + GAP.x) * (item.height + GAP.y), 0);
+    const widest = Math.max(Math.sqrt(area * SHAPE), ...items.map((item) => item.width));
+    let x = FRAME_PAD,
+      y = FRAME_TITLE,
+      rowHeight = 0,
+      right = 0;
+    const at = items.map((item) => {
+      if (x > FRAME_PAD && x + item.width > widest + FRAME_PAD) {
+        x = FRAME_PAD;
+        y += rowHeight + GAP.y;
+        rowHeight = 0;
+      }
+      const place = { item, x, y };
+      x += item.width + GAP.x;
+      rowHeight = Math.max(rowHeight, item.height);
+      right = Math.max(right, x - GAP.x);
+      return place;
+    });
+    return { at, width: right + FRAME_PAD, height: y + rowHeight + FRAME_PAD };
+  }
+  function place(packed, left, top) {
+    for (const { item, x, y } of packed.at) {
+      const at = { x: left + x, y: top + y, width: item.width, height: item.height };
+      if (item.isFrame) place(item, at.x, at.y);
+      (item.isFrame ? frameSizes : places)[item.id] = at;
+    }
+  }
+  const whole = pack(null);
+  place(whole, 0, 0);
+  return {
+    places,
+    frames: frameSizes,
+    routes: {},
+    width: whole.width,
+    height: whole.height,
+    isDense: true,
+  };
+}
+
+onmessage = ({ data: { turn, boxes, links, frames } }) => {
+  const isAround = boxes[0].step !== undefined;
+  postMessage({ turn, ...(isAround ? byColumns(boxes, links) : byLayers(boxes, links, frames)) });
 };

@@ -1,90 +1,225 @@
-// The graph: left to right, folded where it is large, at any moment; a click locks a path.
+// The graph: a map by place, a whole graph where it is small, or the steps around a node.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { address, get } from "../api.js";
-import { absolute, ago, count, nodeId, shortId, tableName } from "../format.js";
-import { copy, csv, html, Id, JobLink, linkOf, Loaded, Problem, save, State, TableLink, Time } from "../parts.js";
+import { absolute, ago, count, nodeId, number, shortId, tableName } from "../format.js";
+import {
+  copy,
+  csv,
+  html,
+  Id,
+  JobLink,
+  linkOf,
+  Loaded,
+  Problem,
+  save,
+  State,
+  TableLink,
+  Time,
+} from "../parts.js";
 import { go, useData, withParams } from "../state.js";
-import { between, boxesOf, FOLD_ABOVE, groupOf, merged, mermaid, pathOf } from "../graph/model.js";
+import {
+  between,
+  labelOf,
+  merged,
+  mermaid,
+  pathOf,
+  pictureOf,
+  textOf,
+  urgentStates,
+} from "../graph/model.js";
 import { savePng, saveSvg, usePlaces, View } from "../graph/view.js";
 
-const words = (text) => new Set((text || "").split("~").filter(Boolean));
-const joined = (set) => [...set].join("~") || null;
+const WHOLE_UP_TO = 40; // tables and jobs; beyond, the map by place is drawn
+const LISTED_AT_ONCE = 100;
+const NOTHING = { nodes: [], edges: [], complete: true, totals: {} };
 
-const load = (given, node) => async (signal) => (node ? merged([await get("/lineage", { ...given, node, limit: 5000 }, signal)]) : get("/graph", { state: given.state, asOf: given.asOf, limit: 2500 }, signal));
+const listOf = (text) => (text || "").split("~").filter(Boolean);
+const joined = (list) => list.join("~") || null;
+const nothingThen = (error) => {
+  if (error.status === 404) return NOTHING;
+  throw error;
+};
+
+// Small graphs are drawn with all their tables and jobs, others by place.
+async function loadAll({ under, state, asOf }, signal) {
+  const map = await get("/lineage/map", { under, asOf }, signal);
+  const isSmall = map.totals.datasets + map.totals.jobs <= WHOLE_UP_TO;
+  if (!isSmall || under.length) return { ...map, isMap: true };
+  return get("/graph", { state, asOf, limit: 2500 }, signal);
+}
+
+const loadAround = ({ node, pins, direction, depth, state, asOf }, signal) =>
+  get("/lineage", { around: node, pin: pins, direction, depth, state, asOf }, signal);
+
+async function loadLocked({ of, column, snapshot, asOf }, signal) {
+  if (!of || !(column || snapshot)) return null;
+  if (column)
+    return get(
+      "/lineage",
+      { node: of, column, granularity: "column", direction: "both", asOf },
+      signal,
+    );
+  const { nodes } = await get("/lineage", { node: of, depth: 0 }, signal);
+  const { namespace, name } = nodes.find((one) => one.distance === 0);
+  return get(
+    "/snapshots/lineage",
+    { namespace, name, snapshotId: snapshot, direction: "both" },
+    signal,
+  );
+}
 
 export function Graph({ params }) {
-  const node = params.get("node"), asOf = params.get("asOf"), diff = params.get("since"), state = params.get("state") || "recent";
-  const direction = params.get("direction") || "both", depth = params.get("depth");
-  const given = { direction, depth, state };
-  const known = useData(load(given, node), [node, direction, depth, state]);
-  const then = (moment) => async (signal) => (moment ? load({ ...given, asOf: moment }, node)(signal).catch((e) => { if (e.status === 404) return { nodes: [], edges: [], complete: true }; throw e; }) : null);
-  const past = useData(then(asOf), [node, direction, depth, state, asOf], false);
-  const before = useData(then(diff), [node, direction, depth, state, diff], false);
-  const column = params.get("column"), snapshot = params.get("snapshot"), of = params.get("of");
-  const locked = useData(async (signal) => {
-    if (!of || !(column || snapshot)) return null;
-    if (column) return get("/lineage", { node: of, column, granularity: "column", direction: "both", asOf }, signal);
-    const table = (await get("/lineage", { node: of, depth: 0 }, signal)).nodes.find((one) => one.distance === 0);
-    return get("/snapshots/lineage", { namespace: table.namespace, name: table.name, snapshotId: snapshot, direction: "both" }, signal);
-  }, [column, snapshot, of, asOf], false);
-  return html`<div class="graphpage"><${Toolbar} params=${params} node=${node} />
-    ${known.error && !known.data ? html`<div class="canvas"><div class="hidden-note"><${Problem} error=${known.error} again=${known.reload} /></div></div>` : known.data ? html`<${Drawn} known=${known.data} past=${asOf ? past.data : null} before=${diff ? before.data : null} asOf=${asOf} since=${diff} params=${params} start=${node} locked=${of ? locked.data : null} />` : html`<div class="canvas" aria-busy="true"></div>`}</div>`;
+  const given = Object.fromEntries(params);
+  const locked = useData(
+    (signal) => loadLocked(given, signal),
+    [given.column, given.snapshot, given.of, given.asOf],
+    false,
+  );
+  const path = useMemo(() => pathIn(given.of ? locked.data : null), [locked.data, given.of]);
+  const asked = {
+    node: given.node,
+    under: listOf(given.open),
+    pins: [...listOf(given.pin), ...path.keys()],
+    direction: given.direction || "both",
+    depth: given.depth || (path.size ? 20 : 1),
+    state: given.state || "recent",
+  };
+  const keys = [JSON.stringify(asked)];
+  const load = (moment) => (signal) =>
+    (asked.node ? loadAround : loadAll)({ ...asked, asOf: moment }, signal);
+  const loadThen = (moment) => async (signal) =>
+    moment ? load(moment)(signal).catch(nothingThen) : null;
+  const known = useData(load(), keys);
+  const past = useData(loadThen(given.asOf), [...keys, given.asOf], false);
+  const before = useData(loadThen(given.since), [...keys, given.since], false);
+  const isAt = (error) =>
+    html`<div class="canvas"><div class="empty-note"><${Problem} error=${error} again=${known.reload} /></div></div>`;
+  return html`<div class="graphpage"><${Toolbar} params=${params} asked=${asked} isMap=${known.data?.isMap} />
+    ${known.error && !known.data ? isAt(known.error) : known.data ? html`<${Drawn} known=${known.data} past=${given.asOf ? past.data : null} before=${given.since ? before.data : null} params=${params} asked=${asked} path=${path} />` : html`<div class="canvas" aria-busy="true"></div>`}</div>`;
 }
 
-function Toolbar({ params, node }) {
-  const set = (changes) => go(withParams(changes));
-  const choice = (name, options, fallback) => html`<select aria-label=${name} value=${params.get(name) || fallback} onChange=${(e) => set({ [name]: e.target.value === fallback ? null : e.target.value })}>${options.map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select>`;
-  return html`<div class="toolbar"><strong>${node ? html`${node.split(":")[0] === "job" ? "Around a job" : "Around a table"}` : "All tables"}</strong>
-    ${node && html`${choice("direction", [["both", "up and down"], ["upstream", "upstream"], ["downstream", "downstream"]], "both")}
-    ${choice("depth", [["", "any depth"], ["1", "1 job"], ["2", "2 jobs"], ["3", "3 jobs"], ["5", "5 jobs"]], "")}<a href="/graph">all tables</a>`}
-    ${choice("state", [["recent", "the last runs"], ["latest", "the latest run"], ["running", "what runs now"]], "recent")}
-    ${params.get("of") && html`<button onClick=${() => set({ column: null, snapshot: null, of: null })}>${params.get("column") ? `column ${params.get("column")}` : `snapshot ${shortId(params.get("snapshot"))}`} ✕</button>`}</div>`;
+const DIRECTIONS = [
+  ["both", "up and down"],
+  ["upstream", "upstream"],
+  ["downstream", "downstream"],
+];
+const DEPTHS = [
+  ["1", "1 job away"],
+  ["2", "2 jobs away"],
+  ["3", "3 jobs away"],
+  ["5", "5 jobs away"],
+];
+const STATE_CHOICES = [
+  ["recent", "of recent runs"],
+  ["latest", "of the latest run"],
+  ["running", "of running runs"],
+];
+
+function Toolbar({ params, asked, isMap }) {
+  const choice = (
+    name,
+    label,
+    options,
+  ) => html`<label>${label}<select value=${params.get(name) || options[0][0]} onChange=${(event) => go(withParams({ [name]: event.target.value === options[0][0] ? null : event.target.value }))}>
+    ${options.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>`;
+  const isJob = asked.node?.startsWith("job:");
+  const pins = listOf(params.get("pin"));
+  return html`<div class="toolbar"><strong>${asked.node ? `Around a ${isJob ? "job" : "table"}` : "All tables"}</strong>
+    ${asked.node && html`<a href="/graph">all tables</a>${choice("direction", "show", DIRECTIONS)}${choice("depth", "up to", DEPTHS)}`}
+    ${!isMap && choice("state", "edges", STATE_CHOICES)}
+    ${isMap && asked.under.length > 0 && html`<button onClick=${() => go(withParams({ open: null, selected: null }))}>close all</button>`}
+    ${pins.length > 0 && html`<button onClick=${() => go(withParams({ pin: null }))}>${count(pins.length, "pin")} ✕</button>`}
+    ${params.get("of") && html`<button onClick=${() => go(withParams({ column: null, snapshot: null, of: null }))}>${params.get("column") ? `column ${params.get("column")}` : `snapshot ${shortId(params.get("snapshot"))}`} ✕</button>`}</div>`;
 }
 
-function Drawn({ known, past, before, asOf, since, params, start, locked }) {
-  const selected = params.get("selected"), pathTo = params.get("path");
-  const folded = words(params.get("folded")), open = words(params.get("open")), closed = words(params.get("closed"));
-  const columns = useMemo(() => pathIn(locked), [locked]);
-  const whole = useMemo(() => merged([before, past, known].filter(Boolean)), [known, past, before]);
-  const model = useMemo(() => boxesOf(whole, { folded, open, closed, start: start || "", columns }), [whole, params.get("folded"), params.get("open"), params.get("closed"), start, columns]);
-  const placed = usePlaces(model.boxes, model.links);
-  const fit = useRef(null);
-  const there = useMemo(() => (asOf && past ? new Set(past.nodes.map((one) => one.id)) : null), [asOf, past]);
-  const ghosts = useMemo(() => {
-    if (!there) return new Set();
-    const edges = new Set(past.edges.map(edgeId));
-    return new Set([...model.boxes.filter((box) => (box.members ? !box.members.some((one) => there.has(one.id)) : !there.has(box.id))).map((box) => box.id), ...model.links.filter((link) => !link.edges.some((one) => edges.has(edgeId(one)))).map((link) => link.key)]);
-  }, [there, model]);
+const edgeKey = (edge) => `${edge.source} ${edge.target}`;
+
+// Boxes and links of the picture that do not exist at the moment that is shown.
+function ghostsOf(past, picture) {
+  if (!past) return new Set();
+  const nodes = new Set(past.nodes.map((node) => node.id)),
+    edges = new Set(past.edges.map(edgeKey));
+  const boxes = picture.boxes.filter((box) => !nodes.has(box.id)).map((box) => box.id);
+  const links = picture.links.filter(
+    (link) => !link.edges.some((edge) => edges.has(edgeKey(edge))),
+  );
+  return new Set([...boxes, ...links.map((link) => link.key)]);
+}
+
+function Drawn({ known, past, before, params, asked, path }) {
+  const selected = params.get("selected"),
+    pathTo = params.get("path"),
+    asOf = params.get("asOf");
+  const whole = useMemo(() => merged([before, known, past].filter(Boolean)), [known, past, before]);
+  const picture = useMemo(() => pictureOf(whole, path), [whole, path]);
+  const placed = usePlaces(picture);
+  const handle = useRef(null),
+    anchor = useRef(null);
+  const ghosts = useMemo(() => ghostsOf(asOf ? past : null, picture), [asOf, past, picture]);
   const marks = useMemo(() => marked(past || known, before), [known, past, before]);
-  const onPath = useMemo(() => {
-    if (locked) return new Set([...columns.keys(), ...model.links.filter((link) => columns.has(link.source) || columns.has(link.target)).flatMap((link) => jobsBetween(link, model.links, columns))]);
-    if (selected && pathTo) return between(model.links, selected, pathTo);
-    return selected ? pathOf(model.links, selected) : null;
-  }, [model, selected, pathTo, locked, columns]);
-  const atPast = asOf && past ? new Map(past.nodes.map((one) => [one.id, one])) : null;
-  const boxes = atPast ? model.boxes.map((box) => (box.node && atPast.has(box.id) ? { ...box, node: { ...box.node, ...atPast.get(box.id) } } : box)) : model.boxes;
-  const select = (id, extend) => (extend && selected && id ? go(withParams({ path: id })) : go(withParams({ selected: id, path: null }), Boolean(selected && id)));
-  const close = (id, shut) => { const c = new Set(closed); if (shut) c.add(id); else c.delete(id); go(withParams({ closed: joined(c) })); };
-  const fold = (name, shut) => {
-    const f = new Set(folded), o = new Set(open);
-    if (shut) { f.add(name); o.delete(name); } else { f.delete(name); o.add(name); }
-    go(withParams({ folded: joined(f), open: joined(o), selected: shut ? `group ${name}` : null }));
+  const lit = useMemo(() => {
+    if (path.size) return new Set([...path.keys(), ...jobsOnPath(picture.links, path)]);
+    if (selected && pathTo) return between(picture.links, selected, pathTo);
+    return selected && picture.boxes.some((box) => box.id === selected && box.kind !== "rest")
+      ? pathOf(picture.links, selected)
+      : null;
+  }, [picture, selected, pathTo, path]);
+
+  const boxWith = (id) => picture.boxes.find((box) => box.id === id);
+  const open = (id) => {
+    anchor.current = id;
+    go(withParams({ open: joined([...asked.under, id]), selected: null, path: null }));
+  };
+  const close = (id) => {
+    anchor.current = id;
+    go(
+      withParams({
+        open: joined(stillOpen(asked.under, known.frames, id)),
+        selected: null,
+        path: null,
+      }),
+    );
+  };
+  const opens = (box) => box && known.isMap && box.kind !== "dataset";
+  const select = (id, extend) => {
+    if (opens(boxWith(id))) open(id);
+    else if (extend && selected && id) go(withParams({ path: id }));
+    else go(withParams({ selected: id, path: null }), Boolean(selected && id));
   };
   const centre = (id) => {
-    const box = model.boxes.find((one) => one.id === id);
-    if (!box) return;
-    if (box.kind === "group") fold(box.group, false); else go(address("/graph", { node: id, state: params.get("state"), asOf }));
+    const box = boxWith(id);
+    if (opens(box)) open(id);
+    else if (box && box.kind !== "rest")
+      go(address("/graph", { node: id, state: params.get("state"), asOf }));
   };
-  const onKey = (event) => walkByKey(event, { model, placed, selected, select, centre, fold, close, fit });
-  const box = boxes.find((one) => one.id === selected);
-  return html`<div class="canvas">${model.boxes.length === 0 && html`<div class="hidden-note">Nothing to draw: no edge is known here${asOf ? " at that moment" : ""}.</div>`}
-      <${View} boxes=${boxes} links=${model.links} placed=${placed} selected=${selected} start=${start} on=${onPath} marks=${marks} ghosts=${ghosts} onSelect=${select} onCentre=${centre} onKey=${onKey} fit=${fit} />
-      <${Hidden} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf} model=${model} />
-      <div class="zoomer"><button aria-label="Zoom in" onClick=${() => fit.current.by(1.3)}>+</button><button aria-label="Zoom out" onClick=${() => fit.current.by(1 / 1.3)}>−</button><button onClick=${() => fit.current.whole()}>fit</button>
-        <${Export} model=${model} fit=${fit} /></div></div>
-    ${box ? html`<${Drawer} box=${box} fold=${fold} close=${close} closed=${closed} params=${params} model=${model} />` : html`<div class="neighbours drawer"><h2>Tables and jobs</h2><ul class="plain">${model.boxes.map((one) => html`<li><a href=${withParams({ selected: one.id })}>${one.node && one.kind !== "job" ? tableName(one.node) : one.title}</a> <span class="dim small">${one.kind}</span></li>`)}</ul></div>`}
-    <${TimeBar} known=${known} asOf=${asOf} since=${since} marks=${marks} />`;
+  const mark = (id) => go(withParams({ selected: id, path: null }), true);
+  const onKey = (event) =>
+    walkByKey(event, { picture, placed, selected, mark, centre, close, handle });
+  const box = boxWith(selected);
+  if (!picture.boxes.length)
+    return html`<${NothingDrawn} asOf=${asOf} /><${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks} />`;
+  return html`<div class="canvas">
+      <${View} picture=${picture} placed=${placed} selected=${selected} start=${asked.node} on=${lit} marks=${marks} ghosts=${ghosts} anchor=${anchor.current} onSelect=${select} onCentre=${centre} onFold=${known.isMap ? close : null} onKey=${onKey} handle=${handle} />
+      <div class="undercanvas"><${Shown} known=${known} past=${asOf ? past : null} whole=${whole} asOf=${asOf} />
+        <div class="zoomer"><button aria-label="Zoom in" onClick=${() => handle.current.by(1.3)}>+</button><button aria-label="Zoom out" onClick=${() => handle.current.by(1 / 1.3)}>−</button><button title="key 0" onClick=${() => handle.current.home()}>reset</button>
+          <${Export} picture=${picture} handle=${handle} /></div></div></div>
+    ${box ? html`<${Drawer} box=${box} params=${params} picture=${picture} asked=${asked} />` : html`<${Outline} picture=${picture} open=${known.isMap ? open : null} />`}
+    <${TimeBar} known=${known} asOf=${asOf} since=${params.get("since")} marks=${marks} isMap=${known.isMap} />`;
 }
+
+// What stays open when a frame closes: the other frames, and the one around it.
+function stillOpen(under, frames, id) {
+  const around = new Map(frames.map((frame) => [frame.id, frame.within]));
+  const isInside = (frame) => frame && (frame === id || isInside(around.get(frame)));
+  const kept = under.filter((one) => around.has(one) && !isInside(one));
+  const outer = around.get(id);
+  return outer && !kept.includes(outer) ? [...kept, outer] : kept;
+}
+
+const NothingDrawn = ({
+  asOf,
+}) => html`<div class="canvas"><div class="empty-note"><h1>${asOf ? "No lineage at that moment" : "No lineage yet"}</h1>
+  <p>${asOf ? html`<a href=${withParams({ asOf: null })}>Show the lineage of now.</a>` : html`Jobs and tables appear here with the first event. <a href="/">How to send one</a>.`}</p></div></div>`;
 
 // The columns, or the snapshots, on a locked path, by table.
 function pathIn(locked) {
@@ -93,114 +228,326 @@ function pathIn(locked) {
     const id = nodeId("dataset", one);
     if (!found.has(id)) found.set(id, []);
     if (one.column) found.get(id).push(one.column);
-    if (one.snapshotId) found.get(id).push(`${shortId(one.snapshotId)}${one.barrierId === null ? "" : `  b ${one.barrierId}`}`);
+    if (one.snapshotId)
+      found
+        .get(id)
+        .push(`${shortId(one.snapshotId)}${one.barrierId === null ? "" : `  b ${one.barrierId}`}`);
   }
   return found;
 }
-const jobsBetween = (link, links, columns) => {
-  const job = columns.has(link.source) ? link.target : link.source;
-  const into = links.some((one) => one.target === job && columns.has(one.source)), out = links.some((one) => one.source === job && columns.has(one.target));
-  return into && out ? [job] : [];
-};
+
+// Jobs between two tables of the path.
+function jobsOnPath(links, path) {
+  const reads = new Set(links.filter((link) => path.has(link.source)).map((link) => link.target));
+  const writes = new Set(links.filter((link) => path.has(link.target)).map((link) => link.source));
+  for (const link of links.filter((one) => one.both)) {
+    if (path.has(link.source)) writes.add(link.target);
+    if (path.has(link.target)) reads.add(link.source);
+  }
+  return [...reads].filter((job) => writes.has(job));
+}
+
 function marked(known, before) {
   const marks = new Map();
   if (!before) return marks;
-  const old = new Set(before.nodes.map((one) => one.id)), now = new Set(known.nodes.map((one) => one.id));
+  const old = new Set(before.nodes.map((one) => one.id)),
+    now = new Set(known.nodes.map((one) => one.id));
   for (const id of now) if (!old.has(id)) marks.set(id, "added");
   for (const id of old) if (!now.has(id)) marks.set(id, "removed");
   return marks;
 }
 
-const edgeId = (one) => `${one.source} ${one.target}`;
-
-// What is of the moment that is shown, and how much more is drawn beside it.
-function Hidden({ known, past, whole, asOf, model }) {
-  const of = past || known, nodes = new Set(of.nodes.map((one) => one.id)), edges = new Set(of.edges.map(edgeId)), notes = [];
-  const more = [[whole.nodes.filter((one) => !nodes.has(one.id)).length, "node"], [whole.edges.filter((one) => !edges.has(edgeId(one))).length, "edge"]].filter(([n]) => n);
-  if (more.length) notes.push(`${more.map(([n, what]) => `${n} more ${n === 1 ? what : `${what}s`}`).join(", ")} ${past ? "at other moments, drawn faintly" : "from before"}`);
-  if (model.hidden) notes.push(`${count(model.hidden, "box", "boxes")} of ${whole.nodes.length} folded${whole.nodes.length > FOLD_ABOVE ? ` (above ${FOLD_ABOVE} boxes frames fold by themselves)` : ""}: double click or e opens one`);
-  if (!whole.complete) notes.push(`not everything is shown: cut by ${whole.truncatedBy}`);
-  return html`<div class="hidden-note" role="status">${count(of.nodes.length, "node")}, ${count(of.edges.length, "edge")}${asOf ? (past ? " at that moment" : " now") : ""}${notes.length ? `. ${notes.join(". ")}` : "; all shown"}</div>`;
+// How much of everything is drawn, in numbers.
+function Shown({ known, past, whole, asOf }) {
+  const of = past || known;
+  const cut = [];
+  if (!whole.complete) cut.push(`Not everything is shown: cut by ${whole.truncatedBy}.`);
+  if (whole.hidden?.access)
+    cut.push(`${number(whole.hidden.access)} more are hidden from this key.`);
+  const moment = asOf ? (past ? " at that moment" : " now") : "";
+  return html`<div class="hidden-note" role="status">${[shownOf(of, whole, moment, past), ...cut].join(" ")}</div>`;
 }
 
-function Export({ model, fit }) {
-  const edges = () => csv([["source", "target", "rule", "state", "since"], ...model.links.flatMap((link) => link.edges.map((one) => [one.source, one.target, one.rule, one.state, one.since]))]);
-  const act = { svg: () => saveSvg(fit.current), png: () => savePng(fit.current), mermaid: () => copy(mermaid(model.boxes, model.links), "copied as Mermaid"), csv: () => save("lineage.csv", edges(), "text/csv") };
-  return html`<select aria-label="Take the graph away" value="" onChange=${(e) => { act[e.target.value]?.(); e.target.value = ""; }}><option value="">save…</option><option value="svg">SVG</option><option value="png">PNG</option><option value="mermaid">Mermaid (copy)</option><option value="csv">edges as CSV</option></select>`;
-}
-
-function walkByKey(event, { model, placed, selected, select, centre, fold, close, fit }) {
-  const at = placed.places, here = selected && at[selected];
-  const nearest = (test) => Object.entries(at).filter(([id]) => id !== selected).map(([id, p]) => [id, test(p)]).filter(([, d]) => d !== null).sort((a, b) => a[1] - b[1])[0]?.[0];
-  const moves = {
-    ArrowRight: (p) => (p.x > here.x + 20 ? p.x - here.x + 2 * Math.abs(p.y - here.y) : null), ArrowLeft: (p) => (p.x < here.x - 20 ? here.x - p.x + 2 * Math.abs(p.y - here.y) : null),
-    ArrowDown: (p) => (p.y > here.y + 10 ? p.y - here.y + 2 * Math.abs(p.x - here.x) : null), ArrowUp: (p) => (p.y < here.y - 10 ? here.y - p.y + 2 * Math.abs(p.x - here.x) : null),
-  };
-  const linked = (key) => { const [from, to] = key === "ArrowRight" ? ["source", "target"] : ["target", "source"]; const next = model.links.filter((link) => link[from] === selected).map((link) => link[to]); return next.sort((a, b) => Math.abs(at[a].y - here.y) - Math.abs(at[b].y - here.y))[0]; };
-  const box = model.boxes.find((one) => one.id === selected);
-  if (moves[event.key]) {
-    event.preventDefault();
-    const next = here ? ((event.key === "ArrowRight" || event.key === "ArrowLeft") && linked(event.key)) || nearest(moves[event.key]) : model.boxes[0]?.id;
-    if (next) select(next, false);
-  } else if (event.key === "Enter" && selected) centre(selected);
-  else if (event.key === "e" && box) (box.kind === "group" ? fold(box.group, false) : close(box.id, false));
-  else if (event.key === "c" && box && box.kind !== "group") close(box.id, true);
-  else if (event.key === "g" && box && box.kind !== "group") fold(box.group, true);
-  else if (event.key === "p" && selected) go(withParams({ path: selected, selected: new URLSearchParams(location.search).get("mark") || selected, mark: null }));
-  else if (event.key === "m" && selected) go(withParams({ mark: selected }), true);
-  else if (event.key === "Escape") select(null);
-  else if (event.key === "+" || event.key === "-") fit.current.by(event.key === "+" ? 1.3 : 1 / 1.3);
-  else if (event.key === "0") fit.current.whole();
-}
-
-function Drawer({ box, fold, close: shut, closed, params, model }) {
-  const close = html`<button class="icon" aria-label="Close" onClick=${() => go(withParams({ selected: null, path: null }))}>✕</button>`;
-  if (box.kind === "group") {
-    return html`<aside class="drawer" aria-label="Selected"><div class="row spread"><h1>${box.group}</h1>${close}</div><p>${box.members.length} folded here.</p><button onClick=${() => fold(box.group, false)}>Open the frame</button>
-      <ul class="plain">${box.members.slice(0, 200).map((one) => html`<li>${one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`}</li>`)}</ul></aside>`;
+function shownOf(of, whole, moment, past) {
+  if (of.isMap)
+    return `${count(of.totals.datasets, "table")} and ${count(of.totals.jobs, "job")}${moment} in ${count(of.nodes.length, "box", "boxes")}; numbers beside lines count jobs.`;
+  const rest = of.nodes
+    .filter((node) => node.type === "rest")
+    .reduce((sum, node) => sum + node.nodes, 0);
+  if (rest) {
+    const shown = of.nodes.filter((node) => node.type !== "rest").length;
+    return `${number(shown)} of ${number(shown + rest)} tables and jobs shown${moment}.`;
   }
-  return html`<aside class="drawer" aria-label="Selected"><div class="row spread"><h1>${box.kind === "job" ? box.node.name : tableName(box.node)}</h1>${close}</div><p class="dim small">${box.node.namespace}</p>
-    <p class="row"><a class="button" href=${linkOf(box.kind, box.node)}>open</a><a class="button" href=${address("/graph", { node: box.id })}>centre</a>${model.groups.get(groupOf(box.node))?.length > 1 && html`<button onClick=${() => fold(groupOf(box.node), true)}>fold its frame</button>`}<button aria-pressed=${closed.has(box.id)} onClick=${() => shut(box.id, !closed.has(box.id))}>${closed.has(box.id) ? "show" : "hide"} what follows</button></p>
+  const nodes = new Set(of.nodes.map((node) => node.id)),
+    edges = new Set(of.edges.map(edgeKey));
+  const moreNodes = whole.nodes.filter((node) => !nodes.has(node.id)).length;
+  const moreEdges = whole.edges.filter((edge) => !edges.has(edgeKey(edge))).length;
+  const text = `${count(of.nodes.length, "node")}, ${count(of.edges.length, "edge")}${moment}`;
+  if (!moreNodes && !moreEdges) return `${text}; all shown.`;
+  return `${text}. ${count(moreNodes, "more node", "more nodes")}, ${count(moreEdges, "more edge", "more edges")} ${past ? "at other moments, drawn faintly" : "from before"}.`;
+}
+
+function Export({ picture, handle }) {
+  const row = (edge) => [
+    edge.source,
+    edge.target,
+    edge.rule,
+    edge.state,
+    edge.since,
+    edge.jobs ?? edge.edges,
+  ];
+  const act = {
+    svg: () => saveSvg(handle.current),
+    png: () => savePng(handle.current),
+    mermaid: () => copy(mermaid(picture.boxes, picture.links), "copied as Mermaid"),
+    csv: () =>
+      save(
+        "lineage.csv",
+        csv([
+          ["source", "target", "rule", "state", "since", "count"],
+          ...picture.links.flatMap((link) => link.edges.map(row)),
+        ]),
+        "text/csv",
+      ),
+  };
+  return html`<select aria-label="Save the graph" value="" onChange=${(event) => {
+    act[event.target.value]?.();
+    event.target.value = "";
+  }}><option value="">save…</option><option value="svg">SVG</option><option value="png">PNG</option><option value="mermaid">Mermaid (copy)</option><option value="csv">edges as CSV</option></select>`;
+}
+
+const DISTANCES = {
+  ArrowRight: (p, here) => [p.x - here.x, p.y - here.y],
+  ArrowLeft: (p, here) => [here.x - p.x, p.y - here.y],
+  ArrowDown: (p, here) => [p.y - here.y, p.x - here.x],
+  ArrowUp: (p, here) => [here.y - p.y, p.x - here.x],
+};
+
+// The nearest box in the direction of an arrow key; along links where there are some.
+function nextByArrow(key, { picture, placed, selected }) {
+  const here = placed.places[selected];
+  if (!here) return picture.boxes[0]?.id;
+  const isSideways = key === "ArrowRight" || key === "ArrowLeft";
+  const linked = new Set(
+    picture.links.flatMap((link) =>
+      link.source === selected ? [link.target] : link.target === selected ? [link.source] : [],
+    ),
+  );
+  let best = null,
+    least = Infinity;
+  for (const [id, place] of Object.entries(placed.places)) {
+    const [ahead, aside] = DISTANCES[key](place, here);
+    if (id === selected || ahead < 12) continue;
+    const distance = ahead + 2 * Math.abs(aside) + (isSideways && !linked.has(id) ? 1e6 : 0);
+    if (distance < least) {
+      best = id;
+      least = distance;
+    }
+  }
+  return best;
+}
+
+function walkByKey(event, { picture, placed, selected, mark, centre, close, handle }) {
+  const box = picture.boxes.find((one) => one.id === selected);
+  if (DISTANCES[event.key]) {
+    event.preventDefault();
+    const next = nextByArrow(event.key, { picture, placed, selected });
+    if (next) mark(next);
+  } else if (event.key === "Enter" && box) centre(box.id);
+  else if (event.key === "e" && box?.kind !== "dataset" && box) centre(box.id);
+  else if (event.key === "c" && box?.node.within && box.node.datasets !== undefined)
+    close(box.node.within);
+  else if (event.key === "p" && selected)
+    go(
+      withParams({
+        path: selected,
+        selected: new URLSearchParams(location.search).get("mark") || selected,
+        mark: null,
+      }),
+    );
+  else if (event.key === "m" && selected) go(withParams({ mark: selected }), true);
+  else if (event.key === "f" && selected) handle.current.show(selected);
+  else if (event.key === "Escape") mark(null);
+  else if (event.key === "+" || event.key === "-")
+    handle.current.by(event.key === "+" ? 1.3 : 1 / 1.3);
+  else if (event.key === "0") handle.current.home();
+}
+
+const stepName = (step) =>
+  step
+    ? `${Math.abs(step)} ${Math.abs(step) === 1 ? "step" : "steps"} ${step < 0 ? "upstream" : "downstream"}`
+    : "Here";
+
+// The picture as a list, for narrow screens.
+function Outline({ picture, open }) {
+  const parts = new Map();
+  for (const box of picture.boxes) {
+    const name = box.step === undefined ? "Tables and jobs" : stepName(box.step);
+    parts.set(name, [...(parts.get(name) || []), box]);
+  }
+  const row = (
+    box,
+  ) => html`<li class="row spread">${box.kind === "place" && open ? html`<button class="icon" onClick=${() => open(box.id)}>${box.title} ›</button>` : html`<a href=${withParams({ selected: box.id })}>${labelOf(box)}</a>`}
+    <span class="dim small">${box.kind === "job" ? html`<${State} state=${box.node.state} />` : box.lines.map(textOf).join(" · ")}</span></li>`;
+  return html`<div class="neighbours drawer">${[...parts].map(([name, boxes]) => html`<h2>${name}</h2><ul class="plain">${boxes.map(row)}</ul>`)}</div>`;
+}
+
+function Drawer({ box, params, picture, asked }) {
+  const close = html`<button class="icon" aria-label="Close" onClick=${() => go(withParams({ selected: null, path: null }))}>✕</button>`;
+  const head = (name) => html`<div class="row spread head"><h1>${name}</h1>${close}</div>`;
+  if (box.kind === "rest" && box.node.step !== undefined)
+    return html`<aside class="drawer" aria-label="Selected">${head(box.title)}<${Rest} node=${box.node} asked=${asked} params=${params} /></aside>`;
+  if (box.kind === "rest" || box.kind === "place") {
+    return html`<aside class="drawer" aria-label="Selected">${head(box.title)}<p>${count(box.node.datasets, "table")}${box.node.jobs !== undefined && `, ${count(box.node.jobs, "job")}`}</p><p>${textOf(urgentStates(box.node.states))}</p>
+      <button onClick=${() => go(withParams({ open: joined([...asked.under, box.id]), selected: null }))}>open</button></aside>`;
+  }
+  const pins = listOf(params.get("pin"));
+  return html`<aside class="drawer" aria-label="Selected">${head(labelOf(box))}<p class="dim small">${box.node.namespace}</p>
+    <p class="row"><a class="button" href=${linkOf(box.kind, box.node)}>open</a>${box.id !== asked.node && html`<a class="button" href=${address("/graph", { node: box.id })}>graph around it</a>`}
+      ${pins.includes(box.id) && html`<button onClick=${() => go(withParams({ pin: joined(pins.filter((id) => id !== box.id)) }))}>unpin</button>`}</p>
     ${box.kind === "job" ? html`<${JobFacts} node=${box.node} />` : html`<${TableFacts} node=${box.node} params=${params} />`}
-    <h2>Reads from and feeds</h2><ul class="plain">${model.links.filter((link) => link.source === box.id || link.target === box.id).map((link) => { const other = link.source === box.id ? link.target : link.source; const one = model.boxes.find((b) => b.id === other); return html`<li>${link.source === box.id ? "→" : "←"} <a href=${withParams({ selected: other })}>${one?.title}</a> <span class="dim small">${link.edges[0].rule === "allSources" ? "inputs × outputs" : `by ${link.edges[0].rule}`}${link.edges[0].lastSeen ? `, seen ${ago(link.edges[0].lastSeen)} in ${count(link.edges[0].runs, "run")}` : ""}</span></li>`; })}</ul></aside>`;
+    <${Linked} box=${box} picture=${picture} /></aside>`;
+}
+
+function Linked({ box, picture }) {
+  const rows = picture.links
+    .filter((link) => link.source === box.id || link.target === box.id)
+    .map((link) => {
+      const other = picture.boxes.find(
+        (one) => one.id === (link.source === box.id ? link.target : link.source),
+      );
+      const edge = link.edges[0];
+      const how =
+        edge.jobs !== undefined
+          ? count(edge.jobs, "job")
+          : edge.rule === "allSources"
+            ? "inputs × outputs"
+            : `from ${edge.rule === "columnLineage" ? "column lineage" : edge.rule}`;
+      const seen = edge.lastSeen
+        ? `, seen ${ago(edge.lastSeen)}${edge.runs ? ` in ${count(edge.runs, "run")}` : ""}`
+        : "";
+      const sign = link.both ? "⇄" : link.source === box.id ? "→" : "←";
+      return html`<li>${sign} <a href=${withParams({ selected: other.id })}>${labelOf(other)}</a> <span class="dim small">${how}${seen}</span></li>`;
+    });
+  if (!rows.length) return null;
+  return html`<h2>Reads from and feeds</h2><ul class="plain">${rows}</ul>`;
+}
+
+// What one box stands for: searchable, each with a pin.
+function Rest({ node, asked, params }) {
+  const [text, setText] = useState(""),
+    [state, setState] = useState(""),
+    [most, setMost] = useState(LISTED_AT_ONCE);
+  const { node: around, pins, direction, depth, state: edges } = asked;
+  const asOf = params.get("asOf");
+  const found = useData(
+    (signal) =>
+      get(
+        "/lineage",
+        {
+          around,
+          pin: pins,
+          direction,
+          depth,
+          state: edges,
+          asOf,
+          step: node.step,
+          cursor: node.nextCursor,
+          limit: 5000,
+        },
+        signal,
+      ),
+    [node.id, node.nextCursor, JSON.stringify(asked), asOf],
+    false,
+  );
+  const pinned = listOf(params.get("pin"));
+  const pin = (id) => go(withParams({ pin: joined([...pinned, id]), selected: id }));
+  return html`<${Loaded} of=${found}>${({ items }) => {
+    const named = items.filter(
+      (one) =>
+        `${tableName(one)} ${one.namespace}`.toLowerCase().includes(text.toLowerCase()) &&
+        (!state || one.state === state),
+    );
+    const states = Object.keys(node.states).filter((name) => name !== "NONE");
+    return html`<input type="search" placeholder="find one" aria-label="Find one of these" value=${text} onInput=${(event) => setText(event.target.value)} />
+      ${states.length > 1 && html`<p class="row">${states.map((name) => html`<button class="chip" aria-pressed=${state === name} onClick=${() => setState(state === name ? "" : name)}><${State} state=${name} /> ${number(node.states[name])}</button>`)}</p>`}
+      <p class="dim small" role="status">${number(named.length)} of ${number(items.length)}${named.length > most ? `; the first ${most} are listed` : ""}</p>
+      <ul class="plain rest">${named.slice(0, most).map((one) => html`<li><span>${one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`}${one.state && html` <${State} state=${one.state} />`}</span><button onClick=${() => pin(one.id)}>pin</button></li>`)}</ul>
+      ${named.length > most && html`<button onClick=${() => setMost(most + LISTED_AT_ONCE)}>more</button>`}`;
+  }}<//>`;
 }
 
 function JobFacts({ node }) {
-  const detail = useData((signal) => get("/jobs/detail", { namespace: node.namespace, name: node.name }, signal), [node.id], false);
+  const detail = useData(
+    (signal) => get("/jobs/detail", { namespace: node.namespace, name: node.name }, signal),
+    [node.id],
+    false,
+  );
   return html`<p><${State} state=${node.state} /> ${node.startedAt && html`since <${Time} at=${node.startedAt} />`}${node.endedAt && html`, ended <${Time} at=${node.endedAt} />`}</p>
     <${Loaded} of=${detail}>${(job) => html`${job.group && html`<p>group <a href=${address("/group", { name: job.group })}>${job.group}</a></p>`}${job.facets.sql?.query && html`<pre>${job.facets.sql.query}</pre>`}`}<//>`;
 }
 
 function TableFacts({ node, params }) {
-  const detail = useData((signal) => get("/datasets/detail", { namespace: node.namespace, name: node.name }, signal), [node.id], false);
-  const snaps = useData((signal) => get("/datasets/snapshots", { namespace: node.namespace, name: node.name, limit: 1 }, signal), [node.id]);
+  const detail = useData(
+    (signal) => get("/datasets/detail", { namespace: node.namespace, name: node.name }, signal),
+    [node.id],
+    false,
+  );
+  const snaps = useData(
+    (signal) =>
+      get("/datasets/snapshots", { namespace: node.namespace, name: node.name, limit: 1 }, signal),
+    [node.id],
+  );
   const [find, setFind] = useState("");
   const [shown, show] = useState(10);
   return html`<${Loaded} of=${snaps}>${({ items }) => (items.length ? html`<p>newest snapshot <${Id} id=${items[0].snapshotId} />${items[0].barrierId !== null && html` <span class="chip aligned">barrier ${items[0].barrierId}</span>`}<br /><span class="dim">committed <${Time} at=${items[0].committedAt} /></span></p>` : html`<p class="dim">No snapshot of it is known.</p>`)}<//>
-    <${Loaded} of=${detail}>${(table) => { const fields = (table.facets.schema?.fields || []).filter((one) => one.name.toLowerCase().includes(find.toLowerCase())); return html`<h2>Columns</h2>${(table.facets.schema?.fields || []).length > 10 && html`<input type="search" placeholder="find a column" aria-label="Find a column" value=${find} onInput=${(e) => setFind(e.target.value)} />`}
+    <${Loaded} of=${detail}>${(table) => {
+      const fields = (table.facets.schema?.fields || []).filter((one) =>
+        one.name.toLowerCase().includes(find.toLowerCase()),
+      );
+      return html`<h2>Columns</h2>${(table.facets.schema?.fields || []).length > 10 && html`<input type="search" placeholder="find a column" aria-label="Find a column" value=${find} onInput=${(e) => setFind(e.target.value)} />`}
       ${fields.length === 0 && html`<p class="dim">No columns are known.</p>`}
       <div class="row">${fields.slice(0, shown).map((one) => html`<button aria-pressed=${params.get("column") === one.name && params.get("of") === node.id} onClick=${() => go(withParams({ column: one.name, snapshot: null, of: node.id }))}>${one.name}</button>`)}</div>
       ${fields.length > shown && html`<button class="icon" onClick=${() => show(shown + 10)}>${fields.length - shown} more</button>`}
-      <p class="small"><a href=${address("/impact", { namespace: node.namespace, name: node.name })}>what breaks if it goes?</a></p>`; }}<//>`;
+      <p class="small"><a href=${address("/impact", { namespace: node.namespace, name: node.name })}>impact if dropped</a></p>`;
+    }}<//>`;
 }
 
 // The moment that is shown; ticks are where the lineage changed: edges that began, runs that ended.
-function TimeBar({ known, asOf, since, marks }) {
+function TimeBar({ known, asOf, since, marks, isMap }) {
   const [now] = useState(() => Date.now());
-  const moments = useMemo(() => [...new Set([...known.edges.map((one) => one.since), ...known.nodes.flatMap((one) => [one.startedAt, one.endedAt])].filter(Boolean).map(Date.parse))].sort((a, b) => a - b), [known]);
-  const first = Math.min(moments[0] ?? now - 3600e3, now - 60e3) - 1000;
+  const moments = useMemo(
+    () =>
+      [
+        ...new Set(
+          [
+            ...known.edges.map((one) => one.since),
+            ...known.nodes.flatMap((one) => [one.startedAt, one.endedAt]),
+          ]
+            .filter(Boolean)
+            .map(Date.parse),
+        ),
+      ].sort((a, b) => a - b),
+    [known],
+  );
+  const first = Math.min(moments[0] ?? now - 7 * 86400e3, now - 60e3) - 1000;
   const at = asOf || since ? Date.parse(asOf || since) : now;
   const [dragged, drag] = useState(null);
   const name = since ? "since" : "asOf";
-  const set = (value) => { drag(null); go(withParams({ [name]: value >= now - 1000 ? null : new Date(value).toISOString() }), true); };
-  const local = (value) => new Date(value - new Date(value).getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
-  const added = [...marks.values()].filter((one) => one === "added").length, removed = marks.size - added;
+  const set = (value) => {
+    drag(null);
+    go(withParams({ [name]: value >= now - 1000 ? null : new Date(value).toISOString() }), true);
+  };
+  const local = (value) =>
+    new Date(value - new Date(value).getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
+  const added = [...marks.values()].filter((one) => one === "added").length,
+    removed = marks.size - added;
   return html`<div class="timebar"><label class="small dim" for="moment">${since ? "changed since" : "as of"}</label>
     <div class="slider"><input id="moment" type="range" min=${first} max=${now} step="1000" value=${dragged ?? at} aria-valuetext=${absolute(new Date(dragged ?? at).toISOString())} onInput=${(e) => drag(Number(e.target.value))} onChange=${(e) => set(Number(e.target.value))} />
-      <div class="ticks">${moments.slice(-300).map((one) => html`<i style=${{ left: `${(100 * (one - first)) / (now - first)}%` }}></i>`)}</div></div>
+      <div class="ticks" title="each mark: lineage changed, or a run started or ended">${moments.slice(-300).map((one) => html`<i style=${{ left: `${(100 * (one - first)) / (now - first)}%` }}></i>`)}</div></div>
     <span class="small nowrap">${asOf || since || dragged ? absolute(new Date(dragged ?? at).toISOString()) : "now"}</span>
     <input type="datetime-local" aria-label="Choose the moment" value=${local(dragged ?? at)} onChange=${(e) => e.target.value && set(new Date(e.target.value).getTime())} />
     ${(asOf || since) && html`<button onClick=${() => go(withParams({ asOf: null, since: null }))}>now</button>`}
-    <button aria-pressed=${Boolean(since)} onClick=${() => go(withParams(since ? { since: null } : { since: new Date(asOf ? Date.parse(asOf) : now - 86400e3).toISOString(), asOf: null }))}>what changed?</button>
-    ${since && html`<span class="small">${count(added, "node")} came, ${removed} went</span>`}</div>`;
+    ${!isMap && html`<button aria-pressed=${Boolean(since)} onClick=${() => go(withParams(since ? { since: null } : { since: new Date(asOf ? Date.parse(asOf) : now - 86400e3).toISOString(), asOf: null }))}>what changed?</button>`}
+    ${since && html`<span class="small">${added} added, ${removed} removed</span>`}</div>`;
 }

@@ -14,7 +14,7 @@ export function Groups() {
 }
 
 // As many barriers as fit beside the names, the versions and the reasons: what blocks the group is in view.
-const fitting = () => Math.max(6, Math.min(20, Math.floor((innerWidth - 820) / 34)));
+const fitting = () => Math.max(6, Math.min(20, Math.floor((innerWidth - 700) / 34)));
 
 export function Group({ params }) {
   const name = params.get("name") || "";
@@ -35,12 +35,12 @@ function Drawn({ board, params, small }) {
   const chosen = params && board.tables.find((one) => one.name === table);
   const cell = chosen?.cells[board.barriers.indexOf(Number(barrier))];
   const pick = (one, b) => params && go(withParams({ cell: `${one.name}~${b}` }), true);
-  return html`<p class="sentence">${sentence(board, strong)}</p>
-    <div class="panel scroll"><table class="board"><thead><tr><th class="name"><span class="dim small">${hiddenOf(board) || "table"}</span></th>${board.barriers.map((b) => html`<th scope="col" class=${`num ${b === strong ? "strong" : ""}`}>${b}</th>${b === board.gapAfter && html`<th class="gap" title="barriers between are left out">…</th>`}`)}<th class="num wide">strong</th><th class="num wide">weak</th><th></th></tr></thead>
-      <tbody>${board.tables.map((one) => html`<tr><th scope="row" class="name"><${TableLink} of=${one} /></th>
+  return html`<p class="sentence">${sentence(board, strong)}</p>${!small && html`<${About} />`}
+    <div class="panel scroll"><table class="board"><thead><tr><th class="name"><span class="dim small">${hiddenOf(board) || "table"}</span></th>${board.barriers.map((b) => html`<th scope="col" class=${`num ${b === strong ? "strong" : ""}`}>${b}</th>${b === board.gapAfter && html`<th class="gap" title="barriers between are left out">…</th>`}`)}<th class="num wide" title="the newest barrier that all tables of the group have (strong)">pipeline</th><th class="num wide" title="the newest barrier that this table has (weak)">latest</th></tr></thead>
+      <tbody>${board.tables.map((one) => html`<tr><th scope="row" class="name"><${TableLink} of=${one} /><small><${Why} one=${one} holder=${holders.get(`${one.namespace} ${one.name}`)} /></small></th>
         ${one.cells.map((c, i) => { const b = board.barriers[i]; const [word, mark] = MARKS[c.state]; return html`<td class=${`cell ${b === strong ? "strong" : ""} ${c.state}`}><button class="cellmark" aria-pressed=${one.name === table && String(b) === barrier} aria-label=${`${one.label} barrier ${b}: ${word}`} title=${`barrier ${b}: ${word}${c.committedAt ? `, ${ago(c.committedAt)}` : ""}`} onClick=${() => pick(one, b)}><svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">${mark}</svg></button></td>${b === board.gapAfter && html`<td class="gap"></td>`}`; })}
-        <td class="num wide">${one.strong ?? "–"}</td><td class="num wide" title=${one.latestSnapshotId ? `latest snapshot ${one.latestSnapshotId}` : undefined}>${one.weak ?? "–"}</td><td class="why"><${Why} one=${one} holder=${holders.get(`${one.namespace} ${one.name}`)} /></td></tr>`)}</tbody></table>
-      <div class="legend"><span>● done</span><span>✕ skipped</span><span>· missing</span><span><span class="chip" >framed</span> strong version</span></div></div>
+        <td class="num wide">${one.strong ?? "–"}</td><td class="num wide" title=${one.latestSnapshotId ? `latest snapshot ${one.latestSnapshotId}` : undefined}>${one.weak ?? "–"}</td></tr>`)}</tbody></table>
+      <div class="legend"><span>● computed from this state of the base tables</span><span>✕ skipped</span><span>· missing</span><span>framed: newest consistent version</span></div></div>
     ${cell && html`<${Cell} one=${chosen} cell=${cell} barrier=${barrier} />`}
     ${!small && html`<${EndToEnd} board=${board} strong=${strong} /><${Rollback} board=${board} params=${params} /><${Earlier} board=${board} />`}`;
 }
@@ -50,18 +50,21 @@ const hiddenOf = ({ hiddenParts }) => {
   return parts.length && `${parts.join(", ")} hidden`;
 };
 
+const About = () => html`<p class="dim">Each column is one state of the base tables, numbered by its barrier. A dot says that a table has a snapshot computed from exactly that state; tables read at one barrier agree.</p>
+  <details><summary>Words</summary><dl><dt>Group</dt><dd>Base tables whose commits are numbered together, and all tables computed from them.</dd><dt>Barrier</dt><dd>A numbered cut through the commits of the base tables; jobs pass it on to what they write.</dd><dt>Pipeline (strong)</dt><dd>The newest barrier that all tables of the group have completed.</dd><dt>Latest (weak)</dt><dd>The newest barrier that one table has completed.</dd></dl></details>`;
+
 function sentence(board, strong) {
   const holder = board.blockedBy[0];
-  const age = Number.isFinite(strong) && board.births[strong] ? ` (born ${ago(board.births[strong])})` : "";
-  const base = Number.isFinite(strong) ? html`All tables agree at barrier <strong class="mono">${strong}</strong>${age}` : "No barrier is completed by all tables yet";
+  const age = Number.isFinite(strong) && board.births[strong] ? ` (created ${ago(board.births[strong])})` : "";
+  const base = Number.isFinite(strong) ? html`Newest consistent version: <strong class="mono">${strong}</strong>${age}` : "No consistent version yet: no barrier is completed by all tables";
   if (!holder) return html`${base}. Nothing blocks it.`;
   return html`${base}. Blocked by ${holder.reason}.`;
 }
 
 function Why({ one, holder }) {
   if (one.state === "untracked") return html`<span class="chip warn" title=${one.why}>untracked</span> <span class="dim small">${one.why}</span>`;
-  if (holder) return html`<span class="chip warn">◷ blocks</span> ${one.writer && html`<${State} state=${one.writer.state} /> <span class="dim small"><${JobLink} of=${one.writer} />${one.writer.endedAt ? html` since <${Time} at=${one.writer.endedAt} />` : ""}</span>`}`;
-  return html`${one.state === "joining" && html`<span class="chip aligned" title="its table has weak answers only until it has a barrier in common with all">joining</span> `}${one.baseTable && html`<span class="chip">base table</span> `}${one.writer && html`<${State} state=${one.writer.state} />`}${one.stalenessSeconds > 0 && html` <span class="dim small">waits, ${duration(one.stalenessSeconds)} behind</span>`}`;
+  if (holder) return html`<span class="chip warn">⊘ blocks</span> ${one.writer && html`<${State} state=${one.writer.state} /> <span class="dim small"><${JobLink} of=${one.writer} />${one.writer.endedAt ? html` since <${Time} at=${one.writer.endedAt} />` : ""}</span>`}`;
+  return html`${one.state === "joining" && html`<span class="chip aligned" title="its table has weak answers only until it has a barrier in common with all">joining</span> `}${one.baseTable && html`<span class="chip">base table</span> `}${one.writer && html`<${State} state=${one.writer.state} />`}${one.stalenessSeconds > 0 && html` <span class="dim small">◷ ${duration(one.stalenessSeconds)} behind</span>`}`;
 }
 
 function Cell({ one, cell, barrier }) {
@@ -74,7 +77,7 @@ function EndToEnd({ board, strong }) {
   const found = useData(async (signal) => (last ? get("/delays", { namespace: last.namespace, name: last.name, barrier: Number.isFinite(strong) ? strong : null }, signal).catch(() => null) : null), [last?.name, strong]);
   const delay = found.data?.delay;
   if (!delay) return null;
-  return html`<h2>End to end: from the base table to ${last.label} at barrier ${delay.barrier}, ${duration(delay.seconds)}</h2><div class="panel pad"><${Parts} delay=${delay} />${delay.bottleneck && html`<p class="dim">The largest part: ${duration(delay.bottleneck.seconds)} ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job?.name || delay.bottleneck.table.label}.</p>`}</div>`;
+  return html`<h2>End to end: from the base table to ${last.label} at barrier ${delay.barrier}, ${duration(delay.seconds)}</h2><div class="panel pad"><${Parts} delay=${delay} />${delay.bottleneck && html`<p class="dim">The largest part: ${delay.bottleneck.job?.name || delay.bottleneck.table.label} ${delay.bottleneck.kind === "wait" ? "waited" : "worked"} ${duration(delay.bottleneck.seconds)} of ${duration(delay.seconds)}.</p>`}</div>`;
 }
 
 function Rollback({ board, params }) {

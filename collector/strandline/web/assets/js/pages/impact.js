@@ -11,7 +11,7 @@ export function Impact({ params }) {
   const node = nodeId("dataset", one);
   const detail = useData((signal) => get("/datasets/detail", one, signal), [node], false);
   const impact = useData((signal) => get("/impact", { node, column, limit: 5000 }, signal), [node, column]);
-  return html`<${Loaded} of=${detail}>${(table) => html`<h1>What breaks if ${tableName(table)}${column ? `.${column}` : ""} goes?</h1>
+  return html`<${Loaded} of=${detail}>${(table) => html`<h1>Impact of dropping ${tableName(table)}${column ? `.${column}` : ""}</h1>
     <p class="row"><label>column <select value=${column || ""} onChange=${(e) => go(withParams({ column: e.target.value }))}><option value="">the whole table</option>${(table.facets.schema?.fields || []).map((f) => html`<option value=${f.name}>${f.name}</option>`)}</select></label><a class="button" href=${address("/graph", { node, direction: "downstream", column, of: column ? node : null })}>graph</a></p>
     <${Loaded} of=${impact}>${(found) => (column ? html`<${OfColumn} found=${found} />` : html`<${OfTable} found=${found} />`)}<//>`}<//>`;
 }

@@ -1,10 +1,10 @@
 // What a data engineer sees at nine in the morning; with an empty store, how to send the first event.
-import { address, get, list, send } from "../api.js";
+import { address, get, list } from "../api.js";
 import { count, duration } from "../format.js";
-import { Confirm, copy, html, JobLink, Loaded, State, Time } from "../parts.js";
+import { copy, html, JobLink, Loaded, State, Time } from "../parts.js";
 import { useData } from "../state.js";
 
-const SIGNS = { failed: ["bad", "✕"], lost: ["warn", "◷"], staleness: ["warn", "◷"], blocked: ["warn", "◷"], skipped: ["aligned", "↷"], dead_letters: ["bad", "✉"] };
+const SIGNS = { failed: ["bad", "✕"], lost: ["warn", "?"], staleness: ["warn", "◷"], blocked: ["warn", "⊘"], skipped: ["aligned", "↷"], dead_letters: ["bad", "✉"] };
 
 export function Now() {
   const overview = useData((signal) => get("/overview", {}, signal), []);
@@ -14,29 +14,54 @@ export function Now() {
 
 function sentence(now) {
   const late = now.groups.filter((one) => one.stalenessSeconds > 0).sort((a, b) => b.stalenessSeconds - a.stalenessSeconds)[0];
-  if (late) return html`In group <a href=${address("/group", { name: late.name })}>${late.name}</a> table ${late.stalest} is ${duration(late.stalenessSeconds)} behind.`;
+  if (late) return html`${late.stalest} is ${duration(late.stalenessSeconds)} behind, in group <a href=${address("/group", { name: late.name })}>${late.name}</a>.`;
   if (now.attentionCount) return `${count(now.attentionCount, "thing")} need${now.attentionCount === 1 ? "s" : ""} attention.`;
   return "Nothing needs attention.";
 }
 
 function Filled({ now, recent }) {
-  return html`<h1>Now</h1><p class="sentence">${sentence(now)}</p>
+  return html`<h1>Now</h1><p class="sentence">${sentence(now)}</p>${silent(now) && html`<p class="note">No event came for ${silent(now)}, so states are as of then. A recorded demo ends like this; otherwise look at the senders.</p>`}
     <div class="cards">
-      <a class="card run" href=${address("/runs", { state: "running" })}><b>${now.runningRuns}</b>${now.runningRuns === 1 ? "run" : "runs"} under way</a>
+      <a class="card run" href=${address("/runs", { state: "running" })}><b>${now.runningRuns}</b>running</a>
       <a class=${`card ${now.failedRuns ? "bad" : ""}`} href=${address("/runs", { state: "failed" })}><b>${now.failedRuns}</b>failed in 24 hours</a>
       <a class=${`card ${now.lostRuns ? "warn" : ""}`} href=${address("/runs", { state: "lost" })}><b>${now.lostRuns}</b>lost in 24 hours</a>
-      <a class=${`card ${now.deadLetters ? "bad" : ""}`} href="/trouble"><b>${now.deadLetters}</b>dead letters in 24 hours</a>
+      <a class=${`card ${now.deadLetters ? "bad" : ""}`} href="/trouble"><b>${now.deadLetters}</b>rejected in 24 hours</a>
     </div>
     <h2>Needs attention</h2>
-    ${now.attention.length ? html`<div class="panel"><ul class="plain">${now.attention.map((one) => html`<li class="attention"><${Sign} rule=${one.rule} /><span>${one.text}</span><${WayOut} one=${one} /></li>`)}
+    ${now.attention.length ? html`<div class="panel"><ul class="plain">${byReason(now.attention).map((same) => html`<${Attention} same=${same} />`)}
       ${now.attentionCount > now.attention.length && html`<li class="dim">${now.attention.length} of ${now.attentionCount} shown</li>`}</ul></div>` : html`<div class="note">Nothing: no run failed or fell silent, no version is blocked.</div>`}
-    ${now.groups.length > 0 && html`<h2>Consistency</h2><div class="panel scroll"><table><thead><tr><th scope="col">group</th><th scope="col">strong barrier</th><th scope="col">newest</th><th scope="col">tables</th><th scope="col">behind</th></tr></thead><tbody>
+    ${now.groups.length > 0 && html`<h2>Consistency</h2><div class="panel scroll"><table><thead><tr><th scope="col">group</th><th scope="col">consistent at barrier</th><th scope="col">newest barrier</th><th scope="col">tables</th><th scope="col">behind</th></tr></thead><tbody>
       ${now.groups.map((one) => html`<tr><td><a href=${address("/group", { name: one.name })}>${one.name}</a></td><td class="mono">${one.strong ?? "none yet"}</td><td class="mono">${one.newest}</td><td>${one.tables.length}</td>
         <td>${one.stalenessSeconds > 0 ? html`<span class="chip warn">◷ ${duration(one.stalenessSeconds)}</span>` : html`<span class="chip ok">✓ up to date</span>`}</td></tr>`)}</tbody></table></div>`}
     <h2>Latest runs</h2>
-    <${Loaded} of=${recent}>${({ items }) => html`<div class="panel scroll"><table><thead><tr><th scope="col">job</th><th scope="col">state</th><th scope="col">started</th><th scope="col">last heard of</th></tr></thead><tbody>
+    <${Loaded} of=${recent}>${({ items }) => html`<div class="panel scroll"><table><thead><tr><th scope="col">job</th><th scope="col">state</th><th scope="col">started</th><th scope="col">last event</th></tr></thead><tbody>
       ${items.map((run) => html`<tr><td><${JobLink} of=${run.job} /></td><td><a href=${address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name })}><${State} state=${run.state} /></a></td><td><${Time} at=${run.startedAt} /></td><td><${Time} at=${run.updatedAt} /></td></tr>`)}</tbody></table></div>`}<//>
     <p class="small dim">Newest event <${Time} at=${now.newestEventAt} />.</p>`;
+}
+
+const SILENT_AFTER = 15 * 60; // seconds
+
+// How long no event came while runs are open.
+function silent(now) {
+  const seconds = (Date.parse(now.asOf) - Date.parse(now.newestEventAt)) / 1000;
+  return now.runningRuns > 0 && seconds > SILENT_AFTER ? duration(seconds) : null;
+}
+
+// Failures with the same reason stand together.
+function byReason(attention) {
+  const groups = new Map();
+  for (const one of attention) {
+    const key = one.rule === "failed" ? `failed ${one.text.replace(/^job \S+ /, "")}` : `${one.rule} ${one.text}`;
+    groups.set(key, [...(groups.get(key) || []), one]);
+  }
+  return [...groups.values()];
+}
+
+function Attention({ same }) {
+  const [one] = same;
+  const row = (item) => html`<span>${item.text}</span><${WayOut} one=${item} />`;
+  if (same.length === 1) return html`<li class="attention"><${Sign} rule=${one.rule} />${row(one)}</li>`;
+  return html`<li class="attention"><${Sign} rule=${one.rule} /><details><summary>${count(same.length, "job")} ${one.text.replace(/^job \S+ /, "")}</summary>${same.map((item) => html`<p class="row">${row(item)}</p>`)}</details><span></span></li>`;
 }
 
 function Sign({ rule }) {
@@ -47,22 +72,13 @@ function Sign({ rule }) {
 function WayOut({ one }) {
   if (!one.node) return html`<a href="/trouble">look</a>`;
   const job = one.node.startsWith("job:");
-  return html`<span class="row">${job && one.rule === "blocked" && html`<${Retire} node=${one.node} />`}<a class="button" href=${address(job ? "/job" : "/table", { node: one.node })}>${job ? "job" : "table"}</a><a class="button" href=${address("/graph", { node: one.node })}>graph</a></span>`;
-}
-
-function Retire({ node }) {
-  const act = async () => {
-    const found = await get("/lineage", { node, depth: 0 });
-    const job = found.nodes.find((one) => one.type === "job");
-    return send("POST", address(`/unregister/${encodeURIComponent(job.name)}`, { namespace: job.namespace }));
-  };
-  return html`<${Confirm} label="retire…" question="Its table leaves the group. Retire it?" act=${act} />`;
+  return html`<span class="row"><a class="button" href=${address(job ? "/job" : "/table", { node: one.node })}>${job ? "job" : "table"}</a><a class="button" href=${address("/graph", { node: one.node })}>graph</a></span>`;
 }
 
 function Empty() {
   const conf = `spark.strandline.enabled        true\nspark.openlineage.transport.url ${location.origin}`;
   const run = "00000000-0000-4000-8000-000000000001";
   const event = `curl ${location.origin}/api/v1/lineage -H 'Content-Type: application/json' -d '{"eventType": "COMPLETE", "eventTime": "${new Date().toISOString()}", "producer": "curl", "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent", "run": {"runId": "${run}"}, "job": {"namespace": "me", "name": "hello"}, "inputs": [{"namespace": "file", "name": "/in"}], "outputs": [{"namespace": "file", "name": "/out"}]}'`;
-  return html`<h1>Nothing has been heard yet</h1><p class="sentence">This page notices the first event by itself. Two lines in <code>spark-defaults.conf</code> send it, with <code>strandline-spark</code> installed beside PySpark:</p>
+  return html`<h1>No events yet</h1><p class="sentence">This page notices the first event by itself. Two lines in <code>spark-defaults.conf</code> send it, with <code>strandline-spark</code> installed beside PySpark:</p>
     <pre>${conf}</pre><p><button onClick=${() => copy(conf)}>Copy the conf</button></p><p>Or any OpenLineage producer: Airflow, dbt, Flink, the OpenLineage Spark listener. Or by hand:</p><pre>${event}</pre><p><button onClick=${() => copy(event)}>Copy the command</button></p>`;
 }

@@ -16,9 +16,10 @@ export function Tables({ params }) {
   const namespace = params.get("namespace");
   const found = useData((signal) => list("/datasets", { namespace }, 500, signal), [namespace]);
   return html`<h1>Tables and other datasets</h1><${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">${more ? "the first " : ""}${count(items.length, "dataset")}${namespace ? html` of ${namespace} · <a href="/tables">all</a>` : ""}. Search finds the others.</p>
-    <${Grid} name="datasets" empty="No dataset is known yet." head=${["name", "namespace", "first seen", "last seen"]} rows=${items.map((one) => [
+    <${Grid} name="datasets" empty="No tables yet: they appear with their first event." head=${["name", "namespace", "writer", "state", "last write", "last event"]} rows=${items.map((one) => [
       { show: html`<${TableLink} of=${one} />`, text: tableName(one) }, { show: html`<a href=${address("/tables", { namespace: one.namespace })}>${one.namespace}</a>`, text: one.namespace },
-      { show: html`<${Time} at=${one.createdAt} />`, text: one.createdAt }, { show: html`<${Time} at=${one.updatedAt} />`, text: one.updatedAt }])} />`}<//>`;
+      one.latestWrite ? { show: html`<${JobLink} of=${one.latestWrite.job} />`, text: one.latestWrite.job.name } : "", one.latestWrite ? { show: html`<${State} state=${one.latestWrite.state} />`, text: one.latestWrite.state } : "",
+      { show: html`<${Time} at=${one.latestWrite?.endedAt || one.latestWrite?.startedAt} />`, text: one.latestWrite?.startedAt || "" }, { show: html`<${Time} at=${one.updatedAt} />`, text: one.updatedAt }])} />`}<//>`;
 }
 
 export function Table({ params }) {
@@ -36,10 +37,10 @@ function Shown({ table, params }) {
     }
     return get("/delays", one, signal).catch((e) => (e.status === 404 || e.status === 409 ? { refused: e.message } : Promise.reject(e)));
   }, [table.id, tab === "delay"]);
-  const tabs = [["snapshots", "Snapshots"], ["columns", "Columns"], ["lineage", "Lineage"], ["delay", "Delay"], ["expiry", "Expiry"], ["facets", "Facets"]];
+  const tabs = [["snapshots", "Snapshots"], ["columns", "Columns"], ["lineage", "Lineage"], ["delay", "Delay"], ["expiry", "Expiry"], ["facets", "Raw facets"]];
   return html`<h1>${tableName(table)}</h1><p class="sentence">${sentence(table, delays.data)}</p>
-    <p class="row"><a class="button" href=${graphOf("dataset", table)}>graph</a><a class="button" href=${address("/compare", { tables: nodeId("dataset", table) })}>compare</a><a class="button" href=${address("/impact", one)}>what breaks if it goes?</a></p>
-    <p class="small dim">${table.names.map((name, i) => html`${i ? " · " : ""}<span class="mono">${name.namespace} ${name.name}</span>`)}</p>
+    <p class="row"><a class="button" href=${graphOf("dataset", table)}>graph</a><a class="button" href=${address("/compare", { tables: nodeId("dataset", table) })}>compare</a><a class="button" href=${address("/impact", one)}>impact if dropped</a></p>
+    <details><summary>Storage names</summary><p class="small dim">${table.names.map((name, i) => html`${i ? " · " : ""}<span class="mono">${name.namespace} ${name.name}</span>`)}</p></details>
     <${Tabs} of=${tabs} now=${tab} link=${(key) => withParams({ tab: key === "snapshots" ? null : key, snapshot: null, other: null })} />
     ${tab === "snapshots" && html`<${Snapshots} table=${table} params=${params} />`}${tab === "columns" && html`<${Columns} table=${table} />`}${tab === "lineage" && html`<${Neighbours} node=${table.id} />`}
     ${tab === "delay" && html`<${Loaded} of=${delays}>${(found) => html`<${Delay} ...${found} />`}<//>`}${tab === "expiry" && html`<${Expiry} one=${one} />`}${tab === "facets" && html`<${Facets} facets=${table.facets} quarantined=${table.quarantined} />`}`;
@@ -47,22 +48,22 @@ function Shown({ table, params }) {
 
 function sentence(table, delays) {
   const stale = delays?.staleness;
-  if (stale?.seconds > 0) return html`${duration(stale.seconds)} behind: barrier ${stale.barrier} is missing${stale.job ? html`, which <${JobLink} of=${stale.job} /> has to make` : ""}.`;
+  if (stale?.seconds > 0) return html`${duration(stale.seconds)} behind: barrier ${stale.barrier} is missing${stale.job ? html`; upstream job <${JobLink} of=${stale.job} /> has not made it` : ""}.`;
   if (stale) return "Up to date: it shows every barrier of its group.";
-  return `Last heard of ${ago(table.updatedAt)}.`;
+  return `Last event ${ago(table.updatedAt)}.`;
 }
 
 function Snapshots({ table, params }) {
   const one = { namespace: table.namespace, name: table.name };
   const found = useData((signal) => list("/datasets/snapshots", one, 200, signal), [table.id]);
   const expiry = useData((signal) => get("/expirable", { ...one, limit: 1 }, signal).catch(() => null), [table.id]);
-  const chosen = params.get("snapshot"), other = params.get("other");
+  const chosen = params.get("snapshot") || found.data?.items[0]?.snapshotId, other = params.get("other");
   const gone = useMemo(() => new Set(expiry.data?.expirable || []), [expiry.data]);
   const pick = (id, event) => go(withParams(event.shiftKey && chosen && id !== chosen ? { other: id } : { snapshot: id === chosen ? null : id, other: null }), true);
-  return html`<${Loaded} of=${found}>${({ items, more }) => (items.length === 0 ? html`<div class="note">No snapshot of this dataset is known.</div>` : html`
+  return html`<${Loaded} of=${found}>${({ items, more }) => (items.length === 0 ? html`<div class="note">No snapshots: its writer reports none. The Lineage tab works without.</div>` : html`
     <div class="panel"><div class="strip" role="group" aria-label="Snapshots, the newest right">${items.map((snap) => html`<button class=${`snap ${snap.barrierId === null ? "plain" : ""} ${gone.has(snap.snapshotId) ? "gone" : ""}`} aria-pressed=${snap.snapshotId === chosen || snap.snapshotId === other} onClick=${(e) => pick(snap.snapshotId, e)}
         title=${`${snap.snapshotId}, ${snap.operation || "snapshot"}${snap.numberOfRows === null ? "" : `, ${count(snap.numberOfRows, "row")}`}, ${ago(snap.committedAt)}${snap.observed ? ", observed" : ""}${gone.has(snap.snapshotId) ? ", may expire" : ""}`} aria-label=${`Snapshot ${snap.snapshotId}${snap.barrierId === null ? "" : `, barrier ${snap.barrierId}`}`}><b>${snap.barrierId ?? "·"}</b><i></i><span class="dim small">${snap.numberOfRows ?? ""}</span></button>`)}</div>
-      <div class="legend"><span>above: barrier</span><span>below: rows</span><span>outlined: no barrier</span><span>grey: nobody needs it</span><span>shift and click: compare two</span><span>newest <${Time} at=${items[0].committedAt} /></span></div></div>
+      <div class="legend"><span>above each mark: barrier</span><span>below: number of rows</span><span>outlined: no barrier</span><span>grey: expirable</span><span>shift and click: compare two</span><span>newest <${Time} at=${items[0].committedAt} /></span></div></div>
     ${more && html`<p class="dim">the newest 200 are shown</p>`}
     ${chosen && other ? html`<${Two} items=${items} a=${chosen} b=${other} />` : chosen ? html`<${One} table=${one} id=${chosen} snap=${items.find((s) => s.snapshotId === chosen)} />` : html`<p class="dim">Choose a snapshot to see what it was made from, and what was made from it.</p>`}`)}<//>`;
 }
@@ -106,7 +107,7 @@ function Columns({ table }) {
     const origins = (name) => edges.filter((edge) => by.get(edge.target)?.column === name && by.get(edge.target)?.distance === 0);
     const kindOf = (edge) => (edge.transformations || edge.how || [edge]).map((one) => one.subtype || one.type).filter(Boolean).join(", ");
     return html`<${Grid} name="columns" empty="No columns are known." head=${["column", "type", "comes from", "how"]} rows=${names.map((name) => { const from = origins(name); return [
-      { show: html`<a class="mono" href=${address("/graph", { node: table.id, column: name, of: table.id })}>${name}</a>`, text: name }, fields.find((one) => one.name === name)?.type || "",
+      { show: html`<a class="mono" href=${address("/graph", { node: table.id, column: name, of: table.id })}>${name}</a>`, text: name }, fields.find((one) => one.name === name)?.type || (fields.some((one) => one.name === name) ? "" : { show: html`<span class="dim" title="column lineage names it, no schema does">not in its schema</span>`, text: "" }),
       { show: html`${from.length ? from.map((edge) => html`<div><${TableLink} of=${by.get(edge.source)} />${by.get(edge.source).column && html`<span class="mono">.${by.get(edge.source).column}</span>`}</div>`) : html`<span class="dim">no origin is known</span>`}`, text: from.map((edge) => edge.source).join(" ") },
       { show: html`${from.map((edge) => html`<div class="nowrap">${kindOf(edge)}</div>`)}`, text: from.map(kindOf).join(" ") }]; })} />`; }}<//>`;
 }
@@ -132,7 +133,7 @@ export function Parts({ delay }) {
 function Delay({ delay, staleness, refused }) {
   if (refused) return html`<div class="note">Its delay is not known. ${refused}.</div>`;
   if (!delay) return html`<div class="note">It has completed no barrier yet.</div>`;
-  return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the base table to this table${delay.bottleneck ? html`; most of it, ${duration(delay.bottleneck.seconds)}, ${delay.bottleneck.kind === "wait" ? "before" : "in"} ${delay.bottleneck.job ? html`<${JobLink} of=${delay.bottleneck.job} />` : delay.bottleneck.table.label}` : ""}.</p>
+  return html`<p class="sentence">Barrier ${delay.barrier} took ${duration(delay.seconds)} from the base table to this table${delay.bottleneck ? html`; ${delay.bottleneck.job ? html`<${JobLink} of=${delay.bottleneck.job} />` : delay.bottleneck.table.label} ${delay.bottleneck.kind === "wait" ? "waited" : "worked"} ${duration(delay.bottleneck.seconds)} of it` : ""}.</p>
     <div class="panel pad"><${Parts} delay=${delay} /></div><div class="legend"><span>◷ waited although its inputs were ready</span><span>▸ worked</span></div>
     <h2>Now</h2><p>${staleness.seconds > 0 ? `Barrier ${staleness.barrier} has been missing for ${duration(staleness.seconds)}; ${staleness.localSeconds > 0 ? `the inputs have been ready for ${duration(staleness.localSeconds)}` : "its inputs are not ready yet"}.` : "It shows every barrier."}</p>`;
 }

@@ -1,0 +1,119 @@
+"""Large graphs on the page: a map by place, and a hub whose neighbours fold."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.servers import client_of, serving
+from page.conftest import Tab, tab_of
+from strandline.store.sql.engine import make_engine
+from worlds.company import World, table
+
+HUB = "dataset:file:/lake/shop/hub"
+JOBS = 60
+
+
+@pytest.fixture(scope="module")
+def hub_address(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with a table that 60 jobs read, each of which writes a table of its own."""
+    file = tmp_path_factory.mktemp("hub") / "hub.db"
+    file.write_bytes(sqlite_template.read_bytes())
+    engine = make_engine(f"sqlite:///{file}")
+    world = World(datetime.now(UTC))
+    with serving(engine) as root:
+        with client_of(root, "") as client:
+            for number in range(JOBS):
+                event = world.event(
+                    "FAIL" if number == 7 else "COMPLETE",
+                    3600 - number,
+                    f"report_{number:02}",
+                    [table("hub", ["id"])],
+                    [table(f"report_{number:02}", ["id"])],
+                    run=f"run {number}",
+                )
+                client.post("/api/v1/lineage", json=event).raise_for_status()
+        yield root
+    engine.dispose()
+
+
+@pytest.fixture
+def hub_tab(browser: Any, hub_address: str) -> Iterator[Tab]:
+    """A tab on the hub's server."""
+    yield from tab_of(browser, hub_address)
+
+
+def smallest_text(page: Any) -> float:
+    """The height of the smallest drawn letters, in pixels of the screen."""
+    return float(
+        page.evaluate("""() => { const zoom = document.querySelector('svg.graph > g').getCTM().a;
+          return Math.min(...[...document.querySelectorAll('svg.graph text')].filter(one => getComputedStyle(one).display !== 'none')
+            .map(one => parseFloat(getComputedStyle(one).fontSize) * zoom)); }""")
+    )
+
+
+def test_hub_is_drawn_in_few_boxes_of_readable_size(hub_tab: Tab) -> None:
+    page = hub_tab.open(f"/graph?node={HUB}")
+    page.wait_for_selector(".node.rest")
+
+    assert page.locator(".node").count() <= 40
+    assert page.locator(".node.rest .title").first.text_content() == "49 more jobs"
+    assert page.locator(".node.job.bad").count() == 1  # what failed is never folded
+    assert smallest_text(page) >= 10
+    assert hub_tab.faults == []
+
+
+def test_folded_job_is_found_and_pinned(hub_tab: Tab) -> None:
+    page = hub_tab.open(f"/graph?node={HUB}")
+    page.click(".node.rest:has-text('more jobs')")
+    rest = page.locator(".drawer .rest li")
+    rest.first.wait_for()
+    name = rest.last.locator("a").inner_text()
+
+    page.fill("[aria-label='Find one of these']", name)
+    page.click(".drawer .rest button")
+
+    page.wait_for_selector(f".node.selected:has-text('{name}')")
+    assert "pin=" in page.url
+    assert hub_tab.faults == []
+
+
+def test_clicked_box_stays_in_view_beside_the_drawer(hub_tab: Tab) -> None:
+    page = hub_tab.open(f"/graph?node={HUB}")
+    page.wait_for_selector(".node.dataset")
+    page.locator(".node.dataset").last.click()
+    page.wait_for_selector(".drawer h1")
+
+    page.wait_for_function("""() => { const box = document.querySelector('.node.selected')?.getBoundingClientRect();
+        const canvas = document.querySelector('.canvas').getBoundingClientRect();
+        return box && box.right <= canvas.right && box.bottom <= canvas.bottom && box.left >= canvas.left; }""")
+
+
+def test_map_counts_all_tables_and_opens_in_place(hub_tab: Tab) -> None:
+    page = hub_tab.open("/graph")
+    page.wait_for_selector(".node")
+
+    assert "60 jobs" in page.inner_text(".hidden-note")
+    assert page.locator(".node").count() <= 40
+    assert smallest_text(page) >= 10
+    rest = page.locator(".node.rest, .node.place").first
+    rest.click()
+    page.wait_for_function("() => location.search.includes('open=')")
+    page.wait_for_selector(".node.dataset")
+    assert page.locator(".node").count() <= 41
+    page.click("button:text-is('close all')")
+    page.wait_for_function("() => !location.search.includes('open=')")
+    assert hub_tab.faults == []
+
+
+def test_retiring_is_offered_by_the_job_with_what_is_lost(tab: Tab) -> None:
+    assert tab.open("/").locator("button:has-text('retire')").count() == 0
+    page = tab.open("/job?namespace=shop&name=shop_jobs.refunds")
+    page.wait_for_selector(".note:has-text('It blocks barrier 21 of group shop')")
+
+    page.click("summary:text-is('Retire this job')")
+
+    assert page.locator("button:text-is('retire…')").is_visible()
+    assert "Its tables leave group shop" in page.inner_text("main")
