@@ -20,6 +20,8 @@ from strandline_spark.flags import ON
 _OPENLINEAGE = "spark.openlineage."
 _STRANDLINE = "spark.strandline."
 JOB_NAME = f"{_STRANDLINE}job.name"  # may be another for each session and statement
+# what it matches is cut from the application's name: a date, a UUID
+REMOVE_PATTERN = f"{_STRANDLINE}job.removePattern"
 # a batch job asserts that its tables show the state of its inputs; likewise for each statement
 COMPLETES = f"{_STRANDLINE}completes"
 _TRANSPORT = _OPENLINEAGE + "transport."
@@ -84,7 +86,7 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
     faults: list[str] = []
     parent = _parent(entries, "parent", faults)
     return Conf(
-        app_name=entries.get(_OPENLINEAGE + "appName") or entries.get("spark.app.name") or "spark",
+        app_name=application_name(entries, faults),
         app_id=entries.get("spark.app.id", ""),
         enabled=is_on(entries.get(_STRANDLINE + "enabled")),
         disabled=is_on(environ.get("OPENLINEAGE_DISABLED"))
@@ -111,10 +113,27 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
         dataset_lineage=is_on(
             entries.get(_OPENLINEAGE + "columnLineage.datasetLineageEnabled", "true")
         ),
-        remove_path=_pattern(entries.get(_OPENLINEAGE + "dataset.removePath.pattern"), faults),
+        remove_path=_pattern(entries, _OPENLINEAGE + "dataset.removePath.pattern", faults),
         stock_listener="io.openlineage.spark" in entries.get("spark.extraListeners", ""),
         faults=tuple(faults),
     )
+
+
+def application_name(entries: Mapping[str, str], faults: list[str]) -> str:
+    """Return the application's part of the names of its jobs.
+
+    `spark.openlineage.appName` counts as it stands. Of `spark.app.name`, what
+    `spark.strandline.job.removePattern` matches is cut, unless nothing would be left.
+
+    >>> entries = {"spark.app.name": "nightly-2026-11-28"}
+    >>> application_name({**entries, REMOVE_PATTERN: "-[0-9]{4}(-[0-9]{2}){2}"}, [])
+    'nightly'
+    """
+    pattern = _pattern(entries, REMOVE_PATTERN, faults)
+    if name := entries.get(_OPENLINEAGE + "appName"):
+        return name
+    name = entries.get("spark.app.name") or "spark"
+    return (re.sub(pattern, "", name) or name) if pattern else name
 
 
 def is_on(value: str | None) -> bool:
@@ -158,15 +177,16 @@ def _column_limit(entries: Mapping[str, str], faults: list[str]) -> int | None:
     return None
 
 
-def _pattern(value: str | None, faults: list[str]) -> str | None:
+def _pattern(entries: Mapping[str, str], key: str, faults: list[str]) -> str | None:
     """A Java pattern as Python's: named groups are `(?<remove>...)` there."""
+    value = entries.get(key)
     if not value:
         return None
     pattern = re.sub(r"\(\?<(?![=!])", "(?P<", value)
     try:
         re.compile(pattern)
     except re.error as error:
-        faults.append(f"{_OPENLINEAGE}dataset.removePath.pattern: {error}: it is not used")
+        faults.append(f"{key}: {error}: it is not used")
         return None
     return pattern
 

@@ -241,6 +241,14 @@ def test_scheduler_run_becomes_parent_and_its_parent_becomes_root() -> None:
             ),
         ),
         (
+            "spark.strandline.job.removePattern",
+            "(",
+            (
+                "spark.strandline.job.removePattern: missing ), unterminated subpattern at position 0: "
+                "it is not used"
+            ),
+        ),
+        (
             "spark.openlineage.columnLineage.schemaSizeLimit",
             "many",
             "spark.openlineage.columnLineage.schemaSizeLimit: 'many' is not a number: there is no limit",
@@ -307,3 +315,14 @@ def test_column_lineage_respects_its_limit_and_filter_option() -> None:
     assert (limited.columns, limited.indirect) == ((), ())
     assert spread.indirect == ()
     assert spread.columns[0].origins[-1] == filtered
+
+
+def test_date_in_the_application_name_is_cut_where_the_pattern_matches_it() -> None:
+    dated = {
+        "spark.app.name": "nightly-2026-11-28",
+        "spark.strandline.job.removePattern": r"-\d{4}-\d{2}-\d{2}",
+    }
+    assert conf_of(dated, {}).app_name == "nightly"
+    assert conf_of({**dated, "spark.app.name": "-2026-11-28"}, {}).app_name == "-2026-11-28"
+    given = {**dated, "spark.openlineage.appName": "bank-2026-11-28"}
+    assert conf_of(given, {}).app_name == "bank-2026-11-28"

@@ -151,9 +151,10 @@ def _check(inputs: Mapping[str, str], changes: Collection[str], mode: str, start
 
 def _job(spark: SparkSession, query_name: str) -> tuple[str, str]:
     """Namespace and name of the job, as the emitter announces it."""
+    from strandline_spark.conf import application_name
     from strandline_spark.model.job_names import job_name
 
-    app = spark.conf.get("spark.openlineage.appName", None) or spark.sparkContext.appName
+    app = application_name(dict(spark.sparkContext.getConf().getAll()), [])
     template = spark.conf.get("spark.strandline.job.name", None) or "{app}.{output}"
     return spark.conf.get("spark.openlineage.namespace", None) or "default", job_name(
         template, app, query_name
