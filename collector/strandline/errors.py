@@ -105,7 +105,7 @@ class AmbiguousError(NotFoundError):
 class RefusedError(StrandlineError):
     """Declined with a reason and without any change.
 
-    `code` says which kind (no_version, joining, lag, ...).
+    `code` says which kind (no_version, untracked, lag, ...).
     """
 
     def __init__(self, message: str, code: str = "refused") -> None:

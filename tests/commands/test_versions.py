@@ -67,7 +67,7 @@ def test_versions_shows_matching_snapshots_and_the_blocking_job(strandline: Stra
         "strong: the newest barrier that all tables which depend on each other have completed",
         "  bank.credits  snapshot c2  barrier 2 of group bank, N behind",
         "  bank.debits   snapshot d2  barrier 2 of group bank, N behind",
-        "blocked by debits: job stopped N ago; restart it, or retire it",
+        "blocked by debits: job stopped N ago; restart it, or retire it: strandline retire debits",
     ]
 
 
@@ -78,7 +78,7 @@ def test_versions_shows_weak_versions_of_the_given_tables(strandline: Strandline
         "  bank.lookup   snapshot l1  untracked: its latest snapshot, without any promise",
     ]
     assert strandline("versions", "--weak", "bank.debits")[-1] == (
-        "blocked by debits: job stopped N ago; restart it, or retire it"
+        "blocked by debits: job stopped N ago; restart it, or retire it: strandline retire debits"
     )
 
 
@@ -135,7 +135,10 @@ def test_versions_gives_a_cut_where_no_strong_answer_exists(strandline: Strandli
 def test_late_shows_the_delay_of_a_table_and_its_cause(strandline: Strandline) -> None:
     assert strandline("late", "bank.debits") == [
         "bank.debits, written by job debits: N behind, barrier 3 is missing",
-        "  the version of all tables together is blocked by debits: job stopped N ago; restart it, or retire it",
+        (
+            "  the version of all tables together is blocked by debits: job stopped N ago; restart it, or"
+            " retire it: strandline retire debits"
+        ),
         "  barrier 2 took 4.0 s from its base table to this table:",
         "         0.0 s  wait  transfers -> bank.transfers",
         "         0.0 s  work  transfers -> bank.transfers",

@@ -111,7 +111,7 @@ def test_control_keeping_only_last_barriers_breaks_strong_readers() -> None:
     assert sum(missing_reads(seed, last_barriers) for seed in range(150)) > 20
 
 
-def test_joining_table_keeps_the_snapshots_that_it_will_need() -> None:
+def test_a_table_keeps_the_snapshots_of_the_version_of_its_whole_group() -> None:
     root, early, late = table("root"), table("early"), table("late")
     model = Model()
     apply(model, facts.DomainDeclared("bank", (root,), 0.0))
@@ -122,8 +122,9 @@ def test_joining_table_keeps_the_snapshots_that_it_will_need() -> None:
 
     pinned_so = {(pin.snapshot, pin.reason) for pin in pins(model, late, 1)}
 
-    assert strong_of(model, late) == "joining"
-    assert ("two1", "job two joins tables whose version is barrier 2") in pinned_so
+    assert strong_of(model, late) == 4
+    assert strong(model, [early, late])[1].snapshot == "two1"
+    assert ("two1", "barrier 1 is the newest that its whole group completed") in pinned_so
 
 
 def cut(model: Model, root: Table, *barriers: int) -> None:

@@ -1,8 +1,8 @@
 """Trouble that there is now.
 
-Stale tables, failed and lost runs, skipped barriers, dead letters, versions blocked by a stopped
-job, and jobs that never join at their pace. A trouble has a key, so that it is reported once when
-it begins and once when it is over.
+Stale tables, failed and lost runs, skipped barriers, dead letters, and versions blocked by a
+stopped job. A trouble has a key, so that it is reported once when it begins and once when it is
+over.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,8 +14,8 @@ from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.run_states import COMPLETE, FAIL
 from strandline.core.versions.delays import Staleness, staleness
 from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.members import pipeline
 from strandline.core.versions.model import Model
-from strandline.core.versions.pace import never_joins
 from strandline.core.versions.strong_weak import ago, held_by
 from strandline.store.catalog.owners import owners_of_jobs
 from strandline.store.ingest.set_aside import count_set_aside
@@ -72,9 +72,10 @@ def model_troubles(
 
     These are staler than the bound, or skipped barriers; only the store knows their labels.
     """
-    ages = (staleness(model, table, now) for table in sorted(model.components) if bound is not None)
+    tables = sorted(filter(model.is_managed, model.done))
+    ages = (staleness(model, table, now) for table in tables if bound is not None)
     stale = [age for age in ages if bound is not None and age.seconds > bound]
-    return [*_held(model, now), *_never_joining(model)], [*stale, *_aborted(model)]
+    return [*_held(model, tables, now)], [*stale, *_aborted(model, tables)]
 
 
 def store_troubles(
@@ -225,15 +226,8 @@ def _unread(connection: Connection) -> Iterable[Trouble]:
         yield Trouble("unread_events", "all", words)
 
 
-def _never_joining(model: Model) -> Iterable[Trouble]:
-    for job in sorted(model.places):
-        why = never_joins(model, job)
-        if why is not None:
-            yield Trouble("never_joins", f"{job[0]}:{job[1]}", why, job=job)
-
-
-def _aborted(model: Model) -> Iterable[PassedBarriers]:
-    for table in sorted(model.components):
+def _aborted(model: Model, tables: Iterable[Table]) -> Iterable[PassedBarriers]:
+    for table in tables:
         done, domain = model.done[table], model.domain(model.domain_of[table])
         if done.last is None or done.of[done.last].derived:
             continue  # a plain stream goes past barriers as it pleases
@@ -247,10 +241,15 @@ def _aborted(model: Model) -> Iterable[PassedBarriers]:
             yield PassedBarriers(table, tuple(missing))
 
 
-def _held(model: Model, now: float) -> Iterable[Trouble]:
+def _held(model: Model, tables: Iterable[Table], now: float) -> Iterable[Trouble]:
     seen: set[str] = set()
-    for component in {id(one): one for one in model.components.values()}.values():
-        for holder in held_by(model, [next(iter(component.tables))]):
+    looked_at: set[Table] = set()
+    for table in tables:
+        if table in looked_at:
+            continue
+        connected, _ = pipeline(model, [table], model.domain(model.domain_of[table]).newest or 0)
+        looked_at |= connected
+        for holder in held_by(model, [table]):
             about = f"{holder.namespace}:{holder.name}"
             if holder.state == "STOPPED" and about not in seen:
                 seen.add(about)

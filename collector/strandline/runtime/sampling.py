@@ -11,6 +11,7 @@ from heapq import nlargest
 from sqlalchemy import Engine
 
 from strandline.core.versions.delays import staleness
+from strandline.core.versions.members import versions
 from strandline.core.versions.model import Model
 from strandline.metrics import StoreGauges
 from strandline.runtime.follower import Follower
@@ -97,8 +98,8 @@ def _domain(model: Model, name: str, now: float) -> tuple[int, float]:
     None), and the age of the first barrier that one of its tables lacks.
     """
     tables = [
-        table for table, of in model.domain_of.items() if of == name and table in model.components
+        table for table, of in model.domain_of.items() if of == name and model.is_managed(table)
     ]
-    versions = [model.components[table].version for table in tables]
-    strong = min((version for version in versions if version is not None), default=0)
+    barriers = [barrier for barrier in versions(model, tables).values() if barrier is not None]
+    strong = min(barriers, default=0)
     return strong, max((staleness(model, table, now).seconds for table in tables), default=0.0)

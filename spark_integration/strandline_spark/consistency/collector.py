@@ -3,7 +3,6 @@
 ConsistencyError                 anything that keeps a consistent answer from being given
 ├── RefusedError                 the collector knows the tables and says no, with a reason
 │   ├── NoVersionError           no barrier was completed by all of them yet
-│   ├── JoiningError             a table's job has not been admitted to the others yet
 │   ├── UntrackedError           a table has no barriers: no job in a group writes it
 │   ├── GroupsError              tables of two groups are never compared
 │   └── LagError                 the newest version is older than the bound
@@ -52,12 +51,6 @@ class NoVersionError(RefusedError):
     """No barrier was completed by all of the tables yet."""
 
     code = "no_version"
-
-
-class JoiningError(RefusedError):
-    """A table's job has not been admitted to the others yet."""
-
-    code = "joining"
 
 
 class UntrackedError(RefusedError):
@@ -127,8 +120,7 @@ class CollectorAwayError(ConsistencyError):
 
 
 _OF_CODE: Mapping[str, type[ConsistencyError]] = {
-    kind.code: kind
-    for kind in (NoVersionError, JoiningError, UntrackedError, GroupsError, LagError)
+    kind.code: kind for kind in (NoVersionError, UntrackedError, GroupsError, LagError)
 } | {"expired": LeaseLostError}
 _OF_STATUS: Mapping[int, type[ConsistencyError]] = {
     401: ConfigurationError,

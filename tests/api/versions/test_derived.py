@@ -45,6 +45,7 @@ def micro_batch(
     reads: Mapping[str, str | JSON],
     writes: Mapping[str, str | JSON],
     at: float | None = None,
+    run: int = 1,
     **more: Any,
 ) -> JSON:
     """RUNNING of a plain stream: no barrier, only which micro-batch it was and what it consumed."""
@@ -55,7 +56,7 @@ def micro_batch(
         dataset(name, "output", {"committedAt": moment(at), **_snapshot(one)})
         for name, one in writes.items()
     ]
-    return event("RUNNING", job, at, run_facets=facets, inputs=inputs, outputs=outputs)
+    return event("RUNNING", job, at, run=run, run_facets=facets, inputs=inputs, outputs=outputs)
 
 
 def _snapshot(one: str | JSON) -> JSON:
@@ -97,12 +98,147 @@ def test_micro_batch_number_is_not_its_barrier(lake: Server) -> None:
     assert lake.barriers(COPY, consistency="weak") == {COPY: 6}
 
 
-def test_micro_batch_with_a_start_snapshot_needs_no_predecessor(lake: Server) -> None:
+def test_micro_batches_before_the_first_that_is_recorded_are_not_known_to_be_whole(
+    lake: Server,
+) -> None:
     lake.post(
         micro_batch("copy", 7, {RAW: {"snapshotId": "r3", "fromSnapshotId": "r2"}}, {COPY: "c7"})
     )
+    answer = lake.versions(RAW, COPY, consistency="strong", status=409)
 
-    assert lake.barriers(COPY, consistency="weak") == {COPY: 3}
+    assert answer["code"] == "no_version"
+    assert "copy: db.copy: micro-batches before this one are not recorded" in answer["detail"]
+
+
+def read(start: str | None, end: str, **more: Any) -> JSON:
+    """An incremental read from a snapshot, exclusive, up to another one."""
+    return {"snapshotId": end} | ({"fromSnapshotId": start} if start else {}) | more
+
+
+def on(parent: str | None, snapshot: str, **more: Any) -> JSON:
+    """A commit on top of a snapshot."""
+    return {"snapshotId": snapshot} | ({"parentSnapshotId": parent} if parent else {}) | more
+
+
+def test_stream_that_began_in_the_middle_is_complete_once_its_table_is_replaced(
+    lake: Server,
+) -> None:
+    lake.post(micro_batch("copy", 0, {RAW: read("r2", "r3")}, {COPY: on(None, "c0")}))
+    midway = lake.versions(RAW, COPY, consistency="strong", status=409)
+    lake.post(*batch_run("load", 1, 200, {RAW: "r4"}, {COPY: "c1"}, parent="c0"))
+    lake.post(micro_batch("copy", 1, {RAW: read("r4", "r5")}, {COPY: on("c1", "c2")}, 210))
+
+    assert "copy: db.copy: its stream began in the middle of db.raw" in midway["detail"]
+    assert "replace the whole table" in midway["detail"]
+    assert lake.snapshots(RAW, COPY) == {RAW: "r5", COPY: "c2"}
+
+
+def test_initial_load_and_then_a_stream_from_exactly_there(lake: Server) -> None:
+    lake.post(*batch_run("load", 1, 90, {RAW: "r3"}, {COPY: "c0"}))
+    loaded = lake.snapshots(RAW, COPY)
+    lake.post(micro_batch("copy", 0, {RAW: read("r3", "r5")}, {COPY: on("c0", "c1")}))
+    lake.post(*batch_run("load", 2, 90, {RAW: "r3"}, {OTHER: "o0"}))
+    lake.post(micro_batch("other", 0, {RAW: read("r4", "r5")}, {OTHER: on("o0", "o1")}))
+
+    assert loaded == {RAW: "r3", COPY: "c0"}
+    assert lake.snapshots(RAW, COPY) == {RAW: "r5", COPY: "c1"}
+    assert lake.snapshots(RAW, OTHER, consistency="weak") == {RAW: "r3", OTHER: "o0"}
+
+
+def test_stream_that_passed_over_deletes_completes_nothing_until_its_table_is_replaced(
+    lake: Server,
+) -> None:
+    skipped = read("r2", "r4", skippedChanges=True)
+    lake.post(
+        micro_batch("copy", 0, {RAW: read(None, "r2")}, {COPY: on(None, "c0")}),
+        micro_batch("copy", 1, {RAW: skipped}, {COPY: on("c0", "c1")}),
+        micro_batch("copy", 2, {RAW: read("r4", "r5")}, {COPY: on("c1", "c2")}),
+    )
+    broken = lake.versions(RAW, COPY)
+    lake.post(*batch_run("load", 1, 200, {RAW: "r5"}, {COPY: "c3"}, parent="c2"))
+
+    assert lake.snapshots(RAW, COPY) == {RAW: "r5", COPY: "c3"}
+    assert [one["snapshotId"] for one in broken["tables"]] == ["r2", "c0"]
+    (holder,) = broken["blockedBy"]
+    assert holder["reason"] == (
+        "copy: db.copy: its stream passed over changes of db.raw; replace the whole table, or go"
+        " back: strandline rollback db.copy 2"
+    )
+
+
+def test_output_restored_with_its_checkpoint_goes_on_and_without_it_completes_nothing(
+    lake: Server,
+) -> None:
+    for job, table in (("copy", COPY), ("other", OTHER)):
+        for number in range(2):
+            start = f"r{number}" if number else None
+            made = on(f"{job}{number - 1}" if number else None, f"{job}{number}")
+            lake.post(micro_batch(job, number, {RAW: read(start, f"r{number + 1}")}, {table: made}))
+    anew = micro_batch("copy", 1, {RAW: read("r1", "r3")}, {COPY: on("copy0", "copy2")}, 150, run=2)
+    lake.post(started("copy", 140, [RAW], [COPY], domain="plain", run=2), anew)
+    lake.post(micro_batch("other", 2, {RAW: read("r2", "r3")}, {OTHER: on("other0", "other2")}))
+
+    assert lake.snapshots(RAW, COPY) == {RAW: "r3", COPY: "copy2"}
+    assert lake.snapshots(RAW, OTHER) == {RAW: "r2", OTHER: "other1"}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in order", "late"])
+def test_stream_goes_on_over_a_compaction_and_a_delete_of_others(
+    lake: Server, *, late: bool
+) -> None:
+    """Jobs of no group compacted its table and deleted rows of it; both stand where it stood."""
+    compaction = event(
+        "COMPLETE",
+        "maintenance",
+        110,
+        outputs=[dataset(COPY, "output", on("c0", "c0x", operation="replace"))],
+    )
+    deletion = event(
+        "COMPLETE",
+        "forget",
+        111,
+        run=2,
+        outputs=[dataset(COPY, "output", on("c0x", "c0y", operation="delete"))],
+    )
+    after = micro_batch("copy", 1, {RAW: read("r2", "r5")}, {COPY: on("c0y", "c1")}, 120)
+    lake.post(micro_batch("copy", 0, {RAW: read(None, "r2")}, {COPY: on(None, "c0")}))
+    lake.post(*([after, compaction, deletion] if late else [compaction, deletion, after]))
+
+    assert lake.snapshots(RAW, COPY) == {RAW: "r5", COPY: "c1"}
+
+
+def test_stream_over_a_commit_that_nobody_told_of_completes_nothing(lake: Server) -> None:
+    lake.post(micro_batch("copy", 0, {RAW: read(None, "r2")}, {COPY: on(None, "c0")}))
+    lake.post(micro_batch("copy", 1, {RAW: read("r2", "r5")}, {COPY: on("c0x", "c1")}))
+    answer = lake.versions(RAW, COPY)
+
+    assert [one["snapshotId"] for one in answer["tables"]] == ["r2", "c0"]
+    assert "snapshot c0x of it is not recorded" in answer["blockedBy"][0]["reason"]
+
+
+def test_rerun_that_replaced_a_table_and_what_still_shows_the_run_before_agree(
+    lake: Server,
+) -> None:
+    """Both runs are candidates of barrier 3; an answer takes those that belong together."""
+    lake.post(*batch_run("report", 1, 200, {RAW: "r3"}, {BOTH: "b1"}))
+    lake.post(*batch_run("report", 2, 220, {RAW: "r3"}, {BOTH: "b2"}))
+    alone = lake.snapshots(RAW, BOTH)
+    lake.post(*batch_run("sums", 1, 210, {BOTH: "b1"}, {"db.sums": "s1"}))
+
+    assert alone == lake.snapshots(RAW, BOTH) == {RAW: "r3", BOTH: "b2"}
+    assert lake.snapshots(RAW, BOTH, "db.sums") == {RAW: "r3", BOTH: "b1", "db.sums": "s1"}
+
+
+def test_stream_that_starts_counts_from_the_next_barrier_on(lake: Server) -> None:
+    """`copy` stays at 2; `other`, which came later, answers at once and is not held back."""
+    lake.post(micro_batch("copy", 0, {RAW: read(None, "r2")}, {COPY: on(None, "c0")}))
+    lake.post(micro_batch("other", 0, {RAW: read(None, "r6")}, {OTHER: on(None, "o0")}))
+    lake.post(committed("ingest", 300, 7, {}, {RAW: "r7"}, domain="plain"))
+    lake.post(micro_batch("other", 1, {RAW: read("r6", "r7")}, {OTHER: on("o0", "o1")}, 310))
+    answer = lake.versions(OTHER)
+
+    assert lake.barriers(OTHER) == {OTHER: 6}
+    assert [one["job"]["name"] for one in answer["blockedBy"]] == ["copy"]
 
 
 def test_observed_snapshot_derives_no_barrier(lake: Server) -> None:

@@ -1,26 +1,25 @@
 """The definition of derived barriers, word for word, from a set of facts and without any care for speed or order.
 
-`rule` turns it into the wrong systems that the negative controls show: the last step that ends at a barrier, or the number
-of the micro-batch taken for one.
+`rule` turns it into the wrong systems that the negative controls show: flushes that end at a barrier count too, or the
+number of the micro-batch is taken for one.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import inf
 from typing import Literal
 
 from strandline.core.versions import facts
 from strandline.core.versions.facts import Job, Table
 
-Rule = Literal["first", "last", "number"]
-Done = dict[Table, dict[int, str]]
+Rule = Literal["moved", "any", "number"]
+Done = dict[Table, dict[int, set[str]]]
 
 
 @dataclass
 class Derivation:
     """All facts so far, as sets."""
 
-    rule: Rule = "first"
+    rule: Rule = "moved"
     cuts: dict[int, facts.RootsCut] = field(default_factory=dict)
     reads: dict[Job, set[Table]] = field(default_factory=dict)
     writes: dict[Job, set[Table]] = field(default_factory=dict)
@@ -39,14 +38,14 @@ class Derivation:
                 pass
 
     def done(self) -> Done:
-        """snap(T, b) of every table.
+        """candidates(T, b) of every table.
 
         Of base tables as they were cut, of the others as it follows from what was read.
         """
         found: Done = {}
         for cut in self.cuts.values():
             for one in cut.snapshots:
-                found.setdefault(one.table, {})[cut.barrier] = one.snapshot
+                found.setdefault(one.table, {}).setdefault(cut.barrier, set()).add(one.snapshot)
         waiting = sorted({table for tables in self.writes.values() for table in tables})
         while waiting:
             table = next(one for one in waiting if not self._inputs(one) & set(waiting))
@@ -60,27 +59,24 @@ class Derivation:
     def _writers(self, table: Table) -> list[Job]:
         return [job for job, tables in self.writes.items() if table in tables]
 
-    def _of(self, table: Table, done: Done) -> dict[int, str]:
+    def _of(self, table: Table, done: Done) -> dict[int, set[str]]:
         own = [one for one in self.commits if any(made.table == table for made in one.written)]
         if any(one.batch is None for one in own):
             return self._of_runs(own, done)
         return self._of_stream(own, done)
 
-    def _of_stream(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, str]:
+    def _of_stream(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, set[str]]:
         micro = {
             (one.query, one.batch or 0): one
             for one in sorted(own, key=lambda one: (one.committed, one.run))
         }
         if self.rule == "number":
-            return {one.barrier: one.written[0].snapshot for one in micro.values()}
-        found: dict[int, str] = {}
-        for one in sorted(
-            micro.values(), key=lambda one: one.committed, reverse=self.rule == "first"
-        ):
-            if self._counts(one, micro):
-                found |= {
-                    b: one.written[0].snapshot for b in self.cuts if self._ends(one, micro, done, b)
-                }
+            return {one.barrier: {one.written[0].snapshot} for one in micro.values()}
+        found: dict[int, set[str]] = {}
+        for one in micro.values():
+            for b in self.cuts if self._counts(one, micro) else ():
+                if self._ends(one, micro, done, b):
+                    found.setdefault(b, set()).add(one.written[0].snapshot)
         return found
 
     def _counts(
@@ -99,48 +95,32 @@ class Derivation:
         done: Done,
         b: int,
     ) -> bool:
-        """Whether it ends at b, and is the first that does."""
-        at = {source: done.get(source, {}).get(b) for source in self.reads[one.job]}
-        if any(
-            snapshot is None or place(one, micro, source) != snapshot
-            for source, snapshot in at.items()
-        ):
+        """Whether it ends at b, and is known to have consumed something."""
+        at = {source: place(one, micro, source) for source in self.reads[one.job]}
+        if any(snapshot not in done.get(source, {}).get(b, ()) for source, snapshot in at.items()):
             return False
-        if self.rule == "last" or one.batch == 0:
+        if self.rule == "any" or one.batch == 0:
             return True
         before = micro.get((one.query, (one.batch or 0) - 1))
         return before is not None and any(
             place(before, micro, source) not in (None, at[source]) for source in at
         )
 
-    def _of_runs(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, str]:
-        """Of the runs at a barrier the one that another job read first, or else the last."""
-        found: dict[int, str] = {}
-        first_read: dict[int, float] = {}
-        for one in sorted(own, key=lambda one: one.committed):
+    def _of_runs(self, own: list[facts.BarrierCommitted], done: Done) -> dict[int, set[str]]:
+        found: dict[int, set[str]] = {}
+        for one in own:
             made = one.written[0]
-            if not made.replaces and not made.completes:
-                continue
-            read = self._first_read(made.snapshot)
-            for barrier in self.cuts:
-                if stood(one, done, barrier) and read <= first_read.get(barrier, inf):
-                    found[barrier], first_read[barrier] = made.snapshot, read
+            for barrier in self.cuts if made.replaces or made.completes else ():
+                if stood(one, done, barrier):
+                    found.setdefault(barrier, set()).add(made.snapshot)
         return found
-
-    def _first_read(self, snapshot: str) -> float:
-        reads = (
-            one.committed
-            for one in self.commits
-            for used in one.used
-            if used.snapshot == snapshot and used.exact
-        )
-        return min(reads, default=inf)
 
 
 def stood(run: facts.BarrierCommitted, done: Done, barrier: int) -> bool:
     """Whether all that a batch run read stood at a barrier."""
     return all(
-        used.exact and done.get(used.table, {}).get(barrier) == used.snapshot for used in run.used
+        used.exact and used.snapshot in done.get(used.table, {}).get(barrier, ())
+        for used in run.used
     )
 
 

@@ -17,7 +17,8 @@ class Member:
 
     reads: set[Table]
     writes: set[Table]
-    admitted: set[Table] = field(default_factory=set)
+    connected: set[Table] = field(default_factory=set)
+    counts_from: int | None = None
     run: str = ""
     since: float = 0.0
 
@@ -26,7 +27,7 @@ class Member:
 class Oracle:
     """Everything delivered so far, as sets."""
 
-    admission: bool = True
+    from_barrier: bool = True
     place: bool = True
     roots: set[Table] = field(default_factory=set)
     carrying: dict[Table, dict[int, dict[str, float]]] = field(default_factory=dict)
@@ -36,28 +37,25 @@ class Oracle:
     jobs: dict[Job, Member] = field(default_factory=dict)
     retired: dict[Job, tuple[float, set[str]]] = field(default_factory=dict)
     runs: dict[Job, set[str]] = field(default_factory=dict)
-    answered: dict[Table, int] = field(default_factory=dict)
+    born: set[int] = field(default_factory=set)
+    known: set[Table] = field(default_factory=set)
     incarnation: int = 1
 
     def take(self, fact: facts.Fact) -> None:
-        """One more fact, then whoever can be admitted."""
+        """One more fact, then from which barrier on each job counts."""
         self._learn(fact)
         self.done = {}
         for table in self.carrying:
             self._believe(table)
-        self._admit()
-        for table in self.done:
-            if (
-                self.managed(table)
-                and not self.joining(table)
-                and (version := self.version(table)) is not None
-            ):
-                self.answered[table] = version
+        if isinstance(fact, facts.RolledBack):
+            self.born = {barrier for done in self.done.values() for barrier in done}
+        self._settle()
 
     def _learn(self, fact: facts.Fact) -> None:
         match fact:
             case facts.DomainDeclared():
                 self.roots |= set(fact.roots)
+                self.known |= set(fact.roots)
             case facts.RootsCut():
                 for made in fact.snapshots:
                     self._complete(made.table, fact.barrier, fact.at, made.snapshot)
@@ -114,6 +112,7 @@ class Oracle:
         member = self.jobs.setdefault(job, Member(set(), set()))
         member.reads |= set(reads)
         member.writes |= set(writes)
+        self.known |= set(writes)
         member.run, member.since = max(
             (member.run, member.since), (run, at), key=lambda one: one[1]
         )
@@ -149,12 +148,12 @@ class Oracle:
         if at > self.floor.get(table, float("-inf")):
             carrying = self.carrying.setdefault(table, {}).setdefault(barrier, {})
             carrying[snapshot] = min(at, carrying.get(snapshot, at))
+            self.born.add(barrier)
 
     def _roll_back(self, fact: facts.RolledBack) -> None:
         for table in fact.tables:
             kept = {b: how for b, how in self.carrying.get(table, {}).items() if b <= fact.barrier}
             self.carrying[table], self.floor[table] = kept, fact.at
-        self.answered = {}
         self.incarnation += 1
 
     def managed(self, table: Table) -> bool:
@@ -170,25 +169,30 @@ class Oracle:
         """A job's tracked tables."""
         return {table for table in member.reads | member.writes if self.managed(table)}
 
-    def joining(self, table: Table) -> bool:
-        """Written by a job that is not admitted with it."""
-        return any(table not in self.jobs[job].admitted for job in self.writers(table))
-
-    def component(self, table: Table) -> set[Table]:
-        """Everything reachable over admitted jobs."""
+    def pipeline(self, table: Table, barrier: int) -> set[Table]:
+        """Everything reachable over members that count at a barrier."""
         found, waiting = {table}, [table]
         while waiting:
             one = waiting.pop()
             for member in self.jobs.values():
-                linked = {other for other in member.admitted if self.managed(other)}
-                if one in linked:
-                    waiting.extend(linked - found)
-                    found |= linked
+                counts = member.counts_from is not None and (
+                    member.counts_from <= barrier or not self.from_barrier
+                )
+                if counts and one in member.connected:
+                    waiting.extend(member.connected - found)
+                    found |= member.connected
         return found
 
     def version(self, table: Table) -> int | None:
-        """Max of the intersection of what all tables of the component completed."""
-        return self.common(self.component(table))
+        """The greatest barrier that all tables of the pipeline at this barrier completed."""
+        return max(
+            (
+                barrier
+                for barrier in self.done.get(table, {})
+                if all(barrier in self.done.get(one, {}) for one in self.pipeline(table, barrier))
+            ),
+            default=None,
+        )
 
     def common(self, tables: Iterable[Table]) -> int | None:
         """The greatest barrier in the intersection."""
@@ -208,27 +212,15 @@ class Oracle:
         """birth(b): the first commit that carries b, of any table that still has it."""
         return min(at for done in self.carrying.values() for at in done.get(barrier, {}).values())
 
-    def _admit(self) -> None:
-        changed = True
-        while changed:
-            changed = False
-            for _, member in sorted(self.jobs.items()):
-                links = self.links(member)
-                member.admitted &= links
-                if not links <= member.admitted and self._admissible(member, links):
-                    member.admitted |= links
-                    changed = True
-
-    def _admissible(self, member: Member, links: set[Table]) -> bool:
-        if not self.admission:
-            return True
-        if any(self.joining(table) for table in links - member.writes):
-            return False
-        new = {table for table in links & member.writes if self.joining(table)}
-        versions = [self.answered.get(t) if t in new else self.version(t) for t in links]
-        if all(version is None for version in versions):
-            return True
-        common = self.common(set.union(*(self.component(table) for table in links)))
-        return common is not None and common >= max(
-            version for version in versions if version is not None
-        )
+    def _settle(self) -> None:
+        """A job counts from the barrier after the newest, once it caught up and all its tables are tracked."""
+        recent = set(sorted(self.born)[-20:])
+        for _, member in sorted(self.jobs.items()):
+            links = self.links(member)
+            of_group = (member.reads | member.writes) & self.known
+            if not all(map(self.managed, of_group)) or not links & member.writes:
+                member.counts_from, member.connected = None, set()
+            elif member.counts_from is None or member.connected != links:
+                member.counts_from, member.connected = None, set()
+                if all(recent & self.done.get(table, {}).keys() for table in links & member.writes):
+                    member.counts_from, member.connected = max(self.born) + 1, links

@@ -94,10 +94,8 @@ def strong_barriers_of(model: Model, tables: list[Table]) -> set[int]:
 
 def strong_by_definition(oracle: Oracle, table: Table) -> Outcome:
     """The same, from the definitions."""
-    if not oracle.managed(table):
+    if not oracle.managed(table) and not oracle.done.get(table):
         return "untracked"
-    if oracle.joining(table):
-        return "joining"
     version = oracle.version(table)
     return "no_version" if version is None else version
 
@@ -112,7 +110,7 @@ def weak_of(model: Model, tables: list[Table]) -> dict[Table, int] | str:
 
 def weak_by_definition(oracle: Oracle, tables: list[Table]) -> dict[Table, int] | str:
     """The same, from the definitions."""
-    managed = {table for table in tables if oracle.managed(table)}
+    managed = {table for table in tables if oracle.managed(table) or oracle.done.get(table)}
     common = oracle.common(managed) if managed else None
     if managed and common is None:
         return "no_version"

@@ -14,6 +14,7 @@ from strandline.api.http.operations import Ask, Operation, Parameter, Text, Whol
 from strandline.core.access.granted import Access
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
+from strandline.core.versions.members import version, versions
 from strandline.core.versions.model import Domain, Model, upstream_first
 from strandline.core.versions.strong_weak import held_by
 from strandline.errors import NotFoundError
@@ -63,8 +64,8 @@ def board(ask: Ask) -> dict[str, Any]:
 
 def _strong(model: Model, tables: Sequence[Table]) -> int | None:
     """The barrier at which all tables agree, as far as they have one."""
-    components = (model.components[table] for table in tables if table in model.components)
-    return min((one.version for one in components if one.version is not None), default=None)
+    barriers = versions(model, filter(model.is_managed, tables)).values()
+    return min((barrier for barrier in barriers if barrier is not None), default=None)
 
 
 def _window(order: Sequence[int], strong: int | None, most: int) -> tuple[list[int], int | None]:
@@ -113,9 +114,9 @@ def _label(connection: Connection, rows: Mapping[Table, dict[str, Any]]) -> None
 
 
 def _row(model: Model, table: Table, shown: Sequence[int], now: float) -> dict[str, Any]:
-    done, component, writer = model.done[table], model.components.get(table), model.writer(table)
+    done, writer = model.done[table], model.writer(table)
     managed = model.is_managed(table)
-    age = staleness(model, table, now) if component is not None else None
+    age = staleness(model, table, now) if managed else None
     return {
         **named(table),
         "baseTable": table in model.roots or not model.sources(table),
@@ -123,7 +124,7 @@ def _row(model: Model, table: Table, shown: Sequence[int], now: float) -> dict[s
         "writer": _writer(model, writer) if writer is not None else None,
         "state": "untracked" if not managed else "joining" if model.is_joining(table) else "counts",
         "why": None if managed else model.why_unmanaged(table),
-        "strong": component.version if component is not None and managed else None,
+        "strong": version(model, [table]) if managed else None,
         "weak": done.last,
         "stalenessSeconds": round(age.seconds, 3) if age is not None else None,
         "cells": [_cell(model, table, barrier) for barrier in shown],

@@ -18,6 +18,7 @@ from strandline.api.http.paging import connected
 from strandline.core.openlineage.times import micros_of
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
+from strandline.core.versions.members import versions
 from strandline.core.versions.model import Model
 from strandline.store.catalog.gauges import DAY, run_counts
 from strandline.store.ingest.set_aside import count_set_aside
@@ -36,7 +37,6 @@ KINDS = {
     "failed": "job",
     "blocked": "job",
     "lost": "job",
-    "never_joins": "job",
 }
 MOST_SHOWN = 50
 
@@ -111,17 +111,16 @@ def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
     tables = sorted(
         table for table, of in model.domain_of.items() if of == name and model.is_managed(table)
     )
-    in_component = [table for table in tables if table in model.components]
-    versions = [model.components[table].version for table in in_component]
+    barriers = versions(model, tables).values()
     worst = max(
-        (staleness(model, table, now) for table in in_component),
+        (staleness(model, table, now) for table in tables),
         key=lambda age: age.seconds,
         default=None,
     )
     return {
         "name": name,
         "newest": domain.newest,
-        "strong": min((version for version in versions if version is not None), default=None),
+        "strong": min((barrier for barrier in barriers if barrier is not None), default=None),
         "generation": domain.incarnation,
         "tables": tables,
         "stalenessSeconds": round(worst.seconds, 3) if worst else 0,

@@ -11,10 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from strandline.core.versions import facts
-from strandline.core.versions.admission import admit, loosen, resettle
 from strandline.core.versions.completing import complete
 from strandline.core.versions.completions import Completion, Completions
-from strandline.core.versions.derive import note_step, settle
+from strandline.core.versions.derive import forget_steps, note_step, settle
 from strandline.core.versions.facts import Table, Used
 from strandline.core.versions.managed_jobs import (
     NO_TABLES,
@@ -25,6 +24,7 @@ from strandline.core.versions.managed_jobs import (
     Retirement,
     Tables,
 )
+from strandline.core.versions.members import settle_members, tables_changed
 from strandline.core.versions.model import Model
 from strandline.core.versions.rolled_back import roll_back
 from strandline.core.versions.steps import Steps
@@ -36,7 +36,7 @@ def apply(model: Model, fact: facts.Fact) -> None:
     """Change `model` by one fact."""
     _RULES[type(fact)](model, fact)
     settle(model)
-    admit(model)
+    settle_members(model)
 
 
 def _declare(model: Model, fact: facts.DomainDeclared) -> None:
@@ -45,7 +45,7 @@ def _declare(model: Model, fact: facts.DomainDeclared) -> None:
     for table in fact.roots:
         _belong(model, table, fact.domain)
         model.roots.add(table)
-    resettle(model, fact.roots)
+    tables_changed(model, fact.roots)
 
 
 def _register(model: Model, fact: facts.JobRegistered) -> None:
@@ -148,7 +148,7 @@ def _link(model: Model, place: ManagedJob) -> None:
         model.readers.setdefault(table, set()).add(place.job)
         if registration is not None and table in registration.tables.reads:
             _take_as_root(model, table, place.domain)
-    resettle(model, before | place.tables, [place.job])
+    tables_changed(model, before | place.tables, [place.job])
 
 
 def _own(model: Model, table: Table, place: ManagedJob) -> None:
@@ -194,8 +194,7 @@ def _only_declared(model: Model, table: Table) -> None:
 def _belong(model: Model, table: Table, domain: str) -> None:
     if model.domain_of.get(table, domain) != domain:
         model.done.pop(table, None)  # barriers of two groups are never compared
-        loosen(model, table)
-        model.rederive |= model.jobs_at(table) & model.steps.keys()
+        tables_changed(model, [table])
     model.domain(domain)
     new = model.domain_of.get(table) != domain
     model.domain_of[table] = domain
@@ -211,7 +210,7 @@ def _move(model: Model, place: ManagedJob, domain: str) -> None:
 
     What was inferred goes, with the tables that only it held there.
     """
-    tables, left, held = place.tables, place.domain, place.admitted
+    tables, left = place.tables, place.domain
     place.domain, place.inferred = domain, False
     model.domain(domain)
     for table in {table for table in tables if model.domain_of.get(table) == left}:
@@ -222,8 +221,8 @@ def _move(model: Model, place: ManagedJob, domain: str) -> None:
         }
         if not others and table not in model.domain(left).declared:
             _belong(model, table, domain)
-    place.admitted = set()
-    resettle(model, tables, [place.job], broken=held)
+    place.counts_from = None
+    tables_changed(model, tables, [place.job])
 
 
 def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
@@ -243,9 +242,8 @@ def _commit(model: Model, fact: facts.BarrierCommitted) -> None:
 
 def _renamed(used: Used, table: Table) -> Used:
     """The same under the table's shared name; nearly all say nothing more than the snapshot."""
-    if used.since is None and used.version is None and used.exact and not used.lookup:
-        return Used(table, used.snapshot, used.aligned)
-    return replace(used, table=table)
+    plain = Used(used.table, used.snapshot, used.aligned)
+    return Used(table, used.snapshot, used.aligned) if used == plain else replace(used, table=table)
 
 
 def _counts_batches(fact: facts.BarrierCommitted) -> bool:
@@ -287,7 +285,7 @@ def _who_committed(
     place = model.places.get(fact.job)
     if place is not None and place.batch != batch:
         place.batch = batch
-        resettle(model, place.tables, [place.job])
+        tables_changed(model, place.tables, [place.job])
     shared = tuple(map(model.name, named[0])), tuple(map(model.name, named[1]))
     if place is not None:
         _let_go_of_before(model, place, fact)
@@ -335,7 +333,7 @@ def _complete_root(
     table = used.table
     if used.aligned and table not in model.domain_of:
         _take_as_root(model, table, place.domain)
-        resettle(model, [table])
+        tables_changed(model, [table])
     completed = model.done.get(table)
     if (
         table in model.roots
@@ -359,12 +357,13 @@ def _end(model: Model, fact: facts.RunEnded) -> None:
     place = model.places.get(fact.job)
     if place is not None and place.run == fact.run:
         place.ended = endings[fact.run]
+        model.unsettled.add(fact.job)
 
 
 def _retire(model: Model, fact: facts.JobRetired) -> None:
     model.registered.pop(fact.job, None)
     place = model.places.pop(fact.job, None)
-    model.steps.pop(fact.job, None)
+    forget_steps(model, fact.job)
     model.starting.discard(fact.job)
     if place is None:
         return
@@ -377,9 +376,7 @@ def _retire(model: Model, fact: facts.JobRetired) -> None:
         if not model.writers.get(table):
             model.abandoned[table] = fact.job
             _only_declared(model, table)
-    for table in place.tables & model.components.keys():
-        model.components[table].joining.discard(place.job)
-    resettle(model, place.tables, broken=place.admitted)
+    tables_changed(model, place.tables)
 
 
 def _place(model: Model, fact: facts.JobPlaced) -> None:
@@ -412,24 +409,16 @@ def _find(model: Model, fact: facts.TableFound) -> None:
 def _rename(model: Model, announced: Table, table: Table) -> None:
     """Nothing is known of the name yet, so all that was held of the announced table is the table's."""
     held: tuple[dict[Table, Any], ...] = (
-        model.domain_of, model.done, model.writers, model.readers, model.components, model.floors, model.abandoned,
+        model.domain_of, model.done, model.writers, model.readers, model.abandoned,
     )  # fmt: skip
     for of in held:
         if announced in of:
             of[table] = of.pop(announced)
-    if table in model.components:
-        model.components[table].tables.remove(announced)
-        model.components[table].tables.add(table)
     for place in model.places.values():
         place.rename(announced, table)
-    for names in (
-        model.roots,
-        model.counting,
-        *(place.admitted for place in model.places.values()),
-    ):
-        if announced in names:
-            names.remove(announced)
-            names.add(table)
+    if announced in model.roots:
+        model.roots.remove(announced)
+        model.roots.add(table)
 
 
 def _give_up(model: Model, fact: facts.BarrierGivenUp) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from strandline.core.versions.choice import newest_choice
+from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import Table, Used
 from strandline.core.versions.model import Model
 from strandline.core.versions.strong_weak import Reading
@@ -35,41 +37,36 @@ def certify(model: Model, readings: Iterable[Reading]) -> Certificate:
     """The certificate of an answer: everything upstream of its tables at the answered barriers."""
     answered = sorted(readings, key=lambda reading: reading.table)
     entries: dict[tuple[Table, str], Entry] = {}
-    waiting = [(reading.table, reading.barrier) for reading in answered]
-    while waiting:
-        table, barrier = waiting.pop()
-        entry, inputs = _entry(model, table, barrier)
-        if (table, entry["snapshotId"]) not in entries:
-            entries[table, entry["snapshotId"]] = entry
-            waiting.extend((source, barrier) for source in inputs)
+    for barrier in sorted({reading.barrier for reading in answered}):
+        waiting = [reading.table for reading in answered if reading.barrier == barrier]
+        choice = newest_choice(model, waiting, barrier) or {}
+        while waiting:
+            table = waiting.pop()
+            entry = _entry(choice, table)
+            if (table, entry["snapshotId"]) not in entries:
+                entries[table, entry["snapshotId"]] = entry
+                sources = model.sources(table)
+                inputs = {one.table for one in choice[table].used}
+                waiting.extend(sorted(sources & inputs & choice.keys()))
     answer = tuple(_named(one.table, one.snapshot) | {"barrier": one.barrier} for one in answered)
     return Certificate(answer, tuple(entries[key] for key in sorted(entries)))
 
 
-def _entry(model: Model, table: Table, barrier: int) -> tuple[Entry, list[Table]]:
-    completion = model.done[table].of[barrier]
-    sources = model.sources(table)
+def _entry(choice: Mapping[Table, Completion], table: Table) -> Entry:
+    completion = choice[table]
     used = {
-        one.table: _read(model, one, barrier)
+        one.table: _shown(choice, one)
         for one in completion.used
-        if one.table != table and one.exact
+        if one.table != table and one.exact and not one.lookup
     }
     inputs = [_named(source, used[source]) for source in sorted(used)]
-    entry = _named(table, completion.snapshot) | {"barrier": barrier, "inputs": inputs}
-    return entry, [
-        source for source in sorted(sources & used.keys()) if barrier in model.done[source]
-    ]
+    return _named(table, completion.snapshot) | {"barrier": completion.barrier, "inputs": inputs}
 
 
-def _read(model: Model, used: Used, barrier: int) -> str:
+def _shown(choice: Mapping[Table, Completion], used: Used) -> str:
     """The snapshot that was read; of a compacted one that whose rows it shows."""
-    done = model.done.get(used.table)
-    completion = done.of.get(barrier) if done is not None else None
-    return (
-        used.shows
-        if completion is not None and completion.snapshot == used.shows
-        else used.snapshot
-    )
+    chosen = choice.get(used.table)
+    return used.shows if chosen is not None and chosen.snapshot == used.shows else used.snapshot
 
 
 def refuse_contradictions(document: Mapping[str, Any]) -> None:

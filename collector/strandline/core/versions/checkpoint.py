@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from strandline.core.versions.completions import Completions, snapshots_at
-from strandline.core.versions.components import Component
 from strandline.core.versions.facts import Job, Table, Used
-from strandline.core.versions.managed_jobs import ManagedJob
+from strandline.core.versions.members import versions
 from strandline.core.versions.model import Model
 
 Kind = Literal["PROCEED", "CHECKPOINT", "ABORT"]
@@ -88,40 +87,23 @@ def _in_all(histories: Sequence[Completions], position: int | None) -> list[int]
 def start_up(model: Model, job: Job) -> tuple[int, dict[Table, str]] | None:
     """The snapshots that other jobs consumed for one version of all the job's sources, or None when there is none.
 
-    The version is V of the component of whoever reads the same sources, so the job begins where all others are. Where
+    The version is V of the pipeline of whoever reads the same sources, so the job begins where all others are. Where
     no other job reads them, it is V of the sources themselves.
     """
     place = model.places[job]
     sources = {table for table in place.reads - place.writes if _is_shared(model, table)}
     others = {other for table in sources for other in model.jobs_at(table)} - {job}
     tables = sources.union(*(model.places[other].writes for other in others))
-    components = _components_of(model, place, tables)
-    found = [
-        (component.version, snapshots)
-        for component in components.values()
-        if component.version is not None
-        and (snapshots := _consumed(model, sources, others, component.version))
-    ]
-    return max(found, key=lambda one: one[0], default=None)
+    of_group = sorted(one for one in tables if model.domain_of.get(one) == place.domain)
+    for barrier in sorted({one for one in versions(model, of_group).values() if one}, reverse=True):
+        snapshots = _consumed(model, sources, others, barrier)
+        if snapshots is not None:
+            return barrier, snapshots
+    return None
 
 
 def _is_shared(model: Model, table: Table) -> bool:
     return model.is_managed(table) or len(model.jobs_at(table)) > 1
-
-
-def _components_of(
-    model: Model, place: ManagedJob, tables: Iterable[Table]
-) -> dict[int, Component]:
-    """The components of the tables that count for a job's group, by identity."""
-    return {
-        id(c): c
-        for table in tables
-        if (c := model.components.get(table)) and _is_of(model, table, place)
-    }
-
-
-def _is_of(model: Model, table: Table, place: ManagedJob) -> bool:
-    return model.domain_of.get(table) == place.domain
 
 
 def _consumed(

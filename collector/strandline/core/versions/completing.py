@@ -1,9 +1,8 @@
-"""Completing barriers: noting snap(T, b), holding back what other facts contradict, and taking back what no longer holds.
+"""Completing barriers: noting who carries what, and taking back what other facts contradict.
 
-Whatever changes here is noted in `model.changed`, so that derived.py can follow it downstream.
+Whatever changes here is noted in `model.changed`, so that derive.py can follow it downstream.
 """
 
-from strandline.core.versions.admission import recount
 from strandline.core.versions.completions import Completion
 from strandline.core.versions.facts import Table, Used
 from strandline.core.versions.model import Model
@@ -11,7 +10,7 @@ from strandline.core.versions.prune import forget
 
 
 def complete(model: Model, domain: str, table: Table, completion: Completion) -> None:
-    """Note a completed barrier of `table`, and who may be admitted by it.
+    """Note a snapshot that carries a barrier.
 
     One of long ago stays forgotten: come back alone it would be the weak answer of tables with no
     newer one in common.
@@ -25,55 +24,32 @@ def complete(model: Model, domain: str, table: Table, completion: Completion) ->
     if not completion.derived and contradicted(model, table, completion):
         done.withheld.setdefault(completion.barrier, []).append(completion)
         return
-    before = done.of.get(completion.barrier)
-    added = done.add(completion)
-    after = done.of[completion.barrier]
-    if before is None or before.snapshot != after.snapshot:
+    if done.add(completion):
         model.changed.append((table, completion.barrier))
-    if added:
-        _count(model, domain, table, completion.barrier)
-
-
-def _count(model: Model, domain: str, table: Table, barrier: int) -> None:
-    forget(model, model.domain(domain))
-    component = model.components.get(table)
-    if component is None:
-        return
-    moved = component.count(barrier)
-    if component.joining and (moved or table not in model.counting):
-        model.may_join |= component.joining
+        model.unsettled |= model.writers.get(table, set())
+        forget(model, model.domain(domain))
 
 
 def contradicted(model: Model, table: Table, completion: Completion) -> bool:
-    """Whether an input shows another snapshot at the barrier than the one that was read."""
+    """Whether an input has the barrier, and not at the snapshot that was read."""
     return any(_differs(model, table, completion, used) for used in completion.used)
 
 
 def _differs(model: Model, table: Table, completion: Completion, used: Used) -> bool:
-    same_domain = model.domain_of.get(used.table) == model.domain_of.get(table)
-    if not used.exact or used.table == table or not same_domain or not model.is_managed(used.table):
+    if not used.exact or used.lookup or used.table == table:
+        return False
+    if model.domain_of.get(used.table) != model.domain_of.get(table):
         return False
     done = model.done[used.table]
     if completion.barrier not in done:
         return False
-    if completion.derived:
-        return done.of[completion.barrier].snapshot != used.shows
-    return not (
-        done.carries(used.shows, completion.barrier)
-        or done.carries(used.snapshot, completion.barrier)
-    )
+    return not any(done.carries(one, completion.barrier) for one in (used.shows, used.snapshot))
 
 
-def take_back(model: Model, table: Table, barrier: int) -> None:
-    """Take a completed barrier back.
-
-    One that was stated is held back until its inputs say the same again.
-    """
+def take_back(model: Model, table: Table, completion: Completion) -> None:
+    """Take a candidate back; one that was stated waits until its inputs say the same again."""
     done = model.done[table]
-    if not done.of[barrier].derived:
-        done.withheld.setdefault(barrier, []).append(done.of[barrier])
-    done.retract(barrier)
-    model.changed.append((table, barrier))
-    component = model.components.get(table)
-    if component is not None and component.uncount(barrier):
-        recount(model, {table})
+    if not completion.derived:
+        done.withheld.setdefault(completion.barrier, []).append(completion)
+    done.retract(completion)
+    model.changed.append((table, completion.barrier))

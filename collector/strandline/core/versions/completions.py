@@ -1,4 +1,4 @@
-"""The barriers that one table completed, with the last snapshot of each."""
+"""The barriers that one table completed, with the snapshots that carry each."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterator, Mapping
@@ -11,9 +11,9 @@ from strandline.core.versions.facts import Job, Table, Used
 
 
 class Completion(msgspec.Struct, frozen=True, gc=False):
-    """snap(T, b) with how it came about: who made it, from what, and when; `derived`.
+    """A snapshot that carries a barrier: its job, what it was made from, and when.
 
-    From what was read, not stated.
+    `derived`: the barrier follows from what was read; else the commit states it.
     """
 
     barrier: int
@@ -30,53 +30,41 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
     incarnation: int | None = None
 
     def follows(self, other: "Completion") -> bool:
-        """Whether this is the later of two snapshots that carry one barrier (an overwrite makes two).
-
-        One snapshot commits once: a job that read it may tell of it before its own commit does, with a later time.
-        """
-        if self.derived or other.derived:
-            return self._precedes(other)
-        if self.snapshot == other.snapshot:
-            return self.committed < other.committed
+        """Return whether this is the later of two snapshots that carry one barrier."""
         if self.parent is not None and self.parent == other.snapshot:
             return True
         if other.parent is not None and other.parent == self.snapshot:
             return False
         return (self.committed, self.snapshot) > (other.committed, other.snapshot)
 
-    def _precedes(self, other: "Completion") -> bool:
-        """Return whether this derived snapshot counts before another one.
+    def tells_more(self, other: "Completion") -> bool:
+        """Return whether this says more of its snapshot than another record of it.
 
-        A stated one counts before any; of micro-batches the first that ends at the barrier, with
-        the last snapshot that it wrote.
+        A commit that states its barrier does, then the earlier record: a job that read the snapshot
+        may tell of it with a later time.
         """
         if self.derived != other.derived:
             return other.derived
-        later = (self.committed, self.snapshot) > (other.committed, other.snapshot)
-        same_step = self.batch is not None and (self.query, self.batch) == (
-            other.query,
-            other.batch,
-        )
-        return later if same_step else not later and self.snapshot != other.snapshot
+        return self.committed < other.committed
 
 
 @dataclass(slots=True)
 class Completions:
-    """done(T): the barriers that a table completed, with their last snapshot each.
+    """done(T): the barriers that a table completed, with the last snapshot that carries each.
 
     Those of long ago are forgotten.
 
-    `carried`: the barriers that each of these snapshots carries. `withheld`: what was stated and
-    other facts contradict. `overwritten`: when the other snapshots that carry a barrier were
-    committed; few barriers have such. `fenced`: runs of the table's writer that were over when it
-    was rolled back. `forgotten`: barriers before this one are, for good.
+    `earlier`: the other snapshots that carry a barrier, in commit order; few barriers have such.
+    `carried`: the barriers that each snapshot carries. `withheld`: what was stated and other facts
+    contradict. `fenced`: runs of the table's writer that were over when it was rolled back.
+    `forgotten`: barriers before this one are, for good.
     """
 
     of: dict[int, Completion] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
+    earlier: dict[int, list[Completion]] = field(default_factory=dict)
     carried: dict[str, list[int]] = field(default_factory=dict)
     withheld: dict[int, list[Completion]] = field(default_factory=dict)
-    overwritten: dict[int, dict[str, float]] = field(default_factory=dict)
     discarded: frozenset[str] = frozenset()
     fenced: frozenset[str] = frozenset()
     rolled_back_at: float = -inf
@@ -105,41 +93,55 @@ class Completions:
             return completion.incarnation >= self.incarnation
         return completion.committed > self.rolled_back_at
 
+    def candidates(self, barrier: int) -> list[Completion]:
+        """Return the snapshots that carry a barrier, in commit order."""
+        if barrier not in self.of:
+            return []
+        return [*self.earlier.get(barrier, ()), self.of[barrier]]
+
     def add(self, completion: Completion) -> bool:
-        """Take a completion in; True when its barrier is new."""
+        """Take a completion in; True when its snapshot is a new candidate of the barrier."""
         if not self.takes(completion):
             return False
-        before = self.of.get(completion.barrier)
-        if before is None:
-            self._insert(completion.barrier)
-            self.of[completion.barrier] = completion
-            self._carry(completion)
+        barrier = completion.barrier
+        if barrier not in self.of:
+            self._insert(barrier)
+            self.of[barrier] = completion
+            self.carried.setdefault(completion.snapshot, []).append(barrier)
             return True
-        if completion.follows(before):
-            self._drop(before)
-            self.of[completion.barrier], completion = completion, before
-            self._carry(self.of[before.barrier])
-        if completion.snapshot != self.of[completion.barrier].snapshot and not completion.derived:
-            others = self.overwritten.setdefault(completion.barrier, {})
-            others[completion.snapshot] = min(
-                completion.committed, others.get(completion.snapshot, inf)
-            )
-        return False
+        candidates = self.candidates(barrier)
+        known = next((one for one in candidates if one.snapshot == completion.snapshot), None)
+        if known is None:
+            self.carried.setdefault(completion.snapshot, []).append(barrier)
+        elif completion.tells_more(known):
+            candidates.remove(known)
+        else:
+            return False
+        place = len(candidates)
+        while place and not completion.follows(candidates[place - 1]):
+            place -= 1
+        candidates.insert(place, completion)
+        self._put(barrier, candidates)
+        return known is None
 
-    def retract(self, barrier: int) -> None:
-        """Take a barrier back: what it was derived from, or stated to be made from, is not so."""
-        self._drop(self.of.pop(barrier))
-        del self.order[bisect_left(self.order, barrier)]
+    def retract(self, completion: Completion) -> None:
+        """Take a candidate back: what it was derived from, or stated to be made from, is not so."""
+        barrier = completion.barrier
+        candidates = [one for one in self.candidates(barrier) if one is not completion]
+        self._drop(completion)
+        if candidates:
+            self._put(barrier, candidates)
+        else:
+            del self.of[barrier]
+            del self.order[bisect_left(self.order, barrier)]
 
     def carries(self, snapshot: str, barrier: int) -> bool:
-        """Whether a snapshot is, or was before an overwrite, the one of a barrier."""
-        return self.of[barrier].snapshot == snapshot or snapshot in self.overwritten.get(
-            barrier, ()
-        )
+        """Return whether a snapshot is a candidate of a barrier."""
+        return barrier in self.carried.get(snapshot, ())
 
     def first(self, barrier: int) -> float:
         """When the first of the snapshots that carry `barrier` was committed."""
-        return min((self.of[barrier].committed, *self.overwritten.get(barrier, {}).values()))
+        return min(one.committed for one in self.candidates(barrier))
 
     def after(self, barrier: int | None) -> Iterator[int]:
         """The barriers after `barrier` (after none: all), ascending."""
@@ -152,18 +154,13 @@ class Completions:
     def cut_back(self, barrier: int, at: float, over: Collection[str], incarnation: int) -> None:
         """Forget what came after `barrier`, for good.
 
-        Its snapshots, and the runs `over`, are never taken again.
-
-        Nor is a commit of a generation before this one.
-
-        A base table that had nothing new has one snapshot under several barriers: what an earlier
-        one carries stays.
+        Its snapshots, and the runs `over`, are never taken again, nor is a commit of a generation
+        before this one. A base table that had nothing new has one snapshot under several barriers:
+        what an earlier one carries stays.
         """
         for later in list(self.after(barrier)):
-            self._drop(self.of[later])
-            self.discarded |= {self.of.pop(later).snapshot, *self.overwritten.pop(later, ())}
-        for later in [one for one in self.overwritten if one > barrier]:
-            self.discarded |= self.overwritten.pop(later).keys()
+            self.discarded |= {one.snapshot for one in self.candidates(later)}
+            self._remove(later)
         for later in [one for one in self.withheld if one > barrier]:
             self.discarded |= {held.snapshot for held in self.withheld.pop(later)}
         del self.order[bisect_right(self.order, barrier) :]
@@ -179,14 +176,23 @@ class Completions:
         """
         place = max(0, min(bisect_left(self.order, before), len(self.order) - least))
         for barrier in self.order[:place]:
-            self._drop(self.of.pop(barrier))
-            self.overwritten.pop(barrier, None)
+            self._remove(barrier)
             self.forgotten = barrier + 1
         del self.order[:place]
         self.withheld = {one: held for one, held in self.withheld.items() if one >= before}
 
-    def _carry(self, completion: Completion) -> None:
-        self.carried.setdefault(completion.snapshot, []).append(completion.barrier)
+    def _put(self, barrier: int, candidates: list[Completion]) -> None:
+        *earlier, self.of[barrier] = candidates
+        if earlier:
+            self.earlier[barrier] = earlier
+        else:
+            self.earlier.pop(barrier, None)
+
+    def _remove(self, barrier: int) -> None:
+        for candidate in self.candidates(barrier):
+            self._drop(candidate)
+        self.earlier.pop(barrier, None)
+        del self.of[barrier]
 
     def _drop(self, completion: Completion) -> None:
         barriers = self.carried[completion.snapshot]
@@ -201,8 +207,8 @@ class Completions:
             insort(self.order, barrier)
 
 
-def greatest_common(histories: list[Completions]) -> int | None:
-    """The greatest barrier in all of `histories`.
+def greatest_common(histories: list[Completions], up_to: float = inf) -> int | None:
+    """The greatest barrier, `up_to` at most, in all of `histories`.
 
     Max of the intersection, not the minimum of the maxima.
     """
@@ -210,10 +216,10 @@ def greatest_common(histories: list[Completions]) -> int | None:
         return None
     fewest = min(histories, key=lambda done: len(done.order))
     rest = [done for done in histories if done is not fewest]
-    return next(
-        (barrier for barrier in reversed(fewest.order) if all(barrier in done for done in rest)),
-        None,
-    )
+    for barrier in reversed(fewest.order):
+        if barrier <= up_to and all(barrier in done for done in rest):
+            return barrier
+    return None
 
 
 def snapshots_at(tables: Mapping[Table, Completions], barrier: int) -> dict[Table, str]:

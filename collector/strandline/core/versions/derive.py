@@ -1,14 +1,11 @@
 """Barriers that no commit states: they follow from what was read.
 
-A micro-batch or batch run completes barrier b if what it has consumed of every input is exactly
-that input's state at b. The first micro-batch that ends there defines snap(T, b); one that ends
-where the one before it did (a flush without new data) carries none, so a micro-batch counts only
-when it is known where the one before it ended. All of this is a function of the set of facts: in
-whichever order they come, the same barriers are derived.
+A micro-batch or batch run carries barrier b if what it has consumed of every input is exactly that
+input's state at b. All of this is a function of the set of facts: in whichever order they come, the
+same barriers are derived.
 """
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -18,6 +15,7 @@ from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used
 from strandline.core.versions.managed_jobs import ManagedJob
 from strandline.core.versions.model import Model
 from strandline.core.versions.steps import RUN, Step, Steps
+from strandline.core.versions.table_states import state_of
 
 MOST = 2  # steps that are kept of a job, in terms of the barriers that are
 
@@ -34,11 +32,22 @@ def note_step(
     if not _counts(model, step):
         return
     steps = model.steps.setdefault(place.job, Steps())
-    for one in steps.add(step, MOST * model.keeps):
-        _evaluate(model, place, steps, one)
-    for table in step.stands:
-        if model.is_batch_table(table):  # which of its runs counts depends on who read them
-            model.rederive |= model.writers[table] & model.steps.keys()
+    before = steps.of.get(step.key)
+    if before is not None and (before.when > step.when or before.fact == fact):
+        return
+    if before is not None:
+        _forget(model, steps, before)
+    steps.put(step)
+    if not step.lookups <= steps.lookups:
+        steps.lookups |= step.lookups
+        model.rederive.add(step.job)
+    for table, output in step.outputs.items():
+        model.made[table, output.snapshot] = step.job, step.key
+        for basis in step.written_on(table):
+            model.based.setdefault((table, basis), set()).add((step.job, step.key))
+    while len(steps.of) > MOST * model.keeps:
+        _forget(model, steps, next(iter(steps.of.values())))
+    _settle_states(model, step)
 
 
 def settle(model: Model) -> None:
@@ -50,6 +59,8 @@ def settle(model: Model) -> None:
         table, barrier = model.changed.popleft()
         for job in sorted(model.readers.get(table, ())):
             _follow(model, model.places[job], table, barrier)
+        for job in sorted(model.writers.get(table, ())):
+            _follow_restores(model, job, table, barrier)
 
 
 def cut_back(model: Model, table: Table) -> None:
@@ -57,38 +68,48 @@ def cut_back(model: Model, table: Table) -> None:
     done = model.done[table]
     kept = done.of[done.last].committed if done.last is not None else float("-inf")
     for job in model.writers.get(table, ()):
-        if job in model.steps:
-            model.steps[job].cut_back(kept)
+        steps = model.steps.get(job)
+        if steps is None:
+            continue
+        for step in [step for step in steps.of.values() if step.committed > kept]:
+            _forget(model, steps, step)
+        queries = {query for query, _ in steps.of}
+        steps.queries = {query: at for query, at in steps.queries.items() if query in queries}
+
+
+def forget_steps(model: Model, job: Job) -> None:
+    """Forget the steps of a retired job; what they made carries what it carried."""
+    steps = model.steps.pop(job, Steps())
+    for step in list(steps.of.values()):
+        _forget(model, steps, step)
 
 
 def _step(
     place: ManagedJob, fact: BarrierCommitted, used: tuple[Used, ...], tables: tuple[Table, ...]
 ) -> Step:
     inputs = [one for one in used if one.table not in tables]
-    stands, unsure = _stands(inputs)
-    key = (fact.query or fact.run, fact.batch) if fact.batch is not None else (fact.run, RUN)
-    return Step(
-        key,
-        fact,
-        stands,
-        unsure,
-        {one.table: one.since for one in inputs if one.since is not None},
-        frozenset(one.table for one in inputs if one.lookup),
-        tuple(_output(place, fact, number) for number in range(len(tables))),
-        tables,
-        {one.table: one.shows if one.exact else "" for one in used if one.table in tables},
-    )
-
-
-def _stands(inputs: Iterable[Used]) -> tuple[dict[Table, str], frozenset[Table]]:
-    """The snapshot of each input that a step stands at for certain, and the inputs of which none is certain."""
-    shown: dict[Table, set[str]] = {}
+    lookups = frozenset(one.table for one in inputs if one.lookup)
+    ends: dict[Table, set[str]] = {}
     for one in inputs:
-        shown.setdefault(one.table, set()).add(one.shows if one.exact else "")
-    certain = {
-        table: next(iter(ids)) for table, ids in shown.items() if len(ids) == 1 and "" not in ids
-    }
-    return certain, frozenset(shown.keys() - certain.keys())
+        if one.table not in lookups:
+            ends.setdefault(one.table, set()).add(one.shows if one.exact else "")
+    own = {table: min(ids) for table, ids in ends.items() if len(ids) == 1 and "" not in ids}
+    outputs: dict[Table, Completion] = {}
+    for number, table in enumerate(tables):
+        outputs[table] = _output(place, fact, number)
+    return Step(
+        (fact.query or fact.run, fact.batch) if fact.batch is not None else (fact.run, RUN),
+        place.job,
+        fact,
+        own,
+        frozenset(ends.keys() - own.keys()),
+        {one.table: one.since for one in inputs if one.since is not None},
+        lookups,
+        frozenset(one.table for one in inputs if one.skipped_changes),
+        outputs,
+        {one.table: one.shows if one.exact else "" for one in used if one.table in tables},
+        written_tables=tables,
+    )
 
 
 def _output(place: ManagedJob, fact: BarrierCommitted, number: int) -> Completion:
@@ -102,43 +123,78 @@ def _output(place: ManagedJob, fact: BarrierCommitted, number: int) -> Completio
 
 def _counts(model: Model, step: Step) -> bool:
     """Whether it is of the time since the last rollback of what it wrote."""
-    pairs = zip(step.tables, step.outputs, strict=True)
     return all(
-        table not in model.done or model.done[table].takes(output) for table, output in pairs
+        table not in model.done or model.done[table].takes(output)
+        for table, output in step.outputs.items()
     )
 
 
+def _forget(model: Model, steps: Steps, step: Step) -> None:
+    steps.leave(step)
+    del steps.of[step.key]
+    for table, output in step.outputs.items():
+        model.made.pop((table, output.snapshot), None)
+        for basis in step.written_on(table):
+            children = model.based.get((table, basis), set())
+            children.discard((step.job, step.key))
+            if not children:
+                model.based.pop((table, basis), None)
+
+
+def _settle_states(model: Model, step: Step) -> None:
+    """Say where a step stands, and then those that were written on what it made."""
+    waiting, seen = [step], set[int]()
+    while waiting:
+        step = waiting.pop()
+        steps = model.steps[step.job]
+        states = {table: state_of(model, step, table) for table in step.outputs}
+        if id(step) in seen or (seen and states == step.states):
+            continue
+        seen.add(id(step))
+        steps.place(step, states)
+        _evaluate(model, step)
+        following = steps.after(step)
+        if following is not None:
+            waiting.append(following)
+        for table, output in step.outputs.items():
+            for job, key in sorted(model.based.get((table, output.snapshot), ())):
+                waiting.append(model.steps[job].of[key])
+
+
 def _follow(model: Model, place: ManagedJob, table: Table, barrier: int) -> None:
-    """See again to what a job makes of a table whose snapshot of a barrier changed."""
-    for output in place.writes - {table}:
+    """See again to what a job makes of a table whose candidates of a barrier changed."""
+    for output in sorted(place.writes - {table}):
         if output in model.done:
-            _check(model, output, table, barrier)
-    carrier = model.done[table].of.get(barrier) if table in model.done else None
+            _check(model, output, barrier)
     steps = model.steps.get(place.job)
-    if carrier is None or steps is None:
+    if steps is None:
         return
-    for key in sorted(steps.at.get((table, carrier.snapshot), ())):
-        _evaluate(model, place, steps, steps.of[key], barrier)
+    for candidate in model.done[table].candidates(barrier):
+        for key in sorted(steps.at.get((table, candidate.snapshot), ())):
+            _evaluate(model, steps.of[key], barrier)
 
 
-def _check(model: Model, output: Table, table: Table, barrier: int) -> None:
+def _check(model: Model, output: Table, barrier: int) -> None:
     """Take back what an input contradicts; complete what it no longer does."""
     done = model.done[output]
-    found = done.of.get(barrier)
-    if found is not None and (contradicted(model, output, found) or _lost(model, found, table)):
-        take_back(model, output, barrier)
-        model.rederive |= model.writers.get(output, set()) & model.steps.keys()
+    for candidate in done.candidates(barrier):
+        made_by = model.made.get((output, candidate.snapshot))
+        if not candidate.derived:
+            if contradicted(model, output, candidate):
+                take_back(model, output, candidate)
+                model.rederive |= model.writers.get(output, set()) & model.steps.keys()
+        elif made_by is not None:
+            _evaluate(model, model.steps[made_by[0]].of[made_by[1]], barrier)
     for held in done.withheld.pop(barrier, ()):
         complete(model, model.domain_of[output], output, held)
 
 
-def _lost(model: Model, found: Completion, table: Table) -> bool:
-    """Whether it was derived from an input that does not have the barrier any more."""
-    return (
-        found.derived
-        and any(used.table == table for used in found.used)
-        and found.barrier not in model.done[table]
-    )
+def _follow_restores(model: Model, job: Job, table: Table, barrier: int) -> None:
+    """See again to the runs of a job that restored a snapshot, or read their own table."""
+    steps = model.steps.get(job)
+    for step in list(steps.of.values()) if steps is not None else ():
+        if table in step.itself:
+            _evaluate(model, step, barrier)
 
 
 def _derive_again(model: Model, job: Job) -> None:
@@ -146,222 +202,128 @@ def _derive_again(model: Model, job: Job) -> None:
     place = model.places.get(job)
     if place is None:
         return
-    for output in place.writes:
-        if output in model.done:
-            _take_back_contradicted(model, output)
-    steps = model.steps.get(job, Steps())
-    for table in _tables_of_runs(steps):
-        _complete_runs(model, place, table)
-    for step in [step for step in steps.of.values() if not step.is_run]:
-        _evaluate(model, place, steps, step)
+    for output in sorted(place.writes & model.done.keys()):
+        for barrier in list(model.done[output].order):
+            _check(model, output, barrier)
+    for step in list(model.steps.get(job, Steps()).of.values()):
+        _evaluate(model, step)
 
 
-def _take_back_contradicted(model: Model, output: Table) -> None:
-    for barrier in list(model.done[output].order):
-        if contradicted(model, output, model.done[output].of[barrier]):
-            take_back(model, output, barrier)
+def _evaluate(model: Model, step: Step, barrier: int | None = None) -> None:
+    """Let what a step made carry its barriers and no others; look at one barrier only, if given."""
+    place = model.places.get(step.job)
+    for table, output in step.outputs.items():
+        if place is None or model.domain_of.get(table) != place.domain:
+            continue
+        barriers = _barriers_of(model, place, step, table, barrier)
+        done = model.done[table]
+        for carried in list(done.carried.get(output.snapshot, ())):
+            if (barrier is None or carried == barrier) and carried not in barriers:
+                _take_back_derived(model, table, output.snapshot, carried)
+        if not barriers:
+            continue
+        used = tuple(Used(one, at) for one, at in sorted(step.states[table].stands.items()))
+        for number in sorted(barriers):
+            complete(model, place.domain, table, replace(output, barrier=number, used=used))
+            if number in done:
+                place.position = max(number, place.position or number)
 
 
-def _tables_of_runs(steps: Steps) -> set[Table]:
-    """The tables that the job's batch runs write."""
-    return {table for step in steps.of.values() if step.is_run for table in step.tables}
+def _take_back_derived(model: Model, table: Table, snapshot: str, barrier: int) -> None:
+    for candidate in model.done[table].candidates(barrier):
+        if candidate.snapshot == snapshot and candidate.derived:
+            take_back(model, table, candidate)
 
 
-def _evaluate(
-    model: Model, place: ManagedJob, steps: Steps, step: Step, barrier: int | None = None
-) -> None:
-    """Complete what a step completes; of one barrier only, if given."""
-    for table, output in zip(step.tables, step.outputs, strict=True):
-        if step.is_run:
-            _complete_runs(model, place, table)
-        elif _writes(model, place, table) and _is_exact(step, table):
-            _complete_streamed(model, place, steps, step, table, output, barrier)
+def _barriers_of(
+    model: Model, place: ManagedJob, step: Step, table: Table, barrier: int | None
+) -> set[int]:
+    """Return the barriers that the last snapshot which a step made of a table carries."""
+    last = step.written_to(table)[-1]
+    if not all(one.exact for one in step.written_to(table)):
+        return set()
+    if last.restores is not None:
+        carried = model.done[table].carried.get(last.restores, ())
+        return {one for one in carried if barrier is None or one == barrier}
+    state = step.states[table]
+    if step.is_run:
+        if model.places[step.job].batch and not (last.replaces or last.completes):
+            return set()
+        return _barriers_of_run(model, place, step, table, barrier)
+    if place.job not in model.counted_writers(table) or state.broken:
+        return set()
+    if step.fact.stated and _states_its_barrier(model, step, table):
+        return set()
+    inputs = _inputs(model, place, step, table)
+    if not inputs or not _moved(model, step, table, inputs):
+        return set()
+    return _barriers_at(model, {one: state.stands[one] for one in inputs}, barrier)
 
 
-def _writes(model: Model, place: ManagedJob, table: Table) -> bool:
-    """Whether what the job writes there counts.
-
-    No stream does as well, and the table is of the job's group.
-    """
-    return place.job in model.counted_writers(table) and model.domain_of.get(table) == place.domain
-
-
-def _is_exact(step: Step, table: Table) -> bool:
-    return all(
-        one.exact
-        for one, written in zip(step.fact.written, step.tables, strict=True)
-        if written == table
+def _states_its_barrier(model: Model, step: Step, table: Table) -> bool:
+    """Whether nothing contradicts the barrier that a commit states."""
+    return any(
+        one.snapshot == step.outputs[table].snapshot and not one.derived
+        for one in model.done[table].candidates(step.fact.barrier)
     )
 
 
-def _complete_streamed(
-    model: Model,
-    place: ManagedJob,
-    steps: Steps,
-    step: Step,
-    table: Table,
-    output: Completion,
-    barrier: int | None,
-) -> None:
-    inputs = _inputs(model, place, step)
-    if (
-        not inputs
-        or not _is_first(steps, step, inputs)
-        or (steps.restarted(step) and not _replaces(step, table))
-    ):
-        return
-    used = tuple(Used(one, at) for one, at in sorted(step.stands.items()))
-    own = model.done[table].of.get(step.fact.barrier) if step.fact.stated else None
-    if own is not None and _is_stated(own, output):
-        return  # nothing contradicts the barrier that it states
-    for number in _barriers_at(model, {one: step.stands[one] for one in inputs}, barrier):
-        _complete(model, place, table, replace(output, barrier=number, used=used))
+def _inputs(model: Model, place: ManagedJob, step: Step, table: Table) -> set[Table] | None:
+    """Return the inputs that have to stand at a barrier, tracked or not.
 
-
-def _is_stated(own: Completion, output: Completion) -> bool:
-    return own.snapshot == output.snapshot and not own.derived
-
-
-def _complete(model: Model, place: ManagedJob, table: Table, completion: Completion) -> None:
-    complete(model, place.domain, table, completion)
-    if completion.barrier in model.done[table]:
-        place.position = max(completion.barrier, place.position or completion.barrier)
-
-
-def _replaces(step: Step, table: Table) -> bool:
-    """Return whether nothing is left of the rows that were in the table before."""
-    own = [
-        one for one, written in zip(step.fact.written, step.tables, strict=True) if written == table
-    ]
-    return all(one.replaces or one.completes for one in own)
-
-
-def _inputs(model: Model, place: ManagedJob, step: Step) -> set[Table] | None:
-    """The inputs that have to stand at a barrier.
-
-    None where it is not known of each where the step stands in it.
-
-    A stream from a table of no group stands at none. A table that is looked up may be untracked; it
-    constrains nothing.
+    None where it is not known of each where the step stands in it. A stream from a table of no group
+    stands at none.
     """
-    own = {one for one in step.stands.keys() | step.unsure if one not in place.writes}
-    managed = {
-        one for one in own if model.domain_of.get(one) == place.domain and model.is_managed(one)
-    }
-    linked = model.links(place) & place.reads - place.writes
-    if not own - managed <= step.lookups or not (managed | linked) <= step.stands.keys():
+    state = step.states[table]
+    consumed = (state.stands.keys() | state.unsure) - place.writes
+    of_group = {one for one in place.reads if model.domain_of.get(one) == place.domain}
+    counted = consumed | (of_group - place.writes - model.steps[step.job].lookups)
+    if not counted <= state.stands.keys():
         return None
-    return managed
+    if any(model.domain_of.get(one) != place.domain for one in counted):
+        return None
+    return counted
 
 
-def _is_first(steps: Steps, step: Step, inputs: set[Table]) -> bool:
-    """Whether no micro-batch before it ended where it ends.
-
-    It says where it began, or the one before it is known.
-    """
-    if step.key[1] == 0 or any(
-        step.began.get(one, at) != at for one, at in step.own.items() if one in inputs
-    ):
+def _moved(model: Model, step: Step, table: Table, inputs: set[Table]) -> bool:
+    """Whether the micro-batch is known to have consumed something; a flush has not."""
+    if any(step.began.get(one, at) != at for one, at in step.own.items() if one in inputs):
         return True
-    before = steps.before(step)
-    return before is not None and any(
-        before.stands.get(one, step.stands[one]) != step.stands[one] for one in inputs
-    )
+    if step.key[1] == 0 and not step.began:
+        return True
+    before = model.steps[step.job].before(step)
+    if before is None or table not in before.states:
+        return False
+    was = before.states[table].stands
+    stands = step.states[table].stands
+    return any(was.get(one, stands[one]) != stands[one] for one in inputs)
 
 
-def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) -> list[int]:
-    """The barriers at which all inputs have exactly these snapshots."""
-    carried = [
-        model.done[one].carried.get(at, []) if one in model.done else []
-        for one, at in stands.items()
-    ]
+def _barriers_at(model: Model, stands: dict[Table, str], barrier: int | None) -> set[int]:
+    """The barriers that all these snapshots carry."""
+    carried = [model.done[one].carried.get(at, []) for one, at in stands.items()]
     fewest = min(carried, key=len)
     if barrier is not None:
         fewest = [barrier] if barrier in fewest else []
-    done = [(model.done[one].of, at) for one, at in stands.items()] if fewest else []
-    return [barrier for barrier in sorted(fewest) if _all_stand(done, barrier)]
-
-
-def _all_stand(done: Iterable[tuple[Mapping[int, Completion], str]], barrier: int) -> bool:
-    return all(barrier in of and of[barrier].snapshot == at for of, at in done)
-
-
-def _complete_runs(model: Model, place: ManagedJob, table: Table) -> None:
-    """Complete the barriers of the batch runs that replaced a table, whichever job ran them.
-
-    Of several runs at one barrier that one counts which another job read first, for its tables
-    show it; the last where none was read.
-    """
-    if not _writes(model, place, table):
-        return
-    carried: dict[str, frozenset[int]] = {}
-    runs_at: dict[int, list[tuple[Job, Step]]] = {}
-    for job, step in _runs_of(model, table):
-        barriers = _barriers_of_run(model, model.places[job], step, table, carried)
-        carried[_output_of(step, table).snapshot] = barriers
-        for barrier in barriers:
-            runs_at.setdefault(barrier, []).append((job, step))
-    for barrier, runs in sorted(runs_at.items()):
-        job, step = _counting_run(model, table, runs)
-        used = tuple(Used(one, at) for one, at in sorted(step.own.items()))
-        completion = replace(_output_of(step, table), barrier=barrier, used=used)
-        before = model.done[table].of.get(barrier)
-        if before is not None and before.derived and before.snapshot != completion.snapshot:
-            take_back(model, table, barrier)
-        _complete(model, model.places[job], table, completion)
-
-
-def _counting_run(model: Model, table: Table, runs: list[tuple[Job, Step]]) -> tuple[Job, Step]:
-    readers = model.readers.get(table, set()) & model.steps.keys()
-    first_read = math.inf
-    counting = runs[-1]
-    for run in runs:
-        place = table, _output_of(run[1], table).snapshot
-        for reader in readers:
-            for key in model.steps[reader].at.get(place, ()):
-                read_at = model.steps[reader].of[key].fact.committed
-                if read_at < first_read:
-                    first_read, counting = read_at, run
-    return counting
-
-
-def _runs_of(model: Model, table: Table) -> list[tuple[Job, Step]]:
-    """Return the batch runs that wrote a table, in the order of their commits."""
-    runs = [
-        (job, step)
-        for job in model.counted_writers(table) & model.steps.keys()
-        for step in model.steps[job].of.values()
-        if step.is_run and table in step.tables and _is_exact(step, table)
-    ]
-    return sorted(runs, key=lambda run: run[1].when)
-
-
-def _output_of(step: Step, table: Table) -> Completion:
-    return step.outputs[step.tables.index(table)]
+    return {
+        one
+        for one in fewest
+        if all(model.done[table].carries(at, one) for table, at in stands.items())
+    }
 
 
 def _barriers_of_run(
-    model: Model,
-    place: ManagedJob,
-    step: Step,
-    table: Table,
-    carried: Mapping[str, frozenset[int]],
-) -> frozenset[int]:
-    """Return the barriers at which all stood that a run read, if it replaced the whole table.
+    model: Model, place: ManagedJob, step: Step, table: Table, barrier: int | None
+) -> set[int]:
+    """Return the barriers at which all stood that a batch run read.
 
-    `carried`: the barriers of the table's snapshots before. A run that read its own table counts it
-    as an input, unless its author asserts that the table is complete.
+    A run that read its own table counts it as an input, unless its author asserts completeness.
     """
-    made = step.fact.written[step.tables.index(table)]
-    if not made.replaces and not made.completes:
-        return frozenset()
-    named = {one for one in step.own.keys() | step.unsure if one not in place.writes}
-    inputs = {
-        one for one in named if model.domain_of.get(one) == place.domain and model.is_managed(one)
-    }
+    named = step.own.keys() | step.unsure
+    inputs = {one for one in named if model.domain_of.get(one) == place.domain}
     if not inputs or inputs & step.unsure or inputs & step.began.keys():
-        return frozenset()
-    barriers = frozenset(_barriers_at(model, {one: step.own[one] for one in inputs}, None))
-    if table in step.itself and not made.completes:
-        return barriers & carried.get(step.itself[table], frozenset())
+        return set()
+    barriers = _barriers_at(model, {one: step.own[one] for one in inputs}, barrier)
+    if table in step.itself and not step.is_complete(table):
+        barriers &= set(model.done[table].carried.get(step.itself[table], ()))
     return barriers

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.facts import Table
 from strandline.core.versions.managed_jobs import ManagedJob
+from strandline.core.versions.members import version
 from strandline.core.versions.model import Model, descendants
 
 
@@ -95,16 +96,12 @@ def expiry(ancestry: Sequence[str], pins: Iterable[Pin], others: Sequence[str] =
 def pins(model: Model, table: Table, keep_barriers: int) -> list[Pin]:
     """What the model itself pins of a table.
 
-    V (the one it has and the one it joins), the barriers kept for rollback, the
-    places of its readers.
-
-    Leases of readers come from the store, besides these.
+    V, the barriers kept for rollback, the places of its readers. Leases of readers come from the store, besides these.
     """
     if not model.is_managed(table):
         return [Pin(None, f"{model.why_unmanaged(table)}: nothing is known of its readers")]
     found = [_version_pin(model, table), _rollback_pin(model.done[table], keep_barriers)]
-    if model.is_joining(table):
-        found.append(_joining_pin(model, table))
+    found.extend(_group_pin(model, table))
     for job in sorted(model.readers.get(table, ())):
         place = model.places[job]
         if table not in place.writes:
@@ -123,27 +120,25 @@ def _batch_pins(model: Model, table: Table) -> Iterator[Pin]:
 
 
 def _version_pin(model: Model, table: Table) -> Pin:
-    version = model.components[table].version
-    if version is None:
+    barrier = version(model, [table])
+    if barrier is None:
         return Pin(None, "the tables that depend on each other have no version yet")
-    return Pin(model.done[table].of[version].snapshot, f"barrier {version} is the strong version")
+    first = model.done[table].candidates(barrier)[0]
+    return Pin(first.snapshot, f"barrier {barrier} is the strong version")
 
 
-def _joining_pin(model: Model, table: Table) -> Pin:
-    """A table whose job joins will count at the version of what it joins, which may be older than all that it reported."""
-    job = model.writer(table)
-    assert job is not None
-    versions = [
-        model.components[one].version
-        for one in model.links(model.places[job])
-        if one in model.counting
+def _group_pin(model: Model, table: Table) -> Iterator[Pin]:
+    """Pin what an answer over all streams of the group shows, whose pipelines may be apart."""
+    group = model.domain_of[table]
+    tables = [
+        one
+        for one, name in model.domain_of.items()
+        if name == group and model.is_managed(one) and not model.is_batch_table(one)
     ]
-    if not versions or None in versions:
-        return Pin(None, f"job {job[1]} joins tables that have no version yet")
-    version = max(one for one in versions if one is not None)
-    barrier = next(model.done[table].up_to(version), None)
-    snapshot = model.done[table].of[barrier].snapshot if barrier is not None else None
-    return Pin(snapshot, f"job {job[1]} joins tables whose version is barrier {version}")
+    barrier = version(model, tables)
+    if barrier not in (None, version(model, [table])) and barrier in model.done[table]:
+        first = model.done[table].candidates(barrier)[0]
+        yield Pin(first.snapshot, f"barrier {barrier} is the newest that its whole group completed")
 
 
 def _rollback_pin(done: Completions, keep_barriers: int) -> Pin:

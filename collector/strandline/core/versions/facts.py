@@ -20,7 +20,9 @@ class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
 
     `at`: when it was committed, where known. `exact`: the id is proven to be the writer's own.
     `operation`: the commit's, where known. `replaces`: it replaced all that the table held.
-    `completes`: its author asserts that it shows the state of the run's inputs.
+    `completes`: its author asserts that it shows the state of the run's inputs. `parent`: the
+    snapshot that it was written on; `under`: where that is a correction, a compaction or a restore
+    that no job of the group made, the snapshots below it, newest first. `restores`: the snapshot that it restored. `rows`: of the table after it, if known.
     """
 
     table: Table
@@ -31,16 +33,18 @@ class WrittenSnapshot(msgspec.Struct, frozen=True, gc=False):
     operation: str = ""
     replaces: bool = False
     completes: bool = False
+    under: tuple[str, ...] = ()
+    restores: str | None = None
+    rows: int | None = None
 
 
 class Used(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot that a micro-batch read; `aligned`.
+    """A snapshot that a micro-batch read.
 
-    The event states that it carries the micro-batch's barrier.
-
-    `since`: the exclusive start of an incremental read. `version`: the snapshot whose rows it
+    `aligned`: the event states that it carries the micro-batch's barrier. `since`: the exclusive start of an incremental read. `version`: the snapshot whose rows it
     shows, where a compaction made it. `exact`: it was consumed as a whole and its id is certain;
     else nothing may be derived from it. `lookup`: it was read as it was then, not as a stream.
+    `skipped_changes`: the read passed over deletes or overwrites, or over a restore.
     """
 
     table: Table
@@ -50,6 +54,7 @@ class Used(msgspec.Struct, frozen=True, gc=False):
     version: str | None = None
     exact: bool = True
     lookup: bool = False
+    skipped_changes: bool = False
 
     @property
     def shows(self) -> str:

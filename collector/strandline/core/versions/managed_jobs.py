@@ -1,4 +1,4 @@
-"""The place of a tracked job: its part in a component and its pins.
+"""The place of a tracked job: its part in a pipeline and its pins.
 
 It outlives the run that took it.
 
@@ -81,8 +81,9 @@ class Retirement:
 class ManagedJob:
     """A tracked job with its current run.
 
-    `admitted`: the tables with which it counts in a component, from barrier `admitted_from` on;
-    `last_tables`: what the run's last commit read and wrote; `batch`: its runs are no streams.
+    `connected`: the tables that it holds at one version, from barrier `counts_from` on (None: it is
+    no member). `last_tables`: what the run's last commit read and wrote. `batch`: its runs are no
+    streams.
     """
 
     job: Job
@@ -95,8 +96,8 @@ class ManagedJob:
     of_before: Tables = NO_TABLES
     announced: Tables = NO_TABLES
     effective: Tables = NO_TABLES
-    admitted: set[Table] = field(default_factory=set)
-    admitted_from: int = 0
+    connected: frozenset[Table] = frozenset()
+    counts_from: int | None = None
     runs: set[str] = field(default_factory=set)
     position: int | None = None
     checkpoint: str | None = None
@@ -122,6 +123,7 @@ class ManagedJob:
             self.announced.renamed(one, other),
             self.effective.renamed(one, other),
         )
+        self.connected = frozenset(other if table == one else table for table in self.connected)
         self.last_tables = ((), ())
 
     def repeats(self, fact: BarrierCommitted, tables: ReadAndWritten) -> bool:

@@ -1,10 +1,9 @@
 """The model of consistent versions.
 
-Jobs with places, tables with completed barriers, groups, components.
+Jobs with places, tables with completed barriers, groups.
 
-It holds what the facts so far came to; folding.py applies a fact, admission.py keeps the
-components, versions.py and its neighbours answer. The same facts in the same order give the same
-model, on every server.
+It holds what the facts so far came to: apply.py applies a fact, strong_weak.py and its neighbours
+answer. The same facts in the same order give the same model, on every server.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -13,10 +12,9 @@ from dataclasses import dataclass, field
 from sys import intern
 
 from strandline.core.versions.completions import Completions
-from strandline.core.versions.components import Component
 from strandline.core.versions.facts import BarrierCommitted, Fact, Job, RunEnded, RunStarted, Table
 from strandline.core.versions.managed_jobs import Ending, ManagedJob, Registration, Retirement
-from strandline.core.versions.steps import Steps
+from strandline.core.versions.steps import Key, Made, Steps
 
 
 @dataclass(slots=True)
@@ -32,9 +30,7 @@ class Domain:
     births: dict[int, float] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
     given_up: set[int] = field(default_factory=set)
-    looked_at: int = (
-        0  # how many barriers were needed when last something was forgotten (forgetting.py)
-    )
+    looked_at: int = 0  # how many barriers were needed when last something was forgotten (prune.py)
     forgotten: int = 0  # barriers before this one are of long ago
 
     def born(self, barrier: int, at: float) -> None:
@@ -70,18 +66,19 @@ class Domain:
 
 
 KEEPS = 100
+CAUGHT_UP = 20
 
 
 @dataclass(slots=True, eq=False)
 class Model:
-    """Everything that answers need; changed by `apply` of folding.py only, but for `called`.
+    """Everything that answers need; changed by `apply` only, but for `called`.
 
-    `keeps`: how many barriers stay that nobody needs; `counting`: tables with strong answers;
-    `floors`: what was answered last for those that had them before; `may_join`: jobs whose
-    admission a fact may have brought, empty between facts; `starting`: jobs not yet placed;
-    `steps`: what jobs did without stating a barrier; `changed`, `rederive`: of which barriers and
-    jobs derived.py has to look again, empty between facts; `names`: of tables and jobs, each once;
-    `called`: what people call tables, for words.
+    `keeps`: how many barriers stay that nobody needs; `caught_up`: a stream has caught up when its
+    tables have one of so many newest barriers; `starting`: jobs not yet placed; `steps`:
+    what jobs did without stating a barrier; `made`, `based`: the steps by what they wrote and by
+    what they wrote it on; `changed`, `rederive`, `unsettled`: barriers and jobs
+    to look at again, empty between facts; `names`: of tables and jobs, each once; `called`: what
+    people call tables, for words.
     """
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -94,14 +91,14 @@ class Model:
     endings: dict[Job, dict[str, Ending]] = field(default_factory=dict)
     writers: dict[Table, set[Job]] = field(default_factory=dict)
     readers: dict[Table, set[Job]] = field(default_factory=dict)
-    components: dict[Table, Component] = field(default_factory=dict)
-    counting: set[Table] = field(default_factory=set)
-    floors: dict[Table, int] = field(default_factory=dict)
     abandoned: dict[Table, Job] = field(default_factory=dict)
-    may_join: set[Job] = field(default_factory=set)
+    unsettled: set[Job] = field(default_factory=set)
     starting: set[Job] = field(default_factory=set)
     keeps: int = KEEPS
+    caught_up: int = CAUGHT_UP
     steps: dict[Job, Steps] = field(default_factory=dict)
+    made: dict[Made, tuple[Job, Key]] = field(default_factory=dict)
+    based: dict[Made, set[tuple[Job, Key]]] = field(default_factory=dict)
     changed: deque[tuple[Table, int]] = field(default_factory=deque)
     rederive: set[Job] = field(default_factory=set)
     names: dict[Table, Table] = field(default_factory=dict)
@@ -166,15 +163,24 @@ class Model:
             return len(writers) == 1 or table in self.roots
         return len(self.counted_writers(table)) == 1 or self.is_shared(table)
 
-    def is_joining(self, table: Table) -> bool:
-        """Return whether a stream that writes the table is not admitted with it yet."""
-        places = [self.places[job] for job in self.writers.get(table, ())]
-        return any(not place.batch and table not in place.admitted for place in places)
-
     def is_batch_table(self, table: Table) -> bool:
         """Return whether batch jobs write the table, and no stream."""
         writers = self.writers.get(table, ())
         return bool(writers) and all(self.places[job].batch for job in writers)
+
+    def has_barriers(self, table: Table) -> bool:
+        """Return whether the table completed a barrier; an untracked one keeps those that it has."""
+        return table in self.domain_of and bool(self.done[table].order)
+
+    def is_member(self, table: Table) -> bool:
+        """Return whether a member writes the table."""
+        writers = self.writers.get(table, ())
+        return any(self.places[job].counts_from is not None for job in writers)
+
+    def is_joining(self, table: Table) -> bool:
+        """Return whether a stream writes the table that is no member yet."""
+        writers = self.writers.get(table, set())
+        return bool(writers) and not self.is_batch_table(table) and not self.is_member(table)
 
     def connects(self, place: ManagedJob) -> set[Table]:
         """Return the tables that a job holds at one version; a batch job holds none."""

@@ -3,7 +3,6 @@
 What the tables of a group committed after a barrier no longer counts.
 """
 
-from strandline.core.versions.admission import recount
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.derive import cut_back
 from strandline.core.versions.facts import RolledBack, Table
@@ -24,9 +23,6 @@ def roll_back(model: Model, fact: RolledBack) -> None:
     for place in model.places.values():
         if place.domain == fact.domain and place.writes & set(fact.tables):
             place.position = _newest_written(model, place)
-    for table in [one for one in model.floors if model.domain_of.get(one) == fact.domain]:
-        del model.floors[table]
-    recount(model, {table for table, name in model.domain_of.items() if name == fact.domain})
 
 
 def _newest_written(model: Model, place: ManagedJob) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.core.versions.facts import BarrierGivenUp, RootsCut, Table, WrittenSnapshot
+from strandline.core.versions.members import versions
 from strandline.core.versions.model import Domain, Model
 
 AT_ONCE = 500
@@ -93,21 +94,25 @@ def given_up(model: Model, timeout: float, now: float) -> list[BarrierGivenUp]:
 
     Whoever is behind takes a newer one, if there is one.
     """
-    versions: dict[str, set[int | None]] = {}
-    for table in model.counting:
-        if model.is_batch_table(table):
-            continue  # it may stay behind for as long as its runs are apart
-        versions.setdefault(model.domain_of[table], set()).add(model.components[table].version)
+    counting = {
+        table
+        for table in model.done
+        if model.is_managed(table) and (table in model.roots or model.is_member(table))
+    }
+    of_groups: dict[str, set[int | None]] = {}
+    for table, version in versions(model, counting).items():
+        if table in counting:
+            of_groups.setdefault(model.domain_of[table], set()).add(version)
     return [
         BarrierGivenUp(name, barrier, now)
-        for name, of_domain in versions.items()
-        for barrier in _open(model.domain(name), of_domain)
+        for name, of_group in of_groups.items()
+        for barrier in _open(model.domain(name), of_group)
         if model.domain(name).births[barrier] + timeout < now
     ]
 
 
 def _open(domain: Domain, versions: set[int | None]) -> list[int]:
-    """The oldest barriers after the least version of the group's components that are not overdue."""
+    """The oldest barriers after the least version of the group's pipelines that are not overdue."""
     found = [version for version in versions if version is not None]
     after = min(found) if len(found) == len(versions) else None
     return [barrier for barrier in domain.after(after) if barrier not in domain.given_up][:AT_ONCE]

@@ -1,90 +1,121 @@
-"""The steps of a job that states no barriers.
+"""The steps of a job that states no barriers: its micro-batches and batch runs.
 
-Its micro-batches and batch runs, with where each stood in its inputs.
-
-A micro-batch may name only the inputs that had something new; where it stands in the others follows
-from the one before it. Steps are kept by what identifies them, so that a repeated or a late event
-changes nothing that another order would not.
+Where a snapshot stands in its inputs follows from the step that made it and from the snapshot that
+this step was written on. So the same steps give the same states, in whichever order they come.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from strandline.core.versions.completions import Completion
-from strandline.core.versions.facts import BarrierCommitted, Table
+from strandline.core.versions.facts import BarrierCommitted, Job, Table, WrittenSnapshot
 
-Key: TypeAlias = tuple[
-    str, int
-]  # the streaming query and the micro-batch; of a batch run its id, and RUN
+Key: TypeAlias = tuple[str, int]  # the query and the micro-batch; of a batch run its id and RUN
+Made: TypeAlias = tuple[Table, str]  # a table and one of its snapshots
 RUN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """Where a snapshot of a table stands in each input.
+
+    `unsure`: the inputs of which no id is certain. `broken`: why the content is not known to be made
+    from the whole inputs; empty where it is.
+    """
+
+    stands: Mapping[Table, str]
+    unsure: frozenset[Table] = frozenset()
+    broken: str = ""
 
 
 @dataclass(slots=True, eq=False)
 class Step:
     """One micro-batch or batch run.
 
-    `itself`: the snapshots that it read of tables that it writes, empty where none is certain.
-    `stands`: per input the snapshot up to which it was consumed, where that is certain.
+    `own`: the end of each input that it read, where one is certain. `began`: the exclusive start of
+    incremental reads. `skipped`: the inputs of which it passed over changes. `outputs`: the last
+    snapshot that it made of each table. `itself`: the snapshots that it read of tables that it
+    writes, empty where none is certain. `written_tables`: those of `fact.written`, by their
+    canonical names.
     """
 
     key: Key
+    job: Job
     fact: BarrierCommitted
     own: dict[Table, str]
     unsure: frozenset[Table]
     began: dict[Table, str]
     lookups: frozenset[Table]
-    outputs: tuple[Completion, ...]
-    tables: tuple[Table, ...]
-    itself: dict[Table, str] = field(default_factory=dict)
-    stands: dict[Table, str] = field(default_factory=dict)
+    skipped: frozenset[Table]
+    outputs: dict[Table, Completion]
+    itself: dict[Table, str]
+    written_tables: tuple[Table, ...] = ()
+    states: dict[Table, TableState] = field(default_factory=dict)
 
     @property
     def is_run(self) -> bool:
-        """Whether it is a batch run, which depends on no step before it."""
+        """Whether it is a batch run."""
         return self.key[1] == RUN
 
     @property
     def committed(self) -> float:
         """When the last of what it wrote was committed."""
-        return max((one.committed for one in self.outputs), default=self.fact.committed)
+        return max((one.committed for one in self.outputs.values()), default=self.fact.committed)
 
     @property
     def when(self) -> tuple[float, str]:
-        """What orders the runs of several jobs."""
+        """What orders two records of one step."""
         return self.fact.committed, self.fact.run
+
+    def written_to(self, table: Table) -> list[WrittenSnapshot]:
+        """Return what the step wrote to a table, in commit order."""
+        return [
+            written
+            for written, canonical in zip(self.fact.written, self.written_tables, strict=True)
+            if canonical == table
+        ]
+
+    def written_on(self, table: Table) -> list[str]:
+        """Return the snapshot that the step was written on, with those below it."""
+        first = self.written_to(table)[0]
+        return [] if first.parent is None else [first.parent, *first.under]
+
+    def replaces(self, table: Table) -> bool:
+        """Return whether nothing is left of the rows that were in the table before."""
+        return all(one.replaces or one.completes for one in self.written_to(table))
+
+    def is_complete(self, table: Table) -> bool:
+        """Return whether the author asserts that the table shows the state of its inputs."""
+        return self.written_to(table)[-1].completes
+
+    def empties(self, table: Table) -> bool:
+        """Return whether the table has no rows after the step."""
+        return self.replaces(table) and self.written_to(table)[-1].rows == 0
 
 
 @dataclass(slots=True, eq=False)
 class Steps:
     """The newest steps of one job.
 
-    `at`: the steps that stand at a snapshot of an input; `queries`: when each began.
+    `at`: the steps that stand at a snapshot of an input; `queries`: when each began; `lookups`:
+    tables that the job only looks up.
     """
 
     of: dict[Key, Step] = field(default_factory=dict)
-    at: dict[tuple[Table, str], set[Key]] = field(default_factory=dict)
+    at: dict[Made, set[Key]] = field(default_factory=dict)
     queries: dict[str, float] = field(default_factory=dict)
-
-    def add(self, step: Step, most: int) -> list[Step]:
-        """Take a step in; the steps that now stand somewhere they did not.
-
-        At most `most` are kept.
-        """
-        before = self.of.get(step.key)
-        if before is not None and before.when >= step.when:
-            return []
-        if before is not None:
-            self._leave(before)
-        self.of[step.key] = step
-        query, committed = step.key[0], step.fact.committed
-        self.queries[query] = min(committed, self.queries.get(query, committed))
-        self._trim(most)
-        return self._settled(step)
+    lookups: frozenset[Table] = frozenset()
 
     def before(self, step: Step) -> Step | None:
         """The micro-batch before this one, if it is known."""
         query, number = step.key
         return None if step.is_run else self.of.get((query, number - 1))
+
+    def after(self, step: Step) -> Step | None:
+        """The micro-batch after this one, if it is known."""
+        query, number = step.key
+        return None if step.is_run else self.of.get((query, number + 1))
 
     def restarted(self, step: Step) -> bool:
         """Whether another query of the job wrote before this one began.
@@ -93,61 +124,28 @@ class Steps:
         """
         query = step.key[0]
         began = self.queries[query]
-        return not step.is_run and any(
-            at < began for other, at in self.queries.items() if other != query
-        )
+        return any(at < began for other, at in self.queries.items() if other != query)
 
-    def cut_back(self, committed: float) -> None:
-        """Forget the steps committed after a moment: their table was rolled back."""
-        for step in [step for step in self.of.values() if step.committed > committed]:
-            self._forget(step)
-        kept = {query for query, _ in self.of}
-        self.queries = {query: at for query, at in self.queries.items() if query in kept}
+    def put(self, step: Step) -> None:
+        """Add a step, or put it in the place of an earlier record of it."""
+        self.of[step.key] = step
+        query, committed = step.key[0], step.fact.committed
+        self.queries[query] = min(committed, self.queries.get(query, committed))
 
-    def _settled(self, step: Step) -> list[Step]:
-        """Say anew where a step stands, and those after it that depend on it."""
-        found: list[Step] = []
-        following: Step | None = step
-        while following is not None:
-            stands = self._where(following)
-            if following is not step and stands == following.stands:
-                break
-            self._leave(following)
-            following.stands = stands
-            before = self.before(following)
-            following.lookups |= before.lookups if before is not None else frozenset()
-            for place in stands.items():
-                self.at.setdefault(place, set()).add(following.key)
-            found.append(following)
-            following = (
-                None if step.is_run else self.of.get((following.key[0], following.key[1] + 1))
-            )
-        if following is not None:
-            found.append(
-                following
-            )  # what it completes depends on whether the step before it stands there too
-        return found
+    def place(self, step: Step, states: dict[Table, TableState]) -> None:
+        """Note where a step stands."""
+        self.leave(step)
+        step.states = states
+        for state in states.values():
+            for place in state.stands.items():
+                self.at.setdefault(place, set()).add(step.key)
 
-    def _where(self, step: Step) -> dict[Table, str]:
-        before = self.before(step)
-        carried = before.stands if before is not None else {}
-        return {
-            t: at
-            for t, at in {**carried, **step.own}.items()
-            if t in step.own or t not in step.unsure
-        }
-
-    def _leave(self, step: Step) -> None:
-        for place in step.stands.items():
-            keys = self.at.get(place, set())
-            keys.discard(step.key)
-            if not keys:
-                self.at.pop(place, None)
-
-    def _forget(self, step: Step) -> None:
-        self._leave(step)
-        del self.of[step.key]
-
-    def _trim(self, most: int) -> None:
-        while len(self.of) > most:
-            self._forget(next(iter(self.of.values())))
+    def leave(self, step: Step) -> None:
+        """Forget where a step stands."""
+        for state in step.states.values():
+            for place in state.stands.items():
+                keys = self.at.get(place, set())
+                keys.discard(step.key)
+                if not keys:
+                    self.at.pop(place, None)
+        step.states = {}

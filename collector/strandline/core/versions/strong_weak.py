@@ -9,20 +9,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from strandline.core.versions.completions import greatest_common
+from strandline.core.versions.choice import newest_choice
+from strandline.core.versions.completions import Completion, greatest_common
 from strandline.core.versions.facts import Table
+from strandline.core.versions.members import pipeline, version
 from strandline.core.versions.model import Model
+from strandline.core.versions.table_states import why_broken
 from strandline.errors import RefusedError
 
 INSTEAD = "ask with --weak or --cut (consistency weak or cut)"
-LONG_COMPONENT = 5000  # beyond this, what blocks an answer is not looked for
+LONG_PIPELINE = 5000  # beyond this, what blocks an answer is not looked for
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Which snapshot of a table to read.
 
-    `behind_since`: birth of the first barrier that it does not show.
+    `behind_since`: birth of the first barrier that it does not show. `untracked`: why the table
+    gets no further barriers.
     """
 
     table: Table
@@ -31,6 +35,7 @@ class Reading:
     incarnation: int
     snapshot: str
     behind_since: float | None
+    untracked: str | None = None
 
     def lag(self, now: float) -> float:
         """The age of the first barrier that this reading does not show; 0 when it shows all."""
@@ -48,19 +53,26 @@ class Holder:
     since: float | None
     barrier: int
     last: int | None
+    why: str = ""
 
-    def reason(self, now: float) -> str:
+    def reason(self, now: float | None = None) -> str:
         """In words, what is the matter and what can be done."""
-        if self.state == "STOPPED" and self.since is not None:
-            return f"{self.name}: job stopped {ago(now - self.since)} ago; restart it, or retire it"
+        when = "" if now is None or self.since is None else f"{ago(now - self.since)} ago"
+        if self.state == "UNTRACKED":
+            return self.why
+        if self.state == "BROKEN":
+            return f"{self.name}: {self.table[1]}: {self.why}"
+        if self.state == "STOPPED":
+            stopped = f"{self.name}: job stopped {when}".rstrip()
+            return f"{stopped}; restart it, or retire it: strandline retire {self.name}"
         if self.state == "BATCH":
             last = (
                 "no run completed a barrier yet"
                 if self.last is None
                 else f"last run at barrier {self.last}"
             )
-            when = "" if self.since is None else f", {ago(now - self.since)} ago"
-            return f"{self.name}: batch job, {last}{when}; the next run decides"
+            last = f"{last}, {when}" if when else last
+            return f"{self.name}: batch job, {last}; the next run decides"
         if self.state == "SKIPPED":
             return f"{self.name}: went past barrier {self.barrier} without a snapshot; the next common barrier counts"
         if self.state == "BASE_TABLE":
@@ -86,93 +98,64 @@ def ago(seconds: float) -> str:
 def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
     """Return the strong reading of `tables`.
 
-    Raises a RefusedError: untracked, groups, joining, no_version.
+    Raises a RefusedError: untracked, groups, no_version.
     """
     _refuse_unmanaged(model, tables)
     _refuse_domains(model, tables)
-    _refuse_joining(model, tables)
-    barrier = strong_barrier(model, tables)
-    if barrier is None:
-        raise RefusedError(_why_no_version(model, tables), "no_version")
-    return [reading(model, table, barrier) for table in tables]
-
-
-def strong_barrier(model: Model, tables: Iterable[Table]) -> int | None:
-    """Return the greatest barrier that all tables of the pipelines of `tables` completed.
-
-    A job connects its tables from the barrier on at which it was admitted, so that no version goes
-    back when another job joins.
-    """
-    tables = list(tables)
-    components = {id(model.components[table]): model.components[table] for table in tables}
-    versions = [component.version for component in components.values()]
-    known = [version for version in versions if version is not None]
-    if len(known) < len(versions) or not known:
-        return None
-    if len(known) == 1:
-        return known[0]
-    for barrier in model.done[tables[0]].up_to(min(known)):
-        if all(barrier in model.done[table] for table in pipelines_at(model, tables, barrier)):
-            return barrier
-    return None
-
-
-def pipelines_at(model: Model, tables: Iterable[Table], barrier: int) -> set[Table]:
-    """Return `tables` and all tables that jobs connect with them at a barrier."""
-    connected = set(tables)
-    waiting = list(connected)
-    while waiting:
-        table = waiting.pop()
-        for job in model.jobs_at(table):
-            place = model.places[job]
-            if table in place.admitted and place.admitted_from <= barrier:
-                waiting.extend(place.admitted - connected)
-                connected |= place.admitted
-    return connected
+    barrier = version(model, tables)
+    while barrier is not None:
+        connected, _ = pipeline(model, tables, barrier)
+        choice = newest_choice(model, connected, barrier)
+        if choice is not None:
+            return [reading(model, table, choice[table]) for table in tables]
+        barrier = version(model, tables, barrier - 1)
+    raise RefusedError(_why_no_version(model, tables), "no_version")
 
 
 def _why_no_version(model: Model, tables: Sequence[Table]) -> str:
-    for table in tables:
-        if model.components[table].version is None:
-            return f"{model.call(table)}: no barrier is completed by all tables of its pipeline yet"
     names = ", ".join(map(model.call, tables))
-    return f"{names}: no barrier is completed by all tables of their pipelines yet"
+    words = f"{names}: no barrier is completed by all tables of their pipelines yet"
+    reasons = [holder.reason() for holder in held_by(model, tables)]
+    return f"{words}; {'; '.join(reasons)}" if reasons else words
 
 
 def weak(model: Model, tables: Sequence[Table]) -> list[Reading]:
-    """The weak reading of the tracked ones of `tables`.
+    """The weak reading of those of `tables` that are tracked or have barriers.
 
     Per group, the greatest barrier that all of them have.
-
-    Tables that are joining are among them: one query never sees two barriers of a group.
     """
     groups: dict[str, list[Table]] = {}
     for table in tables:
-        if model.is_managed(table):
+        if model.is_managed(table) or model.has_barriers(table):
             groups.setdefault(model.domain_of[table], []).append(table)
     return [reading for group in groups.values() for reading in _weak_of_one(model, group)]
 
 
 def _weak_of_one(model: Model, tables: list[Table]) -> list[Reading]:
-    barrier = greatest_common([model.done[table] for table in tables])
-    if barrier is None:
-        names = ", ".join(map(model.call, tables))
-        raise RefusedError(f"{names}: no barrier is completed by all of them yet", "no_version")
-    return [reading(model, table, barrier) for table in tables]
+    histories = [model.done[table] for table in tables]
+    barrier = greatest_common(histories)
+    while barrier is not None:
+        choice = newest_choice(model, tables, barrier)
+        if choice is not None:
+            return [reading(model, table, choice[table]) for table in tables]
+        barrier = greatest_common(histories, barrier - 1)
+    names = ", ".join(map(model.call, tables))
+    raise RefusedError(f"{names}: no barrier is completed by all of them yet", "no_version")
 
 
-def reading(model: Model, table: Table, barrier: int) -> Reading:
-    """The reading of a tracked table at a barrier that it completed."""
+def reading(model: Model, table: Table, chosen: Completion) -> Reading:
+    """The reading of a table at the snapshot that was chosen of a barrier."""
     domain = model.domain(model.domain_of[table])
-    missing = domain.first_after(barrier)
+    missing = domain.first_after(chosen.barrier)
     since = domain.births[missing] if missing is not None else None
     return Reading(
         table,
         domain.name,
-        barrier,
+        chosen.barrier,
         domain.incarnation,
-        model.done[table].of[barrier].snapshot,
+        chosen.snapshot,
         since,
+        None if model.is_managed(table) else model.why_unmanaged(table),
     )
 
 
@@ -197,15 +180,20 @@ def held_by(
     With the readings of one answer: from the barrier after that answer.
     """
     answered = {reading.domain: reading.barrier for reading in readings}
+    groups: dict[str, list[Table]] = {}
+    for table in tables:
+        if table in model.done:
+            groups.setdefault(model.domain_of[table], []).append(table)
     found: dict[Table, Holder] = {}
-    for component in {
-        id(model.components[t]): model.components[t] for t in tables if t in model.components
-    }.values():
-        domain = model.domain(model.domain_of[next(iter(component.tables))])
-        missing = domain.first_after(answered.get(domain.name, component.version))
-        if missing is None or len(component.tables) > LONG_COMPONENT:
+    for name, of_group in groups.items():
+        barrier = answered.get(name, version(model, of_group))
+        missing = model.domain(name).first_after(barrier)
+        if missing is None:
             continue
-        for table in sorted(component.tables):
+        connected, _ = pipeline(model, of_group, missing)
+        if len(connected) > LONG_PIPELINE:
+            continue
+        for table in sorted(connected):
             if missing not in model.done[table] and _has_inputs(model, table, missing):
                 found[table] = _holder(model, table, missing)
     return list(found.values())
@@ -237,6 +225,18 @@ def _has_inputs(model: Model, table: Table, barrier: int) -> bool:
 
 def _holder(model: Model, table: Table, barrier: int) -> Holder:
     last, writer = model.done[table].last, model.writer(table)
+    if not model.is_managed(table):
+        why = model.why_unmanaged(table)
+        return Holder(table, table[1], table[0], "UNTRACKED", None, barrier, last, why)
+    why = why_broken(model, table)
+    if writer is not None and why:
+        remedy = (
+            f"{why}; replace the whole table, or go back: strandline rollback {model.call(table)} {last}"
+            if last is not None
+            else f"{why}; replace the whole table, or start its stream anew with an empty table"
+            " and a new checkpoint"
+        )
+        return Holder(table, writer[1], writer[0], "BROKEN", None, barrier, last, remedy)
     if writer is None:
         return Holder(table, table[1], table[0], "BASE_TABLE", None, barrier, last)
     ended = model.places[writer].ended
@@ -250,7 +250,11 @@ def _holder(model: Model, table: Table, barrier: int) -> Holder:
 
 
 def _refuse_unmanaged(model: Model, tables: Iterable[Table]) -> None:
-    reasons = [model.why_unmanaged(table) for table in tables if not model.is_managed(table)]
+    reasons = [
+        model.why_unmanaged(table)
+        for table in tables
+        if not model.is_managed(table) and not model.has_barriers(table)
+    ]
     if reasons:
         words = "; ".join(reasons)
         raise RefusedError(f"{words}. There is no strong answer over it; {INSTEAD}", "untracked")
@@ -261,23 +265,3 @@ def _refuse_domains(model: Model, tables: Iterable[Table]) -> None:
     if len(domains) > 1:
         words = f"tables of {len(domains)} groups ({', '.join(domains)}), whose barriers are not comparable"
         raise RefusedError(f"{words}. There is no strong answer over them; {INSTEAD}", "groups")
-
-
-def _refuse_joining(model: Model, tables: Iterable[Table]) -> None:
-    joining = [table for table in tables if model.is_joining(table)]
-    if joining:
-        words = "; ".join(_joins(model, table) for table in joining)
-        raise RefusedError(f"{words}. Until then ask weakly (--weak, consistency weak)", "joining")
-
-
-def _joins(model: Model, table: Table) -> str:
-    writer = model.writer(table)
-    wanted = (
-        [model.components[t].version for t in model.links(model.places[writer])] if writer else []
-    )
-    newest = max((version for version in wanted if version is not None), default=None)
-    until = f"barrier {newest}" if newest is not None else "the first barrier"
-    has = model.done[table].last
-    behind = "has committed none yet" if has is None else f"is at {has}"
-    name = writer[1] if writer else ""
-    return f"{model.call(table)}: job {name} joins when it and all that it reads have {until}; it {behind}"

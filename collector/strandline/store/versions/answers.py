@@ -76,12 +76,16 @@ def reading_answer(one: Reading | Latest, now: float) -> dict[str, Any]:
             shown | {"barrier": None, "generation": None, "group": None, "lagSeconds": None} | newer
         )
     lag = round(one.lag(now), 3)
-    return shown | {
-        "barrier": one.barrier,
-        "generation": one.incarnation,
-        "group": one.domain,
-        "lagSeconds": lag,
-    }
+    return (
+        shown
+        | {
+            "barrier": one.barrier,
+            "generation": one.incarnation,
+            "group": one.domain,
+            "lagSeconds": lag,
+        }
+        | ({} if one.untracked is None else {"untracked": one.untracked})
+    )
 
 
 def version_document(
@@ -121,7 +125,7 @@ def holders_answer(holders: Iterable[Holder], now: float) -> list[dict[str, Any]
     return [
         {
             "job": None
-            if one.state == "BASE_TABLE"
+            if one.state in ("BASE_TABLE", "UNTRACKED")
             else {"namespace": one.namespace, "name": one.name},
             "table": {"namespace": one.table[0], "name": one.table[1]},
             "state": one.state,

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import msgspec
 import orjson
-from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, or_, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, func, or_, select
 
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.changes.snapshot_claims import REPORTED
-from strandline.core.changes.snapshots import COMPLETES, REPLACES
+from strandline.core.changes.snapshots import COMPLETES, REPLACES, SKIPPED_CHANGES
 from strandline.core.versions.facts import BarrierCommitted, Job, Table, Used, WrittenSnapshot
 from strandline.store.lineage.rewritten import LONGEST, SAME_ROWS
 from strandline.store.schema.dataset_tables import datasets
@@ -101,7 +101,7 @@ def _used_snapshots() -> Select[Any]:
         .add_columns(
             snapshots.c.parent_id, snapshots.c.barrier.label("carries"), snapshots.c.committed_at
         )
-        .add_columns(snapshots.c.operation, snapshots.c.aside)
+        .add_columns(snapshots.c.operation, snapshots.c.aside, snapshots.c.row_count)
         .join(datasets, datasets.c.id == uses.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
         .outerjoin(snapshots, same)
@@ -115,13 +115,16 @@ def _used_snapshots() -> Select[Any]:
 
 
 def _surest(connection: Connection, rows: Sequence[Any]) -> list[Any]:
-    """Without what was only observed of a table of which more is proven."""
+    """Without what was only observed of a table of which more is proven.
+
+    Each read comes with the snapshot whose rows it shows, each commit with those that it is on.
+    """
     best: dict[tuple[Any, ...], int] = {}
     for row in rows:
         table = row.direction, row.namespace, row.name
         best[table] = max(row.rank, best.get(table, row.rank))
     return [
-        (row, _version(connection, row))
+        (row, _below(connection, row) if row.direction == SINK else _version(connection, row))
         for row in rows
         if row.rank == best[row.direction, row.namespace, row.name]
     ]
@@ -131,7 +134,7 @@ def _version(connection: Connection, row: Row[Any]) -> str | None:
     """The snapshot whose rows a compacted one shows; None for one that is not compacted."""
     operation, parent, found = row.operation, row.parent_id, None
     for _ in range(LONGEST):
-        if operation not in SAME_ROWS or parent is None or row.direction == SINK:
+        if operation not in SAME_ROWS or parent is None:
             break
         found = parent
         before = connection.execute(_snapshot(), {"of": row.dataset_id, "snapshot": parent}).first()
@@ -145,6 +148,54 @@ def _version(connection: Connection, row: Row[Any]) -> str | None:
 def _snapshot() -> Select[Any]:
     return select(snapshots.c.operation, snapshots.c.parent_id).where(
         snapshots.c.dataset_id == bindparam("of"), snapshots.c.snapshot_id == bindparam("snapshot")
+    )
+
+
+def _below(connection: Connection, row: Row[Any]) -> tuple[str, ...]:
+    """The snapshots under a commit's parent, down to one of a micro-batch or a whole replacement.
+
+    Those above are compactions, corrections and restores; of a restore what it restored comes next.
+    """
+    found: list[str] = []
+    at = row.parent_id
+    for _ in range(LONGEST):
+        parameters = {"of": row.dataset_id, "snapshot": at}
+        made = connection.execute(_made(), parameters).first() if at is not None else None
+        if made is None or made.barrier:
+            break
+        if made.operation not in SAME_ROWS and (made.barrier is None or made.flags & REPLACES):
+            break
+        at = made.restored if made.operation == "restore" else made.parent_id
+        if at is not None:
+            found.append(at)
+    return tuple(found)
+
+
+@cache
+def _made() -> Select[Any]:
+    """How a snapshot was made: barrier NULL where no run said that it made it."""
+    reads = snapshot_uses.alias("reads")
+    restored = select(func.max(reads.c.snapshot_id)).where(
+        reads.c.run_id == snapshots.c.run_id,
+        reads.c.dataset_id == snapshots.c.dataset_id,
+        reads.c.direction != SINK,
+    )
+    made = and_(
+        snapshot_uses.c.dataset_id == snapshots.c.dataset_id,
+        snapshot_uses.c.snapshot_id == snapshots.c.snapshot_id,
+        snapshot_uses.c.direction == SINK,
+    )
+    return (
+        select(snapshots.c.operation, snapshots.c.parent_id)
+        .add_columns(snapshot_uses.c.barrier, snapshot_uses.c.flags)
+        .add_columns(restored.scalar_subquery().label("restored"))
+        .outerjoin(snapshot_uses, made)
+        .where(
+            snapshots.c.dataset_id == bindparam("of"),
+            snapshots.c.snapshot_id == bindparam("snapshot"),
+        )
+        .order_by(snapshot_uses.c.barrier.desc())
+        .limit(1)
     )
 
 
@@ -195,6 +246,8 @@ def _incarnation(facet: bytes) -> int | None:
 
 
 def _written(uses: Iterable[Any]) -> tuple[WrittenSnapshot, ...]:
+    uses = list(uses)
+    own = {(use.namespace, use.name): use for use, _ in uses if use.direction != SINK}
     return tuple(
         WrittenSnapshot(
             (use.namespace, use.name),
@@ -205,10 +258,19 @@ def _written(uses: Iterable[Any]) -> tuple[WrittenSnapshot, ...]:
             use.operation or "",
             replaces=bool(use.flags & REPLACES) or (use.operation or "").upper() in MAKES_ANEW,
             completes=bool(use.flags & COMPLETES),
+            under=below,
+            restores=_restored(use, own),
+            rows=use.row_count,
         )
-        for use, _ in uses
+        for use, below in uses
         if use.direction == SINK and not use.aside
     )
+
+
+def _restored(use: Row[Any], own: Mapping[Table, Row[Any]]) -> str | None:
+    """The snapshot of its own table that a restore read."""
+    read = own.get((use.namespace, use.name))
+    return str(read.snapshot_id) if use.operation == "restore" and read is not None else None
 
 
 def _used(uses: Iterable[Any], barrier: int, lookups: Collection[Table]) -> tuple[Used, ...]:
@@ -221,6 +283,7 @@ def _used(uses: Iterable[Any], barrier: int, lookups: Collection[Table]) -> tupl
             version,
             is_certain(use),
             (use.named_namespace, use.named_name) in lookups,
+            bool(use.flags & SKIPPED_CHANGES),
         )
         for use, version in uses
         if use.direction != SINK

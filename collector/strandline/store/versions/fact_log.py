@@ -36,7 +36,7 @@ from strandline.core.versions.facts import Fact, Job, Table
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.received_tables import VERSION_FACTS, numbers, store_settings
 from strandline.store.schema.run_tables import job_domains, runs
-from strandline.store.schema.snapshot_tables import job_barriers
+from strandline.store.schema.snapshot_tables import job_barriers, snapshot_uses, snapshots
 from strandline.store.schema.version_tables import (
     domain_roots,
     managed_jobs,
@@ -104,7 +104,38 @@ def _marks(connection: Connection, rows: Rows) -> set[tuple[int, int, int]]:
         for run, barrier, job in barriers_stated
         if job in jobs or job_of.get(run, job) in jobs
     }
+    marks |= _written_on(connection, rows, {run for run, _, _ in barriers_stated})
     return marks | {(ROOT, root, 0) for root in roots}
+
+
+def _written_on(
+    connection: Connection, rows: Rows, micro_batches: set[int]
+) -> set[tuple[int, int, int]]:
+    """Mark the micro-batches that were written on a correction, which was told of after them."""
+    told = [one for one in rows.of(SnapshotSeen) if one.run_id and one.run_id not in micro_batches]
+    found: set[tuple[int, int, int]] = set()
+    for one in told:
+        parameters = {"of": one.dataset_id, "parent": one.snapshot_id}
+        for row in connection.execute(_micro_batches_on(), parameters):
+            found.add((RUN, row.run_id, row.barrier))
+    return found
+
+
+@cache
+def _micro_batches_on() -> Select[Any]:
+    made = (snapshot_uses.c.dataset_id == snapshots.c.dataset_id) & (
+        snapshot_uses.c.snapshot_id == snapshots.c.snapshot_id
+    )
+    return (
+        select(snapshot_uses.c.run_id, snapshot_uses.c.barrier)
+        .select_from(snapshots.join(snapshot_uses, made))
+        .where(
+            snapshots.c.dataset_id == bindparam("of"),
+            snapshots.c.parent_id == bindparam("parent"),
+            snapshot_uses.c.direction == 1,
+            snapshot_uses.c.barrier > 0,
+        )
+    )
 
 
 def _committed_to(rows: Rows) -> set[int]:

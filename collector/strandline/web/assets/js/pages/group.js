@@ -64,7 +64,7 @@ function sentence(board, strong) {
 function Why({ one, holder }) {
   if (one.state === "untracked") return html`<span class="chip warn" title=${one.why}>untracked</span> <span class="dim small">${one.why}</span>`;
   if (holder) return html`<span class="chip warn">⊘ blocks</span> ${one.writer && html`<${State} state=${one.writer.state} /> <span class="dim small"><${JobLink} of=${one.writer} />${one.writer.endedAt ? html` since <${Time} at=${one.writer.endedAt} />` : ""}</span>`}`;
-  return html`${one.state === "joining" && html`<span class="chip aligned" title="its table has weak answers only until it has a barrier in common with all">joining</span> `}${one.baseTable && html`<span class="chip">base table</span> `}${one.writer && html`<${State} state=${one.writer.state} />`}${one.stalenessSeconds > 0 && html` <span class="dim small">◷ ${duration(one.stalenessSeconds)} behind</span>`}`;
+  return html`${one.state === "joining" && html`<span class="chip aligned" title="its stream is no member of the group yet: the table answers alone">joining</span> `}${one.baseTable && html`<span class="chip">base table</span> `}${one.writer && html`<${State} state=${one.writer.state} />`}${one.stalenessSeconds > 0 && html` <span class="dim small">◷ ${duration(one.stalenessSeconds)} behind</span>`}`;
 }
 
 function Cell({ one, cell, barrier }) {

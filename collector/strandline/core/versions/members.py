@@ -1,0 +1,100 @@
+"""Members: streams that hold their tables at one version from a barrier on.
+
+A stream counts from the barrier after the newest one of its group when it has caught up. Whatever
+was answered before lies below that barrier, so no version goes back. Batch jobs connect nothing.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from math import inf
+
+from strandline.core.versions.completions import greatest_common
+from strandline.core.versions.facts import Job, Table
+from strandline.core.versions.managed_jobs import ManagedJob
+from strandline.core.versions.model import Model
+
+
+def settle_members(model: Model) -> None:
+    """Decide for the jobs that a fact touched from which barrier on they count."""
+    while model.unsettled:
+        place = model.places.get(model.unsettled.pop())
+        if place is not None:
+            _settle(model, place)
+
+
+def tables_changed(model: Model, tables: Iterable[Table], jobs: Iterable[Job] = ()) -> None:
+    """Note the jobs whose tables became others, or tracked or untracked."""
+    jobs = set(jobs) | {job for table in tables for job in model.jobs_at(table)}
+    model.unsettled |= jobs
+    model.rederive |= jobs & model.steps.keys()
+
+
+def pipeline(model: Model, tables: Iterable[Table], barrier: int) -> tuple[set[Table], int | None]:
+    """Return all tables that members connect with `tables` at a barrier.
+
+    With the greatest barrier from which on one of these members counts; None where there is none.
+    """
+    connected = set(tables)
+    waiting = list(connected)
+    counts_from: int | None = None
+    while waiting:
+        for job in model.jobs_at(waiting.pop()):
+            place = model.places[job]
+            if place.counts_from is None or place.counts_from > barrier:
+                continue
+            counts_from = max(place.counts_from, counts_from or 0)
+            waiting.extend(place.connected - connected)
+            connected |= place.connected
+    return connected, counts_from
+
+
+def version(model: Model, tables: Iterable[Table], up_to: float = inf) -> int | None:
+    """Return the greatest barrier, `up_to` at most, that the pipelines of `tables` completed.
+
+    A pipeline is smaller at an earlier barrier, where fewer members count.
+    """
+    tables = list(tables)
+    barrier = greatest_common([model.done[table] for table in tables], up_to)
+    while barrier is not None:
+        connected, counts_from = pipeline(model, tables, barrier)
+        common = greatest_common([model.done[table] for table in connected], barrier)
+        if common is not None and common >= (counts_from or 0):
+            return common
+        if counts_from is None:
+            return None
+        barrier = counts_from - 1
+    return None
+
+
+def versions(model: Model, tables: Iterable[Table]) -> dict[Table, int | None]:
+    """Return the version of each table alone; tables of one pipeline share the work."""
+    found: dict[Table, int | None] = {}
+    for table in tables:
+        if table in found or table not in model.done:
+            continue
+        found[table] = barrier = version(model, [table])
+        if barrier is not None:
+            found |= dict.fromkeys(pipeline(model, [table], barrier)[0], barrier)
+    return found
+
+
+def _settle(model: Model, place: ManagedJob) -> None:
+    links = model.connects(place)
+    tracked = all(
+        model.is_managed(table) for table in place.tables if _is_of_group(model, place, table)
+    )
+    between_runs = place.ended is not None and place.ended.how == "COMPLETE"
+    if not tracked or between_runs or not links & place.writes:
+        place.counts_from, place.connected = None, frozenset()
+        return
+    if place.counts_from is not None and place.connected == links:
+        return
+    place.counts_from, place.connected = None, frozenset()
+    domain = model.domain(place.domain)
+    recent = set(islice(reversed(domain.order), model.caught_up))
+    if all(recent & model.done[table].of.keys() for table in links & place.writes):
+        place.counts_from, place.connected = domain.order[-1] + 1, frozenset(links)
+
+
+def _is_of_group(model: Model, place: ManagedJob, table: Table) -> bool:
+    return model.domain_of.get(table) == place.domain
