@@ -8,6 +8,7 @@ A message names the thing, the reason and the place.
     │   └── NotJsonError         not even JSON
     ├── BodyError                a body that cannot be read
     │   └── TooLargeError        a body beyond a limit
+    ├── ParameterError           a parameter that is missing or cannot be read
     ├── QuestionError            parameters that contradict each other
     ├── NotFoundError            nothing has this name
     │   └── AmbiguousError       several things have it
@@ -78,6 +79,12 @@ class TooLargeError(BodyError):
     """A request's body passes a limit, before or after decompression."""
 
     code = "too_large"
+
+
+class ParameterError(StrandlineError):
+    """A request's parameter is missing or cannot be read."""
+
+    code = "invalid_parameter"
 
 
 class QuestionError(StrandlineError):

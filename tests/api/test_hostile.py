@@ -17,10 +17,9 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 from sqlalchemy import Engine
 
+from fixtures.operations import document
 from fixtures.servers import SETTINGS, post, problem, serving
 from fixtures.stores import engine_of
-from strandline.api.http.openapi import openapi
-from strandline.api.http.operations import operations
 from worlds.builders import counts
 from worlds.sample_events import as_bytes, run_event
 
@@ -272,7 +271,7 @@ def counted(engine: Engine) -> tuple[int, int]:
     return found["event_keys"], found["set_aside"]
 
 
-API = schemathesis.openapi.from_dict(openapi(operations()))
+API = schemathesis.openapi.from_dict(document())
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from sqlalchemy import Engine
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from fixtures.operations import operations
 from fixtures.servers import SETTINGS, bearer, client_of, problem, serving
 from strandline.api.http.auth import ACCESS, BELIEVED_SECONDS, RequireKey
-from strandline.api.http.operations import operations
 from strandline.core.access.granted import EVERYTHING, SCOPES, Access
 from strandline.store.api_keys import add_key, keys_of, revoke_key
 from strandline.store.schema.received_tables import event_keys

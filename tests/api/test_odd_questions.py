@@ -17,7 +17,10 @@ def test_overlong_names_are_unknown(client: httpx.Client, engine: Engine) -> Non
     answers = [
         client.get("/datasets/detail", params={"namespace": "file", "name": long}),
         client.post("/versions", json={"tables": [{"namespace": "file", "name": long}]}),
-        client.post("/cuts", json={"tables": [{"namespace": "file", "name": long}]}),
+        client.post(
+            "/versions",
+            json={"consistency": "cut", "tables": [{"namespace": "file", "name": long}]},
+        ),
     ]
 
     assert [answer.status_code for answer in answers] == [404, 404, 404]

@@ -1,29 +1,23 @@
-"""Every operation declares the scope that its key needs; without one the program does not start."""
+"""Every route declares the scope that its key needs; without one the program does not start."""
 
-from typing import Any
+from typing import Annotated
 
 import pytest
+from fastapi import APIRouter, Query
 
-from strandline.api.http.operations import Ask, Operation, operations
-
-
-def nothing(_: Ask) -> None:
-    """Answer nothing."""
-
-
-def test_every_operation_has_a_scope() -> None:
-    without: Any = Operation
-
-    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'scope'"):
-        without("GET", "/api/v2/new", "Something new", nothing)
+from fixtures.operations import operations
+from strandline.api.http.route import Route
+from strandline.questions.parameters import NamedQuery
 
 
-@pytest.mark.parametrize("scope", ["", "write", None])
-def test_unknown_scope_is_rejected(scope: Any) -> None:
-    with pytest.raises(
-        TypeError, match="GET /api/v2/new has no scope; it is one of read, ingest, admin, open"
-    ):
-        Operation("GET", "/api/v2/new", "Something new", nothing, scope=scope)
+def test_route_without_a_session_is_refused() -> None:
+    router = APIRouter(route_class=Route)
+
+    def get_new(query: Annotated[NamedQuery, Query()]) -> None:
+        """Something new."""
+
+    with pytest.raises(TypeError, match="/api/v2/new has no session, so no scope"):
+        router.get("/api/v2/new")(get_new)
 
 
 def test_only_probes_need_no_scope() -> None:

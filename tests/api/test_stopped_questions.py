@@ -5,12 +5,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import APIRouter
 from sqlalchemy import Engine, text
 
 from fixtures.servers import SECONDS, SETTINGS, client_of, post, problem, serving
@@ -18,8 +20,9 @@ from strandline.api import app as application
 from strandline.api import serving as servers
 from strandline.api.app import create_app
 from strandline.api.http import questions
-from strandline.api.http.operations import Ask, Operation, operations
 from strandline.api.http.questions import Questions
+from strandline.api.http.route import Route
+from strandline.api.http.session import ReadSession
 from strandline.api.listening import address_of, listen
 from strandline.core.stopping import go_on
 from strandline.errors import OverloadError
@@ -45,30 +48,37 @@ class EndlessQuestions:
         self.begun, self.ended = threading.Semaphore(0), threading.Semaphore(0)
 
     @property
-    def operations(self) -> tuple[Operation, ...]:
+    def router(self) -> APIRouter:
         """The questions: a statement of the database, and a loop in Python."""
-        return (
-            Operation("GET", "/api/v2/statement", "", self._bracketed(_statement), scope="read"),
-            Operation("GET", "/api/v2/loop", "", self._bracketed(_loop), scope="read"),
-        )
+        router = APIRouter(prefix="/api/v2", route_class=Route)
 
-    def _bracketed(self, run: Callable[[Ask], None]) -> Callable[[Ask], None]:
-        def bracketed(ask: Ask) -> None:
-            self.begun.release()
-            try:
-                run(ask)
-            finally:
-                self.ended.release()
+        @router.get("/statement")
+        def get_statement(session: ReadSession) -> None:
+            with self._bracket():
+                _statement(session.engine)
 
-        return bracketed
+        @router.get("/loop")
+        def get_loop(session: ReadSession) -> None:
+            with self._bracket():
+                _loop()
+
+        return router
+
+    @contextmanager
+    def _bracket(self) -> Iterator[None]:
+        self.begun.release()
+        try:
+            yield
+        finally:
+            self.ended.release()
 
 
-def _statement(ask: Ask) -> None:
-    with read_from(ask.engine) as connection:
-        connection.execute(text(ENDLESS[ask.engine.dialect.name]))
+def _statement(engine: Engine) -> None:
+    with read_from(engine) as connection:
+        connection.execute(text(ENDLESS[engine.dialect.name]))
 
 
-def _loop(ask: Ask) -> None:
+def _loop() -> None:
     while True:
         go_on()
 
@@ -89,7 +99,7 @@ def drop_question(address: str, path: str, endless: EndlessQuestions) -> None:
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> EndlessQuestions:
     endless = EndlessQuestions()
-    monkeypatch.setattr(application, "operations", lambda: operations() + endless.operations)
+    monkeypatch.setattr(application, "ROUTERS", (*application.ROUTERS, endless.router))
     return endless
 
 

@@ -15,8 +15,8 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
+from fixtures.operations import Operation, operations
 from fixtures.servers import SETTINGS, bearer, client_of, serving
-from strandline.api.http.operations import Choice, Operation, operations
 from strandline.core.access.granted import SCOPES
 from strandline.store.api_keys import add_key
 from strandline.store.catalog.proposal_tables import TABLES
@@ -258,7 +258,6 @@ def bodies(tenant: Tenant) -> Mapping[str, JSON | list[JSON]]:
         "/api/v2/rollbacks": tables[1] | {"barrier": 1},
         "/api/v2/versions": {"tables": tables, "leaseSeconds": 3600, "holder": f"by {tenant.word}"},
         "/api/v2/leases/{id}": {"leaseSeconds": 60},
-        "/api/v2/cuts": {"tables": tables},
         "/api/v2/forget": {"kind": "dataset", "dryRun": True} | tables[0],
     }
 
@@ -296,7 +295,7 @@ def requests(operation: Operation, tenant: Tenant) -> Iterator[Asked]:
     """What a tenant may ask of an operation: each word of a choice once, each of its questions."""
     if operation.path == "/api/v2/stream":
         return  # stays open; asked in test_stream
-    body = None if operation.body is None else bodies(tenant).get(operation.path)
+    body = bodies(tenant).get(operation.path) if operation.has_body else None
     if body is None and operation.path.startswith("/api/v1/"):
         body = {"description": tenant.word}
     for values in questions(tenant):
@@ -316,9 +315,7 @@ def requests(operation: Operation, tenant: Tenant) -> Iterator[Asked]:
 
 def _choices(operation: Operation) -> Iterator[dict[str, str]]:
     """Each word of each choice, alone; of a table's name every table."""
-    kinds = {
-        one.name: one.kind.words for one in operation.parameters if isinstance(one.kind, Choice)
-    }
+    kinds = {one.name: one.words for one in operation.parameters if one.words}
     kinds |= (
         {"format": kinds["format"][:2]} if "format" in kinds else {}
     )  # all are made of the same answer
@@ -327,9 +324,7 @@ def _choices(operation: Operation) -> Iterator[dict[str, str]]:
         yield from (dict(zip(kinds, one, strict=True)) for one in product(*kinds.values()))
         return
     required = {
-        one.name: one.kind.words[0]
-        for one in operation.parameters
-        if isinstance(one.kind, Choice) and one.required
+        one.name: one.words[0] for one in operation.parameters if one.words and one.required
     }
     kinds |= {one.name: (at(15),) for one in operation.parameters if one.name == "asOf"}
     yield from (

@@ -27,8 +27,8 @@ from api.test_two_tenants import (
     requests,
     story,
 )
+from fixtures.operations import operations
 from fixtures.servers import SETTINGS, serving
-from strandline.api.http.operations import Choice, operations
 from strandline.core.access.granted import SCOPES
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
@@ -240,11 +240,7 @@ def answers(client: httpx.Client, tenant: Tenant) -> dict[str, Any]:
             operation.method != "GET" and operation.path != "/api/v2/versions"
         ):
             continue
-        optional = {
-            one.name
-            for one in operation.parameters
-            if isinstance(one.kind, Choice) and not one.required
-        }
+        optional = {one.name for one in operation.parameters if one.words and not one.required}
         for asked in requests(operation, tenant):
             if optional & asked.query.keys() and operation.path != "/api/v2/tables/{table}":
                 continue  # another view of the same

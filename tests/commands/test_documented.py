@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import pytest
 from sqlalchemy import Engine
 
-from strandline.api.http.operations import operations
+from fixtures.operations import operations
 from strandline.cli import _parser, main
 from strandline.cli.command import command_called
 from strandline.cli.index import COMMANDS

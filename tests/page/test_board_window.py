@@ -2,7 +2,7 @@
 
 import pytest
 
-from strandline.api.endpoints.board import _window
+from strandline.api.routers.board import _window
 
 
 @pytest.mark.parametrize(

@@ -8,25 +8,44 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
+from fastapi import FastAPI
 from sqlalchemy import Engine
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import State
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from structlog.typing import FilteringBoundLogger
 
-from strandline.api.endpoints.health import Check
-from strandline.api.endpoints.versions import LOOKS_AT_ONCE
 from strandline.api.http.auth import RequireKey, granting
 from strandline.api.http.bodies import Room
 from strandline.api.http.browsers import RefuseForeignPages, hosts_of
+from strandline.api.http.document import openapi_of
 from strandline.api.http.observation import ObserveRequests
-from strandline.api.http.operations import operations
 from strandline.api.http.problems import NOBODYS, on_error
 from strandline.api.http.questions import Questions
 from strandline.api.http.rates import Rates, rates_of
-from strandline.api.http.routing import routes_of
+from strandline.api.http.raw_paths import RawPaths
+from strandline.api.http.route import Route, with_slashes
+from strandline.api.marquez import ROUTERS as MARQUEZ
+from strandline.api.routers import (
+    audit,
+    board,
+    catalog,
+    catalog_options,
+    domains,
+    forgetting,
+    health,
+    ingest,
+    keys,
+    lineage,
+    overview,
+    received,
+    registration,
+    tables,
+    versions,
+)
+from strandline.api.routers.health import Check
+from strandline.api.routers.versions import LOOKS_AT_ONCE
 from strandline.api.writer.group_commit import Writer
 from strandline.api.writer.refusals import Refusals
 from strandline.api.writer.senders import Senders
@@ -43,6 +62,20 @@ from strandline.settings import Settings
 from strandline.store.ingest.transactions import Batches
 from strandline.web import pages
 
+ROUTERS = (
+    ingest.router,  # first, because it is asked most
+    health.router,
+    *(one.router for one in (lineage, catalog, received, versions, domains, board, overview)),
+    *(one.router for one in (tables, audit, keys, catalog_options, forgetting, registration)),
+    *MARQUEZ,
+)
+
+
+def declared_routes() -> list[Route]:
+    """Return the routes of the document; a literal segment beats a parameter."""
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, Route)]
+    return sorted(routes, key=lambda route: route.path.count("{"))
+
 
 def create_app(
     engine: Engine,
@@ -53,33 +86,41 @@ def create_app(
     checks: Mapping[str, Check] | None = None,
     follower: Follower | None = None,
     in_process: bool = True,
-) -> Starlette:
+) -> FastAPI:
     """The application on a migrated database; `checks` are further reasons not to be ready.
 
     Not `in_process`: what is sent is written by a process of its own, so that answers do not wait
     for it.
     """
-    declared = operations()
     log = log or make_log(settings.log_format, settings.log_level)
     grant = granting(
         engine, settings, lambda why: log.warning("keys of the identity provider", reason=why)
     )
     names = hosts_of(settings.host, settings.allowed_hosts)
     middleware = [
+        Middleware(RawPaths),
         Middleware(ObserveRequests),
         Middleware(RefuseForeignPages, hosts=names),
         Middleware(RequireKey, grant=grant),
     ]
-    app = Starlette(
-        routes=[*routes_of(declared), *pages.routes(grant)],
+    app = FastAPI(
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         middleware=middleware,
         exception_handlers=dict.fromkeys(
             (StrandlineError, HTTPException, *NOBODYS, Exception), on_error
         ),
         lifespan=_lifespan,
     )
+    routes = declared_routes()
+    app.openapi = lambda: openapi_of(routes)  # type: ignore[method-assign]
+    # Without include_router, which tries each path twice.
+    app.router.routes.extend([*routes, *with_slashes(MARQUEZ), *pages.routes(grant)])
     state = app.state
-    state.engine, state.settings, state.operations = engine, settings, declared
+    state.engine, state.settings = engine, settings
     state.log = log
     state.metrics = metrics or Metrics()
     state.checks = checks or {}
@@ -104,7 +145,7 @@ def create_app(
 
 
 @asynccontextmanager
-async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state = app.state
     batches = _batches(state)
     state.writer = Writer(

@@ -19,7 +19,7 @@ NAMED = "namespace=iceberg%3A%2F%2Flake&name=db.a"
 QUESTIONS: dict[str, tuple[str, str, JSON | None]] = {
     "strong": ("POST", "/api/v2/versions", {"tables": tables("db.a")}),
     "wait": ("POST", "/api/v2/versions", {"tables": tables("db.a"), "waitForBarrier": 1}),
-    "cut": ("POST", "/api/v2/cuts", {"tables": tables("db.a")}),
+    "cut": ("POST", "/api/v2/versions", {"tables": tables("db.a"), "consistency": "cut"}),
     "delay": ("GET", f"/api/v2/delays?{NAMED}", None),
     "expirable": ("GET", f"/api/v2/expirable?{NAMED}", None),
     "table": ("GET", "/version/strong/iceberg%3A%2F%2Flake/db/a", None),

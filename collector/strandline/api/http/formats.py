@@ -87,5 +87,5 @@ def _told_apart(request: Request, answer: Mapping[str, Any]) -> dict[str, str]:
             f"{quote(name, safe='')}={quote(value, safe='')}"
             for name, value in [*pairs, ("cursor", cursor)]
         )
-        headers["Link"] = f'<{quote(request.url.path)}?{query}>; rel="next"'
+        headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
     return headers

@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from strandline.api.http.routing import route_of
+from strandline.api.http.route import route_of
 from strandline.metrics import Metrics
 from strandline.settings import Settings
 

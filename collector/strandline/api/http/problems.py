@@ -6,6 +6,7 @@ programs may rely on.
 
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote
 
 import orjson
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
@@ -14,7 +15,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from strandline.api.http.operations import ParameterError
 from strandline.errors import (
     BodyError,
     ForbiddenError,
@@ -23,6 +23,7 @@ from strandline.errors import (
     NotFoundError,
     NotJsonError,
     OverloadError,
+    ParameterError,
     QuestionError,
     RateError,
     RefusedError,
@@ -101,8 +102,12 @@ async def on_error(request: Request, error: Exception) -> Response:
             return problem_of(error)
         case HTTPException(status_code=404):
             return problem(
-                404, "not_found", f"{request.url.path}: there is no such path; /docs names all"
+                404,
+                "not_found",
+                f"{unquote(request.url.path)}: there is no such path; /docs names all",
             )
+        case HTTPException(status_code=405):
+            return _other_method(request)
         case HTTPException():
             code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
             return problem(error.status_code, code, str(error.detail), dict(error.headers or {}))
@@ -116,3 +121,20 @@ async def on_error(request: Request, error: Exception) -> Response:
                 503, "database", f"the database does not answer: {reason}", {"Retry-After": "5"}
             )
     return problem(500, "internal", "an error of Strandline's own; its log has the trace")
+
+
+def _other_method(request: Request) -> Response:
+    """Answer OPTIONS, or refuse a method, with those that the path has."""
+    path = request.scope["path"]
+    found = [
+        route
+        for route in request.app.routes
+        if route.path_regex.match(path) and route.methods is not None
+    ]
+    methods = {method for route in found for method in route.methods} | {"OPTIONS"}
+    allowed = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
+    if request.method == "OPTIONS":
+        return Response(status_code=204, headers={"Allow": allowed})
+    path = getattr(found[0], "path_format", found[0].path)
+    refusal = f"{path} answers {allowed}"
+    return problem(405, "method_not_allowed", refusal, {"Allow": allowed})

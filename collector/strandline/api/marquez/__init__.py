@@ -7,3 +7,25 @@ Names, shapes and defaults are Marquez'. Where it is wrong this is right: states
 the order of events, a START hides no lineage, an event that comes twice changes nothing, and a body
 that is no JSON is 400.
 """
+
+from strandline.api.marquez import (
+    column_lineage,
+    dataset_versions,
+    datasets,
+    events,
+    jobs,
+    lineage,
+    namespaces,
+    run_lineage,
+    runs,
+    search,
+    sources,
+    stats,
+    tags,
+)
+
+ROUTERS = (
+    *(one.router for one in (namespaces, sources, datasets, dataset_versions, jobs, runs)),
+    *(one.router for one in (lineage, column_lineage, run_lineage, events, stats, search, tags)),
+    search.beta_router,
+)

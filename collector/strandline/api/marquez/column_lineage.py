@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query as InQuery
+from pydantic import Field
 from sqlalchemy import Connection
 
-from strandline.api.http.operations import Ask, Operation, Parameter
-from strandline.api.http.paging import connected
-from strandline.api.marquez.lineage import Start, start_of
-from strandline.api.marquez.parameters import API, DEPTH, NODE, OBJECT, AnyCaseFlag, now_of
+from strandline.api.http.route import refused
+from strandline.api.http.session import ReadSession
+from strandline.api.marquez.lineage import NodeGraph, Start, start_of
+from strandline.api.marquez.parameters import Flag, NodeQuery, marquez_router
 from strandline.api.marquez.shapes.columns import inputs_by_target, summary
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.names import id_of
@@ -26,13 +28,23 @@ MOST_SPLITS = 20
 Answer = dict[str, Any]
 
 
-def get_column_lineage(ask: Ask) -> Answer:
-    """What columns come from, and with `withDownstream` what is made of them."""
-    now, way = now_of(ask), Direction.BOTH if ask.given["withDownstream"] else Direction.UPSTREAM
-    with connected(ask) as connection:
-        start, column = _start(connection, ask.given["nodeId"], now)
+router = marquez_router()
+
+
+class ColumnsQuery(NodeQuery):
+    """The columns around a column, a dataset or a job."""
+
+    with_downstream: Annotated[Flag, Field(description="Also what is made of the columns")] = False
+
+
+@router.get("/column-lineage", response_model=NodeGraph, responses=refused(404))
+def get_column_lineage(query: Annotated[ColumnsQuery, InQuery()], session: ReadSession) -> Answer:
+    """The columns around a column, a dataset or a job: what they come from, and with `withDownstream` what is made of them."""
+    now, way = session.micros, Direction.BOTH if query.with_downstream else Direction.UPSTREAM
+    with session.connected() as connection:
+        start, column = _start(connection, query.node_id, now)
         found = column_lineage_of(
-            connection, Question(start.node, start.view, way, ask.given["depth"]), column
+            connection, Question(start.node, start.view, way, query.depth), column
         )
         nodes = {node["id"]: node for node in found["nodes"]}
         types = _types(connection, nodes)
@@ -137,14 +149,3 @@ def _types(connection: Connection, nodes: Mapping[str, Answer]) -> dict[str, str
         if isinstance(one, dict)
     }
     return {id_: typed.get((owner, nodes[id_]["column"])) for id_, owner in owners.items()}
-
-
-_DOWNSTREAM = Parameter(
-    "withDownstream", "Also what is made of the columns", AnyCaseFlag(), default=False
-)
-OPERATIONS = (
-    Operation(
-        "GET", f"{API}/column-lineage", "The columns around a column, a dataset or a job", get_column_lineage,
-        (NODE, DEPTH, _DOWNSTREAM), answer=OBJECT, refusals=(404,), scope="read",
-    ),
-)  # fmt: skip

@@ -1,21 +1,22 @@
 """Versions of datasets: snapshots, and what runs wrote without one."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query as InQuery
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from strandline.api.http.operations import Ask, Operation
-from strandline.api.http.paging import connected
+from strandline.api.http.route import refused
+from strandline.api.http.session import ReadSession
 from strandline.api.marquez.parameters import (
-    DATASET,
-    NAMESPACE,
-    OBJECT,
-    PAGE,
-    VERSION,
+    JSON,
     D,
-    now_of,
-    page_of,
+    DatasetName,
+    NamespaceName,
+    PageQuery,
+    VersionId,
+    marquez_router,
 )
 from strandline.api.marquez.shapes.datasets import called, dataset_answers, fields_of
 from strandline.api.marquez.shapes.runs import run_answers
@@ -34,28 +35,45 @@ KEPT = (
     "facets",
 )  # fmt: skip
 Answer = dict[str, Any]
+router = marquez_router()
 
 
-def list_versions(ask: Ask) -> Answer:
-    """A page of a dataset's versions, the newest first."""
-    with connected(ask) as connection:
-        asked = dataset_asked(connection, ask.given["namespace"], ask.given["dataset"])
-        found, total = versions_page(connection, asked.row, now_of(ask), *page_of(ask))
+class Versions(TypedDict):
+    """A page of versions."""
+
+    versions: list[JSON]
+    totalCount: int
+
+
+@router.get(f"{D}/versions", response_model=Versions, responses=refused(404))
+def list_versions(
+    namespace: NamespaceName,
+    dataset: DatasetName,
+    query: Annotated[PageQuery, InQuery()],
+    session: ReadSession,
+) -> Answer:
+    """The versions of a dataset, the newest first."""
+    with session.connected() as connection:
+        asked = dataset_asked(connection, namespace, dataset)
+        found, total = versions_page(connection, asked.row, session.micros, *query.page)
         answers = version_answers(
-            connection, asked, found, now_of(ask), newest=ask.given["offset"] == 0
+            connection, asked, found, session.micros, newest=query.offset == 0
         )
         return {"versions": answers, "totalCount": total}
 
 
-def get_version(ask: Ask) -> Answer:
-    """One version, by its id or by the id of its snapshot."""
-    with connected(ask) as connection:
-        asked = dataset_asked(connection, ask.given["namespace"], ask.given["dataset"])
-        found = version_called(connection, asked.row, now_of(ask), ask.given["version"])
+@router.get(D + "/versions/{version:name}", response_model=JSON, responses=refused(404))
+def get_version(
+    namespace: NamespaceName, dataset: DatasetName, version: VersionId, session: ReadSession
+) -> Answer:
+    """A version of a dataset, by its id or by the id of its snapshot."""
+    with session.connected() as connection:
+        asked = dataset_asked(connection, namespace, dataset)
+        found = version_called(connection, asked.row, session.micros, version)
         if found is None:
-            raise NotFoundError(f"unknown version of {asked.name!r}: {ask.given['version']!r}")
-        newest = versions_page(connection, asked.row, now_of(ask), 1, 0)[0][0] == found
-        return version_answers(connection, asked, [found], now_of(ask), newest=newest)[0]
+            raise NotFoundError(f"unknown version of {asked.name!r}: {version!r}")
+        newest = versions_page(connection, asked.row, session.micros, 1, 0)[0][0] == found
+        return version_answers(connection, asked, [found], session.micros, newest=newest)[0]
 
 
 def version_answers(
@@ -105,16 +123,3 @@ def _answer(dataset: Answer, one: DatasetVersion, run: Answer | None) -> Answer:
         "datasetSchemaVersionUuid": None,
         "snapshotId": one.snapshot or None,
     }
-
-
-_NAMED = (NAMESPACE, DATASET)
-OPERATIONS = (
-    Operation(
-        "GET", f"{D}/versions", "The versions of a dataset", list_versions, (*_NAMED, *PAGE),
-        answer=OBJECT, refusals=(404,), scope="read",
-    ),
-    Operation(
-        "GET", f"{D}/versions/{{version}}", "A version of a dataset", get_version, (*_NAMED, VERSION),
-        answer=OBJECT, refusals=(404,), scope="read",
-    ),
-)  # fmt: skip

@@ -1,21 +1,22 @@
 """Datasets: lists, details with the columns that each column comes from, hiding."""
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query as InQuery
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from strandline.api.http.operations import Ask, Operation
-from strandline.api.http.paging import connected
+from strandline.api.http.route import refused
+from strandline.api.http.session import AdminSession, ReadSession
 from strandline.api.marquez.notes import write_notes
 from strandline.api.marquez.parameters import (
-    DATASET,
-    NAMESPACE,
-    OBJECT,
-    PAGE,
+    JSON,
     D,
+    DatasetName,
     N,
-    now_of,
-    page_of,
+    NamespaceName,
+    PageQuery,
+    marquez_router,
 )
 from strandline.api.marquez.shapes.columns import column_inputs
 from strandline.api.marquez.shapes.datasets import called, dataset_answers
@@ -26,21 +27,34 @@ from strandline.store.marquez.names import namespace_called
 from strandline.store.marquez.versions import versions_page
 from strandline.store.schema.annotation_tables import DELETED
 
+router = marquez_router()
 
-def list_datasets(ask: Ask) -> dict[str, Any]:
-    """A page of a namespace's datasets by name."""
-    with connected(ask) as connection:
-        _, namespace = namespace_called(connection, ask.given["namespace"])
-        rows, total = datasets_page(connection, namespace, *page_of(ask))
-        answers = dataset_answers(connection, rows, now_of(ask))
+
+class Datasets(TypedDict):
+    """A page of datasets."""
+
+    datasets: list[JSON]
+    totalCount: int
+
+
+@router.get(f"{N}/datasets", response_model=Datasets, responses=refused(404))
+def list_datasets(
+    namespace: NamespaceName, query: Annotated[PageQuery, InQuery()], session: ReadSession
+) -> JSON:
+    """The datasets of a namespace by name."""
+    with session.connected() as connection:
+        _, namespace = namespace_called(connection, namespace)
+        rows, total = datasets_page(connection, namespace, *query.page)
+        answers = dataset_answers(connection, rows, session.micros)
         return {"datasets": [answers[row.id] for row in rows], "totalCount": total}
 
 
-def get_dataset(ask: Ask) -> dict[str, Any]:
-    """One dataset, under the name by which it is asked for."""
-    with connected(ask) as connection:
-        asked = dataset_asked(connection, ask.given["namespace"], ask.given["dataset"])
-        return dataset_answer(connection, asked, now_of(ask))
+@router.get(D, response_model=JSON, responses=refused(404))
+def get_dataset(namespace: NamespaceName, dataset: DatasetName, session: ReadSession) -> JSON:
+    """A dataset, under the name by which it is asked for."""
+    with session.connected() as connection:
+        asked = dataset_asked(connection, namespace, dataset)
+        return dataset_answer(connection, asked, session.micros)
 
 
 def dataset_answer(connection: Connection, asked: RequestedDataset, now: int) -> dict[str, Any]:
@@ -51,21 +65,11 @@ def dataset_answer(connection: Connection, asked: RequestedDataset, now: int) ->
     return called(answer | more, asked.namespace, asked.name)
 
 
-def delete_dataset(ask: Ask) -> dict[str, Any]:
+@router.delete(D, response_model=JSON, responses=refused(404))
+def delete_dataset(namespace: NamespaceName, dataset: DatasetName, session: AdminSession) -> JSON:
     """Hide a dataset in this API; what is stored of it stays."""
-    answer = get_dataset(ask)
-    with connected(ask) as connection:
-        found = dataset_of(connection, ask.given["namespace"], ask.given["dataset"])
-    write_notes(ask, [Note(found.id, str(found), DELETED)])
+    answer = get_dataset(namespace, dataset, session)
+    with session.connected() as connection:
+        found = dataset_of(connection, namespace, dataset)
+    write_notes(session, [Note(found.id, str(found), DELETED)])
     return answer
-
-
-_NAMED = (NAMESPACE, DATASET)
-OPERATIONS = (
-    Operation(
-        "GET", f"{N}/datasets", "The datasets of a namespace", list_datasets, (NAMESPACE, *PAGE),
-        answer=OBJECT, refusals=(404,), scope="read",
-    ),
-    Operation("GET", D, "A dataset", get_dataset, _NAMED, answer=OBJECT, refusals=(404,), scope="read"),
-    Operation("DELETE", D, "Hide a dataset", delete_dataset, _NAMED, answer=OBJECT, refusals=(404,), scope="admin"),
-)  # fmt: skip

@@ -4,27 +4,61 @@ Events of jobs or datasets alone are left out: Marquez' page reads `run` and `jo
 """
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated
 
 import orjson
+from fastapi import Query as InQuery
+from pydantic import Field
+from typing_extensions import TypedDict
 
-from strandline.api.http.operations import Ask, Moment, Operation, Parameter
-from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import API, NAMESPACE, OBJECT, PAGE, page_of
+from strandline.api.http.session import Session, WholeSession
+from strandline.api.marquez.parameters import JSON, NamespaceName, PageQuery, marquez_router
 from strandline.core.openlineage.times import micros_of
+from strandline.questions.parameters import Moment, Text
 from strandline.store.marquez.events import RunEventFilter, count_events, run_events
 
 FURTHEST_ZONE = timedelta(hours=14)  # Kiribati's, ahead of UTC
 
 
-def list_events(ask: Ask) -> dict[str, Any]:
-    """A page of run events, the last received first."""
-    after, before = ask.given.get("after"), ask.given.get("before")
-    oldest_first = (ask.given.get("sortDirection") or "").lower() == "asc"
-    bounds = (_micros(_not_ahead(after, ask.now)), _micros(before))
-    span = RunEventFilter(*bounds, ask.given.get("namespace"), oldest_first)
-    with connected(ask) as connection:
-        events = run_events(connection, span, *page_of(ask))
+router = marquez_router()
+
+
+class EventsQuery(PageQuery):
+    """A page of events."""
+
+    after: Annotated[Moment | None, Field(description="Events of this time and later")] = None
+    before: Annotated[Moment | None, Field(description="Events before this time")] = None
+    sort_direction: Annotated[Text | None, Field(description="desc or asc")] = None
+
+
+class Events(TypedDict):
+    """A page of events."""
+
+    events: list[JSON]
+    totalCount: int
+
+
+@router.get("/events/lineage", response_model=Events)
+@router.get("/events", response_model=Events)
+def list_events(query: Annotated[EventsQuery, InQuery()], session: WholeSession) -> JSON:
+    """Run events, the last received first."""
+    return _page(session, query, None)
+
+
+@router.get("/events/{namespace:name}", response_model=Events)
+def list_events_within(
+    namespace: NamespaceName, query: Annotated[EventsQuery, InQuery()], session: WholeSession
+) -> JSON:
+    """Run events of a namespace's jobs, the last received first."""
+    return _page(session, query, namespace)
+
+
+def _page(session: Session, query: EventsQuery, namespace: str | None) -> JSON:
+    oldest_first = (query.sort_direction or "").lower() == "asc"
+    bounds = (_micros(_not_ahead(query.after, session.now)), _micros(query.before))
+    span = RunEventFilter(*bounds, namespace, oldest_first)
+    with session.connected() as connection:
+        events = run_events(connection, span, *query.page)
         total = count_events(connection, span)
     return {"events": [orjson.Fragment(one) for one in events], "totalCount": total}
 
@@ -39,20 +73,3 @@ def _not_ahead(after: datetime | None, now: datetime) -> datetime | None:
 
 def _micros(at: datetime | None) -> int | None:
     return None if at is None else micros_of(at)
-
-
-_SPAN = (
-    Parameter("after", "Events of this time and later", Moment()),
-    Parameter("before", "Events before this time", Moment()),
-    Parameter("sortDirection", "desc or asc"),
-)
-OPERATIONS = (
-    Operation(
-        "GET", f"{API}/events/lineage", "Run events", list_events, (*PAGE, *_SPAN), answer=OBJECT, scope="read", whole=True
-    ),
-    Operation("GET", f"{API}/events", "Run events", list_events, (*PAGE, *_SPAN), answer=OBJECT, scope="read", whole=True),
-    Operation(
-        "GET", f"{API}/events/{{namespace}}", "Run events of a namespace's jobs", list_events, (NAMESPACE, *PAGE, *_SPAN),
-        answer=OBJECT, scope="read", whole=True,
-    ),
-)  # fmt: skip

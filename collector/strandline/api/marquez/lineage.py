@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from fastapi import Query as InQuery
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from strandline.api.http.operations import Ask, Operation
-from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import API, DEPTH, NODE, OBJECT, now_of
+from strandline.api.http.route import refused
+from strandline.api.http.session import ReadSession
+from strandline.api.marquez.parameters import JSON, NodeQuery, marquez_router
 from strandline.api.marquez.shapes.datasets import called, dataset_answers
 from strandline.api.marquez.shapes.jobs import job_answers
 from strandline.core.openlineage.names import Naming, id_of
@@ -22,6 +24,16 @@ from strandline.store.marquez.versions import version_called
 
 _VERSION = re.compile(r"(.*)#([0-9a-fA-F-]{36}|\d+)", re.DOTALL)
 Answer = dict[str, Any]
+router = marquez_router()
+
+
+class NodeGraph(TypedDict):
+    """Nodes with their edges."""
+
+    graph: list[JSON]
+    complete: bool
+    truncatedBy: str | None
+    asOf: str
 
 
 class Start(NamedTuple):
@@ -74,17 +86,16 @@ def _asked_name(connection: Connection, node: Node, text: str) -> tuple[str, str
     return node.namespace, node.name
 
 
-def get_lineage(ask: Ask) -> Answer:
-    """What a node comes from and what is made of it, through so many jobs."""
-    now = now_of(ask)
-    with connected(ask) as connection:
-        start = start_of(connection, ask.given["nodeId"], now)
-        found = lineage_of(
-            connection, Question(start.node, start.view, depth=ask.given["depth"] + 1)
-        )
+@router.get("/lineage", response_model=NodeGraph, responses=refused(404))
+def get_lineage(query: Annotated[NodeQuery, InQuery()], session: ReadSession) -> Answer:
+    """The jobs and datasets around a node: what it comes from and what is made of it, through so many jobs."""
+    now = session.micros
+    with session.connected() as connection:
+        start = start_of(connection, query.node_id, now)
+        found = lineage_of(connection, Question(start.node, start.view, depth=query.depth + 1))
         data = _data(connection, found["nodes"], now)
     if str(start.node) not in data:
-        raise NotFoundError(f"deleted: {ask.given['nodeId']}")
+        raise NotFoundError(f"deleted: {query.node_id}")
     names = {id_: start.asked if id_ == str(start.node) else id_ for id_ in data}
     if start.asked != str(start.node):
         data[str(start.node)] = called(data[str(start.node)], start.namespace, start.name)
@@ -136,11 +147,3 @@ def _graph(
             nodes[edge["source"]]["outEdges"].append(ends)
             nodes[edge["target"]]["inEdges"].append(ends)
     return sorted(nodes.values(), key=lambda node: node["id"])
-
-
-OPERATIONS = (
-    Operation(
-        "GET", f"{API}/lineage", "The jobs and datasets around a node", get_lineage, (NODE, DEPTH),
-        answer=OBJECT, refusals=(404,), scope="read",
-    ),
-)  # fmt: skip

@@ -1,30 +1,43 @@
 """Namespaces: those that jobs and datasets are named in."""
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query as InQuery
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from strandline.api.http.operations import Ask, Operation
-from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import API, NAMESPACE, OBJECT, PAGE, N, now_of, page_of
+from strandline.api.http.route import refused
+from strandline.api.http.session import ReadSession
+from strandline.api.marquez.parameters import JSON, N, NamespaceName, PageQuery, marquez_router
 from strandline.api.marquez.shapes.times import time_text
 from strandline.store.marquez.names import namespace_called, namespace_spans, namespaces_page
+
+router = marquez_router()
+
+
+class Namespaces(TypedDict):
+    """A page of namespaces by name."""
+
+    namespaces: list[JSON]
+
 
 NOBODY = "anonymous"  # as Marquez calls the owner of a namespace that came with an event
 
 
-def list_namespaces(ask: Ask) -> dict[str, Any]:
-    """A page of namespaces by name."""
-    with connected(ask) as connection:
-        found = namespaces_page(connection, *page_of(ask))
-        return {"namespaces": namespace_answers(connection, found, now_of(ask))}
+@router.get("/namespaces", response_model=Namespaces)
+def list_namespaces(query: Annotated[PageQuery, InQuery()], session: ReadSession) -> JSON:
+    """All namespaces."""
+    with session.connected() as connection:
+        found = namespaces_page(connection, *query.page)
+        return {"namespaces": namespace_answers(connection, found, session.micros)}
 
 
-def get_namespace(ask: Ask) -> dict[str, Any]:
-    """One namespace."""
-    with connected(ask) as connection:
-        found = namespace_called(connection, ask.given["namespace"])
-        return namespace_answers(connection, [found], now_of(ask))[0]
+@router.get(N, response_model=JSON, responses=refused(404))
+def get_namespace(namespace: NamespaceName, session: ReadSession) -> JSON:
+    """A namespace."""
+    with session.connected() as connection:
+        found = namespace_called(connection, namespace)
+        return namespace_answers(connection, [found], session.micros)[0]
 
 
 def namespace_answers(connection: Connection, found: Any, now: int) -> list[dict[str, Any]]:
@@ -42,26 +55,3 @@ def namespace_answers(connection: Connection, found: Any, now: int) -> list[dict
             "isHidden": False,
         })  # fmt: skip
     return answers
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        f"{API}/namespaces",
-        "All namespaces",
-        list_namespaces,
-        PAGE,
-        answer=OBJECT,
-        scope="read",
-    ),
-    Operation(
-        "GET",
-        N,
-        "A namespace",
-        get_namespace,
-        (NAMESPACE,),
-        answer=OBJECT,
-        refusals=(404,),
-        scope="read",
-    ),
-)

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 
-from strandline.api.http.operations import Ask
-from strandline.api.marquez.parameters import now_of
+from strandline.api.http.session import Session
 from strandline.store.marquez.annotations import Author, Note, annotate, withdraw
 
 
-def write_notes(ask: Ask, new: Iterable[Note], withdrawn: Iterable[Note] = ()) -> None:
+def write_notes(session: Session, new: Iterable[Note], withdrawn: Iterable[Note] = ()) -> None:
     """Store new annotations and take others away, in one transaction."""
-    author = Author(now_of(ask), ask.access.who)
-    with ask.engine.begin() as connection:
+    author = Author(session.micros, session.access.who)
+    with session.engine.begin() as connection:
         for note in new:
             annotate(connection, note, author)
         for note in withdrawn:

@@ -1,76 +1,81 @@
 """The parameters that Marquez' clients send, read as they send them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from strandline.api.http.operations import Ask, Parameter, Text, Whole
-from strandline.core.openlineage.times import micros_of
+from fastapi import APIRouter, Path
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-API = "/api/v1"
-N = f"{API}/namespaces/{{namespace}}"
-D = f"{N}/datasets/{{dataset}}"
-J = f"{N}/jobs/{{job}}"
+from strandline.api.http.route import Route
+from strandline.questions.parameters import Query, Text, Whole, Word
+
+N = "/namespaces/{namespace:name}"
+D = N + "/datasets/{dataset:name}"
+J = N + "/jobs/{job:name}"
 MOST = 1_000  # of one page
+JSON = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class AnyCaseFlag:
-    """True or False, in any case: marquez-python sends them as Python writes them."""
-
-    def parse(self, text: str) -> bool:
-        """The truth value."""
-        if text.lower() not in ("true", "false"):
-            raise ValueError("is neither true nor false")
-        return text.lower() == "true"
-
-    def schema(self) -> Mapping[str, Any]:
-        """A boolean."""
-        return {"type": "boolean"}
+def marquez_router(prefix: str = "/api/v1") -> APIRouter:
+    """Return a router of Marquez' API."""
+    return APIRouter(prefix=prefix, tags=["marquez"], route_class=Route)
 
 
-@dataclass(frozen=True)
-class AnyCaseWord:
-    """One of a few words in any case, or nothing: Marquez' page writes them in upper case."""
+def any_case(*words: str) -> Any:
+    """Return the validator of one of a few words in any case: Marquez' page writes them in upper case."""
 
-    words: tuple[str, ...]
-
-    def parse(self, text: str) -> str:
-        """The word in upper case."""
-        if text and text.upper() not in self.words:
-            raise ValueError(f"is not one of {', '.join(self.words)}")
+    def word(text: str) -> str:
+        if text and text.upper() not in words:
+            raise ValueError(f"is not one of {', '.join(words)}")
         return text.upper()
 
-    def schema(self) -> Mapping[str, Any]:
-        """An enumeration."""
-        return {"type": "string", "enum": ["", *self.words]}
+    return BeforeValidator(word)
 
 
-NAMESPACE = Parameter("namespace", "The namespace", Text(), required=True)
-DATASET = Parameter("dataset", "The dataset's name", Text(), required=True)
-JOB = Parameter("job", "The job's name", Text(), required=True)
-FIELD = Parameter("field", "The column's name", Text(1), required=True)
-TAG = Parameter("tag", "The tag's name", Text(1), required=True)
-SOURCE = Parameter("source", "The source's name", Text(1), required=True)
-RUN = Parameter("id", "The id of the run", Text(1), required=True)
-VERSION = Parameter("version", "The id of the version", Text(1), required=True)
-LIMIT = Parameter(
-    "limit", f"How many at most; never more than {MOST}", Whole(0, 2**31 - 1), default=100
-)
-OFFSET = Parameter(
-    "offset", "How many to leave out at the beginning", Whole(0, 2**31 - 1), default=0
-)
-PAGE = (LIMIT, OFFSET)
-NODE = Parameter("nodeId", "dataset:NAMESPACE:NAME or job:NAMESPACE:NAME", Text(1), required=True)
-DEPTH = Parameter("depth", "How many jobs on the way", Whole(0, 1_000), default=20)
-OBJECT: Mapping[str, Any] = {"type": "object"}
+def _flag(value: Any) -> bool:
+    """Return a truth value; marquez-python sends it as Python writes it."""
+    if str(value).lower() not in ("true", "false"):
+        raise ValueError("is neither true nor false")
+    return str(value).lower() == "true"
 
 
-def page_of(ask: Ask) -> tuple[int, int]:
-    """Limit and offset."""
-    return min(ask.given["limit"], MOST), ask.given["offset"]
+Flag = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"type": "boolean"})]
+NamespaceName = Annotated[Text, Path(alias="namespace", description="The namespace")]
+DatasetName = Annotated[Text, Path(alias="dataset", description="The dataset's name")]
+JobName = Annotated[Text, Path(alias="job", description="The job's name")]
+FieldName = Annotated[Word, Path(alias="field", description="The column's name")]
+TagName = Annotated[Word, Path(alias="tag", description="The tag's name")]
+SourceName = Annotated[Word, Path(alias="source", description="The source's name")]
+RunId = Annotated[Word, Path(alias="id", description="The id of the run")]
+VersionId = Annotated[Word, Path(alias="version", description="The id of the version")]
+Number = Annotated[int, Whole(0, 2**31 - 1)]
 
 
-def now_of(ask: Ask) -> int:
-    """The moment of the request."""
-    return micros_of(ask.now)
+class PageQuery(Query):
+    """Which part of a list."""
+
+    limit: Annotated[Number, Field(description=f"How many at most; never more than {MOST}")] = 100
+    offset: Annotated[Number, Field(description="How many to leave out at the beginning")] = 0
+
+    @property
+    def page(self) -> tuple[int, int]:
+        """Limit and offset."""
+        return min(self.limit, MOST), self.offset
+
+
+Depth = Annotated[int, Whole(0, 1_000), Field(description="How many jobs on the way")]
+
+
+class NodeQuery(Query):
+    """A graph around a node."""
+
+    node_id: Annotated[Word, Field(description="dataset:NAMESPACE:NAME or job:NAMESPACE:NAME")]
+    depth: Depth = 20
+
+
+Period = Annotated[
+    str,
+    any_case("DAY", "WEEK"),
+    WithJsonSchema({"type": "string", "enum": ["", "DAY", "WEEK"]}),
+    Field(description="DAY: the last 24 hours; WEEK: the last seven days"),
+]
+Facets = Literal["run", "job", "dataset"]

@@ -1,25 +1,46 @@
 """The runs that a run's inputs came from."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from strandline.api.http.operations import Ask, Operation, Parameter, Text
-from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import API, DEPTH, OBJECT, now_of
+from fastapi import Query as InQuery
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from strandline.api.http.route import refused
+from strandline.api.http.session import ReadSession
+from strandline.api.marquez.parameters import JSON, Depth, marquez_router
 from strandline.api.marquez.shapes.times import STATES, time_or_none
 from strandline.core.openlineage.names import id_of
+from strandline.questions.parameters import Query, Word
 from strandline.store.catalog.run_lineage import Input, RunInputs, names_of_runs, upstream_runs
 from strandline.store.catalog.runs_called import run_called
 from strandline.store.lineage.run_state import run_state
 from strandline.store.marquez.runs import version_id
 
+router = marquez_router()
 
-def get_upstream(ask: Ask) -> dict[str, Any]:
+
+class UpstreamQuery(Query):
+    """The runs before a run."""
+
+    run_id: Annotated[Word, Field(description="The id of the run")]
+    depth: Depth = 20
+
+
+class Upstream(TypedDict):
     """A run, the runs that made what it read, and so on."""
-    with connected(ask) as connection:
-        id_ = run_called(connection, ask.given["runId"])
-        found = upstream_runs(connection, id_, ask.given["depth"])
+
+    runs: list[JSON]
+
+
+@router.get("/runlineage/upstream", response_model=Upstream, responses=refused(404))
+def get_upstream(query: Annotated[UpstreamQuery, InQuery()], session: ReadSession) -> JSON:
+    """The runs that a run's inputs came from, theirs, and so on."""
+    with session.connected() as connection:
+        id_ = run_called(connection, query.run_id)
+        found = upstream_runs(connection, id_, query.depth)
         names = names_of_runs(connection, found)
-    return {"runs": [_answer(one, names, now_of(ask)) for one in found]}
+    return {"runs": [_answer(one, names, session.micros) for one in found]}
 
 
 def _answer(one: RunInputs, names: dict[int, str], now: int) -> dict[str, Any]:
@@ -47,12 +68,3 @@ def _input(one: Input, names: dict[int, str]) -> dict[str, Any]:
         else None,
         "producedByRunId": names.get(one.producer or 0),
     }
-
-
-_RUN = Parameter("runId", "The id of the run", Text(1), required=True)
-OPERATIONS = (
-    Operation(
-        "GET", f"{API}/runlineage/upstream", "The runs that a run's inputs came from", get_upstream, (_RUN, DEPTH),
-        answer=OBJECT, refusals=(404,), scope="read",
-    ),
-)  # fmt: skip

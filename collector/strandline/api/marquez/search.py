@@ -3,17 +3,21 @@
 import re
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import unquote, unquote_plus
 
+from fastapi import Query as InQuery
+from pydantic import Field, WithJsonSchema
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from strandline.api.http.operations import Ask, Operation, Parameter, Text
-from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import API, LIMIT, MOST, OBJECT, AnyCaseWord, now_of
+from strandline.api.http.session import ReadSession, Session
+from strandline.api.marquez.parameters import JSON, MOST, Number, any_case, marquez_router
 from strandline.api.marquez.shapes.times import time_text
-from strandline.core.openlineage.facets import DATASET, JOB, RUN
+from strandline.core.openlineage.facets import DATASET, RUN
+from strandline.core.openlineage.facets import JOB as OF_JOB
 from strandline.core.openlineage.names import id_of
+from strandline.questions.parameters import Query, Text
 from strandline.store.catalog.lists import newest_run_ids
 from strandline.store.catalog.newest_writes import newest_writes
 from strandline.store.catalog.runs_called import runs_by_id
@@ -29,14 +33,60 @@ _Q = re.compile(r"(?:^|&)q=(.*?)(?=$|&(?:sort|limit|filter|offset)=)", re.DOTALL
 Found = list[tuple[dict[str, Any], Any]]
 
 
-def get_search(ask: Ask) -> dict[str, Any]:
+router = marquez_router()
+beta_router = marquez_router("/api/v2beta")
+
+
+class HitsQuery(Query):
+    """What is searched for."""
+
+    q: Annotated[
+        Text,
+        Field(description="A part of a name, of a column or of an SQL text, in any case"),
+    ] = ""
+    limit: Annotated[Number, Field(description=f"How many at most; never more than {MOST}")] = 100
+
+
+class SearchQuery(HitsQuery):
+    """What is searched for, and in which order it is shown."""
+
+    filter: Annotated[
+        str,
+        any_case("DATASET", "JOB"),
+        WithJsonSchema({"type": "string", "enum": ["", "DATASET", "JOB"]}),
+        Field(description="Only these"),
+    ] = ""
+    sort: Annotated[
+        str,
+        any_case("NAME", "UPDATE_AT", "UPDATED_AT"),
+        WithJsonSchema({"type": "string", "enum": ["", "NAME", "UPDATE_AT", "UPDATED_AT"]}),
+        Field(description="By name, or the newest first; without it the shortest name first"),
+    ] = ""
+
+
+class Results(TypedDict):
+    """What a search finds."""
+
+    totalCount: int
+    results: list[JSON]
+
+
+class Hits(TypedDict):
+    """What a search finds, with facets."""
+
+    hits: list[JSON]
+    highlights: list[JSON]
+
+
+@router.get("/search", response_model=Results)
+def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -> JSON:
     """Datasets and jobs by a part of a name, of a column or of an SQL text."""
-    with connected(ask) as connection:
-        found = _found(connection, ask, ask.given["filter"].lower() or None)
-    results = [_result(one, row, now_of(ask)) for one, row in found]
-    if ask.given["sort"] == "NAME":
+    with session.connected() as connection:
+        found = _found(connection, session, query, query.filter.lower() or None)
+    results = [_result(one, row, session.micros) for one, row in found]
+    if query.sort == "NAME":
         results.sort(key=itemgetter("name"))
-    elif ask.given["sort"]:
+    elif query.sort:
         results.sort(key=itemgetter("updatedAt"), reverse=True)
     return {"totalCount": len(results), "results": results}
 
@@ -52,10 +102,10 @@ def _result(one: dict[str, Any], row: Any, now: int) -> dict[str, Any]:
     }
 
 
-def _found(connection: Connection, ask: Ask, kind: str | None) -> Found:
+def _found(connection: Connection, session: Session, query: HitsQuery, kind: str | None) -> Found:
     """What the search finds for the text, read in the first way that finds something."""
-    most = min(ask.given["limit"], MOST)
-    for text in dict.fromkeys(_texts(ask)):
+    most = min(query.limit, MOST)
+    for text in dict.fromkeys(_texts(session, query.q)):
         items = _items(connection, text, kind, most) if text and "\0" not in text else []
         ids = {id_of(one["type"], one["namespace"], one["name"]): one for one in items}
         rows = rows_of(connection, ids) | job_rows(connection, ids)
@@ -78,14 +128,14 @@ def _items(connection: Connection, text: str, kind: str | None, most: int) -> li
     return items[:most]
 
 
-def _texts(ask: Ask) -> Iterator[str]:
+def _texts(session: Session, typed: str) -> Iterator[str]:
     """What may be meant: Marquez' page does not encode what is typed, so `&` and `+` may stand for themselves.
 
     A `%` at an end is Marquez' own sign for any text, where nothing has such a name.
     """
-    found = _Q.search(ask.request.scope["query_string"].decode("latin-1"))
+    found = _Q.search(session.request.scope["query_string"].decode("latin-1"))
     for text in (
-        ask.given["q"],
+        typed,
         *(() if found is None else (unquote_plus(found[1]), unquote(found[1]))),
     ):
         clean = text.encode("utf-8", "replace").decode()
@@ -93,36 +143,42 @@ def _texts(ask: Ask) -> Iterator[str]:
         yield clean.strip("%")
 
 
-def _hits(kind: str) -> Any:
-    def search(ask: Ask) -> dict[str, Any]:
-        with connected(ask) as connection:
-            found = _found(connection, ask, kind)
-            runs = _newest_runs(connection, kind, [row for _, row in found], now_of(ask))
-            facets = all_facets(
-                connection,
-                DATASET if kind == "dataset" else JOB,
-                {row.id: row.id for _, row in found},
-            )
-            shown = {row.id: run for _, row in found if (run := runs.get(row.id)) is not None}
-            of_runs = all_facets(
-                connection, RUN, {run["row"]: run["row"] for run in shown.values()}
-            )
-        hits = [
-            {
-                "run_id": shown.get(row.id, {}).get("run_id", ""),
-                "name": one["name"],
-                "namespace": one["namespace"],
-                "eventType": shown.get(row.id, {}).get("eventType", ""),
-                "type": "BATCH",
-                "facets": facets.get(row.id, {}),
-                "runFacets": of_runs.get(shown.get(row.id, {}).get("row", 0), {}),
-            }
-            for one, row in found
-        ]
-        return {"hits": hits, "highlights": [_highlight(one) for one, _ in found]}
+@beta_router.get("/search/jobs", response_model=Hits)
+def get_jobs(query: Annotated[HitsQuery, InQuery()], session: ReadSession) -> JSON:
+    """Every job with this text, with its facets and its last run."""
+    return _hits(session, query, "job")
 
-    search.__doc__ = f"Every {kind} with this text, with its facets and its last run."
-    return search
+
+@beta_router.get("/search/datasets", response_model=Hits)
+def get_datasets(query: Annotated[HitsQuery, InQuery()], session: ReadSession) -> JSON:
+    """Every dataset with this text, with its facets and its last run."""
+    return _hits(session, query, "dataset")
+
+
+def _hits(session: Session, query: HitsQuery, kind: str) -> JSON:
+    with session.connected() as connection:
+        found = _found(connection, session, query, kind)
+        runs = _newest_runs(connection, kind, [row for _, row in found], session.micros)
+        facets = all_facets(
+            connection,
+            DATASET if kind == "dataset" else OF_JOB,
+            {row.id: row.id for _, row in found},
+        )
+        shown = {row.id: run for _, row in found if (run := runs.get(row.id)) is not None}
+        of_runs = all_facets(connection, RUN, {run["row"]: run["row"] for run in shown.values()})
+    hits = [
+        {
+            "run_id": shown.get(row.id, {}).get("run_id", ""),
+            "name": one["name"],
+            "namespace": one["namespace"],
+            "eventType": shown.get(row.id, {}).get("eventType", ""),
+            "type": "BATCH",
+            "facets": facets.get(row.id, {}),
+            "runFacets": of_runs.get(shown.get(row.id, {}).get("row", 0), {}),
+        }
+        for one, row in found
+    ]
+    return {"hits": hits, "highlights": [_highlight(one) for one, _ in found]}
 
 
 def _highlight(one: dict[str, Any]) -> dict[str, list[str]]:
@@ -148,26 +204,3 @@ def _newest_runs(
         for job, run in newest.items()
         if run in states
     }
-
-
-_QUERY = Parameter(
-    "q", "A part of a name, of a column or of an SQL text, in any case", Text(), default=""
-)
-_FILTER = Parameter("filter", "Only these", AnyCaseWord(("DATASET", "JOB")), default="")
-_SORT = Parameter(
-    "sort", "By name, or the newest first; without it the shortest name first", AnyCaseWord(("NAME", "UPDATE_AT", "UPDATED_AT")),
-    default="",
-)  # fmt: skip
-_V2 = "/api/v2beta/search"
-OPERATIONS = (
-    Operation(
-        "GET", f"{API}/search", "Datasets and jobs by a part of their name", get_search,
-        (_QUERY, _FILTER, _SORT, LIMIT), answer=OBJECT, scope="read",
-    ),
-    Operation(
-        "GET", f"{_V2}/jobs", "Jobs, with facets", _hits("job"), (_QUERY, LIMIT), answer=OBJECT, scope="read"
-    ),
-    Operation(
-        "GET", f"{_V2}/datasets", "Datasets, with facets", _hits("dataset"), (_QUERY, LIMIT), answer=OBJECT, scope="read"
-    ),
-)  # fmt: skip

@@ -1,32 +1,45 @@
 """Sources: every namespace of datasets is one."""
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query as InQuery
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from strandline.api.http.operations import Ask, Operation
-from strandline.api.http.paging import connected
-from strandline.api.marquez.parameters import API, OBJECT, PAGE, SOURCE, page_of
+from strandline.api.http.route import refused
+from strandline.api.http.session import ReadSession
+from strandline.api.marquez.parameters import JSON, PageQuery, SourceName, marquez_router
 from strandline.api.marquez.shapes.times import time_text
 from strandline.errors import NotFoundError
 from strandline.store.marquez.names import sources_page
 
+router = marquez_router()
 
-def list_sources(ask: Ask) -> dict[str, Any]:
+
+class Sources(TypedDict):
     """A page of sources by name."""
-    limit, offset = page_of(ask)
-    with connected(ask) as connection:
+
+    sources: list[JSON]
+    totalCount: int
+
+
+@router.get("/sources", response_model=Sources)
+def list_sources(query: Annotated[PageQuery, InQuery()], session: ReadSession) -> JSON:
+    """All sources."""
+    limit, offset = query.page
+    with session.connected() as connection:
         found = _sources(connection)
     names = sorted(found)[offset : offset + limit]
     return {"sources": [found[name] for name in names], "totalCount": len(found)}
 
 
-def get_source(ask: Ask) -> dict[str, Any]:
-    """One source."""
-    with connected(ask) as connection:
-        found = _sources(connection).get(ask.given["source"])
+@router.get("/sources/{source:name}", response_model=JSON, responses=refused(404))
+def get_source(source: SourceName, session: ReadSession) -> JSON:
+    """A source."""
+    with session.connected() as connection:
+        found = _sources(connection).get(source)
     if found is None:
-        raise NotFoundError(f"unknown source: {ask.given['source']!r}")
+        raise NotFoundError(f"unknown source: {source!r}")
     return found
 
 
@@ -42,14 +55,3 @@ def _sources(connection: Connection) -> dict[str, dict[str, Any]]:
         }
         for name, first, last in sources_page(connection)
     }
-
-
-_ONE = f"{API}/sources/{{source}}"
-OPERATIONS = (
-    Operation(
-        "GET", f"{API}/sources", "All sources", list_sources, PAGE, answer=OBJECT, scope="read"
-    ),
-    Operation(
-        "GET", _ONE, "A source", get_source, (SOURCE,), answer=OBJECT, refusals=(404,), scope="read"
-    ),
-)

@@ -7,15 +7,17 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from fastapi import APIRouter
 from sqlalchemy import Connection, func, select
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
+from typing_extensions import TypedDict
 
 from strandline.alerts.conditions import Trouble, model_troubles, store_troubles
-from strandline.api.endpoints.version_requests import follower_of, named
-from strandline.api.http.operations import Ask, Operation
-from strandline.api.http.paging import connected
-from strandline.core.openlineage.times import micros_of
+from strandline.api.http.answers import JSON
+from strandline.api.http.route import Route
+from strandline.api.http.session import ReadSession, Session
+from strandline.api.routers.versions import named
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
 from strandline.core.versions.members import versions
@@ -29,6 +31,7 @@ from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.version_tables import version_facts
 from strandline.store.versions.hidden_names import sees_domain
 
+router = APIRouter(prefix="/api/v2", tags=["overview"], route_class=Route)
 LOOK_SECONDS = 0.5
 STREAM_SECONDS = 60  # then the browser connects anew, by itself
 KINDS = {
@@ -41,24 +44,39 @@ KINDS = {
 MOST_SHOWN = 50
 
 
-def overview(ask: Ask) -> dict[str, Any]:
-    """The counts of the last 24 hours, what is wrong (50 at most), and each group with its strong version."""
-    now = ask.now.timestamp()
-    with follower_of(ask).model() as model:
-        found, of_tables = model_troubles(model, ask.settings.alert_staleness_seconds, now)
+class Overview(TypedDict):
+    """The counts of the last 24 hours, what is wrong (50 at most), and each group."""
+
+    asOf: str
+    newestEventAt: str | None
+    runningRuns: int
+    lostRuns: int
+    failedRuns: int
+    deadLetters: int
+    attention: list[JSON]
+    attentionCount: int
+    groups: list[JSON]
+
+
+@router.get("/overview", response_model=Overview)
+def get_overview(session: ReadSession) -> dict[str, Any]:
+    """What runs and what needs attention."""
+    now = session.now.timestamp()
+    with session.follower.model() as model:
+        found, of_tables = model_troubles(model, session.settings.alert_staleness_seconds, now)
         named = [name for name in sorted(model.domains) if model.domains[name].newest]
         domains = [
-            _domain(model, name, now) for name in named if sees_domain(model, ask.access, name)
+            _domain(model, name, now) for name in named if sees_domain(model, session.access, name)
         ]
         tables = list(model.domain_of)
-    with connected(ask) as connection:
+    with session.connected() as connection:
         found = [*store_troubles(connection, of_tables, now), *found]
-        counts = _counts(connection, micros_of(ask.now))
-        newest = _newest_event(connection, ask)
+        counts = _counts(connection, session.micros)
+        newest = _newest_event(connection, session)
         labels = labels_of(connection, tables)
-    found = [one for one in found if ask.access.allows_text(one.about)]
+    found = [one for one in found if session.access.allows_text(one.about)]
     return {
-        "asOf": iso(micros_of(ask.now)),
+        "asOf": iso(session.micros),
         "newestEventAt": iso(newest),
         **counts,
         "attention": [_attention(one) for one in found[:MOST_SHOWN]],
@@ -67,10 +85,10 @@ def overview(ask: Ask) -> dict[str, Any]:
     }
 
 
-def _newest_event(connection: Connection, ask: Ask) -> int | None:
+def _newest_event(connection: Connection, session: Session) -> int | None:
     """When the newest event came: any event, or of one's own jobs where others' are hidden."""
     query = select(func.max(raw_events.c.received_at))
-    if not ask.access.everything:
+    if not session.access.everything:
         query = select(func.max(runs.c.received_at)).select_from(
             runs.join(jobs, jobs.c.id == runs.c.job_id)
         )
@@ -89,9 +107,7 @@ def _counts(connection: Connection, now: int) -> dict[str, int]:
 
 
 def _labelled(domain: dict[str, Any], labels: Mapping[Table, str]) -> dict[str, Any]:
-    tables = [
-        dict(named(table)) | {"label": labels.get(table, table[1])} for table in domain["tables"]
-    ]
+    tables = [named(table) | {"label": labels.get(table, table[1])} for table in domain["tables"]]
     stalest = domain["stalest"]
     return domain | {
         "tables": tables,
@@ -128,17 +144,21 @@ def _domain(model: Model, name: str, now: float) -> dict[str, Any]:
     }
 
 
-async def stream(ask: Ask) -> Response:
+@router.get(
+    "/stream",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}},
+)
+async def get_stream(session: ReadSession) -> Response:
     """Server-sent events: `change` whenever something new was stored, with a number that tells two states apart."""
-    app = ask.request.app
 
     async def lines() -> AsyncIterator[str]:
         seen: str | None = None
         yield "retry: 2000\n\n"
         for _ in range(int(STREAM_SECONDS / LOOK_SECONDS)):
-            if app.state.stopping() or await ask.request.is_disconnected():
+            if session.state.stopping() or await session.request.is_disconnected():
                 return
-            token = await run_in_threadpool(_token, ask)
+            token = await run_in_threadpool(_token, session)
             if token != seen:
                 yield f"event: change\ndata: {token}\n\n"
             seen = token
@@ -149,18 +169,10 @@ async def stream(ask: Ask) -> Response:
     )
 
 
-def _token(ask: Ask) -> str:
-    with connected(ask) as connection:
-        received = _newest_event(connection, ask)
-        if not ask.access.everything:
+def _token(session: Session) -> str:
+    with session.connected() as connection:
+        received = _newest_event(connection, session)
+        if not session.access.everything:
             return f"{received or 0}"
         fact = connection.execute(select(func.max(version_facts.c.seq))).scalar_one()
     return f"{received or 0}.{fact or 0}"
-
-
-OPERATIONS = (
-    Operation("GET", "/api/v2/overview", "What runs and what needs attention", overview, answer={"type": "object"},
-              scope="read"),
-    Operation("GET", "/api/v2/stream", "Server-sent events: something new was stored", stream,
-              media="text/event-stream", scope="read"),
-)  # fmt: skip

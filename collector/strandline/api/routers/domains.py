@@ -2,22 +2,18 @@
 
 from heapq import nsmallest
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
-import msgspec
+from fastapi import APIRouter
+from fastapi import Query as InQuery
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from strandline.api.endpoints.version_requests import (
-    NAMED,
-    TABLES,
-    Named,
-    body_as,
-    follower_of,
-    named,
-)
-from strandline.api.http.operations import LIMIT, Ask, Operation, Parameter, Text, Whole
-from strandline.api.http.paging import paged
-from strandline.core.versions.checkpoint import FEW, Decision, decide
+from strandline.api.http.answers import JSON, TableName
+from strandline.api.http.route import Route, refused
+from strandline.api.http.session import AdminSession, ReadSession
+from strandline.api.routers.versions import named
+from strandline.core.versions.checkpoint import Decision, decide
 from strandline.core.versions.completions import Completions
 from strandline.core.versions.expirable import pins
 from strandline.core.versions.facts import DomainDeclared, Fact, Job, RolledBack, Table
@@ -25,6 +21,14 @@ from strandline.core.versions.model import Domain, Model
 from strandline.core.versions.registration import refuse_domain
 from strandline.core.versions.rollback import Plan, plan
 from strandline.errors import RefusedError
+from strandline.questions.versions import (
+    Declaration,
+    DelaysQuery,
+    ExpirableQuery,
+    GroupsQuery,
+    Position,
+    Rollback,
+)
 from strandline.store.sql.engine import read_from
 from strandline.store.sql.pages import encode_cursor
 from strandline.store.versions.answers import expiry_of
@@ -35,41 +39,77 @@ from strandline.store.versions.lookup import call, job_called, known_name, table
 from strandline.store.versions.outside_jobs import OutsideJob, jobs_outside, outside_answer
 from strandline.store.versions.outside_readers import outside_of
 
+router = APIRouter(prefix="/api/v2", tags=["versions"], route_class=Route)
+Answer = dict[str, Any]
 
-class Declaration(msgspec.Struct, frozen=True):
-    """A group with its base tables."""
+
+class Group(TypedDict):
+    """A group with its base tables and newest barrier."""
 
     name: str
-    tables: tuple[Named, ...]
+    declared: bool
+    tables: list[TableName]
+    generation: int
+    barrier: int | None
 
 
-class Position(msgspec.Struct, frozen=True, rename="camel"):
-    """A job that is about to checkpoint; position is the barrier of its last checkpoint.
+class Groups(TypedDict):
+    """A page of groups; `nextCursor` null: this was the last."""
 
-    max_behind: how many barriers it takes one after the other before it drains; None: it takes
-    each.
-    """
-
-    namespace: str
-    name: str
-    position: int | None = None
-    max_behind: int | None = FEW
+    groups: list[Group]
+    nextCursor: str | None
 
 
-class Rollback(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The table to take back, and how far; `lostState`: jobs whose checkpoints are gone."""
+class TableSnapshot(TableName):
+    """A table at a snapshot."""
 
-    namespace: str
-    name: str
-    barrier: int
-    lost_state: tuple[Named, ...] = ()
-    retained_from: int | None = None
-    apply: bool = False
+    snapshotId: str
 
 
-def declare(ask: Ask) -> dict[str, Any]:
-    """Put base tables together, or add some to a group."""
-    wanted = body_as(ask, Declaration)
+class DecisionAnswer(TypedDict):
+    """What a job shall do before its checkpoint."""
+
+    generation: int
+    joining: bool
+    decision: str
+    barrier: int | None
+    abort: list[int]
+    snapshots: list[TableSnapshot]
+
+
+class Kept(TypedDict):
+    """A snapshot that is kept, and why."""
+
+    snapshotId: str
+    reasons: list[str]
+
+
+class Expirable(TableName):
+    """Snapshots that nobody needs, and some that are kept."""
+
+    expirable: list[str]
+    expirableCount: int
+    kept: list[Kept]
+    keptCount: int
+
+
+class RollbackPlan(TypedDict):
+    """The steps that take a group back."""
+
+    kind: str
+    group: str | None
+    barrier: int | None
+    generation: int | None
+    tables: list[TableName]
+    jobs: list[TableName]
+    steps: list[JSON]
+    why: Any
+    outside: list[JSON]
+
+
+@router.post("/groups", response_model=Group, responses=refused(409))
+def post_group(wanted: Declaration, session: AdminSession) -> Answer:
+    """Declare a group: put base tables together, or add some to a group."""
     if not wanted.name or not wanted.tables:
         raise RefusedError("a group needs a name and at least one base table", "groups")
 
@@ -79,24 +119,25 @@ def declare(ask: Ask) -> dict[str, Any]:
         roots = tuple(
             dict.fromkeys(known_name(connection, model, one.pair) for one in wanted.tables)
         )
-        ask.access.require(
+        session.access.require(
             [*roots, *(table for table, of in model.domain_of.items() if of == wanted.name)]
         )
         refuse_domain(model, wanted.name, roots)
         mark_roots(connection, wanted.name, roots)
         return [DomainDeclared(wanted.name, roots, now)], roots
 
-    follower = follower_of(ask)
+    follower = session.follower
     follower.decide(decide_)
     with follower.model() as model:
         return _domain(model, model.domain(wanted.name))
 
 
-def list_domains(ask: Ask) -> dict[str, Any]:
-    """A page of the groups, by name, with their base tables and newest barriers."""
-    after, limit = ask.given["cursor"], ask.given["limit"]
-    with follower_of(ask).model() as model:
-        seen = (name for name in model.domains if sees_domain(model, ask.access, name))
+@router.get("/groups", response_model=Groups)
+def get_groups(query: Annotated[GroupsQuery, InQuery()], session: ReadSession) -> Answer:
+    """All groups, by name."""
+    after, limit = query.cursor, query.limit
+    with session.follower.model() as model:
+        seen = (name for name in model.domains if sees_domain(model, session.access, name))
         names = nsmallest(limit + 1, (name for name in seen if after is None or (name,) > after))
         page = names[:limit]
         more = encode_cursor(page[-1:]) if len(names) > len(page) else None
@@ -106,7 +147,7 @@ def list_domains(ask: Ask) -> dict[str, Any]:
         }
 
 
-def _domain(model: Model, domain: Domain) -> dict[str, Any]:
+def _domain(model: Model, domain: Domain) -> Answer:
     roots = domain.declared or tuple(
         sorted(t for t in model.roots if model.domain_of.get(t) == domain.name)
     )
@@ -119,12 +160,12 @@ def _domain(model: Model, domain: Domain) -> dict[str, Any]:
     }
 
 
-def answer_decision(ask: Ask) -> dict[str, Any]:
-    """PROCEED, CHECKPOINT or ABORT, for the whole micro-batch."""
-    asked = body_as(ask, Position)
-    with follower_of(ask).model() as model:
-        job = job_called(model, (asked.namespace, asked.name), ask.access)
-        ask.access.require(_tables_of(model, job))
+@router.post("/jobs/decision", response_model=DecisionAnswer, responses=refused(404))
+def post_decision(asked: Position, session: ReadSession) -> Answer:
+    """What to do before a checkpoint: PROCEED, CHECKPOINT or ABORT, for the whole micro-batch."""
+    with session.follower.model() as model:
+        job = job_called(model, (asked.namespace, asked.name), session.access)
+        session.access.require(_tables_of(model, job))
         decision = _decision(model, job, asked.position, asked.max_behind)
         place = model.places.get(job)
         joining = place is not None and any(
@@ -142,7 +183,7 @@ def answer_decision(ask: Ask) -> dict[str, Any]:
         "barrier": decision.barrier,
         "abort": list(decision.abort),
         "snapshots": [
-            dict(named(table)) | {"snapshotId": snapshot} for table, snapshot in decision.snapshots
+            named(table) | {"snapshotId": snapshot} for table, snapshot in decision.snapshots
         ],
     }
 
@@ -175,26 +216,25 @@ def _decision(
     )
 
 
-def answer_delays(ask: Ask) -> dict[str, Any]:
-    """Return the end-to-end delay of a table at a barrier, its parts, and how stale the table is."""
-    with follower_of(ask).question(ask.access) as (connection, model):
-        table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
-        return delay_answer(connection, model, table, ask.given["barrier"], ask.now.timestamp())
+@router.get("/delays", response_model=JSON, responses=refused(404, 409))
+def get_delays(query: Annotated[DelaysQuery, InQuery()], session: ReadSession) -> Answer:
+    """End-to-end delay and staleness of a table."""
+    with session.follower.question(session.access) as (connection, model):
+        table = table_of(connection, model, query.namespace, query.name)
+        return delay_answer(connection, model, table, query.barrier, session.now.timestamp())
 
 
-def answer_expirable(ask: Ask) -> dict[str, Any]:
-    """The snapshots that nobody needs, all of them, and why the others are kept.
-
-    `limit` of these, the oldest.
-    """
-    with follower_of(ask).question(ask.access) as (connection, model):
-        table = table_of(connection, model, ask.given["namespace"], ask.given["name"])
-        needed = pins(model, table, ask.settings.keep_barriers)
-        readers, now = tuple(model.readers.get(table, ())), ask.now.timestamp()
-        outside = outside_of(model, ask.settings.retention_days, now, ask.access)
-    with read_from(ask.whole_engine) as connection:  # whoever needs a snapshot counts
+@router.get("/expirable", response_model=Expirable, responses=refused(404))
+def get_expirable(query: Annotated[ExpirableQuery, InQuery()], session: ReadSession) -> Answer:
+    """Snapshots that nobody needs, all of them, and why others are kept: `limit` of these, the oldest."""
+    with session.follower.question(session.access) as (connection, model):
+        table = table_of(connection, model, query.namespace, query.name)
+        needed = pins(model, table, session.settings.keep_barriers)
+        readers, now = tuple(model.readers.get(table, ())), session.now.timestamp()
+        outside = outside_of(model, session.settings.retention_days, now, session.access)
+    with read_from(session.whole_engine) as connection:  # whoever needs a snapshot counts
         found = expiry_of(connection, table, needed, now, readers, outside)
-    kept = islice(found.kept(), ask.given["limit"])
+    kept = islice(found.kept(), query.limit)
     return {
         **named(table),
         "expirable": list(found.expirable),
@@ -204,18 +244,18 @@ def answer_expirable(ask: Ask) -> dict[str, Any]:
     }
 
 
-def answer_rollbacks(ask: Ask) -> dict[str, Any]:
-    """The plan; with `apply`, once its steps are done, the group goes on in its next generation."""
-    asked = body_as(ask, Rollback)
+@router.post("/rollbacks", response_model=RollbackPlan, responses=refused(404, 409))
+def post_rollback(asked: Rollback, session: AdminSession) -> Answer:
+    """Plan a rollback; with `apply`, once its steps are done, the group goes on in its next generation."""
 
     def decide_(
         connection: Connection, model: Model, now: float
     ) -> tuple[list[Fact], tuple[Plan, list[OutsideJob]]]:
         table = table_of(connection, model, asked.namespace, asked.name)
-        ask.access.require([table])
+        session.access.require([table])
         call(connection, model, model.domain_of)
         found = _plan(model, table, asked)
-        ask.access.require([*found.tables, *found.jobs])
+        session.access.require([*found.tables, *found.jobs])
         outside = jobs_outside(connection, found.tables, found.jobs)
         back = found.barrier if found.barrier is not None else 0
         return ([RolledBack(found.domain, found.tables, back, now)] if asked.apply else []), (
@@ -223,11 +263,11 @@ def answer_rollbacks(ask: Ask) -> dict[str, Any]:
             outside,
         )
 
-    found, outside = follower_of(ask).decide(decide_)
+    found, outside = session.follower.decide(decide_)
     shown = [
         one
         for one in outside
-        if all(map(ask.access.allows, {one.job[0], *(name for name, _ in one.makes)}))
+        if all(map(session.access.allows, {one.job[0], *(name for name, _ in one.makes)}))
     ]
     return plan_answer(found) | {"outside": [outside_answer(one) for one in shown]}
 
@@ -241,7 +281,7 @@ def _plan(model: Model, table: Table, asked: Rollback) -> Plan:
     return plan(model, table, asked.barrier, retained=retained)
 
 
-def plan_answer(found: Plan) -> dict[str, Any]:
+def plan_answer(found: Plan) -> Answer:
     """A plan as JSON shows it."""
     steps = [
         {
@@ -263,68 +303,3 @@ def plan_answer(found: Plan) -> dict[str, Any]:
         "steps": steps,
         "why": found.why,
     }
-
-
-_NAMED = (
-    Parameter("namespace", "Namespace of the table", Text(), required=True, example="file"),
-    Parameter("name", "Name of the table", Text(), required=True, example="/lake/bank/balance"),
-)
-_OBJECT = {"type": "object"}
-_DECLARATION = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "tables": TABLES},
-    "required": ["name", "tables"],
-}
-_DOMAINS = {
-    "type": "object",
-    "properties": {
-        "groups": {"type": "array", "items": _OBJECT},
-        "nextCursor": {"type": ["string", "null"], "description": "Null: this was the last page"},
-    },
-    "required": ["groups", "nextCursor"],
-}
-_POSITION = {
-    **NAMED,
-    "properties": {
-        **NAMED["properties"],  # type: ignore[dict-item]
-        "position": {"type": ["integer", "null"]},
-        "maxBehind": {"type": ["integer", "null"]},
-    },
-}
-_BACK = {
-    "type": "object",
-    "properties": {
-        **NAMED["properties"],  # type: ignore[dict-item]
-        "barrier": {"type": "integer"},
-        "lostState": TABLES,
-        "retainedFrom": {"type": "integer"},
-        "apply": {"type": "boolean"},
-    },
-    "required": ["namespace", "name", "barrier"],
-}
-
-OPERATIONS = (
-    Operation(
-        "POST", "/api/v2/groups", "Declare a group", declare, body=_DECLARATION, answer=_OBJECT, refusals=(409,),
-        scope="admin",
-    ),
-    Operation("GET", "/api/v2/groups", "All groups, by name", list_domains, paged(str), answer=_DOMAINS, export="list",
-              scope="read"),
-    Operation(
-        "POST", "/api/v2/jobs/decision", "What to do before a checkpoint", answer_decision,
-        body=_POSITION, answer=_OBJECT, refusals=(404,), scope="read",
-    ),
-    Operation(
-        "GET", "/api/v2/delays", "End-to-end delay and staleness of a table", answer_delays,
-        (*_NAMED, Parameter("barrier", "The barrier; the last one", Whole())), answer=_OBJECT, refusals=(404, 409),
-        scope="read",
-    ),
-    Operation(
-        "GET", "/api/v2/expirable", "Snapshots that nobody needs", answer_expirable, (*_NAMED, LIMIT),
-        answer=_OBJECT, refusals=(404,), scope="read",
-    ),
-    Operation(
-        "POST", "/api/v2/rollbacks", "Plan a rollback", answer_rollbacks, body=_BACK, answer=_OBJECT, refusals=(404, 409),
-        scope="admin",
-    ),
-)  # fmt: skip

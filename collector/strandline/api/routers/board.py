@@ -5,12 +5,17 @@ Which table completed, skipped or lacks which barrier, and what blocks the stron
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
+from fastapi import APIRouter
+from fastapi import Query as InQuery
 from sqlalchemy import Connection
+from typing_extensions import TypedDict
 
-from strandline.api.endpoints.version_requests import follower_of, named
-from strandline.api.http.operations import Ask, Operation, Parameter, Text, Whole
+from strandline.api.http.answers import JSON, Hidden
+from strandline.api.http.route import Route, refused
+from strandline.api.http.session import ReadSession
+from strandline.api.routers.versions import named
 from strandline.core.access.granted import Access
 from strandline.core.versions.delays import staleness
 from strandline.core.versions.facts import Table
@@ -18,35 +23,48 @@ from strandline.core.versions.members import version, versions
 from strandline.core.versions.model import Domain, Model, upstream_first
 from strandline.core.versions.strong_weak import held_by
 from strandline.errors import NotFoundError
+from strandline.questions.versions import BoardQuery
 from strandline.store.lineage.table_labels import labels_of
 from strandline.store.sql.engine import read_from
 from strandline.store.versions.answers import holders_answer
 from strandline.store.versions.hidden_names import sees_domain
 from strandline.store.versions.snapshot_history import heads_of
 
-DOMAIN = Parameter("group", "The group's name", Text(1), required=True, example="lake")
-COLUMNS = Parameter("columns", "How many barriers at most, the newest", Whole(1, 200), default=20)
-UP_TO = Parameter("upTo", "The newest barrier to show; without it the newest there is", Whole(0))
+router = APIRouter(prefix="/api/v2", tags=["versions"], route_class=Route)
 
 
-def board(ask: Ask) -> dict[str, Any]:
-    """Rows are the tables of the group, upstream first.
+class Board(TypedDict):
+    """Tables by barriers, and what blocks the strong version."""
 
-    Columns are its newest barriers, ascending.
-    """
-    name, now = ask.given["group"], time.time()
-    with follower_of(ask).model() as model:
-        domain = _domain_called(model, name, ask.access)
-        up_to = ask.given["upTo"]
+    group: str
+    generation: int
+    newest: int | None
+    barriers: list[int]
+    gapAfter: int | None
+    births: dict[str, float]
+    hiddenBarriers: int
+    hiddenParts: dict[str, int]
+    tables: list[JSON]
+    blockedBy: list[JSON]
+    hidden: NotRequired[Hidden]
+
+
+@router.get("/groups/board", response_model=Board, responses=refused(404))
+def get_board(query: Annotated[BoardQuery, InQuery()], session: ReadSession) -> dict[str, Any]:
+    """Which table of a group completed which barrier: tables upstream first, newest barriers ascending."""
+    name, now = query.group, time.time()
+    with session.follower.model() as model:
+        domain = _domain_called(model, name, session.access)
+        up_to = query.up_to
         whole = _tables(model, name)
-        tables = [table for table in whole if ask.access.allows(table[0])]
+        tables = [table for table in whole if session.access.allows(table[0])]
         order = [barrier for barrier in domain.order if up_to is None or barrier <= up_to]
-        shown, gap_after = _window(order, _strong(model, whole), ask.given["columns"])
+        shown, gap_after = _window(order, _strong(model, whole), query.columns)
         rows = [_row(model, table, shown, now) for table in tables]
         held = holders_answer(held_by(model, tables), now)
         births = {str(barrier): domain.births[barrier] for barrier in shown}
         hidden = _hidden(domain.order, shown)
-    with read_from(ask.engine) as connection:
+    with read_from(session.engine) as connection:
         _label(connection, dict(zip(tables, rows, strict=True)))
     return {
         "group": name,
@@ -152,11 +170,3 @@ def _writer(model: Model, job: tuple[str, str]) -> dict[str, Any]:
         "state": "RUNNING" if ended is None else ended.how,
         "endedAt": None if ended is None else ended.at,
     }
-
-
-OPERATIONS = (
-    Operation(
-        "GET", "/api/v2/groups/board", "Which table of a group completed which barrier", board,
-        (DOMAIN, COLUMNS, UP_TO), answer={"type": "object"}, refusals=(404,), scope="read",
-    ),
-)  # fmt: skip

@@ -8,10 +8,15 @@ import asyncio
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import orjson
+from fastapi import APIRouter
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
+from strandline.api.http.answers import JSON
 from strandline.api.http.bodies import body_of
-from strandline.api.http.operations import Ask, Operation
+from strandline.api.http.route import PlainRoute, refused
+from strandline.api.http.session import IngestSession, Session
 from strandline.api.writer.group_commit import Writer
 from strandline.api.writer.refusals import agent_of
 from strandline.api.writer.senders import Senders
@@ -26,8 +31,27 @@ from strandline.errors import (
 )
 from strandline.store.ingest.take import Outcome, Record, validated
 
-EVENT = {"type": "object", "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2"}
+router = APIRouter(prefix="/api/v1", tags=["intake"], route_class=PlainRoute)
+_EVENT = {
+    "type": "object",
+    "description": "RunEvent, JobEvent or DatasetEvent of OpenLineage 2-0-2",
+}
 LARGE = 1 << 20  # an array of so many bytes is read beside the loop, on which everybody else waits
+
+
+class BatchAnswer(TypedDict):
+    """OpenLineage's answer to a batch that is good in parts, and a result for every index."""
+
+    status: str
+    summary: dict[str, int]
+    failed_events: list[JSON]
+    results: list[JSON]
+
+
+def _sent(schema: dict[str, Any]) -> dict[str, Any]:
+    """Describe a body that the route reads by itself."""
+    content = {"application/json": {"schema": schema}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 class Fault(NamedTuple):
@@ -37,22 +61,28 @@ class Fault(NamedTuple):
     error: InvalidEventError
 
 
-async def take_event(ask: Ask) -> Response:
-    """Store one event."""
-    state = ask.request.app.state
-    with state.refusals.noting(agent_of(ask.request), ask.now) as seen:
-        async with body_of(ask.request, ask.settings, state.room) as raw:
+@router.post(
+    "/lineage",
+    status_code=201,
+    responses=refused(413, 422),
+    openapi_extra=_sent(_EVENT),
+)
+async def post_event(session: IngestSession) -> Response:
+    """Store one OpenLineage event."""
+    state = session.state
+    with state.refusals.noting(agent_of(session.request), session.now) as seen:
+        async with body_of(session.request, session.settings, state.room) as raw:
             seen.append(raw)
-            record = Record(raw, ask.now)
-            if not ask.access.everything:
+            record = Record(raw, session.now)
+            if not session.access.everything:
                 record = await asyncio.to_thread(
-                    _permitted, raw, ask.now, ask.access, state.senders
+                    _permitted, raw, session.now, session.access, state.senders
                 )
             try:
-                (outcome,) = await _writer(ask).write([record])
+                (outcome,) = await _writer(session).write([record])
             except StrandlineError:
                 validated(
-                    raw, ask.now
+                    raw, session.now
                 )  # what is no event is refused, whatever keeps events from being stored
                 raise
             if outcome.kind == "refused":
@@ -62,35 +92,44 @@ async def take_event(ask: Ask) -> Response:
     return Response(status_code=201)
 
 
-async def take_batch(ask: Ask) -> Response | dict[str, Any]:
-    """Store the good events of an array, in one transaction, and say which were not good."""
-    state = ask.request.app.state
-    with state.refusals.noting(agent_of(ask.request), ask.now) as seen:
-        async with body_of(ask.request, ask.settings, state.room) as raw:
+@router.post(
+    "/lineage/batch",
+    response_model=BatchAnswer,
+    responses=refused(413) | {204: {"description": "all of them are stored"}},
+    openapi_extra=_sent({"type": "array", "items": _EVENT}),
+)
+async def post_batch(session: IngestSession) -> Response:
+    """Store an array of OpenLineage events; 204, or 200 with a result for each index where some are rejected."""
+    state = session.state
+    with state.refusals.noting(agent_of(session.request), session.now) as seen:
+        async with body_of(session.request, session.settings, state.room) as raw:
             seen.append(raw)
-            taken = await _taken(ask, raw)
+            taken = await _taken(session, raw)
     refused = {index: one for index, one in enumerate(taken) if isinstance(one, Fault)}
     if refused:
         await asyncio.to_thread(
-            state.refusals.add_all, list(refused.values()), agent_of(ask.request), ask.now
+            state.refusals.add_all, list(refused.values()), agent_of(session.request), session.now
         )
     faults = {index: one.error for index, one in refused.items()}
     for index, outcome in enumerate(taken):
         if isinstance(outcome, Outcome) and outcome.kind == "dead":
             faults[index] = InvalidEventError(outcome.reason or "it cannot be stored")
-    return _batch_answer(len(taken), faults) if faults else Response(status_code=204)
+    if not faults:
+        return Response(status_code=204)
+    content = await asyncio.to_thread(orjson.dumps, _batch_answer(len(taken), faults))
+    return Response(content, media_type="application/json")
 
 
-async def _taken(ask: Ask, raw: bytes) -> list[Fault | Outcome]:
+async def _taken(session: Session, raw: bytes) -> list[Fault | Outcome]:
     """What became of each element of an array; raises what keeps good ones from being stored."""
-    asked = raw, ask.now, ask.access, ask.request.app.state.senders
+    asked = raw, session.now, session.access, session.state.senders
     beside = (
-        len(raw) > LARGE or not ask.access.everything
+        len(raw) > LARGE or not session.access.everything
     )  # whose events are looked at more closely
     read = await asyncio.to_thread(_all_read, *asked) if beside else _all_read(*asked)
     good = [one for one in read if isinstance(one, Record)]
     try:
-        outcomes = iter(await _writer(ask).write(good) if good else [])
+        outcomes = iter(await _writer(session).write(good) if good else [])
     except StrandlineError:
         read = await asyncio.to_thread(_all_decoded, *asked)
         faults: list[Fault | Outcome] = [one for one in read if isinstance(one, Fault)]
@@ -104,8 +143,8 @@ def _judged(record: Record, outcome: Outcome) -> Fault | Outcome:
     return Fault(record.value, _refusal(outcome)) if outcome.kind == "refused" else outcome
 
 
-def _writer(ask: Ask) -> Writer:
-    writer: Writer = ask.request.app.state.writer
+def _writer(session: Session) -> Writer:
+    writer: Writer = session.state.writer
     return writer
 
 
@@ -180,27 +219,3 @@ def _result(index: int, fault: InvalidEventError | None) -> dict[str, Any]:
         "reason": fault.reason,
         "path": fault.path,
     }
-
-
-OPERATIONS = (
-    Operation(
-        "POST",
-        "/api/v1/lineage",
-        "Store one OpenLineage event",
-        take_event,
-        body=EVENT,
-        status=201,
-        refusals=(422,),
-        scope="ingest",
-    ),
-    Operation(
-        "POST",
-        "/api/v1/lineage/batch",
-        "Store an array of OpenLineage events; 204, or 200 with a result for each index where some are rejected",
-        take_batch,
-        body={"type": "array", "items": EVENT},
-        answer={"type": "object", "required": ["status", "summary", "failed_events", "results"]},
-        empty=204,
-        scope="ingest",
-    ),
-)

@@ -1,1 +1,0 @@
-"""What is asked over HTTP, one file a subject."""

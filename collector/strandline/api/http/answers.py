@@ -1,0 +1,88 @@
+"""The forms of answers that several routes share, for the OpenAPI document and the columns of CSV."""
+
+from typing import Any, Generic, Literal, NotRequired, TypeVar
+
+from typing_extensions import TypedDict
+
+Item = TypeVar("Item")
+Node = TypeVar("Node")
+Edge = TypeVar("Edge")
+JSON = dict[str, Any]
+
+
+class Page(TypedDict, Generic[Item]):
+    """A page of a list; `nextCursor` null: this was the last."""
+
+    items: list[Item]
+    nextCursor: str | None
+
+
+class Hidden(TypedDict, total=False):
+    """What is not shown.
+
+    Nodes that a depth or limit cut off (behind those was not looked), edges that were reported and
+    are not among the state that is asked for, nodes (of changes: lines) that were filtered, edges
+    of other dependencies, what is in namespaces that the key does not see, datasets whose schema at
+    one of two moments no event that is kept tells.
+    """
+
+    nodes: int
+    edges: int
+    filtered: int
+    dependencies: int
+    access: int
+    schemas: int
+
+
+class Graph(TypedDict, Generic[Node, Edge]):
+    """Nodes with edges between them."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+    complete: bool
+    truncatedBy: Literal["depth", "nodes", "edges", "access"] | None
+    asOf: str
+    hidden: Hidden
+
+
+class Named(TypedDict):
+    """A dataset, job or run by its names."""
+
+    id: str
+    type: str
+    namespace: str
+    name: str
+
+
+class TableName(TypedDict):
+    """A table or job."""
+
+    namespace: str
+    name: str
+
+
+class LineageNode(Named):
+    """A dataset, column or job of a graph."""
+
+    distance: NotRequired[int]
+    state: NotRequired[str | None]
+    running: NotRequired[bool]
+
+
+class LineageEdge(TypedDict):
+    """What was made from what.
+
+    `latestRun`: of the job, where it failed, was aborted or lost after the edge was seen.
+    """
+
+    source: str
+    target: str
+    rule: NotRequired[str | None]
+    state: NotRequired[str | None]
+    running: NotRequired[bool]
+    origins: NotRequired[list[Any]]
+    lastSeen: NotRequired[str | None]
+    runs: NotRequired[int | None]
+    ofRuns: NotRequired[int | None]
+    inLatest: NotRequired[bool | None]
+    latestRun: NotRequired[JSON | None]

@@ -1,0 +1,121 @@
+"""The OpenAPI document of the routes, which FastAPI makes, and the page /docs made of it."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi.openapi.utils import get_openapi
+
+from strandline import __version__
+from strandline.api.http.route import Route
+
+PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "code"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string"},
+    },
+}
+STYLE = "body{font:15px/1.5 system-ui;max-width:60em;margin:2em auto;padding:0 1em}code{background:#8882}dt{margin-top:1em}"
+Operation = dict[str, Any]
+
+
+def openapi_of(routes: Sequence[Route]) -> dict[str, Any]:
+    """Return the document, OpenAPI 3.1."""
+    document = get_openapi(
+        title="Strandline", version=__version__, routes=routes, separate_input_output_schemas=False
+    )
+    declared = {
+        (route.path_format, method.lower()): route
+        for route in routes
+        for method in route.methods or ()
+    }
+    for path, method, operation in _operations(document):
+        _tidy(operation, declared[path, method])
+        operation["operationId"] = "_".join([method, *re.findall(r"\w+", path)])
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Problem"] = PROBLEM
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    return document
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Operation]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def _tidy(operation: Operation, route: Route) -> None:
+    """Say the scope and examples, leave out FastAPI's refusal, and that a parameter could be null."""
+    scope = route.permission.scope
+    fields = route.query.model_fields.items() if route.query is not None else ()
+    examples = {field.alias or name: field.examples for name, field in fields}
+    operation.pop("description", None)
+    operation["security"] = [{}] if scope == "open" else [{}, {"key": [scope]}]
+    refusal = operation["responses"].get("422", {}).get("content", {})
+    if "application/json" in refusal:
+        del operation["responses"]["422"]
+    for parameter in operation.setdefault("parameters", []):
+        schema = parameter["schema"]
+        for one in schema.pop("anyOf", ()):
+            if one != {"type": "null"}:
+                schema.update(one)
+        if schema.get("default", 0) is None:
+            del schema["default"]
+        schema.pop("title", None)
+        if found := examples.get(parameter["name"]):
+            parameter["example"] = found[0]
+
+
+def docs_page(document: Mapping[str, Any]) -> str:
+    """Return a page for people; it needs no script and nothing from elsewhere."""
+    entries = "".join(
+        _entry(path, method, operation)
+        for path, method, operation in sorted(_operations(document), key=lambda one: one[0])
+    )
+    head = f'<meta charset="utf-8"><title>Strandline API</title><style>{STYLE}</style>'
+    intro = f'<h1>Strandline {__version__}</h1><p>For programs: <a href="openapi.json">openapi.json</a></p>'
+    return f"<!doctype html><html lang=en><head>{head}</head><body>{intro}<dl>{entries}</dl></body></html>"
+
+
+def docs_headers() -> dict[str, str]:
+    """Return what a browser may do with the page: nothing but show it in its own style."""
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    return {
+        "Content-Security-Policy": policy,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
+
+
+def _entry(path: str, method: str, operation: Operation) -> str:
+    rows = "".join(
+        f"<li><code>{escape(one['name'])}</code>{' (required)' if one.get('required') else ''}: "
+        f"{escape(one.get('description', ''))}</li>"
+        for one in operation["parameters"]
+    )
+    scope = operation["security"][-1].get("key", ["open"])[0]
+    title = f"<code>{method.upper()} {escape(path)}</code> (scope {scope})"
+    about = escape(operation["summary"])
+    return f"<dt>{title}</dt><dd>{about}{_tried(path, method, operation)}<ul>{rows}</ul></dd>"
+
+
+def _tried(path: str, method: str, operation: Operation) -> str:
+    """Return a link that asks with the examples of required parameters, where it only reads."""
+    needed = [one for one in operation["parameters"] if one.get("required")]
+    asked = {one["name"]: one["example"] for one in needed if "example" in one}
+    if method != "get" or not asked or len(asked) < len(needed) or "{" in path:
+        return ""
+    address = f"{path}?{urlencode(asked, doseq=True)}"
+    return f'<p><a href="{escape(address.lstrip("/"))}"><code>{escape(address)}</code></a></p>'

@@ -1,0 +1,169 @@
+"""What a route may do for a request: its dependency's type is the scope that a key needs.
+
+A router declares no route without one, because its class refuses that when it is made.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Request
+from sqlalchemy import Connection, Engine
+from starlette.datastructures import State
+
+from strandline.api.http.auth import ACCESS
+from strandline.core.access.granted import NOTHING, Access
+from strandline.core.access.hidden import visible
+from strandline.core.openlineage.times import micros_of
+from strandline.errors import ForbiddenError
+from strandline.questions.parameters import Query
+from strandline.runtime.follower import Follower
+from strandline.settings import Settings
+from strandline.store.lineage.relations import View
+from strandline.store.questions.asked import ANSWERS
+from strandline.store.sql.engine import read_from
+from strandline.store.sql.narrowed import narrowed
+from strandline.store.versions.hidden_names import names_hidden
+
+# What an API key may be for. read: asks and takes leases; ingest: sends events and registers its
+# jobs; admin: also changes what others rely on. open: no key is needed at all, so the answer must
+# not name anything that is stored.
+Scope = Literal["read", "ingest", "admin", "open"]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A request that is permitted, with what its key sees.
+
+    `engine` shows what `access` sees and nothing else, whatever is asked of it. `whole_engine`
+    shows everything: it is for what an answer is computed from and does not name, as the leases
+    that keep a snapshot.
+    """
+
+    request: Request
+    access: Access
+    engine: Engine
+    now: datetime
+
+    @property
+    def state(self) -> State:
+        """The application's state."""
+        state: State = self.request.app.state
+        return state
+
+    @property
+    def whole_engine(self) -> Engine:
+        """The engine without what keys do not see left out."""
+        engine: Engine = self.state.engine
+        return engine
+
+    @property
+    def settings(self) -> Settings:
+        """The server's settings."""
+        settings: Settings = self.state.settings
+        return settings
+
+    @property
+    def follower(self) -> Follower:
+        """The server's follower of versions."""
+        follower: Follower = self.state.follower
+        return follower
+
+    @cached_property
+    def micros(self) -> int:
+        """The moment of the request in microseconds."""
+        return micros_of(self.now)
+
+    @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """Connect to read only: on no database does that keep a writer waiting."""
+        with read_from(self.engine) as connection:
+            yield connection
+
+    def view(self, query: Query) -> View:
+        """Return which edges are asked for, and of when."""
+        given = getattr(query, "as_of", None) or getattr(query, "until", None)
+        state = getattr(query, "state", None)
+        return View(
+            micros_of(min(given or self.now, self.now)),
+            live=state == "running",
+            past=given is not None and given < self.now,
+            newest=state == "latest",
+        )
+
+    def answer(self, path: str, query: Query, **changed: Any) -> dict[str, Any]:
+        """Answer a question of store.questions with the parameters of the request."""
+        with self.connected() as connection:
+            return ANSWERS[path](connection, query.asked() | changed, self.view(query))
+
+    def visible(self, answer: Any) -> Any:
+        """Return an answer, as JSON has it, without what the request's key does not see."""
+        with self.follower.model() as model:
+            names = names_hidden(model, self.access)
+        return visible(answer, self.access, names)
+
+    def refuse_other_namespace(self, namespace: str) -> None:
+        """Raise a ForbiddenError where a change names a namespace that is not the key's."""
+        if not self.access.allows(namespace):
+            raise ForbiddenError(f"this key changes nothing in namespace {namespace!r}")
+
+
+@dataclass(frozen=True)
+class SessionOf:
+    """Gives a route its session.
+
+    `whole`: the route is about no namespace, so a key needs all of them.
+    """
+
+    scope: Scope
+    whole: bool = False
+
+    async def __call__(self, request: Request) -> Session:
+        """Return the session of a request that `permit` has let through."""
+        return self.of(request)
+
+    def of(self, request: Request) -> Session:
+        """Return the session of a request that `permit` has let through."""
+        access: Access = request.scope[ACCESS]
+        seen = NOTHING if self.scope == "open" else access
+        engine = narrowed(request.app.state.engine, seen)
+        return Session(request, access, engine, datetime.now(UTC))
+
+    def permit(self, request: Request) -> None:
+        """Raise a RateError or ForbiddenError where the request's key may not ask this."""
+        access: Access = request.scope[ACCESS].for_scope(self.scope)
+        request.scope[ACCESS] = access
+        if self.scope == "open":
+            return
+        request.app.state.rates.spend(client_of(request), self.scope)
+        if not access.may(self.scope):
+            raise ForbiddenError(
+                f"this needs a key with scope {self.scope}, and this one has {access.scopes_text}"
+            )
+        if self.whole and not access.everything:
+            raise ForbiddenError(
+                "this is about no namespace, so it needs a key for all of them: --namespace '*'"
+            )
+
+
+def client_of(request: Request) -> str:
+    """Return who asks: the name of a key, or an address."""
+    access: Access = request.scope[ACCESS]
+    return access.who or address_of(request)
+
+
+def address_of(request: Request) -> str:
+    """Return where a request comes from."""
+    return request.client.host if request.client else ""
+
+
+OpenSession = Annotated[Session, Depends(SessionOf("open"))]
+ReadSession = Annotated[Session, Depends(SessionOf("read"))]
+WholeSession = Annotated[Session, Depends(SessionOf("read", whole=True))]
+IngestSession = Annotated[Session, Depends(SessionOf("ingest"))]
+WholeIngestSession = Annotated[Session, Depends(SessionOf("ingest", whole=True))]
+AdminSession = Annotated[Session, Depends(SessionOf("admin"))]
+WholeAdminSession = Annotated[Session, Depends(SessionOf("admin", whole=True))]

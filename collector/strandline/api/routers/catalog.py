@@ -1,0 +1,169 @@
+"""Lists and details of datasets, jobs and runs; their snapshots and barriers.
+
+The search for a name.
+"""
+
+from typing import Annotated, Any, NotRequired
+
+from fastapi import APIRouter
+from fastapi import Query as InQuery
+from sqlalchemy import Connection
+from typing_extensions import TypedDict
+
+from strandline.api.http.answers import JSON, Named, Page
+from strandline.api.http.route import Route, refused
+from strandline.api.http.session import ReadSession, Session
+from strandline.core.openlineage.times import micros_of
+from strandline.errors import ParameterError
+from strandline.questions.catalog import (
+    NodeListQuery,
+    OfJobQuery,
+    PartsQuery,
+    RunListQuery,
+    RunQuery,
+    SearchQuery,
+)
+from strandline.questions.parameters import NamedQuery, SpanQuery
+from strandline.store.catalog import details
+from strandline.store.catalog import lists as listing
+from strandline.store.catalog.filters import Filter
+from strandline.store.catalog.search import search_page
+from strandline.store.lineage.lookup import Node, dataset_of, job_called, job_of
+from strandline.store.lineage.snapshot_lineage import snapshot_answer, snapshots_of
+
+router = APIRouter(prefix="/api/v2", tags=["catalog"], route_class=Route)
+Answer = dict[str, Any]
+
+
+class Detail(TypedDict):
+    """A dataset or job with its facets."""
+
+    namespace: str
+    name: str
+    facets: NotRequired[JSON]
+    quarantined: NotRequired[JSON]
+
+
+class Run(TypedDict):
+    """A run."""
+
+    runId: str
+    state: str
+    running: NotRequired[bool]
+    job: NotRequired[JSON]
+    startedAt: NotRequired[str | None]
+    endedAt: NotRequired[str | None]
+    error: NotRequired[str | None]
+    failedChildren: NotRequired[int]
+
+
+class Snapshot(TypedDict):
+    """A snapshot of a dataset."""
+
+    snapshotId: str
+    observed: NotRequired[bool]
+    barrierId: NotRequired[int | None]
+    committedAt: NotRequired[str | None]
+
+
+class Barrier(TypedDict):
+    """A barrier of a streaming job."""
+
+    phase: str
+    barrierId: NotRequired[int]
+    batchId: NotRequired[int | None]
+    committedAt: NotRequired[str | None]
+
+
+@router.get("/datasets", response_model=Page[Named])
+def get_datasets(query: Annotated[NodeListQuery, InQuery()], session: ReadSession) -> Answer:
+    """Datasets by name, each with its latest write."""
+    asked = _filter(query, session, query.namespace)
+    with session.connected() as connection:
+        return listing.datasets_page(connection, asked, session.micros, query.limit, query.cursor)
+
+
+@router.get("/datasets/detail", response_model=Detail, responses=refused(404))
+def get_dataset(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -> Answer:
+    """A dataset with all its names and facets."""
+    with session.connected() as connection:
+        found = dataset_of(connection, query.namespace, query.name)
+        return details.dataset_detail(connection, found, session.micros)
+
+
+@router.get("/datasets/snapshots", response_model=Page[Snapshot], responses=refused(404))
+def get_snapshots(query: Annotated[PartsQuery, InQuery()], session: ReadSession) -> Answer:
+    """The snapshots of a dataset, the newest first."""
+    with session.connected() as connection:
+        found = dataset_of(connection, query.namespace, query.name)
+        page = snapshots_of(connection, found, query.limit, query.cursor)
+        return page.of([snapshot_answer(row) for row in page.rows])
+
+
+@router.get("/jobs", response_model=Page[Named])
+def get_jobs(query: Annotated[NodeListQuery, InQuery()], session: ReadSession) -> Answer:
+    """Jobs by name, each with its latest run."""
+    asked = _filter(query, session, query.namespace)
+    with session.connected() as connection:
+        return listing.jobs_page(connection, asked, session.micros, query.limit, query.cursor)
+
+
+@router.get("/jobs/detail", response_model=Detail, responses=refused(404))
+def get_job(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -> Answer:
+    """A job with its latest run, what ran below it, and all its facets; of a streaming query its batches."""
+    with session.connected() as connection:
+        found = job_of(connection, query.namespace, query.name)
+        return details.job_detail(connection, found, session.micros)
+
+
+@router.get("/jobs/barriers", response_model=Page[Barrier], responses=refused(404))
+def get_barriers(query: Annotated[PartsQuery, InQuery()], session: ReadSession) -> Answer:
+    """How far a streaming job is: its barriers, the greatest first."""
+    with session.connected() as connection:
+        found = job_of(connection, query.namespace, query.name)
+        return listing.barriers_page(connection, found, query.limit, query.cursor)
+
+
+@router.get("/runs", response_model=Page[Run], responses=refused(404))
+def get_runs(query: Annotated[RunListQuery, InQuery()], session: ReadSession) -> Answer:
+    """Runs, the newest first, failed ones with the reason."""
+    asked = _filter(query, session, query.namespace)
+    with session.connected() as connection:
+        job = _job_asked(connection, query)
+        return listing.runs_page(connection, job, asked, session.micros, query.limit, query.cursor)
+
+
+@router.get("/runs/detail", response_model=Run, responses=refused(404))
+def get_run(query: Annotated[RunQuery, InQuery()], session: ReadSession) -> Answer:
+    """A run with inputs, outputs, what ran below it, and all facets."""
+    with session.connected() as connection:
+        job = _job_asked(connection, query)
+        return details.run_detail(connection, query.run_id, session.micros, job)
+
+
+@router.get("/search", response_model=Page[Named])
+def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -> Answer:
+    """Datasets, jobs and runs by a part of a name, a tag, a column or an SQL text; `matched` says of which."""
+    with session.connected() as connection:
+        return search_page(connection, query.q, query.limit, query.cursor)
+
+
+def _job_asked(connection: Connection, query: OfJobQuery) -> Node | None:
+    named = None
+    if query.name is not None:
+        namespace = "default" if query.namespace is None else query.namespace
+        named = job_of(connection, namespace, query.name)
+    if query.job is None:
+        return named
+    called = job_called(connection, query.job)
+    if named is not None and named != called:
+        raise ParameterError(f"parameters job and name are two jobs: {called} and {named}")
+    return called
+
+
+def _filter(query: SpanQuery, session: Session, namespace: str | None) -> Filter:
+    since = None if query.since is None else micros_of(query.since)
+    until = None if query.until is None else micros_of(query.until)
+    is_past = query.as_of is not None and query.as_of < session.now
+    as_of = micros_of(query.as_of) if query.as_of is not None and is_past else None
+    return Filter(namespace, query.state or frozenset(), since, until, as_of)

@@ -1,0 +1,106 @@
+"""What was received, newest first.
+
+The events as they came (but for secrets), and the records that are none.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from fastapi import Query as InQuery
+from sqlalchemy import Connection
+from typing_extensions import TypedDict
+
+from strandline.api.http.answers import JSON, Page
+from strandline.api.http.route import Route, refused
+from strandline.api.http.session import ReadSession, WholeSession
+from strandline.core.openlineage.times import micros_of
+from strandline.questions.received import EventsQuery, ReceivedQuery, RejectedQuery
+from strandline.store.catalog.event_filters import EventFilter, event_filter
+from strandline.store.catalog.received import (
+    dead_letters_page,
+    event_answer,
+    events_page,
+    unread_page,
+)
+from strandline.store.catalog.rejections import rejection_kinds
+from strandline.store.ingest.archived import archived_answer
+from strandline.store.ingest.refused import refused_page
+from strandline.store.sql.engine import read_from
+
+router = APIRouter(prefix="/api/v2", tags=["received"], route_class=Route)
+
+
+class Events(Page[JSON]):
+    """A page of events, and where events of that time are that the store no longer has."""
+
+    archived: list[JSON]
+
+
+class Kinds(TypedDict):
+    """The kinds of what was rejected."""
+
+    items: list[JSON]
+    complete: bool
+
+
+@router.get("/events", response_model=Events, responses=refused(404))
+def get_events(query: Annotated[EventsQuery, InQuery()], session: ReadSession) -> dict[str, Any]:
+    """Events as received (since and until: received), newest first."""
+    with read_from(session.engine) as connection:
+        asked = _asked(connection, query)
+    with read_from(session.whole_engine) as connection:
+        page, cursor = events_page(connection, query.limit, query.cursor, asked, session.access)
+        # An archive holds events of all namespaces, and where it is concerns nobody who may not see
+        # them.
+        sees_all = session.access.everything
+        gone = archived_answer(connection, asked.since, asked.until) if sees_all else []
+    return {
+        "items": [event_answer(event) for event in page],
+        "nextCursor": cursor,
+        "archived": gone,
+    }
+
+
+def _asked(connection: Connection, query: EventsQuery) -> EventFilter:
+    since, until = (None if at is None else micros_of(at) for at in (query.since, query.until))
+    return event_filter(connection, query.job, query.run_id, query.dataset, since, until)
+
+
+@router.get("/dead-letters", response_model=Page[JSON])
+def get_dead_letters(
+    query: Annotated[ReceivedQuery, InQuery()], session: WholeSession
+) -> dict[str, Any]:
+    """Records that are no events."""
+    with read_from(session.engine) as connection:
+        items, cursor = dead_letters_page(connection, query.limit, query.cursor)
+    return {"items": items, "nextCursor": cursor}
+
+
+@router.get("/unread-events", response_model=Page[JSON])
+def get_unread(query: Annotated[ReceivedQuery, InQuery()], session: WholeSession) -> dict[str, Any]:
+    """Events that a fault of the collector's own kept from being read: taken again at its next start."""
+    with read_from(session.engine) as connection:
+        items, cursor = unread_page(connection, query.limit, query.cursor)
+    return {"items": items, "nextCursor": cursor}
+
+
+@router.get("/rejected-events", response_model=Page[JSON])
+def get_rejected_events(
+    query: Annotated[ReceivedQuery, InQuery()], session: WholeSession
+) -> dict[str, Any]:
+    """What was rejected over HTTP by producer and reason, the newest first."""
+    session.state.refusals.flush()
+    with read_from(session.engine) as connection:
+        items, cursor = refused_page(connection, query.limit, query.cursor)
+    return {"items": items, "nextCursor": cursor}
+
+
+@router.get("/rejected", response_model=Kinds)
+def get_rejected(
+    query: Annotated[RejectedQuery, InQuery()], session: WholeSession
+) -> dict[str, Any]:
+    """Rejected events, dead letters and unread events by kind: producer, reason without its values, count, one example."""
+    session.state.refusals.flush()
+    with read_from(session.engine) as connection:
+        kinds, complete = rejection_kinds(connection, query.limit)
+    return {"items": kinds, "complete": complete}

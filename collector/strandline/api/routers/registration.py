@@ -1,0 +1,122 @@
+"""The paths of the proposals, without a prefix: /register, /unregister, /version.
+
+A job's id is its name.
+"""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path
+from fastapi import Query as InQuery
+from sqlalchemy import Connection
+from typing_extensions import TypedDict
+
+from strandline.api.http.route import Route, refused
+from strandline.api.http.session import IngestSession, ReadSession
+from strandline.api.writer.senders import refuse_domain
+from strandline.core.openlineage.names import TableName, bare, id_of, stored_name
+from strandline.core.versions.facts import Fact, JobRegistered, JobRetired
+from strandline.core.versions.model import Model
+from strandline.core.versions.registration import refuse_registration
+from strandline.core.versions.strong_weak import Reading, strong, weak
+from strandline.questions.parameters import Text, Word
+from strandline.questions.versions import RegisteredQuery, RetiredQuery
+from strandline.store.sql.engine import read_from
+from strandline.store.versions.answers import with_latest
+from strandline.store.versions.fact_log import manage
+from strandline.store.versions.live_writers import refuse_live_writers
+from strandline.store.versions.lookup import call, job_called, table_at, table_to_register
+
+router = APIRouter(tags=["proposals"], route_class=Route)
+Job = Annotated[Word, Path(alias="jobID", description="Name of the job")]
+Catalog = Annotated[Word, Path(description="Catalog of the table")]
+Database = Annotated[Text, Path(description="Database of the table; may be empty")]
+Table = Annotated[Word, Path(description="Table")]
+TABLE = "{catalog:name}/{database:name}/{table:name}"
+REGISTER = f"/register/{{direction:name}}/{{jobID:name}}/{TABLE}"
+
+
+class TableVersion(TypedDict):
+    """The version and snapshot of one table."""
+
+    version: int | None
+    snapshotId: str
+
+
+@router.post(REGISTER, status_code=204, responses=refused(404, 409))
+@router.put(REGISTER, status_code=204, responses=refused(404, 409))
+def register(
+    direction: Annotated[Literal["source", "sink"], Path(description="source or sink")],
+    job: Job,
+    catalog: Catalog,
+    database: Database,
+    table: Table,
+    query: Annotated[RegisteredQuery, InQuery()],
+    session: IngestSession,
+) -> None:
+    """Announce a table of a job, which it reads or writes; visible when a run of it really runs."""
+    announced = _as_in_events(query.namespace, job)
+
+    def decide(connection: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+        found = table_to_register(connection, model, _place(catalog, database, table))
+        domain = bare(query.group) if query.group else None
+        if domain:
+            refuse_domain(connection, domain, id_of("job", *announced), session.access)
+        # a writer of another's table would take its strong versions away
+        session.access.require([announced, found])
+        reads, writes = ((found,), ()) if direction == "source" else ((), (found,))
+        wanted = JobRegistered(announced, reads, writes, now, domain)
+        call(connection, model, {found, *model.domain_of})
+        refuse_registration(model, wanted)
+        for written in writes:
+            refuse_live_writers(connection, model, announced, written)
+        manage(connection, [announced])
+        return [wanted], None
+
+    session.follower.decide(decide)
+
+
+@router.post("/unregister/{jobID:name}", status_code=204, responses=refused(404))
+@router.delete("/unregister/{jobID:name}", status_code=204, responses=refused(404))
+def unregister(job: Job, query: Annotated[RetiredQuery, InQuery()], session: IngestSession) -> None:
+    """Retire a job: it no longer blocks versions, and no longer pins what it reads."""
+    retired = _as_in_events(query.namespace, job)
+
+    def decide(_: Connection, model: Model, now: float) -> tuple[list[Fact], None]:
+        called = job_called(model, retired, session.access)
+        return [JobRetired(called, now, "unregistered")], None
+
+    session.follower.decide(decide)
+
+
+@router.get(
+    f"/version/{{consistencyType:name}}/{TABLE}",
+    response_model=TableVersion,
+    responses=refused(404, 409),
+)
+def get_version(
+    consistency: Annotated[
+        Literal["strong", "weak"], Path(alias="consistencyType", description="strong or weak")
+    ],
+    catalog: Catalog,
+    database: Database,
+    table: Table,
+    session: ReadSession,
+) -> dict[str, Any]:
+    """Version of a table."""
+    with session.follower.question(session.access) as (connection, model):
+        found = table_at(connection, model, _place(catalog, database, table))
+        call(connection, model, [found])
+        managed = (strong if consistency == "strong" else weak)(model, [found])
+    with read_from(session.engine) as connection:
+        (one,) = with_latest(connection, managed, [found])
+    barrier = one.barrier if isinstance(one, Reading) else None
+    return {"version": barrier, "snapshotId": one.snapshot}
+
+
+def _as_in_events(namespace: str, name: str) -> tuple[str, str]:
+    """Return the job as its events would name it: without secrets, and no longer than a name may be."""
+    return stored_name(namespace), stored_name(name)
+
+
+def _place(*parts: str) -> TableName:
+    return TableName(*map(bare, parts))
