@@ -29,8 +29,8 @@ from strandline.store.questions import run_graph
 from strandline.store.questions.asked import MOST_OF_DATABASE
 
 NODE = (
-    "dataset:NAMESPACE:NAME or job:NAMESPACE:NAME (the longest known namespace counts, symlinks are "
-    "followed); or a short name such as database.table where only one node has it"
+    "dataset:NAMESPACE:NAME or job:NAMESPACE:NAME (the longest known namespace counts, symlinks "
+    "are followed); or a short name such as database.table where only one node has it"
 )
 NODE_EXAMPLES = [["dataset:file:/lake/bank/balance"]]
 Nodes = Annotated[
@@ -40,9 +40,7 @@ Nodes = Annotated[
 ]
 NodesOrAround = Annotated[
     tuple[Word, ...],
-    Field(
-        max_length=MOST_VALUES, description=f"{NODE}; or give `around`", examples=NODE_EXAMPLES
-    ),
+    Field(max_length=MOST_VALUES, description=f"{NODE}; or give `around`", examples=NODE_EXAMPLES),
     AfterValidator(each_once),
 ]
 

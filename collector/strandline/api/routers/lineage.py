@@ -239,9 +239,7 @@ def get_nodes(
         return only_nodes(selection.of(connection, _between_tables(session, connection, query)))
 
 
-@router.get(
-    "/lineage/map", response_model=Graph[Box, BoxEdge], responses=refused(404)
-)
+@router.get("/lineage/map", response_model=Graph[Box, BoxEdge], responses=refused(404))
 def get_map(query: Annotated[asking.MapQuery, InQuery()], session: ReadSession) -> dict[str, Any]:
     """The whole graph as at most 40 boxes (catalogs, buckets, databases, folders, then tables).
 
