@@ -44,7 +44,7 @@ HOSTILE = {
         ("/lineage?node=t&asOf=monthly", "parameter asOf is not a time like 2026-11-20T12:00:00Z"),
         (
             "/lineage?node=t&asof=2026-11-20",
-            "parameter 'asof' is not known here; known: node, ",
+            "parameter 'asof' is not known here; known: format",
         ),
         ("/lineage?node=t&depth=1&depth=2", "parameter depth is given more than once"),
         ("/lineage?node=t&column=c", "parameter column needs granularity=column"),

@@ -29,7 +29,7 @@ WRONG_IMPORTS = [
     ("strandline.store.sql", "strandline.store.lineage.relations", "areas of the store"),
     ("strandline.store.schema", "threading", "the store starts no thread"),
     ("strandline.core.redaction", "strandline.core.openlineage.names", "areas of the core"),
-    ("strandline.api.http", "strandline.api.endpoints.health", "areas of the API"),
+    ("strandline.api.http", "strandline.api.routers.health", "areas of the API"),
     (
         "strandline.core.versions",
         "strandline.core.openlineage.times",

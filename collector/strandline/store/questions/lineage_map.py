@@ -46,7 +46,7 @@ from strandline.store.lineage.relations import View
 from strandline.store.lineage.run_state import iso, run_owners
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import job_relations, relations
-from strandline.store.schema.run_tables import jobs, run_queries, runs
+from strandline.store.schema.run_tables import IS_RENAMED, jobs, run_queries, runs
 from strandline.store.sql.id_lists import among, among_given
 from strandline.store.sql.narrowed import access_of
 
@@ -147,12 +147,11 @@ def _owners_by_other_names() -> Select[Any]:
     They are micro-batches and renamed runs; `run_owners` decides.
     """
     newest = select(job_relations.c.run_id)
-    renamed = runs.c.least_job != runs.c.most_job
     in_query = select(run_queries.c.run_id).where(run_queries.c.run_id == runs.c.id).exists()
     return (
         select(run_owners.c.run_id, run_owners.c.job_id)
         .join(runs, runs.c.id == run_owners.c.run_id)
-        .where(runs.c.id.in_(newest), or_(runs.c.streaming == 1, renamed, in_query))
+        .where(runs.c.id.in_(newest), or_(runs.c.streaming == 1, IS_RENAMED, in_query))
     )
 
 
