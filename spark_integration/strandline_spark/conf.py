@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from strandline_spark.application_name import application_name
 from strandline_spark.collector_key import collector_key
 from strandline_spark.flags import ON
 
@@ -86,7 +88,7 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
     faults: list[str] = []
     parent = _parent(entries, "parent", faults)
     return Conf(
-        app_name=application_name(entries, faults),
+        app_name=_app_name(entries, environ, faults),
         app_id=entries.get("spark.app.id", ""),
         enabled=is_on(entries.get(_STRANDLINE + "enabled")),
         disabled=is_on(environ.get("OPENLINEAGE_DISABLED"))
@@ -117,23 +119,6 @@ def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None
         stock_listener="io.openlineage.spark" in entries.get("spark.extraListeners", ""),
         faults=tuple(faults),
     )
-
-
-def application_name(entries: Mapping[str, str], faults: list[str]) -> str:
-    """Return the application's part of the names of its jobs.
-
-    `spark.openlineage.appName` counts as it stands. Of `spark.app.name`, what
-    `spark.strandline.job.removePattern` matches is cut, unless nothing would be left.
-
-    >>> entries = {"spark.app.name": "nightly-2026-11-28"}
-    >>> application_name({**entries, REMOVE_PATTERN: "-[0-9]{4}(-[0-9]{2}){2}"}, [])
-    'nightly'
-    """
-    pattern = _pattern(entries, REMOVE_PATTERN, faults)
-    if name := entries.get(_OPENLINEAGE + "appName"):
-        return name
-    name = entries.get("spark.app.name") or "spark"
-    return (re.sub(pattern, "", name) or name) if pattern else name
 
 
 def is_on(value: str | None) -> bool:
@@ -189,6 +174,22 @@ def _pattern(entries: Mapping[str, str], key: str, faults: list[str]) -> str | N
         faults.append(f"{key}: {error}: it is not used")
         return None
     return pattern
+
+
+def _app_name(entries: Mapping[str, str], environ: Mapping[str, str], faults: list[str]) -> str:
+    """Return the application's part of the names of its jobs.
+
+    `spark.openlineage.appName` counts as it stands. Of another name, what
+    `spark.strandline.job.removePattern` matches is cut, unless nothing would be left.
+    """
+    pattern = _pattern(entries, REMOVE_PATTERN, faults)
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    name, warning = application_name(entries, environ, script)
+    if warning is not None:
+        faults.append(warning)
+    if pattern is None or entries.get(_OPENLINEAGE + "appName"):
+        return name
+    return re.sub(pattern, "", name) or name
 
 
 def _parent(entries: Mapping[str, str], prefix: str, faults: list[str]) -> Parent | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.emitter.builders import Sent, announcer, insert, table
+from strandline_spark.application_name import application_name
 from strandline_spark.conf import Conf, Parent, conf_of
 from strandline_spark.consistency.collector import Collector
 from strandline_spark.listeners.shaping import shaped
@@ -326,3 +327,34 @@ def test_date_in_the_application_name_is_cut_where_the_pattern_matches_it() -> N
     assert conf_of({**dated, "spark.app.name": "-2026-11-28"}, {}).app_name == "-2026-11-28"
     given = {**dated, "spark.openlineage.appName": "bank-2026-11-28"}
     assert conf_of(given, {}).app_name == "bank-2026-11-28"
+
+
+@pytest.mark.parametrize(
+    ("entries", "environ", "name"),
+    [
+        ({"spark.app.name": "nightly"}, {}, "nightly"),
+        ({"spark.app.name": "nightly", "spark.openlineage.appName": "bank"}, {}, "bank"),
+        ({"spark.app.name": "cli.py", "spark.openlineage.appName": "cli.py"}, {}, "cli.py"),
+        ({"spark.app.name": "pyspark-shell"}, {"JPY_SESSION_NAME": "/n/risk.ipynb"}, "risk.ipynb"),
+    ],
+)
+def test_application_is_named_the_same_in_every_run(
+    entries: dict[str, str], environ: dict[str, str], name: str
+) -> None:
+    conf = conf_of(entries, environ)
+
+    assert (conf.app_name, conf.faults) == (name, ())
+
+
+@pytest.mark.parametrize(
+    "name", ["pyspark-shell", "cli.py", "3f0e2a52-9d14-4b56-8a51-6d0c8a4d7e11"]
+)
+def test_application_without_a_name_is_named_for_its_script_or_warns(name: str) -> None:
+    assert application_name({"spark.app.name": name}, {}, "/jobs/nightly.py") == (
+        "nightly.py",
+        None,
+    )
+    shell, warning = application_name({"spark.app.name": name}, {}, "/lib/ipykernel_launcher.py")
+    assert shell == name
+    assert warning is not None
+    assert warning.endswith(": set spark.openlineage.appName")

@@ -56,8 +56,8 @@ def test_write_reports_its_plan_at_start_and_its_snapshot_at_the_end() -> None:
     plan = Plan(insert(CREDITS, TRANSFERS), insert(MADE, table("bank.transfers", snapshot("9"))))
 
     assert run(plan) == [
-        "START bank.bank.credits [transfers] -> [credits]",
-        "COMPLETE bank.bank.credits [transfers@9] -> [credits@12]",
+        "START bank.lake.bank.credits [transfers] -> [credits]",
+        "COMPLETE bank.lake.bank.credits [transfers@9] -> [credits@12]",
     ]
 
 
@@ -101,8 +101,8 @@ def test_read_only_plan_is_reported_only_if_configured() -> None:
 
     assert run(plan) == []
     assert run(plan, settings=conf(reads="true")) == [
-        "START bank.read.bank.transfers [transfers] -> []",
-        "COMPLETE bank.read.bank.transfers [transfers] -> []",
+        "START bank.read.lake.bank.transfers [transfers] -> []",
+        "COMPLETE bank.read.lake.bank.transfers [transfers] -> []",
     ]
 
 
@@ -110,8 +110,8 @@ def test_plan_unreadable_at_start_is_reported_at_the_end() -> None:
     plan = Plan(ValueError("analysis failed"), insert(MADE))
 
     assert run(plan) == [
-        "START bank.bank.credits [] -> [credits@12]",
-        "COMPLETE bank.bank.credits [] -> [credits@12]",
+        "START bank.lake.bank.credits [] -> [credits@12]",
+        "COMPLETE bank.lake.bank.credits [] -> [credits@12]",
     ]
 
 
@@ -142,7 +142,7 @@ def test_plan_unreadable_at_the_end_is_reported_as_at_start_with_the_reason() ->
     made.begin(execution)
     made.end(execution, ended(1, plan), [])
 
-    assert sent.lines()[-1] == "COMPLETE bank.bank.credits [transfers] -> [credits]"
+    assert sent.lines()[-1] == "COMPLETE bank.lake.bank.credits [transfers] -> [credits]"
     facet = sent.events[-1]["run"]["facets"]["extractionError"]
     assert facet["errors"] == [{"errorMessage": "ValueError: scan is gone"}]
 
@@ -176,7 +176,7 @@ def test_unreadable_part_of_a_plan_is_named_in_the_event() -> None:
         )
     )
 
-    assert line_of(event) == "START bank.bank.credits [transfers] -> [credits]"
+    assert line_of(event) == "START bank.lake.bank.credits [transfers] -> [credits]"
     facet = event["run"]["facets"]["extractionError"]
     assert [(one["task"], one["errorMessage"]) for one in facet["errors"]] == [
         ("LogicalRelation", "not readable: LogicalRelation: AttributeError: no such method")
@@ -235,8 +235,8 @@ def test_ctas_takes_its_snapshot_from_the_nested_append_only() -> None:
     made.end(root, ended(1, outer), [])
 
     assert sent.lines() == [
-        "START bank.bank.credits [transfers] -> [credits]",
-        "COMPLETE bank.bank.credits [transfers] -> [credits@12]",
+        "START bank.lake.bank.credits [transfers] -> [credits]",
+        "COMPLETE bank.lake.bank.credits [transfers] -> [credits@12]",
     ]
 
 
@@ -253,19 +253,19 @@ def test_nested_write_unreadable_at_the_end_is_reported_as_at_start() -> None:
     )
     made.end(root, ended(1, root.started.qe), [])
 
-    assert sent.lines()[-1] == "COMPLETE bank.bank.credits [transfers] -> [credits]"
+    assert sent.lines()[-1] == "COMPLETE bank.lake.bank.credits [transfers] -> [credits]"
 
 
 def test_creating_an_empty_table_is_another_job_than_filling_it() -> None:
     plan = Plan(Statement("CreateTable", outputs=insert(CREDITS).outputs))
 
-    assert run(plan)[0] == "START bank.bank.credits.append [] -> [credits]"
+    assert run(plan)[0] == "START bank.lake.bank.credits.append [] -> [credits]"
 
 
 def test_conf_can_set_the_job_name() -> None:
     assert (
         run(Plan(insert(CREDITS)), settings=conf(job_name="nightly-{output}"))[0].split()[1]
-        == "nightly-bank.credits"
+        == "nightly-lake.bank.credits"
     )
 
 
@@ -275,7 +275,7 @@ def test_session_job_name_applies_to_statements_started_after_it() -> None:
 
     made.begin(execution)
 
-    assert sent.events[0]["job"]["name"] == "of bank.credits"
+    assert sent.events[0]["job"]["name"] == "of lake.bank.credits"
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_dates_are_cut_from_paths() -> None:
     settings = replace(conf(), remove_path=r".*(?P<remove>/date=[0-9-]+)")
     path = replace(CREDITS, name="/out/report/date=2026-11-21", table=None, symlinks=())
 
-    assert run(Plan(insert(path)), settings=settings)[0] == "START bank.report [] -> [report]"
+    assert run(Plan(insert(path)), settings=settings)[0] == "START bank./out/report [] -> [report]"
 
 
 def test_events_of_a_run_share_one_id_that_no_other_run_has() -> None:
@@ -386,7 +386,7 @@ def test_user_edges_replace_detected_edges() -> None:
 
     made.end(execution, ended(1, execution.started.qe), [])
 
-    assert sent.lines()[-1] == "COMPLETE bank.bank.credits [topic 3] -> [credits@12]"
+    assert sent.lines()[-1] == "COMPLETE bank.lake.bank.credits [topic 3] -> [credits@12]"
 
 
 def test_table_created_by_a_query_is_reported_as_created() -> None:

@@ -25,10 +25,10 @@ from strandline_spark.runs.micro_batches import MicroBatch, micro_batch_of
 
 def test_a_query_is_one_run_with_a_barrier_per_micro_batch() -> None:
     assert StreamScript().start().batch(0).batch(1).end() == [
-        "START bank.bank.credits [transfers] -> [credits]",
-        "RUNNING bank.bank.credits [transfers] -> [credits@100] b1",
-        "RUNNING bank.bank.credits [transfers] -> [credits@101] b2",
-        "ABORT bank.bank.credits [] -> []",
+        "START bank.lake.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.lake.bank.credits [transfers] -> [credits@100] b1",
+        "RUNNING bank.lake.bank.credits [transfers] -> [credits@101] b2",
+        "ABORT bank.lake.bank.credits [] -> []",
     ]
 
 
@@ -131,10 +131,10 @@ def test_micro_batch_that_fails_after_its_write_reports_what_it_wrote() -> None:
 
     running = driver.sent.events[-1]
     assert driver.batch(0).end("boom") == [
-        "START bank.bank.credits [transfers] -> [credits]",
-        "RUNNING bank.bank.credits [transfers] -> [credits@100]",
-        "RUNNING bank.bank.credits [transfers] -> [credits@100] b1",
-        "FAIL bank.bank.credits [] -> []",
+        "START bank.lake.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.lake.bank.credits [transfers] -> [credits@100]",
+        "RUNNING bank.lake.bank.credits [transfers] -> [credits@100] b1",
+        "FAIL bank.lake.bank.credits [] -> []",
     ]
     assert "strandline_barrier" not in running["run"]["facets"]
 
@@ -153,9 +153,9 @@ def test_micro_batch_stopped_after_its_commit_is_reported() -> None:
     driver = StreamScript().start().batch(0, error="InterruptedException", commits=[committed(0)])
 
     assert driver.end() == [
-        "START bank.bank.credits [transfers] -> [credits]",
-        "RUNNING bank.bank.credits [transfers] -> [credits@100] b1",
-        "ABORT bank.bank.credits [] -> []",
+        "START bank.lake.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.lake.bank.credits [transfers] -> [credits@100] b1",
+        "ABORT bank.lake.bank.credits [] -> []",
     ]
 
 
@@ -263,7 +263,7 @@ def test_failed_lookup_of_a_plain_query_is_retried(monkeypatch: pytest.MonkeyPat
 
     lines = StreamScript(told=2).start().batch(4, written(4, earlier)).sent.lines()
 
-    assert "RUNNING bank.bank.credits [] -> [credits@103] b4" in lines
+    assert "RUNNING bank.lake.bank.credits [] -> [credits@103] b4" in lines
 
 
 def failing(times: int, answer: Callable[..., Any]) -> Callable[..., Any]:
@@ -294,10 +294,10 @@ def test_unreported_micro_batches_of_a_killed_driver_come_first() -> None:
     }
 
     assert StreamScript(told=1).start().batch(4, written(4, earlier)).sent.lines() == [
-        "START bank.bank.credits [transfers] -> [credits]",
-        "RUNNING bank.bank.credits [] -> [credits@102] b3",
-        "RUNNING bank.bank.credits [] -> [credits@103] b4",
-        "RUNNING bank.bank.credits [transfers] -> [credits@104] b5",
+        "START bank.lake.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.lake.bank.credits [] -> [credits@102] b3",
+        "RUNNING bank.lake.bank.credits [] -> [credits@103] b4",
+        "RUNNING bank.lake.bank.credits [transfers] -> [credits@104] b5",
     ]
 
 
@@ -341,9 +341,9 @@ def test_idle_query_is_reported_from_its_plan_with_earlier_commits() -> None:
 
     driver.streams.announce_idle(2000)
     assert driver.sent.lines() == [
-        "START bank.bank.credits [transfers] -> [credits]",
-        "RUNNING bank.bank.credits [] -> [credits@100] b1",
-        "RUNNING bank.bank.credits [] -> [credits@101] b2",
+        "START bank.lake.bank.credits [transfers] -> [credits]",
+        "RUNNING bank.lake.bank.credits [] -> [credits@100] b1",
+        "RUNNING bank.lake.bank.credits [] -> [credits@101] b2",
     ]
 
 
@@ -374,8 +374,8 @@ def test_writes_of_a_dropped_micro_batch_are_reported_by_the_next() -> None:
     driver.batch(2, outer, parts=[insert(table("bank.audit", snapshot("9")), TRANSFERS)])
 
     assert [line for line in driver.sent.lines() if line.startswith("RUNNING")] == [
-        "RUNNING bank.bank.audit [transfers] -> [audit@8] b2",
-        "RUNNING bank.bank.audit [transfers] -> [audit@9] b3",
+        "RUNNING bank.lake.bank.audit [transfers] -> [audit@8] b2",
+        "RUNNING bank.lake.bank.audit [transfers] -> [audit@9] b3",
     ]
 
 
@@ -388,10 +388,10 @@ def test_foreach_batch_writes_are_query_outputs_with_their_own_inputs() -> None:
     driver = StreamScript().start().batch(0, outer, parts=parts)
 
     assert driver.sent.lines() == [
-        "START bank.bank.credits [transfers] -> [credits@1,audit@2]".replace(
+        "START bank.lake.bank.credits [transfers] -> [credits@1,audit@2]".replace(
             " [transfers]", " [transfers,people]"
         ),
-        "RUNNING bank.bank.credits [transfers,people] -> [credits@1,audit@2] b1",
+        "RUNNING bank.lake.bank.credits [transfers,people] -> [credits@1,audit@2] b1",
     ]
     outputs = driver.sent.events[-1]["outputs"]
     assert [[i["name"] for i in output["facets"]["lineage"]["inputs"]] for output in outputs] == [

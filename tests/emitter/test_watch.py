@@ -100,8 +100,8 @@ def bus(monkeypatch: pytest.MonkeyPatch) -> Bus:
 
 
 TOLD = [
-    "START bank.bank.credits [transfers] -> [credits@100]",
-    "RUNNING bank.bank.credits [transfers] -> [credits@100] b1",
+    "START bank.lake.bank.credits [transfers] -> [credits@100]",
+    "RUNNING bank.lake.bank.credits [transfers] -> [credits@100] b1",
 ]
 
 
@@ -130,7 +130,7 @@ def test_run_with_a_lost_end_event_stops_sending_heartbeats(bus: Bus) -> None:
     bus.watch.idle(0)
     bus.announcer.beat(time.monotonic() + 1000)
 
-    assert bus.sent.lines() == ["START bank.bank.credits [transfers] -> [credits@100]"]
+    assert bus.sent.lines() == ["START bank.lake.bank.credits [transfers] -> [credits@100]"]
     assert bus.announcer.missed == 1
 
 

@@ -145,3 +145,15 @@ def test_missing_internals_are_reported_in_one_event() -> None:
     first, second = (event["run"]["facets"] for event in sent.events)
     assert first["strandline_emitter"]["unavailable"] == ["which commit a write made"]
     assert "strandline_emitter" not in second
+
+
+def test_name_keeps_parts_with_dots_apart(lake: Any) -> None:
+    jvm = Jvm(lake._jvm)
+    identifier = lake._jvm.org.apache.spark.sql.connector.catalog.Identifier
+
+    names = [
+        dotted(identifier.of(jvm.array("java.lang.String", *namespace), table))
+        for namespace, table in ((["a", "b"], "t"), (["a.b"], "t"), (["a"], "b.t"))
+    ]
+
+    assert names == ["a.b.t", "`a.b`.t", "a.`b.t`"]

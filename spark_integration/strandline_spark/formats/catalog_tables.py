@@ -8,6 +8,7 @@ from __future__ import annotations
 from strandline_spark.formats.mention import Mention
 from strandline_spark.jvm.class_names import TABLE_IDENTIFIER
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, once, optional_text
+from strandline_spark.model.names import qualified
 from strandline_spark.model.statement import Catalog, Symlink
 
 SESSION_CATALOG = "spark_catalog"
@@ -35,7 +36,7 @@ def table_name(table: JavaObject) -> str:
 def name_of(identifier: JavaObject) -> str:
     """The same, of an identifier."""
     catalog, database = optional_text(identifier.catalog()), optional_text(identifier.database())
-    return f"{catalog or SESSION_CATALOG}.{database or 'default'}.{identifier.table()}"
+    return qualified(catalog or SESSION_CATALOG, database or "default", str(identifier.table()))
 
 
 def session_catalog(jvm: Jvm) -> Catalog:

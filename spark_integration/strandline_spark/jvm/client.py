@@ -25,7 +25,7 @@ from strandline_spark.jvm.class_names import (
     SCALA_CONVERTERS,
 )
 from strandline_spark.jvm.parsed_texts import OPTION, is_plain, text_in
-from strandline_spark.model.names import of_path
+from strandline_spark.model.names import of_path, qualified
 
 JavaObject = Any  # py4j has no types: every member is found in the JVM
 
@@ -338,7 +338,7 @@ def class_names_hold(gateway_client: Any) -> bool:
 
 
 def dotted(identifier: JavaObject) -> str:
-    """Namespace and name of a catalog's Identifier, as its own text where that needs no quotes."""
+    """Return namespace and name of a catalog's Identifier; parts with dots are quoted."""
     return str(once(identifier, "dotted", _dotted))
 
 
@@ -352,7 +352,9 @@ def plain(shown: str) -> dict[str, str]:
 
 def _dotted(identifier: JavaObject) -> str:
     shown = str(identifier.toString())
-    return shown if is_plain(shown) else ".".join([*identifier.namespace(), str(identifier.name())])
+    if is_plain(shown):
+        return shown
+    return qualified(*map(str, identifier.namespace()), str(identifier.name()))
 
 
 def simple_name(instance: JavaObject) -> str:

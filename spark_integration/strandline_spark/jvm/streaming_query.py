@@ -68,6 +68,15 @@ class StreamHandle:
         """Something whose `analyzed()` is the query's own logical plan, for a reader of plans."""
         return _Planned(self._execution)
 
+    def setting(self, key: str) -> str | None:
+        """Return a setting of the query's session; None if it is not set or the query is gone."""
+        try:
+            value = self._execution.sparkSession().conf().getOption(key)
+            return str(value.get()) if value.isDefined() else None
+        except Exception as error:  # the query is gone
+            self._note(f"a streaming query follows the application's {key}", error)
+            return None
+
     def last_committed(self) -> int | None:
         """The newest micro-batch that the query's commit log holds."""
         try:

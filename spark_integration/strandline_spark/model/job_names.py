@@ -12,15 +12,13 @@ _DEFINITION = re.compile(r"(Create|Replace|Drop|Truncate)\w*(Table|View)\w*")
 
 
 def output_name(statements: Sequence[Statement]) -> str | None:
-    """database.table of the first output, or the last part of its path.
-
-    None when nothing is written.
+    """Return the whole name of the first output; None when nothing is written.
 
     >>> output_name([])
     """
     for statement in statements:
         for output in statement.outputs:
-            name = short_name(output.dataset)
+            name = whole_name(output.dataset)
             return f"{name}.{output.operation}" if _only_defines(statement) else name
     return None
 
@@ -50,20 +48,27 @@ def _only_defines(statement: Statement) -> bool:
     )
 
 
-def short_name(dataset: Dataset) -> str:
-    """database.table, or the last part of a path.
+def whole_name(dataset: Dataset) -> str:
+    """Return a dataset's whole name as Spark says it, so that two outputs never share a job.
 
-    >>> short_name(Dataset("file", "/data/out/report.parquet", "files"))
-    'report.parquet'
-    >>> short_name(Dataset("file", "/warehouse/bank/credits", "iceberg", table="lake.bank.credits"))
-    'bank.credits'
+    A table's has its catalog, unless that is the session's. A path's has its file system, and what
+    lies elsewhere (a topic, a database) its server.
+
+    >>> whole_name(Dataset("file", "/data/silver/orders", "files"))
+    '/data/silver/orders'
+    >>> whole_name(Dataset("s3://lake", "silver/orders", "files"))
+    's3://lake/silver/orders'
+    >>> whole_name(Dataset("file", "/w/bank/credits", "iceberg", table="lake.bank.credits"))
+    'lake.bank.credits'
+    >>> whole_name(Dataset("file", "/w/orders", "files", table="spark_catalog.default.orders"))
+    'default.orders'
     """
     if dataset.table:
-        return ".".join(dataset.table.split(".")[-2:])
-    table = next((link.name for link in dataset.symlinks if link.type == "TABLE"), None)
-    if table:
-        return ".".join(table.split(".")[-2:])
-    return dataset.name.rstrip("/").rsplit("/", 1)[-1] or dataset.name
+        return dataset.table.removeprefix("spark_catalog.")
+    if dataset.namespace == "file":
+        return dataset.name
+    separator = "/" if "://" in dataset.namespace else ":"
+    return f"{dataset.namespace}{separator}{dataset.name.lstrip('/')}"
 
 
 def job_name(template: str, app: str, output: str) -> str:

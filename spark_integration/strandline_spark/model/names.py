@@ -20,6 +20,15 @@ _BROKEN_LOGIN = re.compile(
 )  # a password with a slash in it
 
 
+def qualified(*parts: str) -> str:
+    """Return a table's name as Spark says it; a part that contains a dot stands in backquotes.
+
+    >>> qualified("lake", "a", "b.t"), qualified("lake", "a.b", "t")
+    ('lake.a.`b.t`', 'lake.`a.b`.t')
+    """
+    return ".".join("`" + part.replace("`", "``") + "`" if "." in part else part for part in parts)
+
+
 def of_path(location: str, default: str = "file:///") -> tuple[str, str]:
     """Namespace and name of a file or folder.
 

@@ -20,7 +20,7 @@ from strandline_spark.listeners.graphs import with_edges
 from strandline_spark.listeners.shaping import shaped
 from strandline_spark.listeners.user_edges import any_waiting, edges_of_action
 from strandline_spark.model.flip314 import LineageEdge
-from strandline_spark.model.job_names import job_name, output_name, short_name, unread_output_name
+from strandline_spark.model.job_names import job_name, output_name, unread_output_name, whole_name
 from strandline_spark.model.statement import Dataset, Output, Snapshot, Statement, apart
 from strandline_spark.openlineage.consumption import of_group
 from strandline_spark.openlineage.events import EventContent, RunOf, run_id_of
@@ -270,7 +270,7 @@ class Actions:
             inputs = [dataset for statement in statements for dataset in statement.inputs]
             if not (self._conf.reads and inputs):
                 return None
-            output = f"read.{short_name(inputs[0])}"
+            output = f"read.{whole_name(inputs[0])}"
         return job_name(template or self._conf.job_name, self._conf.app_name, output)
 
     def _clean(self, statement: Statement) -> Statement:

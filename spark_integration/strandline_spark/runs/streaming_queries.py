@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from strandline_spark.conf import Conf
+from strandline_spark.conf import JOB_NAME, Conf
 from strandline_spark.extraction.aligned_outputs import AlignedOutput, aligned_output, is_finished
 from strandline_spark.jvm.iceberg_snapshot import Commit
 from strandline_spark.jvm.streaming_query import StreamHandle
@@ -65,6 +65,7 @@ class Query:
     name: str | None
     started_at: float
     handle: StreamHandle
+    template: str | None = None  # of its name, where its session has another than the application
     run: RunOf | None = None
     interrupted: bool = False
     last_told: int | None = None  # the newest micro-batch that this driver announced
@@ -259,6 +260,7 @@ class Streams:
             self._queries[batch.run_id] = query
         elif not query.handle.found:  # its micro-batch knows a session
             query.handle = self._find(qe, batch.query_id)
+        query.template = query.template or execution.started.job_name
         return query
 
     def _done(
@@ -275,9 +277,9 @@ class Streams:
 
     def _announce(self, query: Query, statements: Sequence[Statement]) -> RunOf:
         output = query.name or output_name(statements) or f"query-{query.query_id}"
-        query.run = RunOf(
-            query.run_id, job_name(self._conf.job_name, self._conf.app_name, output), "STREAMING"
-        )
+        template = query.template or query.handle.setting(JOB_NAME) or self._conf.job_name
+        name = job_name(template, self._conf.app_name, output)
+        query.run = RunOf(query.run_id, name, "STREAMING")
         query.edges = edges_of_query(query.name)
         self._announcer.say(
             "START", query.run, query.started_at, EventContent(query.overridden(statements))

@@ -54,7 +54,7 @@ def test_each_statement_reports_its_reads_and_writes(done: list[Event]) -> None:
 def line(event: Event, numbers: dict[str, dict[str, int]]) -> str:
     reads = sorted(numbered(dataset, numbers) for dataset in event["inputs"])
     writes = [numbered(dataset, numbers) for dataset in event["outputs"]]
-    name = event["job"]["name"].removeprefix("hudi.").removeprefix("default.")
+    name = event["job"]["name"].removeprefix("hudi.").removeprefix("default.").rpartition("/")[2]
     return f"{name} [{' '.join(reads)}] -> {' '.join(writes)}"
 
 

@@ -56,7 +56,11 @@ def test_every_snapshot_belongs_to_its_statement(kind: str, tmp_path: Path) -> N
         ),
         *change_faults([snapshot(output) for _, output in changed], truth),
         *read_faults(
-            [event for event in events if event["job"]["name"] == "race.read.race.source"],
+            [
+                event
+                for event in events
+                if event["job"]["name"] == f"race.read.{NAMESPACES[kind]}.source"
+            ],
             counted,
             truth,
         ),

@@ -96,11 +96,13 @@ def test_empty_table_has_no_snapshot_and_two_versions_are_distinct(
         pytest.skip("tables of Iceberg only")
 
     streamed = next(event for event in done(events) if event["job"]["name"] == "sources.copied")
-    twice = next(event for event in done(events) if event["job"]["name"] == "sources.shop.twice")
+    twice = next(
+        event for event in done(events) if event["job"]["name"] == "sources.lake.shop.twice"
+    )
     orders = [
         o
         for event in done(events)
-        if event["job"]["name"] == "sources.shop.orders"
+        if event["job"]["name"] == "sources.lake.shop.orders"
         for o in event["outputs"]
     ]
     first, second = (snapshot(one)["snapshotId"] for one in orders)

@@ -150,15 +150,16 @@ def _check(inputs: Mapping[str, str], changes: Collection[str], mode: str, start
 
 
 def _job(spark: SparkSession, query_name: str) -> tuple[str, str]:
-    """Namespace and name of the job, as the emitter announces it."""
-    from strandline_spark.conf import application_name
+    """Return the namespace and name of the job, as the emitter reports them.
+
+    Only the template of names may be the session's.
+    """
+    from strandline_spark.conf import JOB_NAME, conf_of
     from strandline_spark.model.job_names import job_name
 
-    app = application_name(dict(spark.sparkContext.getConf().getAll()), [])
-    template = spark.conf.get("spark.strandline.job.name", None) or "{app}.{output}"
-    return spark.conf.get("spark.openlineage.namespace", None) or "default", job_name(
-        template, app, query_name
-    )
+    conf = conf_of(dict(spark.sparkContext.getConf().getAll()))
+    template = spark.conf.get(JOB_NAME, None) or conf.job_name
+    return conf.namespace, job_name(template, conf.app_name, query_name)
 
 
 def _clock(spark: SparkSession, trigger: str, name: str, checkpoint: str | None) -> Any:

@@ -127,7 +127,8 @@ class Iceberg(Format):
 
     def _dataset(self, mention: Mention, location: str, table: str, jvm: Jvm) -> Dataset:
         namespace, name = jvm.path(location)
-        catalog = _catalog(mention.catalog, table, jvm) if mention.catalog is not None else None
+        in_catalog = mention.catalog is not None and not _is_path(mention.identifier)
+        catalog = _catalog(mention.catalog, table, jvm) if in_catalog else None
         symlinks = (_symlink(catalog, table, jvm),) if catalog is not None else ()
         hidden = _METADATA_COLUMNS | (_CHANGE_COLUMNS if _is_changelog(mention.table) else set())
         schema = tuple(column for column in mention.schema if column.name not in hidden)
@@ -324,6 +325,11 @@ def _opened(table: JavaObject, jvm: Jvm) -> None:
     """What changed in a table (`t.changes`) is data of the table, which only a field of it knows."""
     if _is_changelog(table):
         once(table, "table", lambda one: jvm.field(one, "table") or jvm.field(one, "icebergTable"))
+
+
+def _is_path(identifier: JavaObject | None) -> bool:
+    """Return whether a table is read by its path, which is no name that a catalog gave."""
+    return identifier is not None and simple_name(identifier) == "PathIdentifier"
 
 
 def _qualified(mention: Mention) -> str:

@@ -25,6 +25,7 @@ from strandline_spark.formats.rewritten import with_same_rows
 from strandline_spark.jvm.class_names import Internal
 from strandline_spark.jvm.client import JAVA_FAILED, JavaObject, Jvm, class_name
 from strandline_spark.jvm.iceberg_snapshot import Scan
+from strandline_spark.model.names import qualified
 from strandline_spark.model.statement import Catalog, Dataset, Snapshot, Symlink
 
 _PACKAGE = "org.apache.paimon."
@@ -72,7 +73,10 @@ class Paimon(Format):
         if mention.catalog is None or mention.identifier is None:
             return Dataset(namespace, name, self.name, mention.schema)
         catalog = str(mention.catalog.name())
-        table = f"{'.'.join(mention.identifier.namespace())}.{str(mention.identifier.name()).partition('$')[0]}"
+        table = qualified(
+            *map(str, mention.identifier.namespace()),
+            str(mention.identifier.name()).partition("$")[0],
+        )
         settings = f"spark.sql.catalog.{catalog}"
         warehouse, kind = (
             jvm.conf(f"{settings}.warehouse"),

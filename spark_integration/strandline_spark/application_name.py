@@ -1,0 +1,43 @@
+"""The application's part of job names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_NAMELESS = {
+    "pyspark-shell", "Spark shell", "cli.py", "ipykernel_launcher.py", "colab_kernel_launcher.py",
+    "ipython", "dbt",
+}  # fmt: skip
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # Spark's own for no name
+
+
+def application_name(
+    entries: Mapping[str, str], environ: Mapping[str, str], script: str | None
+) -> tuple[str, str | None]:
+    """Return the application's name in job names, and a warning if it has no name of its own.
+
+    `spark.openlineage.appName` wins. Shells, launchers and kernels are no names: the notebook or
+    script that runs in them is.
+
+    >>> application_name({"spark.app.name": "pyspark-shell"}, {}, "/jobs/nightly.py")
+    ('nightly.py', None)
+    """
+    name = entries.get("spark.openlineage.appName")
+    if name:
+        return name, None
+    name = entries.get("spark.app.name") or "spark"
+    if name not in _NAMELESS and not _UUID.fullmatch(name):
+        return name, None
+    for place in (environ.get("JPY_SESSION_NAME"), script):
+        known = _last_part(place or "")
+        if known and known not in _NAMELESS:
+            return known, None
+    return name, (
+        f"the application has no name of its own ({name}), so its jobs share names with those of "
+        "others: set spark.openlineage.appName"
+    )
+
+
+def _last_part(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1]
