@@ -42,6 +42,7 @@ _PROPERTY_FACETS = frozenset(("spark_properties", "environment-properties", "env
 # A string with the colon that makes it a name, a bracket, or a number. JSON has nothing else but
 # true, false and null.
 _TOKEN = re.compile(r'("(?:[^"\\]++|\\[\s\S])*+"?+)(\s*+:)?+|([{\[])|([}\]])|(-?\d[^\s,\]}]*+)')
+_TEXT = re.compile(r'"(?:[^"\\]++|\\[\s\S])*+"?+')
 _STRING = json.JSONDecoder(strict=False)
 # Objects whose members are named after facets or columns, whatever is in them.
 _NAMING = frozenset(("facets", "inputFacets", "outputFacets", "fields", "columnMetrics"))
@@ -203,6 +204,8 @@ def redact_bytes(body: bytes) -> bytes:
 
 
 def _redacted(key: str, text: str) -> str:
+    if not _is_secret(key) and not any(map(_may_hide, set(_TEXT.findall(text)))):
+        return text  # names and places hide nothing without a secret's name
     kept, late = _without_secrets(key, text, frozenset())
     return _without_secrets(key, text, late)[0] if late else kept
 
@@ -336,6 +339,11 @@ def _redacted_string(string: str) -> str:
     content = _content(string)
     kept = redact_text(content)
     return string if kept == content else json.dumps(kept)
+
+
+def _may_hide(string: str) -> bool:
+    """Return whether a string holds a secret, or is the name of one."""
+    return _is_secret(_content(string)) or _redacted_string(string) != string
 
 
 def _hidden(value: str) -> str:
