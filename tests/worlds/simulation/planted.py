@@ -177,8 +177,8 @@ BUGS = {
     ),
     "changes of one event only": Bug(
         f"{STORE}.take",
-        "[change for arrival in stored for change in arrival.changes]",
-        "[change for arrival in stored[-1:] for change in arrival.changes]",
+        "[change for arrival in arrivals for change in arrival.changes]",
+        "[change for arrival in arrivals[-1:] for change in arrival.changes]",
         "of a batch the last event alone is folded",
     ),
     "bodies are not stored": Bug(

@@ -20,7 +20,9 @@ def state_of(model: Model, step: Step, table: Table) -> TableState:
         )
     if step.empties(table):
         return EMPTY
-    if step.fact.stated:  # its barrier says what it is made from, whichever micro-batches were skipped
+    if (
+        step.fact.stated
+    ):  # its barrier says what it is made from, whichever micro-batches were skipped
         return TableState(step.own, step.unsure)
     if step.is_complete(table) or (step.replaces(table) and _reads_whole_inputs(step)):
         return TableState(step.own, step.unsure)

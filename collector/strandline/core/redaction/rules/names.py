@@ -87,7 +87,7 @@ def is_secret(name: str) -> bool:
 def strength_of(name: str) -> str:
     """Return "strong", "weak" (a secret only before an equals sign) or "" for a name in a text.
 
-    >>> strength_of("DB_PASSWORD"), strength_of("DB_PASS"), strength_of("token_type")
+    >>> strength_of("DB_PASSWORD"), strength_of("user_auth"), strength_of("token_type")
     ('strong', 'weak', '')
     """
     if _is_about(name):
