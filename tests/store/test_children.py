@@ -226,6 +226,23 @@ def test_edges_of_an_applications_recent_runs_are_shown(engine: Engine) -> None:
     ]
 
 
+def test_child_whose_recent_runs_have_another_parent_is_a_node_of_its_own(engine: Engine) -> None:
+    below = run("COMPLETE", 2, "app.copied", ["a"], ["b"], of_run=parent("app"))
+    since = [
+        run("COMPLETE", 10 + day, "app.copied", ["a"], ["b"], run_id=f"alone-{day}")
+        for day in range(30)
+    ]
+    fill(engine, [run("COMPLETE", 3, "app"), below, *since])
+
+    answer = lineage(engine, "app")
+
+    assert arrows(answer) == [
+        "job:ns:app.copied -> dataset:db:b",
+        "dataset:db:a -> job:ns:app.copied",
+    ]
+    assert {"job:ns:app", "job:ns:app.copied"} <= set(ids(answer))
+
+
 def test_rdd_job_is_listed_only_if_it_has_edges(engine: Engine) -> None:
     fill(
         engine,

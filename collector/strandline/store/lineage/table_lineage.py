@@ -133,7 +133,7 @@ def answer_of(
         higher |= whole.above(owners)
         distances = whole.joined(distances)
     higher = _seen_above(connection, higher)
-    if higher:
+    if higher or any(whole.below for whole in wholes):
         distances, steps = _collapsed(distances, steps, higher)
     latest = {}
     if not (asked.view.live or higher):
