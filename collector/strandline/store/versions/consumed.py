@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 import orjson
-from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, func, or_, select
+from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, or_, select
 
 from strandline.core.changes.rows import ELSEWHERE
 from strandline.core.changes.snapshot_claims import REPORTED
@@ -165,30 +165,39 @@ def _below(connection: Connection, row: Row[Any]) -> tuple[str, ...]:
             break
         if made.operation not in SAME_ROWS and (made.barrier is None or made.flags & REPLACES):
             break
-        at = made.restored if made.operation == "restore" else made.parent_id
+        is_restore = made.operation == "restore"
+        at = _restored_by(connection, made.run_id, row.dataset_id) if is_restore else made.parent_id
         if at is not None:
             found.append(at)
     return tuple(found)
 
 
+def _restored_by(connection: Connection, run: int, dataset: int) -> str | None:
+    """Return the snapshot of its own table that a restoring run read."""
+    reads = connection.execute(_reads_of_run(), {"run": run})
+    return max((read.snapshot_id for read in reads if read.dataset_id == dataset), default=None)
+
+
+@cache
+def _reads_of_run() -> Select[Any]:
+    """Select what a run read, by its key: the table's index would read its whole history."""
+    of = snapshot_uses.c
+    return select(of.dataset_id, of.snapshot_id).where(
+        of.run_id == bindparam("run"), of.direction != SINK
+    )
+
+
 @cache
 def _made() -> Select[Any]:
     """How a snapshot was made: barrier NULL where no run said that it made it."""
-    reads = snapshot_uses.alias("reads")
-    restored = select(func.max(reads.c.snapshot_id)).where(
-        reads.c.run_id == snapshots.c.run_id,
-        reads.c.dataset_id == snapshots.c.dataset_id,
-        reads.c.direction != SINK,
-    )
     made = and_(
         snapshot_uses.c.dataset_id == snapshots.c.dataset_id,
         snapshot_uses.c.snapshot_id == snapshots.c.snapshot_id,
         snapshot_uses.c.direction == SINK,
     )
     return (
-        select(snapshots.c.operation, snapshots.c.parent_id)
+        select(snapshots.c.operation, snapshots.c.parent_id, snapshots.c.run_id)
         .add_columns(snapshot_uses.c.barrier, snapshot_uses.c.flags)
-        .add_columns(restored.scalar_subquery().label("restored"))
         .outerjoin(snapshot_uses, made)
         .where(
             snapshots.c.dataset_id == bindparam("of"),
