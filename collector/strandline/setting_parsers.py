@@ -273,7 +273,7 @@ def database_address(value: str) -> str:
 
 
 def _why_unusable(address: str) -> str | None:
-    """What is wrong with an address, without any part of it.
+    """Return what is wrong with an address, without any part of it.
 
     Where a password is not escaped, all parts are others.
     """

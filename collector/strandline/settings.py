@@ -350,7 +350,7 @@ class Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens on `host`."""
+    """Return whether only this machine can reach what listens on `host`."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -148,12 +148,12 @@ def _flags(options: argparse.Namespace) -> dict[str, str]:
 
 
 def problem_of(error: StrandlineError) -> str:
-    """What a command says of an error, in one line."""
+    """Return what a command says of an error, in one line."""
     return f"{error}{_candidates(error)}"
 
 
 def _candidates(error: StrandlineError) -> str:
-    """What may have been meant, as the end of the error's line."""
+    """Return what may have been meant, as the end of the error's line."""
     if not isinstance(error, NotFoundError) or not error.candidates:
         return ""
     if isinstance(error, AmbiguousError):

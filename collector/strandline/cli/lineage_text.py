@@ -237,15 +237,22 @@ def _step_starts(answer: Json, near: str, far: str) -> list[str]:
     Of a job, which is no node here, the nearest ones that none of them leads on to.
     """
     least = min((node["distance"] for node in answer["nodes"]), default=0)
-    nearest = [node["id"] for node in answer["nodes"] if node["distance"] == least]
+    nearest = [node for node in answer["nodes"] if node["distance"] == least]
+    ids = [node["id"] for node in nearest]
     if least == 0:
-        shown = {_origin(node) for node in answer["nodes"] if node["distance"] == 0}
-        return [start for start in nearest if start not in shown]
-    among = set(nearest)
-    behind = {
-        edge[far] for edge in answer["edges"] if edge[near] in among and edge[near] != edge[far]
-    }
-    return [start for start in nearest if start not in behind] or nearest
+        origins = {_origin(node) for node in nearest}
+        return [id_ for id_ in ids if id_ not in origins]
+    led_to = _led_to(answer["edges"], set(ids), near, far)
+    return [id_ for id_ in ids if id_ not in led_to] or ids
+
+
+def _led_to(edges: Sequence[Json], starts: set[str], near: str, far: str) -> set[str]:
+    """Return the far ends of the edges that begin at one of these nodes and leave it."""
+    found = set()
+    for edge in edges:
+        if edge[near] in starts and edge[near] != edge[far]:
+            found.add(edge[far])
+    return found
 
 
 def _step_tree(answer: Json, label: Callable[[Json], str], near: str, far: str) -> Tree:
@@ -273,7 +280,7 @@ def _origin(node: Json) -> str | None:
 
 
 def _how(edge: Json) -> str:
-    """What an edge says besides its ends."""
+    """Return what an edge says besides its ends."""
     if "transform" not in edge:
         return "  (not proven)" if edge["observed"] else ""
     kind = (edge["type"] or "").lower()
@@ -298,7 +305,7 @@ def _named(node: Json) -> str:
 
 
 def _state(job: Json) -> str:
-    """What is worth knowing of a job's latest run."""
+    """Return what is worth knowing of a job's latest run."""
     if not job.get("state"):
         return ""
     when = f"since {_time(job['startedAt'])}" if job["running"] else _time(job["endedAt"])
@@ -325,7 +332,7 @@ def _time(moment: str | None) -> str:
 
 
 def cut_lines(answer: Json) -> list[str]:
-    """What cut an answer, and what it does not show, as lines to stand below it."""
+    """Return what cut an answer, and what it does not show, as lines to stand below it."""
     return [*_why_cut(answer), *not_shown(answer)]
 
 
@@ -356,7 +363,7 @@ NOT_SHOWN = {
 
 
 def not_shown(answer: Json, **words: tuple[str, str]) -> list[str]:
-    """What a window or a filter hid, counted.
+    """Return what a window or a filter hid, counted.
 
     What a limit or a depth cut off is noted where it happened.
 

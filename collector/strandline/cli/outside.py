@@ -48,7 +48,7 @@ def token_faults(settings: Settings) -> Iterator[str]:
 
 
 def _fits(jwt: ModuleType, key: Mapping[str, Any], algorithm: str) -> bool:
-    """Whether a signature of this algorithm could be checked with the key."""
+    """Return whether a signature of this algorithm could be checked with the key."""
     try:
         return key.get("alg", algorithm) == algorithm and bool(
             jwt.PyJWK(dict(key), algorithm=algorithm)

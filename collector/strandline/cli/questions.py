@@ -114,7 +114,7 @@ def asked_of(options: Namespace, names: Iterable[str]) -> Json:
 
 
 def of_database(engine: Engine) -> Ask:
-    """Who answers from the database, as the API would."""
+    """Return who answers from the database, as the API would."""
 
     def ask(path: str, asked: Mapping[str, Any]) -> Json:
         with reading(engine).connect() as connection:

@@ -82,7 +82,7 @@ def _bounds(admin: "KafkaAdminClient", topic: str) -> dict[int, tuple[int, int]]
 
 
 def _members(admin: "KafkaAdminClient", group: str) -> int | None:
-    """How many consumers the group has.
+    """Return how many consumers the group has.
 
     None where the broker does not say, as one that never had a group at first.
     """

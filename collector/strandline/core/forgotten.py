@@ -66,7 +66,7 @@ class Texts:
         return self._pattern.sub(GONE, text)
 
     def are_in(self, text: str) -> bool:
-        """Whether one of them is there."""
+        """Return whether one of them is there."""
         return self._pattern.search(text) is not None
 
 
@@ -143,7 +143,7 @@ class NamesToForget(NamedTuple):
 
 
 def left_of(event: bytes, naming: NamesToForget, *, prose: bool) -> bytes | None:
-    """What is left of an event.
+    """Return what is left of an event.
 
     The same bytes where nothing is to be forgotten, None where nothing may stay.
 
@@ -229,7 +229,7 @@ def _is_wanted(
 
 
 def _is_wanted_run(members: dict[str, bytes], naming: NamesToForget) -> bool:
-    """Whether the members are a run and its job, and the run is to be forgotten."""
+    """Return whether the members are a run and its job, and the run is to be forgotten."""
     if not members.keys() >= _RUN_OF_JOB:
         return False
     try:

@@ -48,7 +48,7 @@ def routes(
 def _reached(
     steps: list[WalkStep[Node]], starts: Collection[Node], *, onwards: bool
 ) -> dict[Node, int]:
-    """What can be reached, in steps.
+    """Return what can be reached, in steps.
 
     A start that is a job is left by its own steps, never entered.
     """

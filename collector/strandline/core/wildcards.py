@@ -12,7 +12,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Whether a text is this one, where `*` stands for anything.
+    """Return whether a text is this one, where `*` stands for anything.
 
     >>> is_like("prod.eu", "prod*"), is_like("prod", "[p]rod")
     (True, False)

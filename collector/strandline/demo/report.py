@@ -36,7 +36,7 @@ class Progress:
         self._live = sys.stderr.isatty()
 
     def rounds(self) -> int:
-        """How many rounds have reached the last table."""
+        """Return how many rounds have reached the last table."""
         return len(demo_lake.snapshots(self._bank).get("balance", []))
 
     def show(self, at_once: bool = False) -> None:
@@ -220,7 +220,7 @@ def again(bank: Bank) -> str:
 
 
 def command() -> str:
-    """How this installation's `strandline` is called from here."""
+    """Return how this installation's `strandline` is called from here."""
     if shutil.which("strandline"):
         return "strandline"
     installed = Path(sys.executable).with_name("strandline")

@@ -28,11 +28,11 @@ class CheckpointFolder:
         return sorted(int(name) for name in self.names(log) if name.isdigit())
 
     def ends_with(self, batch: int) -> bool:
-        """Whether both logs hold the micro-batch and nothing after it."""
+        """Return whether both logs hold the micro-batch and nothing after it."""
         return all(self.batches(log)[-1:] == [batch] for log in _LOGS)
 
     def is_empty(self) -> bool:
-        """Whether there is nothing (any more)."""
+        """Return whether there is nothing (any more)."""
         return not self.names("")
 
     def cut(self, batch: int) -> None:

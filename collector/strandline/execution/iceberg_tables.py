@@ -125,11 +125,11 @@ class IcebergTables:
         return self._catalogs[name]
 
     def has(self, called: str, snapshot: str) -> bool:
-        """Whether the table still has a snapshot."""
+        """Return whether the table still has a snapshot."""
         return snapshot.isdigit() and self.load(called).snapshot_by_id(int(snapshot)) is not None
 
     def rows(self, called: str, snapshot: str | None) -> int:
-        """How many rows a snapshot has; None: the current one, if there is one."""
+        """Return how many rows a snapshot has; None: the current one, if there is one."""
         table = self.load(called)
         found = (
             table.current_snapshot() if snapshot is None else table.snapshot_by_id(int(snapshot))
@@ -161,7 +161,7 @@ class IcebergTables:
         self._commit(self.load(called), back, incarnation)
 
     def is_cleared(self, called: str, incarnation: int) -> bool:
-        """Whether the table is empty, and its history begins with the generation."""
+        """Return whether the table is empty, and its history begins with the generation."""
         table = self.load(called)
         current = table.current_snapshot()
         if current is None or _incarnation(table) < incarnation:

@@ -146,12 +146,12 @@ def _rest(row: Any) -> dict[str, Any]:
 
 
 def has_news(connection: Connection) -> bool:
-    """Whether anything waits for a number."""
+    """Return whether anything waits for a number."""
     return bool(connection.scalar(select(exists(select(export_news.c.id)))))
 
 
 def is_due(connection: Connection, name: str, kinds: str, holder: str, now: float) -> bool:
-    """Whether there is anything to do for a target, as far as reading can tell.
+    """Return whether there is anything to do for a target, as far as reading can tell.
 
     An idle one costs no write.
     """
@@ -182,7 +182,7 @@ def hold(connection: Connection, name: str, holder: str, now: float) -> ExportCu
 
 
 def still_held(connection: Connection, name: str, holder: str, now: float) -> bool:
-    """Whether the claim is still this process's; it is made longer."""
+    """Return whether the claim is still this process's; it is made longer."""
     own = and_(export_targets.c.name == name, export_targets.c.holder == holder)
     held_until = round(now * MICRO) + LEASE_SECONDS * MICRO
     return (
@@ -192,7 +192,7 @@ def still_held(connection: Connection, name: str, holder: str, now: float) -> bo
 
 
 def changes_after(connection: Connection, seq: int, kinds: str, most: int) -> list[Change]:
-    """What waits for a target, in order."""
+    """Return what waits for a target, in order."""
     wanted = export_changes.c.kind.in_(WANTED[kinds])
     query = select(*(export_changes.c[one] for one in Change._fields)).where(
         wanted, export_changes.c.seq > seq
@@ -213,7 +213,7 @@ def changes_waiting(
 
 
 def sent_of(connection: Connection, name: str, keys: Collection[Key]) -> dict[Key, Any]:
-    """What a target has of these entities: rows of export_sent."""
+    """Return what a target has of these entities: rows of export_sent."""
     found: dict[Key, Any] = {}
     for kind in {kind for kind, _ in keys}:
         own = and_(export_sent.c.target == name, export_sent.c.kind == kind)

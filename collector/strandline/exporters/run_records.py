@@ -362,5 +362,5 @@ def _above() -> Select[Any]:
 
 
 def _times(row: Any) -> tuple[int, int]:
-    """When a run was first and last heard of."""
+    """Return when a run was first and last heard of."""
     return row.first_at or 0, row.newest_at or row.received_at or 0

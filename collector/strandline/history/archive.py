@@ -62,7 +62,7 @@ def archive(
 
 
 def target_of(target: str, properties: Properties) -> Write:
-    """What writes to a target.
+    """Return what writes to a target.
 
     A folder for Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
 

@@ -36,7 +36,7 @@ Row = tuple[Any, ...]
 
 
 def differences(one: Engine, other: Engine) -> dict[str, int]:
-    """How many rows of each table are in one store only, or differ.
+    """Return how many rows of each table are in one store only, or differ.
 
     Tables that are equal are left out.
     """

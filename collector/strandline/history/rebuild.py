@@ -130,7 +130,7 @@ def rebuild(
 
 
 def _buckets(spark: SparkSession, archived: DataFrame) -> int:
-    """How many buckets keep a worker's memory small, and all cores at work."""
+    """Return how many buckets keep a worker's memory small, and all cores at work."""
     wanted: int = max(archived.count() // EVENTS_A_BUCKET, spark.sparkContext.defaultParallelism)
     return min(wanted, MOST_BUCKETS)
 

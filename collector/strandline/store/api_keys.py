@@ -57,7 +57,7 @@ class ApiKey:
         return Access(f"key {self.name} ({self.id})", frozenset(self.scopes), self.patterns)
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether it opens anything now."""
+        """Return whether it opens anything now."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
@@ -146,19 +146,19 @@ def keys_of(connection: Connection) -> list[ApiKey]:
 
 
 def key_of(connection: Connection, key: str, now: datetime) -> ApiKey | None:
-    """What this key may do, if it is one of ours, not revoked and not expired."""
+    """Return what this key may do, if it is one of ours, not revoked and not expired."""
     row = connection.execute(select(api_keys).where(api_keys.c.hash == _hash(key))).first()
     found = None if row is None else _key(row)
     return found if found is not None and found.is_valid(now) else None
 
 
 def has_key(connection: Connection, now: datetime) -> bool:
-    """Whether there is a key that opens anything now."""
+    """Return whether there is a key that opens anything now."""
     return connection.execute(_valid(now).limit(1)).first() is not None
 
 
 def is_stale(key: ApiKey, now: datetime) -> bool:
-    """Whether its last use is worth being written anew."""
+    """Return whether its last use is worth being written anew."""
     return key.used_at is None or _micros(now) - _micros(key.used_at) >= USED_EVERY
 
 

@@ -295,7 +295,7 @@ class NotingListener(ConsumerRebalanceListener):  # type: ignore[misc]
             self._assigned |= set(assigned)
 
     def news(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
-        """What was revoked and what assigned since the last call."""
+        """Return what was revoked and what assigned since the last call."""
         with self._lock:
             revoked, assigned = self._revoked, self._assigned
             self._revoked, self._assigned = set(), set()
@@ -334,7 +334,7 @@ def gone_elsewhere() -> Iterator[None]:
 
 
 def is_behind(kafka: KafkaConsumer, found: Mapping[Any, Sequence[Any]]) -> bool:
-    """Whether a partition was seen to hold more than was found of it."""
+    """Return whether a partition was seen to hold more than was found of it."""
     with gone_elsewhere():
         return any(
             (kafka.highwater(one) or 0) > records[-1].offset + 1 for one, records in found.items()
@@ -343,7 +343,7 @@ def is_behind(kafka: KafkaConsumer, found: Mapping[Any, Sequence[Any]]) -> bool:
 
 
 def records_of_a_portion(polled: Mapping[Any, Sequence[Any]], most: int) -> int:
-    """How many records like these to take at once.
+    """Return how many records like these to take at once.
 
     Large ones are not to be held in memory by the thousand.
     """

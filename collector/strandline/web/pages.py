@@ -143,7 +143,7 @@ def _session(grant: Grant | None) -> Callable[[Request], object]:
 
 
 async def _key_of(request: Request) -> str:
-    """What a login form sends; nothing where it is longer than any key or does not arrive.
+    """Return what a login form sends; nothing where it is longer than any key or does not arrive.
 
     Its sender has shown none yet.
     """

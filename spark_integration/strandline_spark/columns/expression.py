@@ -186,7 +186,7 @@ def demoted(
 
 
 def transforming(kind: str) -> str:
-    """What a function makes of a direct kind."""
+    """Return what a function makes of a direct kind."""
     return TRANSFORMATION if kind == IDENTITY else kind
 
 

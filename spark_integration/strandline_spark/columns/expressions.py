@@ -57,17 +57,17 @@ class Surroundings(Protocol):
     """What an expression can see."""
 
     def value(self, attribute: Node) -> Value:
-        """What an attribute stands for."""
+        """Return what an attribute stands for."""
 
     def subquery(self, expression: Node) -> Value:
-        """What a subquery's first column stands for."""
+        """Return what a subquery's first column stands for."""
 
     def wrote(self, cast: Node) -> str | None:
         """What the user wrote for that cast, CAST or TRY_CAST; None if it is one of Spark's own."""
 
 
 def value_of(expression: Node, seen: Surroundings) -> Value:
-    """What an expression is made of."""
+    """Return what an expression is made of."""
     return fold(expression, lambda node, children: _combined(node, children, seen))
 
 
@@ -386,7 +386,7 @@ def _in_units(node: Node, terms: list[Term]) -> Term:
 
 
 def _trim(node: Node, terms: list[Term]) -> Term:
-    """What is trimmed off comes before the text, as in TRIM(BOTH 'x' FROM name)."""
+    """Return what is trimmed off comes before the text, as in TRIM(BOTH 'x' FROM name)."""
     if len(terms) == 1:
         return built(_call(functions.function_name(node.name), terms), demoted(terms, transforming))
     return built(

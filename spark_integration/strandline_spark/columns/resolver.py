@@ -42,7 +42,7 @@ class Resolver:
         self._shared: dict[int, Scope] = {}
 
     def scope_of(self, plan: Node, outer: Mapping[int, Value] | None = None) -> Scope:
-        """What a plan's root gives; `outer`.
+        """Return what a plan's root gives; `outer`.
 
         What a correlated subquery sees of the query around it.
         """
@@ -68,7 +68,7 @@ class Resolver:
         return self._earlier.output(ids)
 
     def wrote(self, cast: Node) -> str | None:
-        """What the user wrote for a cast."""
+        """Return what the user wrote for a cast."""
         return self._wrote(cast)
 
     def share(self, key: int, scope: Scope) -> None:

@@ -228,7 +228,7 @@ def _expand(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 
 def _with_origin(rows: list[list[Node]], index: int, seen: Seen) -> list[Value]:
-    """What the projections put into one column, where that comes from a column."""
+    """Return what the projections put into one column, where that comes from a column."""
     branches = [value_of(row[index], seen) for row in rows if index < len(row)]
     return [value for value in branches if any(term.kinds for term in value)]
 
@@ -260,7 +260,7 @@ def _generate(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 
 def _taken(generator: Node, index: int, width: int, seen: Seen) -> list[Term] | None:
-    """What a column is made of, where the statement itself puts the rows together.
+    """Return what a column is made of, where the statement itself puts the rows together.
 
     Other functions may use all they get.
     """

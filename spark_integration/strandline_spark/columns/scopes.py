@@ -34,7 +34,7 @@ class Earlier(Protocol):
     """What is known of earlier statements: see `plans.memory`."""
 
     def value(self, expr_id: int) -> Value | None:
-        """What an id was made of."""
+        """Return what an id was made of."""
 
     def output(self, ids: tuple[int, ...]) -> Scope | None:
         """What decided, and what was opaque, in the statement whose output this is."""
@@ -46,7 +46,7 @@ class StatementScopes(Protocol):
     rewrites: bool
 
     def scope_of(self, plan: Node, outer: Mapping[int, Value] | None = None) -> Scope:
-        """What a plan's root gives."""
+        """Return what a plan's root gives."""
 
     def leaf(self, expr_id: int, name: str) -> Value:
         """The value of a leaf's column."""
@@ -55,7 +55,7 @@ class StatementScopes(Protocol):
         """What decided, and what was opaque, in the earlier statement whose output this is."""
 
     def wrote(self, cast: Node) -> str | None:
-        """What the user wrote for a cast."""
+        """Return what the user wrote for a cast."""
 
     def share(self, key: int, scope: Scope) -> None:
         """Remember a common table expression."""

@@ -41,7 +41,7 @@ def unfolded(node: Node) -> Node:
 
 
 def _is_made(node: Node) -> bool:
-    """Whether a field is one of Spark's: nobody can write such a conversion."""
+    """Return whether a field is one of Spark's: nobody can write such a conversion."""
     return "PreciseTimestampConversion" in {node.name, *(child.name for child in node.children)}
 
 

@@ -44,7 +44,7 @@ class Identities:
         self._jvm = Jvm(spark._jvm, self._session)
 
     def behind(self, table: str) -> tuple[Dataset, ...]:
-        """What a read of the name reads: one dataset, or for a view all of its own.
+        """Return what a read of the name reads: one dataset, or for a view all of its own.
 
         Raises UnknownTableError.
         """

@@ -20,7 +20,7 @@ class Circuit:
         return self._pause > 0
 
     def is_open(self, now: float) -> bool:
-        """Whether sending makes no sense now."""
+        """Return whether sending makes no sense now."""
         return now < self._until
 
     def wait(self, now: float) -> float:

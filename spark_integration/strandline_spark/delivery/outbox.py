@@ -121,7 +121,7 @@ class Outbox:
             self._changed.notify_all()
 
     def waiting(self) -> list[Message]:
-        """What is in memory and not being sent."""
+        """Return what is in memory and not being sent."""
         with self._changed:
             return list(self._waiting)
 

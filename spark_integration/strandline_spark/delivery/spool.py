@@ -75,7 +75,7 @@ class Spool:
         return (self._own.size() if self._own is not None else 0) + sum(self._aside.values())
 
     def _confirmed(self, written: int) -> int:
-        """How many of those that were written before a fault are safe.
+        """Return how many of those that were written before a fault are safe.
 
         All, or none that anybody knows of.
         """
@@ -100,7 +100,7 @@ class Spool:
         return None
 
     def waits(self) -> bool:
-        """Whether events of this driver are on disk."""
+        """Return whether events of this driver are on disk."""
         return self._own is not None and self._own.size() > 0
 
     def close(self) -> None:

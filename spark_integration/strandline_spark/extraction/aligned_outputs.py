@@ -61,10 +61,10 @@ def note_finished(query_id: str) -> None:
 
 
 def is_finished(query_id: str) -> bool:
-    """Whether the query was stopped because its work was done, not by somebody else."""
+    """Return whether the query was stopped because its work was done, not by somebody else."""
     return query_id in _finished
 
 
 def aligned_output(query_id: str, name: str | None) -> AlignedOutput | None:
-    """What the job of that query writes, if it is an aligned one."""
+    """Return what the job of that query writes, if it is an aligned one."""
     return _by_query.get(query_id) or (_starting.get(name) if name is not None else None)

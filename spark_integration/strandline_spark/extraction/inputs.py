@@ -11,12 +11,12 @@ from strandline_spark.model.statement import Dataset, each_once
 
 
 def key_of(dataset: Dataset) -> tuple[str, str]:
-    """What tells a dataset from all others."""
+    """Return what tells a dataset from all others."""
     return dataset.namespace, dataset.name
 
 
 def lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
-    """What later statements may know of the inputs.
+    """Return what later statements may know of the inputs.
 
     What a micro-batch reads is that micro-batch's only.
     """
@@ -27,7 +27,7 @@ def lasting(parts: Parts, inputs: Sequence[Dataset]) -> list[Dataset]:
 
 
 def values_of_leaves(reads: Sequence[Read]) -> dict[int, Value]:
-    """What the ids of leaves stand for.
+    """Return what the ids of leaves stand for.
 
     Datasets that are read as one have their columns together, as in a UNION.
     """

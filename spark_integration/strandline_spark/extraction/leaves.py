@@ -51,7 +51,7 @@ def mentions_of(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
 
 
 def read_by_commands(plan: JavaObject, root: Node, jvm: Jvm) -> Sequence[Mention]:
-    """What a format's own command reads that is no plan inside it.
+    """Return what a format's own command reads that is no plan inside it.
 
     The table that is cloned, the version that is restored.
     """
@@ -77,7 +77,7 @@ def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
 
 
 def _mentions(leaf: JavaObject, node: Node, jvm: Jvm) -> list[Mention]:
-    """What a leaf mentions; of one that cannot be read, that and why.
+    """Return what a leaf mentions; of one that cannot be read, that and why.
 
     The other leaves are read all the same.
     """
@@ -91,7 +91,7 @@ def _mentions(leaf: JavaObject, node: Node, jvm: Jvm) -> list[Mention]:
 
 
 def _is_aligned(mention: Mention) -> bool:
-    """Whether it is `strandline_aligned`, a stream over several tables."""
+    """Return whether it is `strandline_aligned`, a stream over several tables."""
     if (
         mention.offsets is None
         or mention.table is None
@@ -118,7 +118,7 @@ def _aligned(stream: Mention, jvm: Jvm) -> list[Mention]:
 
 
 def _is_source(node: Node) -> bool:
-    """Whether a leaf takes a place in the offset log.
+    """Return whether a leaf takes a place in the offset log.
 
     A source without news stands in the plan as an empty relation.
     """
@@ -173,7 +173,7 @@ def _columns(output: Sequence[Any]) -> Columns:
 
 
 def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
-    """What a leaf of the plan mentions."""
+    """Return what a leaf of the plan mentions."""
     output = node.fields.get("output") or []
     schema, ids = schema_of(output), _columns(output)
     if node.name in V1_LEAVES:
@@ -194,7 +194,7 @@ def mention_of(leaf: JavaObject, node: Node, jvm: Jvm) -> Mention:
 def of_known_relation(
     relation: JavaObject, node: Node, jvm: Jvm, schema: tuple[Field, ...] = (), ids: Columns = ()
 ) -> Mention:
-    """What a DataSourceV2Relation mentions whose own fields came with its plan's rows."""
+    """Return what a DataSourceV2Relation mentions whose own fields came with its plan's rows."""
     fields = node.fields
     if fields["tableClass"].endswith(".RowLevelOperationTable"):
         return of_relation(relation, jvm, schema, ids)
@@ -221,7 +221,7 @@ def of_relation(
     ids: Columns = (),
     options: JavaObject | None = None,
 ) -> Mention:
-    """What a DataSourceV2Relation mentions.
+    """Return what a DataSourceV2Relation mentions.
 
     The table of a row-level operation is the one inside it.
     """

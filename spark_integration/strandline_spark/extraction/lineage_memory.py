@@ -64,7 +64,7 @@ class Recalled:
         self._read: dict[tuple[str, str], Dataset] = {}
 
     def value(self, expr_id: int) -> Value | None:
-        """What an id was made of."""
+        """Return what an id was made of."""
         found = self._values.get(expr_id)
         if found is None:
             return None

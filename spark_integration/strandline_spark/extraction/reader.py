@@ -463,7 +463,7 @@ class PlanReader:
         return Output(with_snapshot(target.dataset, snapshot), target.operation, statistics)
 
     def _beside(self, target: Target) -> bool:
-        """Whether a statement that has begun and not ended writes the same table.
+        """Return whether a statement that has begun and not ended writes the same table.
 
         The one that makes it is around this.
         """
@@ -492,7 +492,7 @@ class PlanReader:
         return counted or statistics_of(execution)
 
     def _reports(self, execution: JavaObject, parts: Parts) -> list[Scan]:
-        """What the scans of those formats say that are read and whose scans say anything."""
+        """Return what the scans of those formats say that are read and whose scans say anything."""
         telling = [
             one
             for one in formats()

@@ -138,7 +138,7 @@ def _of_table(table: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention
 
 
 def default_path(identifier: JavaObject, jvm: Jvm) -> str | None:
-    """Where the session catalog puts a table that is given no place."""
+    """Return where the session catalog puts a table that is given no place."""
     try:
         return str(jvm.session.sessionState().catalog().defaultTablePath(identifier).toString())
     except JAVA_FAILED:

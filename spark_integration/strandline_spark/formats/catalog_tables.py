@@ -54,7 +54,7 @@ def metastore(jvm: Jvm) -> str | None:
 
 
 def warehouse_namespace(jvm: Jvm) -> str:
-    """Where names of the session catalog live.
+    """Return where names of the session catalog live.
 
     Its metastore if it has one, else the warehouse folder.
     """
@@ -76,7 +76,7 @@ def symlink_of(table: JavaObject, jvm: Jvm) -> Symlink:
 
 
 def made_at(mention: Mention, jvm: Jvm) -> int | None:
-    """When a table of the session catalog was made; None for one that it has not."""
+    """Return when a table of the session catalog was made; None for one that it has not."""
     if mention.catalog_table is not None:
         identifier = mention.catalog_table.identifier()
     elif mention.catalog is not None and str(mention.catalog.name()) == SESSION_CATALOG:

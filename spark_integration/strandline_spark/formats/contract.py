@@ -67,7 +67,7 @@ class Format:
         return ()
 
     def queried(self, mention: Mention, jvm: Jvm) -> Mapping[int, Value] | None:
-        """What the columns are made of, where a query stands in place of a table; None.
+        """Return what the columns are made of, where a query stands in place of a table; None.
 
         The datasets have them all.
         """
@@ -100,7 +100,7 @@ class Format:
         return self.snapshot_at_start(mention, jvm)
 
     def scanned(self, scan: JavaObject, jvm: Jvm) -> Scan | None:
-        """What a physical scan reports of itself once it has run."""
+        """Return what a physical scan reports of itself once it has run."""
         return None
 
     def read(self, mention: Mention, scan: Scan, jvm: Jvm) -> Snapshot | None:
@@ -108,15 +108,15 @@ class Format:
         return None
 
     def streamed(self, mention: Mention, start: str | None, end: str, jvm: Jvm) -> Snapshot | None:
-        """What a micro-batch read, from its source's offsets."""
+        """Return what a micro-batch read, from its source's offsets."""
         return None
 
     def written(self, mention: Mention, done: Done, jvm: Jvm) -> Snapshot | None:
-        """What an execution committed."""
+        """Return what an execution committed."""
         return None
 
     def statistics(self, mention: Mention, snapshot: Snapshot, jvm: Jvm) -> dict[str, int]:
-        """What a commit counted, where the write's metrics do not.
+        """Return what a commit counted, where the write's metrics do not.
 
         Named as OpenLineage's outputStatistics facet.
         """

@@ -208,7 +208,7 @@ class Jvm:
         )
 
     def is_file(self, location: str) -> bool:
-        """Whether there is a file of that name."""
+        """Return whether there is a file of that name."""
         path, system = self._path_and_system(location)
         try:
             return bool(system.exists(path))
@@ -272,12 +272,12 @@ def fetched(instance: JavaObject) -> JavaObject:
 
 
 def optional(scala_option: JavaObject) -> JavaObject | None:
-    """What a Scala Option holds."""
+    """Return what a Scala Option holds."""
     return scala_option.get() if scala_option is not None and scala_option.isDefined() else None
 
 
 def optional_text(scala_option: JavaObject) -> str | None:
-    """What a Scala Option of a text holds, in one call: `Some(text)` or `None`."""
+    """Return what a Scala Option of a text holds, in one call: `Some(text)` or `None`."""
     return text_in(shown_option(scala_option))
 
 
@@ -289,7 +289,7 @@ def shown_option(scala_option: JavaObject) -> str:
 
 
 def present(scala_option: JavaObject) -> JavaObject | None:
-    """What an Option holds that is hardly ever empty: one call less than `optional`."""
+    """Return what an Option holds that is hardly ever empty: one call less than `optional`."""
     try:
         return scala_option.get()
     except JAVA_THREW:
@@ -343,7 +343,7 @@ def dotted(identifier: JavaObject) -> str:
 
 
 def plain(shown: str) -> dict[str, str]:
-    """What an Identifier's text answers.
+    """Return what an Identifier's text answers.
 
     Its namespace and name, where that text needs no quotes.
     """

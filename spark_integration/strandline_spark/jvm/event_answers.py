@@ -84,7 +84,7 @@ class Answers:
         )
 
     def _joined(self) -> bool:
-        """Whether events can be asked for together; this is found out once."""
+        """Return whether events can be asked for together; this is found out once."""
         try:
             self._function = self._function or _function(
                 self._jvm, self._queue, self._newest, self._unit

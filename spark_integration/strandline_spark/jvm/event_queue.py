@@ -149,7 +149,7 @@ class EventQueue:
         self.queue.offer(WAKE)
 
     def dropped(self) -> int:
-        """How many events found the queue full."""
+        """Return how many events found the queue full."""
         return (
             0
             if self.faults
@@ -159,7 +159,7 @@ class EventQueue:
         )
 
     def all_came(self) -> bool:
-        """Whether no commit of this JVM can have been missed until now."""
+        """Return whether no commit of this JVM can have been missed until now."""
         return not self.faults and not self.registry.late and self.dropped() == 0
 
 

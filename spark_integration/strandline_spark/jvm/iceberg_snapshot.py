@@ -168,7 +168,7 @@ def _array(jvm: Any, element_class: str, *elements: Any) -> Any:
 
 
 def commit_of(event: Any) -> Commit | Scan | None:
-    """What an element of the queue says, or None if it is not one of Iceberg's."""
+    """Return what an element of the queue says, or None if it is not one of Iceberg's."""
     kind = class_name(event)
     if not kind.startswith(_EVENTS):
         return None

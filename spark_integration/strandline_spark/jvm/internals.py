@@ -32,7 +32,7 @@ _LOG = logging.getLogger("strandline")
 
 
 def unavailable(jvm: Jvm, of_formats: Iterable[Internal] = ()) -> tuple[str, ...]:
-    """What the emitter will not know in this JVM, or asks in another way.
+    """Return what the emitter will not know in this JVM, or asks in another way.
 
     Each is named in the log, once.
     """
@@ -52,7 +52,7 @@ def _tricks(jvm: Jvm) -> Iterator[str]:
 
 
 def _holds(jvm: Jvm, text: ParsedText) -> bool:
-    """Whether a text is as it was seen. What cannot be tried is not relied on."""
+    """Return whether a text is as it was seen. What cannot be tried is not relied on."""
     try:
         return _TRIALS[text](jvm)
     except (*JAVA_FAILED, TypeError):

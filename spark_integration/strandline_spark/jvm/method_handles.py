@@ -118,7 +118,7 @@ class Handles:
         return self._ignoring(self._join("constant", self._jvm.class_named(_OBJECT), value))
 
     def then(self, first: Handle, second: Handle) -> Handle:
-        """What the second makes of the first's answer."""
+        """Return what the second makes of the first's answer."""
         return self._join("filterReturnValue", first, second)
 
     def if_any(self, handle: Handle) -> Handle:

@@ -40,7 +40,7 @@ TEXTS = (OPTION, IDENTIFIER, METRICS)
 
 
 def text_in(shown: str) -> str | None:
-    """What an Option of a text holds, by how it shows itself."""
+    """Return what an Option of a text holds, by how it shows itself."""
     return shown[len("Some(") : -1] if shown.startswith("Some(") else None
 
 

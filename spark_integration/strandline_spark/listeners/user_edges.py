@@ -53,5 +53,5 @@ def edges_of_query(name: str | None) -> tuple[LineageEdge, ...]:
 
 
 def any_waiting() -> bool:
-    """Whether asking for a session's identity is worth a call into the JVM."""
+    """Return whether asking for a session's identity is worth a call into the JVM."""
     return bool(_by_session)

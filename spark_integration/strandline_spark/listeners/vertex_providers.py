@@ -68,7 +68,7 @@ def _columns(
 
 
 def _datasets_of_provider(dataset: Dataset) -> list[Dataset]:
-    """What the provider says.
+    """Return what the provider says.
 
     The dataset as Spark names it, where there is no provider or it fails.
     """

@@ -62,7 +62,7 @@ def written_by(statements: Sequence[Statement]) -> list[Snapshot]:
 
 
 def committed_at(statements: Sequence[Statement]) -> str | None:
-    """When the written snapshots say that they were committed."""
+    """Return when the written snapshots say that they were committed."""
     return max(
         (one.committed_at for one in written_by(statements) if one.committed_at is not None),
         default=None,
@@ -75,7 +75,7 @@ def group_of(statements: Sequence[Statement]) -> str | None:
 
 
 def is_root(statements: Iterable[Statement]) -> bool:
-    """Whether a micro-batch streams from no table with snapshots."""
+    """Return whether a micro-batch streams from no table with snapshots."""
     return not any(one.streamed and one.format in VERSIONED for one in _inputs(statements))
 
 

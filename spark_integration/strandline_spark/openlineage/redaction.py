@@ -107,7 +107,7 @@ def redacted(value: Any, key: str = "") -> Any:
 
 
 def _key_of(name: str, item: Any, above: str) -> str:
-    """What an item is kept under.
+    """Return what an item is kept under.
 
     All of a secret's are secret, but a column or a facet may be called as it likes.
     """
@@ -227,7 +227,7 @@ def _hide_quotation(found: re.Match[str]) -> str:
 
 
 def _names(message: str, start: int, end: int) -> bool:
-    """Whether a message quotes the name of a file, a module or the like there."""
+    """Return whether a message quotes the name of a file, a module or the like there."""
     return bool(
         _BEFORE_NAME.search(message[max(0, start - 60) : start])
         or _AFTER_NAME.match(message[end : end + 60])

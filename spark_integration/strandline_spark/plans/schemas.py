@@ -63,5 +63,5 @@ def fields_in(text: str) -> tuple[Field, ...]:
 
 
 def is_metadata(attribute: dict[str, Any]) -> bool:
-    """Whether an attribute is one of the columns that a source adds and a table has not."""
+    """Return whether an attribute is one of the columns that a source adds and a table has not."""
     return bool((attribute.get("metadata") or {}).get("__metadata_col"))

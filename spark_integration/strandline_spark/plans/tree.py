@@ -53,7 +53,7 @@ class Node:
 
 
 def is_tree(value: object) -> bool:
-    """Whether a field's value is a tree.
+    """Return whether a field's value is a tree.
 
     One that is read already, or a list of entries that name their class.
     """

@@ -281,7 +281,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def known_of(table_class: str, answers: list[Any] | None) -> dict[str, Any]:
-    """What a table's format asked, by the names of its questions.
+    """Return what a table's format asked, by the names of its questions.
 
     Without what could not be answered.
     """

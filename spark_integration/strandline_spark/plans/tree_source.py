@@ -117,7 +117,7 @@ class Trees:
 
 
 def _asked(function: JavaObject, about: JavaObject) -> str | None:
-    """What a function says; nothing where that fails.
+    """Return what a function says; nothing where that fails.
 
     The plan's JSON, or its error, is there all the same.
     """
@@ -136,7 +136,7 @@ def _analysed(execution: JavaObject) -> JavaObject:
 
 
 def number_of(execution: JavaObject) -> int | None:
-    """What tells a QueryExecution from all others of its JVM.
+    """Return what tells a QueryExecution from all others of its JVM.
 
     None where something else stands for one.
     """

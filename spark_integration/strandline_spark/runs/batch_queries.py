@@ -42,18 +42,18 @@ class Reader(Protocol):
     """Reads plans: `plans.PlanReader`."""
 
     def at_start(self, qe: Any, planned: Any = None) -> Statement:
-        """What the analysed plan says; `planned`.
+        """Return what the analysed plan says; `planned`.
 
         Of a micro-batch, what holds its query's own plan.
         """
         ...
 
     def at_end(self, qe: Any, commits: Sequence[Any]) -> Statement:
-        """What was really done."""
+        """Return what was really done."""
         ...
 
     def micro_batch(self, qe: Any, planned: Any, commits: Sequence[Any]) -> Statement:
-        """What a micro-batch really did."""
+        """Return what a micro-batch really did."""
         ...
 
     def earlier_batch(

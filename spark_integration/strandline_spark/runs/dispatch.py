@@ -179,7 +179,7 @@ class Watch:
             self._actions.begin(execution)
 
     def _begun(self, started: Started) -> float:
-        """When the statement began.
+        """Return when the statement began.
 
         It may have been planned, and even have committed, before Spark reported it.
         """

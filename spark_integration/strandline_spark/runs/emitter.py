@@ -200,7 +200,7 @@ class Emitter:
         parts.finish(*self._final, lives_on=parts.watch.ended_at is None and self._is_awaited())
 
     def _is_awaited(self) -> bool:
-        """Whether another process of this JVM tells of its streaming queries from now on."""
+        """Return whether another process of this JVM tells of its streaming queries from now on."""
         try:
             return self._claim is not None and self._claim.awaited()
         except Exception as error:  # the JVM is gone, and its queries with it

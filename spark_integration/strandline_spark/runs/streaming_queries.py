@@ -377,7 +377,7 @@ class Streams:
         return self._checkpoint(query, ended.qe, batch.batch_id) or statements
 
     def _checkpoint(self, query: Query, qe: Any, batch_id: int) -> list[Statement]:
-        """What a micro-batch of an aligned job committed, as its table knows it."""
+        """Return what a micro-batch of an aligned job committed, as its table knows it."""
         if query.aligned is None:
             return []
         ask = partial(self._reader.checkpoints, qe, query.aligned, query.query_id, batch_id - 1)
@@ -398,7 +398,7 @@ class Streams:
         statements: list[Statement],
         commits: Sequence[Any],
     ) -> list[Statement]:
-        """What an aligned job's checkpoint read, as its own commit names it.
+        """Return what an aligned job's checkpoint read, as its own commit names it.
 
         What is seen of scans may be another job's.
         """

@@ -99,7 +99,7 @@ def assembled(conf: Conf, queue: EventQueue, run_id: str) -> ApplicationParts:
 
 
 def spool_folder(conf: Conf) -> Path:
-    """Where events wait.
+    """Return where events wait.
 
     A driver that only prints its own must not take, and print, what others keep for a collector.
     """

@@ -54,11 +54,11 @@ class LakeTable:
         return self._table.schema().as_arrow()
 
     def files_at(self, snapshot_id: str) -> list[FileScanTask]:
-        """What holds the rows of a snapshot. Raises ValueError where it has been expired."""
+        """Return what holds the rows of a snapshot. Raises ValueError where it has been expired."""
         return list(self._table.scan(snapshot_id=int(snapshot_id)).plan_files())
 
     def files_since(self, after: str | None, until: str) -> list[FileScanTask]:
-        """What holds the rows that came after one snapshot (None: ever), up to another.
+        """Return what holds the rows that came after one snapshot (None: ever), up to another.
 
         Raises NotOnlyAppendsError where rows were changed or deleted in between.
         """

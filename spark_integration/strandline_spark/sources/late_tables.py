@@ -54,7 +54,7 @@ class LateTables:
 
 
 def reason_to_wait(done: Barriers, position: int) -> str | None:
-    """Why no table goes on from a barrier, by the barriers that each completed.
+    """Return why no table goes on from a barrier, by the barriers that each completed.
 
     None if nothing new is anywhere.
 

@@ -42,7 +42,7 @@ class LineageSource(DataSource):  # type: ignore[misc]  # pyspark has no types h
         return columns_of(*_asked(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads the table.
+        """Return what reads the table.
 
         Raises ValueError for a faulty option, ConfigurationError without an address.
         """

@@ -141,7 +141,7 @@ def no_library(error: ImportError) -> str:
 
 
 def granted_by_keys(engine: Engine) -> Grant:
-    """What a key of the store may do; its last use is written once a minute."""
+    """Return what a key of the store may do; its last use is written once a minute."""
 
     def grant(key: str) -> Access | None:
         now = datetime.now(UTC)

@@ -105,7 +105,7 @@ def _verifies(one: Any) -> bool:
 
 
 def reader_of(settings: Settings) -> Callable[[], bytes]:
-    """What reads the document of these settings, which name its address or its file."""
+    """Return what reads the document of these settings, which name its address or its file."""
     if settings.oidc_jwks_file:
         file = Path(settings.oidc_jwks_file)
         return lambda: _file(file)

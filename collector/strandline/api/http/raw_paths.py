@@ -4,7 +4,7 @@ So `%2F` stays inside its segment and an empty segment counts: names of tables h
 database of a path or topic is empty.
 """
 
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -20,8 +20,8 @@ class NameConvertor(Convertor[str]):
         return unquote(value)
 
     def to_string(self, value: str) -> str:
-        """No address is made of a path."""
-        raise NotImplementedError
+        """Encode the segment."""
+        return quote(value, safe="")
 
 
 class SlashedConvertor(NameConvertor):

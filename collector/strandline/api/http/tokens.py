@@ -24,7 +24,7 @@ MOST_SHOWN = 200
 
 
 def is_token(key: str) -> bool:
-    """Whether this has the form of a token.
+    """Return whether this has the form of a token.
 
     Three parts with dots between, which no key of ours has.
 
@@ -42,7 +42,7 @@ class Tokens:
         self._keys = keys
 
     def access(self, token: str) -> Access:
-        """What the settings grant to the token.
+        """Return what the settings grant to the token.
 
         An UnauthorizedError with the reason if it is not valid.
         """
@@ -86,7 +86,7 @@ def _key(jwk: Jwk, algorithm: str) -> jwt.PyJWK:
 
 
 def _subject(claims: Mapping[str, Any]) -> str:
-    """How the audit log names whom the token is about."""
+    """Return how the audit log names whom the token is about."""
     subject = claims["sub"]
     if (
         not isinstance(subject, str)
@@ -126,7 +126,7 @@ def _shown(error: Exception) -> str:
 
 
 def tokens_of(settings: Settings, complain: Callable[[str], None]) -> Tokens:
-    """What verifies the tokens of the settings' issuer.
+    """Return what verifies the tokens of the settings' issuer.
 
     `complain` hears why its keys cannot be read.
     """

@@ -109,13 +109,18 @@ def get_lineage(query: Annotated[NodeQuery, InQuery()], session: ReadSession) ->
 
 
 def _data(connection: Connection, nodes: list[Answer], now: int) -> dict[str, Answer]:
-    """The datasets and jobs of a graph by their ids, without deleted ones."""
-    ids = {id_of(node["type"], node["namespace"], node["name"]): node for node in nodes}
-    datasets = rows_of(connection, [id_ for id_, node in ids.items() if node["type"] == "dataset"])
-    jobs = job_rows(connection, [id_ for id_, node in ids.items() if node["type"] == "job"])
+    """Return the datasets and jobs of a graph by their ids, without deleted ones."""
+    names: dict[int, str] = {}
+    of_type: dict[str, list[int]] = {"dataset": [], "job": []}
+    for node in nodes:
+        id_ = id_of(node["type"], node["namespace"], node["name"])
+        names[id_] = node["id"]
+        of_type[node["type"]].append(id_)
+    datasets = rows_of(connection, of_type["dataset"])
+    jobs = job_rows(connection, of_type["job"])
     found = dataset_answers(connection, list(datasets.values()), now, whole=False)
     found |= job_answers(connection, list(jobs.values()), now, whole=False)
-    return {node["id"]: found[id_] for id_, node in ids.items() if id_ in found}
+    return {name: found[id_] for id_, name in names.items() if id_ in found}
 
 
 def _link(data: Mapping[str, Answer], source: str, target: str) -> None:

@@ -289,7 +289,7 @@ def wait(part: DemoProcess, question: Callable[[], T | None]) -> T:
 
 
 def answers(url: str) -> bool:
-    """Whether something answers there with 200."""
+    """Return whether something answers there with 200."""
     try:
         with urlopen(url, timeout=2) as response:
             return bool(response.status == 200)

@@ -85,7 +85,7 @@ def _execute(options: Namespace, settings: Settings) -> int:
 
 
 def look(text: str, settings: Settings) -> Round:
-    """What of a table is expirable now."""
+    """Return what of a table is expirable now."""
     with model_of(settings) as (connection, model):
         table = table_called(connection, model, text)
         return Round(model.call(table), _found(connection, model, table, settings))

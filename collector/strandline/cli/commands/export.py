@@ -95,7 +95,7 @@ def _address(name: str, place: str) -> str:
 
 
 def beside(file: Path) -> Path:
-    """Where a file is written until it is whole."""
+    """Return where a file is written until it is whole."""
     return file.with_name(f"{file.name}.new")
 
 

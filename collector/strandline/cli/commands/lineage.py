@@ -180,7 +180,7 @@ def _fault(options: Namespace) -> str | None:
 
 
 def _fault_of_nodes(options: Namespace) -> str | None:
-    """What else was asked that a list of nodes does not have."""
+    """Return what else was asked that a list of nodes does not have."""
     plain = {"granularity": "table", "collapse": "none", "snapshots": False, "snapshot": None}
     given = [name for name, value in plain.items() if getattr(options, name) != value]
     if options.format not in (None, "json", "csv"):
@@ -226,7 +226,7 @@ def _as_text(ask: Ask, asked: Mapping[str, Any], *, snapshots: bool, snapshot: s
 
 
 def _starts(answer: Json, asked: int) -> list[str]:
-    """What the trees start from.
+    """Return what the trees start from.
 
     Where one name was asked for under which another job told of itself (stock Spark's micro-batches
     do

@@ -165,7 +165,7 @@ def _listed(
 
 
 def _plan(connection: Connection, options: Namespace) -> list[Renaming]:
-    """What changes; with --apply it is changed in the same transaction."""
+    """Return what changes; with --apply it is changed in the same transaction."""
     if options.kind == "strip":
         plan = planned_patterns(connection, options.patterns)
         if options.apply:

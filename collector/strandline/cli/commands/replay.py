@@ -78,7 +78,7 @@ def _refuse_missing(files: Iterable[str]) -> None:
 
 
 def _can_be_read(file: str) -> bool:
-    """Whether a file is there; `-` is the standard input."""
+    """Return whether a file is there; `-` is the standard input."""
     return file == "-" or (Path(file).exists() and not Path(file).is_dir())
 
 

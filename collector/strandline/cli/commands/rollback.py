@@ -196,7 +196,7 @@ def _begun(found: Plan, running: Sequence[str]) -> list[str]:
 
 
 def _beside(words: Sequence[str]) -> list[str]:
-    """What else uses the tables: the plan takes none of it back."""
+    """Return what else uses the tables: the plan takes none of it back."""
     head = "not in the plan, for they carry no barriers here; stop those that run:"
     return [head, *(f"  {one}" for one in words)] if words else []
 
@@ -231,7 +231,7 @@ def _where(found: Plan) -> str:
 
 
 def _by_hand(step: RollbackStep) -> list[str]:
-    """What to type, or to remove."""
+    """Return what to type, or to remove."""
     details = dict(step.details)
     folder, batch = details.get("checkpointLocation"), details.get("batchId")
     if folder and step.action == "cut checkpoint":

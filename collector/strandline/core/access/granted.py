@@ -45,7 +45,7 @@ class Access:
         )
 
     def for_scope(self, scope: str) -> "Access":
-        """What of it counts for an operation of this scope.
+        """Return what of it counts for an operation of this scope.
 
         The namespaces that this scope was granted for.
         """
@@ -63,7 +63,7 @@ class Access:
         return EVERY in self.patterns
 
     def may(self, scope: str) -> bool:
-        """Whether an operation of this scope may be asked."""
+        """Return whether an operation of this scope may be asked."""
         return scope == "open" or scope in self.scopes or "admin" in self.scopes
 
     @property
@@ -72,11 +72,11 @@ class Access:
         return ", ".join(one for one in SCOPES if one in self.scopes) or "none"
 
     def allows(self, namespace: str) -> bool:
-        """Whether what is in this namespace may be seen, or written."""
+        """Return whether what is in this namespace may be seen, or written."""
         return any(_matches(pattern, namespace) for pattern in self.patterns)
 
     def allows_text(self, text: str) -> bool:
-        """Whether `NAMESPACE:NAME` may be seen, wherever its namespace ends."""
+        """Return whether `NAMESPACE:NAME` may be seen, wherever its namespace ends."""
         return self.everything or any(
             self.allows(text[: colon.start()]) for colon in re.finditer(":", text)
         )
@@ -106,7 +106,7 @@ def glob_of(pattern: str) -> str:
 
 
 def faults_of(scopes: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """What is wrong with the scopes and patterns that a key shall have."""
+    """Return what is wrong with the scopes and patterns that a key shall have."""
     found = [
         f"scope {one!r} is not one of {', '.join(SCOPES)}" for one in scopes if one not in SCOPES
     ]

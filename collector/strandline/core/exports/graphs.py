@@ -139,7 +139,7 @@ def _short_names(graph: Graph) -> dict[str, str]:
 
 
 def is_weak(edge: Item) -> bool:
-    """Whether no value came this way.
+    """Return whether no value came this way.
 
     What an indirect dependency, or a step past hidden nodes, says.
     """

@@ -247,7 +247,7 @@ def _renamed(used: Used, table: Table) -> Used:
 
 
 def _counts_batches(fact: facts.BarrierCommitted) -> bool:
-    """Whether the barrier may only be the number of the micro-batch."""
+    """Return whether the barrier may only be the number of the micro-batch."""
     return fact.batch is not None and fact.barrier == fact.batch + 1
 
 

@@ -31,7 +31,7 @@ def complete(model: Model, domain: str, table: Table, completion: Completion) ->
 
 
 def contradicted(model: Model, table: Table, completion: Completion) -> bool:
-    """Whether an input has the barrier, and not at the snapshot that was read."""
+    """Return whether an input has the barrier, and not at the snapshot that was read."""
     return any(_differs(model, table, completion, used) for used in completion.used)
 
 

@@ -80,7 +80,7 @@ class Completions:
         return self.order[-1] if self.order else None
 
     def takes(self, completion: Completion) -> bool:
-        """Whether it is of the time since the last rollback: facts of before are not taken.
+        """Return whether it is of the time since the last rollback: facts of before are not taken.
 
         The runs that were known to be over tell it whatever their clocks say, and so does the
         generation that a commit carries; a run that was not heard of before may have come back or
@@ -140,7 +140,7 @@ class Completions:
         return barrier in self.carried.get(snapshot, ())
 
     def first(self, barrier: int) -> float:
-        """When the first of the snapshots that carry `barrier` was committed."""
+        """Return when the first of the snapshots that carry `barrier` was committed."""
         return min(one.committed for one in self.candidates(barrier))
 
     def after(self, barrier: int | None) -> Iterator[int]:

@@ -122,7 +122,7 @@ def _output(place: ManagedJob, fact: BarrierCommitted, number: int) -> Completio
 
 
 def _counts(model: Model, step: Step) -> bool:
-    """Whether it is of the time since the last rollback of what it wrote."""
+    """Return whether it is of the time since the last rollback of what it wrote."""
     return all(
         table not in model.done or model.done[table].takes(output)
         for table, output in step.outputs.items()
@@ -261,7 +261,7 @@ def _barriers_of(
 
 
 def _states_its_barrier(model: Model, step: Step, table: Table) -> bool:
-    """Whether nothing contradicts the barrier that a commit states."""
+    """Return whether nothing contradicts the barrier that a commit states."""
     return any(
         one.snapshot == step.outputs[table].snapshot and not one.derived
         for one in model.done[table].candidates(step.fact.barrier)
@@ -286,7 +286,7 @@ def _inputs(model: Model, place: ManagedJob, step: Step, table: Table) -> set[Ta
 
 
 def _moved(model: Model, step: Step, table: Table, inputs: set[Table]) -> bool:
-    """Whether the micro-batch is known to have consumed something; a flush has not."""
+    """Return whether the micro-batch is known to have consumed something; a flush has not."""
     if any(step.began.get(one, at) != at for one, at in step.own.items() if one in inputs):
         return True
     if step.key[1] == 0 and not step.began:

@@ -25,7 +25,7 @@ class Tables:
     writes: frozenset[Table] = frozenset()
 
     def has(self, reads: Iterable[Table], writes: Iterable[Table]) -> bool:
-        """Whether all of these are known."""
+        """Return whether all of these are known."""
         return self.reads.issuperset(reads) and self.writes.issuperset(writes)
 
     def __or__(self, other: "Tables") -> "Tables":
@@ -127,7 +127,7 @@ class ManagedJob:
         self.last_tables = ((), ())
 
     def repeats(self, fact: BarrierCommitted, tables: ReadAndWritten) -> bool:
-        """Whether a commit says no more of job and run than the one before it.
+        """Return whether a commit says no more of job and run than the one before it.
 
         Nearly all say the same.
         """

@@ -116,7 +116,7 @@ class Model:
         return found
 
     def call(self, table: Table) -> str:
-        """What words call the table: as people do where that is known, else by its name."""
+        """Return what words call the table: as people do where that is known, else by its name."""
         return self.called.get(table, table[1])
 
     def domain(self, name: str) -> Domain:
@@ -150,7 +150,7 @@ class Model:
         return {job for job in writers if not self.places[job].batch} or writers
 
     def is_shared(self, table: Table) -> bool:
-        """Whether several batch jobs and no stream write the table."""
+        """Return whether several batch jobs and no stream write the table."""
         writers = self.writers.get(table, ())
         return len(writers) > 1 and all(self.places[job].batch for job in writers)
 
@@ -200,7 +200,7 @@ class Model:
         }
 
     def _fills(self, place: ManagedJob, table: Table) -> bool:
-        """Whether a batch job writes the table of a stream."""
+        """Return whether a batch job writes the table of a stream."""
         return (
             place.batch and table in place.writes and place.job not in self.counted_writers(table)
         )
@@ -235,11 +235,11 @@ class Model:
         ]
 
     def knows(self, job: Job) -> bool:
-        """Whether facts of the job without a group may be wanted."""
+        """Return whether facts of the job without a group may be wanted."""
         return job in self.places or job in self.registered or job in self.retired
 
     def wants(self, fact: Fact) -> bool:
-        """Whether a fact of a run changes anything: most say what is known already."""
+        """Return whether a fact of a run changes anything: most say what is known already."""
         match fact:
             case RunStarted():
                 return self._wants_start(fact)

@@ -57,7 +57,7 @@ def _needed(model: Model, domain: Domain, tables: list[Table]) -> int | None:
 
 
 def _positions(model: Model, domain: Domain) -> list[int | None]:
-    """Where the jobs of a group are that state barriers."""
+    """Return where the jobs of a group are that state barriers."""
     places = [place for place in model.places.values() if place.domain == domain.name]
     return [
         _position(place)
@@ -74,7 +74,7 @@ def _common(model: Model, domain: Domain, histories: list[Completions]) -> int |
 
 
 def _constrains(model: Model, table: Table) -> bool:
-    """Whether answers over the table need barriers.
+    """Return whether answers over the table need barriers.
 
     One whose job has derived none is answered at none.
     """

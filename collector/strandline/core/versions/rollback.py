@@ -237,7 +237,7 @@ def _quoted(called: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """What stands between single quotes in Spark SQL."""
+    """Return what stands between single quotes in Spark SQL."""
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 

@@ -118,7 +118,7 @@ class Steps:
         return None if step.is_run else self.of.get((query, number + 1))
 
     def restarted(self, step: Step) -> bool:
-        """Whether another query of the job wrote before this one began.
+        """Return whether another query of the job wrote before this one began.
 
         A new checkpoint folder reads all again.
         """

@@ -200,7 +200,7 @@ def held_by(
 
 
 def weakly_held_by(model: Model, readings: Iterable[Reading]) -> list[Holder]:
-    """Who keeps a weak answer from its next barrier.
+    """Return who keeps a weak answer from its next barrier.
 
     The most upstream one on the way to each table that lacks it.
     """

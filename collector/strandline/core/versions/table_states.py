@@ -115,9 +115,10 @@ def _names(model: Model, tables: "frozenset[Table] | dict[Table, str]") -> str:
 
 def why_broken(model: Model, table: Table) -> str:
     """Return why the last commit of a stream's table completes nothing; empty where it may."""
-    newest: Step | None = None
-    for job in model.counted_writers(table) & model.steps.keys():
-        for step in model.steps[job].of.values():
-            if table in step.outputs and (newest is None or step.when > newest.when):
-                newest = step
-    return newest.states[table].broken if newest is not None and not newest.is_run else ""
+    writers = model.counted_writers(table) & model.steps.keys()
+    steps = [step for job in writers for step in model.steps[job].of.values()]
+    written = [step for step in steps if table in step.outputs]
+    if not written:
+        return ""
+    newest = max(written, key=lambda step: step.when)
+    return "" if newest.is_run else newest.states[table].broken

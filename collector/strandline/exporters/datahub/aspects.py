@@ -55,7 +55,7 @@ class Proposal(NamedTuple):
 
 
 def stamp(at: int) -> Json:
-    """When something was so."""
+    """Return when something was so."""
     return {"time": at // 1000, "actor": ACTOR}
 
 
@@ -336,5 +336,5 @@ def _type_of(native: str) -> str:
 def _joins_columns(
     source: tuple[int, str], target: tuple[int, str], datasets: Collection[int]
 ) -> bool:
-    """Whether both ends of an edge name a column of a dataset that is sent."""
+    """Return whether both ends of an edge name a column of a dataset that is sent."""
     return bool(source[1] and target[1]) and source[0] in datasets and target[0] in datasets

@@ -148,7 +148,7 @@ def flow_name(job_name: str) -> str:
 
 
 def job_title(job_name: str) -> str:
-    """What is shown of a job's name."""
+    """Return what is shown of a job's name."""
     return job_name.partition(".")[2] or job_name
 
 

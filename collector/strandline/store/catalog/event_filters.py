@@ -105,7 +105,7 @@ class Matcher:
             yield raw_events.c.event_time.between(first, last)
 
     def admits(self, body: bytes) -> bool:
-        """Whether an event is asked for."""
+        """Return whether an event is asked for."""
         if not self.looks_inside:
             return True
         try:
@@ -146,7 +146,7 @@ class Matcher:
 
 
 def event_is_seen(event: Event, access: Access) -> bool:
-    """Whether an event is in a namespace of the key.
+    """Return whether an event is in a namespace of the key.
 
     That of its job, or of its dataset where it has no job.
     """

@@ -49,7 +49,7 @@ class Filter:
         return self.since is not None or self.until is not None
 
     def admits(self, run: RunState) -> bool:
-        """Whether the list shows a run in this state."""
+        """Return whether the list shows a run in this state."""
         if self.states and run.state not in self.states:
             return False
         if self.states and run.state in ENDED:
@@ -57,7 +57,7 @@ class Filter:
         return self._holds(run.since, run.until if run.state in ENDED else None)
 
     def spans(self, first: int | None, last: int | None) -> bool:
-        """Whether something that events report from `first` to `last` is of the span.
+        """Return whether something that events report from `first` to `last` is of the span.
 
         It is not, if none does.
         """
@@ -86,7 +86,7 @@ def states_called(words: Iterable[str]) -> frozenset[str]:
 
 
 def may_be_of(asked: Filter) -> list[ColumnElement[bool]]:
-    """What `runs` alone can decide of it: no run that the filter admits is left out.
+    """Return what `runs` alone can decide of it: no run that the filter admits is left out.
 
     A run that told of no end of its own may
     be LOST, or have ended with the run above it.

@@ -82,7 +82,7 @@ def run_counts(connection: Connection, now: int) -> RunCounts:
 
 
 def store_size(connection: Connection) -> StoreSize:
-    """How much is kept, and since when."""
+    """Return how much is kept, and since when."""
     received = (
         select(func.min(raw_events.c.received_at)),
         select(func.max(raw_events.c.received_at)),

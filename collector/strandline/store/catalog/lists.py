@@ -290,7 +290,7 @@ def run_answer(row: Any, now: int) -> Answer:
 
 
 def _belonging(row: Any) -> Answer:
-    """Whose a run is."""
+    """Return whose a run is."""
     parent = None
     if (
         row.parent_run is not None and row.parent_name is not None

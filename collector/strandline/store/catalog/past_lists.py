@@ -42,7 +42,7 @@ Answer = dict[str, Any]
 
 
 def had_run(asked: Filter, moment: int) -> list[ColumnElement[bool]]:
-    """Which runs had begun, and may be of the filter.
+    """Return which runs had begun, and may be of the filter.
 
     What was heard of again may have been in another state then.
     """
@@ -61,7 +61,7 @@ def had_run(asked: Filter, moment: int) -> list[ColumnElement[bool]]:
 
 
 def was_mentioned(moment: int) -> ColumnElement[bool]:
-    """Whether an event had named the job by then, as its own or as one above it."""
+    """Return whether an event had named the job by then, as its own or as one above it."""
     below, of_job = runs.alias("below"), runs.alias("of_job")
     begun = (below.c.id == run_parents.c.run_id, below.c.first_at <= moment)
     as_parent = exists().where(run_parents.c.parent_job_id == jobs.c.id, *begun)

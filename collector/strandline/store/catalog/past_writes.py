@@ -39,7 +39,7 @@ called = datasets.alias("called")
 
 
 def was_named(moment: int) -> ColumnElement[bool]:
-    """Whether an event had named the dataset by then, by any of its names.
+    """Return whether an event had named the dataset by then, by any of its names.
 
     Or an edge alone, that no later one repeats.
     """
@@ -70,7 +70,7 @@ def past_writes(connection: Connection, ids: Collection[int], moment: int) -> di
 
 
 def heard_by(connection: Connection, ids: Collection[int], moment: int) -> dict[int, int]:
-    """When a run was last heard to read or write each of these datasets by then.
+    """Return when a run was last heard to read or write each of these datasets by then.
 
     One that was under way is at the moment.
     """

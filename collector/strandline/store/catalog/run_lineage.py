@@ -65,7 +65,7 @@ def names_of_runs(connection: Connection, found: Iterable[RunInputs]) -> dict[in
 
 
 def _inputs(connection: Connection, row: Any, moment: int | None) -> list[Input]:
-    """What a run read, each dataset once.
+    """Return what a run read, each dataset once.
 
     Of a streaming query's many snapshots the one that it read last.
 

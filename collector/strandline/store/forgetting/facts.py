@@ -43,7 +43,7 @@ class _Names(NamedTuple):
 
 
 def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
-    """How many facts went, and how many are others now."""
+    """Return how many facts went, and how many are others now."""
     names = _Names(_among(target, "job"), _among(target, "dataset"), _run_names(connection, target))
     gone: list[int] = []
     changed: dict[int, Fact] = {}
@@ -74,7 +74,7 @@ def forget_facts(connection: Connection, target: Target) -> tuple[int, int]:
 
 
 def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
-    """What is left of a fact.
+    """Return what is left of a fact.
 
     Itself where it names nothing that is forgotten, None where nothing is left.
     """
@@ -105,7 +105,7 @@ def left_of_fact(fact: Fact, names: _Names) -> Fact | None:
 
 
 def _is_of_forgotten(fact: Fact, names: _Names) -> bool:
-    """Whether a job or run that is forgotten stated it."""
+    """Return whether a job or run that is forgotten stated it."""
     job: Job | None = getattr(fact, "job", None)
     return (job is not None and names.is_job(*job)) or getattr(fact, "run", None) in names.runs
 

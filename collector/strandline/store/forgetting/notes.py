@@ -170,7 +170,7 @@ def _has_both(row: Row[Any], target: Target) -> bool:
 
 
 def _in_both(body: bytes, target: Target) -> bool:
-    """Whether a name stands there beside its namespace: alone it may be another's."""
+    """Return whether a name stands there beside its namespace: alone it may be another's."""
     text = body.decode("utf-8", "replace").replace("\\/", "/")
     if target.distinct or target.namespace_ids:
         return any(one in text or quote(one, safe="") in text for one in target.words)

@@ -64,7 +64,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def is_written(settings: Mapping[str, str]) -> bool:
-    """Whether writers write the log at all."""
+    """Return whether writers write the log at all."""
     return settings.get(WRITTEN) == "1"
 
 
@@ -96,7 +96,7 @@ def note_renamed(connection: Connection, ids: Collection[int]) -> None:
 
 
 def news_of(rows: Rows, owned: Collection[JobRelation]) -> GraphNews:
-    """What these rows may change."""
+    """Return what these rows may change."""
     heard, named = _heard(rows), {one.id for one in rows.of(RunSeen)}
     touched = {one[:3] for one in (*rows.of(JobRelation), *owned)}
     lifecycles = {
@@ -180,7 +180,7 @@ class LogLook:
     place: LogPlace
 
     def missed(self, since: LogPlace, pruned: str) -> bool:
-        """Whether news after a place may be gone that nobody showed; pruned.
+        """Return whether news after a place may be gone that nobody showed; pruned.
 
         What the settings said of it there.
         """
@@ -249,7 +249,7 @@ class Changed:
 
 
 def around(connection: Connection, news: Iterable[GraphNews]) -> Changed:
-    """What these news change.
+    """Return what these news change.
 
     A run its job, its owner's, and the jobs of all that stands above it.
     """

@@ -79,7 +79,7 @@ def _jobs() -> Select[Any]:
 def failed_children(
     connection: Connection, above: Collection[int], moment: int | None = None
 ) -> dict[int, int]:
-    """How many runs that name each of these as parent failed, or had by a moment.
+    """Return how many runs that name each of these as parent failed, or had by a moment.
 
     One that was canceled, as a stopped query
     is, did not.
@@ -244,7 +244,7 @@ def first_line(message: str) -> str:
 
 
 def query_answer(connection: Connection, job: int) -> Answer | None:
-    """How far a streaming query is whose micro-batches are runs: None for any other job.
+    """Return how far a streaming query is whose micro-batches are runs: None for any other job.
 
     A batch that came again after a kill, or whose writes are several runs, is one. Of several
     queries of one name (each new checkpoint is another) it is the newest.

@@ -347,7 +347,7 @@ def columns_of(connection: Connection, dataset: Node) -> list[str]:
 
 
 def meet(column: str, other: str) -> bool:
-    """Whether what is in one column may be in the other.
+    """Return whether what is in one column may be in the other.
 
     All columns, the same one, or a field of it (`item.sku`).
     """

@@ -50,7 +50,7 @@ def merged_facets_each(
 
 
 def value_of(connection: Connection, kind: int, ids: Sequence[int], key: str) -> Any:
-    """What the newest facet of this key says, decoded as it is modelled.
+    """Return what the newest facet of this key says, decoded as it is modelled.
 
     None where none was or all are quarantined.
     """

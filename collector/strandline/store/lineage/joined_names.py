@@ -50,7 +50,7 @@ def joined_names(
 
 
 def joined_count(connection: Connection) -> int:
-    """How many names are further names of another one's dataset."""
+    """Return how many names are further names of another one's dataset."""
     query = (
         select(func.count()).select_from(datasets).where(datasets.c.id != datasets.c.canonical_id)
     )

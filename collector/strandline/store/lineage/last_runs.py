@@ -84,7 +84,7 @@ def past_sightings(
     recent_runs: int,
     moment: int,
 ) -> list[Sighting]:
-    """What runs of these names had touched by a moment that belong to these jobs.
+    """Return what runs of these names had touched by a moment that belong to these jobs.
 
     At least all that was known then.
     """
@@ -227,11 +227,11 @@ class _RunSearch:
         return {*of_queries, *self.connection.scalars(_last_batches(*how), given).all()}
 
     def touches(self, found: set[int]) -> list[Sighting]:
-        """What these runs touched, and the last micro-batches of their owners."""
+        """Return what these runs touched, and the last micro-batches of their owners."""
         return self.touched_by(found | self.batches(self.owners_of(found)))
 
     def touched_by(self, found: Collection[int]) -> list[Sighting]:
-        """What these runs touched."""
+        """Return what these runs touched."""
         if not found:
             return []
         given = {"runs": list(found), "jobs": list(self.jobs)} | {"moment": self.view.at}
@@ -268,7 +268,7 @@ class _RunSearch:
 
 
 def as_of(one: Sighting, moment: int | None) -> Sighting:
-    """What came after the moment was not heard yet."""
+    """Return what came after the moment was not heard yet."""
     return (
         one
         if moment is None
@@ -388,7 +388,7 @@ def _newest_runs(dialect: str, when: str, bounded: bool, within: bool, own: bool
 
 
 def _owns_some() -> ColumnElement[bool]:
-    """Whether the run owns what it touched, or what one of its micro-batches did."""
+    """Return whether the run owns what it touched, or what one of its micro-batches did."""
     touch = runs.join(relations, relations.c.run_id == runs.c.id).join(
         run_owners, run_owners.c.run_id == runs.c.id
     )

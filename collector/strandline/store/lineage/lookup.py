@@ -56,7 +56,7 @@ class Node:
 
 
 def node_text(kind: str, namespace: str, name: str) -> str:
-    """How answers and questions name a node."""
+    """Return how answers and questions name a node."""
     return f"{kind}:{namespace}:{name}"
 
 
@@ -287,7 +287,7 @@ def _near(connection: Connection, kind: str, name: str) -> list[tuple[float, str
 
 
 def _likeness(name: str, other: str) -> float:
-    """How like two names are, whatever stands between their parts.
+    """Return how like two names are, whatever stands between their parts.
 
     Bank.balence, /lake/bank/balance.
     """

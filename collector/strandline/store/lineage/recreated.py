@@ -33,7 +33,7 @@ def created_at(connection: Connection, table: tuple[str, str]) -> int | None:
 
 
 def _created_at(names: Select[int]) -> Select[int]:
-    """When a creation reported version 0 last."""
+    """Return when a creation reported version 0 last."""
     born, creating = snapshot_uses, relations
     same = (
         creating.c.run_id == born.c.run_id,

@@ -161,7 +161,7 @@ def job_edges_with_open_jobs(
 def _sightings_of(
     connection: Connection, view: View, job_ids: Collection[int], most: int
 ) -> list[Sighting]:
-    """What the last runs of these jobs touched, or those that run."""
+    """Return what the last runs of these jobs touched, or those that run."""
     if not (view.live or view.past):
         return last_sightings(
             connection, job_ids, max(most, RECENT_RUNS) if view.newest else most, view.at
@@ -205,7 +205,7 @@ def last_runs(connection: Connection, job_id: int, view: View) -> list[int]:
 
 
 def recent_run_count(connection: Connection) -> int:
-    """How many owning runs before the latest application are known.
+    """Return how many owning runs before the latest application are known.
 
     STRANDLINE_RECENT_RUNS, as the server has it.
     """
@@ -240,7 +240,7 @@ def names_by_job(connection: Connection, job_ids: Iterable[int]) -> dict[int, se
 
 @cache
 def _belongs_to() -> Select[Any]:
-    """Whose the runs are that were reported under these names."""
+    """Return whose the runs are that were reported under these names."""
     named = job_relations.join(run_owners, run_owners.c.run_id == job_relations.c.run_id)
     return (
         select(run_owners.c.job_id)

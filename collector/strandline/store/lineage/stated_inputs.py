@@ -23,13 +23,13 @@ class StatedInputs:
     of_output: Mapping[tuple[int, int], Collection[int]]
 
     def admit(self, run: int, output: int, source: int) -> bool:
-        """Whether the run may have made the output of this input."""
+        """Return whether the run may have made the output of this input."""
         stated = self.of_output.get((run, output))
         return stated is None or source in stated
 
 
 def stated_inputs(connection: Connection, runs: Collection[int]) -> StatedInputs:
-    """What these runs state in `lineage` facets."""
+    """Return what these runs state in `lineage` facets."""
     sets = edge_sets_of(connection, runs)
     found: dict[tuple[int, int], set[int]] = defaultdict(set)
     for run, uses in sets.of_run.items():

@@ -124,7 +124,7 @@ def answer_of(
     asked: Question,
     wholes: Sequence["_Whole"] = (),
 ) -> Answer:
-    """What a walk found, as JSON shows it."""
+    """Return what a walk found, as JSON shows it."""
     steps: Steps = [(step, graph.reasons[step]) for step in found.steps]
     related = [one for _, reason in steps for one in relations_in(reason)]
     owners, told_by = {one.owner for one in related}, {one.run for one in related}
@@ -287,7 +287,7 @@ def _jobs() -> Select[Any]:
 
 
 def node_ids(connection: Connection, ids: Sequence[int]) -> list[str]:
-    """What these nodes are called in answers, in their order."""
+    """Return what these nodes are called in answers, in their order."""
     named = nodes_of(connection, dict.fromkeys(ids, 0))
     return [named[id_]["id"] for id_ in ids if id_ in named]
 

@@ -42,7 +42,7 @@ Pair = tuple[UsedSnapshot | None, UsedSnapshot | None]
 def checkpoints_in(
     used: Iterable[UsedSnapshot],
 ) -> Iterable[tuple[list[UsedSnapshot], list[UsedSnapshot]]]:
-    """What each checkpoint read, and what it made."""
+    """Return what each checkpoint read, and what it made."""
     found: dict[At, tuple[list[UsedSnapshot], list[UsedSnapshot]]] = {}
     for one in used:
         found.setdefault(one.checkpoint, ([], []))[one.direction].append(one)

@@ -62,7 +62,7 @@ def _bodies(connection: Connection, span: RunEventFilter, wanted: int) -> Iterat
 
 
 def count_events(connection: Connection, span: RunEventFilter) -> int:
-    """How many events the span has; MOST_COUNTED where it has more."""
+    """Return how many events the span has; MOST_COUNTED where it has more."""
     some = (
         select(raw_events.c.received_at).where(*_within(span)).limit(MOST_COUNTED).subquery("some")
     )

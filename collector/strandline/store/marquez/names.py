@@ -63,7 +63,7 @@ def _widen(found: dict[int, tuple[int, int]], rows: Iterable[Any]) -> None:
 def first_mentions(
     connection: Connection, job_ids: Iterable[int], groups: Mapping[int, int]
 ) -> dict[int, int]:
-    """When those jobs and datasets were mentioned that no event is about.
+    """Return when those jobs and datasets were mentioned that no event is about.
 
     As a parent, in an edge, as another name.
     """

@@ -35,7 +35,7 @@ def version_id(dataset: int, snapshot: str, run: int) -> UUID:
 
 
 def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, list[RunDataset]]:
-    """What each of these runs read and wrote, by name.
+    """Return what each of these runs read and wrote, by name.
 
     What was read without a snapshot has no version.
     """

@@ -36,7 +36,7 @@ Asked = Mapping[str, Any]
 
 
 def selection_of(asked: Asked) -> Selection:
-    """Which nodes are to be shown."""
+    """Return which nodes are to be shown."""
     named = (tuple(asked.get(name) or ()) for name in ("namespace", "kind", "tag", "facet"))
     return Selection(*named)
 
@@ -59,7 +59,7 @@ def selection_between(asked: Asked, *, jobs: bool = False) -> Selection:
 
 
 def question_of(connection: Connection, asked: Asked, view: View) -> Question:
-    """What is asked of the lineage of one or several nodes."""
+    """Return what is asked of the lineage of one or several nodes."""
     return _question(nodes_called(connection, asked["node"]), asked, view)
 
 
@@ -125,7 +125,7 @@ def nodes_called(connection: Connection, texts: str | Sequence[str]) -> list[Nod
 
 
 def impact(connection: Connection, asked: Asked, view: View) -> Answer:
-    """What depends on a table, a column or a job."""
+    """Return what depends on a table, a column or a job."""
     node, column = node_and_column(connection, asked["node"], view, asked.get("column"))
     limit = asked.get("limit") or MOST_NODES
     answer = impact_of(
@@ -139,7 +139,7 @@ def impact(connection: Connection, asked: Asked, view: View) -> Answer:
 def node_and_column(
     connection: Connection, text: str, view: View, column: str | None
 ) -> tuple[Node, str | None]:
-    """What TABLE or TABLE.COLUMN means.
+    """Return what TABLE or TABLE.COLUMN means.
 
     The whole text as a node, else its longest beginning that is one.
     """
@@ -181,7 +181,7 @@ def paths(connection: Connection, asked: Asked, view: View) -> Answer:
 
 
 def changes(connection: Connection, asked: Asked, view: View) -> Answer:
-    """What came and went between two moments; `view` is the later one."""
+    """Return what came and went between two moments; `view` is the later one."""
     if asked["since"] > view.at:
         raise QuestionError(f"since ({iso(asked['since'])}) is after until ({iso(view.at)})")
     selection = selection_between(asked, jobs=True)
@@ -204,13 +204,13 @@ def changes(connection: Connection, asked: Asked, view: View) -> Answer:
 
 
 def cut_answer(answer: Answer, more: int) -> Answer:
-    """What an answer says where so many datasets were not looked at."""
+    """Return what an answer says where so many datasets were not looked at."""
     hidden = answer["hidden"] | {"nodes": answer["hidden"]["nodes"] + more}
     return {"complete": False, "truncatedBy": "nodes", "hidden": hidden}
 
 
 def namespaces(connection: Connection, asked: Asked, view: View) -> Answer:
-    """How namespaces feed each other."""
+    """Return how namespaces feed each other."""
     return namespace_overview(connection, view, asked.get("limit") or MOST_NODES)
 
 

@@ -225,7 +225,7 @@ def _with_people(connection: Connection, items: list[Answer], view: View) -> lis
 
 
 def _in_schemas(connection: Connection, columns: list[Answer]) -> dict[str, bool]:
-    """Whether the newest schema of its table has each column.
+    """Return whether the newest schema of its table has each column.
 
     A run of before may have made one that is gone.
 

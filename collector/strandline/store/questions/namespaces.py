@@ -56,7 +56,7 @@ def namespace_overview(connection: Connection, view: View, most: int) -> Answer:
 
 
 def _counts(connection: Connection, moment: dict[str, int]) -> dict[int, dict[str, int]]:
-    """How many datasets (each once, whatever its names) and jobs each namespace has."""
+    """Return how many datasets (each once, whatever its names) and jobs each namespace has."""
     found: dict[int, dict[str, int]] = {}
     own = datasets.c.canonical_id == datasets.c.id
     for name, query in (

@@ -63,5 +63,5 @@ def without_later(connection: Connection, answer: Answer, dataset: Node, view: V
 
 
 def _stands_for(column: str, columns: Any) -> bool:
-    """Whether a column is one of these, or inside of one."""
+    """Return whether a column is one of these, or inside of one."""
     return column in columns or column.partition(".")[0] in columns

@@ -82,7 +82,7 @@ class _Sought:
                 self.found[of] = max(self.found.get(of, stated), stated)
 
     def is_settled(self, received_at: int) -> bool:
-        """Whether nothing that was received by then can be newer than what is found."""
+        """Return whether nothing that was received by then can be newer than what is found."""
         if len(self.found) < len(set(self.canonical.values())):
             return False
         return received_at + CLOCKS < min(one.at for one in self.found.values())
@@ -222,7 +222,7 @@ def _stated_by(
 
 
 def _settled(sought: _Sought, received_at: int) -> dict[int, _Stated]:
-    """What cannot have been stated anew by an event that was not looked into."""
+    """Return what cannot have been stated anew by an event that was not looked into."""
     return {of: one for of, one in sought.found.items() if received_at + CLOCKS < one.at}
 
 

@@ -34,7 +34,7 @@ class FacetValue(NamedTuple):
     text: str
 
     def holds(self, facet: Any) -> bool:
-        """Whether the facet has the value there."""
+        """Return whether the facet has the value there."""
         return any(is_like(found, self.text) for found in _texts(facet, self.path))
 
 

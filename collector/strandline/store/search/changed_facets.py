@@ -100,7 +100,7 @@ def _members(facets_: FacetSet, remembered: BoundedCache) -> Members:
 
 
 def _is_as_stored(given: _Facets, stored: _Facets | None, newest_own: int | None) -> bool:
-    """Whether no place needs a look.
+    """Return whether no place needs a look.
 
     All that is given is the set that is newer than everything else that is stored.
     """

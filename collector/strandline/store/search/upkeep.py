@@ -76,7 +76,7 @@ class Touched:
 def touched_by(
     connection: Connection, rows: Rows, is_new: IsNew, changed: Iterable[FacetPlace]
 ) -> Touched:
-    """What rows that are about to be written change.
+    """Return what rows that are about to be written change.
 
     `is_new` says whether the writer has not stored a key before.
 
@@ -210,7 +210,7 @@ def _longest(texts: Sequence[str]) -> list[str]:
 
 
 def is_filled(connection: Connection) -> bool:
-    """Whether the index has everything."""
+    """Return whether the index has everything."""
     return agreed(connection).get(FILLED, DONE) == DONE
 
 

@@ -62,7 +62,7 @@ class StoredRun(Protocol):
 
 
 def uses_of(connection: Connection, marks: Marks) -> dict[tuple[int, int], list[Any]]:
-    """What each run read and made under each barrier (0: none).
+    """Return what each run read and made under each barrier (0: none).
 
     Of each table the surest that events say.
     """
@@ -189,7 +189,7 @@ def _reads_of_run() -> Select[Any]:
 
 @cache
 def _made() -> Select[Any]:
-    """How a snapshot was made: barrier NULL where no run said that it made it."""
+    """Return how a snapshot was made: barrier NULL where no run said that it made it."""
     made = and_(
         snapshot_uses.c.dataset_id == snapshots.c.dataset_id,
         snapshot_uses.c.snapshot_id == snapshots.c.snapshot_id,
@@ -300,7 +300,7 @@ def _used(uses: Iterable[Any], barrier: int, lookups: Collection[Table]) -> tupl
 
 
 def is_certain(use: Row[Any]) -> bool:
-    """Whether the id is proven to be the table's own and what was consumed.
+    """Return whether the id is proven to be the table's own and what was consumed.
 
     Nothing is derived from less.
     """
@@ -335,14 +335,22 @@ def _is_batch(body: bytes) -> bool:
 def batch_commits(
     connection: Connection, runs: Mapping[int, StoredRun]
 ) -> dict[int, BarrierCommitted]:
-    """The commits of those that are batch runs of a group and completed."""
-    ended = {
-        id_: run for id_, run in runs.items() if run.row.state == COMPLETE and not run.row.streaming
-    }
-    own = _of_domains(connection, ended)
-    found = uses_of(connection, [(id_, 0) for id_ in own]) if own else {}
-    commits = {id_: _batch_commit(run, found.get((id_, 0), [])) for id_, run in own.items()}
-    return {id_: commit for id_, commit in commits.items() if commit is not None}
+    """Return the commits of the runs that are completed batch runs of a group."""
+    ended = {id_: run for id_, run in runs.items() if _is_ended_batch(run)}
+    of_group = _of_domains(connection, ended)
+    if not of_group:
+        return {}
+    uses = uses_of(connection, [(id_, 0) for id_ in of_group])
+    commits = {}
+    for id_, run in of_group.items():
+        commit = _batch_commit(run, uses.get((id_, 0), []))
+        if commit is not None:
+            commits[id_] = commit
+    return commits
+
+
+def _is_ended_batch(run: StoredRun) -> bool:
+    return run.row.state == COMPLETE and not run.row.streaming
 
 
 def _of_domains(connection: Connection, ended: Mapping[int, StoredRun]) -> dict[int, StoredRun]:

@@ -201,7 +201,7 @@ def _head() -> Select[int, bool, str | None]:
 
 
 def log_of(connection: Connection) -> str:
-    """Which log it is: another one when facts were taken out of it."""
+    """Return which log it is: another one when facts were taken out of it."""
     return agreed(connection).get(LOG, "")
 
 
@@ -222,7 +222,7 @@ class Waiting(NamedTuple):
 
 
 def waiting_after(connection: Connection, seq: int) -> Waiting:
-    """What a follower that has folded the facts up to `seq` does not know."""
+    """Return what a follower that has folded the facts up to `seq` does not know."""
     later = select(func.count(), func.min(version_facts.c.at)).where(version_facts.c.seq > seq)
     facts, oldest_at = connection.execute(later).one()
     return Waiting(
@@ -233,7 +233,7 @@ def waiting_after(connection: Connection, seq: int) -> Waiting:
 
 
 def has_news(connection: Connection) -> bool:
-    """Whether anything waits to become facts."""
+    """Return whether anything waits to become facts."""
     return bool(connection.scalar(select(exists(select(version_news.c.id)))))
 
 

@@ -78,7 +78,7 @@ def tables_claimed(connection: Connection, id_: str) -> list[Table]:
 
 
 def lease_pins(connection: Connection, table: Table, now: int) -> list[Pin]:
-    """What readers have leased of a table now."""
+    """Return what readers have leased of a table now."""
     valid: Sequence[tuple[str, str, bytes]] = [
         (row.id, row.holder, row.body)
         for row in connection.execute(select(reader_leases).where(reader_leases.c.expires_at > now))

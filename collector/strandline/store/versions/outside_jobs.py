@@ -130,7 +130,7 @@ def _line(model: Model, one: OutsideJob) -> str:
 
 @cache
 def _related(dialect: str) -> Select[Any]:
-    """Who read or wrote these datasets, by the latest run that did, and whether it runs."""
+    """Return who read or wrote these datasets, by the latest run that did, and whether it runs."""
     lives = of_each(dialect, run_lives, runs.c.id)
     joined = job_relations.join(runs, runs.c.id == job_relations.c.run_id).join(
         lives, lives.c.run_id == runs.c.id
@@ -148,7 +148,7 @@ def _related(dialect: str) -> Select[Any]:
 
 @cache
 def _written() -> Select[Any]:
-    """What these jobs (as events named them) write."""
+    """Return what these jobs (as events named them) write."""
     named = datasets.alias("named")
     joined = job_relations.join(named, named.c.id == job_relations.c.dataset_id)
     joined = joined.join(datasets, datasets.c.id == named.c.canonical_id)

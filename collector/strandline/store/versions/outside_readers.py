@@ -72,7 +72,7 @@ class Outside:
     access: Access = EVERYTHING
 
     def has(self, job: Job, heard_at: float) -> bool:
-        """Whether the model does not speak for a job that was heard of then."""
+        """Return whether the model does not speak for a job that was heard of then."""
         return heard_at > self.placed.get(job, -math.inf)
 
     def called(self, job: Job) -> str:
@@ -83,7 +83,7 @@ class Outside:
 def outside_of(
     model: Model, retention_days: int | None, now: float, access: Access = EVERYTHING
 ) -> Outside:
-    """What is outside of a model, now."""
+    """Return what is outside of a model, now."""
     placed = {job: retired.at for job, retired in model.retired.items()} | dict.fromkeys(
         model.places, math.inf
     )
@@ -121,7 +121,7 @@ class _Reader(NamedTuple):
         return any(run.part for its in self.owners.values() for run in its)
 
     def live(self, owner: int) -> bool:
-        """Whether a run is under way."""
+        """Return whether a run is under way."""
         return owner in self.states and self.states[owner].live
 
     @property
@@ -162,7 +162,7 @@ class _Asked(NamedTuple):
 
 
 def _of_one_read(row: Row[Any]) -> tuple[int, int]:
-    """What reads that belong together share: the barrier.
+    """Return what reads that belong together share: the barrier.
 
     Without one they are as old as each other.
     """
@@ -172,7 +172,7 @@ def _of_one_read(row: Row[Any]) -> tuple[int, int]:
 def outside_pins(
     connection: Connection, table: Table, outside: Outside, now: float
 ) -> tuple[list[Pin], list[Job]]:
-    """What readers outside of the model need of a table; and the streams among them."""
+    """Return what readers outside of the model need of a table; and the streams among them."""
     found: list[Pin] = []
     streams: list[Job] = []
     since = created_at(connection, table) or 0

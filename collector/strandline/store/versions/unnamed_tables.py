@@ -41,7 +41,7 @@ def places_waiting(model: Model) -> dict[int, Table]:
 def tables_found(
     connection: Connection, waiting: Mapping[int, Table], facts: Iterable[Fact]
 ) -> list[TableFound]:
-    """Which registered places the tables of new facts are at."""
+    """Return which registered places the tables of new facts are at."""
     if not waiting:
         return []
     named = {table for fact in facts for table in _tables(fact)}

@@ -270,7 +270,7 @@ class Checkpoints:
             self.finished.set()
 
     def _moved(self, batch: AlignedBatch) -> bool:
-        """Whether somebody else made a checkpoint meanwhile.
+        """Return whether somebody else made a checkpoint meanwhile.
 
         Compaction and deletes do not count.
         """

@@ -81,7 +81,7 @@ class Inputs:
         return max(common_of([history.done for history in self._histories.values()]), default=None)
 
     def decision(self, position: int | None) -> Decision:
-        """What to do now after barrier `position`."""
+        """Return what to do now after barrier `position`."""
         self.refresh()
         decision = (
             self._coordinator_decision(position, self._max_behind) if self._asks(position) else None
@@ -95,7 +95,7 @@ class Inputs:
         return decide(done, position, self._most_behind(position, behind))
 
     def _most_behind(self, position: int | None, behind: int) -> int | None:
-        """How far behind the job may fall before it takes the newest barrier.
+        """Return how far behind the job may fall before it takes the newest barrier.
 
         At once, while it drains or joins.
         """
@@ -110,7 +110,7 @@ class Inputs:
         return most
 
     def _joins(self, position: int | None) -> bool:
-        """Whether the collector knows the job as one that joins.
+        """Return whether the collector knows the job as one that joins.
 
         Only at the newest barrier it can meet the others.
         """
@@ -122,7 +122,7 @@ class Inputs:
             return False
 
     def _asks(self, position: int | None) -> bool:
-        """Whether the collector is asked at all.
+        """Return whether the collector is asked at all.
 
         For cuts through several base tables, for where a new job begins, and for the
         barriers of a table that a plain stream makes of others, which only follow from what that

@@ -259,7 +259,7 @@ def _read(
 def _answers_by_table(
     answer: Mapping[str, Any], wanted: Mapping[str, Identity]
 ) -> dict[str, Mapping[str, Any]]:
-    """What the answer says of each table.
+    """Return what the answer says of each table.
 
     The collector may know a table by another of its names: then by position.
     """

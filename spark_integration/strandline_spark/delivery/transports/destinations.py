@@ -39,7 +39,7 @@ def say_where(conf: Conf, jvm: Any = None) -> None:
 
 
 def destination_of(conf: Mapping[str, str]) -> str:
-    """Where the conf of a transport sends events.
+    """Return where the conf of a transport sends events.
 
     >>> destination_of({"type": "http", "url": "http://collector:5000"})
     'http://collector:5000/api/v1/lineage'
@@ -81,7 +81,7 @@ def parts_of(conf: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def way_out(status: int, has_key: bool) -> str:
-    """What to do about an HTTP status; empty where the status says it all.
+    """Return what to do about an HTTP status; empty where the status says it all.
 
     >>> way_out(401, has_key=False).partition(" (or ")[0]
     ': it wants an API key: spark.openlineage.transport.auth.apiKey'

@@ -206,7 +206,7 @@ class _OwnThreads(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is somebody else's."""
+        """Return whether the record is somebody else's."""
         return not (record.threadName or "").startswith("strandline")
 
 

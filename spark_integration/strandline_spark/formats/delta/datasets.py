@@ -469,7 +469,7 @@ def _same_operation(committed: str, wanted: str) -> bool:
 
 
 def _commit_info(location: str, version: int, jvm: Jvm) -> dict[str, Any] | None:
-    """What a commit says of itself: the first line of its file that is a commitInfo."""
+    """Return what a commit says of itself: the first line of its file that is a commitInfo."""
     for line in jvm.first_lines(f"{location}/_delta_log/{version:020}.json", 3):
         found = json.loads(line).get("commitInfo")
         if isinstance(found, dict):

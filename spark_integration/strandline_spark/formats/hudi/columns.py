@@ -35,7 +35,7 @@ def _update(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
 
 
 def _delete(resolver: StatementScopes, node: Node, seen: Seen) -> Scope:
-    """What decides which rows go is in its query: a filter over the table."""
+    """Return what decides which rows go is in its query: a filter over the table."""
     return Seen(resolver, [resolver.scope_of(child) for child in node.children], seen.outer).scope(
         (), {}
     )

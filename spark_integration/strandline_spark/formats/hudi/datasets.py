@@ -87,7 +87,7 @@ class Hudi(Format):
         return replace(found, observed=True) if found is not None else None
 
     def snapshot_unseen(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        """What the relation is pinned to.
+        """Return what the relation is pinned to.
 
         A MERGE runs its plan without a scan that could be seen.
         """

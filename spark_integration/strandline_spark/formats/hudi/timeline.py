@@ -119,7 +119,7 @@ COUNTS: Mapping[str, str] = {
 
 
 def count(instant: Instant, metric: str) -> int:
-    """What a commit counted, by the name of the metric of the write that made it."""
+    """Return what a commit counted, by the name of the metric of the write that made it."""
     return int(getattr(instant.commit, COUNTS[metric])())
 
 

@@ -107,7 +107,7 @@ def _write_id(execution: JavaObject, jvm: Jvm) -> str | None:
 
 
 def _holds(table: JavaObject, snapshot_id: str, write_id: str) -> bool:
-    """Whether a snapshot added a file of that write.
+    """Return whether a snapshot added a file of that write.
 
     One file is enough: a snapshot is made by one write.
     """

@@ -306,7 +306,7 @@ def _is_rewrite(mention: Mention) -> bool:
 
 
 def _shows_metadata(table: JavaObject, jvm: Jvm) -> bool:
-    """Whether it is one of the tables about a table (`t.snapshots`).
+    """Return whether it is one of the tables about a table (`t.snapshots`).
 
     Reading those is not reading the data.
     """

@@ -55,7 +55,7 @@ def _read_of_expired(offset: Mapping[str, Any], whole: bool) -> int | None:
 
 
 def ends_whole(offset: Mapping[str, Any], table: JavaObject) -> bool:
-    """Whether an offset ends where a snapshot ends."""
+    """Return whether an offset ends where a snapshot ends."""
     snapshot = table.snapshot(offset["snapshot_id"])
     return (
         snapshot is None or offset["position"] == 0 or offset["position"] >= added_files(snapshot)

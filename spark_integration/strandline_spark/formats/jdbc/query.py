@@ -81,7 +81,7 @@ class JdbcQuery:
         return [name for name in dict.fromkeys(found) if name.lower() not in own]
 
     def columns(self, names: Sequence[str], column_of: ColumnOf) -> list[Value]:
-        """What each of its columns is made of, in order.
+        """Return what each of its columns is made of, in order.
 
         Nothing for those that cannot be determined.
         """
@@ -255,7 +255,7 @@ class _Seen:
         return same[0]
 
     def value(self, attribute: Node) -> Value:
-        """What an attribute stands for."""
+        """Return what an attribute stands for."""
         return self._values[attribute.expr_id] or constant("")
 
     def subquery(self, expression: Node) -> Value:

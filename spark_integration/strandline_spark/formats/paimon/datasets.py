@@ -239,7 +239,7 @@ def _of_its_time(
 
 
 def _first_told(snapshot: tuple[str, int], jvm: Jvm) -> bool:
-    """Whether no other statement was given this snapshot."""
+    """Return whether no other statement was given this snapshot."""
     reported: OrderedDict[tuple[str, int], None] = jvm.kept.setdefault("paimon", OrderedDict())
     first = snapshot not in reported
     reported[snapshot] = None
