@@ -131,6 +131,7 @@ def test_client_reads_lists_tags_and_graphs(client: MarquezClient) -> None:
     assert client.list_tags()["tags"][2] == {"name": "PII", "description": "of people"}
     assert [tag["name"] for tag in client.list_tags(limit=1, offset=1)["tags"]] == ["MONEY"]
     assert [namespace["name"] for namespace in client.list_namespaces()["namespaces"]] == [
+        "default",
         LAKE,
         "tests",
     ]
@@ -156,7 +157,8 @@ def test_client_reads_lists_tags_and_graphs(client: MarquezClient) -> None:
         )
         assert [node["data"]["field"] for node in by_dataset["graph"]] == ["amount", "id"]
         assert [node["id"] for node in by_field["graph"]] == [f"datasetField:{LAKE}:totals:id"]
-    assert client.get_column_lineage_by_job("tests", "sum")["graph"] == []
+    by_job = client.get_column_lineage_by_job("tests", "sum")["graph"]
+    assert [node["data"]["field"] for node in by_job] == ["amount", "id"]
 
 
 def test_unknown_resources_raise_the_clients_api_error(client: MarquezClient) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 import recordings
 from fixtures.servers import SETTINGS, serving
+from strandline.api.marquez.shapes import columns
 from strandline.store.api_keys import add_key
 from worlds.builders import (
     batch,
@@ -417,3 +418,163 @@ def test_unknown_search_options_are_rejected_and_valid_ones_apply(
         answer = marquez.get(path)
         assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
         assert word in answer.json()["detail"]
+
+
+NOMINAL = {"nominalTime": {"nominalStartTime": "2026-11-20T10:00:00Z"}}
+QUALITY = {"assertions": [{"assertion": "not_null", "success": True}]}
+
+
+def columns_from(source: str, **fields: str) -> dict[str, Any]:
+    """Return a columnLineage facet: each field from one column of the source."""
+    return {
+        "fields": {
+            name: {"inputFields": [{"namespace": "hive://lake", "name": source, "field": column}]}
+            for name, column in fields.items()
+        }
+    }
+
+
+def with_columns(run: int, source: str, target: str) -> dict[str, Any]:
+    """Return a run that makes `target.y` of `source.x`, with a nominal time and quality."""
+    read = dataset(source, schema={"fields": [{"name": "x"}]})
+    made = dataset(
+        target, schema={"fields": [{"name": "y"}]}, columnLineage=columns_from(source, y="x")
+    )
+    read["inputFacets"] = {"dataQualityAssertions": QUALITY}
+    made["outputFacets"] = {"outputStatistics": {"rowCount": 7}}
+    return event("COMPLETE", run, target, 10 * run, [read], [made], facets=NOMINAL)
+
+
+def test_a_list_of_datasets_carries_the_columns_that_each_came_from(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    store(engine, [with_columns(1, "raw", "one"), with_columns(2, "raw", "two")])
+    lake = "/namespaces/hive%3A%2F%2Flake/datasets"
+
+    listed = {one["name"]: one["columnLineage"] for one in marquez.get(lake).json()["datasets"]}
+
+    assert listed["raw"] is None
+    assert [(one["name"], one["inputFields"][0]["field"]) for one in listed["one"]] == [("y", "x")]
+    assert listed == {
+        name: marquez.get(f"{lake}/{name}").json()["columnLineage"] for name in listed
+    }
+
+
+def test_a_list_too_wide_for_one_question_has_the_same_columns(
+    engine: Engine, marquez: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(engine, [with_columns(1, "raw", "one"), with_columns(2, "raw", "two")])
+    lake = "/namespaces/hive%3A%2F%2Flake/datasets"
+    whole = marquez.get(lake).json()
+
+    monkeypatch.setattr(columns, "MOST_COLUMNS", 4)
+
+    assert marquez.get(lake).json() == whole
+
+
+def test_last_runs_and_writers_carry_facets_and_versions(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    store(engine, [with_columns(1, "raw", "one"), with_columns(2, "raw", "one")], size=1)
+    lake = "/namespaces/hive%3A%2F%2Flake/datasets"
+
+    job = marquez.get("/namespaces/tests/jobs/one").json()
+    (listed,) = marquez.get("/jobs").json()["jobs"]
+    newest, older = marquez.get(f"{lake}/one/versions").json()["versions"]
+
+    assert listed["latestRuns"] == job["latestRuns"]
+    assert job["latestRun"] == job["latestRuns"][0] == newest["createdByRun"]
+    assert job["latestRuns"][1] == older["createdByRun"]
+    last = job["latestRun"]
+    assert last["nominalStartTime"] == "2026-11-20T10:00:00.000Z"
+    assert last["facets"]["nominalTime"]["nominalStartTime"] == "2026-11-20T10:00:00Z"
+    (read,), (made,) = last["inputDatasetVersions"], last["outputDatasetVersions"]
+    assert read["facets"]["dataQualityAssertions"]["assertions"] == QUALITY["assertions"]
+    assert made["facets"]["outputStatistics"]["rowCount"] == 7
+    assert made["datasetVersionId"]["version"] == newest["version"] != older["version"]
+    assert marquez.get(f"/jobs/runs/{run_id(2)}").json() == last
+
+
+def test_datasets_carry_the_quality_that_their_last_reader_measured(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    worse = with_columns(2, "raw", "two")
+    worse["inputs"][0]["inputFacets"] = {"dataQualityAssertions": {"assertions": []}}
+    store(engine, [with_columns(1, "raw", "one"), worse])
+    lake = "/namespaces/hive%3A%2F%2Flake/datasets"
+
+    raw, made = (marquez.get(f"{lake}/{name}").json()["facets"] for name in ("raw", "one"))
+
+    assert raw["dataQualityAssertions"]["assertions"] == []
+    assert made["outputStatistics"]["rowCount"] == 7
+
+
+def test_a_version_that_was_read_is_the_one_last_written(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    raw = [event("COMPLETE", run, "load", 10 * run, [], [dataset("raw")]) for run in (1, 2)]
+    raw.append(event("FAIL", 7, "load", 24, [], [dataset("raw")]))
+    raw.append(event("COMPLETE", 8, "load", 90, [], [dataset("raw")]))
+    table = event("COMPLETE", 3, "table", 25, [], [dataset("table", own=snapshot("7"))])
+    inputs = [dataset("raw"), dataset("table"), dataset("unmade")]
+    reader = [event("START", 5, "read", 30), event("COMPLETE", 5, "read", 99, inputs, [])]
+    store(engine, [*raw, table, *reader], size=1)
+    lake = "/namespaces/hive%3A%2F%2Flake/datasets"
+
+    (run,) = marquez.get("/namespaces/tests/jobs/read/runs").json()["runs"]
+    read = {one["name"]: one["version"] for one in run["inputVersions"]}
+    versions = marquez.get(f"{lake}/raw/versions").json()["versions"]
+    by_run = {one["createdByRun"]["id"]: one["version"] for one in versions}
+    (of_snapshot,) = marquez.get(f"{lake}/table/versions").json()["versions"]
+
+    assert read == {"raw": by_run[run_id(2)], "table": of_snapshot["version"], "unmade": None}
+
+
+@pytest.mark.parametrize(("depth", "sources"), [(0, {"b"}), (1, {"b"}), (2, {"a", "b"})])
+def test_columns_of_a_job_are_walked_from_what_it_makes(
+    engine: Engine, marquez: httpx.Client, depth: int, sources: set[str]
+) -> None:
+    second = with_columns(2, "b", "c")
+    second["outputs"][0]["facets"]["columnLineage"] = columns_from("b", y="y")
+    store(engine, [with_columns(1, "a", "b"), second])
+    version = marquez.get("/namespaces/tests/jobs/c").json()["currentVersion"]
+
+    def nodes(node_id: str) -> set[str]:
+        asked: dict[str, str | int] = {"nodeId": node_id, "depth": depth}
+        graph = marquez.get("/column-lineage", params=asked).json()["graph"]
+        return {node["data"]["dataset"] for node in graph}
+
+    assert nodes("job:tests:c") == nodes(f"job:tests:c#{version}") == {"c"} | sources
+    assert nodes("dataset:hive://lake:c") == {"c"} | sources
+
+
+def test_graph_of_a_version_of_a_job(engine: Engine, marquez: httpx.Client) -> None:
+    store(engine, life(1))
+    version = marquez.get("/namespaces/tests/jobs/sum").json()["currentVersion"]
+
+    graph = marquez.get("/lineage", params={"nodeId": f"job:tests:sum#{version}"}).json()["graph"]
+    other = marquez.get("/lineage", params={"nodeId": f"job:tests:sum#{run_id(3)}"})
+
+    assert [node["id"] for node in graph][-1] == "job:tests:sum"
+    assert other.status_code == 404
+
+
+def test_columns_of_a_job_that_makes_nothing_are_none(
+    engine: Engine, marquez: httpx.Client
+) -> None:
+    store(engine, [event("COMPLETE", 1, "read", 0, [dataset("orders")], [])])
+
+    answer = marquez.get("/column-lineage", params={"nodeId": "job:tests:read"}).json()
+
+    assert (answer["graph"], answer["complete"]) == ([], True)
+
+
+def test_there_is_always_a_namespace_default(engine: Engine, marquez: httpx.Client) -> None:
+    def names(**page: int) -> list[str]:
+        listed = marquez.get("/namespaces", params=page).json()["namespaces"]
+        return [one["name"] for one in listed]
+
+    assert names() == ["default"]
+    store(engine, life(1))
+    assert names() == ["default", "hive://lake", "tests"]
+    assert names(limit=1, offset=1) == ["hive://lake"]

@@ -13,14 +13,17 @@ from strandline.api.http.session import ReadSession
 from strandline.api.marquez.lineage import NodeGraph, Start, start_of
 from strandline.api.marquez.parameters import Flag, NodeQuery, marquez_router
 from strandline.api.marquez.shapes.columns import inputs_by_target, summary
+from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.facets import DATASET
 from strandline.core.openlineage.names import id_of
 from strandline.core.walk import Direction
 from strandline.errors import NotFoundError
 from strandline.store.lineage.column_lineage import column_lineage_of
-from strandline.store.lineage.lookup import node_text
-from strandline.store.lineage.table_lineage import Question
-from strandline.store.marquez.datasets import groups_of
+from strandline.store.lineage.lookup import Node, node_text
+from strandline.store.lineage.relations import job_edges_of
+from strandline.store.lineage.run_state import iso
+from strandline.store.lineage.table_lineage import Question, jobs_for
+from strandline.store.marquez.datasets import groups_of, node_of_row, rows_of
 from strandline.store.marquez.facet_values import facet_values
 
 KIND = "datasetField:"
@@ -39,13 +42,18 @@ class ColumnsQuery(NodeQuery):
 
 @router.get("/column-lineage", response_model=NodeGraph, responses=refused(404))
 def get_column_lineage(query: Annotated[ColumnsQuery, InQuery()], session: ReadSession) -> Answer:
-    """The columns around a column, a dataset or a job: what they come from, and with `withDownstream` what is made of them."""
+    """The columns around a column, a dataset or what a job makes, with `withDownstream` both ways."""
     now, way = session.micros, Direction.BOTH if query.with_downstream else Direction.UPSTREAM
     with session.connected() as connection:
         start, column = _start(connection, query.node_id, now)
-        found = column_lineage_of(
-            connection, Question(start.node, start.view, way, query.depth), column
+        datasets = _outputs(connection, start) if start.node.kind == "job" else [start.node]
+        if not datasets:
+            as_of = iso(start.view.at)
+            return {"graph": [], "complete": True, "truncatedBy": None, "asOf": as_of}
+        question = Question(
+            datasets[0], start.view, way, max(query.depth, 1), others=tuple(datasets[1:])
         )
+        found = column_lineage_of(connection, question, column)
         nodes = {node["id"]: node for node in found["nodes"]}
         types = _types(connection, nodes)
     shown = {id_: _shown(node, start) for id_, node in nodes.items() if node["column"] is not None}
@@ -56,6 +64,15 @@ def get_column_lineage(query: Annotated[ColumnsQuery, InQuery()], session: ReadS
         "truncatedBy": found["truncatedBy"],
         "asOf": found["asOf"],
     }
+
+
+def _outputs(connection: Connection, start: Start) -> list[Node]:
+    """Return the datasets that a job makes, or that what ran below it makes."""
+    jobs = jobs_for(connection, start.node, start.view)
+    edges = job_edges_of(connection, start.view, jobs)
+    written = {edge.dataset for edge in edges if edge.direction == SINK}
+    rows = rows_of(connection, written).values()
+    return sorted(map(node_of_row, rows), key=lambda node: (node.namespace, node.name))
 
 
 def _start(connection: Connection, text: str, now: int) -> tuple[Start, str | None]:

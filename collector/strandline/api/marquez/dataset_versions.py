@@ -93,7 +93,8 @@ def version_answers(
         dataset_answers(connection, [asked.row], now)[asked.row.id], asked.namespace, asked.name
     )
     tags = {one["name"]: one["tags"] for one in dataset["fields"]}
-    runs = run_answers(connection, [one.run for one in found if one.run is not None], now)
+    writers = [one.run for one in found if one.run is not None]
+    runs = run_answers(connection, writers, now, whole=True)
     stated = stated_facets(connection, found)
     answers = []
     for place, one in enumerate(found):

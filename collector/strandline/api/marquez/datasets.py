@@ -46,7 +46,9 @@ def list_datasets(
         _, namespace = namespace_called(connection, namespace)
         rows, total = datasets_page(connection, namespace, *query.page)
         answers = dataset_answers(connection, rows, session.micros)
-        return {"datasets": [answers[row.id] for row in rows], "totalCount": total}
+        inputs = column_inputs(connection, rows, session.micros)
+        datasets = [answers[row.id] | {"columnLineage": inputs.get(row.id)} for row in rows]
+        return {"datasets": datasets, "totalCount": total}
 
 
 @router.get(D, response_model=JSON, responses=refused(404))
@@ -61,7 +63,8 @@ def dataset_answer(connection: Connection, asked: RequestedDataset, now: int) ->
     """A dataset with its newest version and what its columns come from."""
     answer = dataset_answers(connection, [asked.row], now)[asked.row.id]
     newest = versions_page(connection, asked.row, now, 1, 0)[0][0]
-    more = {"currentVersion": newest.id, "columnLineage": column_inputs(connection, asked.row, now)}
+    inputs = column_inputs(connection, [asked.row], now).get(asked.row.id)
+    more = {"currentVersion": newest.id, "columnLineage": inputs}
     return called(answer | more, asked.namespace, asked.name)
 
 

@@ -20,6 +20,7 @@ from strandline.store.lineage.relations import View
 from strandline.store.lineage.table_lineage import Question, lineage_of
 from strandline.store.marquez.datasets import groups_of, rows_of
 from strandline.store.marquez.jobs import job_rows
+from strandline.store.marquez.runs import version_id
 from strandline.store.marquez.versions import version_called
 
 _VERSION = re.compile(r"(.*)#([0-9a-fA-F-]{36}|\d+)", re.DOTALL)
@@ -56,7 +57,8 @@ class Start(NamedTuple):
 def start_of(connection: Connection, text: str, now: int) -> Start:
     """The node that a nodeId means.
 
-    With `#version` at its end, at the moment of that version of the dataset.
+    With `#version` at its end, at the moment of that version of the dataset. The one version of a
+    job is the job as it is.
     """
     try:
         node = node_of(connection, text)
@@ -66,6 +68,8 @@ def start_of(connection: Connection, text: str, now: int) -> Start:
         if found is None:
             raise
     node = node_of(connection, found[1])
+    if node.kind == "job" and found[2].lower() == str(version_id(node.id, "", 0)):
+        return Start(node, *_asked_name(connection, node, found[1]), View(now))
     row = rows_of(connection, [node.id]).get(node.id)
     version = None if row is None else version_called(connection, row, now, found[2])
     if version is None:

@@ -1,12 +1,14 @@
 """Which runs a run's inputs came from, and theirs, run by run."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, Select, func, or_, select
 
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.openlineage.run_states import ABORT, FAIL
+from strandline.core.stopping import go_on
 from strandline.store.catalog.runs_called import runs_by_id
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
@@ -15,6 +17,7 @@ from strandline.store.schema.snapshot_tables import snapshot_uses
 from strandline.store.sql.id_lists import among
 
 MOST_RUNS = 2_000
+MOST_WRITERS = 1_000  # the last ones of a dataset, among which the one before a run is looked for
 
 
 class Input(NamedTuple):
@@ -35,6 +38,14 @@ class RunInputs(NamedTuple):
 
     row: Any
     inputs: Sequence[Input]
+
+
+class Read(NamedTuple):
+    """A dataset that a run read without stating its snapshot, and the moment at which it began."""
+
+    run: int
+    dataset: int
+    begun: int
 
 
 def upstream_runs(
@@ -64,6 +75,67 @@ def names_of_runs(connection: Connection, found: Iterable[RunInputs]) -> dict[in
     return {row.id: row.run_id for row in rows}
 
 
+def begun_at(run: Any) -> int | None:
+    """Return when a run began, as far as its row knows."""
+    at: int | None = run.started_at if run.started_at is not None else run.first_at
+    return at
+
+
+def last_writers(connection: Connection, reads: Iterable[Read]) -> dict[tuple[int, int], int]:
+    """Map (run, dataset) of each read to the run that had last written the dataset by then.
+
+    What a streaming query wrote is there however it ended.
+    """
+    by_dataset: dict[int, list[Read]] = defaultdict(list)
+    for read in reads:
+        by_dataset[read.dataset].append(read)
+    if not by_dataset:
+        return {}
+    writers: dict[int, list[Any]] = defaultdict(list)
+    for row in connection.execute(_last_writes(by_dataset)):
+        writers[row.dataset].append(row)
+    found: dict[tuple[int, int], int] = {}
+    for dataset, of_dataset in by_dataset.items():
+        for read in of_dataset:
+            go_on()
+            before = (
+                write.run
+                for write in writers[dataset]
+                if write.first_at <= read.begun and write.run != read.run
+            )
+            writer = next(before, None)
+            if writer is not None:
+                found[read.run, dataset] = writer
+    return found
+
+
+def _last_writes(dataset_ids: Iterable[int]) -> Select[Any]:
+    """Select the last runs that wrote into each of these datasets, the newest first."""
+    newest_at = func.max(relations.c.newest_at)
+    place = func.row_number().over(
+        partition_by=datasets.c.canonical_id, order_by=(newest_at.desc(), runs.c.id)
+    )
+    writes = (
+        select(
+            datasets.c.canonical_id.label("dataset"),
+            runs.c.id.label("run"),
+            func.min(relations.c.first_at).label("first_at"),
+            place.label("place"),
+        )
+        .join(relations, relations.c.dataset_id == datasets.c.id)
+        .join(runs, runs.c.id == relations.c.run_id)
+        .where(
+            among(datasets.c.canonical_id, dataset_ids),
+            relations.c.direction == SINK,
+            runs.c.design == 0,
+            or_(runs.c.streaming == 1, runs.c.state.not_in((ABORT, FAIL))),
+        )
+        .group_by(datasets.c.canonical_id, runs.c.id)
+        .subquery("writes")
+    )
+    return select(writes).where(writes.c.place <= MOST_WRITERS).order_by(writes.c.place)
+
+
 def _inputs(connection: Connection, row: Any, moment: int | None) -> list[Input]:
     """Return what a run read, each dataset once.
 
@@ -72,7 +144,7 @@ def _inputs(connection: Connection, row: Any, moment: int | None) -> list[Input]
     Another run reads one snapshot from its first event on, whichever of its events stated it.
     """
     canonical = datasets.alias("canonical")
-    read = (
+    query = (
         select(
             canonical.c.id,
             canonical.c.namespace,
@@ -86,10 +158,21 @@ def _inputs(connection: Connection, row: Any, moment: int | None) -> list[Input]
         .order_by(canonical.c.namespace, canonical.c.name, relations.c.newest_at)
     )
     newest: dict[int, Input] = {}
-    for id_, namespace, name, snapshot in connection.execute(read).all():
+    for id_, namespace, name, snapshot in connection.execute(query).all():
         if snapshot or id_ not in newest:
             newest[id_] = Input(id_, namespace, name, snapshot or "", None)
-    return [one._replace(producer=_producer(connection, one, row)) for one in newest.values()]
+    begun = begun_at(row)
+    writers: dict[tuple[int, int], int] = {}
+    if begun is not None:
+        unstated = [id_ for id_, read in newest.items() if not read.snapshot]
+        writers = last_writers(connection, [Read(row.id, id_, begun) for id_ in unstated])
+    inputs = []
+    for id_, read in newest.items():
+        producer = writers.get((row.id, id_))
+        if read.snapshot:
+            producer = _maker(connection, read, row.id)
+        inputs.append(read._replace(producer=producer))
+    return inputs
 
 
 def _last_snapshot(moment: int | None) -> Any:
@@ -115,43 +198,16 @@ def _last_snapshot(moment: int | None) -> Any:
     )
 
 
-def _producer(connection: Connection, read: Input, reader: Any) -> int | None:
-    """The run that made the snapshot.
-
-    Where none was stated, the last that had written the dataset when the reader began.
-
-    What a streaming query wrote is there however it ended.
-    """
-    names = list(
-        connection.scalars(select(datasets.c.id).where(datasets.c.canonical_id == read.dataset))
-    )
-    if read.snapshot:
-        writers = select(snapshot_uses.c.run_id).where(among(snapshot_uses.c.dataset_id, names))
-        writers = writers.where(
-            snapshot_uses.c.snapshot_id == read.snapshot, snapshot_uses.c.direction == SINK
-        )
-        return _other(
-            connection.scalars(writers.order_by(snapshot_uses.c.rank.desc(), snapshot_uses.c.at)),
-            reader.id,
-        )
-    begun = reader.started_at if reader.started_at is not None else reader.first_at
-    if begun is None:
-        return None
-    wrote = (
-        select(runs.c.id)
-        .join(relations, relations.c.run_id == runs.c.id)
+def _maker(connection: Connection, read: Input, reader: int) -> int | None:
+    """Return the run that made the snapshot that a run read."""
+    names = select(datasets.c.id).where(datasets.c.canonical_id == read.dataset)
+    writers = (
+        select(snapshot_uses.c.run_id)
         .where(
-            among(relations.c.dataset_id, names), relations.c.direction == SINK, runs.c.design == 0
+            snapshot_uses.c.dataset_id.in_(names),
+            snapshot_uses.c.snapshot_id == read.snapshot,
+            snapshot_uses.c.direction == SINK,
         )
-        .where(
-            relations.c.first_at <= begun,
-            or_(runs.c.streaming == 1, runs.c.state.not_in((ABORT, FAIL))),
-        )
-        .order_by(relations.c.newest_at.desc(), runs.c.id)
-        .limit(2)
+        .order_by(snapshot_uses.c.rank.desc(), snapshot_uses.c.at)
     )
-    return _other(connection.scalars(wrote), reader.id)
-
-
-def _other(found: Iterable[int], reader: int) -> int | None:
-    return next((run for run in found if run != reader), None)
+    return next((run for run in connection.scalars(writers) if run != reader), None)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, literal, select
 
 from strandline.core.openlineage.names import LONGEST_NAMESPACE, id_of, stored_name
 from strandline.errors import NotFoundError
@@ -16,11 +16,13 @@ DEFAULT = "default"
 
 
 def namespaces_page(connection: Connection, limit: int, offset: int) -> Sequence[tuple[int, str]]:
-    """(id, name) of the namespaces of jobs and datasets, by name."""
-    rows = connection.execute(
-        select(namespaces).order_by(namespaces.c.name).limit(limit).offset(offset)
+    """Return (id, name) of the namespaces of jobs and datasets, and of `default`, by name."""
+    always = select(
+        literal(id_of("namespace", DEFAULT)).label("id"), literal(DEFAULT).label("name")
     )
-    return [(row.id, row.name) for row in rows]
+    every = select(namespaces.c.id, namespaces.c.name).union(always).subquery("every")
+    page = select(every).order_by(every.c.name).limit(limit).offset(offset)
+    return [(row.id, row.name) for row in connection.execute(page)]
 
 
 def namespace_called(connection: Connection, name: str) -> tuple[int, str]:

@@ -1,14 +1,15 @@
 """Runs with their states, their jobs, and which versions of datasets they read and made."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, select
 
-from strandline.core.changes.extraction import SINK
+from strandline.core.changes.extraction import SINK, SOURCE, relation_id_of
+from strandline.store.catalog.run_lineage import Read, begun_at, last_writers
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import relations
 from strandline.store.schema.run_tables import runs
@@ -17,12 +18,16 @@ from strandline.store.sql.id_lists import among
 
 
 class RunDataset(NamedTuple):
-    """A dataset that a run read or wrote, and the version of it as far as it is known."""
+    """A dataset that a run read or wrote, and the version of it as far as it is known.
+
+    `uses` are the ids under which its input or output facets are stored.
+    """
 
     direction: int
     namespace: str
     name: str
     version: UUID | None
+    uses: tuple[int, ...]
 
 
 def version_id(dataset: int, snapshot: str, run: int) -> UUID:
@@ -34,18 +39,47 @@ def version_id(dataset: int, snapshot: str, run: int) -> UUID:
     return UUID(bytes=blake2b(f"{dataset} {what}".encode(), digest_size=16).digest(), version=5)
 
 
-def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, list[RunDataset]]:
+def touched_by_runs(connection: Connection, rows: Sequence[Any]) -> dict[int, list[RunDataset]]:
     """Return what each of these runs read and wrote, by name.
 
-    What was read without a snapshot has no version.
+    What was read without a snapshot has the version that was last written before the run began.
     """
-    wanted = list(ids)
-    read = _snapshots_of(connection, wanted)
+    relations_of_runs = _relations_of(connection, [row.id for row in rows])
+    stated = _snapshots_of(connection, [row.id for row in rows])
+    reads = []
+    for row in rows:
+        begun = begun_at(row)
+        for direction, dataset in relations_of_runs.get(row.id, ()):
+            is_stated = (row.id, direction, dataset) in stated
+            if direction == SOURCE and begun is not None and not is_stated:
+                reads.append(Read(row.id, dataset, begun))
+    writers = last_writers(connection, reads)
+    made = _snapshots_of(connection, set(writers.values()))
+    found: dict[int, list[RunDataset]] = defaultdict(list)
+    for run, of_run in relations_of_runs.items():
+        for (direction, dataset), named in of_run.items():
+            snapshot = stated.get((run, direction, dataset), "")
+            writer: int | None = run
+            if direction == SOURCE and not snapshot:
+                writer = writers.get((run, dataset))
+                snapshot = made.get((writer, SINK, dataset), "") if writer is not None else ""
+            version = None if writer is None else version_id(dataset, snapshot, writer)
+            uses = tuple(relation_id_of(run, direction, row.dataset_id) for row in named)
+            name = named[0]
+            found[run].append(RunDataset(direction, name.namespace, name.name, version, uses))
+    return found
+
+
+def _relations_of(
+    connection: Connection, run_ids: Iterable[int]
+) -> dict[int, dict[tuple[int, int], list[Any]]]:
+    """Return the relations of each run by (direction, dataset), in the order of their names."""
     canonical = datasets.alias("canonical")
     query = (
         select(
             relations.c.run_id,
             relations.c.direction,
+            relations.c.dataset_id,
             canonical.c.id,
             canonical.c.namespace,
             canonical.c.name,
@@ -53,20 +87,17 @@ def touched_by_runs(connection: Connection, ids: Iterable[int]) -> dict[int, lis
         .distinct()
         .join(datasets, datasets.c.id == relations.c.dataset_id)
         .join(canonical, canonical.c.id == datasets.c.canonical_id)
-        .where(among(relations.c.run_id, wanted))
+        .where(among(relations.c.run_id, run_ids))
         .order_by(canonical.c.namespace, canonical.c.name)
     )
-    found: dict[int, list[RunDataset]] = defaultdict(list)
+    found: dict[int, dict[tuple[int, int], list[Any]]] = {}
     for row in connection.execute(query):
-        snapshot = read.get((row.run_id, row.direction, row.id), "")
-        version = (
-            version_id(row.id, snapshot, row.run_id) if snapshot or row.direction == SINK else None
-        )
-        found[row.run_id].append(RunDataset(row.direction, row.namespace, row.name, version))
+        of_run = found.setdefault(row.run_id, {})
+        of_run.setdefault((row.direction, row.id), []).append(row)
     return found
 
 
-def _snapshots_of(connection: Connection, ids: list[int]) -> dict[tuple[int, int, int], str]:
+def _snapshots_of(connection: Connection, ids: Collection[int]) -> dict[tuple[int, int, int], str]:
     """The last exact snapshot that each run read or made of each dataset."""
     query = (
         select(

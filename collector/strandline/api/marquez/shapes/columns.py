@@ -1,11 +1,12 @@
 """Which columns a column comes from, as Marquez shows it in a dataset and in a graph of columns."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
+from strandline.core.openlineage.names import id_of
 from strandline.core.walk import Direction
 from strandline.store.lineage.column_lineage import column_lineage_of
 from strandline.store.lineage.relations import View
@@ -13,16 +14,33 @@ from strandline.store.lineage.table_lineage import Question
 from strandline.store.marquez.datasets import node_of_row
 
 Answer = dict[str, Any]
+MOST_COLUMNS = 20_000  # of one question, with those that they come from
 
 
-def column_inputs(connection: Connection, row: Any, now: int) -> list[Answer] | None:
-    """The columns that each column of a dataset comes from; null where no job has said so."""
-    asked = Question(node_of_row(row), View(now), Direction.UPSTREAM, depth=1)
-    found = column_lineage_of(connection, asked)
-    nodes = {node["id"]: node for node in found["nodes"]}
-    inputs = inputs_by_target(found["edges"], nodes)
-    own = [node for node in found["nodes"] if node["distance"] == 0 and node["id"] in inputs]
-    return [_column(node["column"], inputs[node["id"]]) for node in own] or None
+def column_inputs(connection: Connection, rows: Sequence[Any], now: int) -> dict[int, list[Answer]]:
+    """Return the columns that each column of these datasets comes from.
+
+    A dataset whose columns no job has stated is left out.
+    """
+    if not rows:
+        return {}
+    node, *others = map(node_of_row, rows)
+    question = Question(
+        node, View(now), Direction.UPSTREAM, depth=1, most=MOST_COLUMNS, others=tuple(others)
+    )
+    answer = column_lineage_of(connection, question)
+    if others and answer["truncatedBy"] in ("nodes", "edges"):
+        middle = len(rows) // 2
+        first = column_inputs(connection, rows[:middle], now)
+        return first | column_inputs(connection, rows[middle:], now)
+    nodes = {node["id"]: node for node in answer["nodes"]}
+    inputs = inputs_by_target(answer["edges"], nodes)
+    found: dict[int, list[Answer]] = {}
+    for id_, node in nodes.items():
+        if node["distance"] == 0 and id_ in inputs:
+            dataset = id_of("dataset", node["namespace"], node["name"])
+            found.setdefault(dataset, []).append(_column(node["column"], inputs[id_]))
+    return found
 
 
 def inputs_by_target(

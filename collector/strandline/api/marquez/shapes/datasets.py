@@ -12,7 +12,7 @@ from strandline.store.catalog.newest_writes import Write, newest_writes
 from strandline.store.lineage.dropped import dropped_at
 from strandline.store.marquez.annotations import Annotations, annotations_of
 from strandline.store.marquez.datasets import groups_of
-from strandline.store.marquez.facet_values import all_facets, facet_values
+from strandline.store.marquez.facet_values import all_facets, facet_values, facets_of_last_uses
 from strandline.store.marquez.names import first_mentions
 
 KEYS = ("schema", "documentation", "dataSource", "datasetType", "lifecycleStateChange", "tags")
@@ -32,7 +32,10 @@ Answer = dict[str, Any]
 def dataset_answers(
     connection: Connection, rows: Sequence[Any], now: int, *, whole: bool = True
 ) -> dict[int, Answer]:
-    """These datasets by the ids of their rows; `whole`: with all their facets."""
+    """Return these datasets by the ids of their rows; `whole`: with all their facets.
+
+    With them are the input and output facets of the last runs, such as their quality.
+    """
     groups = groups_of(connection, [row.id for row in rows])
     facets = facet_values(connection, DATASET, groups, KEYS)
     dropped = dropped_at(connection, groups, now)
@@ -50,8 +53,12 @@ def dataset_answers(
         gone = {"deleted": row.id in dropped}
         found[row.id] = answer | gone | {"lastModifiedAt": _modified(writes.get(row.id))}
     if whole:
-        every = all_facets(connection, DATASET, groups)
-        found = {id_: answer | {"facets": every.get(id_, {})} for id_, answer in found.items()}
+        own, of_uses = (
+            all_facets(connection, DATASET, groups),
+            facets_of_last_uses(connection, groups),
+        )
+        for id_, answer in found.items():
+            answer["facets"] = of_uses.get(id_, {}) | own.get(id_, {})
     return found
 
 

@@ -31,8 +31,8 @@ def job_answers(
 ) -> dict[int, Answer]:
     """These jobs by the ids of their rows; `whole`.
 
-    With their facets, inputs and outputs, and their last runs, not the
-    newest alone. What a graph has, its edges say.
+    With their facets, inputs and outputs, and their last runs with theirs, not the newest alone.
+    What a graph has, its edges say.
     """
     ids = [row.id for row in rows]
     own = {id_: id_ for id_ in ids}
@@ -42,7 +42,8 @@ def job_answers(
         _ends(connection, ids if whole else [], now),
         _latest(connection, ids, whole=whole),
     )
-    runs = run_answers(connection, [run for of_job in latest.values() for run in of_job], now)
+    ids_of_runs = [run for of_job in latest.values() for run in of_job]
+    runs = run_answers(connection, ids_of_runs, now, whole=whole)
     parents = parents_of(connection, [of_job[0] for of_job in latest.values() if of_job])
     found = {}
     for row in rows:

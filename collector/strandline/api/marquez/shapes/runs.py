@@ -1,16 +1,17 @@
 """A run as Marquez shows it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
 from strandline.api.marquez.shapes.times import STATES, time_or_none, time_text
 from strandline.core.changes.extraction import SINK
-from strandline.core.openlineage.facets import RUN
+from strandline.core.openlineage.facets import INPUT, OUTPUT, RUN
 from strandline.core.openlineage.names import id_of
 from strandline.core.openlineage.times import micros
 from strandline.store.catalog.runs_called import runs_by_id
+from strandline.store.lineage.facets import Facets
 from strandline.store.lineage.run_state import run_state
 from strandline.store.marquez.facet_values import all_facets, facet_values
 from strandline.store.marquez.runs import RunDataset, touched_by_runs, version_id
@@ -30,9 +31,12 @@ def run_answers(
     shown = facet_values(connection, RUN, own, ("nominalTime",))
     answers = {id_: _run(rows[id_], shown.get(id_, {}), now) for id_ in wanted if id_ in rows}
     if whole:
-        facets, touched = all_facets(connection, RUN, own), touched_by_runs(connection, wanted)
+        facets = all_facets(connection, RUN, own)
+        datasets = touched_by_runs(connection, list(rows.values()))
+        of_uses = _facets_of_uses(connection, datasets.values())
         for id_, answer in answers.items():
-            answer |= {"facets": facets.get(id_, {})} | _versions(touched.get(id_, ()))
+            answer["facets"] = facets.get(id_, {})
+            answer |= _versions(datasets.get(id_, ()), of_uses)
     return answers
 
 
@@ -69,16 +73,27 @@ def _nominal(text: object) -> str | None:
     return time_or_none(micros(text)) if isinstance(text, str) else None
 
 
-def _versions(touched: Iterable[RunDataset]) -> Answer:
-    found: dict[bool, list[Answer]] = {False: [], True: []}
-    for one in touched:
-        version = None if one.version is None else str(one.version)
-        found[one.direction == SINK].append(
-            {"namespace": one.namespace, "name": one.name, "version": version}
-        )
+def _facets_of_uses(
+    connection: Connection, of_runs: Iterable[Sequence[RunDataset]]
+) -> dict[int, Facets]:
+    """Return the input or output facets of each dataset of a run, by its first use."""
+    datasets = [dataset for of_run in of_runs for dataset in of_run]
+    groups = {use: dataset.uses[0] for dataset in datasets for use in dataset.uses}
+    return all_facets(connection, INPUT, groups) | all_facets(connection, OUTPUT, groups)
+
+
+def _versions(datasets: Iterable[RunDataset], facets: Mapping[int, Facets]) -> Answer:
+    inputs: list[Answer] = []
+    outputs: list[Answer] = []
+    for dataset in datasets:
+        version = None if dataset.version is None else str(dataset.version)
+        id_ = {"namespace": dataset.namespace, "name": dataset.name, "version": version}
+        own = facets.get(dataset.uses[0], {})
+        side = outputs if dataset.direction == SINK else inputs
+        side.append({"datasetVersionId": id_, "facets": own})
     return {
-        "inputVersions": found[False],
-        "outputVersions": found[True],
-        "inputDatasetVersions": [{"datasetVersionId": one, "facets": {}} for one in found[False]],
-        "outputDatasetVersions": [{"datasetVersionId": one, "facets": {}} for one in found[True]],
+        "inputVersions": [one["datasetVersionId"] for one in inputs],
+        "outputVersions": [one["datasetVersionId"] for one in outputs],
+        "inputDatasetVersions": inputs,
+        "outputDatasetVersions": outputs,
     }
