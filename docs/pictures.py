@@ -22,15 +22,13 @@ def screens(root: str) -> dict[str, str]:
     with httpx.Client(base_url=f"{root}/api/v2", timeout=60) as client:
         found = client.get("/datasets", params={"limit": 100}).json()["items"]
         tables = {f"{one['database']}.{one['table']}": one for one in found if one["table"]}
-        balance = tables["aligned.balance"]
+        balance = tables["bank.balance"]
         named = f"namespace={quote(balance['namespace'])}&name={quote(balance['name'])}"
         one = {"namespace": balance["namespace"], "name": balance["name"], "limit": 5}
         snapshot = client.get("/datasets/snapshots", params=one).json()["items"][-1]["snapshotId"]
         run = client.get("/runs", params={"limit": 1}).json()["items"][0]
     node = quote(balance["id"], safe="")
-    pair = quote(
-        "~".join(tables[f"aligned.{name}"]["id"] for name in ("credits", "debits")), safe=""
-    )
+    pair = quote("~".join(tables[f"bank.{name}"]["id"] for name in ("credits", "debits")), safe="")
     return {
         "now": "/",
         "graph": "/graph",

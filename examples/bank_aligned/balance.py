@@ -5,7 +5,7 @@ Lake.aligned.credits and lake.aligned.debits -> lake.aligned.balance.
 
 from collections.abc import Mapping
 
-from pace import CHECKPOINTS, ROUNDS, SECONDS, START, TRIGGER, finish
+from pace import CHECKPOINTS, DATABASE, ROUNDS, SECONDS, START, TRIGGER, finish
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -24,8 +24,8 @@ def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
     """Start the stream: both inputs are read as they are at the barrier, whichever job is ahead."""
     return aligned_stream(
         spark,
-        ["lake.aligned.credits", "lake.aligned.debits"],
-        "lake.aligned.balance",
+        [f"{DATABASE}.credits", f"{DATABASE}.debits"],
+        f"{DATABASE}.balance",
         balance,
         group="bank",
         checkpoint=f"{CHECKPOINTS}/balance",

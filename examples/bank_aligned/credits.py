@@ -5,7 +5,7 @@ Lake.bank.transfers -> lake.aligned.credits.
 
 from collections.abc import Mapping
 
-from pace import CHECKPOINTS, ROUNDS, SECONDS, START, TRIGGER, finish
+from pace import CHECKPOINTS, DATABASE, ROUNDS, SECONDS, START, TRIGGER, finish
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -22,7 +22,7 @@ def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
     return aligned_stream(
         spark,
         ["lake.bank.transfers"],
-        "lake.aligned.credits",
+        f"{DATABASE}.credits",
         credits,
         group="bank",
         changes=["transfers"],

@@ -5,7 +5,7 @@ Lake.bank.transfers -> lake.aligned.debits.
 
 from collections.abc import Mapping
 
-from pace import CHECKPOINTS, ROUNDS, SECONDS, SLOW_TRIGGER, START, finish
+from pace import CHECKPOINTS, DATABASE, ROUNDS, SECONDS, SLOW_TRIGGER, START, finish
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -22,7 +22,7 @@ def start(spark: SparkSession, until: int | None = ROUNDS) -> StreamingQuery:
     return aligned_stream(
         spark,
         ["lake.bank.transfers"],
-        "lake.aligned.debits",
+        f"{DATABASE}.debits",
         debits,
         group="bank",
         changes=["transfers"],

@@ -20,6 +20,7 @@ START = os.environ.get("BANK_START", "earliest")  # latest: a new job begins at 
 SECONDS = float(
     os.environ.get("BANK_SECONDS", "120")
 )  # an input that gets nothing new for so long is an error
+DATABASE = os.environ.get("BANK_DATABASE", "lake.aligned")  # of the tables that the streams write
 CHECKPOINTS = os.environ.get("BANK_CHECKPOINTS", "checkpoints")
 STOP = Path(os.environ.get("BANK_STOP", "stop"))  # all streams end once this file is there
 

@@ -1,6 +1,6 @@
 """`strandline demo --replay`.
 
-Forty recorded minutes of the bank in a store of its own, and the page over it. No Java, no Spark.
+Ten recorded minutes of the bank in a store of its own, and the page over it. No Java, no Spark.
 
 Every moment in the recording is moved by one and the same span, so that it ends now; heartbeat
 timeouts become a day, so that the jobs that ran when the recording ended go on running on the page.

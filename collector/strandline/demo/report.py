@@ -182,7 +182,7 @@ def tell_recorded(bank: Bank) -> None:
     print(
         "This is a recorded demo: the bank's jobs do not run on this machine, and its moments are "
         "moved to now.\n"
-        f"Ask in another shell, until Ctrl-C here:\n{questions(bank)}",
+        f"Ask in another shell, until Ctrl-C here:\n{questions(bank, 'lake.bank')}",
         flush=True,
     )
 
@@ -229,12 +229,13 @@ def command() -> str:
     )
 
 
-def questions(bank: Bank) -> str:
-    """Return commands to try on the running collector."""
+def questions(bank: Bank, database: str = "lake.aligned") -> str:
+    """Return commands to try on the running collector, about the aligned tables of a database."""
+    tables = " ".join(f"{database}.{name}" for name in ("credits", "debits", "balance"))
     return "\n".join(
         (
             f"  export STRANDLINE_URL={bank.url}",
-            f"  {command()} lineage lake.aligned.balance",
-            f"  {command()} versions lake.aligned.credits lake.aligned.debits lake.aligned.balance",
+            f"  {command()} lineage {database}.balance",
+            f"  {command()} versions {tables}",
         )
     )

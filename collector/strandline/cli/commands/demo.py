@@ -56,7 +56,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--replay",
         action="store_true",
-        help="forty recorded minutes of the bank instead: ten seconds, no Java",
+        help="ten recorded minutes of the bank instead: in seconds, no Java",
     )
     parser.add_argument(
         "--rounds", type=int, default=10, help="micro-batches of the ingest job (10)"
@@ -104,7 +104,7 @@ def replay(bank: Bank, settings: Settings) -> int:
     begun = time.monotonic()
     count = demo_replay.load(bank.root / demo_replay.RECORDING, bank.database)
     demo_report.say(
-        f"Recorded demo: forty minutes of the bank, {count} events, "
+        f"Recorded demo: ten minutes of the bank, {count} events, "
         f"loaded in {time.monotonic() - begun:.0f} s"
     )
     demo_report.tell_page(bank)
