@@ -1,4 +1,4 @@
-"""`strandline replay`: takes events from files again, or dead letters.
+"""`strandline replay`: takes events from files or archives again, or dead letters.
 
 What is stored already stays as it is.
 """
@@ -17,6 +17,7 @@ from strandline.cli.answers import warn
 from strandline.cli.command import Command
 from strandline.cli.open_store import open_store
 from strandline.errors import SettingsError, StrandlineError
+from strandline.history.replay_archive import take_archive
 from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.transports.dead_letters import take_letters
@@ -29,7 +30,8 @@ def arguments(parser: ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="one event a line, gzip or not; - is standard input",
+        help="one event a line, gzip or not; - is standard input; or the folder of an archive in "
+        "Parquet",
     )
     parser.add_argument(
         "--dead-letters", action="store_true", help="what an older version could not read"
@@ -59,7 +61,10 @@ def _taken(engine: Engine, file: str | None, batch_records: int) -> Counter[str]
     if file is None:
         return take_letters(engine)
     try:
-        counts, problems = take_file(engine, file, batch_records)
+        if Path(file).is_dir():
+            counts, problems = take_archive(engine, Path(file), batch_records)
+        else:
+            counts, problems = take_file(engine, file, batch_records)
     except (EOFError, BadGzipFile, zlib.error) as error:
         raise StrandlineError(f"{file}: {error}; take it again once it is whole") from error
     for problem in problems:
@@ -79,7 +84,7 @@ def _refuse_missing(files: Iterable[str]) -> None:
 
 def _can_be_read(file: str) -> bool:
     """Return whether a file is there; `-` is the standard input."""
-    return file == "-" or (Path(file).exists() and not Path(file).is_dir())
+    return file == "-" or Path(file).exists()
 
 
 def _summary(file: str | None, counts: Counter[str]) -> str:
