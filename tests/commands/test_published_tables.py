@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from fixtures.versions_server.events import committed, ended, started
 from fixtures.versions_server.server import running
 from strandline.cli import main
 from strandline.execution import published_tables
+from strandline.execution.edge_rows import column_edge_rows, job_edge_rows
 from strandline.execution.iceberg_tables import PUBLISHED
 from strandline.store.catalog.proposal_tables import TABLES, WITH_HISTORY, rows_of
 from strandline.store.sql.engine import make_engine
@@ -32,6 +33,7 @@ EVENTS = [
 EVERY = {name: (name, False) for name in TABLES} | {
     named: (name, True) for name, named in WITH_HISTORY.items()
 }
+EDGES = {"job_edges": job_edge_rows, "column_edges": column_edge_rows}
 Publish = Callable[..., str]
 
 
@@ -130,7 +132,7 @@ def test_published_tables_hold_the_rows_of_the_store(
     assert {name: there(lake, name) for name in EVERY} == wanted
     assert {one["table"]: one["rows"] for one in told} == {
         f"lake.strandline.{name}": len(rows) for name, rows in wanted.items()
-    }
+    } | {"lake.strandline.job_edges": 3, "lake.strandline.column_edges": 3}
     assert sum(map(len, wanted.values())) > 10
     (made,) = (
         lake.load_table("strandline.sink_snapshot_lineage")
@@ -139,6 +141,29 @@ def test_published_tables_hold_the_rows_of_the_store(
         .to_pylist()
     )
     assert (made["snapshot_id"], made["barrier_id"]) == (9007199254740993, 1)
+
+
+def test_published_edges_are_those_of_all_jobs(
+    publish: Publish, lake: Any, database_url: str
+) -> None:
+    publish()
+    engine = make_engine(database_url)
+    moment = int(datetime.now(UTC).timestamp() * 1_000_000)
+    with engine.connect() as connection:
+        wanted = {name: list(rows(connection, moment)) for name, rows in EDGES.items()}
+    engine.dispose()
+
+    for row in wanted["job_edges"]:
+        for key in ("read_at", "written_at"):
+            row[key] = as_text(datetime.fromisoformat(row[key]))
+    assert {name: there(lake, name) for name in EDGES} == {
+        name: sorted(rows, key=repr) for name, rows in wanted.items()
+    }
+    assert [(row["source"], row["target"]) for row in there(lake, "job_edges")] == [
+        ("dataset:iceberg://lake:db.t2", "dataset:iceberg://lake:db.t5"),
+        ("dataset:iceberg://lake:db.t3", "dataset:iceberg://lake:db.t5"),
+        ("dataset:iceberg://lake:db.t5", "dataset:iceberg://lake:db.t6"),
+    ]
 
 
 def test_publishing_again_replaces_the_rows(

@@ -69,7 +69,10 @@ COMMANDS: Mapping[str, ListedCommand] = {
         "rebuild", "make the lineage tables anew from archived events, on Spark"
     ),
     "rejected": ListedCommand("rejected", "what was sent and not taken, by producer and reason"),
-    "replay": ListedCommand("replay", "take events from files, or dead letters, again"),
+    "replay": ListedCommand("replay", "take events from files, archives or dead letters again"),
+    "report": ListedCommand(
+        "report", "a report about the whole graph, as Spark SQL over the published tables"
+    ),
     "restore": ListedCommand("backup", "make the store of a copy, where none is yet"),
     "retention": ListedCommand(
         "retention",

@@ -1,17 +1,25 @@
-"""The lineage tables as real Iceberg tables of a catalog, for SQL that names them in three parts, on any engine.
+"""The lineage tables as real Iceberg tables of a catalog, for SQL on any engine.
 
-Each table is replaced in one commit by what the store has now. pyiceberg writes it in parts, so memory is bounded.
+They are the proposals' tables, and the edges of all jobs between datasets and between columns.
+Each table is replaced in one commit by what the store has now. pyiceberg writes it in
+parts, so memory is bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from strandline.execution.edge_rows import (
+    COLUMN_EDGES,
+    JOB_EDGES,
+    column_edge_rows,
+    job_edge_rows,
+)
 from strandline.execution.iceberg_tables import IcebergTables
 from strandline.store.catalog.proposal_tables import TABLES, WITH_HISTORY, columns_of, rows_of
 
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
 DATABASE = "strandline"
 ROWS_AT_ONCE = 50_000
 _NUMBERS = ("barrier_id", "snapshot_id", "version")
-_TIMES = ("valid_from", "valid_to")
+_TIMES = ("valid_from", "valid_to", "read_at", "written_at")
 
 
 class PublishedTable(NamedTuple):
@@ -34,9 +42,10 @@ class PublishedTable(NamedTuple):
 def publish(
     connection: Connection, tables: IcebergTables, catalog: str
 ) -> Iterator[PublishedTable]:
-    """Write each lineage table, and what ran as NAME_history, into the catalog's database `strandline`.
+    """Write each lineage table into the catalog's database `strandline`, and the edges of all jobs.
 
-    Raises RefusedError where the catalog does not take one, or has a table of that name that was not published.
+    What ran is NAME_history. Raises RefusedError where the catalog does not take a table, or has
+    one of its name that was not published.
     """
     pairs = [(name, False) for name in TABLES] + [(name, True) for name in WITH_HISTORY]
     for name, history in pairs:
@@ -44,10 +53,24 @@ def publish(
         called = f"{catalog}.{DATABASE}.{WITH_HISTORY[name] if history else name}"
         parts = _parts(rows_of(connection, name, history=history), columns)
         yield PublishedTable(called, tables.replace_rows(called, _schema(columns), parts))
+    moment = int(datetime.now(UTC).timestamp() * 1_000_000)
+    edges = {
+        "job_edges": (JOB_EDGES, job_edge_rows(connection, moment)),
+        "column_edges": (COLUMN_EDGES, column_edge_rows(connection, moment)),
+    }
+    for name, (columns_of_edges, rows) in edges.items():
+        called = f"{catalog}.{DATABASE}.{name}"
+        schema = _schema(columns_of_edges)
+        count = tables.replace_rows(called, schema, _parts(rows, columns_of_edges))
+        yield PublishedTable(called, count)
 
 
-def _schema(columns: list[str]) -> pa.Schema:
-    """barrier_id, snapshot_id and version are 64-bit integers, times have microseconds in UTC, all else is text."""
+def _schema(columns: Sequence[str]) -> pa.Schema:
+    """Return the types of columns.
+
+    barrier_id, snapshot_id and version are 64-bit integers, times have microseconds in UTC, all
+    else is text.
+    """
     import pyarrow as pa
 
     instant = pa.timestamp("us", tz="UTC")
@@ -59,7 +82,7 @@ def _schema(columns: list[str]) -> pa.Schema:
     )
 
 
-def _parts(rows: Iterator[Mapping[str, Any]], columns: list[str]) -> Iterator[pa.Table]:
+def _parts(rows: Iterator[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[pa.Table]:
     import pyarrow as pa
 
     schema = _schema(columns)

@@ -1,0 +1,1 @@
+"""Reports about the whole graph, as Spark SQL over the published lineage tables."""
