@@ -157,8 +157,8 @@ def test_history_contains_all_past_edges(finished: FinishedDemo) -> None:
     sinks = {(row["job"], row["table"]) for row in finished.rows("sink_job_lineage", "history")}
     sources = {(row["job"], row["table"]) for row in finished.rows("source_job_lineage", "history")}
 
-    assert sinks == STREAMS | ALIGNED | {("bank_report.bank.report", "report")}
-    assert sources == READS | ALIGNED_READS | {("bank_report.bank.report", "balance")}
+    assert sinks == STREAMS | ALIGNED | {("bank_report.lake.bank.report", "report")}
+    assert sources == READS | ALIGNED_READS | {("bank_report.lake.bank.report", "balance")}
 
 
 def test_every_snapshot_of_every_stream_has_one_row_and_is_in_the_tables_metadata(
