@@ -60,10 +60,12 @@ class Events(Collector):
         with self._lock:
             counts = dict(self._counts)
         consumed = CounterMetricFamily(
-            "strandline_consumed_events", "Events taken in", labels=["source"]
+            "strandline_consumed_events", "All events of a source", labels=["source"]
         )
         by_outcome = CounterMetricFamily(
-            "strandline_events", "Events by what became of them", labels=["source", "outcome"]
+            "strandline_events",
+            "Events: stored, duplicate, dead letter, unread (a fault of ours), tombstone (without a value)",
+            labels=["source", "outcome"],
         )
         for source, outcomes in OUTCOMES.items():
             consumed.add_metric(
@@ -81,7 +83,9 @@ class Memory(Collector):
     def collect(self) -> Iterator[Metric]:
         """One family; without values where the kernel does not tell."""
         family = GaugeMetricFamily(
-            "strandline_resident_bytes", "Memory by process", labels=["process"]
+            "strandline_resident_bytes",
+            "Memory of the server (main) and of its writing process (writer)",
+            labels=["process"],
         )
         for process, size in self.resident_bytes().items():
             family.add_metric([process], size)
@@ -121,22 +125,26 @@ class StoreGauges:
             return Gauge(f"strandline_{name}", about, labels, registry=registry)
 
         self.runs = gauge("runs", "Runs: running now; lost and failed within a day", "state")
-        self.dead_letters = gauge("dead_letters", "Dead letters that are kept now")
-        self.unread_events = gauge("unread_events", "Events kept because of a fault of our own")
+        self.dead_letters = gauge("dead_letters", "Stored dead letters")
+        self.unread_events = gauge(
+            "unread_events", "Stored events that a fault of Strandline kept from being read"
+        )
         self.database_bytes = gauge("database_bytes", "Size of the database")
         self.oldest_event = gauge(
-            "oldest_event_timestamp_seconds", "When the oldest event that is kept was received"
+            "oldest_event_timestamp_seconds", "When the oldest stored event was received"
         )
         self.newest_event = gauge(
             "newest_event_timestamp_seconds", "When the newest event was received"
         )
         self.retention_days = gauge(
-            "retention_days", "STRANDLINE_RETENTION_DAYS; 0: events are kept forever"
+            "retention_days", "STRANDLINE_RETENTION_DAYS; 0: events are never deleted"
         )
         self.behind_facts = gauge(
-            "follower_behind_facts", "Facts about versions that this server has not followed"
+            "follower_behind_facts", "Facts about versions that this server's model lacks"
         )
-        self.delay_seconds = gauge("follower_delay_seconds", "Age of the oldest of them")
+        self.delay_seconds = gauge(
+            "follower_delay_seconds", "Age of the oldest fact that this server's model lacks"
+        )
         self.news = gauge("follower_news", "Runs and base tables that wait to become facts")
         self.barrier = gauge(
             "group_barrier", "Barriers of a group: the newest, and the strong one", "group", "kind"
@@ -147,28 +155,34 @@ class StoreGauges:
             "group",
         )
         self.export_behind = gauge(
-            "export_behind_changes", "Changes that a target has not got, at most", "target"
+            "export_behind_changes", "Changes that wait for an export target, at most", "target"
         )
-        self.export_failures = gauge("export_failures", "Failures of a target in a row", "target")
+        self.export_failures = gauge(
+            "export_failures", "Failures in a row of an export target", "target"
+        )
         self.looked_at = gauge(
-            "store_sample_timestamp_seconds", "When these gauges were last read from the database"
+            "store_sample_timestamp_seconds",
+            "When the gauges of the store were last read: twice a minute",
         )
 
 
 def _tell_version(registry: CollectorRegistry) -> None:
     build = Gauge(
-        "strandline_build_info", "Version of this program; always 1", ["version"], registry=registry
+        "strandline_build_info",
+        "Version of this program; the value is always 1",
+        ["version"],
+        registry=registry,
     )
     build.labels(__version__).set(1)
 
 
 def _refused(registry: CollectorRegistry) -> Counter:
-    about = "Events rejected over HTTP by the error's code"
+    about = "Events rejected over HTTP, by error code"
     return Counter("strandline_rejected_events", about, ["reason"], registry=registry)
 
 
 def _over_rate(registry: CollectorRegistry) -> Counter:
-    about = "Requests refused because their key asked too often"
+    about = "Requests refused because their key exceeded its rate"
     return Counter("strandline_over_rate_requests", about, ["scope"], registry=registry)
 
 
@@ -178,12 +192,12 @@ class KeptMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.graph_bytes = Gauge(
             "strandline_graph_bytes",
-            "Memory of the jobs that this process keeps for lineage, about",
+            "Memory of the jobs kept for lineage, about: at most STRANDLINE_GRAPH_BYTES",
             registry=registry,
         )
         self.graph_jobs = Counter(
             "strandline_graph_jobs",
-            "Jobs of answers about lineage between tables, from this process's memory or read from the database",
+            "Jobs in answers about lineage, from memory or from the database",
             ["source"],
             registry=registry,
         )
@@ -213,25 +227,25 @@ class Metrics:
         self.registry.register(self.events)
         self.batch_seconds = Histogram(
             "strandline_batch_seconds",
-            "Time of one transaction with its events",
+            "Time of a transaction that stores events",
             ["source"],
             buckets=SECONDS,
             registry=self.registry,
         )
         self.expired_rows = Counter(
             "strandline_expired_rows",
-            "Rows that retention dropped",
+            "Rows that retention deleted",
             ["table"],
             registry=self.registry,
         )
         self.returned_bytes = Counter(
             "strandline_returned_bytes",
-            "Bytes that retention gave back to the file system",
+            "Bytes that retention freed on disk",
             registry=self.registry,
         )
         self.lag = Gauge(
             "strandline_lag_records",
-            "Records not yet taken",
+            "Records not yet stored",
             ["topic", "partition"],
             registry=self.registry,
         )
@@ -240,7 +254,7 @@ class Metrics:
         )
         self.retries = Counter(
             "strandline_transaction_retries",
-            "Transactions done again",
+            "Repeated transactions that store events",
             ["source"],
             registry=self.registry,
         )
@@ -250,17 +264,19 @@ class Metrics:
             registry=self.registry,
         )
         self.waiting_bytes = Gauge(
-            "strandline_waiting_bytes", "Bytes of bodies in memory", registry=self.registry
+            "strandline_waiting_bytes",
+            "Bytes of events that wait for their commit",
+            registry=self.registry,
         )
         self.requests = Counter(
             "strandline_http_requests",
-            "HTTP requests",
+            "Answered HTTP requests",
             ["method", "status"],
             registry=self.registry,
         )
         self.http_seconds = Histogram(
             "strandline_http_seconds",
-            "Time to answer",
+            "Time to answer a request, by route as in /docs",
             ["method", "route"],
             buckets=SECONDS,
             registry=self.registry,
