@@ -26,6 +26,21 @@ def test_table_and_column_names_are_not_suspicious() -> None:
     assert is_suspicious("spark_properties", b"{}")
 
 
+@pytest.mark.parametrize(
+    ("plain", "secret"),
+    [
+        ("2026-11-23T08:34:07Z", "7z a -phunter2 x.7z"),
+        ("iceberg.db.orders", "icebergS3('https://b/t', 'id', 'hunter2')"),
+        ("s3://bucket/mysql/redis", "mysql -h db -phunter2"),
+        ("postgresql://db:5432", "postgresql('db:5432', 'd', 't', 'ann', 'hunter2')"),
+    ],
+)
+def test_only_calls_and_commands_are_suspicious_not_their_words(plain: str, secret: str) -> None:
+    assert not is_suspicious("custom", encode({"x": plain}))
+    assert is_suspicious("custom", encode({"x": secret}))
+    assert b"hunter2" not in redact_json("custom", encode({"x": secret}))
+
+
 def test_secret_words_are_found_in_any_case_and_escaped() -> None:
     plain, escaped = b'{"PassWord": "p"}', b'{"\\u0070assword": "p"}'
 

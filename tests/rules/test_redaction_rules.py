@@ -204,6 +204,9 @@ HOSTILE += [
     "login a/b@c " * 20_000,
     "SELECT s3('x://'," * 5_000,
     "sig=," * 40_000,
+    "INSERT INTO t (password) VALUES ('" * 10_000,
+    "INSERT INTO t (password) VALUES (((((" * 10_000,
+    "INSERT INTO t (password, a) VALUES ('x1y2'," * 5_000,
 ]
 PROGRAM = """
 import json, resource, sys

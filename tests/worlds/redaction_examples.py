@@ -238,8 +238,31 @@ FORMS: Examples = {
             "mysql -u root -phunter2 -h db",
             "sshpass -p hunter2 ssh h",
             "docker login -u u -p hunter2",
+            "vault login hunter2",
+            "openssl enc -aes-256-cbc -k hunter2 -in x",
         ),
-        ("docker run -p 8080:80 x", "mysql -u root -h db"),
+        (
+            "docker run -p 8080:80 x",
+            "mysql -u root -h db",
+            "vault login -method=userpass",
+            "openssl version -a",
+        ),
+    ),
+    "inserted": (
+        (
+            "INSERT INTO users (name, password) VALUES ('ann', 'hunter2')",
+            "INSERT INTO users (id, `api_key`) VALUES (f(1, 2), 'hunter2'), (2, 'b-hunter2')",
+            "insert overwrite table users (token, n) values ('a1-hunter2', 1)",
+            "REPLACE INTO t (Passwort, n) VALUES ('it''s, hunter2', 1)",
+        ),
+        (
+            "INSERT INTO words (token, n) VALUES ('the', 1)",
+            "INSERT INTO users (name, password) VALUES (:name, ?)",
+            "INSERT INTO users (name, password_changed_at) VALUES ('ann', '2026-11-20')",
+            "INSERT INTO columns (name, kind) VALUES ('password', 'varchar')",
+            "INSERT INTO users (name, password) SELECT name, 'x' FROM old",
+            "SELECT 'INSERT INTO users (password) VALUES (' || v FROM t",
+        ),
     ),
     "oracle": (
         ("connect failed: ann/hunter2@db:1521", "sqlplus ann/hunter2@db"),

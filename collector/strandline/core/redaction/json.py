@@ -62,11 +62,19 @@ _COLUMNS = re.compile(
     r"(?:columns?|cols?|fields?|keys?|names?|by|tags?|projection|schema)\Z", re.IGNORECASE
 )
 
-# Known tokens, calls with keys, commands, and addresses that are secret as they are, in lower case.
+_BLANK = r"(?:[ \t\n\r\f\v]|\\[nrtf])*"
+# Known tokens, calls with keys, commands with an option, and addresses that are secret as they
+# are, in lower case.
+_CALLS = (
+    r"(?:crypt|hmac|_with_key|encrypt_literal|s3|gcs|oss|cosn|iceberg|deltalake|hudi|mysql|postgresql|"
+    rf"mongodb|remote|azureblobstorage|redis)\w*{_BLANK}\("
+)
+_COMMANDS = (
+    r"(?:mysql|mariadb|sqlcmd|bcp|isql|redis|ldap|sshpass|beeline|mongo|login|cqlsh|influx|htpasswd|"
+    r"lftp|zip|7z|keygen|openssl)[\s\S]*?(?:[ \t\n\r\f\v]|\\[nrtf])-[a-z]"
+)
 _TOKENS = (
-    rf"{HINTS}|crypt|hmac|_with_key|s3|gcs|oss|cosn|iceberg|deltalake|hudi|mysql|mariadb|postgresql|mongo|"
-    r"remote|azureblob|redis|sqlcmd|bcp|isql|ldap|sshpass|beeline|login|cqlsh|influx|htpasswd|"
-    r"lftp|pgpass|bind_?pw|zip -p|7z|keygen|"
+    rf"{HINTS}|{_CALLS}|{_COMMANDS}|vault{_BLANK}login|pgpass|bind_?pw|"
     r'/[^"/@ ]+@|'
     r'://[^"/ \t\n\r\f\v]*(?:hook|discord|telegram|outlook)|'
     r"[?&;#](?:sig|x-amz-[a-z0-9_-]+|x-goog-[a-z0-9_-]+)=|"
@@ -75,7 +83,6 @@ _TOKENS = (
 
 # A facet without any of these, and without an address that has more than a place, has nothing to
 # redact.
-_BLANK = r"(?:[ \t\n\r\f\v]|\\[nrtf])*"
 _SECRET_WORDS = (
     r"jdbc:|pass(?:w|phrase|code|[^a-z])|pwd|secret|token|credential|key|auth|signature|jaas|sas|cookie|curl|identified|"
     rf"\\/|\\u00|{_TOKENS}"

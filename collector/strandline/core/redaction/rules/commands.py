@@ -14,7 +14,7 @@ _CURL_LOGIN = re.compile(
 COMMANDS = (
     *("curl", "mysql", "mariadb", "sqlcmd", "bcp", "isql", "redis", "ldap", "sshpass", "beeline"),
     *("mongo", "login", "cqlsh", "influx", "htpasswd", "@", "://", "postgresql", "remote", "azure"),
-    *("lftp", "zip -p", "7z", "keygen"),
+    *("lftp", "zip -p", "7z", "keygen", "openssl"),
 )
 _ARGUMENT = r"(?P<value>'[^']{1,500}|\"[^\"]{1,500}|[^\s'\",;]{1,500})"
 # A command, and the option of its password.
@@ -27,6 +27,7 @@ _PASSWORD_OPTION = re.compile(
     r"redis-cli\b[^\n|;&]{0,300}?\s-a\s+|"
     r"ldap(?:search|modify|add|whoami)\b[^\n|;&]{0,300}?\s-w\s+|"
     r"zip\b[^\n|;&]{0,100}?\s-P\s+|7z\b[^\n|;&]{0,100}?\s-p|"
+    r"\bvault\s+login\s+(?:-no-print\s+)?(?:token=)?(?!-)|openssl\b[^\n|;&]{0,300}?\s-k\s+|"
     r"ssh-keygen\b[^\n|;&]{0,300}?\s-N\s+|"
     r"lftp\b[^\n|;&]{0,300}?\s-u\s+[^\s,]{1,200},|"
     r"(?:(?:docker|podman|nerdctl|buildah|skopeo|az|oc|helm\s+registry)\s+login|"
@@ -73,7 +74,7 @@ def hide_logins(text: str, gone: str) -> str:
 
     if "curl" in text:
         text = _CURL_LOGIN.sub(hidden, text)
-    if " -" in text:
+    if " -" in text or "vault" in text:
         text = _PASSWORD_OPTION.sub(hidden, text)
     if "login" in text:
         text = _NETRC.sub(hidden, text)

@@ -22,6 +22,7 @@ from .bare_values import (
     stated,
 )
 from .commands import COMMANDS, hide_logins
+from .inserted import hide_inserted
 from .limits import MENTIONS, TooManyError
 from .mentions import Mention, in_one_case, next_mention
 from .names import MENTION_WORDS
@@ -123,6 +124,8 @@ def _hide_once(text: str, gone: str, place: str = "") -> str:
     if text.isascii() or _LIST.search(text):
         text = hide_options(text, gone, sql)
     text = hide_arguments(text, gone, sql)
+    if "values" in lowered:
+        text = hide_inserted(text, gone, sql)
     text = hide_logins(text, gone)
     return hide_mentioned(text, gone, sql, place)
 

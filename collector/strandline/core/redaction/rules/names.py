@@ -25,7 +25,7 @@ _LOGIN_PASS = (
     r"(?:db|ssh|become|sudo|smtp|mail|login|user|root|admin|mysql|redis)_?pass(?![a-z])|bind_?pw"
 )
 _STRONG = (
-    rf"{_LOGIN_PASS}|passw(?:or)?d|passphrase|passcode|passkey|pwd|{_SECRET}|{_TOKEN}|authorization|"
+    rf"{_LOGIN_PASS}|passw(?:or)?[dt]|passphrase|passcode|passkey|pwd|{_SECRET}|{_TOKEN}|authorization|"
     rf"credential|auth\.user\.info|{_KEY}"
 )
 # Each says a secret only before an equals sign.
@@ -56,7 +56,7 @@ SECRET_COLUMN = re.compile(
 
 # Where a text may mention a secret.
 MENTION = re.compile(
-    rf"p(?:assw(?:or)?d|assphrase|asscode|asskey|wd|(?:rivate|gp)[ ._-]?key)|{_TOKEN}|"
+    rf"p(?:assw(?:or)?[dt]|assphrase|asscode|asskey|wd|(?:rivate|gp)[ ._-]?key)|{_TOKEN}|"
     rf"s(?:(?:ecret|hared|sh|ign|igning|torage)[ ._-]?key|ignature)|{_SECRET}|"
     r"a(?:uthorization|uth(?<![a-z]auth)(?![\w-])|(?:ccess|pi|ccount|es|uth)[ ._-]?key)|"
     r"c(?:redential|ookie|(?:rypto|ipher)[ ._-]?key)|"

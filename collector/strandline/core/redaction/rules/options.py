@@ -16,16 +16,16 @@ from .values import is_harmless
 
 _FLAGS = re.IGNORECASE | re.ASCII
 # A quoted text that does not end goes on to the end.
-_QUOTED = r"(?:'(?:[^'\\]+|\\[\s\S]|'')*(?:'|\\?\Z)|\"(?:[^\"\\]+|\\[\s\S])*(?:\"|\\?\Z))"
-_NESTING = re.compile(rf"{_QUOTED}|[()]")
+QUOTED = r"(?:'(?:[^'\\]+|\\[\s\S]|'')*(?:'|\\?\Z)|\"(?:[^\"\\]+|\\[\s\S])*(?:\"|\\?\Z))"
+_NESTING = re.compile(rf"{QUOTED}|[()]")
 _LIST = re.compile(
     r"(?:\bOPTIONS|(?<![\w.])(?:(?:TBL|SERDE|DB)?PROPERTIES|WITH|CREDENTIALS|"
     r"ENCRYPTION))(?:\s*=)?\s*\((?!\s*SELECT\b)",
     _FLAGS,
 )
 _OPTION = re.compile(
-    rf"(?P<name>{_QUOTED}|`[^`]+`|[\w.-]+)(?:(?P<sign>\s*(?:=>?|:)\s*|\s+)"
-    rf"(?P<value>(?i:ARRAY)\s*\[[^\]]{{0,2000}}\]|(?:[neuxNEUX]&?)?{_QUOTED}|[^\s,'\"=()]+))?",
+    rf"(?P<name>{QUOTED}|`[^`]+`|[\w.-]+)(?:(?P<sign>\s*(?:=>?|:)\s*|\s+)"
+    rf"(?P<value>(?i:ARRAY)\s*\[[^\]]{{0,2000}}\]|(?:[neuxNEUX]&?)?{QUOTED}|[^\s,'\"=()]+))?",
     re.ASCII,
 )
 _HARMLESS_NAME = re.compile(
@@ -78,7 +78,7 @@ _MODE = re.compile(
     r"hex|base64|utf-?8|[yMdHhmsS:/ T.-]{4,30}|",
     _FLAGS,
 )
-_LITERAL = re.compile(_QUOTED)
+_LITERAL = re.compile(QUOTED)
 
 # Functions and engines of ClickHouse that take credentials
 _STORAGE = re.compile(
