@@ -80,11 +80,19 @@ class Tab:
     faults: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> Any:
-        """Go there, and wait until nothing is loaded any more."""
+        """Go there, and wait until all that the address asks for is drawn."""
         self.page.goto(self.root + path)
-        self.page.wait_for_selector("main :is(h1, svg.graph)", state="attached")
-        self.page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
+        self.settle()
         return self.page
+
+    def click(self, selector: str) -> None:
+        """Click, and wait until all that the address then asks for is drawn."""
+        self.page.click(selector)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until nothing that the address asks for is still loading or being laid out."""
+        self.page.wait_for_selector("main:not([aria-busy=true]) :is(h1, svg.graph)", state="attached")
 
 
 @pytest.fixture

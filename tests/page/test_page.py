@@ -69,7 +69,6 @@ def test_narrow_screen_does_not_break_names_letter_by_letter(
 ) -> None:
     for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
         page = tab.open(path)
-        page.wait_for_selector("td > a")
 
         widths = page.eval_on_selector_all(
             "td:has(> a):not(:has(.chip))",
@@ -82,7 +81,6 @@ def test_narrow_screen_does_not_break_names_letter_by_letter(
 def test_narrow_screen_distinguishes_tables_of_the_same_name(browser: Any, address: str) -> None:
     for tab in tab_of(browser, address, viewport={"width": 390, "height": 780}):
         page = tab.open("/graph")
-        page.wait_for_selector(".neighbours li")
 
         assert "lake.shop.report" in page.locator(".neighbours li a").all_inner_texts()
 
@@ -160,8 +158,7 @@ def test_a_table_without_barriers_has_no_delay(tab: Tab) -> None:
 
 def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
     page = tab.open("/runs")
-    page.click("tr:has(a:text-is('shop_jobs.refunds')) a:has(.chip)")
-    page.wait_for_selector("h2:has-text('Wrote')")
+    tab.click("tr:has(a:text-is('shop_jobs.refunds')) a:has(.chip)")
 
     rows = page.locator("td:has(> a) + td").all_inner_texts()
 
@@ -175,7 +172,7 @@ def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
 def test_board_cell_gives_sql_with_the_whole_snapshot_id(tab: Tab) -> None:
     page = tab.open("/group?name=shop")
 
-    page.click("[aria-label='lake.shop.refunds barrier 19: done']")
+    tab.click("[aria-label='lake.shop.refunds barrier 19: done']")
 
     expected = f"SELECT * FROM lake.shop.refunds VERSION AS OF {snapshot_id('refunds', 19)}"
     assert page.inner_text(".panel.pad pre") == expected
@@ -184,7 +181,6 @@ def test_board_cell_gives_sql_with_the_whole_snapshot_id(tab: Tab) -> None:
 
 def test_graph_draws_all_nodes_and_follows_arrow_keys(tab: Tab) -> None:
     page = tab.open("/graph")
-    page.wait_for_selector(".node")
 
     assert page.locator(".node.job").count() == 8
     assert page.locator(".node.dataset").count() == 9
@@ -201,7 +197,6 @@ def test_graph_draws_all_nodes_and_follows_arrow_keys(tab: Tab) -> None:
 
 def test_selected_column_highlights_only_its_path(tab: Tab) -> None:
     page = tab.open(f"/graph?node={REPORT}&column=country&of={REPORT}")
-    page.wait_for_selector(".node .col")
 
     lit = page.eval_on_selector_all(
         ".node:not(.off)", "all => all.map(one => one.dataset.id).sort()"
@@ -218,7 +213,6 @@ def test_selected_column_highlights_only_its_path(tab: Tab) -> None:
 
 def test_changing_the_time_does_not_move_boxes(tab: Tab) -> None:
     page = tab.open("/graph")
-    page.wait_for_selector(".node")
     places = (
         "all => Object.fromEntries(all.map(one => [one.dataset.id, one.getAttribute('transform')]))"
     )
@@ -226,7 +220,7 @@ def test_changing_the_time_does_not_move_boxes(tab: Tab) -> None:
 
     page.evaluate("""() => { const slider = document.getElementById('moment'); slider.value = Number(slider.min) + 60e3;
         slider.dispatchEvent(new Event('input', {bubbles: true})); slider.dispatchEvent(new Event('change', {bubbles: true})); }""")
-    page.wait_for_selector(".node.ghost")
+    tab.settle()
 
     assert page.eval_on_selector_all(".node", places) == before
     assert "asOf=" in page.url
@@ -403,7 +397,6 @@ def test_failed_run_shows_its_reason(tab: Tab) -> None:
 
 def test_a_dag_shows_its_tasks_on_one_axis(tab: Tab) -> None:
     page = tab.open(f"/run?id={run_id('nightly')}")
-    page.wait_for_selector(".gantt")
 
     names = page.locator(".gantt td:first-child").all_inner_texts()
 

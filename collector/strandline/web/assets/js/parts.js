@@ -54,7 +54,7 @@ export function Problem({ error, again }) {
 export function Loaded({ of, children }) {
   if (of.data) return html`${of.error && html`<${Problem} error=${of.error} again=${of.reload} />`}${children(of.data)}`;
   if (of.error) return html`<${Problem} error=${of.error} again=${of.reload} />`;
-  return html`<div class="skeleton" aria-busy="true" aria-label="loading"></div>`;
+  return html`<div class="skeleton" role="status" aria-label="loading"></div>`;
 }
 export function Tabs({ of, now, link }) {
   return html`<div class="tabs" role="navigation" aria-label="parts of this page">${of.map(([key, label]) => html`

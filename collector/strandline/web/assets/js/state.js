@@ -1,5 +1,5 @@
 // The address holds all state; data is loaded again when something new was stored, and the old stays until the new is here.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const listeners = new Set();
 export function go(url, replace = false) {
@@ -67,9 +67,25 @@ export function useConnected() {
   return now;
 }
 
-// {data, error, loading}: what `load(signal)` gives for these keys; `fresh`: also whenever something new is stored.
+// Marks the content as busy while something that the address asks for is not drawn yet, an older picture included.
+let waits = 0;
+function changeWaits(by) {
+  waits += by;
+  document.getElementById("content")?.setAttribute("aria-busy", String(waits > 0));
+}
+export function useBusy(isBusy) {
+  useLayoutEffect(() => {
+    if (!isBusy) return undefined;
+    changeWaits(1);
+    return () => changeWaits(-1);
+  }, [isBusy]);
+}
+
+// {data, error}: what `load(signal)` gives for these keys; `fresh`: also whenever something new is stored.
+// Until the data of new keys is here, that of the old keys stays.
 export function useData(load, keys, fresh = true) {
-  const [state, set] = useState({ data: null, error: null, loading: true, keys: null });
+  const [state, set] = useState({ data: null, error: null, keys: null });
+  useBusy(state.keys !== JSON.stringify(keys));
   const [turn, again] = useState(0);
   const latest = useRef(null);
   useEffect(() => {
@@ -82,10 +98,9 @@ export function useData(load, keys, fresh = true) {
     const abort = new AbortController();
     const key = JSON.stringify(keys);
     latest.current = key;
-    set((old) => ({ ...old, loading: true }));
     Promise.resolve().then(() => load(abort.signal)).then(
-      (data) => { if (latest.current === key) set({ data, error: null, loading: false, keys: key }); },
-      (error) => { if (error.name !== "AbortError" && latest.current === key) set((old) => ({ data: old.keys === key ? old.data : null, error, loading: false, keys: key })); },
+      (data) => { if (latest.current === key) set({ data, error: null, keys: key }); },
+      (error) => { if (error.name !== "AbortError" && latest.current === key) set((old) => ({ data: old.keys === key ? old.data : null, error, keys: key })); },
     );
     return () => abort.abort();
   }, [...keys, turn]);

@@ -4,6 +4,7 @@ import { select } from "d3-selection";
 import { zoom as d3zoom, zoomIdentity } from "d3-zoom";
 import { count, number, STATES } from "../format.js";
 import { html, save } from "../parts.js";
+import { useBusy } from "../state.js";
 import { fitted, neighboursOf, widthOf } from "./model.js";
 
 const SMALLEST_AT_START = 0.85; // the smallest text is 12 px
@@ -76,6 +77,7 @@ export function usePlaces(picture) {
       gone = true;
     };
   }, [key]);
+  useBusy(picture.boxes.length > 0 && placed.key !== key);
   return placed;
 }
 

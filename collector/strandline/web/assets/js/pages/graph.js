@@ -95,7 +95,7 @@ export function Graph({ params }) {
   const isAt = (error) =>
     html`<div class="canvas"><div class="empty-note"><${Problem} error=${error} again=${known.reload} /></div></div>`;
   return html`<div class="graphpage"><${Toolbar} params=${params} asked=${asked} isMap=${known.data?.isMap} />
-    ${known.error && !known.data ? isAt(known.error) : known.data ? html`<${Drawn} known=${known.data} past=${given.asOf ? past.data : null} before=${given.since ? before.data : null} params=${params} asked=${asked} path=${path} />` : html`<div class="canvas" aria-busy="true"></div>`}</div>`;
+    ${known.error && !known.data ? isAt(known.error) : known.data ? html`<${Drawn} known=${known.data} past=${given.asOf ? past.data : null} before=${given.since ? before.data : null} params=${params} asked=${asked} path=${path} />` : html`<div class="canvas"></div>`}</div>`;
 }
 
 const DIRECTIONS = [
