@@ -1,10 +1,9 @@
-"""Run the suite in two processes side by side.
+"""Run the suite in four processes side by side.
 
-The collector's tests beside the emitter's, the page's and the rest.
-
-`python tests/run.py MARKS [PYTEST_ARG...]`. Each process starts each part that it needs once. The
-second half is shown while it runs and the collector's when both are done; each ends with what was
-skipped and why.
+`python tests/run.py MARKS [PYTEST_ARG...]`. Tests wait for browsers, brokers and queries as long as
+they work, so four processes keep two cores busy. Each process starts each part that it needs once.
+The output of Spark's tests is shown while they run, that of the others when all are done; each ends
+with what was skipped and why.
 """
 
 from __future__ import annotations
@@ -13,55 +12,60 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
-COLLECTOR = (
-    "tests/rules",
-    "tests/store",
-    "tests/api",
-    "tests/commands",
-    "tests/transports",
-    "tests/slow",
+GROUPS = (
+    ("tests/spark",),
+    ("tests/rules", "tests/store"),
+    ("tests/api", "tests/commands", "tests/transports"),
+    ("tests/emitter", "tests/page", "tests/package", "tests/compatibility", "tests/slow"),
 )
-OTHERS = ("tests/emitter", "tests/spark", "tests/page", "tests/package", "tests/compatibility")
+NO_TEST_SELECTED = 5  # pytest's exit code
 
 
 def main(marks: str, arguments: list[str]) -> int:
-    """Run both halves, and return the exit code of one that failed, or 0."""
+    """Run all groups, and return 1 if one failed, or 0."""
     pytest = [sys.executable, "-m", "pytest", "-m", marks, *arguments]
-    with tempfile.TemporaryFile("w+") as output:
-        print(
-            f"Beside these tests run those of {', '.join(COLLECTOR)}; their output follows at the end.",
-            flush=True,
-        )
-        collector = subprocess.Popen(
-            [*pytest, *COLLECTOR], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
-        )
-        others = subprocess.Popen([*pytest, *OTHERS], cwd=ROOT)
+    shown, *others = GROUPS
+    names = ", ".join(folder for group in others for folder in group)
+    print(f"Beside {shown[0]} run {names}; their output follows at the end.", flush=True)
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in others]
+        processes = [subprocess.Popen([*pytest, *shown], cwd=ROOT)] + [
+            subprocess.Popen([*pytest, *group], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+            for group, output in zip(others, outputs, strict=True)
+        ]
 
         def interrupt(_: int, __: FrameType | None) -> None:
-            for process in (collector, others):
+            for process in processes:
                 process.send_signal(signal.SIGINT)
 
         signal.signal(signal.SIGTERM, interrupt)
-        codes = {"collector": 0, "others": wait(others)}
-        codes["collector"] = wait(collector)
-        output.seek(0)
-        print(f"\nThe output of {', '.join(COLLECTOR)}:\n", flush=True)
-        for line in output:
-            print(line, end="")
-    print(
-        "\nBoth halves passed." if not any(codes.values()) else f"\nExit codes of pytest: {codes}"
-    )
-    return codes["others"] or codes["collector"]
+        codes = [wait(process) for process in processes]
+        for group, output in zip(others, outputs, strict=True):
+            print(f"\nThe output of {', '.join(group)}:\n", flush=True)
+            output.seek(0)
+            sys.stdout.writelines(output)
+    failed = [
+        f"{', '.join(group)} ({code})"
+        for group, code in zip(GROUPS, codes, strict=True)
+        if code not in (0, NO_TEST_SELECTED)
+    ]
+    minutes, seconds = divmod(round(time.monotonic() - begun), 60)
+    outcome = f"Failed, with pytest's exit code: {'; '.join(failed)}" if failed else "All passed"
+    print(f"\n{outcome}, in {minutes}:{seconds:02} minutes.")
+    return 1 if failed else 0
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a half has ended.
+    """Wait until a process has ended.
 
-    Ctrl-C reaches both halves from the terminal, and they stop the parts they started.
+    Ctrl-C reaches all processes from the terminal, and they stop the parts they started.
     """
     while True:
         try:
