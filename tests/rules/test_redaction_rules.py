@@ -217,6 +217,7 @@ for text in json.load(sys.stdin):
 """
 
 
+@pytest.mark.slow
 def test_hostile_texts_take_linear_time() -> None:
     """Backtracking shows in processor time: the texts take fifteen seconds of 120."""
     done = subprocess.run(
