@@ -20,7 +20,7 @@ from fixtures.emitter.builders import (
 from fixtures.emitter.plans import Answers, Plan, ended, started
 from strandline_spark.conf import Conf
 from strandline_spark.model.flip314 import LineageDataset, LineageEdge, LineageVertex
-from strandline_spark.model.statement import Operation, Origin, Statement
+from strandline_spark.model.statement import Operation, Origin, Output, Statement
 from strandline_spark.openlineage.datasets import outputs_of
 from strandline_spark.runs.batch_queries import Actions, Arrivals, Execution, informed, state_of
 
@@ -59,6 +59,20 @@ def test_write_reports_its_plan_at_start_and_its_snapshot_at_the_end() -> None:
         "START bank.lake.bank.credits [transfers] -> [credits]",
         "COMPLETE bank.lake.bank.credits [transfers@9] -> [credits@12]",
     ]
+
+
+@pytest.mark.parametrize(("error", "change"), [(None, "RENAME"), ("it is there", "ALTER")])
+def test_rename_is_told_once_it_is_done(error: str | None, change: str) -> None:
+    renamed = Statement("RenameTable", outputs=(Output(CREDITS, "rename", before=("w", "old")),))
+    plan = Plan(insert(CREDITS), renamed)
+    made, sent = actions()
+    execution = Execution(started(1, plan), 0)
+    made.begin(execution)
+    made.end(execution, ended(1, plan, error), [])
+
+    facet = sent.events[-1]["outputs"][0]["facets"]["lifecycleStateChange"]
+    assert facet["lifecycleStateChange"] == change
+    assert ("previousIdentifier" in facet) == (error is None)
 
 
 @pytest.mark.parametrize(

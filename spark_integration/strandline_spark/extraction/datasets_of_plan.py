@@ -58,6 +58,7 @@ class Target:
     proven_by: Proof = None
     whole: bool = False  # it replaces everything that the dataset held
     completes: bool = False  # by the whole result of a streaming query
+    before: tuple[str, str] | None = None  # the name that a rename takes from it
 
     @property
     def nameless(self) -> bool:
@@ -164,7 +165,19 @@ def _target(write: Write, jvm: Jvm) -> Target | None:
         _proof(write, knowing[0]),
         write.whole,
         write.completes,
+        _name_before(write.before, knowing[1], jvm) if write.before is not None else None,
     )
+
+
+def _name_before(before: Mention, renamed: Dataset, jvm: Jvm) -> tuple[str, str] | None:
+    """Return the identity that a rename ends: the old place, or the old name of what stays there."""
+    knowing = identified(before, jvm)
+    if knowing is None:
+        return None
+    dataset = knowing[1]
+    if (dataset.namespace, dataset.name) != (renamed.namespace, renamed.name):
+        return dataset.namespace, dataset.name
+    return next(((link.namespace, link.name) for link in dataset.symlinks), None)
 
 
 def _proof(write: Write, one: Format) -> Proof:

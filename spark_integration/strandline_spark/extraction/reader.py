@@ -42,6 +42,7 @@ Offsets = tuple[str | None, str | None]  # where a source's part of a micro-batc
 _REWRITING = {"merge", "update", "delete"}
 _MAKING = {"create", "replace"}
 _ADDING = {"append", "overwrite"}
+_DEFINING = {"drop", "rename", "alter"}
 _SHORTLY = (
     2000  # milliseconds; a table's time is that of its statement's analysis, and Hive keeps seconds
 )
@@ -448,8 +449,8 @@ class PlanReader:
             return Output(target.dataset, target.operation)
 
     def _output(self, target: Target, execution: JavaObject, commits: Sequence[Commit]) -> Output:
-        if target.operation == "drop":  # nothing is left that could be asked
-            return Output(target.dataset, target.operation)
+        if target.operation in _DEFINING:  # no rows are written
+            return Output(target.dataset, target.operation, before=target.before)
         if target.batch is not None and target.format.names_batches:
             snapshot = target.format.written_by_batch(
                 target.mention, target.batch, commits, self._jvm

@@ -96,7 +96,7 @@ def _table_as_select(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
         keep(table, "name", name_of(identifier))
     mode = str(plan.mode().toString())
     operation = _MODES.get(mode, "create")
-    mention = _of_table(table, _renamed(plan, root), jvm)
+    mention = of_table(table, _renamed(plan, root), jvm)
     whole = operation != "append"
     return [Write(mention, operation, unless_there=mode == "Ignore", whole=whole)]
 
@@ -112,7 +112,7 @@ def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
     table, unless_there = plan.table(), bool(plan.ignoreIfExists())
     return [
         Write(
-            _of_table(table, fields_of(table.schema()), jvm),
+            of_table(table, fields_of(table.schema()), jvm),
             "create",
             unless_there=unless_there,
             fills=False,
@@ -122,11 +122,11 @@ def _new_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 
 def _hive_table(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
-    mention = _of_table(plan.table(), _renamed(plan, root), jvm)
+    mention = of_table(plan.table(), _renamed(plan, root), jvm)
     return [Write(mention, "overwrite" if plan.overwrite() else "append")]
 
 
-def _of_table(table: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
+def of_table(table: JavaObject, schema: tuple[Field, ...], jvm: Jvm) -> Mention:
     provider = optional(table.provider())
     path = default_path(table.identifier(), jvm)
     return Mention(
@@ -160,7 +160,7 @@ def _on_name(operation: Operation) -> Reader:
             return [Write(Mention(), operation, gone=name_of(named))] if operation == "drop" else []
         if str(table.tableType().name()) == "VIEW":
             return []
-        mention = _of_table(table, fields_of(table.schema()), jvm)
+        mention = of_table(table, fields_of(table.schema()), jvm)
         return [Write(mention, operation, whole=operation == "truncate")]
 
     return read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from strandline_spark.extraction.definitions import DEFINITIONS
 from strandline_spark.extraction.spark_writes import READERS
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.v1_commands import COMMANDS, in_place
@@ -44,7 +45,7 @@ def is_multi_insert(root: Node) -> bool:
 @lru_cache(maxsize=1)
 def readers() -> dict[str, Reader]:
     """By the name of the command's node: how what it writes is read."""
-    found = {**READERS, **COMMANDS}
+    found = {**READERS, **COMMANDS, **DEFINITIONS}
     for name, described in [pair for one in formats() for pair in one.writes.items()]:
         if isinstance(described, Like):
             found[name] = found[described.command]

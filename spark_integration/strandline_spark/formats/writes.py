@@ -21,6 +21,7 @@ class Write:
     `new`: the table does not exist before; `unless_there`: if it does, nothing is done.
     `fills`: rows are written too. `batch`: a streaming query's micro-batch.
     `whole`: everything that the table held is replaced; `completes`: by the whole result of a query.
+    `before`: the same table under the name that it had until now.
     """
 
     mention: Mention
@@ -34,6 +35,7 @@ class Write:
     batch: tuple[str, int] | None = None
     whole: bool = False
     completes: bool = False
+    before: Mention | None = None
 
 
 Reader = Callable[[JavaObject, Node, Jvm], list[Write]]

@@ -42,6 +42,7 @@ WITHIN: Mapping[str, str] = {
 
 # Names and places.
 TABLE_IDENTIFIER = f"{SPARK}sql.catalyst.TableIdentifier"
+IDENTIFIER = f"{SPARK}sql.connector.catalog.Identifier"
 V2_FILE_TABLES = (
     f"{SPARK}sql.execution.datasources.v2."  # only with an empty spark.sql.sources.useV1SourceList
 )

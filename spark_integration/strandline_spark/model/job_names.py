@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from strandline_spark.model.statement import Dataset, Statement
 
-_DEFINITION = re.compile(r"(Create|Replace|Drop|Truncate)\w*(Table|View)\w*")
+_DEFINITION = re.compile(
+    r"(Create|Replace|Drop|Truncate|Rename|Alter)\w*(Table|View)\w*|(Add|Alter|Drop|Rename|Replace)Columns?"
+)
 
 
 def output_name(statements: Sequence[Statement]) -> str | None:

@@ -22,6 +22,8 @@ Operation = Literal[
     "drop",
     "truncate",
     "restore",
+    "rename",
+    "alter",
 ]
 
 
@@ -142,6 +144,7 @@ class Output:
     dataset: Dataset
     operation: Operation
     statistics: Mapping[str, int] = field(default_factory=dict)
+    before: tuple[str, str] | None = None  # namespace and name that it had, once it is renamed
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from strandline_spark.openlineage.to_json import shared
 
 _ANY_FACET = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetFacet"
 _State = lifecycle_state_change_dataset.LifecycleStateChange
+_Lifecycle = lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet
 _STATES = {
     "create": _State.CREATE,
     "replace": _State.OVERWRITE,
@@ -50,6 +51,8 @@ _STATES = {
     "restore": _State.OVERWRITE,
     "drop": _State.DROP,
     "truncate": _State.TRUNCATE,
+    "rename": _State.ALTER,  # until it is known that the rename was done
+    "alter": _State.ALTER,
 }
 # A statement's end says what its start said, and the next statement often the same. Columns may be
 # thousands.
@@ -120,12 +123,12 @@ def _output(output: Output, statement: Statement, *, explicit: bool) -> OutputDa
         facets["columnLineage"] = _columns(statement.columns, statement.indirect)
     if explicit:
         facets["lineage"] = lineage_facet([(i.namespace, i.name) for i in statement.inputs])
-    if output.operation in _STATES:
-        facets["lifecycleStateChange"] = (
-            lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(
-                lifecycleStateChange=_STATES[output.operation]
-            )
-        )
+    if output.before is not None:
+        namespace, name = output.before
+        previous = lifecycle_state_change_dataset.PreviousIdentifier(name, namespace)
+        facets["lifecycleStateChange"] = _Lifecycle(_State.RENAME, previousIdentifier=previous)
+    elif output.operation in _STATES:
+        facets["lifecycleStateChange"] = _Lifecycle(_STATES[output.operation])
     output_facets = _snapshot_facet(dataset.snapshots, StrandlineSnapshotOutputDatasetFacet)
     if output.statistics:
         statistic = output.statistics.get

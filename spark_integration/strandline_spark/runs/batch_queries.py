@@ -193,6 +193,8 @@ class Actions:
         """
         statements, unreadable = self._done(execution, ended, commits)
         statements = self._overridden(execution, statements)
+        if ended.error is not None:
+            statements = [_without_renames(statement) for statement in statements]
         asserted = execution.started.completes
         if self._conf.completes if asserted is None else asserted:
             statements = completing(statements)
@@ -295,6 +297,12 @@ def folded(statement: Statement, parts: Sequence[Statement]) -> list[Statement]:
         statement,
         *(replace(part, columns=(), indirect=()) if resolved else part for part in same),
     ]
+
+
+def _without_renames(statement: Statement) -> Statement:
+    """Return a statement that failed: what it was to rename has the name that it had."""
+    outputs = tuple(replace(output, before=None) for output in statement.outputs)
+    return replace(statement, outputs=outputs)
 
 
 def _names_written(statement: Statement) -> set[tuple[str, str]]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from strandline_spark.formats.catalog_tables import (
     identifier_of,
+    location_of,
     provider_of,
     session_catalog,
     symlink_of,
@@ -292,8 +293,9 @@ class Delta(Format):
         by_table = (
             mention.catalog_table is not None and provider_of(mention.catalog_table) == "delta"
         )
-        if by_table and optional(mention.catalog_table.storage().locationUri()) is not None:
-            return str(mention.catalog_table.location().toString())
+        location = location_of(mention.catalog_table) if by_table else None
+        if location is not None:
+            return location
         by_path = mention.provider in {"delta", "DeltaDataSource", "deltasource"}
         return mention.options.get("path") if by_table or by_path else None
 
