@@ -30,7 +30,7 @@ _OBJECT, _LIST, _STRING = b"{", b"[", b'"'
 
 
 class Place(NamedTuple):
-    """Where a value stands: the member that it is of, and whether that is prose, in which names are replaced."""
+    """The place of a value: its member, and whether that is prose, in which names are replaced."""
 
     key: str
     prose: bool = True
@@ -133,7 +133,7 @@ def _alternatives(tree: _Tree) -> str:
 
 
 class NamesToForget(NamedTuple):
-    """What is to be forgotten, as documents name it: each a question about names as they came."""
+    """The names to forget as documents have them, each a test of names as received."""
 
     is_job: Callable[[str, str], bool]
     is_dataset: Callable[[str, str], bool]

@@ -22,7 +22,7 @@ LEAST_STEPS = (
 
 
 class Direction(StrEnum):
-    """Where to look from a node.
+    """The direction of a walk from a node.
 
     What it was made from, what was made from it, or both, each on its own.
     """
@@ -50,7 +50,7 @@ class WalkStep(Generic[Node]):
 
 
 class Graph(Protocol[Node]):
-    """What can be walked."""
+    """A graph that can be walked."""
 
     def steps(self, nodes: Sequence[Node], way: Direction, limit: int) -> Sequence[WalkStep[Node]]:
         """Steps that leave `nodes` by `way`: of a job those that go via it.
@@ -61,7 +61,8 @@ class Graph(Protocol[Node]):
 
 @dataclass(slots=True)
 class Walk(Generic[Node]):
-    """What was found: each node with its distance (jobs on the way to it), each step once, and what cut it short.
+    """The result of a walk: each node with its distance (jobs on the way to it), each step once,
+    and the limit that cut it short.
 
     left_out: the nodes next to these that a depth or a size cut off; what lies behind them was not looked at.
     """
@@ -73,7 +74,7 @@ class Walk(Generic[Node]):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing was left out."""
+        """True if nothing was left out."""
         return self.truncated_by is None
 
 

@@ -26,7 +26,7 @@ USED_EVERY = 60_000_000  # microseconds: a last use is written once a minute at 
 
 @dataclass(frozen=True)
 class ApiKey:
-    """What is kept of a key."""
+    """The stored part of a key."""
 
     id: str
     name: str
@@ -53,7 +53,7 @@ class ApiKey:
 
     @property
     def access(self) -> Access:
-        """What it may do and see."""
+        """The rights of the key."""
         return Access(f"key {self.name} ({self.id})", frozenset(self.scopes), self.patterns)
 
     def is_valid(self, now: datetime) -> bool:

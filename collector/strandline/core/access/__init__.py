@@ -1,1 +1,1 @@
-"""Who may see what: the value that a request carries, and what it leaves of an answer."""
+"""Access: the value that a request carries, and the part of an answer that it may see."""

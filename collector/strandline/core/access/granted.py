@@ -1,4 +1,4 @@
-"""What a request may ask and see.
+"""The rights of a request.
 
 The scopes and namespace patterns of its key, as one value that every read is narrowed by.
 
@@ -21,7 +21,7 @@ EVERY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one key or token may do.
+    """The rights of one key or token.
 
     `who` names it in the audit log; `admin` includes the other scopes.
 
@@ -59,7 +59,7 @@ class Access:
 
     @property
     def everything(self) -> bool:
-        """Whether no namespace is hidden."""
+        """True if no namespace is hidden."""
         return EVERY in self.patterns
 
     def may(self, scope: str) -> bool:

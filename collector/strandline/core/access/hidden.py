@@ -1,4 +1,4 @@
-"""What is left of an answer for a key that does not see every namespace.
+"""The part of an answer that a key may see if it does not see every namespace.
 
 Hidden things are counted and never named.
 

@@ -108,7 +108,7 @@ def _add_parents(by_kind: ByKind, seen: Iterable[ParentsSeen]) -> None:
 
 
 class _Span(NamedTuple):
-    """When a run, or a design (ran = 0), had the first and the newest event of a lineage."""
+    """The first and last times at which a run, or a design (ran = 0), had a lineage."""
 
     first_at: int
     newest_at: int

@@ -81,12 +81,12 @@ class DatasetUse:
 
     @property
     def change(self) -> f.Lifecycle:
-        """What the event says became of the dataset."""
+        """The change of the dataset that the event reports."""
         return self.facets.value("lifecycleStateChange") or _NO_CHANGE
 
     @property
     def is_renamed(self) -> bool:
-        """Whether the event says that the dataset had another name before."""
+        """True if the event says that the dataset had another name before."""
         return self.change.lifecycle_state_change.upper() == "RENAME"
 
 

@@ -384,7 +384,7 @@ Change = (
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """How the rows of one key become one: see the module's docstring.
+    """The folding of the rows of one key into one: see the module's docstring.
 
     Without rank the first row stays: all are equal.
     """

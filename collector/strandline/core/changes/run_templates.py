@@ -32,7 +32,7 @@ class Template(NamedTuple):
 
 
 class TimeSpan(NamedTuple):
-    """When all of a template was first and last seen in a run, in microseconds."""
+    """The times at which all of a template was first and last seen in a run, in microseconds."""
 
     first_at: int
     newest_at: int

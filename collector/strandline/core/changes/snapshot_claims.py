@@ -23,7 +23,7 @@ BEYOND_IDS = 2**63  # an id is a whole number of 64 bits, so no greater double w
 
 
 class SnapshotClaim(NamedTuple):
-    """What one facet claims about a snapshot.
+    """The claim of one facet about a snapshot.
 
     lossy: its id came as a double, so only the first digits are sure. beside: another snapshot that
     the table has. before: the table had it before the statement committed, so another statement
@@ -38,7 +38,7 @@ class SnapshotClaim(NamedTuple):
 
     @property
     def is_version(self) -> bool:
-        """Whether a `version` facet alone makes the claim: it is the table's, whoever made it."""
+        """True if only a `version` facet claims it: the table's snapshot, whoever made it."""
         return self.rank == OBSERVED and not self.snapshot.observed
 
 

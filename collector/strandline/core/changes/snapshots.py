@@ -28,7 +28,7 @@ ClaimedUse = tuple[DatasetUse, SnapshotClaim]
 
 
 class SnapshotContext(NamedTuple):
-    """What all snapshots of one event share.
+    """The values that all snapshots of one event share.
 
     query_id, barrier: of the barrier that the event committed, '' and 0 without one. starts: the
     event is its run's START.

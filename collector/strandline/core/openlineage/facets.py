@@ -179,7 +179,7 @@ class Symlinks(_Facet, frozen=True):
 
 
 class Transformation(_Facet, frozen=True):
-    """How an input field becomes an output field."""
+    """The derivation of an output field from an input field."""
 
     type: str = ""
     subtype: str | None = None

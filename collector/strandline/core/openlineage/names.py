@@ -68,7 +68,7 @@ T = TypeVar("T")
 
 
 class TableName(NamedTuple):
-    """Where a table is: the three names that queries and the proposals' paths use."""
+    """The three names of a table in queries and in the proposals' paths."""
 
     catalog: str
     database: str
@@ -95,7 +95,7 @@ class TableName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How datasets are named.
+    """The naming of datasets.
 
     `strip` holds regular expressions whose matches are cut out of names that are paths.
     """

@@ -329,7 +329,7 @@ def _completion(
 def _complete_root(
     model: Model, place: ManagedJob, used: Used, fact: facts.BarrierCommitted
 ) -> None:
-    """What was read under a barrier shows the base table's snapshot of that barrier, where nothing else stated it before."""
+    """Fill in the base table's snapshot of a barrier for reads under it that state none."""
     table = used.table
     if used.aligned and table not in model.domain_of:
         _take_as_root(model, table, place.domain)

@@ -19,7 +19,9 @@ Kind = Literal["PROCEED", "CHECKPOINT", "ABORT"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do: the barrier to checkpoint at, the barriers to abort before it, the inputs' snapshots at it."""
+    """The decision: the barrier to checkpoint at, the barriers to abort before it, the inputs'
+    snapshots at it.
+    """
 
     kind: Kind
     barrier: int | None = None

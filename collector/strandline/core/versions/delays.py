@@ -96,7 +96,9 @@ def _parts(
 
 
 def _commits(model: Model, table: Table, barrier: int) -> dict[Table, float]:
-    """When each table upstream of `table` completed the barrier, never before its own inputs."""
+    """Return the time at which each table upstream of `table` completed the barrier, never
+    before its own inputs.
+    """
     birth = model.domain(model.domain_of[table]).births[barrier]
     found: dict[Table, float] = {}
     for one in upstream_first(model, list(_upstream(model, table, barrier))):
@@ -129,7 +131,10 @@ def _latest_input(
 
 
 def staleness(model: Model, table: Table, now: float) -> Staleness:
-    """How stale a tracked table is now. Barriers that it skipped do not count: they never come."""
+    """Return the staleness of a tracked table now.
+
+    Barriers that it skipped do not count: they never come.
+    """
     last = model.done[table].last
     domain = model.domain(model.domain_of[table])
     missing = domain.first_after(last)

@@ -1,4 +1,4 @@
-"""Which snapshots of a table nobody needs any more.
+"""The snapshots of a table that are expirable.
 
 The prefix of its history that is older than every pin.
 
@@ -50,16 +50,16 @@ class Expiry:
 
     @property
     def expirable(self) -> Sequence[str]:
-        """What nobody needs, oldest first."""
+        """The expirable snapshots, oldest first."""
         return self.ancestry[: self.first]
 
     @property
     def kept_count(self) -> int:
-        """How many stay."""
+        """The number of pinned snapshots."""
         return len(self.ancestry) - self.first + len(self.others)
 
     def kept(self) -> Iterator[Kept]:
-        """What stays, oldest first, each with its reasons.
+        """Yield the pinned snapshots, oldest first, each with its reasons.
 
         Then what is outside the main ancestry.
         """

@@ -1,4 +1,4 @@
-"""What happens to jobs, tables and barriers, as frozen facts.
+"""Events in the life of jobs, tables and barriers, as frozen facts.
 
 And the barriers that one table completed.
 

@@ -19,7 +19,7 @@ ReadAndWritten: TypeAlias = tuple[
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What a job reads and writes."""
+    """The tables that a job reads and writes."""
 
     reads: frozenset[Table] = frozenset()
     writes: frozenset[Table] = frozenset()
@@ -52,7 +52,10 @@ NO_TABLES = Tables()
 
 @dataclass(slots=True)
 class Registration:
-    """What a job announced over REST, with a group if it named one. Invisible until it runs."""
+    """The announcement of a job over REST, with a group if it named one.
+
+    Invisible until it runs.
+    """
 
     tables: Tables = NO_TABLES
     domain: str | None = None
@@ -61,7 +64,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """When a run ended, and how; the time to come back counts from when that was heard."""
+    """The time and manner of a run's end; the time to come back counts from its receipt."""
 
     at: float
     how: str
@@ -70,7 +73,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """When a job gave up its place, and why: its runs of before do not come back."""
+    """The time and reason of a job's retirement: its earlier runs do not come back."""
 
     at: float
     why: str

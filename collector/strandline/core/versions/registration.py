@@ -1,4 +1,4 @@
-"""What a registration over REST is refused for.
+"""The reasons for refusing a registration over REST.
 
 A second writer, a cycle through other tables, two groups.
 

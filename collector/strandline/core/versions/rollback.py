@@ -242,7 +242,9 @@ def _escaped(text: str) -> str:
 
 
 def _rewind(model: Model, job: Job, barrier: int) -> RollbackStep:
-    """Which files of the checkpoint go: those after the micro-batch that committed the barrier."""
+    """Return the checkpoint's files to delete: those after the micro-batch that committed the
+    barrier.
+    """
     place = model.places[job]
     batches = {
         model.done[table].of[barrier].batch

@@ -45,7 +45,9 @@ def _runs_over(model: Model, table: Table) -> set[str]:
 
 
 def _bear_anew(model: Model, domain: Domain) -> None:
-    """What is left of the barriers keeps its birth; what no table has any more was never born."""
+    """Keep the creation times of the remaining barriers; forget those of barriers that no table
+    has any more.
+    """
     domain.births, domain.order, domain.looked_at = {}, [], 0
     for table, name in model.domain_of.items():
         if name == domain.name:

@@ -18,7 +18,7 @@ RUN = -1
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Where a snapshot of a table stands in each input.
+    """The position of a table's snapshot in each input.
 
     `unsure`: the inputs of which no id is certain. `broken`: why the content is not known to be made
     from the whole inputs; empty where it is.
@@ -55,17 +55,17 @@ class Step:
 
     @property
     def is_run(self) -> bool:
-        """Whether it is a batch run."""
+        """True for a batch run."""
         return self.key[1] == RUN
 
     @property
     def committed(self) -> float:
-        """When the last of what it wrote was committed."""
+        """The time at which its last output was committed."""
         return max((one.committed for one in self.outputs.values()), default=self.fact.committed)
 
     @property
     def when(self) -> tuple[float, str]:
-        """What orders two records of one step."""
+        """The order of two records of one step."""
         return self.fact.committed, self.fact.run
 
     def written_to(self, table: Table) -> list[WrittenSnapshot]:

@@ -23,7 +23,7 @@ LONG_PIPELINE = 5000  # beyond this, what blocks an answer is not looked for
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Which snapshot of a table to read.
+    """The snapshot of a table to read.
 
     `behind_since`: birth of the first barrier that it does not show. `untracked`: why the table
     gets no further barriers.

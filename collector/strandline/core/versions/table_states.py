@@ -1,4 +1,4 @@
-"""Where a snapshot stands in the inputs of its table, and whether it is made from all of them.
+"""The position of a snapshot in the inputs of its table, and whether it is made from all of them.
 
 A micro-batch goes on from the snapshot that it was written on. It breaks its table where it does not
 start there, or where what it wrote on is not known to be whole; a whole replacement mends it.

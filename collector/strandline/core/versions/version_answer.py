@@ -33,7 +33,7 @@ PROMISES: Mapping[Consistency, str] = {
 
 @dataclass(frozen=True, slots=True)
 class VersionAnswer:
-    """What the model knows of an answer; the tables of a cut are found in the store.
+    """The model's part of an answer; the tables of a cut are found in the store.
 
     `refused`: why an auto answer is not strong.
     """

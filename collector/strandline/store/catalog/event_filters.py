@@ -1,4 +1,4 @@
-"""Which of the events as received a list shows.
+"""Filters on the list of events as received.
 
 Those of a job, a run or a dataset, of a span of time.
 
@@ -31,7 +31,7 @@ MOST_BATCHES = 100_000  # micro-batches of a streaming query's job
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """What events are asked for.
+    """The filter of a list of events.
 
     `since` and `until` bound the moment of receipt, in microseconds.
     """
@@ -44,7 +44,7 @@ class EventFilter:
 
     @property
     def looks_inside(self) -> bool:
-        """Whether the events themselves have to be read."""
+        """True if the events themselves have to be read."""
         return not (self.job is None and self.run_id is None and self.dataset is None)
 
 
@@ -92,11 +92,11 @@ class Matcher:
 
     @property
     def looks_inside(self) -> bool:
-        """Whether not every row that fits the clauses is asked for."""
+        """True if the list leaves out some rows that fit the clauses."""
         return self._asked.looks_inside or not self._access.everything
 
     def clauses(self) -> Iterator[ColumnElement[bool]]:
-        """What a row of raw_events has to be like."""
+        """Yield the conditions on a row of raw_events."""
         if self._asked.since is not None:
             yield raw_events.c.received_at >= self._asked.since
         if self._asked.until is not None:

@@ -1,4 +1,4 @@
-"""Which datasets, jobs and runs a list shows.
+"""Filters on the lists of datasets, jobs and runs.
 
 Those of a namespace, of some states, of a span of time.
 """
@@ -19,7 +19,7 @@ ENDED = frozenset({"COMPLETE", "FAIL", "ABORT", "LOST"})
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a list is asked for; `since` is inclusive, `until` exclusive, all in microseconds.
+    """The filter of a list; `since` is inclusive, `until` exclusive, all in microseconds.
 
     as_of: the past moment that the list is of; None: now. A QuestionError where `since` is after
     it.
@@ -40,12 +40,12 @@ class Filter:
 
     @property
     def asks_of_runs(self) -> bool:
-        """Whether a state or a time is asked for."""
+        """True if the filter has a state or a time."""
         return bool(self.states) or self.has_span
 
     @property
     def has_span(self) -> bool:
-        """Whether a time is asked for."""
+        """True if the filter has a time."""
         return self.since is not None or self.until is not None
 
     def admits(self, run: RunState) -> bool:

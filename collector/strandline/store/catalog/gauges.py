@@ -32,7 +32,7 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """What is kept: bytes of the whole database.
+    """The size of the whole database in bytes.
 
     Moments in microseconds, None without any event.
     """
@@ -46,7 +46,9 @@ class StoreSize:
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """How far an export target is behind the newest change (those that it does not want counted too), and how it fails."""
+    """The number of changes that an export target lacks (unwanted ones counted too), and its
+    failures.
+    """
 
     name: str
     behind: int

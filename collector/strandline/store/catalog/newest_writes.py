@@ -1,4 +1,4 @@
-"""Which run wrote a dataset last, for which job, and what became of it.
+"""The run that wrote a dataset last, its job, and the outcome.
 
 `job_relations` notes what a run touched for each job that it may belong to; whose it is says
 `run_owners`.

@@ -74,7 +74,7 @@ def was_mentioned(moment: int) -> ColumnElement[bool]:
 def runs_then(
     connection: Connection, rows: Sequence[Any], asked: Filter, moment: int, *, of_job: bool
 ) -> Iterator[Answer | None]:
-    """What a list of runs has of the moment for each of these rows.
+    """Yield the answer of each of these rows of runs at the moment.
 
     None for those that it does not show.
     """
@@ -111,7 +111,9 @@ def jobs_then(
 
 
 def _is_job_of(asked: Filter, row: Any, run: PastRun | None, moment: int) -> bool:
-    """Whether the job is of the filter, by its latest run of then or, where no state is asked for, by when it was heard of."""
+    """Return true if the filter takes the job: by its latest run of then or, without a state, by
+    its times.
+    """
     if run is not None and asked.admits(run.state):
         return True
     return not asked.states and asked.spans(
@@ -188,7 +190,7 @@ def _domains_then(connection: Connection, job_ids: Sequence[int], moment: int) -
 
 
 def seen_then(row: Any, moment: int) -> Answer:
-    """When the row was first heard of, and when last.
+    """Return the times at which the row was first and last reported.
 
     Left out where it was heard of again later.
     """

@@ -1,4 +1,4 @@
-"""What runs had written, read or failed to create by a past moment.
+"""The datasets that runs had written, read or failed to create by a past moment.
 
 Of datasets, as lists show them then.
 

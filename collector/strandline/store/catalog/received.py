@@ -30,9 +30,9 @@ SHOWN = 4096  # of a dead letter's body: enough to see what it is
 
 @dataclass(frozen=True)
 class ReceivedEvent:
-    """An event as stored: as received, but for its secrets. problem.
+    """An event as stored: as received, but for its secrets.
 
-    Why its body cannot be read any more.
+    problem: the reason if its body cannot be read any more.
     """
 
     hash: bytes

@@ -1,4 +1,4 @@
-"""Which runs a run's inputs came from, and theirs, run by run."""
+"""The runs that made a run's inputs, and theirs, run by run."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

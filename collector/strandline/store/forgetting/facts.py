@@ -27,7 +27,7 @@ Snapshot = TypeVar("Snapshot", WrittenSnapshot, Used)
 
 
 class _Names(NamedTuple):
-    """Which jobs, tables and runs (by their ids as sent) are forgotten."""
+    """The forgotten jobs, tables and runs (by their ids as sent)."""
 
     is_job: Asks
     is_table: Asks

@@ -66,7 +66,7 @@ _REFERRED: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
 
 
 class Counts(NamedTuple):
-    """How many rows went, and how many are others now, by table."""
+    """The numbers of deleted and of changed rows, by table."""
 
     gone: dict[str, int]
     changed: dict[str, int]
@@ -164,7 +164,7 @@ def _groups_of(connection: Connection, keys: Keys) -> set[int]:
 
 
 def _relate(connection: Connection, keys: Keys) -> None:
-    """What the owners of micro-batches, and runs that were renamed, touched."""
+    """Add the owners of micro-batches, and the relations of renamed runs."""
     jobs = {key[0] for key in keys.get(JobRelation, ())}
     if not jobs:
         return

@@ -36,7 +36,7 @@ __all__ = ["Asked", "Forgotten", "Subject", "forget"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who wants it forgotten, when, and from where.
+    """The person or key that asked to forget, with time and address.
 
     For the audit log, which does not get the name.
     """
@@ -48,7 +48,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """How many rows went, and how many say less now, by table."""
+    """The numbers of deleted and of reduced rows, by table."""
 
     gone: dict[str, int]
     changed: dict[str, int]
@@ -56,7 +56,7 @@ class Forgotten:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the store had nothing of it."""
+        """True if the store had nothing of it."""
         return not self.gone and not self.changed
 
 

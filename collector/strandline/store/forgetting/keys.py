@@ -1,4 +1,4 @@
-"""Which rows have to be made again.
+"""The keys of rows to compute again.
 
 Those that a changed event made, and those that are about what is forgotten.
 
@@ -71,7 +71,7 @@ _OF_DATASETS = (
 
 
 def as_read(kind: type[Any]) -> FromClause:
-    """Where the rows of a kind are found, whichever way they are stored."""
+    """Return the relation that holds the rows of a kind, in either form of storage."""
     return table_or_view(FOLDS[kind].table)
 
 
@@ -136,7 +136,7 @@ def _relations(
 
 
 def _add_related(connection: Connection, found: Keys) -> None:
-    """What jobs were seen to touch in such a run.
+    """Add the datasets that jobs touched in such a run.
 
     An owner's rows are made of its micro-batches', by no event alone.
     """

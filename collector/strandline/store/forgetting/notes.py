@@ -1,4 +1,4 @@
-"""What else the store notes of jobs, datasets and runs.
+"""Other notes of the store about jobs, datasets and runs.
 
 Annotations, what was set aside, leases, alerts, the outbox, the audit log.
 

@@ -1,4 +1,4 @@
-"""What is to be forgotten: as somebody asks for it (`Subject`), and as the store has it (`Target`).
+"""The subject to forget: as a caller names it (`Subject`), and as the store has it (`Target`).
 
 A dataset goes under each of its names, which symlinks join. A job goes with its runs, and with the
 micro-batches of its streaming query; its children are jobs of their own. A namespace goes with all
@@ -38,7 +38,7 @@ CUT = 800  # characters of a name that is stored with the hash of its rest
 
 
 class Subject(NamedTuple):
-    """What somebody wants forgotten.
+    """A request to forget something.
 
     A job or dataset by namespace and name, a namespace, a run by its id (one that is no
     UUID within its job), an event by the hash that lists of events show.
@@ -77,7 +77,7 @@ class Target:
 
     @property
     def naming(self) -> NamesToForget:
-        """What it is called in documents."""
+        """The subject's names in documents."""
         texts = Texts(self.words, dotted=self.dotted, members=self.members)
         return NamesToForget(
             self._is_job(), self._is_dataset(), self._is_run, texts, self._may_be_in()

@@ -1,4 +1,4 @@
-"""What a transaction changes of the lineage graph, for processes that keep parts of it.
+"""A transaction's changes of the lineage graph, for processes that keep parts of it.
 
 One row of `graph_news`.
 
@@ -44,7 +44,7 @@ LIFECYCLE = "lifecycleStateChange"
 
 
 class GraphNews(msgspec.Struct, array_like=True, frozen=True):
-    """What one transaction may have changed, as ids.
+    """The ids that one transaction may have changed.
 
     mentioned: runs that only their children spoke of: they are silent later. touched: (job,
     direction, dataset). datasets: of which something else is shown. renamed: datasets whose group
@@ -158,7 +158,7 @@ def prune(connection: Connection) -> None:
 
 
 class LogPlace(NamedTuple):
-    """How far somebody has read.
+    """The position of a reader in the log.
 
     On PostgreSQL every row of a transaction before `horizon`, and the rows `seen` besides, each
     with its transaction; on SQLite every row up to the number `horizon`.
@@ -170,7 +170,7 @@ class LogPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogLook:
-    """What a look at the log found.
+    """The result of a look at the log.
 
     The settings, the news by number, and the place from where to look next time.
     """
@@ -202,7 +202,9 @@ _LOOK = {
 
 
 def look(connection: Connection, since: LogPlace | None) -> LogLook:
-    """What was committed since a place, in one statement; None: only where that is."""
+    """Return the news committed since a place, in one statement; for None, only the newest
+    place.
+    """
     is_sqlite = connection.dialect.name == "sqlite"
     horizon, seen = (NOWHERE, {}) if since is None else since
     given = (horizon,) if is_sqlite else (horizon, list(seen))
@@ -232,7 +234,7 @@ def _statement(dialect: str) -> str:
 
 @dataclass(slots=True)
 class Changed:
-    """What news change, with all that hangs on it: ids of runs, jobs and datasets.
+    """The ids of runs, jobs and datasets that news change, with all that depends on them.
 
     And what jobs touched for the first time.
     """

@@ -1,4 +1,4 @@
-"""What an ingest transaction changes that targets outside may have to hear of.
+"""The changes of an ingest transaction that export targets may need.
 
 Nothing is written while there is no target.
 

@@ -1,4 +1,4 @@
-"""How far each partition was taken, and by whom: the fence that makes the consumer exactly once.
+"""The stored offset and owner of each partition: the fence that makes the consumer exactly once.
 
 `claim` makes a partition one owner's. `advance` moves its offset in the transaction of the batch,
 by compare-and-set on offset and owner. An owner that was overtaken cannot commit any more, because

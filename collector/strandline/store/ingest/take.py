@@ -79,7 +79,7 @@ class Record(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a record.
+    """The outcome of a record.
 
     `reason` says why a dead one is dead, with the place, or why one is kept unread.
 

@@ -26,7 +26,7 @@ def approximate_ids(connection: Connection, dataset_id: int) -> set[str]:
 def newest_approximate(
     connection: Connection, dataset_id: int, since: int = BEFORE_ALL, until: int | None = None
 ) -> str | None:
-    """How answers show the newest such snapshot that was made after a moment, and by another.
+    """Return the newest approximate snapshot after a moment, made by another, as answers show it.
 
     None if none was.
     """

@@ -1,4 +1,4 @@
-"""What an application, a DAG or a streaming query consists of.
+"""The children of an application, a DAG or a streaming query.
 
 The runs below its runs, how they ended, what they touched.
 """

@@ -33,7 +33,7 @@ Column = tuple[int, str]  # (canonical dataset, column), '' for all of them; or 
 
 
 class Origin(NamedTuple):
-    """How a column comes from another."""
+    """The origin of a column in another."""
 
     rule: str
     type: str
@@ -44,7 +44,7 @@ class Origin(NamedTuple):
 
     @property
     def dependency(self) -> str:
-        """How the column depends on the other: directly, indirectly or perhaps (opaque)."""
+        """The dependency of the column on the other: direct, indirect or perhaps (opaque)."""
         if self.is_opaque:
             return OPAQUE
         return INDIRECT if self.type.upper() == "INDIRECT" else DIRECT

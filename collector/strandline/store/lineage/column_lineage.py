@@ -191,7 +191,7 @@ def column_lineage_of(connection: Connection, asked: Question, column: str | Non
 def columns_answer(
     connection: Connection, graph: Columns, found: Walk[Column], starts: Sequence[Column]
 ) -> Answer:
-    """What a walk found, as JSON shows it; `names`: what each column and job is called there."""
+    """Return the result of a walk as JSON; `names` are the names of columns and jobs there."""
     jobs = {step.via for step in found.steps} | {
         start for start in starts if start[0] in graph.jobs
     }

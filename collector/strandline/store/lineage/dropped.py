@@ -1,4 +1,4 @@
-"""Which datasets were dropped, and when.
+"""The dropped datasets, with times.
 
 By the newest `lifecycleStateChange` under any of their names.
 
@@ -73,7 +73,7 @@ def _newest_changes(connection: Connection, ids: Iterable[int]) -> dict[int, Any
 def _claimed(
     connection: Connection, newest: Mapping[int, Any], moment: int, by: int | None
 ) -> dict[int, int]:
-    """When those were dropped that no run wrote then or later, or `by` a past moment."""
+    """Return when datasets were dropped that no run wrote then or later, or `by` a past moment."""
     claimed = {id_: row.at for id_, row in newest.items() if row.at <= moment and _drops(row)}
     kept = _kept(connection, claimed, by) if claimed else ()
     return {id_: at for id_, at in claimed.items() if id_ not in kept}

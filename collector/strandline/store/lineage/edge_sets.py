@@ -35,7 +35,7 @@ class SetEdges(NamedTuple):
 
 
 class EdgeSets(NamedTuple):
-    """What runs made, sorted, and what is in these sets."""
+    """The sorted sets of outputs of runs, and their members."""
 
     of_run: dict[int, tuple[SetUse, ...]]
     edges: dict[bytes, list[SetEdges]]

@@ -1,4 +1,4 @@
-"""Why runs have failed, as their events say.
+"""The reasons of failed runs, from their events.
 
 The message of the run, else that of the first run below it that failed; and
 where their producers could not follow them.

@@ -1,4 +1,4 @@
-"""What the state that an answer is about hid.
+"""The edges that the state of an answer hides.
 
 Relations that were reported and are none of the recent, latest or running ones.
 
@@ -28,7 +28,7 @@ Key = tuple[int, int, int]  # job, direction, canonical dataset
 
 @dataclass(slots=True)
 class Looked:
-    """What a walk looked at by direction: datasets, and jobs on the way.
+    """The nodes that a walk looked at by direction: datasets, and jobs on the way.
 
     And the relations that it found there.
     """
@@ -58,7 +58,7 @@ class Looked:
         )
 
     def hidden(self, connection: Connection, view: View) -> int:
-        """How many relations were reported of what was looked at, and are not among those found."""
+        """Count the reported relations of the looked-at nodes that are not in the answer."""
         reported: set[Key] = set()
         for direction in (SOURCE, SINK):
             given = {"direction": direction, "moment": view.at}

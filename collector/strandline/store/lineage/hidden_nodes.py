@@ -67,7 +67,9 @@ def seen_datasets(connection: Connection, dataset_ids: Iterable[int]) -> set[int
 
 
 def hidden_beside(connection: Connection, shown: Iterable[int]) -> int:
-    """How many datasets and jobs that the key does not see were ever named together with these nodes."""
+    """Count the datasets and jobs, hidden from the key, that were ever named together with these
+    nodes.
+    """
     nodes = set(shown)
     if access_of(connection).everything or not nodes:
         return 0

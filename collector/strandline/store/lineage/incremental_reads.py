@@ -18,7 +18,7 @@ MOST_READS = 5_000  # of the datasets of one level
 
 
 class Range(NamedTuple):
-    """What a read covers: after a snapshot (exclusive), up to another (inclusive)."""
+    """The range of a read: after a snapshot (exclusive), up to another (inclusive)."""
 
     dataset: int
     after: str

@@ -62,7 +62,9 @@ run = runs.alias("run")
 def last_sightings(
     connection: Connection, names: Collection[int], recent_runs: int, now: int
 ) -> list[Sighting]:
-    """What the last runs touched that belong to the jobs of these names, or to those that runs of these names belong to."""
+    """Return the sightings of the last runs of the jobs of these names, or of the jobs that own
+    runs of these names.
+    """
     last = _last_runs(connection, names, recent_runs, now)
     jobs_asked = seen_jobs(connection, last.jobs.union(names))
     if jobs_asked != set(names):
@@ -131,7 +133,9 @@ def _last_runs(connection: Connection, names: Collection[int], recent_runs: int,
 def sightings_of(
     connection: Connection, owners: Collection[int], jobs_asked: Collection[int], now: int
 ) -> list[Sighting]:
-    """What these owning runs of these jobs touched: themselves, and in their last micro-batches."""
+    """Return the sightings of these owning runs of these jobs: themselves, and their last micro-
+    batches.
+    """
     found = {*owners, *connection.scalars(_named(), {"names": list(jobs_asked)}).all()}
     return [
         one
@@ -247,7 +251,7 @@ class _RunSearch:
         found: Collection[int],
         applications: Collection[int] = (),
     ) -> list[Sighting]:
-        """What other runs touched where some of those that were found own nothing and took the place of such that do."""
+        """Return the sightings of other runs in place of found runs that own nothing."""
         idle = set(found).difference(one.owner for one in touches)
         names = set(self.connection.scalars(_names_of(), {"runs": list(idle)})) if idle else set()
         names &= {one.job for one in touches} if not self.view.past else set(self.jobs)

@@ -1,4 +1,4 @@
-"""Which dataset or job is meant.
+"""The lookup of a dataset or job by name.
 
 `dataset:NAMESPACE:NAME`, `job:NAMESPACE:NAME`, a pair of names, a place, a short name.
 

@@ -1,4 +1,4 @@
-"""What each snapshot of a table was made from, by the runs and barriers that made it."""
+"""The inputs of each snapshot of a table, by the runs and barriers that made it."""
 
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,7 +22,8 @@ SELECT * FROM snapshot_uses WHERE run_id IN (
 
 @dataclass(slots=True)
 class Checkpoint:
-    """What one barrier of a run, or a batch run, made of a table, and up to which snapshot it read each source.
+    """The output of one barrier of a run, or of a batch run, in a table, and the snapshot of
+    each source up to which it read.
 
     observed: some of this is not proven.
     """

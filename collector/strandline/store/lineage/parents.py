@@ -1,4 +1,4 @@
-"""Which run and job stand above a run.
+"""The parent run and job of a run.
 
 Its parent, or the root of the whole hierarchy (a statement's Airflow DAG).
 

@@ -87,7 +87,9 @@ def _rank_of(row: Any, moment: int) -> int:
 
 
 def _end_of(row: Any, moment: int) -> tuple[int, int] | None:
-    """When and how a run had ended: as `run_ends` has it, of those that had ended by then."""
+    """Return the time and kind of a run's end as in `run_ends`, among runs that had ended by
+    then.
+    """
     if row.ended_at is not None and row.ended_at <= moment:
         return row.ended_at, row.state
     seen = 0 if row.query else row.newest_at

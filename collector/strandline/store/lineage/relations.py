@@ -1,4 +1,4 @@
-"""Which jobs read and write which datasets.
+"""The datasets that jobs read and write.
 
 Known (by a job's last runs), by its latest run alone, or live; now or as of
 a moment.
@@ -219,7 +219,7 @@ def _known_runs() -> Select[Any]:
 
 
 def names_of_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
-    """What the runs are called in the end whose relations count as these jobs'.
+    """Return the final names of the runs whose relations count as these jobs'.
 
     As they are, or as their micro-batches.
     """

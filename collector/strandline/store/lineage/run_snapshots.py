@@ -1,4 +1,4 @@
-"""Which snapshots one run read and made, the newest of each dataset.
+"""The snapshots that one run read and made, the newest of each dataset.
 
 What the page of a run shows.
 """

@@ -109,7 +109,7 @@ class RunState:
 
     @property
     def live(self) -> bool:
-        """Whether the run is running."""
+        """True if the run is running."""
         return self.state in ("START", "RUNNING")
 
     def answer(self) -> dict[str, Any]:

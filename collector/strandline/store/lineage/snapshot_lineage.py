@@ -172,7 +172,7 @@ def covered(connection: Connection, used: Sequence[UsedSnapshot]) -> list[UsedSn
 
 
 class SnapshotBatch(NamedTuple):
-    """What a run reported of one barrier.
+    """The report of a run about one barrier.
 
     0 where it named none, as a batch run, or a micro-batch of its own.
     """
@@ -223,8 +223,9 @@ def snapshot_lineage_of(
     depth: int | None = None,
     most: int = MOST_NODES,
 ) -> Answer:
-    """Which snapshots a snapshot (the newest, if none is named) was made from, and which were made from it; at a past moment
-    those alone that were there by then. With each stands what its run read besides, of which no snapshot is known.
+    """Return the snapshots from which a snapshot (the newest by default) was made, and those
+    made from it. At a past moment only those of then count. Each also names inputs without a
+    known snapshot.
     """
     by_index(connection)
     moment = view.at if view.past else None

@@ -1,4 +1,4 @@
-"""Which of a run's inputs one of its outputs was made of, where the run says so.
+"""The inputs of a run from which one of its outputs was made, where the run says so.
 
 Several statements may be one run.
 """

@@ -70,7 +70,9 @@ def state_of_edge(edge: FoundEdge, states: Mapping[int, RunState]) -> Answer:
 
 
 def seen_answer(seen: Seen) -> Answer:
-    """When an edge was last seen, in how many of the runs that the answer is about, and whether in the latest."""
+    """Return when an edge was last seen, in how many of the answer's runs, and whether in the
+    latest.
+    """
     return {
         "lastSeen": iso(seen.at),
         "runs": len(seen.owners),

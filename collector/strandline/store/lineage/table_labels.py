@@ -1,4 +1,4 @@
-"""What Spark calls tables: catalog.database.table, where that is known."""
+"""Spark's names of tables: catalog.database.table, where that is known."""
 
 from collections.abc import Iterable
 

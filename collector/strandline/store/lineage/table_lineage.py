@@ -53,7 +53,7 @@ PLACE = ("catalog", "database", "table")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody wants to know of a node. depth: jobs on the way, None for all; collapse.
+    """A question about a node. depth: jobs on the way, None for all; collapse.
 
     None, parent or root.
 
@@ -248,7 +248,8 @@ def in_order(edges: Iterable[Answer]) -> list[Answer]:
 
 
 def outcome(found: Walk[Any], view: View, hidden: int, unseen: int) -> Answer:
-    """How much of the graph the walk saw, as of when, and how many nodes and relations are not shown.
+    """Return the size of the walk's graph, its moment, and the numbers of hidden nodes and
+    relations.
 
     unseen: how many nodes beside it are in namespaces that the key does not see.
     """
@@ -362,7 +363,7 @@ def _later_failure(edge: FoundEdge, states: Mapping[int, RunState], latest: int)
 
 
 def begun_at(state: RunState) -> tuple[int, str]:
-    """What runs are ordered by: when they began, and of those that began together by their ids."""
+    """Return the order of runs: their start, and among equal starts their ids."""
     return state.since or 0, state.run_id
 
 

@@ -1,4 +1,4 @@
-"""What runs have read without saying, as far as anybody knows, at which snapshot."""
+"""The inputs of runs whose snapshot nobody knows."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping

@@ -52,7 +52,7 @@ def checkpoints_in(
 def made_of(
     stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]
 ) -> Iterator[Pair]:
-    """What each of these was made of, or nothing that is known."""
+    """Yield each snapshot with a known input, or with none."""
     for one in writes:
         of = [read for read in reads if stated.admit(one.run, one.dataset, read.dataset)]
         yield from product(of or (None,), (one,))
@@ -61,7 +61,7 @@ def made_of(
 def made_into(
     stated: StatedInputs, reads: Sequence[UsedSnapshot], writes: Sequence[UsedSnapshot]
 ) -> Iterator[Pair]:
-    """What was made of each of these, or nothing that is known."""
+    """Yield each snapshot with a known output, or with none."""
     for read in reads:
         into = [one for one in writes if stated.admit(one.run, one.dataset, read.dataset)]
         yield from product((read,), into or (None,))

@@ -1,1 +1,3 @@
-"""What the Marquez-compatible API asks of the store, where the catalog has no answer of the same form."""
+"""The store's queries for the Marquez-compatible API, where the catalog has no answer of the
+same form.
+"""

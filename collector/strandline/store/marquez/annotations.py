@@ -31,7 +31,7 @@ _ACTIONS = {TAG: "tag", DELETED: "delete", TAG_ITSELF: "tag"}
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who annotates, and when (microseconds)."""
+    """The author of an annotation, with time (microseconds)."""
 
     at: int
     actor: str = ""

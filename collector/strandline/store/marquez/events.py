@@ -21,7 +21,7 @@ SLACK = (
 
 
 class RunEventFilter(NamedTuple):
-    """Which events: those whose own time is from `after` on and before `before`, in microseconds.
+    """A filter of events by their own time, from `after` on and before `before`, in microseconds.
 
     Of a namespace's jobs.
     """

@@ -117,7 +117,9 @@ def _snapshots_of(connection: Connection, ids: Collection[int]) -> dict[tuple[in
 
 
 def stated_ends(connection: Connection, run: int) -> list[Any]:
-    """What a run read and wrote as it named it (id, direction, namespace, name), or else what its job has declared."""
+    """Return the datasets that a run read and wrote as named (id, direction, namespace, name),
+    or else those that its job declared.
+    """
     for owner in (runs.c.id == run, _declared(run)):
         query = (
             select(datasets.c.id, relations.c.direction, datasets.c.namespace, datasets.c.name)

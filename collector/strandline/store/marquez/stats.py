@@ -1,4 +1,4 @@
-"""How many runs started and ended, and how many jobs, datasets and sources there were, at intervals."""
+"""The numbers of started and ended runs, and of jobs, datasets and sources, at intervals."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,7 +16,8 @@ ENDS = {FAIL: "fail", COMPLETE: "complete", ABORT: "abort"}
 
 
 def run_counts(connection: Connection, edges: Sequence[int]) -> list[dict[str, int]]:
-    """How many runs started, completed, failed and were aborted between each two of these moments.
+    """Count the runs that started, completed, failed and were aborted between each two of these
+    moments.
 
     A run counts once, however many events of it came, and however often.
     """
@@ -55,7 +56,9 @@ def _add(found: list[dict[str, int]], edges: Sequence[int], at: int, name: str, 
 
 
 def counts_at(connection: Connection, what: str, edges: Sequence[int]) -> list[int]:
-    """How many jobs, datasets or sources were known at the end of each span between two of these moments."""
+    """Count the jobs, datasets or sources known at the end of each span between two of these
+    moments.
+    """
     first_seen = _first_seen(what)
     before = (
         connection.scalar(

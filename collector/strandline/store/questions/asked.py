@@ -42,7 +42,7 @@ def selection_of(asked: Asked) -> Selection:
 
 
 def selection_between(asked: Asked, *, jobs: bool = False) -> Selection:
-    """Which nodes of a graph are to be shown; a QuestionError for a kind that it does not have.
+    """Return the selection of a graph's nodes; raise QuestionError for an unknown kind.
 
     jobs: whether jobs are nodes even between columns.
     """

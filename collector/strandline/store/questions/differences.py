@@ -1,4 +1,4 @@
-"""What changed in a graph between two moments.
+"""The changes of a graph between two moments.
 
 Datasets, jobs, columns, edges between them and between columns.
 
@@ -38,7 +38,7 @@ MOST_STEPS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is asked at two moments.
+    """A question at two moments.
 
     The graph around some nodes, or else that of these datasets and their jobs.
     """

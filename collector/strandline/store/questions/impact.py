@@ -1,4 +1,4 @@
-"""What breaks if a table or a column goes.
+"""The impact of removing a table or a column.
 
 The columns, tables and jobs that depend on it, with owners and last readers.
 
@@ -49,7 +49,7 @@ SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is thought to go: a dataset, or one column of it.
+    """The removed thing: a dataset, or one column of it.
 
     Or a job, and with it what it makes.
     """
@@ -63,7 +63,7 @@ class Removal:
 
     @property
     def question(self) -> Question:
-        """What is made from it."""
+        """The question for everything made from it."""
         return Question(self.node, self.view, Direction.DOWNSTREAM, self.depth, self.most)
 
 

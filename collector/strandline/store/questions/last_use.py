@@ -1,4 +1,4 @@
-"""Who read a table last and when, and when a job ran last.
+"""The last reader of a table with its time, and the last run of a job.
 
 Now or at a moment, each for many tables or jobs at once.
 """

@@ -54,7 +54,9 @@ Answer = dict[str, Any]
 
 
 class JobUse(NamedTuple):
-    """What a job reads and writes: a direction and the id of a name each, as one text."""
+    """The datasets that a job reads and writes: a direction and the id of a name each, as one
+    text.
+    """
 
     job: int
     names: Sequence[str]

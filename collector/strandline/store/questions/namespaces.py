@@ -1,4 +1,4 @@
-"""How namespaces feed each other.
+"""The flow between namespaces.
 
 How many jobs read from one and write to another, of all that was reported by a moment.
 

@@ -1,4 +1,4 @@
-"""Which columns a dataset had at a past moment.
+"""The columns of a dataset at a past moment.
 
 What came later is unknown then, and what went since is not.
 """

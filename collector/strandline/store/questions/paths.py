@@ -23,7 +23,7 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What is asked: the ways from one node (or a column of it) to another."""
+    """A question for the paths from one node (or a column of it) to another."""
 
     first: Node
     last: Node

@@ -55,7 +55,7 @@ class _Stated(NamedTuple):
 
     @property
     def types(self) -> Types | None:
-        """What it says, or None where it cannot be read."""
+        """The types of the schema, or None if it cannot be read."""
         try:
             schema = msgspec.json.decode(self.body, type=Schema)
         except msgspec.MsgspecError:

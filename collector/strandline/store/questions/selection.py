@@ -1,4 +1,4 @@
-"""Which nodes of a graph are shown.
+"""The nodes of a graph that are shown.
 
 Those of some namespaces, of a kind, with a tag, with a value in a facet.
 
@@ -66,8 +66,8 @@ def _texts(value: Any, path: Sequence[str]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is shown: nodes that are of one of the namespaces (`*` stands for anything), of one of the kinds, have one of
-    the tags (KEY, or KEY=VALUE), and all of the facet values. What is empty asks for nothing.
+    """A filter of nodes by namespaces (`*` stands for anything), kinds, tags (KEY, or KEY=VALUE)
+    and all of the facet values. An empty part filters nothing.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Selection:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything is shown."""
+        """True if everything is shown."""
         return not (self.namespaces or self.kinds or self.tags or self.facets)
 
     def of(self, connection: Connection, answer: Answer, ends: Collection[str] = ()) -> Answer:

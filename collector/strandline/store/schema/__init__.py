@@ -1,1 +1,1 @@
-"""What is kept: the tables and views of the two databases."""
+"""The tables and views of the two databases."""

@@ -1,4 +1,4 @@
-"""What is exported: what waits for the targets, how far each is, and what it has or refused.
+"""The tables of exports: waiting changes, the position of each target, and sent or refused items.
 
 Ingest only adds to `export_news`. Exporters give the news their numbers under the lock of the row
 `export_changes` of `numbers`.

@@ -1,4 +1,4 @@
-"""What was received: events, records that could not be taken, and how far each topic was taken.
+"""The tables of received events, dead letters and unread events, and of the topics' offsets.
 
 None of these is a fold. The other tables can be rebuilt from the events.
 """

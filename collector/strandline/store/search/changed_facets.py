@@ -1,4 +1,4 @@
-"""Which facets of a batch differ from what is stored.
+"""The facets of a batch that differ from the stored ones.
 
 Those that name datasets, or that the search finds, are worked on again.
 
@@ -40,9 +40,9 @@ class FacetPlace(NamedTuple):
 
 
 class _StoredFacet(NamedTuple):
-    """What decides between the facets of one place: the greatest counts. unread.
+    """The order between facets of one place: the greatest counts.
 
-    No label was ever made of it.
+    unread: no label was ever made of it.
     """
 
     at: int
@@ -115,7 +115,7 @@ def _is_as_stored(given: _Facets, stored: _Facets | None, newest_own: int | None
 
 
 def _changed(entity_id: int, given: _Facets, stored: _Facets | None) -> Iterator[FacetPlace]:
-    """Where the facets that are given differ from those that are stored."""
+    """Yield the places at which the given facets differ from the stored ones."""
     before = {} if stored is None else _places(entity_id, stored)
     for place, one in _places(entity_id, given).items():
         if _differs(one, before.get(place)):
@@ -123,7 +123,7 @@ def _changed(entity_id: int, given: _Facets, stored: _Facets | None) -> Iterator
 
 
 def _differs(given: _StoredFacet, stored: _StoredFacet | None) -> bool:
-    """Whether what counts at the place will be another: a facet that came late is no news."""
+    """Return true if another facet will count at the place: a late one changes nothing."""
     return stored is None or stored.unread or (stored.hash != given.hash and stored < given)
 
 

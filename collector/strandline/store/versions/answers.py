@@ -145,7 +145,7 @@ def expiry_of(
     readers: Collection[Job] = (),
     outside: Outside | None = None,
 ) -> Expiry:
-    """What of a table is expirable, and why the rest is kept.
+    """Return the expirable snapshots of a table, and the reasons for keeping the rest.
 
     `needed` are the model's own pins, which came first.
 
@@ -165,9 +165,9 @@ def expiry_of(
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A table's snapshot in a consistent cut. observed.
+    """A table's snapshot in a consistent cut.
 
-    What it was made from was seen in passing, not proven.
+    observed: its inputs were seen in passing, not proven.
     """
 
     snapshot: str

@@ -1,4 +1,4 @@
-"""What a micro-batch or a batch run consumed and made, as its commit in the log of facts.
+"""The inputs and outputs of a micro-batch or a batch run, as its commit in the log of facts.
 
 Which ids are certain, and of what.
 
@@ -239,7 +239,7 @@ def commit_of(run: StoredRun, row: Row[Any], uses: Iterable[Any]) -> BarrierComm
 
 
 class _BarrierFacet(msgspec.Struct):
-    """What of a barrier's facet no column holds."""
+    """The part of a barrier's facet that no column holds."""
 
     incarnation: int | None = None
 

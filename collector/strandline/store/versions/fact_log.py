@@ -70,7 +70,7 @@ DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
 
 
 class VersionNews(NamedTuple):
-    """Where to look: a run with one of its barriers (0: the run itself), or a base table."""
+    """A place to look at: a run with one of its barriers (0: the run itself), or a base table."""
 
     id: int
     kind: int

@@ -41,7 +41,7 @@ class StartedRun:
     batch: bool = False
 
     def started(self) -> RunStarted | None:
-        """That it really runs; None for one that was only planned."""
+        """Return the start of a real run; None for one that was only planned."""
         if self.row.started_at is None:
             return None
         at, seen = self.row.started_at / MICRO, self.row.received_at / MICRO
@@ -50,7 +50,7 @@ class StartedRun:
         )
 
     def ended(self) -> RunEnded | None:
-        """That it ended."""
+        """Return the end of the run, if it ended."""
         if self.row.ended_at is None:
             return None
         ended, heard = self.row.ended_at / MICRO, self.row.received_at / MICRO

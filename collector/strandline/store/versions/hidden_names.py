@@ -29,7 +29,7 @@ def names_hidden(model: Model, access: Access) -> HiddenNames:
 
 
 def sees_domain(model: Model, access: Access, domain: str) -> bool:
-    """Whether a table of the group, or a base table that it was declared with, is in a namespace that the key sees."""
+    """Return true if the key sees a namespace of the group's tables or declared base tables."""
     declared: tuple[Table, ...] = model.domains[domain].declared if domain in model.domains else ()
     tables = (*declared, *(table for table, of in model.domain_of.items() if of == domain))
     return access.everything or any(access.allows(namespace) for namespace, _ in tables)

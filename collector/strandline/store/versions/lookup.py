@@ -1,4 +1,4 @@
-"""Which table or job of the model is meant.
+"""The lookup of a table or job of the model by name.
 
 By namespace and name under any symlink, or by catalog, database, table.
 """

@@ -65,7 +65,7 @@ def jobs_outside(
 
 
 class _Use:
-    """What a job, under the ids by which events named it, does with the tables of a plan."""
+    """The use of a plan's tables by a job, under the ids by which events named it."""
 
     def __init__(self) -> None:
         self.ids: set[int] = set()

@@ -1,4 +1,4 @@
-"""What streams need that the model of versions has no place for, as they are in no group.
+"""The snapshots that streams outside of all groups need, which the model of versions does not hold.
 
 Each starts again where it stopped.
 
@@ -60,9 +60,9 @@ MOST_USES = 20  # of a run: a stream that ran for a month has made millions
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Which readers are outside of the model. placed.
+    """The readers outside of the model.
 
-    The moment in seconds up to which the model speaks for a job (retired
+    placed: the moment in seconds up to which the model speaks for a job (retired
     then, or always); before: when a stopped stream was last heard of that counts no more; access:
     whose names may be said.
     """
@@ -117,7 +117,7 @@ class _Reader(NamedTuple):
 
     @property
     def streams(self) -> bool:
-        """Whether it is a stream."""
+        """True if it is a stream."""
         return any(run.part for its in self.owners.values() for run in its)
 
     def live(self, owner: int) -> bool:
@@ -126,12 +126,12 @@ class _Reader(NamedTuple):
 
     @property
     def heard_at(self) -> float:
-        """When the job last said that it reads the table, or ended."""
+        """The time at which the job last said that it reads the table, or ended."""
         ends = [self.states[owner].until or 0 for owner in self.owners if owner in self.states]
         return max(*ends, 0, *(its[0].at for its in self.owners.values())) / MICRO
 
     def is_forgotten(self, before: float) -> bool:
-        """Whether it is stopped, and was heard of last so long ago that retention drops what it read."""
+        """Return true if the job is stopped, and so old that retention drops its reads."""
         return self.heard_at < before and not any(map(self.live, self.owners))
 
 
@@ -152,7 +152,7 @@ class _Asked(NamedTuple):
         return next((found for run in runs_ if (found := self._read_by(run.id, surely))), [])
 
     def _read_by(self, run: int, surely: bool) -> list[str]:
-        """What a run read under its newest barrier; surely: not as a table was seen in passing."""
+        """Return the snapshots read under a run's newest barrier; surely: exact ones only."""
         asked = {"run": run, "names": self.names, "since": self.since}
         rows = self.connection.execute(_last_uses(self.connection.dialect.name), asked).all()
         rows = [row for row in rows if not (surely and row.observed)]
@@ -205,7 +205,7 @@ def _outside(asked: _Asked, reading: Sequence[JobEdge]) -> dict[Job, list[_Run]]
 
 
 def _reading(connection: Connection, table: Table, view: View) -> Iterator[list[JobEdge]]:
-    """What is known of runs that read the table, some jobs at a time, each run once."""
+    """Yield the known runs that read the table, some jobs at a time, each run once."""
     mine = select(datasets.c.canonical_id).where(datasets.c.id == id_of("dataset", *table))
     dataset = connection.scalar(mine)
     seen: set[tuple[int, int]] = set()

@@ -1,4 +1,4 @@
-"""What events report of the snapshots of tables.
+"""The snapshots of tables as events report them.
 
 Their main ancestry, the newest one, and what a base table got since its last cut.
 
