@@ -26,6 +26,7 @@ from strandline.api.http.questions import Questions
 from strandline.api.http.rates import Rates, rates_of
 from strandline.api.http.raw_paths import RawPaths
 from strandline.api.http.route import Route, with_slashes
+from strandline.api.http.sending import AnswerRoom, BoundAnswers
 from strandline.api.marquez import ROUTERS as MARQUEZ
 from strandline.api.routers import (
     audit,
@@ -62,6 +63,7 @@ from strandline.settings import Settings
 from strandline.store.ingest.transactions import Batches
 from strandline.web import pages
 
+ANSWERS_OF_MEMORY = 8  # the part of the memory that answers may take while they are read
 ROUTERS = (
     ingest.router,  # first, because it is asked most
     health.router,
@@ -97,9 +99,11 @@ def create_app(
         engine, settings, lambda why: log.warning("keys of the identity provider", reason=why)
     )
     names = hosts_of(settings.host, settings.allowed_hosts)
+    answer_room = AnswerRoom(settings.memory_bytes // ANSWERS_OF_MEMORY)
     middleware = [
         Middleware(RawPaths),
         Middleware(ObserveRequests),
+        Middleware(BoundAnswers, room=answer_room),
         Middleware(RefuseForeignPages, hosts=names),
         Middleware(RequireKey, grant=grant),
     ]
@@ -140,6 +144,7 @@ def create_app(
     state.looking = asyncio.Semaphore(LOOKS_AT_ONCE)
     state.stopping = lambda: False
     state.questions = Questions(settings.question_seconds)
+    state.answer_room = answer_room
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app
 

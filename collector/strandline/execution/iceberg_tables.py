@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
-_INSTALL = "pip install 'pyiceberg[sql-sqlite,pyarrow]', or the extra of your catalog"
+INSTALL = "pip install 'pyiceberg[sql-sqlite,pyarrow]', or the extra of your catalog"
 PIN = "strandline-pin-"
 PUBLISHED = "strandline.published"
 """The property of tables that `strandline tables publish` made: it replaces no others."""
@@ -120,7 +120,7 @@ class IcebergTables:
             try:
                 from pyiceberg.catalog import load_catalog
             except ImportError as error:
-                raise RefusedError(f"pyiceberg is needed to change tables: {_INSTALL}") from error
+                raise RefusedError(f"pyiceberg is needed to change tables: {INSTALL}") from error
             self._catalogs[name] = load_catalog(name, **self._properties.get(name, {}))
         return self._catalogs[name]
 

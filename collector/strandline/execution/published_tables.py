@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from strandline.errors import RefusedError
 from strandline.execution.edge_rows import (
     COLUMN_EDGES,
     JOB_EDGES,
     column_edge_rows,
     job_edge_rows,
 )
-from strandline.execution.iceberg_tables import IcebergTables
+from strandline.execution.iceberg_tables import INSTALL, IcebergTables
 from strandline.store.catalog.proposal_tables import TABLES, WITH_HISTORY, columns_of, rows_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ def publish(
     What ran is NAME_history. Raises RefusedError where the catalog does not take a table, or has
     one of its name that was not published.
     """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise RefusedError(f"pyarrow is needed to publish tables: {INSTALL}") from error
     pairs = [(name, False) for name in TABLES] + [(name, True) for name in WITH_HISTORY]
     for name, history in pairs:
         columns = columns_of(connection, name, history=history)

@@ -1,6 +1,7 @@
 """uvicorn's HTTP protocol with bounds.
 
-On the bytes and seconds of a request's head, and on connections of one address.
+On the bytes and seconds of a request's head, on the time in which a client has to read, and on
+connections of one address.
 
 A body has bounds of its own (`bodies`). Without these, a head that never ends would be parsed for
 ever, and an address that opens connections and says nothing would leave none for others.
@@ -16,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from strandline.settings import Settings
 
 HEAD_BYTES = 64 << 10
+READ_SECONDS = 20  # without that a client reads what waits for it
 _ANSWER = (
     b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
@@ -34,6 +36,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _head_bytes = 0
     _in_head = True  # until the first request's head is whole
     _late: TimerHandle | None = None
+    _unread: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count the connection, and wait for a head from now on."""
@@ -48,6 +51,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Count the connection no more."""
         self._head_is_whole()
+        self._client_reads()
         address = self.client[0] if self.client else ""
         self.open_connections[address] -= 1
         if self.open_connections[address] <= 0:
@@ -72,6 +76,21 @@ class BoundedProtocol(HttpToolsProtocol):
         """The head is whole."""
         self._head_is_whole()
         super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        """The client has to read before more is sent; cut it off if it does not."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(READ_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        self._client_reads()
+        super().resume_writing()
+
+    def _client_reads(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _await_head(self) -> None:
         self._in_head, self._head_bytes = True, 0

@@ -38,6 +38,7 @@ from strandline.store.audit import Entry, note
 DUMPED = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 STRICT = "/api/v2/"  # clients of OpenLineage and Marquez send what they like
 LONGEST_DETAILS = 1000
+ANSWER_BYTES = 8 << 20  # of a page or a graph; a longer one is cut and says so
 BODY = "strandline.body"  # where a request's scope has what the audit log tells of its body
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 _PROBLEM = {
@@ -181,7 +182,7 @@ class Route(APIRoute):
         questions: Questions = session.state.questions
         return await questions.answer(session.request, client_of(session.request), run)
 
-    def _response(self, session: Session, ask: Callable[[], Any], query: Query | None) -> Response:
+    def _response(self, session: Session, ask: Callable[..., Any], query: Query | None) -> Response:
         """Return what is answered as the request wants it, without what its key does not see."""
         answer = ask()
         if isinstance(answer, Response):
@@ -189,15 +190,20 @@ class Route(APIRoute):
         if answer is None:
             return Response(status_code=204)
         go_on()
+        content = orjson.dumps(answer, option=DUMPED)
         if self.permission.scope != "open" and not session.access.everything:
-            answer = session.visible(orjson.loads(orjson.dumps(answer, option=DUMPED)))
+            answer = session.visible(orjson.loads(content))
+            content = orjson.dumps(answer)
+        shorter = _shorter(query, answer, len(content))
+        if shorter is not None:
+            del answer, content
+            return self._response(session, partial(ask, query=shorter), shorter)
         if query is not None and query.exported_as is not None:
             given = getattr(query, "format", None)
             wanted = format_of(session.request, query.exported_as, given)
             if wanted != JSON:
-                plain = orjson.loads(orjson.dumps(answer, option=DUMPED))
+                plain = orjson.loads(content)
                 return exported(session.request, self.path, wanted, plain, self.columns)
-        content = orjson.dumps(answer, option=DUMPED)
         return Response(content, self.status_code or 200, media_type="application/json")
 
     async def _audited(self, permitted: Handler, request: Request) -> Response:
@@ -334,6 +340,21 @@ def _seen_refusal(refusal: Response, session: Session) -> Response:
     refusal.body = orjson.dumps(session.visible(orjson.loads(refusal.body)))
     refusal.headers["content-length"] = str(len(refusal.body))
     return refusal
+
+
+def _shorter(query: Query | None, answer: Any, size: int) -> Query | None:
+    """Return the question of which the answer is short enough to be sent, None if this one is.
+
+    Only an answer that says itself where it ends is shortened: a page by its cursor, a graph by
+    `truncatedBy`.
+    """
+    if size <= ANSWER_BYTES or query is None or "limit" not in type(query).model_fields:
+        return None
+    if "nextCursor" not in answer and "truncatedBy" not in answer:
+        return None
+    count = len(answer.get("items") or answer.get("nodes") or ())
+    fewer = count * ANSWER_BYTES * 9 // 10 // size
+    return query.model_copy(update={"limit": max(fewer, 1)}) if count > 1 else None
 
 
 def _permission_of(path: str, hints: dict[str, Any]) -> SessionOf:

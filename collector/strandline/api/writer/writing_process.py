@@ -24,6 +24,7 @@ from strandline.core.openlineage.events import decoded
 from strandline.errors import InvalidEventError, NotJsonError, OverloadError, StrandlineError
 from strandline.logs import Bugs, make_log
 from strandline.runtime.follower import Follower
+from strandline.runtime.heap import give_back_large_blocks, trim_heap
 from strandline.settings import Settings
 from strandline.store.ingest.take import Outcome, Record
 from strandline.store.ingest.transactions import Batches
@@ -31,6 +32,7 @@ from strandline.store.sql.engine import make_engine
 
 STOP_SECONDS = 30
 NICE = 10  # the server that answers has priority
+LARGE_BATCH = 4 << 20  # bytes after which what it took is given back
 
 
 class Written(NamedTuple):
@@ -152,6 +154,7 @@ def main() -> None:
     The first message has the database and the log settings, the others are batches.
     """
     os.nice(NICE)
+    give_back_large_blocks()
     # Signals are meant for the server, which ends this process once all is written.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -162,7 +165,12 @@ def main() -> None:
         batches = Batches(engine, lambda: pipe.send(None), news.take, on_bug=Bugs(log))
         complain = complaining(log)
         while True:
-            pipe.send(_answer(batches, news, pipe.recv(), log, complain))
+            records = pipe.recv()
+            is_large = sum(len(record.value) for record in records) > LARGE_BATCH
+            pipe.send(_answer(batches, news, records, log, complain))
+            del records
+            if is_large:
+                trim_heap()
 
 
 def _answer(

@@ -33,6 +33,7 @@ from strandline.logs import Bugs, adopt_library_logs, make_log
 from strandline.metrics import Metrics
 from strandline.runtime.expiring import expiring, telling
 from strandline.runtime.follower import Follower
+from strandline.runtime.heap import give_back_large_blocks
 from strandline.runtime.periodic import Turns
 from strandline.runtime.sampling import sampling
 from strandline.settings import TARGETS, Settings, faulty_files
@@ -54,6 +55,7 @@ def serve(options: Namespace, settings: Settings) -> int:
 
 def _serve(settings: Settings) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
+    give_back_large_blocks()
     _check_files(settings)
     log, metrics = _log_of(settings), Metrics()
     listening = listen(settings)

@@ -21,7 +21,7 @@ from strandline.store.schema.received_tables import raw_events, set_aside
 from strandline.store.sql.compression import Expansion
 from strandline.store.sql.pages import encode_cursor
 
-PAGE_BYTES = 32 * 1024 * 1024
+PAGE_BYTES = 8 * 1024 * 1024
 CURSOR = (int, str)
 MOST_READ = 10_000  # events that one page looks into
 AT_ONCE = 200

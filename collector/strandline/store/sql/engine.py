@@ -94,7 +94,8 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     for pragma in (
         "journal_mode = WAL",
         "synchronous = FULL",
-        "cache_size = -65536",
+        "cache_size = -65536",  # KB of one connection
+        "soft_heap_limit = 83886080",  # bytes of all connections of a process
         "temp_store = MEMORY",
         "wal_autocheckpoint = 8000",
     ):
