@@ -92,7 +92,9 @@ class Tab:
 
     def settle(self) -> None:
         """Wait until nothing that the address asks for is still loading or being laid out."""
-        self.page.wait_for_selector("main:not([aria-busy=true]) :is(h1, svg.graph)", state="attached")
+        self.page.wait_for_selector(
+            "main:not([aria-busy=true]) :is(h1, svg.graph)", state="attached"
+        )
 
 
 @pytest.fixture

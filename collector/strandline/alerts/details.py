@@ -23,7 +23,7 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a reader of an alert wants to know next. `late` are those dependents that are stale."""
+    """Details of an alert for its reader. `late` are those dependents that are stale."""
 
     reason: str = ""
     owners: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""How commands print: JSON for programs; tables and colours on a terminal.
+"""The output of commands: JSON for programs; tables and colours on a terminal.
 
 The same as plain text everywhere else.
 

@@ -1,4 +1,5 @@
-"""What a command is: one or more `Command` values at the top level of a file of this package, listed in `index`.
+"""The commands: one or more `Command` values at the top level of a file of this package, listed
+in `index`.
 
 A command prints answers on stdout, everything else on stderr, and returns 0, or 1 when it could not do its work.
 """

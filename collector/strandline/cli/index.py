@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class ListedCommand(NamedTuple):
-    """Where a command lives in this package, and the line that the help shows for it."""
+    """The place of a command in this package, and its line in the help."""
 
     module: str
     about: str

@@ -92,14 +92,14 @@ def _failed_runs(answer: Json) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """What lies on one side of what was asked for: a tree for each start."""
+    """One side of the requested nodes: a tree for each start."""
 
     heading: str
     trees: list[Branch]
 
     @property
     def is_empty(self) -> bool:
-        """Whether no start has anything on this side."""
+        """True if no start has anything on this side."""
         return all(tree.below == [Branch(NOTHING)] for tree in self.trees)
 
 
@@ -291,7 +291,7 @@ def _how(edge: Json) -> str:
 
 
 def _opaque(edge: Json) -> str:
-    """Where columns cannot be followed, with the steps that the producer names."""
+    """Describe where columns cannot be followed, with the steps that the producer names."""
     steps = ", ".join(edge.get("opaqueSteps") or ())
     return f"  (not followable here{': ' + steps if steps else ''})" if edge.get("opaque") else ""
 

@@ -1,4 +1,4 @@
-"""What the commands about versions share.
+"""Shared parts of the commands about versions.
 
 The database, its model, tables and jobs by the names that people use.
 """

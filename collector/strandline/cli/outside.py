@@ -1,4 +1,4 @@
-"""What `strandline check` asks of others than the database and the brokers.
+"""Checks of `strandline check` outside the database and the brokers.
 
 The identity provider's keys, and webhooks.
 """
@@ -14,7 +14,7 @@ SECONDS = 5.0
 
 
 def token_faults(settings: Settings) -> Iterator[str]:
-    """Why no token would be taken.
+    """Yield the reasons why no token would be accepted.
 
     A package that is missing, or keys that cannot be read or fit no signature.
     """

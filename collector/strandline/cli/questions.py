@@ -1,4 +1,4 @@
-"""What the commands that ask about lineage share.
+"""Shared parts of the commands that ask about lineage.
 
 Their options, who answers, and the formats of what they print.
 """

@@ -1,4 +1,4 @@
-"""How a command that runs until it is stopped hears that it should."""
+"""Stop signals for commands that run until they are stopped."""
 
 import signal
 from collections.abc import Callable

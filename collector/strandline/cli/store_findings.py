@@ -1,4 +1,4 @@
-"""What `strandline check` finds in a store that answers.
+"""Findings of `strandline check` in a store that answers.
 
 Everything that docs/operations.md has a way out for.
 
@@ -101,7 +101,7 @@ def _exports(connection: Connection, _: Settings) -> Iterator[str]:
 
 
 def _troubles(engine: Engine, settings: Settings) -> Iterator[str]:
-    """What alerts would say of operation now, of each kind a few."""
+    """Yield the problems that alerts would report now, a few of each kind."""
     now = datetime.now(UTC).timestamp()
     with Follower(engine).as_written() as model:
         found, of_tables = model_troubles(

@@ -1,4 +1,4 @@
-"""What `strandline check` finds between a topic and the store.
+"""Findings of `strandline check` between a topic and the store.
 
 Records that wait, and records that are gone.
 """

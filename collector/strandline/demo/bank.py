@@ -1,4 +1,4 @@
-"""What the demo is made of: its folder, its Spark conf, the commands of its parts.
+"""The parts of the demo: its folder, its Spark conf, the commands.
 
 The emitter is switched on by the conf alone; the job files in examples/bank do not mention
 Strandline.
@@ -96,7 +96,7 @@ class Bank:
 
     @property
     def cache(self) -> Path:
-        """Where fetched jars stay.
+        """The folder of fetched jars.
 
         In the checkout, or in the user's cache for an installed package.
         """

@@ -38,12 +38,12 @@ class DemoProcess:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """True if it has not ended."""
         return self.process.poll() is None
 
     @property
     def killed(self) -> bool:
-        """Whether SIGKILL ended it."""
+        """True if SIGKILL ended it."""
         return self.process.poll() == -signal.SIGKILL
 
     def last_lines(self, count: int = 15) -> str:

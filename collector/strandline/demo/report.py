@@ -1,4 +1,4 @@
-"""What the demo says: progress on stderr while it works, what was seen on stdout at the end."""
+"""The demo's output: progress on stderr while it works, its results on stdout at the end."""
 
 import shutil
 import sqlite3
@@ -21,7 +21,7 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """How many snapshots each table has, how many of them the collector knows.
+    """The number of snapshots of each table, and how many of them the collector knows.
 
     One line that grows on a terminal,
     else a line every few seconds.
@@ -103,7 +103,7 @@ def made_by_streams(bank: Bank) -> dict[str, list[str]]:
 
 
 def missing(bank: Bank, expected: Mapping[str, Sequence[str]], all_ended: bool) -> str:
-    """What the collector does not know yet of what was made; empty when it knows everything."""
+    """Describe the snapshots that the collector does not know yet; empty if there are none."""
     collected = {str(row["snapshot_id"]) for row in rows(bank, "sink_snapshot_lineage")}
     untold = {table: len(set(snapshots) - collected) for table, snapshots in expected.items()}
     unknown = [f"{count} of {table}" for table, count in untold.items() if count]

@@ -19,7 +19,9 @@ _LATEST = ["the latest snapshot"]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one look found: the table by the name that its catalog knows, its expiry, and where queries began."""
+    """The result of one look: the table by its catalog's name, its expiry, and the starts of
+    queries.
+    """
 
     called: str
     found: Expiry

@@ -28,7 +28,7 @@ PUBLISHED = "strandline.published"
 
 
 def catalog_arguments(parser: ArgumentParser) -> None:
-    """How catalogs are named on the command line."""
+    """Add the options for catalogs."""
     parser.add_argument(
         "--catalog-property", action="append", default=[], metavar="CATALOG.KEY=VALUE",
         help="of a catalog, as pyiceberg names them: lake.uri=...; besides pyiceberg's own configuration",
@@ -144,7 +144,9 @@ class IcebergTables:
         )
 
     def is_restored(self, called: str, snapshot: str, incarnation: int) -> bool:
-        """Whether the table is at a snapshot, and fences commits of before the generation."""
+        """Return true if the table is at a snapshot, and fences commits of before the
+        generation.
+        """
         table = self.load(called)
         current = table.current_snapshot()
         return (

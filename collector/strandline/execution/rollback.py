@@ -100,7 +100,7 @@ class Executor:
     tables: IcebergTables
 
     def rehearse(self) -> Iterator[str]:
-        """What would change, in rows and micro-batches; raises where a step could not be done.
+        """Yield the changes in rows and micro-batches; raise if a step could not be done.
 
         Changes nothing.
         """

@@ -1,4 +1,4 @@
-"""What Strandline knows, sent on to other catalogs.
+"""Sending the lineage on to other catalogs.
 
 One outbox in the store, one cursor a target, one file a target.
 """

@@ -54,7 +54,7 @@ class Courier:
 
     @property
     def target(self) -> ExportTarget:
-        """Whom it delivers to."""
+        """The target."""
         return self._target
 
     def deliver(self, now: Clock = time.time) -> int:
@@ -88,7 +88,9 @@ class Courier:
             cursor = outbox.ExportCursor(at, 0, 0, "")
 
     def _hold(self, now: Clock) -> outbox.ExportCursor | None:
-        """Where to go on; None while another process delivers, or while the target is not due."""
+        """Claim the cursor and return it; None while another process delivers, or while the
+        target is not due.
+        """
         name = self._target.name
         with read_from(self._engine) as connection:
             if not outbox.is_due(connection, name, self._target.kinds, self._holder, now()):

@@ -56,7 +56,7 @@ class Client:
 
     @property
     def address(self) -> str:
-        """Where it sends, without user and password."""
+        """The target's address, without user and password."""
         return f"{self._parts.scheme}://{self._parts.hostname}{f':{self._parts.port}' if self._parts.port else ''}"
 
     def request(

@@ -26,7 +26,7 @@ from strandline.store.lineage.relations import View, job_edges_of
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What a job reads and writes, column by column where that is stated."""
+    """The datasets that a job reads and writes, column by column where that is stated."""
 
     inputs: tuple[DatasetLink, ...]
     outputs: tuple[DatasetLink, ...]

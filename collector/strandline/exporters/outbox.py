@@ -52,7 +52,7 @@ WANTED = {RUNS: (RUN, DATASET), EVENTS: (EVENT,), ALERTS: (ALERT,)}
 
 @dataclass(frozen=True, slots=True)
 class ExportCursor:
-    """How far a target is."""
+    """The position of a target."""
 
     cursor: int
     failures: int

@@ -100,17 +100,17 @@ class RunRecord:
 
     @property
     def started_at(self) -> int:
-        """When it began, as far as is known."""
+        """The time of its start, as far as is known."""
         return self.state.since or self.first_at
 
     @property
     def ended_at(self) -> int | None:
-        """When it ended, or was silent for too long."""
+        """The time of its end, or of its loss by silence."""
         return self.state.until
 
     @property
     def is_over(self) -> bool:
-        """Whether it ended, by an event or by silence."""
+        """True if it ended, by an event or by silence."""
         return self.state.state in ("COMPLETE", "FAIL", "ABORT", "LOST")
 
 
@@ -229,7 +229,9 @@ def links_of(
     datasets: Mapping[int, DatasetRecord],
     whose: Callable[[JobEdge], int] = attrgetter("owner"),
 ) -> dict[tuple[int, int], tuple[DatasetLink, ...]]:
-    """What each owner (or each job) read and wrote, each dataset once, with the facets of the relation that is newest."""
+    """Return the datasets that each owner (or each job) read and wrote, once each, with the
+    facets of the newest relation.
+    """
     last: dict[tuple[int, int, int], JobEdge] = {}
     for one in touched:
         key = whose(one), one.direction, one.dataset

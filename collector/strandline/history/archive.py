@@ -34,7 +34,7 @@ _INSTALL = "pip install 'strandline[archive]'"
 
 
 class Moved(NamedTuple):
-    """What an archiver has moved."""
+    """The events that an archiver has moved."""
 
     events: int
     batches: int

@@ -72,7 +72,7 @@ TABLES = sorted(
 
 
 class NameRules(NamedTuple):
-    """What no single event says of names.
+    """The rules about names that no single event states.
 
     Patterns that are cut out of paths, names that were joined by hand, and run ids that several
     jobs reported.
@@ -87,7 +87,9 @@ NO_NAMES = NameRules()
 
 
 class Rebuilt(NamedTuple):
-    """What a rebuild wrote: events with distinct content, rows by table, and why events were refused (hash, reason)."""
+    """The result of a rebuild: events with distinct content, rows by table, and reasons of
+    refused events (hash, reason).
+    """
 
     events: int
     rows: dict[str, int]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def spark_arguments(parser: ArgumentParser) -> None:
-    """How Spark is set up."""
+    """Add the options for Spark."""
     parser.add_argument(
         "--master", default="local[*]", help="Spark's master (default: %(default)s)"
     )

@@ -58,7 +58,7 @@ def merged(paths: Sequence[str]) -> Iterator[tuple[str, Iterator[Row]]]:
 
 
 def _rows_of(table: str, files: Sequence[_Pages]) -> Iterator[Row]:
-    """What all files hold up to the least key that one of them ends with for now, sorted.
+    """Yield the rows of all files up to the least key with which one of them ends for now, sorted.
 
     And so on.
 

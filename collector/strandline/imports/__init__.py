@@ -1,4 +1,4 @@
-"""What other catalogs hold, taken over as events.
+"""The content of other catalogs, taken over as events.
 
 From a Marquez through its API, from a file of DataHub's metadata.
 """

@@ -78,7 +78,7 @@ class DataHubFile:
         self._entities[kind, urn][name].append(value)
 
     def _at(self, *values: Any) -> str:
-        """When something was last changed; where nothing says so, as of the newest of the file."""
+        """Return the time of the last change; the newest of the file where there is none."""
         return time_text(
             max([one for value in values for one in _times(value)], default=0) or self._newest
         )

@@ -59,7 +59,7 @@ class MarquezReader:
         self.jobs.add((str(job.get("namespace")), str(job.get("name"))))
 
     def rest(self) -> Iterator[Json]:
-        """What is in it besides, as events."""
+        """Yield the rest of its content as events."""
         for _, namespace in self._pages("/api/v1/namespaces", "namespaces", 0):
             below = f"/api/v1/namespaces/{segment(str(namespace['name']))}"
             datasets: dict[Name, Json] = {}

@@ -45,7 +45,9 @@ def take_marquez(engine: Engine, reader: MarquezReader) -> Counter[str]:
 
 
 def _position(reader: MarquezReader, start: int) -> int:
-    """Where to go on: what was taken before is read once more for its names, but not taken."""
+    """Return the position to continue at: what was taken before is read again only for its
+    names.
+    """
     if start:
         for offset, _ in reader.events():
             if offset >= start:

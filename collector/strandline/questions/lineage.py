@@ -175,7 +175,7 @@ class SnapshotLineageQuery(NamedQuery, GraphQuery):
 
 
 class ImpactQuery(SelectedQuery, ListQuery):
-    """What depends on a table, a column or a job."""
+    """A question for the dependents of a table, a column or a job."""
 
     node: Annotated[
         Word,
@@ -216,7 +216,7 @@ class PathsQuery(SelectedQuery, GraphQuery):
 
 
 class ChangesQuery(SelectedQuery, ListQuery):
-    """What came and went between two moments."""
+    """A question for the changes between two moments."""
 
     node: Annotated[
         tuple[Word, ...],
@@ -240,7 +240,7 @@ class ChangesQuery(SelectedQuery, ListQuery):
 
 
 class NamespacesQuery(GraphQuery):
-    """How namespaces feed each other."""
+    """A question for the flow between namespaces."""
 
     as_of: AsOf = None
     limit: MostNodes = 5_000

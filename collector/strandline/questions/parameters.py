@@ -1,4 +1,4 @@
-"""What questions have in common: texts, numbers, moments, filters, cursors and pages.
+"""Shared parameters of questions: texts, numbers, moments, filters, cursors and pages.
 
 A model of this package is the only declaration of a question's parameters: HTTP reads requests with
 it and documents it.
@@ -202,7 +202,7 @@ class PageQuery(ListQuery):
 
 
 class SelectedQuery(Query):
-    """What a graph shows.
+    """The selection of a graph's nodes.
 
     What lies behind a node that is not shown stays, joined by edges with `through`.
     """
@@ -259,7 +259,7 @@ class SpanQuery(Query):
 
 
 class NamedQuery(Query):
-    """What is named by its namespace and name."""
+    """The namespace and name of a thing."""
 
     namespace: Namespace
     name: Name

@@ -28,7 +28,7 @@ Seconds = Annotated[float, Field(ge=0, le=A_YEAR)]
 
 
 class Body(BaseModel):
-    """What a change or a question sends as JSON; a member that is not known is refused."""
+    """The JSON body of a change or a question; an unknown member is refused."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -69,7 +69,7 @@ class Versions(Body):
 
 
 class Renewal(Body):
-    """How long a lease goes on."""
+    """The extension of a lease."""
 
     lease_seconds: Seconds | None = None
 
@@ -112,7 +112,7 @@ class Rollback(Body):
 
 
 class Forgetting(Body):
-    """What is to be forgotten; only a `dry_run` that is false does so."""
+    """A request to forget; only a `dry_run` that is false does so."""
 
     kind: Literal[KINDS]  # type: ignore[valid-type]
     namespace: str = ""
@@ -146,7 +146,7 @@ class GroupsQuery(ListQuery):
 
 
 class AuditQuery(ListQuery):
-    """Who changed what, the newest first."""
+    """A list of changes with their authors, the newest first."""
 
     limit: Limit = 100
     cursor: Annotated[Any, cursor_of(int), OPAQUE, CURSOR] = None
@@ -180,7 +180,7 @@ class ExpirableQuery(NamedQuery):
 
 
 class CatalogOptionQuery(Query):
-    """Which option of which catalog."""
+    """An option of a catalog."""
 
     catalog: Annotated[Word, Field(description="The catalog")]
     key: Annotated[Word, Field(description="The option: table-lineage, data-lineage or another")]

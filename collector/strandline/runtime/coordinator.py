@@ -1,4 +1,4 @@
-"""What happens by itself as time goes on.
+"""The work that is due as time goes on.
 
 Barriers are cut, runs are lost, jobs that do not come back are retired.
 
@@ -114,7 +114,7 @@ def _over(connection: Connection, running: Runs, now: float) -> list[RunEnded]:
 
 
 def _by_itself(model: Model, intervals: Intervals, now: float) -> list[Fact]:
-    """What is due by the model alone: places that end, barriers that are overdue."""
+    """Return the facts due by the model alone: places that end, barriers that are overdue."""
     back: Iterable[Fact] = (
         JobRetired(place.job, now, _gone(place, now))
         for place in model.places.values()

@@ -1,4 +1,4 @@
-"""When a consumer gives up.
+"""The limit at which a consumer gives up.
 
 A topic that is no OpenLineage topic looks like dead letters without end.
 
@@ -15,7 +15,7 @@ WINDOW = 10_000
 
 @dataclass(frozen=True)
 class DeadLetterLimit:
-    """How many dead letters in a row, and which share of the last 10,000 records, are too many."""
+    """The limits of dead letters: how many in a row, and which share of the last 10,000 records."""
 
     max_in_row: int
     max_share: float

@@ -176,7 +176,9 @@ class Consumer:
                 self._tell(self._holdings.committed, time.monotonic() - self._began)
 
     def _polling_meanwhile(self, kafka: KafkaConsumer, working: "Future[Done]") -> Done:
-        """What the work gives; while it is slow, polls without taking records, so that the group keeps us."""
+        """Return the result of the work; meanwhile poll without taking records, so that the
+        group keeps us.
+        """
         while not _done(working, PATIENCE_SECONDS):
             for partition in kafka.assignment():
                 with gone_elsewhere():
@@ -238,7 +240,7 @@ class Consumer:
         self._tell_no_lag_but_of(positions)
 
     def _tell_no_lag_but_of(self, positions: Collection[TopicPartition]) -> None:
-        """What another consumer reads now is its to tell.
+        """Drop the lag of partitions that another consumer reads now.
 
         A number that stays would be a lag that never ends.
         """

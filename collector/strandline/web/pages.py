@@ -61,7 +61,9 @@ def routes(grant: Grant | None) -> list[BaseRoute]:
 
 
 def is_open(method: str, path: str) -> bool:
-    """Whether a request asks for nothing but the page itself, which everybody may load, or for a session."""
+    """Return true if a request asks only for the page itself, which everybody may load, or for a
+    session.
+    """
     if path == "/ui/session":
         return True
     return method in ("GET", "HEAD") and (path in PAGES or path.startswith("/ui/"))

@@ -18,7 +18,7 @@ class Page(TypedDict, Generic[Item]):
 
 
 class Hidden(TypedDict, total=False):
-    """What is not shown.
+    """Numbers of hidden things.
 
     Nodes that a depth or limit cut off (behind those was not looked), edges that were reported and
     are not among the state that is asked for, nodes (of changes: lines) that were filtered, edges
@@ -70,7 +70,7 @@ class LineageNode(Named):
 
 
 class LineageEdge(TypedDict):
-    """What was made from what.
+    """An edge of a lineage graph.
 
     `latestRun`: of the job, where it failed, was aborted or lost after the edge was seen.
     """

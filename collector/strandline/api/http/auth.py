@@ -118,7 +118,7 @@ class RequireKey:
 
 
 def granting(engine: Engine, settings: Settings, complain: Callable[[str], None]) -> Grant | None:
-    """What a key, or a token of the settings' issuer, may do; None where no key is asked for."""
+    """Return the rights of a key or of a token of the issuer; None where no key is required."""
     if not settings.auth_required:
         return None
     by_key = granted_by_keys(engine)
@@ -136,7 +136,7 @@ def granting(engine: Engine, settings: Settings, complain: Callable[[str], None]
 
 
 def no_library(error: ImportError) -> str:
-    """That what verifies tokens is not installed."""
+    """Return the message that the library for tokens is not installed."""
     return f"STRANDLINE_OIDC_ISSUER needs more packages: pip install 'strandline[oidc]' ({error})"
 
 

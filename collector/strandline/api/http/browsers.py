@@ -1,4 +1,4 @@
-"""What a page of another origin makes a browser send is refused.
+"""Refuse requests that a page of another origin makes a browser send.
 
 It could write to a collector on this machine, and read it.
 

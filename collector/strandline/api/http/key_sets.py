@@ -29,7 +29,7 @@ Jwk = Mapping[str, Any]
 
 
 class KeySetError(StrandlineError):
-    """What was read is no set of public keys."""
+    """The data read is no set of public keys."""
 
     code = "key_set"
 

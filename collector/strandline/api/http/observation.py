@@ -1,4 +1,4 @@
-"""What is seen of every request.
+"""The observation of every request.
 
 Its id, how it was answered, how long that took, and a line in the log if asked for.
 

@@ -64,7 +64,7 @@ class Questions:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many questions run, and how many wait."""
+        """The numbers of running and of waiting questions."""
         return len(self._running), len(self._waiting)
 
     def start(self) -> None:

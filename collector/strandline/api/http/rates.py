@@ -1,4 +1,4 @@
-"""How often a key may ask.
+"""The rate limits of a key.
 
 A bucket of tokens for each key and scope, which fills at the rate of the settings.
 

@@ -1,4 +1,4 @@
-"""What a route may do for a request: its dependency's type is the scope that a key needs.
+"""The session of a request: its dependency's type is the scope that a key needs.
 
 A router declares no route without one, because its class refuses that when it is made.
 """

@@ -38,7 +38,7 @@ class NodeGraph(TypedDict):
 
 
 class Start(NamedTuple):
-    """Where a graph begins: the node, namespace and name by which it was asked for, and the moment."""
+    """The start of a graph: its node, the namespace and name in the request, and the moment."""
 
     node: Node
     namespace: str

@@ -51,7 +51,7 @@ Number = Annotated[int, Whole(0, 2**31 - 1)]
 
 
 class PageQuery(Query):
-    """Which part of a list."""
+    """A part of a list."""
 
     limit: Annotated[Number, Field(description=f"How many at most; never more than {MOST}")] = 100
     offset: Annotated[Number, Field(description="How many to leave out at the beginning")] = 0

@@ -32,7 +32,7 @@ router = marquez_router()
 
 
 class FacetsQuery(Query):
-    """Whose facets."""
+    """The choice of a run's facets."""
 
     type: Annotated[Facets, Field(description="Of the run, of its job, or of its datasets")] = "run"
 

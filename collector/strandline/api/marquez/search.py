@@ -38,7 +38,7 @@ beta_router = marquez_router("/api/v2beta")
 
 
 class HitsQuery(Query):
-    """What is searched for."""
+    """The text of a search."""
 
     q: Annotated[
         Text,
@@ -48,7 +48,7 @@ class HitsQuery(Query):
 
 
 class SearchQuery(HitsQuery):
-    """What is searched for, and in which order it is shown."""
+    """The text of a search, and the order of its results."""
 
     filter: Annotated[
         str,
@@ -65,14 +65,14 @@ class SearchQuery(HitsQuery):
 
 
 class Results(TypedDict):
-    """What a search finds."""
+    """The results of a search."""
 
     totalCount: int
     results: list[JSON]
 
 
 class Hits(TypedDict):
-    """What a search finds, with facets."""
+    """The results of a search, with facets."""
 
     hits: list[JSON]
     highlights: list[JSON]
@@ -103,7 +103,7 @@ def _result(one: dict[str, Any], row: Any, now: int) -> dict[str, Any]:
 
 
 def _found(connection: Connection, session: Session, query: HitsQuery, kind: str | None) -> Found:
-    """What the search finds for the text, read in the first way that finds something."""
+    """Return the results for the text, read in the first way that finds something."""
     most = min(query.limit, MOST)
     for text in dict.fromkeys(_texts(session, query.q)):
         items = _items(connection, text, kind, most) if text and "\0" not in text else []
@@ -129,7 +129,8 @@ def _items(connection: Connection, text: str, kind: str | None, most: int) -> li
 
 
 def _texts(session: Session, typed: str) -> Iterator[str]:
-    """What may be meant: Marquez' page does not encode what is typed, so `&` and `+` may stand for themselves.
+    """Yield the possible texts: Marquez' page does not encode typed `&` and `+`, so they may
+    stand for themselves.
 
     A `%` at an end is Marquez' own sign for any text, where nothing has such a name.
     """

@@ -1,4 +1,4 @@
-"""What Marquez' dashboard counts, an hour or a day at a time."""
+"""The counts of Marquez' dashboard, an hour or a day at a time."""
 
 from datetime import datetime, time, timedelta
 from itertools import pairwise
@@ -44,19 +44,19 @@ def get_lineage_events(query: Annotated[StatsQuery, InQuery()], session: ReadSes
 
 @router.get("/stats/jobs", response_model=list[JSON])
 def count_jobs(query: Annotated[StatsQuery, InQuery()], session: ReadSession) -> list[JSON]:
-    """How many jobs were known at the end of each interval."""
+    """Count the jobs known at the end of each interval."""
     return _counts(query, session, "jobs")
 
 
 @router.get("/stats/datasets", response_model=list[JSON])
 def count_datasets(query: Annotated[StatsQuery, InQuery()], session: ReadSession) -> list[JSON]:
-    """How many datasets were known at the end of each interval."""
+    """Count the datasets known at the end of each interval."""
     return _counts(query, session, "datasets")
 
 
 @router.get("/stats/sources", response_model=list[JSON])
 def count_sources(query: Annotated[StatsQuery, InQuery()], session: ReadSession) -> list[JSON]:
-    """How many sources were known at the end of each interval."""
+    """Count the sources known at the end of each interval."""
     return _counts(query, session, "sources")
 
 

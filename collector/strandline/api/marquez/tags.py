@@ -49,7 +49,7 @@ class TagsQuery(PageQuery):
 
 
 class NewTag(BaseModel):
-    """What a tag means."""
+    """A tag's description."""
 
     description: str | None = None
 

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/api/v2", tags=["administration"], route_class=Route)
 
 
 class AuditEntry(TypedDict):
-    """Who changed what."""
+    """A change with its author."""
 
     at: str
     who: str
@@ -32,7 +32,9 @@ class AuditEntry(TypedDict):
 def get_audit(
     query: Annotated[AuditQuery, InQuery()], session: WholeAdminSession
 ) -> dict[str, Any]:
-    """Who changed what, when and from where, newest first (status 0: a command on the collector's machine)."""
+    """List the changes, newest first: who, when and from where (status 0: a command on the
+    collector's machine).
+    """
     cursor = query.cursor
     with read_from(session.whole_engine) as connection:
         found = entries(connection, query.limit + 1, cursor[0] if cursor else None)

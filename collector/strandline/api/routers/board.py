@@ -51,7 +51,9 @@ class Board(TypedDict):
 
 @router.get("/groups/board", response_model=Board, responses=refused(404))
 def get_board(query: Annotated[BoardQuery, InQuery()], session: ReadSession) -> dict[str, Any]:
-    """Which table of a group completed which barrier: tables upstream first, newest barriers ascending."""
+    """Show the completed barriers of a group's tables: tables upstream first, newest barriers
+    ascending.
+    """
     name, now = query.group, time.time()
     with session.follower.model() as model:
         domain = _domain_called(model, name, session.access)
@@ -104,7 +106,7 @@ def _window(order: Sequence[int], strong: int | None, most: int) -> tuple[list[i
 
 
 def _hidden(order: Sequence[int], shown: Sequence[int]) -> dict[str, int]:
-    """How many barriers are not shown: before those that are, between them, after them."""
+    """Count the barriers that are not shown: before, between and after those that are."""
     older = sum(barrier < shown[0] for barrier in order) if shown else 0
     newer = sum(barrier > shown[-1] for barrier in order) if shown else len(order)
     return {"older": older, "between": len(order) - len(shown) - older - newer, "newer": newer}

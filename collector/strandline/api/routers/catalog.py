@@ -118,7 +118,7 @@ def get_job(query: Annotated[NamedQuery, InQuery()], session: ReadSession) -> An
 
 @router.get("/jobs/barriers", response_model=Page[Barrier], responses=refused(404))
 def get_barriers(query: Annotated[PartsQuery, InQuery()], session: ReadSession) -> Answer:
-    """How far a streaming job is: its barriers, the greatest first."""
+    """List the barriers of a streaming job, the greatest first."""
     with session.connected() as connection:
         found = job_of(connection, query.namespace, query.name)
         return listing.barriers_page(connection, found, query.limit, query.cursor)

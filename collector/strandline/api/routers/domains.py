@@ -67,7 +67,7 @@ class TableSnapshot(TableName):
 
 
 class DecisionAnswer(TypedDict):
-    """What a job shall do before its checkpoint."""
+    """The decision about a job's next checkpoint."""
 
     generation: int
     joining: bool
@@ -162,7 +162,7 @@ def _domain(model: Model, domain: Domain) -> Answer:
 
 @router.post("/jobs/decision", response_model=DecisionAnswer, responses=refused(404))
 def post_decision(asked: Position, session: ReadSession) -> Answer:
-    """What to do before a checkpoint: PROCEED, CHECKPOINT or ABORT, for the whole micro-batch."""
+    """Decide before a checkpoint: PROCEED, CHECKPOINT or ABORT, for the whole micro-batch."""
     with session.follower.model() as model:
         job = job_called(model, (asked.namespace, asked.name), session.access)
         session.access.require(_tables_of(model, job))

@@ -29,7 +29,7 @@ class Rows(TypedDict):
 
 
 class ForgottenRows(TypedDict):
-    """What was forgotten, or would be."""
+    """The forgotten rows, or those that would be."""
 
     executed: bool
     message: str

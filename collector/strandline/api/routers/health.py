@@ -1,4 +1,4 @@
-"""What operators ask: alive, ready, metrics, and the documentation of everything that can be asked.
+"""Routes for operators: alive, ready, metrics, and the documentation of the API.
 
 Ready means that an event sent now would be stored: it turns false while there still is memory to
 say so.
@@ -41,14 +41,14 @@ class Status(TypedDict):
 
 @router.get("/healthz", response_model=Status)
 def get_health(session: OpenSession) -> dict[str, str]:
-    """Whether the process answers, its version, and its label if it has one."""
+    """Say that the process answers, with its version, and its label if it has one."""
     label = {} if session.settings.label is None else {"label": session.settings.label}
     return {"status": "ok", "version": __version__} | label
 
 
 @router.get("/readyz", response_model=Status)
 def get_readiness(session: OpenSession) -> Response:
-    """Whether an event sent now would be stored, and if not, everything that stands against it."""
+    """Say if an event sent now would be stored, and if not, give every reason."""
     state = session.state
     checks: Mapping[str, Check] = {
         "database": lambda: _database(session),

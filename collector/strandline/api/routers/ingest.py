@@ -121,7 +121,9 @@ async def post_batch(session: IngestSession) -> Response:
 
 
 async def _taken(session: Session, raw: bytes) -> list[Fault | Outcome]:
-    """What became of each element of an array; raises what keeps good ones from being stored."""
+    """Return the outcome of each element of an array; raise errors that keep good ones from
+    being stored.
+    """
     asked = raw, session.now, session.access, session.state.senders
     beside = (
         len(raw) > LARGE or not session.access.everything

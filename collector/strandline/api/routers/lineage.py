@@ -55,7 +55,7 @@ class SnapshotNode(Named):
 
 
 class SnapshotStep(TypedDict):
-    """Which snapshot was made from which, by which job."""
+    """The derivation of a snapshot from another by a job."""
 
     source: str
     target: str
@@ -76,7 +76,7 @@ class Box(Named):
 
 
 class BoxEdge(TypedDict):
-    """How many jobs lead from one box to another."""
+    """The number of jobs that lead from one box to another."""
 
     source: str
     target: str
@@ -101,7 +101,7 @@ class NodeList(TypedDict):
 
 
 class Affected(Named):
-    """What breaks."""
+    """A thing that would break."""
 
     column: NotRequired[str | None]
     distance: NotRequired[int]
@@ -116,7 +116,7 @@ class Affected(Named):
 
 
 class Impact(TypedDict):
-    """What breaks, and how much of it."""
+    """The things that would break, and their numbers."""
 
     node: JSON
     affected: JSON
@@ -128,7 +128,7 @@ class Impact(TypedDict):
 
 
 class Change(TypedDict):
-    """What came, went or became another."""
+    """A thing that came, went or changed."""
 
     change: str
     kind: str
@@ -143,7 +143,7 @@ class Change(TypedDict):
 
 
 class Changes(TypedDict):
-    """What changed between two moments."""
+    """The changes between two moments."""
 
     since: str
     until: str
@@ -157,7 +157,7 @@ class Changes(TypedDict):
 
 
 class Feeding(TypedDict):
-    """How many jobs read from one namespace and write to another."""
+    """The number of jobs that read from one namespace and write to another."""
 
     source: str
     target: str
@@ -174,7 +174,7 @@ class RunNode(Named):
 
 
 class RunEdge(TypedDict):
-    """Which run made what another one read."""
+    """The run that made an input of another run."""
 
     source: str
     target: str
@@ -268,7 +268,9 @@ def get_whole_graph(
 def get_snapshot_lineage(
     query: Annotated[asking.SnapshotLineageQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """Which snapshots a snapshot was made from, and which from it, with job and barrier."""
+    """Return the snapshots from which a snapshot was made, and those made from it, with job and
+    barrier.
+    """
     with session.connected() as connection:
         return snapshot_lineage_of(
             connection,
@@ -285,7 +287,9 @@ def get_snapshot_lineage(
 def get_impact(
     query: Annotated[asking.ImpactQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """What breaks if a table or a column goes: columns, tables and jobs, with owners and who read last."""
+    """List the columns, tables and jobs that break if a table or a column goes, with owners and
+    last readers.
+    """
     return session.answer("/impact", query)
 
 
@@ -303,7 +307,9 @@ def get_paths(
 def get_changes(
     query: Annotated[asking.ChangesQuery, InQuery()], session: ReadSession
 ) -> dict[str, Any]:
-    """What came and went between two moments: datasets, jobs, edges between them; by column also columns and their types."""
+    """List the datasets, jobs and edges that came or went between two moments; by column also
+    columns and their types.
+    """
     return session.answer("/lineage/changes", query, since=micros_of(query.since))
 
 

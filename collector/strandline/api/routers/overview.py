@@ -1,4 +1,4 @@
-"""What a person sees first: how much runs, what needs attention, the groups.
+"""The overview: running jobs, problems, the groups.
 
 And a stream that says when to look again.
 """
@@ -60,7 +60,7 @@ class Overview(TypedDict):
 
 @router.get("/overview", response_model=Overview)
 def get_overview(session: ReadSession) -> dict[str, Any]:
-    """What runs and what needs attention."""
+    """Show the running jobs and the problems."""
     now = session.now.timestamp()
     with session.follower.model() as model:
         found, of_tables = model_troubles(model, session.settings.alert_staleness_seconds, now)
@@ -86,7 +86,7 @@ def get_overview(session: ReadSession) -> dict[str, Any]:
 
 
 def _newest_event(connection: Connection, session: Session) -> int | None:
-    """When the newest event came: any event, or of one's own jobs where others' are hidden."""
+    """Return the receipt of the newest event; only of one's own jobs if others are hidden."""
     query = select(func.max(raw_events.c.received_at))
     if not session.access.everything:
         query = select(func.max(runs.c.received_at)).select_from(

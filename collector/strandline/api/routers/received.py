@@ -1,4 +1,4 @@
-"""What was received, newest first.
+"""Received events, newest first.
 
 The events as they came (but for secrets), and the records that are none.
 """
@@ -88,7 +88,7 @@ def get_unread(query: Annotated[ReceivedQuery, InQuery()], session: WholeSession
 def get_rejected_events(
     query: Annotated[ReceivedQuery, InQuery()], session: WholeSession
 ) -> dict[str, Any]:
-    """What was rejected over HTTP by producer and reason, the newest first."""
+    """List rejected events by producer and reason, the newest first."""
     session.state.refusals.flush()
     with read_from(session.engine) as connection:
         items, cursor = refused_page(connection, query.limit, query.cursor)

@@ -138,7 +138,7 @@ def _leased(
 
 
 def _now() -> int:
-    """When a lease begins: not when it was asked for, which may be long ago."""
+    """Return the begin of a lease: now, as the request may have waited long."""
     return micros_of(datetime.now(UTC))
 
 
@@ -220,7 +220,7 @@ def _refuse_others(connection: Connection, session: Session, lease: str) -> None
 
 @router.post("/compare", response_model=Comparison, responses=refused(404))
 def post_comparison(asked: Compared, session: ReadSession) -> Answer:
-    """Why tables disagree: their newest snapshots beside those that agree."""
+    """Show why tables disagree: their newest snapshots beside those that agree."""
     now = time.time()
     with session.follower.question(session.access) as (connection, model):
         tables = tables_of(connection, model, asked.tables)

@@ -189,7 +189,9 @@ def _fault_of_nodes(options: Namespace) -> str | None:
 
 
 def _fault_of_run(options: Namespace) -> str | None:
-    """What else was asked of a run, which has runs above it and nothing more."""
+    """Return the error for an option that does not apply to a run, which has only the runs above
+    it.
+    """
     if len(options.node) > 1:
         return "a run is asked for alone"
     plain = {"direction": "both", "granularity": "table", "state": "recent", "collapse": "none"}

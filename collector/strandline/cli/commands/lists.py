@@ -84,7 +84,7 @@ def run_arguments(parser: ArgumentParser) -> None:
 
 
 def search_arguments(parser: ArgumentParser) -> None:
-    """What is looked for."""
+    """Add the arguments of a search."""
     parser.add_argument(
         "text",
         type=name_argument,

@@ -51,7 +51,7 @@ def _limits(parser: ArgumentParser) -> None:
 
 
 def impact_arguments(parser: ArgumentParser) -> None:
-    """What is thought to go."""
+    """Add the arguments of the removed thing."""
     parser.add_argument(
         "node", metavar="TABLE[.COLUMN]", help="a table, a column of one, or job:NAMESPACE:NAME"
     )
@@ -278,7 +278,7 @@ def _types(one: Json) -> str:
 
 
 def namespace_arguments(parser: ArgumentParser) -> None:
-    """How many, and when."""
+    """Add the arguments of limit and moment."""
     parser.add_argument(
         "--limit",
         type=number(1, MOST),

@@ -114,7 +114,7 @@ def _tag(one: Json) -> str:
 
 
 def input_output(state: JobState, urns: "DatasetUrns") -> Json:
-    """What a job reads and writes: datasets, edges with snapshot and barrier, and columns."""
+    """Return a job's datasets, edges with snapshot and barrier, and columns."""
     return {
         "inputDatasets": [],
         "outputDatasets": [],

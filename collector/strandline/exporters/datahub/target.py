@@ -52,7 +52,7 @@ class Emitter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What DataHub gets, and under which names."""
+    """The selection and names of DataHub's items."""
 
     urns: Urns
     namespaces: Namespaces

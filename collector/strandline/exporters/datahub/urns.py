@@ -188,6 +188,8 @@ def escaped(part: str) -> str:
 def orchestrator_of(
     configured: str | None, integration: str | None, engine: str | None, producer: str
 ) -> str:
-    """Who runs a job: what is configured, else the first that its events say, in small letters."""
+    """Return the orchestrator of a job: the configured one, else the first in its events, in
+    small letters.
+    """
     stated = next((one for one in (configured, integration, engine) if one), None)
     return (stated or producer.rstrip("/").rpartition("/")[2] or "spark").lower()

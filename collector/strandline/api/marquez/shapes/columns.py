@@ -1,4 +1,4 @@
-"""Which columns a column comes from, as Marquez shows it in a dataset and in a graph of columns."""
+"""The sources of a column, as Marquez shows them in a dataset and in a graph of columns."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +64,7 @@ def inputs_by_target(
 
 
 def transformation(edge: Mapping[str, Any]) -> str | None:
-    """How a column is made of another.
+    """Return the transformation that makes a column from another.
 
     MASKED, IDENTITY, AGGREGATION, FILTER, ... as the event said.
     """
@@ -76,7 +76,7 @@ def _column(name: str, inputs: list[Answer]) -> Answer:
 
 
 def summary(inputs: list[Answer]) -> Answer:
-    """What a column says of itself: the one way in which it is made, where there is only one."""
+    """Return the one way in which the column is made, if there is only one."""
     ways = {(one["transformationDescription"], one["transformationType"]) for one in inputs}
     description, kind = ways.pop() if len(ways) == 1 else (None, None)
     return {"transformationDescription": description, "transformationType": kind}

@@ -111,7 +111,7 @@ def _type(namespace: str, facets: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _modified(write: Write | None) -> str | None:
-    """When a run that succeeded, or still runs, wrote it."""
+    """Return the time at which a run that succeeded, or still runs, wrote it."""
     if write is None or write.run.state in ("FAIL", "ABORT", "LOST"):
         return None
     return time_or_none(write.run.until or write.run.since)

@@ -56,7 +56,7 @@ def job_answers(
 
 
 def _created(connection: Connection, rows: Sequence[Any], now: int) -> dict[int, int]:
-    """When each was first seen, if only in what others stated."""
+    """Return the time at which each was first seen, if only in statements of others."""
     unseen = [row.id for row in rows if row.first_at is None]
     mentions = first_mentions(connection, unseen, {}) if unseen else {}
     return {
