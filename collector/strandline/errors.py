@@ -94,7 +94,7 @@ class QuestionError(StrandlineError):
 
 
 class NotFoundError(StrandlineError):
-    """What was asked for is unknown; `candidates` lists what may have been meant."""
+    """The name is unknown; `candidates` lists similar ones."""
 
     code = "not_found"
 
@@ -145,7 +145,7 @@ class SchemaError(StrandlineError):
 
 
 class DamagedError(StrandlineError):
-    """What is stored is not what was written, or is not there: the message names it.
+    """The stored data is damaged or missing: the message names it.
 
     The rest can be read.
     """
@@ -154,7 +154,7 @@ class DamagedError(StrandlineError):
 
 
 class WaitedError(StrandlineError):
-    """What was waited for did not happen in time."""
+    """The wait ended without the expected event."""
 
     code = "waited"
 

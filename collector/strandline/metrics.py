@@ -1,4 +1,4 @@
-"""What Prometheus sees at /metrics.
+"""Prometheus's metrics at /metrics.
 
 One object of counters, made by whoever starts a process and handed to its parts.
 
@@ -115,7 +115,7 @@ def _read(file: Path) -> str:
 
 
 class StoreGauges:
-    """What the store held when it was last looked at.
+    """The size and state of the store at the last look.
 
     Nothing is asked of the database during a scrape.
     """
@@ -187,7 +187,7 @@ def _over_rate(registry: CollectorRegistry) -> Counter:
 
 
 class KeptMetrics:
-    """What a process keeps in memory, and what for."""
+    """The things that a process keeps in memory."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.graph_bytes = Gauge(
@@ -204,7 +204,7 @@ class KeptMetrics:
 
 
 class Answers(NamedTuple):
-    """What answers of one method, route and status are counted with.
+    """The counters of answers of one method, route and status.
 
     Looking that up takes longer than counting.
     """

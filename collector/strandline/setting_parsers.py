@@ -1,4 +1,4 @@
-"""How the text of a setting is read.
+"""Parsers of settings.
 
 Each function gives the value, or a ValueError with the end of the sentence
 "STRANDLINE_NAME=text ...": why not, and what is allowed. It repeats nothing of the text, which may
@@ -31,7 +31,7 @@ GRANT = re.compile(
 
 
 class TokenGrant(NamedTuple):
-    """What a token is granted whose claim has this value: scopes, and patterns of namespaces."""
+    """The scopes and patterns of namespaces for tokens whose claim has this value."""
 
     value: str
     scopes: tuple[str, ...]
@@ -190,7 +190,7 @@ def token_grants(value: str) -> tuple[TokenGrant, ...]:
 
 
 def event_address(value: str) -> str:
-    """Where events can be sent: http(s)://..., kafka://brokers/topic, or file:///path."""
+    """Return a destination of events: http(s)://..., kafka://brokers/topic, or file:///path."""
     scheme, _, rest = value.strip().partition("://")
     if scheme in ("http", "https") and rest:
         return web_address(value)

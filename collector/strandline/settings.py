@@ -335,7 +335,7 @@ class Settings:
 
     @property
     def auth_required(self) -> bool:
-        """Whether requests need an API key."""
+        """True if requests need an API key."""
         protected = not is_loopback(self.host) or self.oidc_issuer is not None
         return self.auth == "required" or (self.auth == "auto" and protected)
 
@@ -424,7 +424,7 @@ def read_what_can_be_read(
 
 
 def faulty_files(settings: Settings) -> list[str]:
-    """What is wrong with the files that the settings name: for whoever is about to read them."""
+    """Return the faults of the files that the settings name."""
     faults: list[str] = []
     for name in KAFKA_FILES:
         if name in settings.kafka_security:
@@ -506,7 +506,7 @@ def _contradictions(settings: Settings, given: Mapping[str, str]) -> list[str]:
 
 
 def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[str]:
-    """What is missing for tokens to be taken; nothing of it has a default that would be safe."""
+    """Yield the missing settings for tokens; none of them has a default that would be safe."""
     named = {name for name in given if name.startswith("oidc_") and given[name] != ""}
     if "oidc_issuer" not in named:
         yield from (

@@ -1,4 +1,4 @@
-"""What every Python start runs once the wheel is installed.
+"""The hook that every Python start runs once the wheel is installed.
 
 Waits for PySpark's SparkContext, and does nothing else.
 

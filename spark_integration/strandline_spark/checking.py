@@ -1,4 +1,4 @@
-"""Whether the emitter works here, asked by hand: `print(strandline_spark.check(spark))`.
+"""A check that the emitter works here, run by hand: `print(strandline_spark.check(spark))`.
 
 It says what the conf means, sends one event of a job of its own, and says what came back.
 """
@@ -23,7 +23,7 @@ _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What was found. `delivered`: the test event was taken. As a text: a line for each finding."""
+    """The findings of a check, one a line as text. `delivered`: the test event was accepted."""
 
     delivered: bool
     findings: tuple[str, ...]

@@ -1,3 +1,3 @@
-"""What switches something on in Spark conf, everywhere."""
+"""The values that switch something on in Spark conf."""
 
 ON = frozenset({"true", "1", "yes"})

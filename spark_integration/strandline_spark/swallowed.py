@@ -38,6 +38,6 @@ def swallowed(missing: str, error: BaseException) -> str:
 
 
 def counted() -> dict[str, int]:
-    """How often each kind came since the driver started, by what is missing and the error's class."""
+    """Return the counts of each kind since the driver started, by missing thing and error class."""
     with _lock:
         return {f"{missing} ({name})": count for (missing, name), count in _counts.items()}

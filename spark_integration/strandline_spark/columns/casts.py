@@ -31,7 +31,7 @@ _MOST = 300  # casts that are asked for in one plan: each takes five round trips
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an expression is.
+    """The place of an expression.
 
     The subquery its plan is of, the node's path, the field, indexes in it, place in the tree.
     """

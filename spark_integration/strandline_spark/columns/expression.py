@@ -1,4 +1,4 @@
-"""What a column is made of.
+"""The inputs of a column.
 
 Terms, each an expression over columns of tables, with how each column takes part.
 
@@ -73,7 +73,7 @@ class Term:
 
     @property
     def is_identity(self) -> bool:
-        """Whether it is a column as it is."""
+        """True if it is a column as it is."""
         return (
             len(self.kinds) == 1 and next(iter(self.kinds))[1] == IDENTITY and self.text == _mark(0)
         )

@@ -54,7 +54,7 @@ _PYTHON = {
 
 
 class Surroundings(Protocol):
-    """What an expression can see."""
+    """The names that an expression can see."""
 
     def value(self, attribute: Node) -> Value:
         """Return what an attribute stands for."""
@@ -63,7 +63,9 @@ class Surroundings(Protocol):
         """Return what a subquery's first column stands for."""
 
     def wrote(self, cast: Node) -> str | None:
-        """What the user wrote for that cast, CAST or TRY_CAST; None if it is one of Spark's own."""
+        """Return the user's words for that cast, CAST or TRY_CAST; None if it is one of Spark's
+        own.
+        """
 
 
 def value_of(expression: Node, seen: Surroundings) -> Value:

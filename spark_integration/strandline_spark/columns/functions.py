@@ -1,4 +1,4 @@
-"""How Spark SQL writes an expression whose class is known.
+"""The SQL text of expressions whose class is known.
 
 The names of functions, the signs of operators.
 

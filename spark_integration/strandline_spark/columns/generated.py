@@ -49,7 +49,7 @@ def _value(
 
 
 class _ByName:
-    """What such an expression can see: the columns that are written, by their names."""
+    """The names that such an expression can see: the columns that are written, by name."""
 
     def __init__(self, values: Mapping[str, Value], casts: WrittenCasts) -> None:
         self._values = values

@@ -1,4 +1,4 @@
-"""What a node of a plan gives to the one above it, and what an expression of a node can see."""
+"""The columns that a node of a plan gives to the one above it, and that its expressions can see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Indirect = Mapping[tuple[Ref, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a node gives to the one above it.
+    """The columns that a node gives to the one above it.
 
     Its output in order, and what decided which rows there are.
     """
@@ -31,17 +31,17 @@ class Scope:
 
 
 class Earlier(Protocol):
-    """What is known of earlier statements: see `plans.memory`."""
+    """The memory of earlier statements: see `plans.memory`."""
 
     def value(self, expr_id: int) -> Value | None:
         """Return what an id was made of."""
 
     def output(self, ids: tuple[int, ...]) -> Scope | None:
-        """What decided, and what was opaque, in the statement whose output this is."""
+        """Return the deciding and the opaque columns of the statement whose output this is."""
 
 
 class StatementScopes(Protocol):
-    """What a node asks of the statement that it is part of; see `resolver`."""
+    """The questions of a node to its statement; see `resolver`."""
 
     rewrites: bool
 
@@ -52,7 +52,9 @@ class StatementScopes(Protocol):
         """The value of a leaf's column."""
 
     def rows_of(self, ids: tuple[int, ...]) -> Scope | None:
-        """What decided, and what was opaque, in the earlier statement whose output this is."""
+        """Return the deciding and the opaque columns of the earlier statement whose output this
+        is.
+        """
 
     def wrote(self, cast: Node) -> str | None:
         """Return what the user wrote for a cast."""
@@ -68,7 +70,7 @@ class StatementScopes(Protocol):
 
 
 class Seen:
-    """What an expression of a node can see.
+    """The columns that an expression of a node can see.
 
     The columns of its children, and of the query around a subquery.
     """

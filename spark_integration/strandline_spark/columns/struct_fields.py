@@ -59,7 +59,9 @@ _EACH = {"Coalesce", "Nvl", "Greatest", "Least", "CreateArray", "Concat"}
 
 
 def picked(name: str, terms: Sequence[Term]) -> tuple[int, ...]:
-    """Which arguments of a function its value is one of, if they all are structs (or hold some) that the statement built."""
+    """Return the arguments of a function that its value may be, if they all are structs (or hold
+    some) that the statement built.
+    """
     places = tuple(
         place
         for place in _places(name, len(terms))

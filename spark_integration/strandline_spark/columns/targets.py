@@ -1,4 +1,4 @@
-"""Which query of a statement fills its target, and what the target's columns are called."""
+"""The query of a statement that fills its target, and the names of the target's columns."""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def _is_made(node: Node) -> bool:
 
 
 def _lengths(start: Node, end: Node) -> Iterator[Node]:
-    """How long the windows are, how far apart, and where they start, as far as that is not what Spark fills in."""
+    """Yield the length, distance and start of the windows, as far as Spark does not fill them
+    in.
+    """
     rest = start.children[0].children[1].children[-1]
     length, slide = _number(end.children[1]), _number(rest.children[1])
     offset = _number(rest.children[0].children[1])

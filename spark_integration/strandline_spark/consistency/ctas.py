@@ -146,7 +146,7 @@ class _Job:
                 worker.join(_PAUSE)
 
     def _tell(self, interrupt: KeyboardInterrupt | None) -> None:
-        """What is committed is finished, whatever came then."""
+        """Report a committed table as finished, whatever came then."""
         if self._hook is None:
             return
         if self._done:

@@ -41,7 +41,7 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether the lease lasts, as far as this process knows."""
+        """True while the lease lasts, as far as this process knows."""
         return not self._ended.is_set()
 
     def renew(self) -> None:

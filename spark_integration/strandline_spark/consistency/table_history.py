@@ -196,7 +196,7 @@ class TableHistory:
 
     @property
     def generation(self) -> int:
-        """What the commits of the table's job carry at least.
+        """The least generation of the commits of the table's job.
 
         A rollback raises it. 1 where nobody rolled it back.
         """
@@ -205,7 +205,7 @@ class TableHistory:
 
     @property
     def location(self) -> str:
-        """Where the table lies."""
+        """The location of the table."""
         return str(self._table.location())
 
     @property

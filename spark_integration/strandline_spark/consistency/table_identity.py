@@ -72,7 +72,7 @@ class Identities:
         return Identity(table, str(found[0].table), found[0].namespace, found[0].name)
 
     def is_direct(self, table: str, dataset: Dataset) -> bool:
-        """Whether the name is the table's own, and not that of a view of it or of a part of it."""
+        """Return true if the name is the table's own, and not that of a view or a part of it."""
         last = table.replace("`", "").rpartition(".")[2]
         return str(dataset.table).rpartition(".")[2].lower() == last.lower()
 

@@ -1,4 +1,4 @@
-"""Whether it makes sense to try again.
+"""A circuit breaker: it decides when to try again.
 
 A circuit breaker with growing pauses, for one way out of the driver.
 """
@@ -16,7 +16,7 @@ class Circuit:
 
     @property
     def failing(self) -> bool:
-        """Whether the last attempt failed."""
+        """True if the last attempt failed."""
         return self._pause > 0
 
     def is_open(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""What an emitter could not deliver, counted."""
+"""Counts of events that an emitter could not deliver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Losses:
-    """What did not get through since the driver started."""
+    """The losses since the driver started."""
 
     dropped: int = 0  # given up: memory was full, or neither backend nor disk took it
     refused: int = 0  # the backend refused for good

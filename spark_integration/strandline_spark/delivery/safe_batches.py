@@ -1,4 +1,4 @@
-"""Which micro-batch of each streaming query is known to be safe.
+"""The micro-batch of each streaming query that is known to be safe.
 
 With the collector, or in the spool.
 

@@ -9,7 +9,7 @@ from strandline_spark.delivery.transport import Delivery, Message
 
 
 class Replay:
-    """What is still to be sent of a file.
+    """The rest of a file that is still to be sent.
 
     Its lines are read once; the file stays as it is until all of it is sent.
     """
@@ -37,7 +37,7 @@ class Replay:
         return [*fresh, *self.left], len(lines) - len(fresh)
 
     def tried(self, batch: list[Message], delivery: Delivery) -> None:
-        """What became of that batch."""
+        """Note the outcome of that batch."""
         went = delivery.partly or len(delivery.unsent) < len(batch)
         first = (
             0 if went else 1
@@ -49,7 +49,7 @@ class Replay:
 
     @property
     def stuck(self) -> bool:
-        """Whether nothing more of what is left goes now.
+        """True if nothing more of the rest can be sent now.
 
         Each of it has been tried first, or others of the file went.
         """

@@ -1,4 +1,4 @@
-"""How events leave the driver.
+"""The transport of events out of the driver.
 
 One method, `send`, that tries once within a time and says what did not go.
 
@@ -28,7 +28,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of some messages: `unsent` may be tried again, `refused` never will be taken.
+    """The outcome of some messages: `unsent` may be tried again, `refused` never will be accepted.
 
     `partly`: of several ways out at least one took all of them; only the others lack what is
     unsent.

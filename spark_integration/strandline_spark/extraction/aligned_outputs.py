@@ -1,4 +1,4 @@
-"""What the aligned jobs of this process write, by their queries.
+"""The outputs of this process's aligned jobs, by their queries.
 
 A micro-batch of such a job is only a clock: neither its plan nor its checkpoint folder tells what
 it made, the table does.

@@ -41,7 +41,7 @@ class Read:
 
     @property
     def streams(self) -> bool:
-        """Whether it is a source of a streaming query."""
+        """True if it is a source of a streaming query."""
         return self.mention.offsets is not None
 
 
@@ -62,7 +62,7 @@ class Target:
 
     @property
     def nameless(self) -> bool:
-        """Whether it is a place that no catalog knows, and what it leaves is all that tells if it was written."""
+        """True for a place that no catalog knows: only its content tells if it was written."""
         return (
             self.proven_by is not None
             and self.mention.catalog is None
@@ -119,7 +119,7 @@ def _known_reads(mention: Mention, jvm: Jvm) -> list[Read]:
 
 
 def _remember(parts: Parts, jvm: Jvm) -> None:
-    """What tables are, for a DROP that is over before it can be looked at.
+    """Remember tables for a DROP that is over before it can be looked at.
 
     After a RENAME names mean other tables.
     """
@@ -181,7 +181,7 @@ def _name_before(before: Mention, renamed: Dataset, jvm: Jvm) -> tuple[str, str]
 
 
 def _proof(write: Write, one: Format) -> Proof:
-    """What a write leaves behind that is done only if nothing is there."""
+    """Return the trace of a write that is done only if nothing is there."""
     if not (write.unless_there and write.fills):
         return None
     return "snapshot" if one.scans_tell else "files" if write.mention.provider == "files" else None

@@ -1,4 +1,4 @@
-"""What a statement reads, as datasets and as the values of its leaves' columns."""
+"""The inputs of a statement, as datasets and as the values of its leaves' columns."""
 
 from __future__ import annotations
 

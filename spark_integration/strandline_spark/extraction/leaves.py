@@ -1,4 +1,4 @@
-"""Where a plan mentions data: its leaves, with the objects that Spark holds for them in the JVM.
+"""The leaves of a plan, which mention data, with Spark's JVM objects for them.
 
 The JSON of a plan says nothing of tables and relations, so the leaves themselves are asked.
 """

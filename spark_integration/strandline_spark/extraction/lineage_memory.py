@@ -1,4 +1,4 @@
-"""What earlier statements made of the ids of their columns.
+"""The memory of column ids of earlier statements.
 
 A checkpoint, and the rows given to a foreachBatch, come back as a relation of rows with the same
 ids and nothing else; what was known of the ids is what those rows are made of. Rows whose ids are
@@ -51,7 +51,7 @@ class Memory:
 
 
 class Recalled:
-    """What one statement takes from memory."""
+    """The part of memory that one statement uses."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Recalled:
         return found[0]
 
     def output(self, ids: Ids) -> Scope | None:
-        """What decided, and what was opaque, in the statement whose output this is.
+        """Return the deciding and the opaque columns of the statement whose output this is.
 
         Its sources count as read.
         """

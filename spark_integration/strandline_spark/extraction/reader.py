@@ -150,7 +150,9 @@ class PlanReader:
     def checkpoints(
         self, execution: JavaObject, written: AlignedOutput, query_id: str, after: int
     ) -> dict[int, Statement]:
-        """What the micro-batches of an aligned job after one committed, by their numbers, as the snapshots that they left say."""
+        """Return the commits of an aligned job's micro-batches after one, by number, from their
+        snapshots.
+        """
         with self._session_of(execution):
             output = self._named(execution.sparkSession(), written.table)
             committed = output.format.written_by_query(
@@ -190,7 +192,7 @@ class PlanReader:
 
     @contextmanager
     def _session_of(self, execution: JavaObject) -> Iterator[None]:
-        """What is asked of the JVM concerns that execution's session.
+        """Ask the JVM within that execution's session.
 
         What cannot be asked is an unreadable plan.
         """
@@ -424,7 +426,7 @@ class PlanReader:
             return dataset
 
     def _hinted(self, read: Read) -> Dataset:
-        """What is known before anything is read.
+        """Return what is known before anything is read.
 
         Of a stream nothing is, because its offsets decide.
         """
@@ -583,7 +585,9 @@ def _marked(statement: Statement, unread: tuple[str, ...]) -> Statement:
 
 
 def _proven(target: Target, output: Output) -> bool:
-    """Whether a write that is only done if nothing is there was done, as far as what it leaves can tell."""
+    """Return true if its trace proves that a write was done which is only done if nothing is
+    there.
+    """
     if target.proven_by == "snapshot":
         return bool(output.dataset.snapshots)
     return target.proven_by is None or bool(output.statistics.get("fileCount"))

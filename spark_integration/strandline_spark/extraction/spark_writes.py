@@ -1,4 +1,4 @@
-"""What the root of an analysed plan writes: a mention of data, and how.
+"""The target of the root of an analysed plan: a mention of data, and the kind of write.
 
 One function a family of commands; `commands` has those of Spark's older kind. A command that is not
 known writes nothing that could be reported, and says nothing.

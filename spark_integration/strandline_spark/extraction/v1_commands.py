@@ -1,4 +1,4 @@
-"""What Spark's older commands write.
+"""The outputs of Spark's older commands.
 
 Files, tables of the session catalog, sources that take whole DataFrames.
 """

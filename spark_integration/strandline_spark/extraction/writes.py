@@ -1,4 +1,4 @@
-"""What a plan writes, whichever kind of command it is: one of Spark's, or a table format's own."""
+"""The outputs of a plan, by any kind of command: one of Spark's, or a table format's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a CatalogTable of Spark's session catalog says of a dataset.
+"""The dataset of a CatalogTable of Spark's session catalog.
 
 Its location, its name, the catalog that holds it.
 """
@@ -15,7 +15,7 @@ SESSION_CATALOG = "spark_catalog"
 
 
 def location_of(table: JavaObject) -> str | None:
-    """Where the table's files lie, or None if it has no files."""
+    """Return the location of the table's files, or None if it has no files."""
     found: str | None = once(
         table, "location", lambda one: optional_text(one.storage().locationUri())
     )

@@ -24,7 +24,7 @@ from strandline_spark.model.statement import Dataset, Field, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class BatchSnapshot:
-    """What a micro-batch committed, and what it was made of."""
+    """The commit of a micro-batch, and its inputs."""
 
     batch_id: int
     snapshot: Snapshot
@@ -32,7 +32,7 @@ class BatchSnapshot:
 
 
 class Format:
-    """What there is to say of a format. What one does not know stays as here: nothing."""
+    """The interface of a format. The defaults know nothing."""
 
     name = ""
     rank = 50  # formats ask in the order of their ranks
@@ -82,7 +82,7 @@ class Format:
         return None
 
     def made_at(self, mention: Mention, jvm: Jvm) -> int | None:
-        """When the table that a mention names was made, in milliseconds since 1970.
+        """Return the creation time of the mentioned table, in milliseconds since 1970.
 
         None if it is not there.
         """
@@ -125,13 +125,15 @@ class Format:
     def written_by_batch(
         self, mention: Mention, batch: tuple[str, int], commits: Sequence[Commit], jvm: Jvm
     ) -> Snapshot | None:
-        """What micro-batch (query id, number) committed, also when its commit was made before a restart."""
+        """Return the commit of micro-batch (query id, number), also if it was made before a
+        restart.
+        """
         return None
 
     def written_by_query(
         self, mention: Mention, query_id: str, after: int, changes: Collection[str], jvm: Jvm
     ) -> Sequence[BatchSnapshot]:
-        """What the micro-batches of an aligned job's query after one committed, the newest first.
+        """Return the commits of an aligned job's query after one micro-batch, the newest first.
 
         Of the tables in `changes` the job read what was added since the checkpoint before.
         """

@@ -13,7 +13,9 @@ from strandline_spark.model.statement import Operation
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done: the QueryExecution, how it wrote, and the commits that were reported while it ran."""
+    """A finished execution: its QueryExecution, its kind of write, and the commits reported
+    while it ran.
+    """
 
     execution: JavaObject
     operation: Operation
@@ -27,12 +29,14 @@ class Done:
 
     @property
     def since(self) -> int | None:
-        """When its analysis began, in milliseconds since 1970: it has committed nothing before."""
+        """The begin of its analysis, in milliseconds since 1970: it has committed nothing
+        before.
+        """
         return begun_at(self.execution)
 
     @property
     def until(self) -> float | None:
-        """When it ended, in milliseconds since 1970, if Spark has reported it.
+        """The time of its end, in milliseconds since 1970, if Spark has reported it.
 
         It has committed nothing after.
         """
@@ -41,7 +45,7 @@ class Done:
 
 
 def begun_at(execution: JavaObject) -> int | None:
-    """When the analysis of a QueryExecution began, in milliseconds since 1970.
+    """Return the time at which the analysis of a QueryExecution began, in milliseconds since 1970.
 
     None if Spark has not kept it.
     """
@@ -52,7 +56,7 @@ def begun_at(execution: JavaObject) -> int | None:
 
 
 def phase_begun(phases: JavaObject) -> int | None:
-    """When the analysis began, by how the phases show themselves, or else by what they answer."""
+    """Return the begin of the analysis from the text of the phases, or else from their objects."""
     shown = str(phases.toString())
     found = _ANALYSIS.search(shown)
     if found is not None or "analysis" not in shown:

@@ -1,4 +1,4 @@
-"""Where a plan names data, as the value that formats look at."""
+"""A mention of data in a plan, as the value that formats look at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command writes: a mention of data, and how.
+"""The output of a command: a mention of data, and the kind of write.
 
 And the ways in which a format describes its own commands.
 """

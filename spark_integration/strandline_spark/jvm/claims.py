@@ -66,14 +66,16 @@ class Claim:
             self._properties.remove(self._waiting)
 
     def awaited(self) -> bool:
-        """Whether another process of this JVM has the claim, or has waited for it within a lease."""
+        """Return true if another process of this JVM has the claim, or has waited for it within
+        a lease.
+        """
         if self._properties.get(self._key) not in (None, self._id):
             return True
         waited = self._properties.get(self._waiting)
         return waited is not None and self._clock() - int(waited) < SECONDS * 1000
 
     def undo(self, handles: Sequence[Handle]) -> None:
-        """What the JVM does at the end of the lease, besides giving the claim back."""
+        """Set the JVM's action at the end of the lease, besides giving the claim back."""
         self._task = self._handles.task([self._removal(), *handles])
         self.renew()
 

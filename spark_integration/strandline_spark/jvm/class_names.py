@@ -1,4 +1,4 @@
-"""What is relied on of Spark, Scala and the libraries that Spark brings along.
+"""Names of classes in Spark, Scala and Spark's libraries.
 
 The one file to open for a new Spark.
 

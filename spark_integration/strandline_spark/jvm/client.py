@@ -123,7 +123,7 @@ class Jvm:
 
     @cached_property
     def default_file_system(self) -> str:
-        """Where a path without scheme lies."""
+        """The file system of a path without scheme."""
         return self.hadoop("fs.defaultFS") or "file:///"
 
     @property
@@ -330,7 +330,9 @@ def _class_names(gateway_client: Any) -> Any:
 
 @lru_cache(maxsize=2)
 def class_names_hold(gateway_client: Any) -> bool:
-    """Whether commons-lang3, which Spark brings along, is here and names classes in one call."""
+    """Return true if commons-lang3, which Spark brings along, is here and names classes in one
+    call.
+    """
     try:
         return str(JavaClass(CLASS_UTILS, gateway_client).getName(1)) == "java.lang.Integer"
     except (*JAVA_FAILED, TypeError):

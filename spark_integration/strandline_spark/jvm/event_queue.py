@@ -72,7 +72,7 @@ class EventQueue:
 
     @cached_property
     def _offering(self) -> tuple[Any, str]:
-        """What an event is given to, and by which method.
+        """The queue for events, and its method.
 
         A counter before the queue, or else the queue alone.
 
@@ -93,7 +93,7 @@ class EventQueue:
         return self.queue, "offer"
 
     def _counting(self) -> Any:
-        """What counts an event that is added to it and offers it to the queue, unless it is dull."""
+        """Return a queue that counts each added event and offers it on, unless it is dull."""
         handles = self._handles
         self._dull.add(self.gateway.jvm.java.lang.Class.forName("java.lang.String"))
         dull = handles.then(
@@ -117,7 +117,7 @@ class EventQueue:
         self.registry.leave()
 
     def undoing(self, spark_context: Any) -> list[Handle]:
-        """What the JVM can do without this process: the same, and to let go of what waits."""
+        """Return the JVM's undo without this process: the same, and to let go of what waits."""
         handles = self._handles
         kind = Jvm(self.gateway.jvm).class_named(LISTENER)
         removals = [

@@ -64,12 +64,12 @@ class Commit:
 
     @property
     def streamed(self) -> bool:
-        """Whether a stream's own sink made it, and no statement."""
+        """True if a stream's own sink made it, and no statement."""
         return _SINK_QUERY in self.summary
 
     @property
     def statistics(self) -> dict[str, int]:
-        """What it added, under the names of OpenLineage's outputStatistics facet."""
+        """The counts of its additions, under the names of OpenLineage's outputStatistics facet."""
         return {
             name: int(self.summary[key]) for name, key in _COUNTED.items() if key in self.summary
         }

@@ -90,7 +90,9 @@ _TRIALS: Mapping[ParsedText, Callable[[Jvm], bool]] = {
 
 
 def _lacks(jvm: Jvm, one: Internal) -> bool:
-    """Whether the class is here without the field; a class that is not here is nobody's loss."""
+    """Return true if the class is here without the field; a class that is not here is nobody's
+    loss.
+    """
     try:
         owner = _loaded(jvm, one.owner)
     except JAVA_FAILED:

@@ -177,7 +177,9 @@ class Handles:
         return self._join("foldArguments", apply.asType(self._types[2]), chosen)
 
     def gathered(self, class_name: str, handle: Handle) -> Handle:
-        """What the handle gives for each element of a collection, option or tree (whatever has `foreach`)."""
+        """Return the handle's results for the elements of a collection, option or tree (anything
+        with `foreach`).
+        """
         found = JavaClass("java.util.ArrayList", self._jvm.view._gateway_client)()
         visit = self.then(handle, self.given_to(found, "java.util.ArrayList", "add"))
         face = self._face("asInterfaceInstance", self._jvm.class_named(SCALA_FUNCTION), visit)

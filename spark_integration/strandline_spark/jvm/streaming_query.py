@@ -49,7 +49,7 @@ class StreamHandle:
 
     @property
     def found(self) -> bool:
-        """Whether the query was there to be asked."""
+        """True if the query was there to be asked."""
         return self._execution is not None
 
     @classmethod

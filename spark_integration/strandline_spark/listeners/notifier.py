@@ -110,7 +110,7 @@ class _ListenerThread:
         self._missed += 1
 
     def ask_to_finish(self) -> None:
-        """What is queued is the last."""
+        """Take nothing more after the queued items."""
         self._tasks.put(None)
 
     def finish(self, seconds: float) -> None:

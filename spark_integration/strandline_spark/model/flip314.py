@@ -16,14 +16,14 @@ from typing import Any, Protocol, runtime_checkable
 
 
 class Boundedness(Enum):
-    """Whether a source ends."""
+    """The kind of a source: bounded or not."""
 
     BOUNDED = "BOUNDED"
     CONTINUOUS_UNBOUNDED = "CONTINUOUS_UNBOUNDED"
 
 
 class ModifyType(Enum):
-    """How a sink changes its table."""
+    """The change that a sink makes to its table."""
 
     INSERT = "INSERT"
     UPDATE = "UPDATE"
@@ -31,7 +31,7 @@ class ModifyType(Enum):
 
 
 class ExecutionMode(Enum):
-    """How a job runs."""
+    """The execution mode of a job."""
 
     STREAMING = "STREAMING"
     BATCH = "BATCH"
@@ -48,7 +48,7 @@ class JobStatus(Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the job is over."""
+        """True if the job is over."""
         return self in (JobStatus.FINISHED, JobStatus.FAILED, JobStatus.CANCELED)
 
 
@@ -174,7 +174,9 @@ JobStatusChangedEvent = JobCreatedEvent | JobExecutionStatusEvent
 
 @dataclass(frozen=True)
 class Context:
-    """What a factory gets: the Spark conf, and an executor for IO whose tasks are finished before the job's end."""
+    """The arguments of a factory: the Spark conf, and an executor for IO whose tasks end before
+    the job does.
+    """
 
     configuration: Mapping[str, str]
     io_executor: Executor

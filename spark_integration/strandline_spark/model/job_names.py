@@ -26,7 +26,7 @@ def output_name(statements: Sequence[Statement]) -> str | None:
 
 
 def unread_output_name(statements: Sequence[Statement]) -> str | None:
-    """What a job is named for that writes something which could not be read: its kind of statement.
+    """Return the name of a job whose output could not be read: its kind of statement.
 
     None for others.
 

@@ -1,4 +1,4 @@
-"""What one SQL execution or micro-batch does with data, as plain values.
+"""The data of one SQL execution or micro-batch, as plain values.
 
 Reading a plan makes a `Statement`; building an event takes one. Nothing here knows Spark, the JVM
 or OpenLineage's classes, so that a plan can be read on the emitter's thread, kept, compared and
@@ -198,7 +198,7 @@ class Statement:
 
     @property
     def output_unread(self) -> bool:
-        """Whether it writes something that could not be read: `outputs` lacks it."""
+        """True if it writes something that could not be read: `outputs` lacks it."""
         return any(part.startswith(UNREAD_OUTPUT) for part in self.unread)
 
 

@@ -1,4 +1,4 @@
-"""What the collector has to know to derive barriers.
+"""The facts from which the collector derives barriers.
 
 Where each source was consumed, what was only looked up, of which group.
 
@@ -164,7 +164,9 @@ def as_committed(statements: Sequence[Statement], exact: Statement) -> list[Stat
 
 
 def reads_exactly(statements: Sequence[Statement], named: Mapping[str, str]) -> bool:
-    """Whether what was seen to be read is what the commit names: of each table the one snapshot."""
+    """Return true if the observed reads are those that the commit names: of each table the one
+    snapshot.
+    """
     own = {_key(output.dataset) for statement in statements for output in statement.outputs}
     seen: dict[str, set[str]] = {}
     for one in (

@@ -54,7 +54,7 @@ class RunOf:
 
 @dataclass(frozen=True, slots=True)
 class EventContent:
-    """What an event says beyond who it is about."""
+    """The content of an event apart from its run and job."""
 
     statements: Sequence[Statement] = ()
     error: str | None = None

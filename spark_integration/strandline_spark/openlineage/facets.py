@@ -16,7 +16,7 @@ SCHEMAS = "https://github.com/strandline/strandline/schemas"
 
 @attr.define
 class SourceOffsets:
-    """Where one source of a micro-batch started and ended, as the source itself writes its offsets."""
+    """The start and end of one source of a micro-batch, as the source itself writes its offsets."""
 
     description: str
     endOffset: str | None = None  # noqa: N815
@@ -36,7 +36,7 @@ class Lookup:
 
 @attr.define(kw_only=True)
 class StrandlineBarrierRunFacet(RunFacet):
-    """Which micro-batch committed, and its barrier where the commit states one.
+    """The committed micro-batch, and its barrier where the commit states one.
 
     Of a batch run the group alone.
     """
@@ -127,7 +127,7 @@ class StrandlineSnapshotOutputDatasetFacet(_Snapshot, OutputDatasetFacet):
 
 @attr.define(kw_only=True)
 class StrandlineHeartbeatRunFacet(RunFacet):
-    """How long the run may be silent before it counts as lost."""
+    """The time that the run may be silent before it counts as lost."""
 
     timeoutSeconds: float  # noqa: N815
 
@@ -138,7 +138,7 @@ class StrandlineHeartbeatRunFacet(RunFacet):
 
 @attr.define(kw_only=True)
 class StrandlineEmitterRunFacet(RunFacet):
-    """What the emitter could not tell since the application started.
+    """The losses and unknowns of the emitter since the application started.
 
     Sent only when there is something.
     """

@@ -1,4 +1,4 @@
-"""What may leave the driver.
+"""The rules for data that may leave the driver.
 
 An allow-list for the parts of an address, for literals and for the words of a message.
 

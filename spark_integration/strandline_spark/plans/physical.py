@@ -1,4 +1,4 @@
-"""What a finished execution's physical plan tells.
+"""The physical plan of a finished execution.
 
 The reports of its scans and the metrics of its write.
 
@@ -50,7 +50,7 @@ def _inside(leaf: JavaObject, name: str) -> list[JavaObject]:
 
 
 def statistics_of(execution: JavaObject) -> dict[str, int]:
-    """What the write's own metrics counted, under the names of OpenLineage's outputStatistics facet."""
+    """Return the write's own metrics, under the names of OpenLineage's outputStatistics facet."""
     counts = _counts(execution)
     found = {
         name: next((counts[one] for one in names if one in counts), None)

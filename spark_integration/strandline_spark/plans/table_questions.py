@@ -1,4 +1,6 @@
-"""What table formats ask of their tables while a plan is read; the registry of formats fills it."""
+"""Questions of table formats about their tables while a plan is read; the registry of formats
+fills them.
+"""
 
 from __future__ import annotations
 

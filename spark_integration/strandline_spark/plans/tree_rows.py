@@ -136,7 +136,7 @@ def rows_of(jvm: Jvm) -> Functions:
 
 
 class _Program:
-    """What is asked of each class, joined for one JVM."""
+    """The questions to each class, joined for one JVM."""
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
@@ -196,7 +196,7 @@ class _Program:
         return self._handles.then(handle, along[kind]) if kind else handle
 
     def _answers_of_tables(self) -> dict[str, Handle]:
-        """What table formats want to know of their tables, where they are on the class path."""
+        """Return the handles for the questions of table formats on the class path."""
         found = {}
         for class_name, questions in QUESTIONS.items():
             with suppress(*JAVA_FAILED):
@@ -224,8 +224,8 @@ def root_of(text: str) -> Node:
 
 
 def analysed_of(text: str) -> tuple[int, str, Node, str, str]:
-    """What tells an execution from all others, the id of its session, its analysed plan, the SQL that it is of, and the SQL
-    of what it is about, its first child.
+    """Return an execution's identity, session id, analysed plan and SQL, and the SQL of its
+    first child.
 
     The last two as Scala shows an Option.
     """

@@ -34,7 +34,7 @@ def _used(root: Node, definitions: Mapping[int, Node]) -> set[int]:
 
 
 def _references(start: Node) -> Iterator[int]:
-    """What a tree refers to, in subqueries too, without the definitions below it."""
+    """Yield the references in a tree, in subqueries too, without the definitions below it."""
     waiting: list[Any] = [start]
     while waiting:
         value = waiting.pop()

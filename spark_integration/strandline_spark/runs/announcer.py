@@ -25,7 +25,7 @@ from strandline_spark.swallowed import swallowed
 
 
 class Box(Protocol):
-    """Where finished events go: the outbox, or a list in tests."""
+    """The destination of finished events: the outbox, or a list in tests."""
 
     losses: Losses
 
@@ -126,7 +126,7 @@ class Announcer:
         )
 
     def _confession(self) -> Any:
-        """What was lost and what cannot be known, if that has grown since it was last reported."""
+        """Return the losses and unknowns, if they have grown since the last report."""
         losses = self._box.losses
         total = losses.dropped + losses.refused + losses.damaged + self.missed + self.overflowed
         errors = self.swallowed()

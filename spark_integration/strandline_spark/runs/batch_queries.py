@@ -63,7 +63,9 @@ class Reader(Protocol):
         offsets: Sequence[tuple[str | None, str | None]],
         planned: Any = None,
     ) -> Statement:
-        """What an earlier micro-batch of the same query did, as the table and the offset log know it."""
+        """Return an earlier micro-batch of the same query, as the table and the offset log know
+        it.
+        """
         ...
 
     def consumed(
@@ -75,7 +77,9 @@ class Reader(Protocol):
     def checkpoints(
         self, qe: Any, written: AlignedOutput, query_id: str, after: int
     ) -> dict[int, Statement]:
-        """What the micro-batches of an aligned job after one committed, as its table knows it."""
+        """Return the commits of an aligned job's micro-batches after one, as its table knows
+        them.
+        """
         ...
 
 
@@ -220,7 +224,9 @@ class Actions:
             root.parts.append(statement)
 
     def _part(self, qe: Any, commits: Sequence[Any]) -> Statement | None:
-        """What it did; if that cannot be read (the catalog is busy, say), what it was to do."""
+        """Return the part's statement; if that cannot be read (the catalog is busy, say), its
+        plan.
+        """
         try:
             return self._clean(self._reader.at_end(qe, commits))
         except Exception as error:
@@ -328,7 +334,9 @@ def writing(parts: Sequence[Statement]) -> list[Statement]:
 
 
 def informed(parts: Sequence[Statement]) -> list[Statement]:
-    """What nested executions wrote, with the snapshots that others of them read where all agree on these."""
+    """Return the outputs of nested executions, with the read snapshots on which all others
+    agree.
+    """
     reading, written = [part for part in parts if not part.outputs], writing(parts)
     snapshots = _snapshots_read(reading)
     sure = [

@@ -1,4 +1,4 @@
-"""What each element of the JVM's queue means.
+"""The meaning of each element of the JVM's queue.
 
 Executions and queries that begin and end, commits, the application's end.
 
@@ -33,7 +33,7 @@ _QUIET_MILLISECONDS = 500.0  # without an event: then none waits
 
 
 class Watch:
-    """What the emitter's thread does with each element of the queue. Used by that thread only."""
+    """The emitter thread's work on each element of the queue. Used by that thread only."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class Watch:
         )
 
     def _end_lost_parts(self, root: Execution, error: str, commits: Sequence[Any]) -> None:
-        """What is still open below a root that ends has lost its end, but not its plan."""
+        """End the open parts below a root that ends: their ends are lost, but not their plans."""
         root_id = root.started.execution_id
         lost = [e for e in self._open.values() if e.started.root_id == root_id and e is not root]
         for execution in lost:
@@ -252,7 +252,7 @@ class Watch:
 
 
 def _is_whole(qe: Any) -> bool:
-    """Whether an execution under a micro-batch's description, that is nested in none, may be all of the micro-batch.
+    """Return true if an execution of a micro-batch, nested in none, may be all of the micro-batch.
 
     A source that looks at its own log (Delta) does so under that description, before the micro-batch; and what is
     nested in the micro-batch may be over before Spark tells that the micro-batch began.

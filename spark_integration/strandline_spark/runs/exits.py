@@ -1,4 +1,4 @@
-"""How the program ended.
+"""The end of the program.
 
 By an exception that nobody caught, or by `sys.exit` with a code that a scheduler calls a failure.
 

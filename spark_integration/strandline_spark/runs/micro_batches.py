@@ -1,4 +1,4 @@
-"""Which micro-batch an execution belongs to, and what a committed one did, as far as it was seen."""
+"""The micro-batch of an execution, and the observed part of a committed one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IN_DESCRIPTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Which micro-batch of which query an execution belongs to, as its description tells."""
+    """The micro-batch and query of an execution, as its description tells."""
 
     query_id: str
     run_id: str

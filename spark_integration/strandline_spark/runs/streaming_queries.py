@@ -87,7 +87,7 @@ class Query:
 
     @property
     def aligned(self) -> AlignedOutput | None:
-        """What it writes as an aligned job, if it is one's."""
+        """The output as an aligned job, if it is one's."""
         return aligned_output(self.query_id, self.name)
 
     def patiently(self, ask: Callable[[], T]) -> T:
@@ -355,7 +355,9 @@ class Streams:
                 self._tell(query, earlier, at=query.started_at)
 
     def _earlier(self, query: Query, qe: Any, batch_id: int) -> CommittedBatch:
-        """What a micro-batch did that was over before it could be seen, or whose end was not reported."""
+        """Return a micro-batch that was over before it could be seen, or whose end was not
+        reported.
+        """
         begun = query.begun.get(batch_id)
         parts = writing(begun.parts) if begun is not None else []
         offsets = [(start, end) for _, end, start in query.handle.offsets(batch_id)]
@@ -371,7 +373,9 @@ class Streams:
     def _with_checkpoint(
         self, query: Query, batch: MicroBatch, ended: Ended, statements: list[Statement]
     ) -> list[Statement]:
-        """What a micro-batch committed as its table has it, where its own statements name no snapshot."""
+        """Return a micro-batch's commit as its table has it, where its own statements name no
+        snapshot.
+        """
         if ended.error is None and not writing(statements):
             return statements
         return self._checkpoint(query, ended.qe, batch.batch_id) or statements

@@ -34,7 +34,7 @@ Offset = dict[str, Any]
 
 @dataclass(frozen=True)
 class AlignedOptions:
-    """What a stream over several tables was asked for."""
+    """The options of a stream over several tables."""
 
     tables: tuple[str, ...]
     rows: str

@@ -1,4 +1,4 @@
-"""Which table a stream over several tables waits for.
+"""The table that a stream over several tables waits for.
 
 A warning that names it, and an end to the wait where one was asked for.
 """
@@ -18,7 +18,7 @@ Barriers = Mapping[str, Mapping[int, str]]
 
 
 class LateTables:
-    """How long a stream has waited for tables that are late.
+    """The time that a stream has waited for late tables.
 
     One without new data on any table does not wait.
     """

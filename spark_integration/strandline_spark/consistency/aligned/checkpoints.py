@@ -60,7 +60,7 @@ class RolledBackError(NotAlignedError):
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """What an aligned job does."""
+    """The properties of an aligned job."""
 
     inputs: Mapping[str, str]
     output: str
@@ -80,7 +80,7 @@ class Alignment:
 
     @property
     def written(self) -> AlignedOutput:
-        """What the emitter has to know to find a checkpoint again."""
+        """The values by which the emitter finds a checkpoint again."""
         operation: Operation = "append" if self.mode == "append" else "overwrite"
         return AlignedOutput(
             self.output, operation, frozenset(self.inputs[name] for name in self.changes)
@@ -108,7 +108,7 @@ class AlignedBatch:
 
 
 class Checkpoints:
-    """What foreachBatch calls.
+    """The callback of foreachBatch.
 
     `finished` is set when the last checkpoint that was asked for is there.
     """

@@ -1,4 +1,5 @@
-"""What a job does before a checkpoint, FLIP-276's three answers, from the inputs' own snapshots.
+"""The decision of a job before a checkpoint, FLIP-276's three answers, from the inputs' own
+snapshots.
 
 The answer holds for the whole micro-batch: all inputs stop at the same barrier.
 """
@@ -14,7 +15,9 @@ Kind = Literal["PROCEED", "CHECKPOINT", "ABORT"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do: the barrier to checkpoint at, the barriers to abort before it, the inputs' snapshots at it."""
+    """The decision: the barrier to checkpoint at, the barriers to abort before it, the inputs'
+    snapshots at it.
+    """
 
     kind: Kind
     barrier: int | None = None

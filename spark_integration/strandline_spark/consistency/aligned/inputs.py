@@ -164,7 +164,9 @@ class Inputs:
         return answer
 
     def _needs_coordinator(self) -> bool:
-        """Whether two inputs or more have no barriers but those that their own micro-batches count."""
+        """Return true if two inputs or more have only barriers counted by their own micro-
+        batches.
+        """
         return len(self._without_barriers()) > 1
 
     def _without_barriers(self) -> list[TableHistory]:

@@ -43,7 +43,7 @@ LEASE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What of a table is read.
+    """The version of a table to read.
 
     A table that no job of a group writes has no barrier, and at its latest no snapshot.
     """

@@ -1,4 +1,6 @@
-"""Where events go, in words: for the first line of a job's log, and for whoever checks a conf."""
+"""The destination of events in words: for the first line of a job's log, and for a check of the
+conf.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _IN_A_ROW = 3  # events that fail one after the other: then it is not the events
 
 @dataclass(frozen=True, slots=True)
 class HttpConf:
-    """Where to post and with what."""
+    """The address, headers and options of posts."""
 
     url: str
     timeout: float = 5.0

@@ -140,7 +140,7 @@ class KafkaTransport:
         return self._producer
 
     def _arguments(self, wait: int) -> dict[str, Any]:
-        """What the producer is made with; `wait` milliseconds is what it may block for."""
+        """Return the arguments of the producer, which may block for `wait` milliseconds."""
         return {
             "client_id": "strandline",  # of the threads too
             "acks": "all",

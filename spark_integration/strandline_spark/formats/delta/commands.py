@@ -1,4 +1,4 @@
-"""What Delta's own commands write, and which of them read a table that is no plan inside them."""
+"""The outputs of Delta's own commands, and those that read a table that is no plan inside them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _restored(plan: JavaObject, root: Node, jvm: Jvm) -> list[Write]:
 
 
 def _restore_source(plan: JavaObject, jvm: Jvm) -> list[Mention]:
-    """That version, or that of the moment which was named."""
+    """Return that version, or that of the named moment."""
     mention, version = _of_restored(plan), plan.sourceTable().initialSnapshot().version()
     return [replace(mention, options={**mention.options, VERSION: str(version)})]
 

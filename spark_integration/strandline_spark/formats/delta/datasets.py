@@ -163,7 +163,7 @@ class Delta(Format):
         return self._by_command(mention, jvm)
 
     def _by_command(self, mention: Mention, jvm: Jvm) -> Snapshot | None:
-        """What has no scan: a feed, or what is cloned or restored, at the version that the command names."""
+        """Return the version that a command without scan names: of a feed, a clone or a restore."""
         if _is_feed(mention.relation):
             return self._of_feed(mention.relation)
         location = (
@@ -322,7 +322,7 @@ def _path_of_relation(relation: JavaObject) -> str | None:
 
 
 def _is_feed(relation: JavaObject | None) -> bool:
-    """Whether it is what has changed in a table (`table_changes`, option `readChangeFeed`)."""
+    """Return true for a feed of changes in a table (`table_changes`, option `readChangeFeed`)."""
     return relation is not None and class_name(relation).endswith("DeltaCDFRelation")
 
 
@@ -451,7 +451,7 @@ _OPERATIONS = {
 
 
 def _fits(info: Mapping[str, Any], done: Done, jvm: Jvm) -> bool:
-    """Whether a commit does what the statement does, with as many rows, bytes and milliseconds."""
+    """Return true if a commit matches the statement, with as many rows, bytes and milliseconds."""
     operation = str(info.get("operation"))
     if not _same_operation(operation, done.operation):
         return False

@@ -1,4 +1,4 @@
-"""What Hudi's own commands write, and where they keep plans; seen in Hudi 1.2 on Spark 3.5."""
+"""The outputs and plans of Hudi's own commands; seen in Hudi 1.2 on Spark 3.5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which branch of an Iceberg table has a snapshot.
+"""The branch of an Iceberg table that has a snapshot.
 
 Whoever asks for the table itself is shown what main has, and no other.
 """

@@ -1,4 +1,4 @@
-"""What Iceberg's own commands write."""
+"""The outputs of Iceberg's own commands."""
 
 from __future__ import annotations
 

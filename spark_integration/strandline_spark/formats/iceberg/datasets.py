@@ -298,7 +298,7 @@ def _is_iceberg(instance: JavaObject) -> bool:
 
 
 def _is_rewrite(mention: Mention) -> bool:
-    """Whether it is what a procedure puts a table's files into anew, under a name that is nobody's.
+    """Return true for a procedure's rewrite of a table's files, under a name that is nobody's.
 
     Nothing is read or written.
     """
@@ -322,7 +322,9 @@ def _is_changelog(table: JavaObject | None) -> bool:
 
 
 def _opened(table: JavaObject, jvm: Jvm) -> None:
-    """What changed in a table (`t.changes`) is data of the table, which only a field of it knows."""
+    """Treat the changes in a table (`t.changes`) as data of the table, which only one of its
+    fields knows.
+    """
     if _is_changelog(table):
         once(table, "table", lambda one: jvm.field(one, "table") or jvm.field(one, "icebergTable"))
 
@@ -388,7 +390,10 @@ def _inside_catalog(catalog: Catalog, table: str) -> str:
 
 
 def _default_location(mention: Mention, jvm: Jvm) -> str | None:
-    """Where the catalog will put a table that it is about to make. A REST catalog tells nobody."""
+    """Return the location that the catalog will give to a new table.
+
+    A REST catalog tells nobody.
+    """
     try:
         identifier = jvm.static(_SPARK_3, "identifierToTableIdentifier")(mention.identifier)
         return _promised_location(_inner_catalog(mention.catalog, jvm), identifier, jvm)

@@ -1,4 +1,4 @@
-"""Where an offset of an Iceberg stream stands in the history of its table."""
+"""The position of an Iceberg stream's offset in the history of its table."""
 
 from __future__ import annotations
 

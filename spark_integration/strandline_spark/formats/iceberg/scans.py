@@ -1,4 +1,4 @@
-"""What Iceberg's scans say of themselves."""
+"""The reports of Iceberg's scans."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from strandline_spark.jvm.iceberg_snapshot import Scan
 
 
 def scan_report(scan: JavaObject, jvm: Jvm) -> JavaObject | None:
-    """What a scan has reported of itself; None where it is of another kind."""
+    """Return the report of a scan; None for another kind of scan."""
     supplier = jvm.field(scan, "scanReportSupplier")
     return supplier.get() if supplier is not None else None
 

@@ -55,7 +55,7 @@ class _UnknownError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What stands in a FROM: its name there, and its columns.
+    """An item of a FROM: its name there, and its columns.
 
     Of a table (`table`), or of a query (`columns`).
     """
@@ -206,7 +206,9 @@ def _name_of(item: Node) -> str:
 
 
 class _Seen:
-    """What an expression of a SELECT can see, by the numbers that its attributes are given here."""
+    """The columns that an expression of a SELECT can see, by the numbers that its attributes are
+    given here.
+    """
 
     def __init__(self, sources: Sequence[_Source], column_of: ColumnOf) -> None:
         self._sources = sources

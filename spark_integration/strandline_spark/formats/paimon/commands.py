@@ -1,4 +1,4 @@
-"""What Paimon's own commands write, and where they keep plans."""
+"""The outputs and plans of Paimon's own commands."""
 
 from __future__ import annotations
 
