@@ -137,7 +137,7 @@ def test_waiting_takes_at_most_a_part_of_the_commit_time() -> None:
 
 
 def answers_of(commit: Callable[[Sequence[Record]], list[Outcome]], *bodies: bytes) -> list[str]:
-    """What senders are told whose events share a transaction.
+    """Return the answers to senders whose events share a transaction.
 
     The kind of their outcome, or of their error.
     """

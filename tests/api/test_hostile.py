@@ -87,7 +87,7 @@ UNREADABLE = {
 
 
 def is_json(body: bytes) -> bool:
-    """Whether Python reads it, or finds nothing wrong before it is nested too deeply."""
+    """Return true if Python reads it, or finds nothing wrong before it is nested too deeply."""
     try:
         json.loads(body.decode(), parse_int=str)
     except RecursionError:

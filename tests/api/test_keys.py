@@ -1,4 +1,4 @@
-"""Where keys are required, only the probes answer without one."""
+"""API keys: with keys required, only the probes answer without one."""
 
 import asyncio
 import socket
@@ -207,7 +207,7 @@ class Gate:
         self.middleware = RequireKey(self._inside, self._grant, self._sleep, lambda: self.now)
 
     def status(self, key: str, address: str = "10.0.0.1") -> int:
-        """What a request with this key is answered."""
+        """Return the status of a request with this key."""
         found: list[int] = []
 
         async def send(message: Any) -> None:

@@ -33,7 +33,7 @@ def ask(client: httpx.Client, path: str, **given: Any) -> dict[str, Any]:
 
 
 def seen_as(client: httpx.Client, row: dict[str, Any], kind: str) -> dict[str, Any]:
-    """What everything that takes a name answers to a name as a list shows it.
+    """Return the answers of all questions that take a name, for a name as a list shows it.
 
     Ids, and how many runs.
     """

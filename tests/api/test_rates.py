@@ -27,7 +27,7 @@ class Asking:
         )
 
     def times(self, who: str, scope: str = "read") -> int:
-        """How often it is let through now."""
+        """Count the requests that are let through now."""
         for count in range(1000):
             try:
                 self.rates.spend(who, scope)

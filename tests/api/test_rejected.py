@@ -1,4 +1,4 @@
-"""What was rejected over HTTP leaves a trace.
+"""Rejected HTTP events leave a trace.
 
 How often, by producer and reason, and the newest of each.
 """

@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 @contextmanager
 def changes(root: str, key: str | None = None) -> Iterator[Iterator[str]]:
-    """What the stream tells of each change.
+    """Yield the stream's messages about each change.
 
     A word that is another one for each state of the store.
     """

@@ -297,7 +297,7 @@ class Source:
         ).encode()
 
     def finds(self, id_: str, now: float) -> bool:
-        """Whether a token with this key's id would have a key at this time."""
+        """Return true if a token with this key's id would have a key at this time."""
         self.now = now
         try:
             return bool(self.set.key(id_)["kid"] == id_)

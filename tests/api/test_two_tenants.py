@@ -292,7 +292,9 @@ def _texts(body: Any) -> Iterator[str]:
 
 
 def requests(operation: Operation, tenant: Tenant) -> Iterator[Asked]:
-    """What a tenant may ask of an operation: each word of a choice once, each of its questions."""
+    """Yield a tenant's requests to an operation: each word of a choice once, each of its
+    questions.
+    """
     if operation.path == "/api/v2/stream":
         return  # stays open; asked in test_stream
     body = bodies(tenant).get(operation.path) if operation.has_body else None
@@ -334,7 +336,7 @@ def _choices(operation: Operation) -> Iterator[dict[str, str]]:
 
 
 def _reads_first(operation: Operation) -> int:
-    """What registers and retires jobs comes last: it takes versions away."""
+    """Sort registering and retiring last, as these take versions away."""
     return 0 if operation.method == "GET" else 2 if "register" in operation.path else 1
 
 

@@ -60,7 +60,7 @@ NOT_ASKED = {"/api/v2/stream", "/metrics", "/docs", "/openapi.json", "/healthz",
 
 
 def micro_batch(tenant: Tenant, run: str, application: str) -> JSON:
-    """What the stock listener sends of a micro-batch of a streaming query."""
+    """Return the stock listener's event of a micro-batch of a streaming query."""
     parent = {
         "run": {"runId": application},
         "job": {"namespace": tenant.jobs, "name": f"{tenant.word}.app"},
@@ -75,7 +75,9 @@ def micro_batch(tenant: Tenant, run: str, application: str) -> JSON:
 
 
 def own_story(own: Tenant, other: Tenant) -> Iterator[JSON]:
-    """What a tenant sends with its own key: the story, a run with a UUID, and a streaming query."""
+    """Yield a tenant's events with its own key: the story, a run with a UUID, and a streaming
+    query.
+    """
     yield from story(own, other)
     steady = event(
         own,
@@ -146,7 +148,7 @@ def sent_by(namespaces: list[str], one: JSON) -> JSON:
 
 @dataclass(frozen=True)
 class Attack:
-    """What A sends, and what it hears."""
+    """A request of A, and its answer."""
 
     status: int
     make: Callable[[], JSON]
@@ -267,7 +269,7 @@ def still(told: Any, moves: re.Pattern[str]) -> Any:
 
 
 def differences(place: str, before: Any, after: Any) -> Iterator[str]:
-    """Where two answers differ, and how."""
+    """Yield the places where two answers differ, with both values."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in {**before, **after}:
             yield from differences(f"{place} {key}", before.get(key), after.get(key))

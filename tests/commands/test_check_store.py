@@ -254,7 +254,7 @@ def others(faults: list[str]) -> list[str]:
 
 
 def delete_before(bootstrap: str, partition: TopicPartition, offset: int) -> None:
-    """What a topic's retention does."""
+    """Delete records as a topic's retention does."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         admin.delete_records({partition: offset})

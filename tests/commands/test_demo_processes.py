@@ -30,7 +30,7 @@ with processes(folder) as started:
 
 
 def first_line(log: Path) -> str:
-    """What a process wrote first, once it has."""
+    """Return the first line of a process, once there is one."""
     return str(
         wait_until(
             lambda: log.exists() and "\n" in log.read_text() and log.read_text().splitlines()[0]
@@ -39,7 +39,7 @@ def first_line(log: Path) -> str:
 
 
 def lives(pid: int) -> bool:
-    """Whether a process is there and is no zombie."""
+    """Return true if a process is there and is no zombie."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False

@@ -48,7 +48,7 @@ def test_the_page_of_questions_shows_answers() -> None:
 
 
 def code_of(text: str) -> Iterator[str]:
-    """What stands in backticks, and each line of a block without its comment."""
+    """Yield the code in backticks, and each line of a block without its comment."""
     yield from re.findall(r"`([^`\n]+)`", text)
     for block in re.findall(r"^```\w*\n((?s:.*?))^```", text, re.MULTILINE):
         yield from (

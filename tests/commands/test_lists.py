@@ -171,7 +171,7 @@ def environ_of(url: str, columns: int) -> dict[str, str]:
 
 
 def on_a_terminal(url: str, columns: int) -> str:
-    """What `strandline jobs` shows on a terminal of this width."""
+    """Return the output of `strandline jobs` on a terminal of this width."""
     master, slave = pty.openpty()
     with subprocess.Popen(JOBS, stdout=slave, env=environ_of(url, columns)) as process:
         os.close(slave)
@@ -184,7 +184,7 @@ def on_a_terminal(url: str, columns: int) -> str:
 
 
 def read(terminal: int) -> bytes:
-    """What comes next; nothing at the end, which Linux says with an error."""
+    """Return the next output; nothing at the end, which Linux reports as an error."""
     try:
         return os.read(terminal, 65536)
     except OSError:

@@ -462,14 +462,14 @@ def served(
 
 
 def ended(running: "subprocess.Popen[bytes]") -> list[dict[str, Any]]:
-    """What it has logged, after it was told to stop."""
+    """Return the log of the process after it was told to stop."""
     running.send_signal(signal.SIGTERM)
     _, told = running.communicate(timeout=60)
     return [json.loads(line) for line in told.decode().splitlines()]
 
 
 def has_consumer_waiting(port: int) -> bool:
-    """Whether a server answers there that its consumer reaches no broker."""
+    """Return true if a server answers there that its consumer reaches no broker."""
     try:
         return "no Kafka at" in httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).text
     except httpx.TransportError:
@@ -477,7 +477,7 @@ def has_consumer_waiting(port: int) -> bool:
 
 
 def is_ready(port: int) -> bool:
-    """Whether a server answers there that it is ready."""
+    """Return true if a server answers there that it is ready."""
     try:
         return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 200
     except httpx.TransportError:

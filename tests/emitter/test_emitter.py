@@ -26,7 +26,7 @@ def emitter(poll: Callable[[int], Any] = lambda milliseconds: None) -> Emitter:
 
 
 def gone(milliseconds: int) -> Any:
-    """What Py4J makes of a connection that was reset."""
+    """Raise Py4J's error for a connection that was reset."""
     raise Py4JError("An error occurred while calling o12.poll")
 
 
@@ -88,7 +88,7 @@ def test_occasional_jvm_failures_do_not_end_the_application(
 
 
 def failing(left: list[bool], milliseconds: int) -> Any:
-    """What Py4J makes of an error inside the JVM, as often as there are any left.
+    """Raise Py4J's error for a failure inside the JVM, as often as there are any left.
 
     Then one event.
     """
@@ -119,7 +119,7 @@ def test_forked_child_does_not_wait_for_locks_of_parent_threads() -> None:
 
 
 def refused(context: Any) -> None:
-    """What Py4J makes of a bus that is stopped."""
+    """Raise Py4J's error for a bus that is stopped."""
     raise Py4JError("An error occurred while calling o12.removeSparkListener")
 
 
@@ -163,7 +163,7 @@ class Busy:
 
 
 def taken(done: list[Any], event: object) -> bool:
-    """What a watch does with an event."""
+    """Return true if a watch takes an event."""
     done.append("taken")
     return True
 
@@ -175,7 +175,9 @@ def noted(done: list[Any], wait: Callable[[float], bool], seconds: float) -> boo
 
 
 def ending(queue: Busy, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.3) -> list[Any]:
-    """What an emitter does with that queue when the program ends, given so many seconds."""
+    """Return the events that an emitter takes from that queue within so many seconds of the
+    program's end.
+    """
     done: list[Any] = []
     parts: Any = SimpleNamespace(
         watch=SimpleNamespace(ended_at=None, take=partial(taken, done), idle=lambda now: None),

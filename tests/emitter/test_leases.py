@@ -70,7 +70,7 @@ class Idle:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Hours:
-    """What time it is for leases, which nobody renews but the test."""
+    """The clock of leases, which only the test advances."""
     clock = Hours()
     monkeypatch.setattr(leases, "_KEEPER", Idle())
     monkeypatch.setattr(leases, "time", clock)

@@ -279,7 +279,7 @@ def failing(times: int, answer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def committed(number: int) -> Commit:
-    """What Iceberg tells of the commit of a micro-batch."""
+    """Return Iceberg's report of the commit of a micro-batch."""
     summary = {"spark.sql.streaming.queryId": QUERY, "spark.sql.streaming.epochId": str(number)}
     return Commit("lake.bank.credits", "append", str(100 + number), summary=summary)
 

@@ -54,7 +54,7 @@ def test_broker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
 
 
 def is_open(port: int) -> bool:
-    """Whether anybody listens on a port of this machine."""
+    """Return true if a program listens on a port of this machine."""
     import socket
 
     with socket.socket() as probe:

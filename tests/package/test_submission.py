@@ -23,7 +23,7 @@ fi
 
 
 def submitted(folder: Path, fails: str = "") -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """How the run ends where this step fails, and what was asked of `make`."""
+    """Return the end of the run if this step fails, and the arguments of `make`."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
     tools = folder / "tools"

@@ -45,7 +45,7 @@ def names(wheel: Path) -> set[str]:
 
 
 def said(python: Path, program: str) -> str:
-    """What a program prints under a Python that sees nothing of the checkout."""
+    """Return the output of a program under a Python that sees nothing of the checkout."""
     command = [str(python), "-c", program]
     result = subprocess.run(
         command, capture_output=True, text=True, timeout=60, cwd=python.parent, check=True

@@ -22,6 +22,6 @@ def events_of(name: str) -> list[bytes]:
 
 
 def truth_of(name: str) -> dict[str, Any]:
-    """What the recorded programs really did."""
+    """Return the real reads and writes of the recorded programs."""
     found: dict[str, Any] = json.loads((FILES / f"{name}.json").read_text())
     return found

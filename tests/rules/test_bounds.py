@@ -11,7 +11,7 @@ from worlds.barriers.sizes import each_size
 
 
 def first_not_shown(oracle: Oracle, barrier: int) -> float | None:
-    """When the first barrier after `barrier` was born."""
+    """Return the birth of the first barrier after `barrier`."""
     later = {b for done in oracle.done.values() for b in done if b > barrier}
     return oracle.birth(min(later)) if later else None
 

@@ -50,7 +50,7 @@ def test_plain_jobs_answers_match_the_base_tables(seeds: range) -> None:
 
 
 def is_true(world: PlainWorld, reading: Reading) -> bool:
-    """Whether the content is what the base tables of the barrier come to."""
+    """Return true if the content is the sum of the barrier's base tables."""
     return world.content[reading.snapshot] == recomputed(world, reading.table, reading.barrier)
 
 
@@ -80,7 +80,9 @@ def test_derived_barriers_do_not_depend_on_fact_order(seeds: range) -> None:
 
 
 def contents(rule: Rule, histories: int = 150) -> tuple[int, int]:
-    """How many snapshots a rule puts under barriers, and how many of these are not what the base tables come to."""
+    """Count the snapshots that a rule puts under barriers, and those of them that differ from
+    the base tables' sum.
+    """
     found = wrong = 0
     for seed in range(histories):
         world = plain_world(seed)

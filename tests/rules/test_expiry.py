@@ -19,7 +19,7 @@ KEPT_BARRIERS = 2
 
 
 def pinned(model: Model, one: Table) -> Sequence[Pin]:
-    """What the product pins."""
+    """Return the product's pins."""
     return pins(model, one, KEPT_BARRIERS)
 
 
@@ -73,13 +73,13 @@ def ancestry(world: World, one: Table) -> list[str]:
 
 
 def strong_readings(world: World, model: Model) -> dict[Table, str]:
-    """What a strong reader of each table gets."""
+    """Return the snapshot that a strong reader of each table gets."""
     tables = [one for one in world.truth if isinstance(strong_of(model, one), int)]
     return {one: strong(model, [one])[0].snapshot for one in tables}
 
 
 def next_reads(world: World, model: Model, worker: Worker) -> list[tuple[Table, str]]:
-    """What a job with a place, running or stopped, reads next, and everything after."""
+    """Return the next reads of jobs with a place, running or stopped, and everything after."""
     barrier = next_barrier(world, worker)
     if barrier is None or worker.state == "retired":
         return []

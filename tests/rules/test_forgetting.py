@@ -42,7 +42,7 @@ def played(model: Model, told: Iterator[Fact]) -> Model:
 
 
 def kept(model: Model) -> dict[Table, tuple[int, int]]:
-    """How many barriers of each table are held, and the oldest."""
+    """Return the number of barriers held for each table, and the oldest."""
     return {one: (len(done.order), done.order[0]) for one, done in model.done.items()}
 
 
@@ -128,7 +128,7 @@ def test_random_histories_match_a_model_that_forgets_nothing(seeds: range) -> No
 
 
 def heard_of_late(model: Model) -> bool:
-    """Whether a job or a table is at a barrier that is forgotten already."""
+    """Return true if a job or a table is at a barrier that is forgotten already."""
     forgotten = model.domain(DOMAIN).forgotten
     positions = [place.position for place in model.places.values()]
     positions += [done.last for done in model.done.values()]
@@ -136,7 +136,7 @@ def heard_of_late(model: Model) -> bool:
 
 
 def weakly_alike(some: Model, all_of_it: Model, pair: list[Table]) -> bool:
-    """Whether both say the same, or what all had in common last is forgotten.
+    """Return true if both say the same, or if the newest common barrier is forgotten.
 
     Of a job that came back after it was retired.
     """
@@ -148,7 +148,7 @@ def weakly_alike(some: Model, all_of_it: Model, pair: list[Table]) -> bool:
 
 
 def held(model: Model) -> int:
-    """How many completed barriers are held."""
+    """Count the completed barriers that are held."""
     return sum(len(done.order) for done in model.done.values())
 
 
@@ -170,7 +170,7 @@ def answers(model: Model, tables: list[Table]) -> tuple[object, ...]:
 
 
 def decided(model: Model) -> dict[Job, object]:
-    """What each job that has begun is told before its next checkpoint."""
+    """Return the decision for each started job before its next checkpoint."""
     found: dict[Job, object] = {}
     for name, place in model.places.items():
         if place.position is not None:

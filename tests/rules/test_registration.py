@@ -17,7 +17,7 @@ Known = dict[Job, tuple[set[Table], set[Table]]]
 
 
 def wrong(known: Known, wanted: JobRegistered) -> str | None:
-    """What is wrong by definition with what would be.
+    """Return the fault by definition of the would-be state.
 
     Two writers of a table, or a way from a table back to it.
     """

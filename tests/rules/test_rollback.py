@@ -90,7 +90,7 @@ def nonsense(world: World) -> list[tuple[Table, int]]:
 
 
 def complete_above(world: World, one: Table, barrier: int) -> bool:
-    """Whether everything that a table is made from still has the barrier."""
+    """Return true if all upstream tables still have the barrier."""
     worker = next((worker for worker in world.workers if worker.writes == one), None)
     if worker is None:
         return barrier in world.truth[one]
@@ -162,7 +162,7 @@ def test_replaying_the_whole_log_gives_the_same_answers() -> None:
 
 
 def answers(world: World, model: Model) -> dict[Table, tuple[Outcome, object, object]]:
-    """What is said of each table."""
+    """Return the answer about each table."""
     return {
         one: (
             strong_of(model, one),

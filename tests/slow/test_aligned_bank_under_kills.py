@@ -79,7 +79,7 @@ class World:
         return [tuple(int(number.replace(",", "")) for number in row) for row in found]
 
     def barriers(self) -> int:
-        """How many checkpoints have gone through to the last table."""
+        """Count the checkpoints that have reached the last table."""
         return len(demo_lake.snapshots(self.bank, "aligned")["balance"])
 
     def until(self, question: Callable[[], bool], what: str) -> None:
@@ -151,6 +151,6 @@ def end(world: World) -> None:
 
 
 def right(read: tuple[int, ...], sum_of_transfers: int) -> bool:
-    """Whether a strong read shows what the transfers up to its barrier come to."""
+    """Return true if a strong read shows the sum of the transfers up to its barrier."""
     _, credits, debits, difference, *_ = read
     return (credits, debits, difference) == (sum_of_transfers, sum_of_transfers, 0)

@@ -129,7 +129,7 @@ def check(engine: Engine, folder: Path, events: int, restarts: int, seed: int) -
 
 @pytest.fixture
 def reader_engine(sqlite_url: str, java: str) -> Iterator[Engine]:
-    """What the consumer stores; needs a broker's Java."""
+    """The consumer's database; needs a broker's Java."""
     engine = reading(make_engine(sqlite_url))
     yield engine
     engine.dispose()

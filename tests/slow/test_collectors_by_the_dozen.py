@@ -122,7 +122,7 @@ def play(seed: int, slices: int, engine: Engine, kafka: str, folder: Path) -> li
 
 
 def lineages(servers: Sequence[Served]) -> list[object]:
-    """What each server says of the bank, whenever it is asked."""
+    """Return each server's answer about the bank, whenever it is asked."""
     asked = {"node": "bank.balance", "direction": "both"}
     answers = [server.client.get("/api/v2/lineage", params=asked).json() for server in servers]
     return [(answer["nodes"], answer["edges"]) for answer in answers]

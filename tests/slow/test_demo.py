@@ -309,12 +309,12 @@ def start_aligned(bank: Bank, started: Processes) -> dict[str, DemoProcess]:
 
 
 def made(bank: Bank, table: str = "balance") -> int:
-    """How many checkpoints have gone through to a table."""
+    """Count the checkpoints that have reached a table."""
     return len(demo_lake.snapshots(bank, "aligned")[table])
 
 
 def shown(reader: DemoProcess) -> int:
-    """How many reads of each kind there were."""
+    """Count the reads of each kind."""
     return len(re.findall(r"^\| +\d", reader.log.read_text(), re.MULTILINE))
 
 

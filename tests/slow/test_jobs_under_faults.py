@@ -84,7 +84,9 @@ def test_unsent_events_of_a_job_are_sent_after_it(
 
 
 def told_in_the_end(behind: Backend, port: FaultyProxy, folder: Path) -> set[str]:
-    """What arrives when the spool of a driver that is gone is sent, as a next driver would."""
+    """Return the events that arrive when the spool of a dead driver is sent, as a next driver
+    would.
+    """
     spool = Spool(folder / "state" / "strandline" / "spool", 10_000_000)
     following = Outbox(lambda: transport_of(behind.conf("127.0.0.1", port.port)), spool)
     arrived = told(behind, TOLD)
@@ -93,7 +95,7 @@ def told_in_the_end(behind: Backend, port: FaultyProxy, folder: Path) -> set[str
 
 
 def told(behind: Backend, wanted: set[str]) -> set[str]:
-    """What arrived, each event in a line; waits for what is wanted."""
+    """Return the events that arrived, each in a line; wait for the wanted ones."""
     return lines(behind.events(lambda events: lines(events) >= wanted))
 
 

@@ -72,13 +72,15 @@ def run_until(command: list[str], step: int | None) -> tuple[int | None, str]:
 
 
 def derived_rows(lake: Driven) -> dict[str, list[list[int]]]:
-    """What credits and balance hold."""
+    """Return the rows of credits and balance."""
     found = lake.tell("rows")
     return {table: found[table] for table in ("credits", "balance")}
 
 
 def expected_rows(barriers: int) -> dict[str, list[list[int]]]:
-    """What credits and balance hold after so many barriers in a run that never diverged."""
+    """Return the rows of credits and balance after so many barriers in a run that never
+    diverged.
+    """
     rows = sorted([one % k, 10 * one + k] for one in range(1, barriers + 1) for k in (2, 3, 5))
     totals: dict[int, int] = {}
     for account, amount in rows:

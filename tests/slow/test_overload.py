@@ -74,7 +74,7 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 async def overload(
     port: int, is_over: Callable[[Counter[int]], bool]
 ) -> tuple[Counter[int], list[bytes]]:
-    """What all clients heard, and the hashes of what was answered with 201."""
+    """Return the answers to all clients, and the hashes of events answered with 201."""
     statuses, events = Counter[int](), (values(1, start)[0] for start in count())
     clients = [Client(events, statuses) for _ in range(CLIENTS)]
     await asyncio.gather(*(client.run(port, lambda: is_over(statuses)) for client in clients))

@@ -107,7 +107,7 @@ def wake(stopped: list[tuple[subprocess.Popen[bytes], Path]]) -> None:
 
 
 def noticed(log: Path) -> int:
-    """How often a process has written that its partitions are others'."""
+    """Count the messages of a process that its partitions are others'."""
     return sum(log.read_text().count(f'"{words}') for words in NOTICED)
 
 

@@ -68,7 +68,7 @@ def folded(engine: Engine) -> dict[str, list[Any]]:
 
 
 def shown(engine: Engine) -> dict[str, list[Any]]:
-    """What the public tables show, and the graph, in the oracle's form."""
+    """Return the public tables and the graph, in the oracle's form."""
     with engine.connect() as connection:
         found = tables_shown(connection)
         found["stated"] = stated(connection)
@@ -78,7 +78,7 @@ def shown(engine: Engine) -> dict[str, list[Any]]:
 
 
 def tables_shown(connection: Connection) -> dict[str, list[Any]]:
-    """What the public tables alone show."""
+    """Return the public tables alone."""
     found: dict[str, list[Any]] = {}
     for side, view in (("inputs", "source"), ("outputs", "sink")):
         found[f"live {side}"] = rows(connection, f'SELECT job, "table" FROM {view}_job_lineage')
@@ -95,7 +95,7 @@ def tables_shown(connection: Connection) -> dict[str, list[Any]]:
 
 
 def steps(connection: Connection) -> list[Any]:
-    """What makes what in the jobs that run, by names."""
+    """Return the edges of running jobs, by names."""
     datasets = dict(rows(connection, "SELECT id, name FROM datasets"))
     names = {None: None, **datasets, **dict(rows(connection, "SELECT id, name FROM jobs"))}
     graph = TableGraph(connection, View(micros_of(NOW), live=True))
@@ -106,7 +106,7 @@ def steps(connection: Connection) -> list[Any]:
 
 
 def known(connection: Connection) -> list[Any]:
-    """What makes what in each job's last runs, by names.
+    """Return the edges of each job's last runs, by names.
 
     When it was last seen, in how many of them, and in the newest.
     """
@@ -124,7 +124,7 @@ def known(connection: Connection) -> list[Any]:
 
 
 def stated(connection: Connection) -> list[Any]:
-    """What the events of each run state of the sources of its sinks, by names."""
+    """Return the sources of sinks that the events of each run state, by names."""
     runs: dict[int, str] = dict(rows(connection, "SELECT id, run_id FROM runs"))
     names: dict[int, str] = dict(rows(connection, "SELECT id, name FROM datasets"))
     touched = [JobEdge(0, SINK, 0, 0, run, run, 0) for run in runs]
@@ -149,7 +149,7 @@ def wanted(arrivals: Sequence[Arrival]) -> dict[str, list[Any]]:
 
 
 def tables_wanted(oracle: Oracle) -> dict[str, list[Any]]:
-    """What the public tables alone have to show."""
+    """Return the expected public tables."""
     questions = {
         "live": oracle.job_lineage,
         "history": oracle.history,
@@ -179,7 +179,7 @@ PLACES = st.sampled_from(_PLACES)
 
 @st.composite
 def lineages(draw: st.DrawFn) -> Json:
-    """What a lineage facet, or an entry of one, says."""
+    """Return the content of a lineage facet, or of an entry of one."""
     said: Json = {}
     if draw(st.booleans()):
         said["inputs"] = draw(st.lists(ORIGINS, max_size=2))

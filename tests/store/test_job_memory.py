@@ -116,7 +116,7 @@ def a_child_fails(engine: Engine) -> Iterator[str]:
 
 
 def an_application_ends(engine: Engine) -> Iterator[str]:
-    """What ran below it ends with it."""
+    """End an application, and with it the runs below it."""
     fill(
         engine,
         [run("START", 1, "app"), run("START", 2, "app.one", ["a"], ["b"], of_run=parent("app"))],

@@ -1,4 +1,4 @@
-"""What memory keeps of jobs, and when it forgets."""
+"""The bounds of the memory of jobs."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -26,7 +26,7 @@ def left(own_sqlite_engine: Engine, tmp_path: Path) -> Path:
 
 
 def events_without_log(file: Path, folder: Path) -> int:
-    """How many events the file has by itself."""
+    """Count the events in the file alone, without its log."""
     with closing(sqlite3.connect(shutil.copy(file, folder / "alone.db"))) as connection:
         count: int = connection.execute("SELECT count(*) FROM event_keys").fetchone()[0]
     return count

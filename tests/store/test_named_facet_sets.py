@@ -1,4 +1,4 @@
-"""What a job or dataset says again is a set of facets.
+"""Sets of facets for repeated statements about a job or dataset.
 
 Its names, its place and the words that find it are as if each facet had a row.
 """

@@ -48,7 +48,7 @@ def runs_of(engine: Engine, asked: Filter) -> dict[str, Json]:
 
 
 def states(found: dict[str, Json], inner: str = "") -> dict[str, str | None]:
-    """What state each has, or the run in it."""
+    """Return the state of each, or of the run in it."""
     picked = {name: one[inner] if inner else one for name, one in found.items()}
     return {name: None if one is None else one["state"] for name, one in picked.items()}
 

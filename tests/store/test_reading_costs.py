@@ -81,7 +81,7 @@ def test_postgresql_looks_up_run_ends_without_scanning_the_views(
 
 
 def rows_read(connection: Connection) -> int:
-    """How many rows of runs PostgreSQL has read in this transaction."""
+    """Count the rows of runs that PostgreSQL has read in this transaction."""
     read = (
         "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'"
     )
@@ -98,7 +98,7 @@ def test_each_level_of_a_walk_takes_no_statement(engine: Engine) -> None:
 
 
 def statements_of(engine: Engine, depth: int) -> list[str]:
-    """What is asked of the database for the sources of the last table."""
+    """Return the statements for the sources of the last table."""
     asked: list[str] = []
     with reader(engine) as connection:
         event.listen(connection, "before_cursor_execute", lambda *what: asked.append(what[2]))
@@ -162,7 +162,7 @@ def micro_batches(number: int) -> list[Record]:
 
 
 def facts(connection: Connection) -> object:
-    """What the versions' log learns of two commits."""
+    """Return the facts of two commits in the log of versions."""
     marks = connection.execute(select(job_barriers.c.run_id, job_barriers.c.barrier).limit(2))
     return facts_of(
         connection, [VersionNews(number, RUN, *mark) for number, mark in enumerate(marks)]

@@ -134,7 +134,7 @@ def test_failed_statement_and_its_application_show_the_reason(
 
 
 def sources(engine: Engine, table: str) -> list[str]:
-    """What a table is made from directly."""
+    """Return the direct sources of a table."""
     with reader(engine) as connection:
         question = Question(node_called(connection, table), View(NOW), Direction.UPSTREAM, 1)
         nodes = lineage_of(connection, question)["nodes"]

@@ -48,7 +48,9 @@ def ids(found: Iterable[Found], where: str = "name") -> list[str]:
 
 
 class Scan:
-    """What a search should find: every name, tag, column and line of SQL, one after the other."""
+    """The expected results of a search: every name, tag, column and line of SQL, one after the
+    other.
+    """
 
     def __init__(self, history: Iterable[Json], engine: Engine) -> None:
         self.columns: dict[tuple[str, str], list[str]] = {}

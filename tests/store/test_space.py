@@ -52,7 +52,7 @@ def fill(engine: Engine, caches: Caches, runs: range, received_at: datetime) -> 
 
 
 def free_bytes(connection: Connection) -> int:
-    """How much of an SQLite file is free."""
+    """Return the free bytes of an SQLite file."""
     pages, size = (
         connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
         for name in ("freelist_count", "page_size")

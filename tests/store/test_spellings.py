@@ -93,7 +93,7 @@ def test_a_dataset_is_found_in_a_spelling_that_no_event_used(engine: Engine) -> 
 def test_a_key_of_one_spelling_writes_nothing_for_the_others(
     sqlite_engine: Engine, granted: str, refused: str
 ) -> None:
-    """What is said under one spelling counts for the place, which may be another key's."""
+    """A statement under one spelling counts for the place, which may be another key's."""
     record = validated(encode(event(outputs=[dataset("bank/a", "s3a://lake")])), NOON)
 
     access = Access("key", frozenset(("ingest",)), ("tests", granted))

@@ -56,7 +56,7 @@ def edges(engine: Engine) -> list[tuple[str, str, str]]:
 
 
 def broken(engine: Engine, column: str) -> dict[str, str]:
-    """How each table that breaks with a column of `a` depends on it."""
+    """Return the dependency of each table that breaks with a column of `a`."""
     with reader(engine) as connection:
         start = node_called(connection, "dataset:hive://lake:a")
         answer = impact_of(connection, Removal(start, column, NOW, None, 100))

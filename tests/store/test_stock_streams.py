@@ -345,7 +345,7 @@ def test_application_whose_micro_batches_never_began_has_no_state(engine: Engine
 
 
 def states(engine: Engine, seen: View) -> set[tuple[str, bool]]:
-    """How the edges of bank.b and their jobs are marked."""
+    """Return the marks of bank.b's edges and their jobs."""
     with reader(engine) as connection:
         answer = lineage_of(connection, Question(node_called(connection, "bank.b"), seen))
     marked = [*answer["edges"], *(node for node in answer["nodes"] if node["type"] == "job")]

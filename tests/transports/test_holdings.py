@@ -30,7 +30,7 @@ def holdings(engine: Engine, stopped: Callable[[float], bool] = NEVER.wait) -> H
 
 
 def marks_of_a_write(engine: Engine, owner: Holdings) -> int:
-    """How many records are marked as suspected of killing their process, while one is stored."""
+    """Count the records that are suspected of killing their process, while one is stored."""
     marks = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:

@@ -229,7 +229,9 @@ def test_joining_and_leaving_consumers_store_each_record_once(
         sent += count
 
     def has_begun(consumer: Running) -> bool:
-        """Whether it has taken anything; what was sent before may all be taken by the other one."""
+        """Return true if it has taken anything; earlier records may all be taken by the other
+        one.
+        """
         send_more(20)
         return consumer.counted(CONSUMED) > 0
 

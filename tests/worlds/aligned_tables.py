@@ -1,4 +1,4 @@
-"""What the aligned bank's tables hold, barrier by barrier, and what they should hold.
+"""The contents of the aligned bank's tables, barrier by barrier, and the expected ones.
 
 Recomputed from the transfers alone.
 

@@ -56,7 +56,7 @@ def metadata_of(folder: Path) -> dict[str, set[str]]:
 
 
 def kill(part: DemoProcess) -> None:
-    """What a power cut does to one process and its JVM."""
+    """Kill one process and its JVM, as a power cut does."""
     os.killpg(part.process.pid, signal.SIGKILL)
     part.process.wait(30)
 

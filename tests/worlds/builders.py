@@ -179,7 +179,7 @@ def rows(source: Engine | Connection, query: str) -> list[tuple[Any, ...]]:
 
 
 def counts(engine: Engine, *tables: str) -> dict[str, int]:
-    """How many rows these tables have."""
+    """Count the rows of these tables."""
     return {table: rows(engine, f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 
 
@@ -200,7 +200,7 @@ def newest_facets(connection: Connection) -> list[tuple[Any, ...]]:
 
 
 def live(engine: Engine) -> dict[str, list[str]]:
-    """What the proposals' tables of relations show.
+    """Return the content of the proposals' tables of relations.
 
     Job -> tables, sources before "->", sinks after.
     """

@@ -147,7 +147,7 @@ def leaks(planted: list[Canary], output: str) -> list[str]:
 
 
 def parts(secret: str) -> list[str]:
-    """What of a secret says which it is.
+    """Return the parts of a secret that reveal it.
 
     Itself, and what of it stands between signs and has its number.
     """

@@ -163,7 +163,7 @@ class World:
         yield self.event("COMPLETE", 600, f"odd {HOSTILE}", [table("customers")], [odd])
 
     def ago(self, barrier: int) -> float:
-        """How long ago a barrier was born: one each two minutes."""
+        """Return the age of a barrier: one is born each two minutes."""
         return (LAST - barrier) * 2 * MINUTE + 90
 
     def lease(self) -> JSON:

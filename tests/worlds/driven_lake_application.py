@@ -70,7 +70,7 @@ class Histories:
         return self._end(self._aligned("credits", "balance", balance))
 
     def rows(self, _: int) -> dict[str, Any]:
-        """What the derived tables hold at their latest."""
+        """Return the rows of the derived tables at their latest."""
         return {
             table: sorted(map(list, self.spark.table(f"{PLACE}.{table}").collect()))
             for table in TABLES[1:]
@@ -97,7 +97,7 @@ class Histories:
         }
 
     def snapshots(self, _: int) -> dict[str, Any]:
-        """How many snapshots each table has."""
+        """Count the snapshots of each table."""
         return {table: self.spark.table(f"{PLACE}.{table}.snapshots").count() for table in TABLES}
 
     def _plain(self, rows: DataFrame, table: str) -> StreamingQuery:

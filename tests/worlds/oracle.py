@@ -20,7 +20,7 @@ APART = "@"  # between a shared run's id and the name of one of its jobs
 
 @dataclass(frozen=True)
 class Statement:
-    """What one event says of the snapshot of one table at one barrier."""
+    """The statement of one event about the snapshot of one table at one barrier."""
 
     query_id: str
     time: str
@@ -110,7 +110,9 @@ class Oracle:
         return self.end(run)[0]
 
     def end(self, run: str, levels: int = 2) -> tuple[datetime | None, str]:
-        """When and how: by its own event, or with its parent or root (or theirs), unless it was heard of later."""
+        """Return time and kind of the end: by its own event, or with its parent or root, unless
+        a later event came.
+        """
         own = (
             None
             if self.is_query(run)
@@ -218,7 +220,7 @@ class Oracle:
         return min(self.group(name), key=standing)
 
     def table(self, name: str) -> str:
-        """What the tables show for a dataset.
+        """Return the tables' entry for a dataset.
 
         The first name that somebody calls its TABLE, else the canonical one.
         """
@@ -253,7 +255,7 @@ class Oracle:
             yield from ((run, name) for name, created in named.items() if not (created and failed))
 
     def declared(self, event: Json, side: str) -> set[str]:
-        """What the job's lineage facet names beside what the event has, under whatever name."""
+        """Return the names in the job's lineage facet that the event lacks, under whatever name."""
         entries = event["job"]["facets"].get("lineage", {}).get("entries", ())
         if side == "inputs":
             return {
@@ -291,7 +293,7 @@ class Oracle:
         return found
 
     def is_beside(self, other: str, run: str) -> bool:
-        """Whether the other is of the same query, and writes nothing.
+        """Return true if the other is of the same query, and writes nothing.
 
         What it reads goes into what this one writes.
         """
@@ -339,14 +341,14 @@ class Oracle:
         return {step for step in steps if step[2] in stated or not self.commits(run, step[2])}
 
     def has_given_up(self, run: str) -> bool:
-        """Whether a run without an end of its own is LOST, or failed with a run above it."""
+        """Return true if a run without an end of its own is LOST, or failed with a run above it."""
         if self.state(run) not in ("START", "RUNNING"):
             return False
         ended, state = self.end(run)
         return state == "FAIL" if ended else self.silent_at(run) < self.now.timestamp()
 
     def commits(self, run: str, table: str) -> bool:
-        """Whether a table has snapshots, or the run creates it."""
+        """Return true if a table has snapshots, or the run creates it."""
         for event, _ in self.events:
             for side in ("inputs", "outputs"):
                 for dataset in event[side]:
@@ -382,7 +384,7 @@ class Oracle:
         ]
 
     def written_at(self, run: str, sink: str) -> datetime:
-        """When the run was last heard to write it, under any name that stands."""
+        """Return the last report that the run writes it, under any name that stands."""
         names = {
             name
             for of, name in self.touched("outputs")
@@ -439,7 +441,7 @@ class Oracle:
                 yield name, sources
 
     def sources(self, facet: Json) -> set[str] | None:
-        """What a facet or entry names as sources; "none" can only be said by empty inputs."""
+        """Return the sources that a facet or entry names; only empty inputs say "none"."""
         columns = [*facet.get("fields", {}).values(), {"inputs": facet.get("inputs", [])}]
         named = {
             one["name"]

@@ -10,7 +10,7 @@ Claim = tuple[str, int, str, str]  # run, barrier, table, snapshot
 
 
 def claim(event: Json, dataset: Json) -> Claim:
-    """What an event claims that its run made."""
+    """Return an event's claim about the outputs of its run."""
     facet = event["run"]["facets"].get("strandline_barrier", {"phase": ""})
     barrier = facet["barrierId"] if facet["phase"] == "committed" else 0
     return (
@@ -56,12 +56,12 @@ def is_maker(oracle: "Oracle", asked: Claim) -> bool:
 
 
 def has_failed_as_batch(oracle: "Oracle", run: str) -> bool:
-    """Whether the run failed and was no streaming one."""
+    """Return true if the run failed and was no streaming one."""
     return oracle.state(run) == "FAIL" and not oracle.is_streaming(run)
 
 
 def has_read(event: Json, dataset: Json) -> bool:
-    """Whether a run has read the snapshot.
+    """Return true if a run has read the snapshot.
 
     Not where that is only observed, and is what the event says it has made.
     """

@@ -35,7 +35,7 @@ Columns = dict[str, dict[str, list[str]]]
 
 
 def truth_of(name: str) -> dict[str, Any]:
-    """What was really done beside a recording."""
+    """Return the real reads and writes beside a recording."""
     found: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text())
     return found
 
@@ -51,7 +51,7 @@ def take(engine: Engine, name: str, order: str) -> None:
 def question(
     connection: Connection, name: str, way: Direction = Direction.UPSTREAM, view: View = NOW
 ) -> Question:
-    """What a table or job is made from, or what is made from it, one step away."""
+    """Return the question for the sources or outputs of a table or job, one step away."""
     return Question(node_called(connection, name), view, way, 1)
 
 

@@ -59,7 +59,7 @@ def recorded(name: str, order: str, engine: Engine) -> Recorded:
 
 
 def now() -> View:
-    """What is known now."""
+    """Return the view of now."""
     return View(micros_of(datetime.now(UTC)))
 
 
@@ -78,7 +78,7 @@ def listed(connection: Connection, table: Node) -> list[dict[str, Any]]:
 
 
 def made_from(connection: Connection, truth: Truth, table: str, number: int) -> set[str]:
-    """What a snapshot is answered to be made from, as `made` of the truth says it.
+    """Return the answered sources of a snapshot, in the form of the truth's `made`.
 
     Nothing where it is not known at all.
     """

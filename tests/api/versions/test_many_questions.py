@@ -41,7 +41,7 @@ def crowded(engine: Engine) -> Iterator[Server]:
 
 
 def barrier(number: int) -> JSON:
-    """What the job told of one micro-batch."""
+    """Return the job's event of one micro-batch."""
     parents = {"db.a": f"a{number - 1}"} if number > 1 else {}
     return committed(
         "to_a", 10.0 + number, number, {}, {"db.a": f"a{number}"}, domain="d", parents=parents
@@ -90,7 +90,7 @@ def test_latest_snapshot_query_reads_one_row_and_blocks_nobody(
 
 
 def may_ask(server: Server) -> bool:
-    """Whether another thread gets the model just now."""
+    """Return true if another thread gets the model just now."""
 
     def ask() -> None:
         with server.follower.model():

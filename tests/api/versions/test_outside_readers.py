@@ -66,18 +66,18 @@ def lake(engine: Engine) -> Iterator[Server]:
 
 
 def asked(server: Server) -> JSON:
-    """What the API says of db.a."""
+    """Return the API's answer about db.a."""
     return server.get("/api/v2/expirable?namespace=iceberg%3A%2F%2Flake&name=db.a")
 
 
 def expirable(server: Server) -> Sequence[str]:
-    """What of db.a may go."""
+    """Return the expirable snapshots of db.a."""
     found: Sequence[str] = asked(server)["expirable"]
     return found
 
 
 def reasons(server: Server) -> str:
-    """Why the oldest kept one stays."""
+    """Return the reasons for which the oldest kept snapshot stays."""
     return "; ".join(asked(server)["kept"][0]["reasons"])
 
 
@@ -89,7 +89,9 @@ def took(job: str, at: float, number: int, snapshot: str, *, run: int = 1) -> JS
 
 
 def outside_of_all(server: Server, seconds: float, outside: Outside) -> Expiry:
-    """What is expirable some seconds into the story, when nothing but readers outside of the model needs the table."""
+    """Return the expirable snapshots some seconds into the story, if only readers outside of the
+    model need the table.
+    """
     with server.engine.connect() as connection:
         needed = [Pin("a6", "the strong version")]
         return expiry_of(connection, A, needed, EPOCH.timestamp() + seconds, outside=outside)

@@ -43,7 +43,7 @@ def rows(connection: Connection, query: str) -> list[Any]:
 
 
 def configure(server: Server, catalog: str, key: str, value: str) -> None:
-    """What whoever configures a catalog does."""
+    """Do as the operator of a catalog."""
     option = {"catalog": catalog, "key": key, "value": value}
     assert server.client.put("/api/v2/catalog-options", json=option).status_code == 204
 

@@ -30,7 +30,7 @@ def take_told(connection: Connection, follower: Follower) -> None:
 
 
 def barriers(follower: Follower) -> dict[tuple[str, str], list[int]]:
-    """What a question would be answered from."""
+    """Return the barriers from which a question would be answered."""
     with follower.model() as model:
         return {table: done.order for table, done in model.done.items()}
 

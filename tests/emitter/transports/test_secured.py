@@ -103,7 +103,7 @@ def test_kafka_leaks_no_connections_to_a_silent_broker(secured: Broker, tls: Cer
 
 
 def tried(settings: Mapping[str, str], folder: Path) -> str:
-    """Why an event does not go; it is in the spool then."""
+    """Return the reason why an event is not delivered; it is in the spool then."""
     transport = transport_of(settings)
     delivery = transport.send([ONE], 5)
     transport.close()

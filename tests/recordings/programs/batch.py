@@ -184,7 +184,7 @@ def correct_ledger(spark: Any, folder: Path) -> None:
 
 
 def publish_ledger(spark: Any, folder: Path) -> None:
-    """What the same application should have done next, by one of another name.
+    """Publish the next step of the same application by another one of that name.
 
     A cached join, written twice, once to files.
     """

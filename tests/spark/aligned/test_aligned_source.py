@@ -45,7 +45,7 @@ class Bank:
         return reader.options(**options).load()
 
     def reader(self, **options: str) -> AlignedReader:
-        """What Spark asks for offsets, in this process."""
+        """Return the reader that Spark asks for offsets, in this process."""
         keys = ("", ".type", ".uri", ".warehouse")
         conf = {
             f"spark.sql.catalog.lake{key}": self.lake.spark.conf.get(f"spark.sql.catalog.lake{key}")
@@ -75,7 +75,7 @@ class Bank:
             query.stop()
 
     def taken(self) -> list[dict[tuple[str, int], list[tuple[int, int]]]]:
-        """What each micro-batch that had rows gave: rows by table and barrier."""
+        """Return the rows of each micro-batch that had any, by table and barrier."""
         found = []
         before: str | None = None
         for point in self.lake.points("out"):
@@ -94,7 +94,7 @@ class Bank:
     def changes(
         self, barrier: int, *with_those_of: int
     ) -> dict[tuple[str, int], list[tuple[int, int]]]:
-        """What came with a barrier, and with those that were given up before it."""
+        """Return the rows of a barrier, and of those that were given up before it."""
         rows = {
             name: sorted(
                 row for one in (*with_those_of, barrier) for row in self.commits[name][one]

@@ -13,7 +13,7 @@ from strandline_spark.jvm.client import Jvm
 
 
 class Asked:
-    """Whether there is a version, and how often that was asked."""
+    """The existence of a version, and the number of checks."""
 
     def __init__(self, newest: int) -> None:
         self.newest = newest

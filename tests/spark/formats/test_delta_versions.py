@@ -34,7 +34,9 @@ def execution(spark: Any, statement: str) -> Any:
 def read_and_written(
     statement: Statement,
 ) -> tuple[list[tuple[str, str]], list[tuple[str, Operation, str]]]:
-    """What a statement read, as table (or folder) and version, and what it wrote, with its operation."""
+    """Return the read table (or folder) and version of a statement, and the written one with its
+    operation.
+    """
     read = [
         (one.table or one.name, one.snapshots[0].snapshot_id if one.snapshots else "")
         for one in statement.inputs

@@ -72,7 +72,7 @@ def test_every_way_to_write_a_table_is_reported(
 
 
 def told(events: list[Event]) -> list[Event]:
-    """What was done: neither beginnings nor signs of life, nor tables that were made without rows."""
+    """Return the finished work: no starts, no heartbeats, no tables that were made without rows."""
     done = [
         e for e in events if e["eventType"] != "START" and not e["job"]["name"].endswith(".create")
     ]

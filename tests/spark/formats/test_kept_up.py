@@ -23,7 +23,9 @@ def events(tmp_path_factory: pytest.TempPathFactory, warm_jvm: WarmJvm) -> list[
 
 
 def facets(events: list[Event], table: str, side: str) -> list[Any]:
-    """What the statements that wrote a table say of the snapshots that they read (inputs) or made (outputs)."""
+    """Return the snapshot facets of reads (inputs) or writes (outputs) of the statements that
+    wrote a table.
+    """
     ended = [
         event
         for event in events

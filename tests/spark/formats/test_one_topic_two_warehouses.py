@@ -113,7 +113,7 @@ def test_collector_stores_four_datasets(
 
 
 def told_of(event: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """What an event says was read and written."""
+    """Return the reads and writes that an event states."""
     inputs, outputs = event["inputs"], event["outputs"]
     return {shown(dataset) for dataset in inputs}, {shown(dataset) for dataset in outputs}
 
@@ -123,5 +123,5 @@ def shown(dataset: dict[str, Any]) -> str:
 
 
 def path_of(driver: SparkProgram) -> str:
-    """Where a catalog puts its table shop.my_paimon_table."""
+    """Return the place of a catalog's table shop.my_paimon_table."""
     return "shop.db/my_paimon_table" if driver.arguments[2] == "paimon" else "shop/my_paimon_table"

@@ -171,7 +171,7 @@ def made_faults(event: Event, made: dict[str, Any], truth: Truth) -> Faults:
 
 
 def values_in(read: dict[str, Any], truth: Truth) -> set[int]:
-    """What is between the two ends of a streamed range."""
+    """Return the values between the two ends of a streamed range."""
     before = (
         {row["v"] for row in truth.rows("source", read["fromSnapshotId"])}
         if "fromSnapshotId" in read

@@ -1,4 +1,4 @@
-"""Whether a commit replaced the whole table that it wrote, by what its plan and the commit say."""
+"""Replacement of a whole table by a commit, from its plan and the commit itself."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_a_read_after_a_compaction_has_the_snapshot_before(lake: Any, reader: Pl
 
 
 def range_of(start: str | None, end: str) -> tuple[str | None, str]:
-    """What a micro-batch read: after which snapshot, up to which."""
+    """Return the range that a micro-batch read: after which snapshot, up to which."""
     read = FORMAT.streamed(Mention(()), start, end, jvm=None)  # type: ignore[arg-type]  # nothing is asked of it
     assert read is not None
     return read.from_snapshot_id, read.snapshot_id

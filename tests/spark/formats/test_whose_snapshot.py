@@ -24,7 +24,9 @@ pytestmark = [
 
 
 class Registry:
-    """What Iceberg's registry has told since the last question, as the emitter's queue has it."""
+    """The reports of Iceberg's registry since the last question, as the emitter's queue has
+    them.
+    """
 
     def __init__(self, spark: Any) -> None:
         self._queue = spark._jvm.java.util.concurrent.LinkedBlockingQueue(1000)

@@ -228,7 +228,7 @@ def test_killed_broker_or_archiver_loses_and_duplicates_no_event(tmp_path: Path,
 
 
 def edges(archiver: SparkProgram) -> set[tuple[str, str]]:
-    """What the emitter saw the archiver read and write."""
+    """Return the archiver's reads and writes, as the emitter saw them."""
     return {
         (f"{read['namespace']} {read['name']}", f"{made['namespace']} {made['name']}")
         for event in archiver.events() for read in event["inputs"] for made in event["outputs"]

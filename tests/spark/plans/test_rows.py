@@ -28,7 +28,7 @@ def files(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def both(lake: Any, execution: Any) -> tuple[Statement, Statement]:
-    """What a plan says in rows, and what it says in JSON."""
+    """Return a plan read from rows, and read from JSON."""
     return PlanReader(lake, rows_after=0).at_start(execution), PlanReader(
         lake, rows_after=NEVER
     ).at_start(execution)

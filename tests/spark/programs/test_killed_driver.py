@@ -137,7 +137,7 @@ def test_checkpoint_is_reported_even_if_its_micro_batch_failed(
 
 
 def data_lineage(url: str, events: list[Any]) -> tuple[dict[int, str], dict[int, str]]:
-    """What a store that takes these events shows of the credits.
+    """Return the lineage of the credits in a store that takes these events.
 
     The snapshot made at each barrier, and the one read.
     """
@@ -160,7 +160,9 @@ def data_lineage(url: str, events: list[Any]) -> tuple[dict[int, str], dict[int,
 
 
 def reads_of(events: list[Any]) -> dict[int, str]:
-    """Which snapshot of the transfers was told to be read at each barrier of the credits."""
+    """Return the reported snapshot of the transfers that was read at each barrier of the
+    credits.
+    """
     return {
         event["run"]["facets"]["strandline_barrier"]["barrierId"]: source["inputFacets"][
             "strandline_snapshot"
@@ -173,7 +175,7 @@ def reads_of(events: list[Any]) -> dict[int, str]:
 
 
 def barriers(events: list[Any], table: str = "ticks") -> dict[str, int]:
-    """Which barrier was told for each snapshot of a table."""
+    """Return the reported barrier of each snapshot of a table."""
     facets = [
         (event["run"]["facets"].get("strandline_barrier"), event["outputs"]) for event in events
     ]

@@ -181,7 +181,7 @@ def everywhere(folder: Path, server: RecordingServer, topic: Kafka) -> dict[str,
 
 
 def leaked(planted: list[str], lines: list[str]) -> list[str]:
-    """Which secrets are there, or a part of one that says much of it; in JSON as in plain text."""
+    """Return the secrets, or revealing parts of them, that are there; in JSON as in plain text."""
     text = "\n".join(lines)
     return [
         secret

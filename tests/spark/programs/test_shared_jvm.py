@@ -22,7 +22,7 @@ def jvm(tmp_path_factory: pytest.TempPathFactory, java: str) -> Iterator[SharedJ
 
 
 def told_of(jvm: SharedJvm, name: str) -> list[str]:
-    """How the events say that a folder was written."""
+    """Return the kinds of write of a folder that events report."""
     return [line for line in jvm.driver.lines() if f"bank.{name} " in line]
 
 
@@ -131,7 +131,7 @@ def test_standby_kernel_reports_a_query_that_outlives_its_process(jvm: SharedJvm
 
 
 def states(jvm: SharedJvm, name: str) -> list[str]:
-    """What the events say of a streaming query's run."""
+    """Return the states of a streaming query's run in the events."""
     return [line.split()[0] for line in jvm.driver.lines() if line.split()[1] == f"bank.{name}"]
 
 

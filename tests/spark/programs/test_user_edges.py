@@ -77,7 +77,7 @@ def name(dataset: dict[str, Any]) -> str:
 
 
 def sources(output: dict[str, Any], event: dict[str, Any]) -> set[str]:
-    """Where an output comes from: as its lineage facet says, else all that the event read."""
+    """Return the sources of an output: of its lineage facet, else all that the event read."""
     stated = output.get("facets", {}).get("lineage")
     return {name(one) for one in (event["inputs"] if stated is None else stated["inputs"])}
 

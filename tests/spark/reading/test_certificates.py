@@ -39,7 +39,7 @@ class Answer:
         return {"namespace": identity.namespace, "name": identity.name}
 
     def faults(self, certified: JSON | None = None) -> list[str]:
-        """What a reader finds.
+        """Return the faults that a reader finds.
 
         `certified`: what the certificate says of tables, in place of the answer.
         """

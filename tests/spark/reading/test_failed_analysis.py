@@ -23,7 +23,7 @@ BROKEN = [
 
 
 class Records(logging.Handler):
-    """What PySpark logs of failed statements."""
+    """PySpark's log of failed statements."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -95,7 +95,7 @@ class Pipeline:
             report_end(self.url, f"bank_{table}", run)
 
     def rows(self) -> tuple[Rows, Rows]:
-        """What movements and balance hold."""
+        """Return the rows of movements and balance."""
         names = (self.bank.name("movements"), self.bank.name("balance"))
         return tuple(sorted(map(tuple, self.bank.spark.table(one).collect())) for one in names)  # type: ignore[return-value]
 

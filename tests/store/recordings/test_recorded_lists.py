@@ -48,7 +48,7 @@ def plain(item: Json) -> Json:
 
 
 def expected(then: dict[str, Json], found: dict[str, Json]) -> dict[str, Json]:
-    """What was listed then, without what is hidden now."""
+    """Return the list of then, without things that are hidden now."""
     kept = {
         name: one for name, one in then.items() if name in found or one.get("createdAt") is not None
     }

@@ -93,7 +93,7 @@ def each(*names: str) -> pytest.MarkDecorator:
 
 
 def true_inputs(truth: Truth, table: str, snapshot: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """What a statement that made a snapshot has read.
+    """Return the real inputs of a statement that made a snapshot.
 
     Of each source, and of the table, the newest of that moment.
     """
@@ -110,7 +110,7 @@ def true_inputs(truth: Truth, table: str, snapshot: Mapping[str, Any]) -> set[tu
 
 
 def sources_of(connection: Connection, table: str) -> set[str]:
-    """What a table is made from by default, but for itself.
+    """Return the default sources of a table, but for itself.
 
     A MERGE or UPDATE reads what it changes.
     """
@@ -122,7 +122,7 @@ def sources_of(connection: Connection, table: str) -> set[str]:
 
 
 def true_sources(truth: Truth) -> dict[str, set[str]]:
-    """What each table was really made from, as far as any event can tell."""
+    """Return the real sources of each table, as far as any event can tell."""
     gone, unreported = truth.get("gone", {}), truth["unreported"]
     return {
         table: {*names, *gone.get(table, ())}.difference(unreported.get(table, ()))

@@ -51,7 +51,7 @@ def bank(engine: Engine) -> None:
 
 
 def by_job(engine: Engine) -> dict[str, str]:
-    """What the store says: each job with its datasets, as a page shows it."""
+    """Return each job with its datasets as the store has them, in a page's form."""
     found: dict[str, tuple[set[str], set[str]]] = {}
     for job, direction, _, name in rows(engine, RELATIONS):
         found.setdefault(job, (set(), set()))[direction].add(name)

@@ -27,7 +27,7 @@ def done(run: int, job: str = "etl", **more: Any) -> dict[str, Any]:
 
 
 def problem(engine: Engine, name: str = "marquez") -> str:
-    """Why a target takes nothing."""
+    """Return the reason why a target takes nothing."""
     found = rows(engine, f"SELECT problem FROM export_targets WHERE name = '{name}'")
     return str(found[0][0])
 
@@ -106,7 +106,7 @@ def test_rejected_run_is_parked_with_the_reason_and_blocks_nothing(
 
 
 def is_of(asked: Asked, job: str) -> bool:
-    """Whether a request is about a job."""
+    """Return true if a request is about a job."""
     return bool(asked.body["job"]["name"] == job)
 
 

@@ -300,7 +300,7 @@ STEPS: tuple[Callable[[Schedule], None], ...] = (
 
 
 def faults(world: Schedule) -> list[str]:
-    """What the log shows that must not be.
+    """Return the forbidden entries of the log.
 
     Two snapshots for one barrier, or a barrier that read others than it says.
     """

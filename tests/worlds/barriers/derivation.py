@@ -95,7 +95,7 @@ class Derivation:
         done: Done,
         b: int,
     ) -> bool:
-        """Whether it ends at b, and is known to have consumed something."""
+        """Return true if it ends at b, and is known to have consumed something."""
         at = {source: place(one, micro, source) for source in self.reads[one.job]}
         if any(snapshot not in done.get(source, {}).get(b, ()) for source, snapshot in at.items()):
             return False
@@ -117,7 +117,7 @@ class Derivation:
 
 
 def stood(run: facts.BarrierCommitted, done: Done, barrier: int) -> bool:
-    """Whether all that a batch run read stood at a barrier."""
+    """Return true if all reads of a batch run stood at a barrier."""
     return all(
         used.exact and used.snapshot in done.get(used.table, {}).get(barrier, ())
         for used in run.used
@@ -136,7 +136,7 @@ def place(
 
 
 def of_all(rule: Rule, history: Iterable[facts.Fact]) -> Derivation:
-    """What all facts of a history come to."""
+    """Return the derivation from all facts of a history."""
     found = Derivation(rule)
     for fact in history:
         found.take(fact)

@@ -203,7 +203,7 @@ def written(world: World, worker: Worker, barrier: int, snapshot: str) -> facts.
 
 
 def derived(worker: Worker, contents: list[int]) -> int:
-    """What a worker makes of the contents of its inputs."""
+    """Compute a worker's output from the contents of its inputs."""
     return hash((worker.job[1].encode(), *contents)) & 0xFFFFFFFF
 
 

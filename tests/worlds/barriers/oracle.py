@@ -73,7 +73,9 @@ class Oracle:
                 pass
 
     def _believe(self, table: Table) -> dict[int, dict[str, float]]:
-        """What carries which barrier, without what was made from other snapshots than its inputs have at the barrier."""
+        """Return the believed barriers, without outputs from other snapshots than the inputs
+        have at the barrier.
+        """
         if table not in self.done:
             self.done[table] = {}
             for barrier, carriers in self.carrying.get(table, {}).items():

@@ -167,7 +167,7 @@ def restart(world: PlainWorld, one: Plain) -> list[facts.Fact]:
 
 
 def replayed(one: Plain) -> facts.Fact:
-    """What the new run tells of the micro-batch before it."""
+    """Return the new run's report of the micro-batch before it."""
     last = one.last
     assert last is not None
     return facts.BarrierCommitted(
@@ -207,7 +207,7 @@ def micro_batch_fact(
     made: facts.WrittenSnapshot,
     started_at: float,
 ) -> facts.BarrierCommitted:
-    """What is told of a micro-batch.
+    """Return the report of a micro-batch.
 
     Of all its inputs, or of those alone that had something new.
     """

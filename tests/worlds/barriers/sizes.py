@@ -1,4 +1,4 @@
-"""How many random histories a test plays.
+"""Numbers of random histories in a test.
 
 60 by `make test`, 500 by `make test-all`, 10,000 by `make soak`.
 """

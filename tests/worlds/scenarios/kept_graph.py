@@ -70,7 +70,7 @@ def different(engine: Engine, memory: JobMemory, at: int = MOMENT) -> str:
 
 
 def difference(kept: dict[str, Any], wanted: dict[str, Any]) -> str:
-    """What each of two answers has that the other has not."""
+    """Return the entries of each of two answers that the other lacks."""
 
     def alone(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         listed = {

@@ -21,7 +21,7 @@ COLUMNS = ("x", "y")
 
 @dataclass(frozen=True)
 class Job:
-    """What one job reads and writes; stated: sink -> column -> (source, its column, type)."""
+    """The reads and writes of one job; stated: sink -> column -> (source, its column, type)."""
 
     name: str
     second: int
@@ -42,7 +42,7 @@ class Job:
         return dataset(name, columnLineage=FACET | {"fields": fields})
 
     def triples(self) -> Iterator[Triple]:
-        """Who made what from what; None: from nothing, or a dataset that is only read."""
+        """Yield job, source and output; None: from nothing, or a dataset that is only read."""
         used: set[str] = set()
         for sink in self.writes:
             sources = self._sources(sink)
@@ -53,7 +53,9 @@ class Job:
         yield from ((source, self.name, None) for source in set(self.reads) - used)
 
     def _sources(self, sink: str) -> set[str]:
-        """What its columns name, and what no column of any sink does, which counts as a whole."""
+        """Return the sources of its columns; those that no column of any sink names count as a
+        whole.
+        """
         if sink not in self.stated:
             return set(self.reads)
         named = {origin[0] for origins in self.stated[sink].values() for origin in origins}
@@ -110,7 +112,7 @@ def _job(chance: random.Random, names: list[str], number: int) -> Job:
 
 
 def ways_on(triples: Iterable[Triple]) -> dict[str, set[str]]:
-    """What is made from each dataset."""
+    """Return the datasets that are made from each dataset."""
     found: dict[str, set[str]] = {}
     for source, _, sink in triples:
         if source is not None and sink is not None:

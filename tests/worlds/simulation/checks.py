@@ -53,7 +53,7 @@ class CachedOracle(Oracle):
 
 
 class Expected(NamedTuple):
-    """What is right in the end.
+    """The right end state.
 
     The oracle's public tables, and the rows of a store that took all events once, in order.
     """
@@ -64,7 +64,7 @@ class Expected(NamedTuple):
 
 
 class Referee:
-    """What is right in the end of a history; asked again for the same one it knows."""
+    """The right end state of a history; it remembers the last one."""
 
     def __init__(self, reference: Engine) -> None:
         self._reference = reference
@@ -73,7 +73,7 @@ class Referee:
         self._right: tuple[int, set[Rows]] = (-1, set())
 
     def expected(self, history: History, now: datetime) -> Expected:
-        """What all worlds of this history have to leave."""
+        """Return the end state that all worlds of this history have to leave."""
         if history.number != self._last.number:
             arrivals = [(one, received(at, now)) for one, at in history.arrivals]
             take_all(self._reference, arrivals)
@@ -95,7 +95,7 @@ class Referee:
         return self._right[1]
 
     def new_states(self, history: History, states: set[int]) -> int:
-        """How many of these states of the store no world of this history has shown before."""
+        """Count the states of the store that no world of this history has shown before."""
         if history.number != self._states[0]:
             self._states = (history.number, set())
         seen = self._states[1]

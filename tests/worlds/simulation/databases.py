@@ -34,7 +34,7 @@ class Observer:
         ]
 
     def has_changed(self) -> bool:
-        """Whether anybody has committed anything since this was asked before."""
+        """Return true if a transaction was committed since the last call."""
         before, self._version = self._version, self.rows("PRAGMA data_version")
         return bool(before != self._version)
 

@@ -18,7 +18,7 @@ LONG = 20  # of so many histories one is long: short ones show more faults a sec
 
 
 class History(NamedTuple):
-    """What is produced in the worlds of one number, and in how many steps."""
+    """The events in the worlds of one number, and the number of steps."""
 
     number: int
     arrivals: list[tuple[Json, datetime]]
@@ -66,7 +66,7 @@ def history(
 
 
 def received(at: datetime, now: datetime) -> datetime:
-    """When the collector believes a record to have been written.
+    """Return the collector's time for the writing of a record.
 
     No more than a day ahead of its clock.
     """

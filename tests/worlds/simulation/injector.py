@@ -23,14 +23,14 @@ class Crash(BaseException):
 
 @dataclass
 class Fault:
-    """What happens, and after how many statements or commits."""
+    """A fault, and the number of statements or commits before it."""
 
     kind: str
     after: int
 
     @property
     def at_commit(self) -> bool:
-        """Whether commits are counted, not statements."""
+        """True if commits are counted, not statements."""
         return "commit" in self.kind
 
 

@@ -110,7 +110,9 @@ class Store:
             self._engine.dispose()
 
     def _fault(self, work: "Serving | Consuming", *, is_cut: bool) -> str:
-        """What is wrong after a kill, by a copy of the files: whoever opens them changes them."""
+        """Return the fault after a kill, from a copy of the files: whoever opens them changes
+        them.
+        """
         for file in self._seen.iterdir():
             file.unlink()
         for file in self._folder.iterdir():
@@ -165,11 +167,12 @@ class Serving:
         self._answered += len(said)
 
     def is_done(self) -> bool:
-        """Whether everything was answered."""
+        """Return true if everything was answered."""
         return self._answered == len(self._groups)
 
     def fault(self, stored: set[bytes], _offset: int, *, is_cut: bool) -> str:
-        """What was answered is there; of the group that was under way everything or nothing.
+        """Return the fault: answered events are there; of the group that was under way
+        everything or nothing.
 
         Of later ones nothing.
         """
@@ -225,11 +228,11 @@ class Consuming:
         self._told += len(said)
 
     def is_done(self) -> bool:
-        """Whether the topic is taken."""
+        """Return true if the topic is taken."""
         return self._offset == len(self._topic.hashes[0])
 
     def fault(self, stored: set[bytes], offset: int, *, is_cut: bool) -> str:
-        """What lies below the stored offset is there, and nothing else.
+        """Return the fault: exactly the records below the stored offset are there.
 
         It goes back with a power cut alone, never behind what was told.
         """

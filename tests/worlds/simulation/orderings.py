@@ -113,7 +113,7 @@ def order_of(chance: random.Random, count: int) -> Batches:
 
 
 def statements_of(arrivals: Iterable[Arrival]) -> list[Sequence[EventChange]]:
-    """What each event says."""
+    """Return the statements of each event."""
     memo, found = Caches().memory, list[Sequence[EventChange]]()
     for one, at in arrivals:
         body = encode(one)

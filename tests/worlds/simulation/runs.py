@@ -12,7 +12,7 @@ from worlds.simulation.world import World
 
 
 class Run(NamedTuple):
-    """What became of a seed.
+    """The outcome of a seed.
 
     What is wrong ('' if nothing), its story, what struck it and where, and how many states of the
     store it showed

@@ -20,7 +20,7 @@ SECONDS = 600
 
 @dataclass
 class Heard:
-    """What clients heard: how often each status (0.
+    """The answers to clients: how often each status (0.
 
     No answer), and which events were answered with 201 and were not there.
     """
@@ -57,7 +57,7 @@ def status_of(client: httpx.Client, body: bytes) -> int:
 
 
 def is_stored_once(connection: Connection, body: bytes) -> bool:
-    """Whether the event is there now."""
+    """Return true if the event is there now."""
     query = (
         select(func.count()).select_from(raw_events).where(raw_events.c.hash == content_hash(body))
     )

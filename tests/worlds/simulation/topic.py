@@ -54,7 +54,7 @@ class Topic:
 
 @dataclass
 class Group:
-    """Who has which partition, as the group sees it.
+    """The owners of partitions, as the group sees them.
 
     A member that is stopped does not know what it has lost.
     """
@@ -71,5 +71,5 @@ class Group:
                 self.owners[one] = chance.choice(self.members)
 
     def of(self, member: int) -> set[TopicPartition]:
-        """What the group believes a member to have."""
+        """Return the partitions that the group believes a member to have."""
         return {one for one, owner in self.owners.items() if owner == member}

@@ -55,7 +55,7 @@ class Point:
 
 @dataclass
 class Disk:
-    """What a folder's files have been at their last sync, and what was written to them since."""
+    """The content of a folder's files at their last sync, and the writes since."""
 
     folder: Path
     synced: dict[Path, bytes] = field(default_factory=dict)
@@ -114,7 +114,9 @@ def _change(content: bytearray, place: int, data: bytes | None, chance: Random) 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended: what it said of its work, at which call it was killed ('' if it was not), and its status then."""
+    """The end of a child: its report, the call at which it was killed ('' if none), and its
+    status then.
+    """
 
     said: bytes
     point: str
@@ -122,7 +124,7 @@ class Ended:
 
 
 def may_trace() -> bool:
-    """Whether this machine lets a process trace its child, and its calls are known here."""
+    """Return true if this machine lets a process trace its child, and its calls are known here."""
     if platform.system() != "Linux" or platform.machine() not in CALLS:
         return False
     child = os.fork()

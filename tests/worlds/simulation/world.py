@@ -109,7 +109,7 @@ class World:
         self.story.append(line)
 
     def count(self, outcomes: Iterable[Outcome]) -> None:
-        """What somebody was told of committed records."""
+        """Count the reports of committed records."""
         for outcome in outcomes:
             self.counts[outcome.kind] = self.counts.get(outcome.kind, 0) + 1
 
@@ -142,7 +142,7 @@ class World:
         self.note("it never comes to an end")
 
     def is_drained(self) -> bool:
-        """Whether the store has taken every record of the topic."""
+        """Return true if the store has taken every record of the topic."""
         taken = dict(self.observer.rows("SELECT partition_id, next_offset FROM offsets"))
         return all(
             taken.get(number) == len(log) for number, log in enumerate(self.topic.partitions)

@@ -29,7 +29,7 @@ def send(url: str, scenario: Path) -> Iterator[str]:
 
 
 def answer_of(url: str, path: str) -> Any:
-    """What the server answers to a GET."""
+    """Return the server's answer to a GET."""
     try:
         with urlopen(f"{url}{path}", timeout=60) as answer:
             return json.load(answer)
@@ -38,7 +38,7 @@ def answer_of(url: str, path: str) -> Any:
 
 
 def differences(expected: Any, found: Any, path: str = "$") -> Iterator[str]:
-    """Where an answer lacks what is expected.
+    """Yield the places where an answer lacks something expected.
 
     It may say more; of a list, every expected element has to be some found one.
     """
