@@ -12,7 +12,9 @@ LOOK_SECONDS = 0.5
 
 
 class Ran(NamedTuple):
-    """How long a command took, the processor time of all its processes in seconds, and what it printed."""
+    """The end of a command: its time, the processor time of all its processes in seconds, and
+    its output.
+    """
 
     seconds: float
     processor: float

@@ -48,7 +48,7 @@ def context(told: dict[str, Any], folder: Path, variant: str = "on") -> Any:
 
 
 class Variants:
-    """Which listeners are on the bus. Starts with ours alone."""
+    """The listeners on the bus. Starts with ours alone."""
 
     def __init__(self, spark: Any) -> None:
         self._scala = spark.sparkContext._jsc.sc()
@@ -114,7 +114,7 @@ def small_queries(spark: Any, folder: Path, count: int) -> list[float]:
 
 
 def micro_batches(spark: Any, folder: Path, count: int) -> list[float]:
-    """How long each micro-batch took, as Spark itself measures it."""
+    """Return the duration of each micro-batch, as Spark itself measures it."""
     stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
     run = str(time.monotonic_ns())
     query = (

@@ -160,7 +160,7 @@ def memory(spark: Any) -> dict[str, float]:
 
 
 def work(spark: Any, told: dict[str, Any]) -> None:
-    """What the emitter's thread would do."""
+    """Do the work of the emitter's thread."""
     acknowledge_quickly(spark.sparkContext._gateway)
     reader = PlanReader(spark)
     for name, sql in tables(spark, Path(told["folder"])).items():

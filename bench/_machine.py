@@ -164,7 +164,7 @@ def _asking(url: str, question: str) -> Iterator[Callable[[], int]]:
 
 
 def stored_bytes(url: str) -> int:
-    """How much a database takes on disk."""
+    """Return the bytes of a database on disk."""
     engine = make_engine(url, pool_size=1)
     with reading(engine).connect() as connection:
         if engine.dialect.name == "sqlite":

@@ -1,4 +1,4 @@
-"""What the parts of the ingest benchmark share.
+"""Shared parts of the ingest benchmark.
 
 How long each runs, where, and how a figure is told.
 """
@@ -12,7 +12,7 @@ from bench.report import record
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many events each part takes; a short run only shows that everything works."""
+    """The number of events of each part; a short run only shows that everything works."""
 
     warm: int
     events: int
@@ -31,7 +31,7 @@ SHORT = Sizes(500, 1500, 1500, 400, 500, 500, (500, 1500), 500, False)
 
 @dataclass(frozen=True)
 class Parts:
-    """What all measurements share."""
+    """Shared state of all measurements."""
 
     folder: Path
     server: Server

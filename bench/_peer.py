@@ -75,7 +75,7 @@ def installed(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Mark:
-    """How many events were stored at a moment, and the processor time until then."""
+    """The number of stored events at a moment, and the processor time until then."""
 
     stored: int
     at: float

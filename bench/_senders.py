@@ -55,7 +55,7 @@ def send(bootstrap: str, topic: str, values: Iterable[bytes], partitions: int = 
 
 @dataclass
 class Load:
-    """What a number of connections saw.
+    """The results of a number of connections.
 
     The time of each answer in milliseconds, and answers that were no success.
 

@@ -1,4 +1,4 @@
-"""What events cost when a store takes them in, without a client or a broker.
+"""The cost of events when a store takes them in, without a client or a broker.
 
 Processor time, statements a batch, rows, bytes and write-ahead log an event, bytes a run.
 """
@@ -31,7 +31,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Written:
-    """What was written for events: in the mean of the batches, events and runs."""
+    """The writes for events: in the mean of the batches, events and runs."""
 
     statements: float
     rows: float
@@ -128,7 +128,7 @@ def _counting(connection: Connection, counted: Counted) -> Iterator[None]:
 
 
 def _rows(connection: Connection) -> int:
-    """How many rows the transaction has written so far, or on SQLite the connection."""
+    """Count the rows that the transaction has written so far, or on SQLite the connection."""
     if connection.dialect.name == "sqlite":
         driver: Any = connection.connection.driver_connection
         return int(driver.total_changes)
@@ -145,7 +145,7 @@ def _empty_log(connection: Connection) -> None:
 
 
 def _log(connection: Connection) -> int:
-    """How many bytes the log has."""
+    """Return the bytes of the log."""
     if connection.dialect.name == "sqlite":
         return Path(f"{connection.engine.url.database}-wal").stat().st_size
     position = connection.scalar(text("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"))

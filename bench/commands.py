@@ -1,4 +1,5 @@
-"""What a command costs before and while it answers, in CPU time and as a multiple of a bare start of the interpreter.
+"""The CPU time of a command before and while it answers, and as a multiple of a bare
+interpreter's start.
 
 The multiple says how much is imported, on any machine; the seconds are what a person waits for on this one.
 """

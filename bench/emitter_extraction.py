@@ -1,4 +1,5 @@
-"""How long the emitter's thread takes to read a plan, its CPU in Python and JVM together, and what memory stays behind.
+"""The time in which the emitter's thread reads a plan, its CPU in Python and JVM together, and
+the memory that stays.
 
 Statements are analysed and not run: an insert-select, five joins with a window, 1,000 columns, a read of 2,000 files. The
 full run also reads 10,000 different statements and looks at the driver's memory.
@@ -55,7 +56,7 @@ def record_statement(row: dict[str, Any], short: bool) -> None:
 
 
 def record_memory(row: dict[str, Any]) -> None:
-    """What 10,000 statements left behind, from the first thousand on."""
+    """Record the memory left by 10,000 statements, from the first thousand on."""
     added = row["python"] + row["jvm"]
     note = f"Python {row['python']:+.1f}, JVM {row['jvm']:+.1f}"
     report.record(
@@ -64,7 +65,7 @@ def record_memory(row: dict[str, Any]) -> None:
 
 
 def driven(wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the driver measured."""
+    """Return the driver's measurements."""
     path = os.pathsep.join(str(ROOT / part) for part in ("", "spark_integration"))
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the emitter adds to a query and to a micro-batch: wall time, CPU, memory.
+"""The emitter's additions to a query and to a micro-batch: wall time, CPU, memory.
 
 Beside the stock OpenLineage listener.
 
@@ -73,7 +73,7 @@ def record_walls(rows: Rows, short: bool) -> None:
 
 
 def added(rows: Rows, variant: str, kind: str) -> tuple[float, str]:
-    """How much longer a variant takes than off.
+    """Return the additional time of a variant, and its error.
 
     The median over the rounds of their medians' difference, and its error.
     """
@@ -109,7 +109,9 @@ def record_cost(rows: Rows) -> None:
 
 
 def record_memory(short: bool) -> None:
-    """What is reachable on the heap with each variant in a context of its own, one after the other in one JVM."""
+    """Record the reachable heap with each variant in a context of its own, one after the other
+    in one JVM.
+    """
     with answering() as url:
         size = {"rounds": 1, "queries": 4} if short else {"rounds": 4, "queries": 60}
         rows = driven({"what": "remember", "variants": VARIANTS, "url": url, **size})
@@ -119,7 +121,7 @@ def record_memory(short: bool) -> None:
 
 
 def driven(told: dict[str, Any]) -> Rows:
-    """What the driver says, by variant and kind, in the order of the rounds."""
+    """Return the driver's rows, by variant and kind, in the order of the rounds."""
     with tempfile.TemporaryDirectory() as folder:
         write_conf(Path(folder))
         command = [sys.executable, str(DRIVER), json.dumps({**told, "folder": folder})]
@@ -144,7 +146,7 @@ def driven(told: dict[str, Any]) -> Rows:
 
 
 def write_conf(folder: Path) -> None:
-    """What all contexts share."""
+    """Write the conf of all contexts."""
     conf = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",

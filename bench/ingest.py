@@ -1,4 +1,4 @@
-"""How fast events become rows.
+"""The speed of turning events into rows.
 
 From a real broker's topic and over HTTP, into SQLite and PostgreSQL.
 
@@ -53,7 +53,7 @@ class Drained:
     busy: float  # cores of the whole machine
 
     def limit(self) -> str:
-        """Whether there was processor time left for more."""
+        """Say if processor time was left for more."""
         cores = os.cpu_count() or 1
         ours = self.rate * self.micros / 1e6
         what = (
@@ -296,7 +296,7 @@ def from_bytes(parts: Parts) -> None:
 
 
 def in_bytes(parts: Parts) -> None:
-    """What events cost beside processor time.
+    """Measure the cost of events beside processor time.
 
     Statements, rows, bytes in tables with their indexes, write-ahead log.
     """
@@ -333,7 +333,7 @@ def in_bytes(parts: Parts) -> None:
 
 
 def grown(parts: Parts) -> None:
-    """What an event costs in a store of so many runs."""
+    """Measure the cost of an event in a store of so many runs."""
     sizes = parts.sizes.stores
     with _opened(parts.server.fresh("bench_grown")) as engine:
         generated = (event for _, event in new_runs(sizes[-1]))

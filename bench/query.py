@@ -94,7 +94,7 @@ def _measure_in_memory(
 
 
 def _questions(jobs: int, times: int) -> dict[str, tuple[str, list[Asked]]]:
-    """What is asked, by the name of its figure."""
+    """Return the questions by the names of their figures."""
     chance = Random(11)
     tables = [lakehouse.node_of(chance.randrange(jobs * lakehouse.WRITES)) for _ in range(times)]
     hub = lakehouse.node_of(0)

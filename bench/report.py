@@ -1,4 +1,4 @@
-"""What a benchmark measured.
+"""The results of a benchmark.
 
 One row a figure in `bench/results.json`, replaced by name, and a line on stdout.
 

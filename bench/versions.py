@@ -52,7 +52,7 @@ def run(short: bool) -> None:
 
 
 class frozen:  # noqa: N801 - reads as a word
-    """What is alive stays out of the garbage collector's way, as in a server."""
+    """Keep live objects out of the garbage collector's way, as in a server."""
 
     def __enter__(self) -> None:
         gc.collect()

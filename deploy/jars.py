@@ -129,7 +129,7 @@ def cache() -> Path:
 
 
 def is_complete(folder: Path, pins: Mapping[str, str]) -> bool:
-    """Whether the folder holds exactly the pinned files, byte for byte."""
+    """Return true if the folder holds exactly the pinned files, byte for byte."""
     return bool(pins) and digests(folder) == dict(pins)
 
 

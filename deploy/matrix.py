@@ -98,7 +98,7 @@ VERSIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one version."""
+    """The outcome of one version."""
 
     version: Version
     passed: int = 0
@@ -109,7 +109,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether something was tried and all of it passed."""
+        """True if something was tried and all of it passed."""
         return not self.error and self.failed == 0 and self.passed > 0
 
 

@@ -13,7 +13,7 @@ from deploy import jars
 
 
 def faults(java: bool = True) -> list[str]:
-    """What is missing, each with its way out. `java`: whether that is needed."""
+    """Return the missing things, each with its remedy. `java`: whether that is needed."""
     found = []
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"

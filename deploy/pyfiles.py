@@ -91,7 +91,7 @@ def needed(name: str) -> list[str]:
 
 
 def requirements_of(name: str) -> Iterator[str]:
-    """What a distribution needs without extras; ours with its Kafka transport."""
+    """Yield the requirements of a distribution without extras; ours with its Kafka transport."""
     extra = "kafka" if name == "strandline-spark" else ""
     for text in metadata.requires(name) or []:
         requirement = Requirement(text)
@@ -106,7 +106,7 @@ def files_of(name: str) -> dict[str, bytes]:
 
 
 def is_wanted(name: str) -> bool:
-    """Whether a file of a distribution goes into the zip."""
+    """Return true if a file of a distribution goes into the zip."""
     return not (
         name.startswith("..")
         or "__pycache__" in name

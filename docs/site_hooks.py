@@ -1,4 +1,4 @@
-"""What the site does beyond mkdocs.
+"""Additions to mkdocs.
 
 Links out of docs/ go to the repository, and a page that no menu names is listed under "More".
 

@@ -1,4 +1,4 @@
-"""What each account holds.
+"""The balance of each account.
 
 Lake.bank.credits and lake.bank.debits -> lake.bank.balance, written anew each round.
 """

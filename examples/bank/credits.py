@@ -1,4 +1,4 @@
-"""What each transfer adds to an account: lake.bank.transfers -> lake.bank.credits."""
+"""The additions of transfers to accounts: lake.bank.transfers -> lake.bank.credits."""
 
 from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish, rounds_of
 from pyspark.sql import DataFrame, SparkSession

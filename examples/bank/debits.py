@@ -1,4 +1,4 @@
-"""What each transfer takes from an account: lake.bank.transfers -> lake.bank.debits."""
+"""The subtractions of transfers from accounts: lake.bank.transfers -> lake.bank.debits."""
 
 from pace import CHECKPOINTS, ROUNDS, ROWS, TRIGGER, finish, rounds_of
 from pyspark.sql import DataFrame, SparkSession

@@ -1,4 +1,4 @@
-"""How long the bank's streams run.
+"""The duration of the bank's streams.
 
 Until their share of the transfers has gone through, then each stops by itself.
 """

@@ -1,4 +1,4 @@
-"""What each account holds, barrier by barrier.
+"""The balance of each account, barrier by barrier.
 
 Lake.aligned.credits and lake.aligned.debits -> lake.aligned.balance.
 """

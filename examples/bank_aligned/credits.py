@@ -1,4 +1,4 @@
-"""What each transfer adds to an account, barrier by barrier.
+"""The additions of transfers to accounts, barrier by barrier.
 
 Lake.bank.transfers -> lake.aligned.credits.
 """

@@ -1,4 +1,4 @@
-"""What each transfer takes from an account, barrier by barrier.
+"""The subtractions of transfers from accounts, barrier by barrier.
 
 Lake.bank.transfers -> lake.aligned.debits.
 """

@@ -1,4 +1,4 @@
-"""How long the aligned streams of the bank run, and where they keep what they know.
+"""The duration of the bank's aligned streams, and the folder of their state.
 
 The bank's own settings.
 """

@@ -33,7 +33,7 @@ HEAD = f"""|         | {"strong: one barrier":^30} | {"one catalog instant":^30}
 
 @dataclass(frozen=True)
 class Sums:
-    """What a reader makes of the three tables."""
+    """The sums of a reader over the three tables."""
 
     credits: int
     debits: int
@@ -41,7 +41,7 @@ class Sums:
 
     @property
     def right(self) -> bool:
-        """Whether no money is missing."""
+        """True if no money is missing."""
         return self.credits == self.debits and self.balances == 0
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ def read_all(spark: SparkSession, goes_on: Callable[[int], bool]) -> list[Reads]
 
 
 def verdict(seen: list[Reads]) -> str:
-    """How many reads were wrong."""
+    """Return the number of wrong reads in words."""
     wrong = {
         kind: sum(not getattr(one, kind).right for one in seen) or "none"
         for kind in ("strong", "instant", "latest")

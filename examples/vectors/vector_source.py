@@ -39,7 +39,7 @@ BROKER = "vectors://broker:9000"
 
 @dataclass(frozen=True)
 class VectorFacet:
-    """What a topic of vectors is like."""
+    """The properties of a topic of vectors."""
 
     capacity: int
     value_type: str

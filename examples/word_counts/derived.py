@@ -13,7 +13,7 @@ from strandline_spark import aligned_stream
 
 
 def word_count(inputs: Mapping[str, DataFrame], barrier: int) -> DataFrame:
-    """How often each word came up to the barrier."""
+    """Count each word up to the barrier."""
     return inputs["word_value"].groupBy("word").count().toDF("word", "cnt")
 
 

@@ -1,4 +1,4 @@
-"""What a process of its own keeps of the memory that it no longer uses."""
+"""The unused memory that a process of its own keeps."""
 
 import ctypes
 import subprocess

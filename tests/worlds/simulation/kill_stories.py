@@ -155,7 +155,7 @@ class Serving:
         self._answered = 0
 
     def work(self, say: Say) -> None:
-        """What the child does."""
+        """Do the work of the child."""
         follower = Follower(self._store.engine)
         batches = Batches(self._store.engine, finish=follower.take_news, after=follower.follow)
         for group in self._groups[self._answered :]:
@@ -197,7 +197,7 @@ class Consuming:
         self._told, self._offset = 0, 0
 
     def work(self, say: Say) -> None:
-        """What the child does."""
+        """Do the work of the child."""
         clock, chance = Clock(self._store.now), random.Random(self._seed)
         vars(partitions)["time"] = vars(transactions)["time"] = clock
         follower = Follower(self._store.engine)

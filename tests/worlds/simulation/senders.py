@@ -20,9 +20,9 @@ SECONDS = 600
 
 @dataclass
 class Heard:
-    """The answers to clients: how often each status (0.
+    """The answers to clients: how often each status (0: no answer).
 
-    No answer), and which events were answered with 201 and were not there.
+    missing: events that were answered with 201 and were not there.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)
