@@ -4,17 +4,20 @@ import json
 import signal
 import subprocess
 import sys
+import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 import zstandard
 from sqlalchemy import Engine, inspect, text
 
+from fixtures.servers import client_of, serving
 from fixtures.sqlite_first import database_url, own_database_url  # noqa: F401 - PostgreSQL is slow here
 from strandline.cli import main
 from strandline.core.openlineage.events import trimmed
@@ -24,6 +27,7 @@ from strandline.errors import RefusedError
 from strandline.history.compare import WAYS_OF_FACETS
 from strandline.runtime.follower import Follower
 from strandline.store.audit import Entry, note
+from strandline.store.backup import back_up
 from strandline.store.forgetting.forget import Asked, Forgotten, Subject, forget
 from strandline.store.ingest.raw_events import events_of
 from strandline.store.ingest.retention import UNUSED
@@ -377,9 +381,11 @@ def test_forgotten_name_is_in_no_column_and_no_file(own_engine: Engine) -> None:
 
 OTHER_LAKE = "hive://zzlakezz"
 CANARIES = {
-    "dataset": Subject("dataset", OTHER_LAKE, "zzdbzz.orders"),
-    "job": Subject("job", "tests", "zzjobzz.load"),
-    "namespace": Subject("namespace", OTHER_LAKE),
+    "dataset": (Subject("dataset", OTHER_LAKE, "zzdbzz.orders"), ["zzdbzz"]),
+    "job": (Subject("job", "tests", "zzjobzz.load"), ["zzjobzz"]),
+    "namespace": (Subject("namespace", OTHER_LAKE), ["zzdbzz", "zzlakezz"]),
+    "run": (Subject("run", id=run_id(777)), ["zzrunzz"]),
+    "event": (Subject("event", id="(of the event that names it)"), ["zzeventzz"]),
 }
 ANSWERS = (
     ("jobs", "--json"),
@@ -389,6 +395,12 @@ ANSWERS = (
     ("rejected", "--json"),
     ("namespaces", "--json"),
     ("search", "zz", "--json"),
+)
+PATHS = (
+    *("/metrics", "/api/v2/jobs", "/api/v2/datasets", "/api/v2/runs", "/api/v2/events?limit=100"),
+    *("/api/v2/search?q=zz", "/api/v2/lineage/map", "/api/v2/namespaces", "/api/v1/namespaces"),
+    *("/api/v2/rejected-events", "/api/v2/dead-letters", "/api/v2/audit", "/api/v1/jobs"),
+    *("/api/v1/events/lineage", "/api/v1/search?q=orders", "/api/v1/tags"),
 )
 
 
@@ -413,23 +425,59 @@ def named_everywhere() -> Iterator[Json]:
             "COMPLETE", 200 + number, "other", number, [dataset("shop.orders")], [], {}, kept
         )
 
+    broken = {"errorMessage": {"message": "zzrunzz is full", "programmingLanguage": "JAVA"}}
+    yield event("FAIL", 777, "other", 20, [dataset("shop.orders")], [], broken)
+    custom = {"custom": {"note": "zzeventzz", "zzeventzz": [{"zzeventzz": 1}]}}
+    yield event("COMPLETE", 888, "other", 30, [dataset("shop.orders")], [], custom)
+
+
+def texts_of(engine: Engine, folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
+    """Every row, answer and file of a store, and a backup of it, as lower-case texts."""
+    yield from (row for _, row in stored_rows(engine))
+    url = engine.url.render_as_string(hide_password=False)
+    for answer in ANSWERS:
+        main([*answer, "--database-url", url], {})
+        yield capsys.readouterr().out
+    with serving(engine) as address, client_of(address, "") as client:
+        yield from (client.get(path).text for path in PATHS)
+    copy = folder / f"copy-{uuid4().hex}"
+    back_up(engine, copy)
+    if engine.dialect.name == "sqlite":
+        files = [copy, *Path(str(engine.url.database)).parent.glob("strandline.db*")]
+    else:
+        with zipfile.ZipFile(copy) as parts:
+            yield from (parts.read(name).decode("latin-1") for name in parts.namelist())
+        files = list(folder_of(engine).iterdir())
+    yield from (file.read_bytes().decode("latin-1") for file in files)
+
+
+def folder_of(engine: Engine) -> Path:
+    """The folder of a PostgreSQL database, after everything was written to it."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("CHECKPOINT"))
+        data = connection.scalar(text("SHOW data_directory"))
+        oid = connection.scalar(
+            text("SELECT oid FROM pg_database WHERE datname = current_database()")
+        )
+    return Path(str(data)) / "base" / str(oid)
+
 
 @pytest.mark.parametrize("kind", CANARIES)
 def test_no_canary_of_a_forgotten_subject_is_left(
-    own_sqlite_engine: Engine, kind: str, capsys: pytest.CaptureFixture[str]
+    own_engine: Engine, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine, subject = own_sqlite_engine, CANARIES[kind]
-    words = {"dataset": ["zzdbzz"], "job": ["zzjobzz"], "namespace": ["zzdbzz", "zzlakezz"]}[kind]
-    write(engine, [Record(encode(one), NOW) for one in named_everywhere()])
+    engine, (subject, words) = own_engine, CANARIES[kind]
+    records = [Record(encode(one), NOW) for one in named_everywhere()]
+    write(engine, records)
+    if kind == "event":
+        subject = subject._replace(id=content_hash(records[-1].value).hex())
+    if engine.dialect.name == "postgresql":
+        with engine.begin() as connection:
+            connection.execute(text("ANALYZE"))  # as the server does by itself in time
 
     def left() -> set[str]:
-        found = {row for _, row in stored_rows(engine)}
-        for answer in ANSWERS:
-            main([*answer, "--database-url", str(engine.url)], {})
-            found.add(capsys.readouterr().out)
-        files = Path(str(engine.url.database)).parent.glob("strandline.db*")
-        found |= {file.read_bytes().decode("latin-1") for file in files}
-        return {word for word in words if any(word in text.lower() for text in found)}
+        found = [one.lower() for one in texts_of(engine, tmp_path, capsys)]
+        return {word for word in words if any(word in one for one in found)}
 
     before = left()
     forget(engine, subject, ASKED, execute=True)
@@ -467,6 +515,7 @@ FORGETTING = f"""
 import os, signal, sys
 from datetime import datetime, UTC
 from sqlalchemy import event
+from strandline.store.backup import back_up
 from strandline.store.forgetting.forget import Asked, Subject, forget
 from strandline.store.sql.engine import make_engine
 engine, last, steps = make_engine(sys.argv[1]), int(sys.argv[2]), 0

@@ -121,11 +121,11 @@ def _note(connection: Connection, subject: Subject, asked: Asked, found: Forgott
 
 
 def _written_tables(found: Forgotten) -> list[str]:
-    """Return the tables whose rows were deleted or changed.
+    """Return the tables whose rows were deleted or changed, those of the search included.
 
     A view's rows are in the tables of templates.
     """
-    names = {*found.gone, *found.changed}
+    names = {*found.gone, *found.changed, "search_names", "search_texts"}
     if names & RUN_VIEWS.keys():
         names = names - RUN_VIEWS.keys() | {table.name for table in TEMPLATES}
     return sorted(names)

@@ -57,11 +57,13 @@ def _tables_in(note: str) -> list[str]:
 def give_back(engine: Engine, tables: list[str]) -> None:
     """Remove the old bytes of deleted rows from the database's files.
 
-    PostgreSQL writes the tables anew (`VACUUM FULL`), and each is locked meanwhile. Raises
+    PostgreSQL writes the tables anew (`VACUUM FULL`), and each is locked meanwhile. So does it with
+    its statistics, which hold frequent values of the tables. Raises
     OperationalError if others hold a table for longer than LOCK_SECONDS.
     """
     if engine.dialect.name == "postgresql":
-        _vacuum(engine, tables, "VACUUM FULL")
+        _vacuum(engine, tables, "VACUUM (FULL, ANALYZE)")
+        _vacuum(engine, ["pg_statistic"], "VACUUM FULL")
         return
     with engine.connect() as connection:
         connection.rollback()
