@@ -122,7 +122,7 @@ def fetch(name: str) -> Path:
 
 
 def cache() -> Path:
-    """The folder where fetched things stay: STRANDLINE_CACHE_DIR, else .cache in the checkout."""
+    """Return the folder of fetched things: STRANDLINE_CACHE_DIR, else .cache in the checkout."""
     folder = Path(os.environ.get("STRANDLINE_CACHE_DIR") or ROOT / ".cache")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -151,7 +151,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def pins_of(name: str) -> dict[str, str]:
-    """The pinned files of a set: lines of `sha256  set/file` as sha256sum writes them."""
+    """Return the pinned files of a set: lines of `sha256 set/file` as sha256sum writes them."""
     rows = [
         line.split() for line in PINS.read_text().splitlines() if line and not line.startswith("#")
     ]
@@ -214,7 +214,7 @@ def ivy_xml(name: str, wanted: JarSet) -> str:
 
 
 def reason_of(output: str) -> str:
-    """The line of Ivy's report that tells most."""
+    """Return the line of Ivy's report that tells most."""
     lines = [line.strip(" :\t") for line in output.splitlines()]
     telling = [
         line
@@ -225,7 +225,7 @@ def reason_of(output: str) -> str:
 
 
 def ivy() -> Path:
-    """The Ivy jar inside PySpark."""
+    """Return the Ivy jar inside PySpark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise JarsError(
@@ -238,7 +238,7 @@ def ivy() -> Path:
 
 
 def java() -> str:
-    """The `java` to use, at least version 17: JAVA_HOME's, else the one on PATH."""
+    """Return the `java` to use, at least version 17: JAVA_HOME's, else the one on PATH."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if found is None:

@@ -144,7 +144,7 @@ def write_properties(folder: Path, port: int) -> None:
 
 
 def voter_port(file: Path) -> int | None:
-    """The controller's port in an existing file, while nobody else has taken it."""
+    """Return the controller's port in an existing file, while nobody else has taken it."""
     if not file.exists():
         return None
     voters = [
@@ -159,7 +159,7 @@ def voter_port(file: Path) -> int | None:
 
 
 def properties_of(folder: Path, port: int, controller: int) -> Mapping[str, str | int]:
-    """The broker's settings.
+    """Return the broker's settings.
 
     One node, quick to start, the log's own clock, events of up to 32 MiB.
     """
@@ -187,7 +187,7 @@ def properties_of(folder: Path, port: int, controller: int) -> Mapping[str, str 
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -195,7 +195,7 @@ def free_port() -> int:
 
 
 def last_lines(log: Path) -> str:
-    """The end of the broker's log."""
+    """Return the end of the broker's log."""
     return log.read_text(errors="replace").strip()[-800:] or "it wrote nothing"
 
 

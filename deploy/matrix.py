@@ -128,7 +128,7 @@ def tried(version: Version, tests: Sequence[str], seconds: int) -> Outcome:
 
 
 def prepare(version: Version) -> None:
-    """The environment as its lock says, and the jars of its formats."""
+    """Make the environment as its lock says, and fetch the jars of its formats."""
     with jars.locked(jars.cache() / f"matrix-{version.spark}.lock"):
         stamp, wanted = version.folder / "installed", fingerprint(version)
         if not stamp.is_file() or stamp.read_text() != wanted:
@@ -139,7 +139,7 @@ def prepare(version: Version) -> None:
 
 
 def fingerprint(version: Version) -> str:
-    """Changes when the environment has to be made anew."""
+    """Return a text that changes when the environment has to be made anew."""
     files = (PACKAGES, LOCKS / "build.txt", ROOT / "spark_integration" / "pyproject.toml")
     parts = [
         *(file.read_bytes() for file in files),
@@ -151,7 +151,7 @@ def fingerprint(version: Version) -> str:
 
 
 def install(version: Version) -> None:
-    """A virtual environment with the locked packages and the emitter from the tree."""
+    """Make a virtual environment with the locked packages and the emitter from the tree."""
     print(f"installing {PACKAGES.relative_to(ROOT)} and PySpark {version.pyspark}", flush=True)
     run(version, [sys.executable, "-m", "venv", "--clear", str(version.folder)])
     pyspark = version.folder / "pyspark.txt"
@@ -219,7 +219,7 @@ def run_tests(version: Version, tests: Sequence[str], seconds: int) -> Path:
 
 
 def counted(version: Version, report: Path, seconds: float) -> Outcome:
-    """An outcome from pytest's report."""
+    """Return an outcome from pytest's report."""
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
 
     def total(name: str) -> int:

@@ -76,7 +76,7 @@ def own_files() -> dict[str, bytes]:
 
 
 def needed(name: str) -> list[str]:
-    """The distributions that one needs, and those that they need.
+    """Return the distributions that one needs, and those that they need.
 
     Without itself, and without those that are compiled.
     """
@@ -100,7 +100,7 @@ def requirements_of(name: str) -> Iterator[str]:
 
 
 def files_of(name: str) -> dict[str, bytes]:
-    """The files of an installed distribution that a zip can hold, without its commands and licences."""
+    """Return the files of a distribution for the zip, without its commands and licences."""
     files = metadata.files(name) or []
     return {str(file): file.read_binary() for file in files if is_wanted(str(file))}
 

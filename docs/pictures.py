@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 1280, 800
 
 
 def screens(root: str) -> dict[str, str]:
-    """The address of each picture; tables are found by their names."""
+    """Return the address of each picture; tables are found by their names."""
     with httpx.Client(base_url=f"{root}/api/v2", timeout=60) as client:
         found = client.get("/datasets", params={"limit": 100}).json()["items"]
         tables = {f"{one['database']}.{one['table']}": one for one in found if one["table"]}

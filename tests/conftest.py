@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The bootstrap address of a real broker.
+    """Yield the bootstrap address of a real broker.
 
     Topics are made on first use, so name yours after your test.
     """
@@ -64,7 +64,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    """A certificate that nobody trusts who does not name it."""
+    """Make a certificate that only its own name makes trusted."""
     from fixtures.emitter.secured import certificate
 
     return certificate(tmp_path_factory.mktemp("tls"))
@@ -72,7 +72,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory, tls: Certificate) -> Iterator[Broker]:
-    """A broker with TLS and SCRAM."""
+    """Yield a broker with TLS and SCRAM."""
     from fixtures.emitter.secured import broker
 
     try:
@@ -93,7 +93,7 @@ def iceberg_jars() -> str:
 
 @pytest.fixture(scope="session")
 def java() -> str:
-    """A `java` that Spark takes."""
+    """Return a `java` that Spark takes."""
     try:
         return jars.java()
     except jars.JarsError as error:

@@ -20,7 +20,7 @@ from strandline.escaping import escaped, escaped_lines
 def make_log(
     log_format: str = "console", level: str = "info", stream: TextIO | None = None
 ) -> FilteringBoundLogger:
-    """A logger that writes lines to `stream` (stderr unless given)."""
+    """Return a logger that writes lines to `stream` (stderr unless given)."""
     stream = stream or sys.stderr
     logger = structlog.wrap_logger(
         structlog.PrintLogger(stream),

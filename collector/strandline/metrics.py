@@ -287,12 +287,12 @@ class Metrics:
         self.refused = _refused(self.registry)
 
     def committed(self, source: str, kinds: Sequence[str], seconds: float) -> None:
-        """A transaction with these outcomes is committed."""
+        """Count a transaction that is committed with these outcomes."""
         self.events.add(source, kinds)
         self.batch_seconds.labels(source).observe(seconds)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request was answered after so many seconds; status 0: nobody waited for its answer."""
+        """Count a request answered after so many seconds; status 0: nobody waited for it."""
         answers = self._answers.get((method, route, status))
         if answers is None:
             counter = self.requests.labels(method, str(status)) if status else None
@@ -304,5 +304,5 @@ class Metrics:
         answers.seconds.observe(seconds)
 
     def exposition(self) -> bytes:
-        """The text that Prometheus scrapes."""
+        """Return the text that Prometheus scrapes."""
         return generate_latest(self.registry)

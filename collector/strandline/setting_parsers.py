@@ -53,7 +53,7 @@ def api_key(value: str) -> str:
 
 
 def switch(value: str) -> bool:
-    """True or false, in the spellings that environments use."""
+    """Return true or false, in the spellings that environments use."""
     spellings = {
         "true": True,
         "1": True,
@@ -70,7 +70,7 @@ def switch(value: str) -> bool:
 
 
 def whole(low: int, high: int | None = None) -> Callable[[str], int]:
-    """A whole number from `low` to `high`."""
+    """Return a whole number from `low` to `high`."""
     span = f"from {low} to {high}" if high is not None else f"of {low} or more"
 
     def parse(value: str) -> int:
@@ -86,7 +86,7 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def share(value: str) -> float:
-    """A share above 0 and up to 1."""
+    """Return a share above 0 and up to 1."""
     try:
         number = float(value)
     except ValueError:
@@ -117,7 +117,7 @@ def exactly_one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def web_address(value: str) -> str:
-    """An http or https address, without the slash at its end."""
+    """Return an http or https address, without the slash at its end."""
     if not value.strip().startswith(("http://", "https://")):
         raise ValueError("does not start with http:// or https://")
     return value.strip().rstrip("/")
@@ -139,7 +139,7 @@ def _has_host(address: str) -> bool:
 
 
 def guarded_address(value: str) -> str:
-    """An https address, or an http one of this machine.
+    """Return an https address, or an http one of this machine.
 
     What is read from it must not be changed on the way.
     """
@@ -242,7 +242,7 @@ def _is_ipv6(one: str) -> bool:
 
 
 def topic_name(value: str) -> str:
-    """A name that Kafka takes for a topic."""
+    """Return a name that Kafka takes for a topic."""
     if not TOPIC.fullmatch(value.strip()) or value.strip() in (".", ".."):
         raise ValueError(
             "is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor .."
@@ -251,7 +251,7 @@ def topic_name(value: str) -> str:
 
 
 def file_to_read(value: str) -> str:
-    """A file that is there and can be read; a pipe is one too."""
+    """Return a file that is there and can be read; a pipe is one too."""
     file = Path(value.strip())
     if not file.exists() or file.is_dir():
         raise ValueError("is not there: name a file that is")
@@ -261,7 +261,7 @@ def file_to_read(value: str) -> str:
 
 
 def database_address(value: str) -> str:
-    """An SQLAlchemy URL of SQLite or PostgreSQL; plain `postgresql://` means psycopg 3."""
+    """Return an SQLAlchemy URL of SQLite or PostgreSQL; plain `postgresql://` means psycopg 3."""
     scheme, _, rest = value.strip().partition("://")
     kind = scheme.partition("+")[0]
     if not rest or kind not in ("sqlite", "postgresql", "postgres"):

@@ -76,7 +76,7 @@ RETENTION_DAYS = 36_500  # a date so many days ago is still one
 
 
 def default_database() -> str:
-    """The embedded database in the user's data folder."""
+    """Return the embedded database in the user's data folder."""
     return f"sqlite:///{Path(platformdirs.user_data_dir('strandline')) / 'strandline.db'}"
 
 
@@ -340,7 +340,7 @@ class Settings:
         return self.auth == "required" or (self.auth == "auto" and protected)
 
     def client_key(self) -> str | None:
-        """The key that commands send: as it is given, or as its file holds it."""
+        """Return the key that commands send: as it is given, or as its file holds it."""
         if self.key or not self.key_file:
             return self.key
         try:
@@ -369,7 +369,7 @@ def declared() -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """Settings from a `.env` file: NAME=value lines, `export` and quotes allowed.
+    """Return settings from a `.env` file: NAME=value lines, `export` and quotes allowed.
 
     A missing file has none.
     """
@@ -384,13 +384,13 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 
 def _unquoted(value: str) -> str:
-    """A value without the pair of quotes around it: a quote by itself belongs to it."""
+    """Return a value without the pair of quotes around it: a quote by itself belongs to it."""
     is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
     return value[1:-1] if is_quoted else value
 
 
 def read_settings(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Settings:
-    """The settings of `environ` and `flags` (by field name.
+    """Return the settings of `environ` and `flags` (by field name.
 
     They win), or a SettingsError with every fault.
     """
@@ -403,7 +403,7 @@ def read_settings(environ: Mapping[str, str], flags: Mapping[str, str] | None = 
 def read_what_can_be_read(
     environ: Mapping[str, str], flags: Mapping[str, str] | None = None
 ) -> Settings:
-    """The same with its faults inside and defaults in their places.
+    """Return the settings with their faults inside and defaults in their places.
 
     For whoever looks for more faults.
     """
@@ -526,7 +526,7 @@ def _faults_of_tokens(settings: Settings, given: Mapping[str, str]) -> Iterator[
 
 
 def _unknown(given: Mapping[str, str]) -> Iterator[str]:
-    """Settings that nothing reads, with the likely meaning.
+    """Yield the settings that nothing reads, with the likely meaning.
 
     A warning only, for another version may know them.
     """

@@ -20,7 +20,7 @@ _MODULES = frozenset({"pyspark.core.context", "pyspark.context"})  # Spark 4.x, 
 
 
 def install() -> None:
-    """Waits for PySpark. Called twice, it waits once."""
+    """Wait for PySpark. Called twice, it waits once."""
     for name in _MODULES:
         if name in sys.modules:
             _wrap(sys.modules[name])

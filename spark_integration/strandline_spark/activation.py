@@ -70,7 +70,7 @@ def disable(spark: Any) -> None:
 
 
 def context_of(spark: Any) -> Any:
-    """The session's SparkContext.
+    """Return the session's SparkContext.
 
     None, and a sentence in the log, where it is a client of a remote one.
     """
@@ -81,7 +81,7 @@ def context_of(spark: Any) -> Any:
 
 
 def activate(context: Any, asked: bool = False) -> bool:
-    """Starts an emitter for a SparkContext whose conf, or user, asks for it."""
+    """Start an emitter for a SparkContext whose conf, or user, asks for it."""
     try:
         conf = conf_of_context(context)
         if not (conf.enabled or asked):
@@ -124,7 +124,7 @@ def _read_latest() -> None:
 
 
 def conf_of_context(context: Any) -> Conf:
-    """The emitter's settings of a SparkContext."""
+    """Return the emitter's settings of a SparkContext."""
     return replace(
         conf_of(dict(context.getConf().getAll())),
         app_id=context.applicationId,
@@ -133,7 +133,7 @@ def conf_of_context(context: Any) -> Conf:
 
 
 def _begin(context: Any, conf: Conf) -> None:
-    """Starts an emitter, or waits until the process that has the application's events has ended."""
+    """Start an emitter, or wait until the process that has the application's events has ended."""
     from strandline_spark.jvm.claims import Claim
 
     _retire_earlier()
@@ -182,7 +182,7 @@ def _stand_by(context: Any, conf: Conf, claim: Claim, ended: threading.Event) ->
 
 
 def _retire_earlier() -> None:
-    """A notebook that stops a context and makes the next.
+    """Retire the emitter of a context that a notebook stopped before it makes the next.
 
     The first one's emitter takes and sends its last events beside it.
     """
@@ -214,7 +214,7 @@ def _at_exit() -> None:
 
 
 def _in_child() -> None:
-    """A forked child has the parent's emitters without their threads.
+    """Drop the parent's emitters in a forked child, which has none of their threads.
 
     It must neither send nor unlock anything.
     """

@@ -18,7 +18,7 @@ KEY, KEY_FILE = "STRANDLINE_KEY", "STRANDLINE_KEY_FILE"  # as the collector's ow
 def collector_key(
     get: Callable[[str], str | None], environ: Mapping[str, str], faults: list[str] | None = None
 ) -> str | None:
-    """The first that is given of conf, the conf's file, environment and the environment's file.
+    """Return the first key among conf, the conf's file, environment and the environment's file.
 
     Why a file cannot be
     read is added to the faults.

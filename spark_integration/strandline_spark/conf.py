@@ -79,7 +79,7 @@ class Conf:
 
 
 def conf_of(entries: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Conf:
-    """The settings that Spark conf `entries` and the environment give.
+    """Return the settings that Spark conf `entries` and the environment give.
 
     >>> conf_of({"spark.app.name": "bank", "spark.strandline.heartbeat.seconds": "soon"}, {}).faults
     ("spark.strandline.heartbeat.seconds: 'soon' is not a number: 60 is used",)
@@ -163,7 +163,7 @@ def _column_limit(entries: Mapping[str, str], faults: list[str]) -> int | None:
 
 
 def _pattern(entries: Mapping[str, str], key: str, faults: list[str]) -> str | None:
-    """A Java pattern as Python's: named groups are `(?<remove>...)` there."""
+    """Return a Java pattern as Python's: named groups are `(?<remove>...)` there."""
     value = entries.get(key)
     if not value:
         return None
@@ -234,7 +234,7 @@ def _spool_dir(entries: Mapping[str, str], environ: Mapping[str, str]) -> Path:
 
 
 def _home(environ: Mapping[str, str]) -> Path:
-    """The user's folder; one below the temporary directory where a container knows no such user."""
+    """Return the user's folder; one below the temporary directory if there is no such user."""
     try:
         return Path(environ.get("HOME") or "~").expanduser()
     except RuntimeError:

@@ -33,7 +33,7 @@ def give_way() -> None:
 
 
 def let_pass(at: float) -> None:
-    """Waits until what ended at a moment (milliseconds since 1970) is a little while ago.
+    """Wait until a moment (milliseconds since 1970) is a little while ago.
 
     Then the job's own Python, which goes on at that moment, asks its next question without waiting
     for Python's lock.

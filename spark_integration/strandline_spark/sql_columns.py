@@ -28,7 +28,7 @@ class ColumnLineage:
 
 
 def column_lineage(spark: Any, sql: str) -> list[ColumnLineage]:
-    """The column lineage of an INSERT, CREATE TABLE AS, CREATE VIEW, MERGE, UPDATE or SELECT, which is not run.
+    """Return the column lineage of a statement that writes or selects, without running it.
 
     One row an origin, in the order of the target's columns; a column without an origin (a literal, now()) has no row.
     The target of a SELECT is the empty name. Files and topics, which are no tables, go by their dataset's name.
@@ -43,7 +43,7 @@ def column_lineage(spark: Any, sql: str) -> list[ColumnLineage]:
 
 
 def rows_of(statement: Statement) -> list[ColumnLineage]:
-    """The rows of a statement that was read.
+    """Return the rows of a statement that was read.
 
     Every origin of every column, however it takes part in the value.
     """

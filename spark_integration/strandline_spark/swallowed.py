@@ -16,7 +16,7 @@ _MOST = 1000  # kinds
 
 
 def swallowed(missing: str, error: BaseException) -> str:
-    """Notes an error; `missing` says in constant words what is not reported because of it.
+    """Note an error; `missing` says in constant words what is not reported because of it.
 
     The error in one line.
     """

@@ -11,5 +11,5 @@ __all__ = ["database_url", "own_database_url"]
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Settings with a database that is not there yet."""
+    """Return settings with a database that is not there yet."""
     return {"STRANDLINE_DATABASE_URL": f"sqlite:///{tmp_path}/strandline.db"}

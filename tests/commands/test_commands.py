@@ -49,7 +49,7 @@ def test_the_index_names_every_command_of_the_package() -> None:
 
 
 def imported_by(*argv: str, environ: dict[str, str]) -> set[str]:
-    """The distributions and modules that a process has imported after a command."""
+    """Return the distributions and modules that a process has imported after a command."""
     asked = f"import sys, strandline.cli; strandline.cli.main({list(argv)!r}, {environ!r}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split())
@@ -129,7 +129,7 @@ def test_a_table_without_snapshots_has_nothing_to_expire(
 
 @pytest.fixture
 def empty_postgres(postgres_server: Callable[[str], str]) -> Iterator[str]:
-    """The URL of a PostgreSQL database without any table."""
+    """Yield the URL of a PostgreSQL database without any table."""
     name = f"empty_{uuid4().hex[:12]}"
     sql(postgres_server("postgres"), f"CREATE DATABASE {name}")
     yield postgres_server(name)

@@ -124,7 +124,7 @@ def broken_links(page: Path) -> Iterator[str]:
 
 
 def headings_of(page: Path) -> set[str]:
-    """The headings of a page as links have them."""
+    """Return the headings of a page as links have them."""
     found = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 

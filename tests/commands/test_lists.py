@@ -192,7 +192,7 @@ def read(terminal: int) -> bytes:
 
 
 def lines_of(text: str) -> list[dict[str, str]]:
-    """The lines of a CSV by their columns."""
+    """Return the lines of a CSV by their columns."""
     return list(csv.DictReader(io.StringIO(text)))
 
 

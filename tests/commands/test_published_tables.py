@@ -39,7 +39,7 @@ Publish = Callable[..., str]
 
 @pytest.fixture
 def properties(tmp_path: Path) -> list[str]:
-    """A catalog `lake` of pyiceberg, on SQLite."""
+    """Return the options of a catalog `lake` of pyiceberg, on SQLite."""
     given = {
         "type": "sql",
         "uri": f"sqlite:///{tmp_path}/catalog.db",
@@ -65,7 +65,7 @@ def lake(properties: list[str]) -> Any:
 def publish(
     database_url: str, properties: list[str], capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Publish]:
-    """Runs the command on a store in which two jobs have been; what it prints."""
+    """Yield a function that runs the command on a store with two jobs, and returns its output."""
     engine = make_engine(database_url)
     with running(engine) as server:
         server.post(*EVENTS)
@@ -90,7 +90,7 @@ def publish(
 
 
 def there(lake: Any, name: str) -> list[dict[str, Any]]:
-    """The rows of a published table, ids and times as the store's rows have them."""
+    """Return the rows of a published table, ids and times as the store's rows have them."""
     rows = lake.load_table(f"strandline.{name}").scan().to_arrow().to_pylist()
     return sorted(
         (dict(zip(row, map(as_text, row.values()), strict=True)) for row in rows), key=repr

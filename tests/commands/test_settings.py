@@ -235,6 +235,6 @@ def test_settings_page_is_up_to_date() -> None:
 
 
 def default(how: object) -> str:
-    """The default as the document shows it."""
+    """Return the default as the document shows it."""
     shown = how["default"]  # type: ignore[index]
     return "" if shown is None else f"`{shown}`"

@@ -18,7 +18,7 @@ CATALOG = {"name": "lake", "framework": "iceberg", "type": "hadoop"}
 
 @pytest.fixture
 def strandline(database_url: str, capsys: pytest.CaptureFixture[str]) -> Strandline:
-    """Runs a command on the bank, where debits stopped at barrier 2.
+    """Return a function that runs a command on the bank, where debits stopped at barrier 2.
 
     The lines that it prints, spans of time as N.
     """

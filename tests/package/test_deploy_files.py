@@ -58,7 +58,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def metrics_named(expression: str) -> set[str]:
-    """The metrics of an expression; what stands in quotes or braces is a label's."""
+    """Return the metrics of an expression; what stands in quotes or braces is a label's."""
     bare = re.sub(r'"[^"]*"|\{[^}]*\}', "", re.sub(r"\b(?:by|on)\s*\([^)]*\)", "", expression))
     return set(OURS.findall(bare)) | set(OTHERS.findall(bare))
 
@@ -88,7 +88,7 @@ def render(*arguments: str) -> list[Json]:
 
 @pytest.fixture(scope="module")
 def manifests() -> list[Json]:
-    """The manifests of servers, a consumer and the migration."""
+    """Return the manifests of servers, a consumer and the migration."""
     return render("--set", "kafka.bootstrapServers=kafka:9092")
 
 
@@ -156,7 +156,7 @@ def test_compose_file_is_valid() -> None:
 
 
 def tokens_of_compose() -> Json:
-    """The settings of the server, where the file with an identity provider is laid over the other one."""
+    """Return the settings of the server with the identity provider's file laid over."""
     compose, more = (
         yaml.safe_load((DEPLOY / "docker" / name).read_text())
         for name in ("compose.yaml", "compose.oidc.yaml")
@@ -171,7 +171,7 @@ def tokens_of_compose() -> Json:
 
 
 def tokens_of_chart() -> Json:
-    """The settings of the chart's pods with these values; the chart's schema takes them."""
+    """Return the settings of the chart's pods with these values; the chart's schema takes them."""
     values, more = (
         yaml.safe_load((path).read_text())
         for path in (CHART / "values.yaml", CHART.parent / "values-oidc.yaml")

@@ -66,5 +66,5 @@ def test_a_server_and_the_commands_need_no_extra(tmp_path: Path) -> None:
 
 
 def plain(name: str) -> str:
-    """The name of a distribution as the registry compares it."""
+    """Return the name of a distribution as the registry compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()

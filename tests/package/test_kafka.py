@@ -14,7 +14,7 @@ pytestmark = pytest.mark.kafka
 
 @pytest.fixture(autouse=True, scope="module")
 def broker_jars() -> None:
-    """The broker, or the reason why there is none."""
+    """Skip the test with the reason if there is no broker."""
     try:
         jars.fetch("kafka")
     except jars.JarsError as error:

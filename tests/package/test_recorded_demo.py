@@ -41,7 +41,7 @@ def test_recording_contains_no_paths_of_its_machine() -> None:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Bank:
-    """A demo whose store the recording was loaded into."""
+    """Return a demo whose store the recording was loaded into."""
     demo = Bank(ROOT, tmp_path_factory.mktemp("recorded"), rounds=0, port=0)
     assert load(ROOT / RECORDING, demo.database) == 254
     return demo
@@ -49,7 +49,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Bank:
 
 @pytest.fixture(scope="module")
 def follower(demo: Bank) -> Follower:
-    """The model of versions of the store that the recording was loaded into."""
+    """Return the model of versions of the store that the recording was loaded into."""
     return Follower(make_engine(demo.database))
 
 

@@ -39,7 +39,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def address(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server whose store holds the page world; tests only look at it."""
+    """Yield a server whose store holds the page world; tests only look at it."""
     file = tmp_path_factory.mktemp("page") / "world.db"
     shutil.copy(sqlite_template, file)
     engine = make_engine(f"sqlite:///{file}")
@@ -55,7 +55,7 @@ def address(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def empty_address(sqlite_url: str) -> Iterator[str]:
-    """A server with nothing in its store."""
+    """Yield a server with nothing in its store."""
     engine = make_engine(sqlite_url)
     with serving(engine) as root:
         yield root
@@ -64,7 +64,7 @@ def empty_address(sqlite_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def guarded(sqlite_url: str) -> Iterator[str]:
-    """A server that asks for API keys."""
+    """Yield a server that asks for API keys."""
     engine = make_engine(sqlite_url)
     with serving(engine, Settings(port=0, auth="required")) as root:
         yield root
@@ -99,12 +99,12 @@ class Tab:
 
 @pytest.fixture
 def tab(browser: Any, address: str) -> Iterator[Tab]:
-    """A tab of a desktop's size that notes every complaint of the browser."""
+    """Yield a tab of a desktop's size that notes every complaint of the browser."""
     yield from tab_of(browser, address)
 
 
 def tab_of(browser: Any, root: str, **options: Any) -> Iterator[Tab]:
-    """A tab in a context of its own."""
+    """Yield a tab in a context of its own."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
     context.set_default_timeout(60_000)
     tab = Tab(context.new_page(), root)

@@ -19,7 +19,7 @@ RAW, COPY, LOOKUP = "db.raw", "db.copy", "db.lookup"
 
 
 def plain_stream(address: str) -> None:
-    """A base table whose commits are barriers, a plain stream that takes two of them at once, and a table of no group."""
+    """Store a base table, a plain stream over it, and a table of no group."""
     made = {"snapshotId": "c1", "committedAt": moment(31), "numberOfRows": 1}
     copied = event("RUNNING", "copy", 31, run_facets=barrier_facet("plain", None, 30, 31, batchId=0),
                    inputs=[dataset(RAW, "input", {"snapshotId": "r2"})], outputs=[dataset(COPY, "output", made)])  # fmt: skip

@@ -18,7 +18,7 @@ JOBS = 60
 
 @pytest.fixture(scope="module")
 def hub_address(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with a table that 60 jobs read, each of which writes a table of its own."""
+    """Yield a server with a table that 60 jobs read, each of which writes a table of its own."""
     file = tmp_path_factory.mktemp("hub") / "hub.db"
     file.write_bytes(sqlite_template.read_bytes())
     engine = make_engine(f"sqlite:///{file}")
@@ -41,12 +41,12 @@ def hub_address(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def hub_tab(browser: Any, hub_address: str) -> Iterator[Tab]:
-    """A tab on the hub's server."""
+    """Yield a tab on the hub's server."""
     yield from tab_of(browser, hub_address)
 
 
 def smallest_text(page: Any) -> float:
-    """The height of the smallest drawn letters, in pixels of the screen."""
+    """Return the height of the smallest drawn letters, in pixels of the screen."""
     return float(
         page.evaluate("""() => { const zoom = document.querySelector('svg.graph > g').getCTM().a;
           return Math.min(...[...document.querySelectorAll('svg.graph text')].filter(one => getComputedStyle(one).display !== 'none')

@@ -300,7 +300,7 @@ def test_impact_marks_columns_missing_from_the_newest_schema(
 
 
 def cells_of(page: Any) -> list[list[str]]:
-    """The first five cells of each row of a table."""
+    """Return the first five cells of each row of a table."""
     rows = page.locator("tbody tr").all()
     return [[cell.inner_text() for cell in row.locator("td").all()[:5]] for row in rows]
 

@@ -14,7 +14,7 @@ from strandline.store.sql.engine import make_engine
 
 @pytest.fixture
 def key(sqlite_url: str, guarded: str) -> str:
-    """A valid API key of the guarded server."""
+    """Return a valid API key of the guarded server."""
     engine = make_engine(sqlite_url)
     with engine.begin() as connection:
         made = add_key(connection, "page", datetime.now(UTC))

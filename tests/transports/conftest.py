@@ -9,7 +9,7 @@ from fixtures.kafka import make_topic
 
 @pytest.fixture
 def topic(kafka: str) -> str:
-    """A topic of two partitions."""
+    """Return a topic of two partitions."""
     name = f"events-{uuid4().hex[:8]}"
     make_topic(kafka, name, partitions=2)
     return name

@@ -124,7 +124,7 @@ def test_lag_metric_drops_partitions_of_other_consumers(
 
 
 def lags_of(running: Running) -> list[str]:
-    """The partitions of which its metrics tell a lag."""
+    """Return the partitions of which its metrics tell a lag."""
     return re.findall(
         r'strandline_lag_records\{partition="(\d)"', running.metrics.exposition().decode()
     )
@@ -229,9 +229,7 @@ def test_joining_and_leaving_consumers_store_each_record_once(
         sent += count
 
     def has_begun(consumer: Running) -> bool:
-        """Return true if it has taken anything; earlier records may all be taken by the other
-        one.
-        """
+        """Return true if it has taken anything; earlier records may all be the other one's."""
         send_more(20)
         return consumer.counted(CONSUMED) > 0
 

@@ -98,7 +98,7 @@ def test_consumer_waits_for_an_unreachable_database(
 
 @contextmanager
 def closed(url: str) -> Iterator[None]:
-    """A database that nobody can connect to."""
+    """Close the database to every connection."""
     server = make_engine(str(make_url(url).set(database="postgres"))).execution_options(
         isolation_level="AUTOCOMMIT"
     )

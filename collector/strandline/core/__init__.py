@@ -1,0 +1,1 @@
+"""Rules without a database: events into changes and rows, barriers into versions."""

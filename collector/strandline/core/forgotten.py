@@ -58,7 +58,7 @@ class Texts:
         self._pattern = re.compile("|".join(patterns) or r"(?!)", re.IGNORECASE)
 
     def without(self, text: str) -> str:
-        """The text without them.
+        """Return the text without them.
 
         >>> Texts(["shop.totals"], dotted=False).without('INSERT INTO lake.`shop`.`totals` SELECT 1 -- not shop.totals2')
         'INSERT INTO lake.[forgotten] SELECT 1 -- not shop.totals2'
@@ -198,7 +198,7 @@ def _left_of_object(raw: bytes, place: Place, naming: NamesToForget) -> bytes | 
 def _left_of_members(
     members: dict[str, bytes], place: Place, naming: NamesToForget, *, is_named: bool
 ) -> tuple[dict[str, bytes], bool]:
-    """The members of an object that may stay, and whether any of them is another now."""
+    """Return the members of an object that may stay, and whether any of them is another now."""
     kept: dict[str, bytes] = {}
     changed = False
     for key, value in members.items():
@@ -246,7 +246,7 @@ def _is_wanted_run(members: dict[str, bytes], naming: NamesToForget) -> bool:
 
 
 def _text(raw: bytes | None) -> str | None:
-    """The string that is written there, if it is one."""
+    """Return the string that is written there, if it is one."""
     if raw is None or raw[:1] != _STRING:
         return None
     found: str = msgspec.json.decode(raw)

@@ -44,7 +44,7 @@ class _Bridges:
                     waiting.append((place, passed + 1))
 
     def _onwards(self, node: str, before: str | None) -> Iterable[Json]:
-        """The edges that go on from a node.
+        """Yield the edges that go on from a node.
 
         Of a job those to what it made from the dataset before.
         """
@@ -55,7 +55,7 @@ class _Bridges:
 
 
 def narrowed(answer: Json, is_kept: Callable[[Json], bool]) -> Json:
-    """The answer with the nodes that are kept; `hidden.filtered` counts the others."""
+    """Return the answer with the nodes that are kept; `hidden.filtered` counts the others."""
     kept = {node["id"]: node for node in answer["nodes"] if is_kept(node)}
     if len(kept) == len(answer["nodes"]):
         return answer | {"hidden": answer["hidden"] | {"filtered": 0}}
@@ -74,7 +74,7 @@ def narrowed(answer: Json, is_kept: Callable[[Json], bool]) -> Json:
 
 
 def _bridges_from(node: str, bridges: _Bridges, joined: Collection[tuple[str, str]]) -> list[Json]:
-    """The edges that lead from a node through hidden ones to nodes that it is not joined with already."""
+    """Return the edges from a node through hidden ones to nodes not joined with it already."""
     return [
         {"source": node, "target": target, "rule": "through", "through": passed}
         for target, passed in bridges.from_(node)
@@ -83,7 +83,7 @@ def _bridges_from(node: str, bridges: _Bridges, joined: Collection[tuple[str, st
 
 
 def _leaving(edges: Iterable[Json]) -> dict[str, list[Json]]:
-    """The edges by the node that they leave."""
+    """Return the edges by the node that they leave."""
     leaving: dict[str, list[Json]] = defaultdict(list)
     for edge in edges:
         leaving[edge["source"]].append(edge)

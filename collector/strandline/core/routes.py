@@ -30,7 +30,7 @@ class Routes(Generic[Node]):
 def routes(
     steps: Iterable[WalkStep[Node]], first: Collection[Node], last: Collection[Node]
 ) -> Routes[Node]:
-    """The ways from any of the first nodes (a dataset or column, or the jobs of one name) to any of the last."""
+    """Return the paths from any first node (a dataset or column, or a name's jobs) to any last."""
     found = list(steps)
     forward = _reached(found, first, onwards=True)
     backward = _reached(found, last, onwards=False)

@@ -53,7 +53,7 @@ class Graph(Protocol[Node]):
     """A graph that can be walked."""
 
     def steps(self, nodes: Sequence[Node], way: Direction, limit: int) -> Sequence[WalkStep[Node]]:
-        """Steps that leave `nodes` by `way`: of a job those that go via it.
+        """Return the steps that leave `nodes` by `way`: of a job those that go via it.
 
         At most `limit`; more need not be found.
         """
@@ -61,8 +61,7 @@ class Graph(Protocol[Node]):
 
 @dataclass(slots=True)
 class Walk(Generic[Node]):
-    """The result of a walk: each node with its distance (jobs on the way to it), each step once,
-    and the limit that cut it short.
+    """The result of a walk: each node with its distance, each step once, and its limit.
 
     left_out: the nodes next to these that a depth or a size cut off; what lies behind them was not looked at.
     """

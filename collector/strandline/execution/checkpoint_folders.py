@@ -24,7 +24,7 @@ class CheckpointFolder:
     location: str
 
     def batches(self, log: str) -> list[int]:
-        """The micro-batches that `offsets` or `commits` hold."""
+        """Return the micro-batches that `offsets` or `commits` hold."""
         return sorted(int(name) for name in self.names(log) if name.isdigit())
 
     def ends_with(self, batch: int) -> bool:
@@ -59,7 +59,7 @@ class CheckpointFolder:
         system.delete_dir_contents(path)
 
     def names(self, below: str) -> list[str]:
-        """The names of what lies in a folder below; none where there is no such folder."""
+        """Return the names of what lies in a folder below; none where there is no such folder."""
         from pyarrow.fs import FileSelector
 
         system, path = self._there()

@@ -19,9 +19,7 @@ _LATEST = ["the latest snapshot"]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The result of one look: the table by its catalog's name, its expiry, and the starts of
-    queries.
-    """
+    """The result of one look: the table's catalog name, its expiry, and where queries began."""
 
     called: str
     found: Expiry

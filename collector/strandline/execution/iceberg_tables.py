@@ -36,7 +36,7 @@ def catalog_arguments(parser: ArgumentParser) -> None:
 
 
 def catalog_properties(properties: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The properties by their catalogs.
+    """Return the properties by their catalogs.
 
     >>> catalog_properties(["lake.type=sql", "lake.uri=sqlite:///a=b.db"])
     {'lake': {'type': 'sql', 'uri': 'sqlite:///a=b.db'}}
@@ -59,7 +59,7 @@ class IcebergTables:
         self._catalogs: dict[str, Catalog] = {}
 
     def load(self, called: str) -> Table:
-        """The table as it is now. Raises RefusedError with the way out."""
+        """Return the table as it is now, or raise RefusedError with the way out."""
         catalog, dot, name = called.partition(".")
         if not dot or "." not in name or "/" in called:
             raise RefusedError(
@@ -144,9 +144,7 @@ class IcebergTables:
         )
 
     def is_restored(self, called: str, snapshot: str, incarnation: int) -> bool:
-        """Return true if the table is at a snapshot, and fences commits of before the
-        generation.
-        """
+        """Return true if the table is at a snapshot, and fences commits of earlier generations."""
         table = self.load(called)
         current = table.current_snapshot()
         return (
@@ -203,7 +201,7 @@ class IcebergTables:
         table.catalog.commit_table(table, begins, (change, fence))
 
     def snapshots(self, called: str) -> list[str]:
-        """The ids of all snapshots that the table has."""
+        """Return the ids of all snapshots that the table has."""
         return [str(one.snapshot_id) for one in self.load(called).snapshots()]
 
     def expire(self, called: str, snapshots: Collection[str]) -> None:
@@ -212,7 +210,7 @@ class IcebergTables:
         table.maintenance.expire_snapshots().by_ids([int(one) for one in snapshots]).commit()
 
     def heads(self, called: str) -> set[str]:
-        """The snapshots that branches and tags point to: Iceberg does not expire them."""
+        """Return the snapshots that branches and tags point to: Iceberg does not expire them."""
         return {str(ref.snapshot_id) for ref in self.load(called).metadata.refs.values()}
 
     def pins(self, called: str) -> dict[str, str]:

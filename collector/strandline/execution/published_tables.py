@@ -99,7 +99,7 @@ def _parts(rows: Iterator[Mapping[str, Any]], columns: Sequence[str]) -> Iterato
 
 
 def _number(value: Any) -> int | None:
-    """An id that is no number of 64 bits is NULL, as in Spark's `try_cast`.
+    """Return the number of an id, or None (NULL) if it has no 64 bits, as in Spark's `try_cast`.
 
     Iceberg, Delta and Paimon have none.
     """

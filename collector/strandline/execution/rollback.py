@@ -39,13 +39,13 @@ class Open(msgspec.Struct, frozen=True):
 
 
 def open_rollback(connection: Connection, domain: str) -> Open | None:
-    """The rollback of a group that has begun and is not over."""
+    """Return the rollback of a group that has begun and is not over."""
     body = connection.scalar(select(open_rollbacks.c.body).where(open_rollbacks.c.domain == domain))
     return msgspec.json.decode(body, type=Open) if body is not None else None
 
 
 def running_jobs(model: Model, plan: Plan) -> list[str]:
-    """The plan's jobs that run now, the most downstream first."""
+    """Return the plan's jobs that run now, the most downstream first."""
     return [
         job[1]
         for job in reversed(plan.jobs)

@@ -97,7 +97,7 @@ def _rows(connection: Connection, table: str) -> Iterator[tuple[Row, Row]]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A value as both databases have it; a body as it came, whichever way it is packed."""
+    """Return a value as both databases have it; a body as it came, whichever way it is packed."""
     if not isinstance(value, bytes | memoryview):
         return value
     return expand(bytes(value)) if name in PACKED else bytes(value)

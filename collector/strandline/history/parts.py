@@ -57,14 +57,14 @@ class ArchivedEvent(NamedTuple):
 
 
 def kind_of(table: str) -> type[Change]:
-    """The kind of change whose rows a table holds."""
+    """Return the kind of change whose rows a table holds."""
     return _KINDS[table]
 
 
 def parts_of(
     events: Iterable[ArchivedEvent], patterns: Sequence[str], shared_runs: Collection[int] = ()
 ) -> Iterator[Parts]:
-    """The rows that events leave, folded as far as they come together.
+    """Yield the rows that events leave, folded as far as they come together.
 
     What is no event gives a part of `REFUSED`.
     """
@@ -107,7 +107,7 @@ def _packed(kind: type[Change], rows: Sequence[tuple[Any, ...]]) -> list[tuple[b
 
 
 def dealt(parts: Parts, buckets: int) -> list[bytes]:
-    """The same parts in so many buckets by their keys, each packed; an empty one is b""."""
+    """Return the same parts in so many buckets by their keys, each packed; an empty one is b""."""
     found: list[Parts] = [defaultdict(list) for _ in range(buckets)]
     for table, rows in parts.items():
         for row in rows:
@@ -116,7 +116,7 @@ def dealt(parts: Parts, buckets: int) -> list[bytes]:
 
 
 def together(packed: Iterable[bytes]) -> Parts:
-    """The parts of a bucket from wherever they were packed."""
+    """Return the parts of a bucket from wherever they were packed."""
     found: Parts = defaultdict(list)
     for one in packed:
         for table, rows in _PARTS.decode(one).items():

@@ -87,9 +87,7 @@ NO_NAMES = NameRules()
 
 
 class Rebuilt(NamedTuple):
-    """The result of a rebuild: events with distinct content, rows by table, and reasons of
-    refused events (hash, reason).
-    """
+    """The result of a rebuild: distinct events, rows by table, and reasons of refused events."""
 
     events: int
     rows: dict[str, int]
@@ -97,7 +95,7 @@ class Rebuilt(NamedTuple):
 
 
 def names_of(connection: Connection) -> NameRules:
-    """The names of a live store, for a rebuild that shall equal it."""
+    """Return the names of a live store, for a rebuild that shall equal it."""
     shared = connection.scalars(select(shared_runs.c.id)).all()
     return NameRules(strip_patterns(connection), list(aliases_by_hand(connection)), shared)
 
@@ -150,7 +148,7 @@ def _small_batches(spark: SparkSession) -> Iterator[None]:
 
 
 def read_archive(spark: SparkSession, source: str) -> DataFrame:
-    """The events of an archive.
+    """Return the events of an archive.
 
     A folder of Parquet files, `delta:FOLDER`, or `iceberg:CATALOG.DATABASE.TABLE`.
 

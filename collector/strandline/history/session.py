@@ -30,7 +30,7 @@ def spark_arguments(parser: ArgumentParser) -> None:
 
 @contextmanager
 def spark_session(options: Namespace) -> Iterator[SparkSession]:
-    """A session with the conf of the command line, stopped afterwards.
+    """Yield a session with the conf of the command line, and stop it afterwards.
 
     One that is there already is taken, and stays.
 

@@ -92,7 +92,7 @@ class _Pages:
             self._read()
 
     def take(self, last: bytes | None) -> list[tuple[bytes, Row]]:
-        """The rows up to this key, None: all; they are here no more."""
+        """Remove and return the rows up to this key, None: all."""
         count = len(self.rows) if last is None else bisect_right(self.rows, last, key=_KEY)
         taken, self.rows = self.rows[:count], self.rows[count:]
         return taken

@@ -29,7 +29,7 @@ STOP_SECONDS = 1
 
 
 def records_of(spark: SparkSession, brokers: str, topic: str) -> DataFrame:
-    """A topic as a stream of `value binary, received_at bigint`.
+    """Read a topic as a stream of `value binary, received_at bigint`.
 
     Raise SettingsError where Spark has no Kafka source.
     """
@@ -57,7 +57,7 @@ def records_of(spark: SparkSession, brokers: str, topic: str) -> DataFrame:
 def started(
     spark: SparkSession, records: DataFrame, target: str, checkpoint: str, *, available_now: bool
 ) -> Any:
-    """The running query that writes these records to the target."""
+    """Start the query that writes these records to the target, and return it."""
     writer = (
         records.mapInArrow(_archived, COLUMNS)
         .writeStream.option("checkpointLocation", checkpoint)

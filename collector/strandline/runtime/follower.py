@@ -70,7 +70,7 @@ class Follower:
 
     @contextmanager
     def model(self) -> Iterator[Model]:
-        """The model with everything that was committed before now.
+        """Yield the model with everything that was committed before now.
 
         Nobody changes it, or asks for a connection, meanwhile.
         """
@@ -80,7 +80,7 @@ class Follower:
 
     @contextmanager
     def question(self, access: Access) -> Iterator[tuple[Connection, Model]]:
-        """The same with a connection that sees what `access` does.
+        """Yield the model, and a connection that sees what `access` does.
 
         Taken first, for whoever holds the model asks for none.
         """
@@ -90,7 +90,7 @@ class Follower:
 
     @contextmanager
     def as_written(self) -> Iterator[Model]:
-        """The model with the facts that are written, without news that nobody has turned into facts yet: it changes nothing."""
+        """Yield the model with the written facts alone, and change nothing."""
         self._see_news()
         with self._lock:
             yield self._model
@@ -198,7 +198,7 @@ class Follower:
     def _cuts(
         self, connection: Connection, news: Sequence[VersionNews], now: float
     ) -> list[RootsCut]:
-        """The barriers that commits of single base tables are."""
+        """Return the barriers that commits of single base tables are."""
         if not any(one.kind == ROOT for one in news):
             return []
         with self._lock:

@@ -32,7 +32,7 @@ def sampling(
     retention_days: int | None,
     complain: Callable[[str], None],
 ) -> Turns:
-    """Looks at once, and again until stopped."""
+    """Look at once, and again until stopped."""
     gauges.retention_days.set(retention_days or 0)
 
     def look() -> None:
@@ -79,7 +79,7 @@ def _sample_follower(engine: Engine, follower: Follower, gauges: StoreGauges, no
 
 
 def _sample_domains(model: Model, gauges: StoreGauges, now: float) -> None:
-    """The groups that are most behind; of too many the others are left out."""
+    """Sample the groups that are most behind; of too many the others are left out."""
     found = {
         name: _domain(model, name, now) for name, domain in model.domains.items() if domain.newest
     }
@@ -93,7 +93,7 @@ def _sample_domains(model: Model, gauges: StoreGauges, now: float) -> None:
 
 
 def _domain(model: Model, name: str, now: float) -> tuple[int, float]:
-    """The strong barrier of a group (0.
+    """Return the strong barrier of a group (0.
 
     None), and the age of the first barrier that one of its tables lacks.
     """

@@ -1,0 +1,1 @@
+"""The store: tables, the write path and queries."""

@@ -184,7 +184,7 @@ def _key(row: Row[tuple[object, ...]]) -> ApiKey:
 
 
 def _hash(key: str) -> bytes:
-    """A plain hash is enough: a key has 256 random bits, there is nothing to guess."""
+    """Return a plain hash: it is enough for 256 random bits, which nobody can guess."""
     return hashlib.sha256(key.encode()).digest()
 
 

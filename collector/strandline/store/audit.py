@@ -45,7 +45,7 @@ def note_command(connection: Connection, at: datetime, what: str, details: str) 
 def entries(
     connection: Connection, limit: int, before: int | None = None
 ) -> list[tuple[int, Entry]]:
-    """The newest entries with their numbers, or those before a number."""
+    """Return the newest entries with their numbers, or those before a number."""
     query = select(audit_log).order_by(audit_log.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(audit_log.c.id < before)

@@ -51,7 +51,7 @@ HEADERS = {
 
 
 def routes(grant: Grant | None) -> list[BaseRoute]:
-    """The routes of the page.
+    """Return the routes of the page.
 
     Where keys are asked for a session begins at /ui/session with one that `grant` takes.
     """
@@ -61,16 +61,14 @@ def routes(grant: Grant | None) -> list[BaseRoute]:
 
 
 def is_open(method: str, path: str) -> bool:
-    """Return true if a request asks only for the page itself, which everybody may load, or for a
-    session.
-    """
+    """Return true if a request asks only for the page itself, or for a session."""
     if path == "/ui/session":
         return True
     return method in ("GET", "HEAD") and (path in PAGES or path.startswith("/ui/"))
 
 
 def key_in_cookie(method: str, headers: list[tuple[bytes, bytes]]) -> str:
-    """The API key of a browser's session.
+    """Return the API key of a browser's session.
 
     What changes something counts only with a header that no foreign page can send.
     """
@@ -162,7 +160,7 @@ async def _key_of(request: Request) -> str:
 
 @cache
 def _policy() -> dict[str, str]:
-    """The content security policy of the page."""
+    """Return the content security policy of the page."""
     document = (ASSETS / "index.html").read_text(encoding="utf-8")
     inline = re.findall(r'<script type="importmap">(.*?)</script>', document, re.DOTALL)
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in inline)
@@ -180,7 +178,7 @@ def _digest(text: str) -> str:
 
 @lru_cache(maxsize=200)
 def _file(path: str) -> tuple[bytes, str, str] | None:
-    """A file of the page with its media type and its tag, or None.
+    """Return a file of the page with its media type and its tag, or None.
 
     Only names that are really there are looked at.
     """

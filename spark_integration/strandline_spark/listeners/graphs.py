@@ -69,7 +69,7 @@ def column_edges(
 
 
 def lineage_dataset(dataset: Dataset) -> LineageDataset:
-    """A Statement's dataset as FLIP-314's, a table where it is one."""
+    """Return a Statement's dataset as FLIP-314's, a table where it is one."""
     facets: dict[str, Any] = dict(dataset.facets)
     if dataset.schema:
         facets["schema"] = DatasetSchemaFacet(
@@ -84,7 +84,7 @@ def lineage_dataset(dataset: Dataset) -> LineageDataset:
 
 
 def dataset_of(dataset: LineageDataset, kind: str) -> Dataset:
-    """The way back: a user's or provider's dataset as a Statement has it."""
+    """Return a user's or provider's dataset as a Statement has it."""
     schema = dataset.facets.get("schema")
     fields = (
         tuple(Field(n, t) for n, t in schema.fields.items())
@@ -101,7 +101,7 @@ def dataset_of(dataset: LineageDataset, kind: str) -> Dataset:
 
 
 def with_edges(statements: Sequence[Statement], edges: Sequence[LineageEdge]) -> list[Statement]:
-    """The statements with a user's edges in place of what was found.
+    """Return the statements with a user's edges in place of what was found.
 
     One statement a sink, so that each has its own.
 

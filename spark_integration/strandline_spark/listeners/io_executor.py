@@ -31,7 +31,7 @@ class IoExecutor(Executor):
         self._starting = threading.Lock()
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
-        """Runs the call on one of the threads, in order of submission.
+        """Run the call on one of the threads, in order of submission.
 
         Cancelled at once where too many wait already.
         """
@@ -46,11 +46,11 @@ class IoExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Takes no more; `finish` is what the emitter uses."""
+        """Take no more; the emitter uses `finish`."""
         self.finish(5.0 if wait else 0.0)
 
     def finish(self, seconds: float) -> None:
-        """Takes no more, and waits at most that long for what was submitted."""
+        """Take no more, and wait at most that long for what was submitted."""
         until = time.monotonic() + seconds
         self._closed = True
         for _ in self._threads:

@@ -42,7 +42,7 @@ class Notices:
         self._status: dict[str, JobStatus] = {}
 
     def announced(self, state: str, run: RunOf, content: EventContent) -> None:
-        """An event was announced: of a job (not of the application), it is one of FLIP-314's."""
+        """Pass on an announced event of a job (not of the application) as one of FLIP-314's."""
         if run.kind == "APPLICATION" or not self._threads:
             return
         if state == "START":
@@ -52,7 +52,7 @@ class Notices:
             self._status.pop(run.run_id, None)
 
     def committed(self, identifier: str, snapshot_id: str, commit_kind: str) -> None:
-        """A snapshot was committed."""
+        """Pass on a committed snapshot."""
         self._tell(lambda listener: _tell_of_commit(listener, identifier, snapshot_id, commit_kind))
 
     def close(self, seconds: float) -> None:
@@ -114,7 +114,7 @@ class _ListenerThread:
         self._tasks.put(None)
 
     def finish(self, seconds: float) -> None:
-        """Waits for what is queued, and for the listener's IO."""
+        """Wait for what is queued, and for the listener's IO."""
         until = time.monotonic() + seconds
         self._thread.join(seconds)
         self._executor.finish(max(0.0, until - time.monotonic()))
@@ -129,7 +129,7 @@ class _ListenerThread:
                 swallowed(f"listener {self._name} failed", error)
 
     def _create_listener(self) -> Any:
-        """The listener of a factory named module.Class (or module:Class).
+        """Return the listener of a factory named module.Class (or module:Class).
 
         None where it cannot be had.
         """

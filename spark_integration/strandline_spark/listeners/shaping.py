@@ -14,7 +14,7 @@ from strandline_spark.model.statement import Column, Statement
 
 
 def shaped(statement: Statement, conf: Conf) -> Statement:
-    """The statement with everything that the conf asks for done to it."""
+    """Return the statement with everything that the conf asks for done to it."""
     branches = tuple(shaped(branch, conf) for branch in statement.branches)
     whole = replace(statement, branches=branches) if branches else statement
     return _columns_as_asked(without_path_noise(provided(whole), conf.remove_path), conf)

@@ -17,7 +17,7 @@ _KEPT = 1000  # sessions that never run an action leave theirs behind
 
 
 def add_lineage_edges(spark: Any, *edges: LineageEdge, query: str | None = None) -> None:
-    """Overrides the edges that would be found.
+    """Override the edges that would be found.
 
     They hold for the next action of the session, or for the next run of the streaming query named
     `query`, and are gone then. Added twice before that, they add up.
@@ -34,7 +34,7 @@ def add_lineage_edges(spark: Any, *edges: LineageEdge, query: str | None = None)
 
 
 def edges_of_action(session: int, at: float) -> tuple[LineageEdge, ...]:
-    """Takes the edges for an action that began at `at` (milliseconds).
+    """Take the edges for an action that began at `at` (milliseconds).
 
     Those added later wait for the next one.
     """
@@ -47,7 +47,7 @@ def edges_of_action(session: int, at: float) -> tuple[LineageEdge, ...]:
 
 
 def edges_of_query(name: str | None) -> tuple[LineageEdge, ...]:
-    """Takes the edges of a streaming query."""
+    """Take the edges of a streaming query."""
     with _lock:
         return _by_query.pop(name, ()) if name is not None else ()
 

@@ -19,7 +19,7 @@ _SCHEME = "python://"
 
 
 def provided(statement: Statement) -> Statement:
-    """The statement with each provider's datasets for its source or sink."""
+    """Return the statement with each provider's datasets for its source or sink."""
     if not any(OPTIONS in dataset.facets for dataset in _datasets(statement)):
         return statement
     replacements = {
@@ -88,7 +88,7 @@ def _datasets_of_provider(dataset: Dataset) -> list[Dataset]:
 
 
 def _provider(name: str) -> Any:
-    """The data source's class, found by its short name among the providers that the program has defined."""
+    """Return the data source's class, found by its short name among the program's providers."""
     for provider in _below(LineageVertexProvider):
         named = getattr(provider, "name", None)
         if callable(named) and named() == name:

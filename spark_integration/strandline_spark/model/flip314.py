@@ -174,9 +174,7 @@ JobStatusChangedEvent = JobCreatedEvent | JobExecutionStatusEvent
 
 @dataclass(frozen=True)
 class Context:
-    """The arguments of a factory: the Spark conf, and an executor for IO whose tasks end before
-    the job does.
-    """
+    """The arguments of a factory: the Spark conf, and an executor for IO that ends before the job."""
 
     configuration: Mapping[str, str]
     io_executor: Executor
@@ -187,7 +185,7 @@ class JobStatusChangedListener(Protocol):
     """Receives the status changes of jobs."""
 
     def on_event(self, event: JobStatusChangedEvent) -> None:
-        """A job was created, or its status changed."""
+        """Handle a created job, or its new status."""
         ...
 
 
@@ -196,7 +194,7 @@ class JobStatusChangedListenerFactory(Protocol):
     """Named by `spark.strandline.listeners`; has a constructor without arguments."""
 
     def create_listener(self, context: Context) -> JobStatusChangedListener:
-        """The listener of one application."""
+        """Create the listener of one application."""
         ...
 
 
@@ -208,7 +206,7 @@ class LineageVertexProvider:
     """
 
     def get_lineage_vertex(self) -> LineageVertex:
-        """The vertex, with facets of its own."""
+        """Return the vertex, with facets of its own."""
         raise NotImplementedError
 
 
@@ -220,7 +218,7 @@ class CommitListener(Protocol):
     """
 
     def notify_commit_complete(self, identifier: str, snapshot_id: str, commit_kind: str) -> None:
-        """`identifier` is catalog.database.table.
+        """Handle a committed snapshot; `identifier` is catalog.database.table.
 
         `commit_kind` the format's own word (append, overwrite, ...).
         """
@@ -232,24 +230,24 @@ class JobStatusHook(Protocol):
     """Follows one job."""
 
     def on_created(self, job_id: str) -> None:
-        """It began."""
+        """Handle the beginning."""
         ...
 
     def on_finished(self, job_id: str) -> None:
-        """It ended well."""
+        """Handle a good end."""
         ...
 
     def on_failed(self, job_id: str, exception: str | None) -> None:
-        """It failed."""
+        """Handle a failure."""
         ...
 
     def on_canceled(self, job_id: str) -> None:
-        """It was canceled."""
+        """Handle a cancellation."""
         ...
 
 
 def tell_hook(hook: JobStatusHook, event: JobStatusChangedEvent) -> None:
-    """Calls the method of the hook that an event stands for."""
+    """Call the method of the hook that an event stands for."""
     if isinstance(event, JobCreatedEvent):
         hook.on_created(event.job_id)
     elif event.new_status is JobStatus.FINISHED:

@@ -74,7 +74,7 @@ def whole_name(dataset: Dataset) -> str:
 
 
 def job_name(template: str, app: str, output: str) -> str:
-    """The conf's template filled in; braces that name nothing stay as they are.
+    """Fill in the conf's template; braces that name nothing stay as they are.
 
     >>> job_name("{app}.{output}", "bank", "bank.credits")
     'bank.bank.credits'
@@ -84,7 +84,7 @@ def job_name(template: str, app: str, output: str) -> str:
 
 
 def without_path_noise(statement: Statement, pattern: str | None) -> Statement:
-    """The statement with the pattern's group `remove` taken out of dataset names (dates, partitions)."""
+    """Return the statement with the pattern's group `remove` cut out of dataset names."""
     if pattern is None:
         return statement
     return replace(

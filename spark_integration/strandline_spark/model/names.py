@@ -109,7 +109,7 @@ def _redshift_place(host: str) -> str:
 
 
 def _jdbc_database(address: str, path: str) -> str:
-    """The database that a parameter names, else the path.
+    """Return the database that a parameter names, else the path.
 
     DB2 and Teradata have their parameters behind the path.
     """

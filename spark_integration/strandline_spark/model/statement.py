@@ -89,7 +89,7 @@ VERSIONED: set[str] = set()
 
 
 def each_once(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
-    """The snapshots, each once: what is proven of one stands for what was only seen of the same."""
+    """Return the snapshots, each once: a proven one replaces one that was only seen."""
     distinct = tuple(dict.fromkeys(snapshots))
     proven = {(one.snapshot_id, one.from_snapshot_id) for one in distinct if not one.observed}
     return tuple(
@@ -203,5 +203,5 @@ class Statement:
 
 
 def apart(statements: Iterable[Statement]) -> list[Statement]:
-    """The statements, a multi-insert as its branches."""
+    """Return the statements, a multi-insert as its branches."""
     return [one for statement in statements for one in (statement.branches or (statement,))]

@@ -59,7 +59,7 @@ COLUMNS = {
 
 @pytest.fixture
 def exporting(engine: Engine) -> Iterator[Export]:
-    """Makes an Exporting of settings, registered."""
+    """Yield a function that makes a registered Exporting of settings."""
     made: list[Exporting] = []
 
     def make(now: float = 0.0, **settings: Any) -> Exporting:

@@ -30,7 +30,7 @@ SCHEMA = {
 
 
 def etl(kind: str, run: int = 1, seconds: float = 0, **more: Any) -> dict[str, Any]:
-    """An event of a Spark job that makes b of a."""
+    """Return an event of a Spark job that makes b of a."""
     inputs = [dataset("db.a", own=snapshot("71"))]
     outputs = [
         dataset("db.b", own=snapshot("72", barrierId=5), columnLineage=COLUMNS, schema=SCHEMA)
@@ -41,7 +41,7 @@ def etl(kind: str, run: int = 1, seconds: float = 0, **more: Any) -> dict[str, A
 
 
 def edges(datahub: DataHubContract, side: str) -> dict[str, dict[str, str]]:
-    """The datasets of the job, each with the properties of its edge."""
+    """Return the datasets of the job, each with the properties of its edge."""
     aspect = datahub.entities[JOB]["dataJobInputOutput"]
     return {
         one["destinationUrn"]: one.get("properties", {}) for one in aspect[f"{side}DatasetEdges"]

@@ -17,7 +17,7 @@ STREAM = {"jobType": {"processingType": "STREAMING", "integration": "SPARK"}}
 
 
 def etl(kind: str, run: int = 1, seconds: float = 0, **more: Any) -> dict[str, Any]:
-    """An event of a batch job that makes b of a."""
+    """Return an event of a batch job that makes b of a."""
     return event(
         kind, run, "etl", seconds, inputs=[dataset("db.a")], outputs=[dataset("db.b")], **more
     )

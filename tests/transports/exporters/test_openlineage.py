@@ -17,7 +17,7 @@ NOW = NOON.timestamp() + 100
 
 
 def made(run: int = 1, seconds: float = 1) -> dict[str, Any]:
-    """A run that makes b of a, by columns, and of a filter."""
+    """Return a run that makes b of a, by columns, and of a filter."""
     outputs = [dataset("db.b", columnLineage=COLUMNS)]
     return event(
         "COMPLETE",

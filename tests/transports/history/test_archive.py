@@ -36,7 +36,7 @@ class KilledError(BaseException):
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """A target with its catalog, and how the hashes in it are read by that format's own library."""
+    """Return a target with its catalog, and a reader of its hashes by the format's own library."""
     folder = str(tmp_path / "archive")
     if request.param == "parquet":
         return (

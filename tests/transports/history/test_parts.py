@@ -47,7 +47,7 @@ def fold(pieces: list[Parts]) -> Parts:
 
 
 def without_ways(parts: Parts) -> tuple[Parts, dict[tuple[int, str, int], tuple[int, bytes]]]:
-    """The parts, and apart from them moment and hash of the newest facet of each key.
+    """Return the parts, and apart from them moment and hash of the newest facet of each key.
 
     Which are in sets depends on the cut.
     """

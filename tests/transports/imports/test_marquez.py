@@ -82,7 +82,7 @@ def test_jobs_without_runs_and_tags_come_too(sqlite_engine: Engine, other: Engin
 
 
 def page(key: str, *found: dict[str, Any]) -> tuple[int, Any]:
-    """A list as Marquez answers it."""
+    """Return a list as Marquez answers it."""
     return 200, {key: list(found), "totalCount": len(found)}
 
 

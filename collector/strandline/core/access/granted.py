@@ -95,13 +95,13 @@ NOTHING = Access("", frozenset(), ())
 
 
 def like_of(pattern: str) -> str:
-    """A pattern as PostgreSQL's LIKE with `!` as its escape."""
+    """Return a pattern as PostgreSQL's LIKE with `!` as its escape."""
     escaped = re.sub(r"([!%_])", r"!\1", pattern)
     return escaped.replace("*", "%").replace("?", "_")
 
 
 def glob_of(pattern: str) -> str:
-    """A pattern as SQLite's GLOB, to which a bracket is not itself."""
+    """Return a pattern as SQLite's GLOB, to which a bracket is not itself."""
     return pattern.replace("[", "[[]")
 
 

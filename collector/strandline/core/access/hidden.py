@@ -33,7 +33,7 @@ class HiddenNames:
         self._pattern = _any_of(tuple(longest_first)) if longest_first else None
 
     def out_of(self, text: str) -> str:
-        """The text with a word in place of each hidden name."""
+        """Return the text with a word in place of each hidden name."""
         if self._pattern is None:
             return text
         return self._pattern.sub(
@@ -42,7 +42,7 @@ class HiddenNames:
 
 
 def visible(answer: Any, access: Access, names: HiddenNames) -> Any:
-    """The answer without what the key does not see; `answer` is as JSON has it."""
+    """Return the answer without what the key does not see; `answer` is as JSON has it."""
     shown = _shown(answer, access, names)
     return dict(INSTEAD) if shown is GONE else shown
 
@@ -82,7 +82,7 @@ def _object(value: dict[str, Any], access: Access, names: HiddenNames) -> Any:
 
 
 def _more_hidden(counted: Any, more: int) -> dict[str, Any]:
-    """The counts of what is left out, by the reason, with so many more for want of access."""
+    """Return the counts of what is left out, with so many more for want of access."""
     counts = counted if isinstance(counted, dict) else {}
     before = counts.get("access", 0)
     return counts | {"access": more + (before if isinstance(before, int) else 0)}

@@ -22,17 +22,17 @@ GRAPHML = "http://graphml.graphdrawing.org/xmlns"
 
 
 def edges_csv(graph: Graph) -> str:
-    """A line for each edge."""
+    """Return a line for each edge."""
     return csv_of(graph["edges"], EDGE_COLUMNS)
 
 
 def nodes_csv(graph: Graph) -> str:
-    """A line for each node."""
+    """Return a line for each node."""
     return csv_of(graph["nodes"], NODE_COLUMNS)
 
 
 def graphml(graph: Graph) -> str:
-    """The graph with all that its nodes and edges have, as Gephi, yEd, Cytoscape and networkx read it."""
+    """Return the whole graph as Gephi, yEd, Cytoscape and networkx read it."""
     nodes = [dict(_plain(node)) for node in graph["nodes"]]
     edges = [dict(_plain(edge)) for edge in graph["edges"]]
     about = dict(
@@ -79,7 +79,7 @@ def _plain(item: Item, above: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _xml(text: str) -> str:
-    """The text without the characters that no XML document may hold, not even escaped."""
+    """Return the text without the characters that no XML document may hold, not even escaped."""
     return NO_XML.sub("\ufffd", text)
 
 
@@ -88,7 +88,7 @@ def _attribute(text: str) -> str:
 
 
 def dot(graph: Graph) -> str:
-    """The graph for Graphviz, left to right.
+    """Return the graph for Graphviz, left to right.
 
     Jobs as rounded boxes, indirect dependencies dashed.
     """
@@ -111,7 +111,7 @@ def _quoted(text: str) -> str:
 
 
 def mermaid(graph: Graph) -> str:
-    """The graph as a Mermaid flowchart, as wikis and code hosts draw it."""
+    """Return the graph as a Mermaid flowchart, as wikis and code hosts draw it."""
     names, labels = _short_names(graph), labels_of(graph["nodes"])
     lines = ["flowchart LR"]
     for node in graph["nodes"]:

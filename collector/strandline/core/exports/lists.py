@@ -16,7 +16,7 @@ _RECEIVED = ("id", "receivedAt", "topic", "partition", "offset", "reason", "size
 
 
 def _of(name: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """The columns of an object that an item holds."""
+    """Return the columns of an object that an item holds."""
     return tuple(f"{name}.{column}" for column in columns)
 
 
@@ -118,7 +118,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 def list_csv(path: str, items: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
-    """The items of a list as CSV.
+    """Return the items of a list as CSV.
 
     In its own columns, or where it has none in `columns` and all that items have.
     """

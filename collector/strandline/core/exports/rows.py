@@ -19,12 +19,12 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a text begins that a spreadshe
 
 
 def csv_of(items: Sequence[Item], columns: Sequence[str] = (), *, others: bool = True) -> str:
-    """The items as CSV; `columns` come first, and are there even where no item has them.
+    r"""Return the items as CSV; `columns` come first, and are there even where no item has them.
 
-    others: whether all else that items have follows.
+    others: true if the other members of items follow.
 
     >>> csv_of([{"id": "a", "run": {"state": "FAIL"}}, {"id": "b", "run": None}], ["id"])
-    'id,run.state\\r\\na,FAIL\\r\\nb,\\r\\n'
+    'id,run.state\r\na,FAIL\r\nb,\r\n'
     >>> print(csv_of([{"id": "=1", "run": {"state": "FAIL"}}], ["id", "run"], others=False).splitlines()[1])
     '=1,"{""state"":""FAIL""}"
     """
@@ -38,7 +38,7 @@ def csv_of(items: Sequence[Item], columns: Sequence[str] = (), *, others: bool =
 
 
 def _head(rows: Iterable[Mapping[str, str]], columns: Sequence[str]) -> list[str]:
-    """The names of all columns.
+    """Return the names of all columns.
 
     One that is an object in other rows (`run` beside `run.state`) is left out.
     """
@@ -48,7 +48,7 @@ def _head(rows: Iterable[Mapping[str, str]], columns: Sequence[str]) -> list[str
 
 
 def _cells(item: Item, whole: frozenset[str], above: str = "") -> Iterator[tuple[str, str]]:
-    """The columns of an item. whole: objects that are one column."""
+    """Yield the columns of an item. whole: objects that are one column."""
     for name, value in item.items():
         column = f"{above}{name}"
         is_object = isinstance(value, Mapping) and bool(value)
@@ -59,7 +59,7 @@ def _cells(item: Item, whole: frozenset[str], above: str = "") -> Iterator[tuple
 
 
 def _safe_cell(value: Any) -> str:
-    """A value as one cell of a file that spreadsheets open.
+    """Return a value as one cell of a file that spreadsheets open.
 
     >>> _safe_cell("=cmd()"), _safe_cell(-5), _safe_cell("a-b")
     ("'=cmd()", '-5', 'a-b')
@@ -69,7 +69,7 @@ def _safe_cell(value: Any) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value as one cell: texts as they are, lists of texts with semicolons, all else as JSON.
+    """Return a cell: texts as they are, lists of texts with semicolons, else JSON.
 
     >>> cell("a"), cell(None), cell(True), cell(["a", "b"]), cell([{"name": "x"}])
     ('a', '', 'true', 'a;b', '[{"name":"x"}]')

@@ -76,7 +76,7 @@ def write(connection: Connection, target: Target, left: Sequence[Left]) -> int:
 def _references_left(
     connection: Connection, target: Target, left: Mapping[bytes, bytes | None]
 ) -> Iterator[tuple[int, bytes | None]]:
-    """The references that name it, and what is left of each.
+    """Yield the references that name it, and what is left of each.
 
     The event that one was made of may have gone long ago.
     """
@@ -109,7 +109,7 @@ def _find(connection: Connection, naming: NamesToForget, memo: Memory) -> _Found
 
 
 def _jobs_in(body: bytes, memo: Memory) -> list[int]:
-    """The job of an event, and those of its parent facet."""
+    """Return the job of an event, and those of its parent facet."""
     try:
         event = decoded(body).event
     except InvalidEventError:
@@ -136,7 +136,7 @@ def _above(event: Event, memo: Memory) -> Iterator[int]:
 
 
 def _around(connection: Connection, jobs: set[int]) -> set[int]:
-    """These jobs, those that their runs belong to, and those whose runs belong to theirs."""
+    """Return these jobs, those that their runs belong to, and those whose runs belong to theirs."""
     above = select(run_parents.c.parent_job_id, run_parents.c.root_job_id).join(
         runs, runs.c.id == run_parents.c.run_id
     )

@@ -111,7 +111,7 @@ def _is_of_forgotten(fact: Fact, names: _Names) -> bool:
 
 
 def _with(fact: Fact, **tables: tuple[object, ...]) -> Fact | None:
-    """The fact with these tables; None where it had some and has none now."""
+    """Return the fact with these tables; None where it had some and has none now."""
     had = any(getattr(fact, name) for name in tables)
     return None if had and not any(tables.values()) else msgspec.structs.replace(fact, **tables)
 

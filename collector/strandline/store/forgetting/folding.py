@@ -1,5 +1,4 @@
-"""Deleting rows and folding them again from the events that stay, with what hangs on all rows together: groups of names,
-owners of micro-batches, content that nobody refers to any more.
+"""Delete rows and fold them again from the events that stay.
 
 Where retention or an archive took events away, rows that only these made cannot be folded again: what others still refer to
 (a dataset, a job, a run) then stays as it was, unless it is what is forgotten.
@@ -103,7 +102,7 @@ def _deletable(kind: type[Any], found: Iterable[Key], target: Target) -> list[Ke
 def _held(
     connection: Connection, kind: type[Any], keys: Iterable[Key]
 ) -> Iterator[tuple[Key, Row]]:
-    """The stored rows with these keys."""
+    """Yield the stored rows with these keys."""
     fold, mark = FOLDS[kind], _mark(connection)
     where = " AND ".join(f"{name} = {mark}" for name in fold.key)
     query = f"SELECT {', '.join(kind._fields)} FROM {as_read(kind)} WHERE {where}"
@@ -124,7 +123,7 @@ def _mark(connection: Connection) -> str:
 
 
 def _folded(connection: Connection, keys: Keys, caches: Caches) -> Rows:
-    """The rows with these keys that the events make."""
+    """Return the rows with these keys that the events make."""
     found = Rows()
     if not any(keys.values()):
         return found
@@ -146,7 +145,7 @@ def _folded(connection: Connection, keys: Keys, caches: Caches) -> Rows:
 
 
 def _groups_of(connection: Connection, keys: Keys) -> set[int]:
-    """The datasets whose names or places may change.
+    """Return the datasets whose names or places may change.
 
     Those of the rows, and whoever shares a group with one of them.
     """

@@ -76,13 +76,13 @@ def as_read(kind: type[Any]) -> FromClause:
 
 
 def key_in(kind: type[Any], row: Row) -> Key:
-    """The key of a row, always a tuple."""
+    """Return the key of a row, always a tuple."""
     key = key_of(kind, row)
     return key if len(FOLDS[kind].key) > 1 else (key,)
 
 
 def rows_of(event: Stored, body: bytes, caches: Caches) -> dict[type[Any], list[Row]]:
-    """The rows that one event makes, as they are stored."""
+    """Return the rows that one event makes, as they are stored."""
     read = decoded(body).event
     stamp = Stamp.of(read.at, event.hash, event.received_at)
     found = only_news(compact(changes_of(read, stamp, caches.memory).changes), caches)
@@ -93,7 +93,7 @@ def rows_of(event: Stored, body: bytes, caches: Caches) -> dict[type[Any], list[
 def keys_to_fold(
     connection: Connection, target: Target, left: Iterable[Left], caches: Caches
 ) -> Keys:
-    """The keys of all rows that have to be made again."""
+    """Return the keys of all rows that have to be made again."""
     found: Keys = defaultdict(set)
     for one in left:
         before = rows_of(one.before, one.before.body, caches)

@@ -73,7 +73,7 @@ def forget_notes(
 def _owned(
     target: Target, runs: frozenset[int], left: Iterable[Left]
 ) -> Iterable[tuple[Table, Any]]:
-    """The rows that hang on an id."""
+    """Yield the rows that hang on an id."""
     things = [*target.job_ids, *target.dataset_ids, *target.namespace_ids]
     events = [int.from_bytes(one.before.hash[:8], "big") >> 1 for one in left if one.after is None]
     yield (

@@ -144,7 +144,7 @@ def _spellings(name: str) -> set[str]:
 
 
 def target_of(connection: Connection, subject: Subject) -> Target:
-    """The subject as the store has it now.
+    """Return the subject as the store has it now.
 
     What is not there has a target as well: it may be named in what was set aside.
     """
@@ -257,7 +257,7 @@ def _event(_: Connection, subject: Subject) -> dict[str, Any]:
 
 
 def _batches_of(connection: Connection, job_ids: Iterable[int]) -> frozenset[int]:
-    """The runs that a streaming query among these jobs owns, whose events name another job.
+    """Return the runs that a streaming query among these jobs owns, whose events name another job.
 
     The application's.
     """

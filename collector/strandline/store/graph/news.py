@@ -114,7 +114,7 @@ def news_of(rows: Rows, owned: Collection[JobRelation]) -> GraphNews:
 
 
 def _heard(rows: Rows) -> set[int]:
-    """The runs that had an event, or of which something else is known than before."""
+    """Return the runs that had an event, or of which something else is known than before."""
     heard = {one.id for one in rows.of(RunSeen) if one.newest_at is not None}
     heard.update(one.run_id for one in rows.of(RunParent))
     heard.update(one.run_id for one in rows.of(RunLease))
@@ -202,9 +202,7 @@ _LOOK = {
 
 
 def look(connection: Connection, since: LogPlace | None) -> LogLook:
-    """Return the news committed since a place, in one statement; for None, only the newest
-    place.
-    """
+    """Return the news committed since a place, in one statement; None: only the newest place."""
     is_sqlite = connection.dialect.name == "sqlite"
     horizon, seen = (NOWHERE, {}) if since is None else since
     given = (horizon,) if is_sqlite else (horizon, list(seen))
@@ -287,7 +285,7 @@ def _go_up(connection: Connection, found: Changed, runs_asked: set[int]) -> None
 
 @cache
 def _above() -> Select[Any]:
-    """The jobs that runs may show themselves under, and the runs above them."""
+    """Return the jobs that runs may show themselves under, and the runs above them."""
     joined = runs.outerjoin(run_parents, run_parents.c.run_id == runs.c.id)
     joined = joined.outerjoin(run_owners, run_owners.c.run_id == runs.c.id)
     names = (

@@ -68,7 +68,7 @@ _ByEntity = dict[int, _Facets]
 
 
 def changed_facets(connection: Connection, rows: Rows, remembered: BoundedCache) -> set[FacetPlace]:
-    """The places of watched facets that will have another content than is stored.
+    """Return the places of watched facets that will have another content than is stored.
 
     `remembered` has the `Members` of sets by id.
     """
@@ -128,7 +128,7 @@ def _differs(given: _StoredFacet, stored: _StoredFacet | None) -> bool:
 
 
 def _places(entity_id: int, facets_: _Facets) -> Places:
-    """The facet that counts at each place."""
+    """Return the facet that counts at each place."""
     found: Places = {}
     for kind, key, at, hash_, unread in facets_.own:
         found[FacetPlace(kind, key, entity_id)] = _StoredFacet(at, hash_, unread)
@@ -157,7 +157,7 @@ def _in_sets(
     sets: dict[int, Members],
     remembered: BoundedCache,
 ) -> _ByEntity:
-    """The sets with watched facets that entities have in the store."""
+    """Return the sets with watched facets that entities have in the store."""
     found: _ByEntity = {}
     uses = connection.execute(_uses(), {"ids": entities}).all()
     sets |= _other_members(
@@ -187,7 +187,7 @@ def _of(found: _ByEntity, entity_id: int) -> _Facets:
 def _other_members(
     connection: Connection, ids: Iterable[int], remembered: BoundedCache
 ) -> dict[int, Members]:
-    """The members of sets that are not in this batch."""
+    """Return the members of sets that are not in this batch."""
     found: dict[int, Members | None] = {id_: remembered.get(id_) for id_ in ids}
     unknown = {
         id_: list[tuple[int, str, bytes]]() for id_, members in found.items() if members is None
@@ -204,7 +204,7 @@ def _other_members(
 
 @cache
 def _locked() -> Select[int, int]:
-    """The moment of the newest watched facet that each entity has in a row of its own.
+    """Return the moment of the newest watched facet that each entity has in a row of its own.
 
     These rows are locked.
     """

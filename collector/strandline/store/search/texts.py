@@ -42,7 +42,7 @@ class SearchEntry(NamedTuple):
 
 
 def canonical_ids(connection: Connection, ids: Collection[int]) -> set[int]:
-    """The datasets that these names are names of."""
+    """Return the datasets that these names are names of."""
     return set(connection.scalars(_canonical_ids(), {"ids": list(ids)}).all())
 
 
@@ -52,7 +52,7 @@ def _canonical_ids() -> Select[Any]:
 
 
 def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[SearchEntry]:
-    """The entries of a kind for these canonical datasets, or jobs."""
+    """Return the entries of a kind for these canonical datasets, or jobs."""
     table = jobs if kind in (JOB_NAME, JOB_TAG, SQL) else datasets
     rows = connection.execute(_namespaces(table), {"ids": list(ids)}).all()
     texts = TEXTS[kind](connection, [row.id for row in rows])
@@ -92,7 +92,7 @@ def _datasets() -> Select[Any]:
 
 
 def job_names(connection: Connection, ids: Sequence[int]) -> Texts:
-    """The name of each job."""
+    """Return the name of each job."""
     rows = connection.execute(_jobs(), {"ids": list(ids)})
     return {row.id: [row.name] for row in rows.all()}
 
@@ -122,13 +122,13 @@ def columns_of(connection: Connection, ids: Sequence[int]) -> Texts:
 
 
 def sql_of(connection: Connection, ids: Sequence[int]) -> Texts:
-    """The SQL of each job, a text a line: an answer shows the lines that hold the word."""
+    """Return the SQL of each job, a text a line: an answer shows the lines that hold the word."""
     found = _facets(connection, JOB, "sql", ids)
     return {job: [line.strip() for line in sql.query.splitlines()] for job, sql in found}
 
 
 def dataset_tags(connection: Connection, ids: Sequence[int]) -> Texts:
-    """The tags (KEY, or KEY=VALUE) that events give a canonical dataset or its columns, under any of its names."""
+    """Return the tags that events give a canonical dataset or its columns, under any name."""
     found: dict[int, list[str]] = defaultdict(list)
     canonical = _canonical(connection, ids)
     for id_, tags in _facets(connection, DATASET, "tags", list(canonical)):
@@ -137,7 +137,7 @@ def dataset_tags(connection: Connection, ids: Sequence[int]) -> Texts:
 
 
 def job_tags(connection: Connection, ids: Sequence[int]) -> Texts:
-    """The same of each job."""
+    """Return the same of each job."""
     return {job: list(_tags(tags)) for job, tags in _facets(connection, JOB, "tags", ids)}
 
 
@@ -165,7 +165,7 @@ def _tags(facet: Any) -> Iterator[str]:
 
 @cache
 def _edges_into() -> Select[Any]:
-    """The edges into these datasets, each set once however many runs have stated it."""
+    """Return the edges into these datasets, each set once however many runs have stated it."""
     stated = (
         select(edge_uses.c.sink_id, edge_uses.c.set_hash)
         .where(among_given(edge_uses.c.sink_id, "ids"))

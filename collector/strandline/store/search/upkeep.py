@@ -112,7 +112,7 @@ def _with_ids(table: Table) -> Select[Any]:
 def _new_sinks(
     connection: Connection, rows: Rows, is_new: IsNew, new: Collection[int]
 ) -> Iterator[int]:
-    """The datasets into which a run makes a set of edges that no run has made into them before."""
+    """Yield the datasets into which a run makes a new set of edges."""
     for sink, set_hash in {(one.sink_id, one.set_hash) for one in rows.of(EdgesUsed)}:
         if is_new("edges sought", (sink, set_hash)) and (
             sink in new or not _is_used(connection, sink, set_hash)

@@ -91,7 +91,7 @@ def run_scenario(url: str, events: Path, own: Path) -> dict[str, Any]:
 
 
 def report(url: str, scenarios: Path, own: Path) -> list[dict[str, Any]]:
-    """The report over all scenarios that this consumer has expectations of."""
+    """Return the report over all scenarios that this consumer has expectations of."""
     component = str(answer_of(url, "/openapi.json")["info"]["version"])
     found = [
         run_scenario(url, scenarios / folder.name, folder)
