@@ -8,6 +8,7 @@ A message names the thing, the reason and the place.
     │   └── NotJsonError         not even JSON
     ├── BodyError                a body that cannot be read
     │   └── TooLargeError        a body beyond a limit
+    ├── RequestError             a head that can be read in two ways
     ├── ParameterError           a parameter that is missing or cannot be read
     ├── QuestionError            parameters that contradict each other
     ├── NotFoundError            nothing has this name
@@ -79,6 +80,12 @@ class TooLargeError(BodyError):
     """A request's body passes a limit, before or after decompression."""
 
     code = "too_large"
+
+
+class RequestError(StrandlineError):
+    """A request's head cannot be read in one way only."""
+
+    code = "invalid_request"
 
 
 class ParameterError(StrandlineError):

@@ -165,6 +165,11 @@ class Settings:
         tuple,
         "names that requests may be sent to; on loopback besides its own, elsewhere any if unset",
     )
+    trusted_proxies: tuple[Any, ...] = setting(
+        networks,
+        tuple,
+        "networks of proxies whose X-Forwarded-For says where a request comes from, with commas",
+    )
     head_seconds: int = setting(
         whole(1, 3600), 10, "how long a request's line and headers may take to arrive"
     )

@@ -1,7 +1,9 @@
 """Pages of other origins can neither read nor write; programs and the own page are not affected."""
 
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from ipaddress import ip_network
 from pathlib import Path
 
 import httpx
@@ -88,3 +90,30 @@ def test_documentation_allows_no_scripts(client: httpx.Client) -> None:
 
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
+
+
+def test_request_with_two_hosts_is_refused(client: httpx.Client) -> None:
+    url = client.base_url
+    with socket.create_connection((url.host, url.port or 80)) as connection:
+        hosts = b"Host: localhost\r\nHost: b.example\r\n"
+        connection.sendall(b"GET /healthz HTTP/1.1\r\n" + hosts + b"Connection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(1000), b""))
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"the request has more than one Host header" in answer
+
+
+@pytest.mark.parametrize(
+    ("proxies", "address"),
+    [((), "127.0.0.1"), (("127.0.0.0/8",), "192.0.2.7"), (("10.0.0.0/8",), "127.0.0.1")],
+)
+def test_only_trusted_proxies_say_where_a_request_comes_from(
+    own_sqlite_engine: Engine, proxies: tuple[str, ...], address: str
+) -> None:
+    settings = replace(SETTINGS, trusted_proxies=tuple(map(ip_network, proxies)))
+    headers = {"x-forwarded-for": "192.0.2.7"}
+    with serving(own_sqlite_engine, settings) as root, client_of(root, "") as client:
+        client.post("/api/v2/forget", json={}, headers=headers)
+        (entry,) = client.get("/api/v2/audit").json()["items"]
+
+    assert entry["address"] == address

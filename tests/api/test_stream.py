@@ -6,10 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import httpx
+import pytest
 from sqlalchemy import Engine
 
 from fixtures.servers import SETTINGS, bearer, post, problem, serving
-from strandline.store.api_keys import add_key
+from strandline.api.http import auth
+from strandline.api.routers import overview
+from strandline.store.api_keys import add_key, revoke_key
 from worlds.sample_events import run_event
 
 STREAM = "/api/v2/stream"
@@ -41,6 +44,24 @@ def test_stream_announces_each_change_once(root: str) -> None:
     with changes(root) as again:
         assert next(again) == states[-1]
     assert len(set(states)) == len(states)
+
+
+def test_stream_of_a_revoked_key_ends(
+    sqlite_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "BELIEVED_SECONDS", 0)
+    monkeypatch.setattr(overview, "LOOK_SECONDS", 0.01)
+    with sqlite_engine.begin() as connection:
+        key = add_key(connection, "viewer", NOW, ["read"], ["*"])
+    with (
+        serving(sqlite_engine, replace(SETTINGS, auth="required")) as root,
+        changes(root, key) as told,
+    ):
+        next(told)
+        with sqlite_engine.begin() as connection:
+            revoke_key(connection, "viewer", NOW)
+
+        assert list(told) == []
 
 
 def test_stream_announces_only_changes_that_the_key_may_see(engine: Engine) -> None:

@@ -266,7 +266,7 @@ def test_public_keys_can_be_read_from_a_file(
             )
         ]
 
-    assert asked == [200, 401]
+    assert asked == [200, 503]
 
 
 def test_unreadable_public_keys_ask_the_sender_to_retry(
@@ -296,13 +296,15 @@ class Source:
             {"keys": [{"kid": one, "kty": "RSA", "n": "", "e": ""} for one in self.ids]}
         ).encode()
 
-    def finds(self, id_: str, now: float) -> bool:
-        """Return true if a token with this key's id would have a key at this time."""
+    def finds(self, id_: str, now: float) -> bool | None:
+        """Return true if a token with this key's id would have a key; None: not known yet."""
         self.now = now
         try:
             return bool(self.set.key(id_)["kid"] == id_)
         except UnauthorizedError:
             return False
+        except OverloadError:
+            return None
 
 
 def test_unknown_key_id_reloads_keys_at_most_twice_a_minute() -> None:
@@ -310,17 +312,41 @@ def test_unknown_key_id_reloads_keys_at_most_twice_a_minute() -> None:
     found = [source.finds(f"guess {number}", number / 100) for number in range(1000)]
     source.ids.append("second")
 
-    assert (any(found), source.asked) == (False, 1)
-    assert (
-        source.finds("first", ASK_EVERY - 1),
-        source.finds("second", ASK_EVERY - 1),
-        source.asked,
-    ) == (
-        True,
-        False,
-        1,
-    )
+    assert (found, source.asked) == ([False, *[None] * 999], 1)
+    late = ASK_EVERY - 1
+    asked = [source.finds(id_, late) for id_ in ("first", "second", "guess 0")]
+    assert (asked, source.asked) == ([True, None, False], 1)
     assert (source.finds("second", ASK_EVERY), source.asked) == (True, 2)
+
+
+def test_token_of_a_key_made_just_now_may_be_sent_again() -> None:
+    source = Source()
+    source.finds("first", 0)
+    source.now = 10
+
+    with pytest.raises(OverloadError) as refused:
+        source.set.key("second")
+
+    assert refused.value.retry_after == ASK_EVERY - 10
+    assert source.finds("second", ASK_EVERY) is False
+
+
+def test_server_is_not_ready_while_no_key_of_its_issuer_can_be_read(
+    sqlite_engine: Engine, tmp_path: Path, provider: Provider
+) -> None:
+    file = tmp_path / "keys.json"
+    file.write_bytes(provider.document)
+    unreadable = settings_of(oidc_jwks_url="http://127.0.0.1:1/keys")
+    with serving(sqlite_engine, unreadable) as address:
+        answer = httpx.get(f"{address}/readyz")
+    with serving(sqlite_engine, settings_of(oidc_jwks_file=str(file))) as address:
+        ready = httpx.get(f"{address}/readyz")
+
+    assert answer.status_code == 503
+    assert answer.json()["faults"]["issuer"].startswith(
+        "the keys of the identity provider cannot be read: "
+    )
+    assert (ready.status_code, ready.json()["faults"]) == (200, {})
 
 
 def test_withdrawn_public_key_is_rejected_after_ten_minutes() -> None:
@@ -339,8 +365,7 @@ def test_cached_public_keys_are_used_for_a_day_if_none_can_be_read() -> None:
 
     assert source.finds("first", STALE_SECONDS - 1)
     assert source.complaints == ["away"]
-    with pytest.raises(OverloadError):
-        source.finds("first", STALE_SECONDS)
+    assert source.finds("first", STALE_SECONDS) is None
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,12 @@ def create_app(
     for it.
     """
     log = log or make_log(settings.log_format, settings.log_level)
+    all_checks = dict(checks or {})
     grant = granting(
-        engine, settings, lambda why: log.warning("keys of the identity provider", reason=why)
+        engine,
+        settings,
+        lambda why: log.warning("keys of the identity provider", reason=why),
+        all_checks,
     )
     names = hosts_of(settings.host, settings.allowed_hosts)
     answer_room = AnswerRoom(settings.memory_bytes // ANSWERS_OF_MEMORY)
@@ -127,7 +131,7 @@ def create_app(
     state.engine, state.settings = engine, settings
     state.log = log
     state.metrics = metrics or Metrics()
-    state.checks = checks or {}
+    state.checks = all_checks
     state.in_process = in_process
     state.follower = follower or Follower(engine)
     state.graph = JobMemory(settings.graph_bytes)

@@ -17,6 +17,20 @@ SWITCH_SECONDS = (
 )
 
 
+def config_of(app: Starlette, settings: Settings) -> uvicorn.Config:
+    """Return how a server listens; X-Forwarded-For counts from the proxies of the settings only."""
+    return uvicorn.Config(
+        app,
+        http=bounded(settings),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=[str(network) for network in settings.trusted_proxies],
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
+
+
 class Server(uvicorn.Server):
     """A server that ends by a signal, with everything answered that is under way.
 
@@ -24,15 +38,7 @@ class Server(uvicorn.Server):
     """
 
     def __init__(self, app: Starlette, settings: Settings) -> None:
-        config = uvicorn.Config(
-            app,
-            http=bounded(settings),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=STOP_SECONDS,
-        )
-        super().__init__(config)
+        super().__init__(config_of(app, settings))
         self._questions = app.state.questions
         app.state.stopping = lambda: self.should_exit
 

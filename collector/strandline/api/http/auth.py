@@ -10,8 +10,9 @@ later and later, at the page's session too; a valid one never waits.
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from datetime import UTC, datetime
+from functools import partial
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -33,6 +34,7 @@ REMEMBERED = 10_000
 FREE_FAILURES = 5  # a key that was pasted wrongly a few times is not slowed
 LONGEST_DELAY = 5.0
 ACCESS = "strandline.access"  # where a request's scope has it
+GRANTED_STILL = "strandline.granted_still"  # and a function that asks whether its key is valid
 HOW_TO_GET_IN = "send `Authorization: Bearer KEY`; `strandline keys add me --scope read --namespace '*'` makes one"
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -86,6 +88,7 @@ class RequireKey:
         key = _key_of(scope) or key_in_cookie(scope["method"], scope["headers"])
         if not key:
             raise UnauthorizedError(HOW_TO_GET_IN)
+        scope[GRANTED_STILL] = partial(self._is_granted, key)
         try:
             found = await self._granted(self._grant, key)
         except UnauthorizedError:
@@ -109,6 +112,17 @@ class RequireKey:
         self._believed[name] = asked_at + BELIEVED_SECONDS, found
         return found
 
+    async def _is_granted(self, key: str) -> bool:
+        """Return whether a key that was granted something is still valid."""
+        assert self._grant is not None
+        try:
+            await self._granted(self._grant, key)
+        except UnauthorizedError:
+            return False
+        except (StrandlineError, SQLAlchemyError):
+            return True  # nobody can say just now
+        return True
+
     async def _slow_down(self, address: str) -> None:
         if len(self._failures) >= REMEMBERED:
             self._failures.clear()
@@ -117,8 +131,16 @@ class RequireKey:
             await self._sleep(min(LONGEST_DELAY, 0.1 * 2.0 ** min(count - FREE_FAILURES, 10)))
 
 
-def granting(engine: Engine, settings: Settings, complain: Callable[[str], None]) -> Grant | None:
-    """Return the rights of a key or of a token of the issuer; None where no key is required."""
+def granting(
+    engine: Engine,
+    settings: Settings,
+    complain: Callable[[str], None],
+    checks: MutableMapping[str, Callable[[], str | None]],
+) -> Grant | None:
+    """Return the rights of a key or of a token of the issuer.
+
+    None where no key is required. An issuer whose keys cannot be read is among the `checks`.
+    """
     if not settings.auth_required:
         return None
     by_key = granted_by_keys(engine)
@@ -132,6 +154,7 @@ def granting(engine: Engine, settings: Settings, complain: Callable[[str], None]
     except ImportError as error:
         raise SettingsError([no_library(error)]) from error
     tokens = tokens_of(settings, complain)
+    checks["issuer"] = tokens.fault
     return lambda key: tokens.access(key) if is_token(key) else by_key(key)
 
 

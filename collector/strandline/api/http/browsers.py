@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from strandline.api.http.problems import on_error
-from strandline.errors import ForbiddenError, MediaTypeError
+from strandline.errors import ForbiddenError, MediaTypeError, RequestError, StrandlineError
 from strandline.settings import is_loopback
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "0.0.0.0"})
@@ -30,7 +30,7 @@ class RefuseForeignPages:
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 403 or 415, or pass the request on."""
+        """Answer 400, 403 or 415, or pass the request on."""
         if scope["type"] == "http":
             error = self._objection(scope)
             if error is not None:
@@ -39,7 +39,9 @@ class RefuseForeignPages:
                 return
         await self._app(scope, receive, send)
 
-    def _objection(self, scope: Scope) -> ForbiddenError | MediaTypeError | None:
+    def _objection(self, scope: Scope) -> StrandlineError | None:
+        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+            return RequestError("the request has more than one Host header")
         headers = {
             name: value.decode("latin-1") for name, value in scope["headers"] if name in ASKED
         }

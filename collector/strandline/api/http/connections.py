@@ -10,6 +10,7 @@ ever, and an address that opens connections and says nothing would leave none fo
 import asyncio
 from asyncio.events import TimerHandle
 from collections import Counter
+from ipaddress import ip_address
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -27,10 +28,11 @@ TOO_MANY = _ANSWER % b"429 Too Many Requests"
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. `head_seconds` and `most_connections` are set by `bounded`."""
+    """One connection. `head_seconds`, `most_connections` and `proxies` are set by `bounded`."""
 
     head_seconds: float = 10
     most_connections: int = 0  # of one address; 0: any
+    proxies: tuple[Any, ...] = ()
     open_connections: Counter[str]
 
     _head_bytes = 0
@@ -43,7 +45,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
         self.open_connections[address] += 1
-        if 0 < self.most_connections < self.open_connections[address]:
+        is_full = 0 < self.most_connections < self.open_connections[address]
+        if is_full and not self._is_of_proxy(address):
             self._refuse(TOO_MANY)
             return
         self._await_head()
@@ -92,6 +95,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._unread.cancel()
             self._unread = None
 
+    def _is_of_proxy(self, address: str) -> bool:
+        """Return whether a trusted proxy connects, which does so for all its clients."""
+        return any(ip_address(address) in network for network in self.proxies)
+
     def _await_head(self) -> None:
         self._in_head, self._head_bytes = True, 0
         self._late = self.loop.call_later(self.head_seconds, self._refuse, TOO_SLOW)
@@ -116,6 +123,7 @@ def bounded(settings: Settings) -> type[BoundedProtocol]:
         {
             "head_seconds": settings.head_seconds,
             "most_connections": settings.max_connections_per_address,
+            "proxies": settings.trusted_proxies,
             "open_connections": Counter(),
         },
     )

@@ -1,9 +1,11 @@
 """The public keys of an identity provider (JWKS), from its address or from a file, kept for ten minutes.
 
 A key that is not among them makes them be read anew, every half minute at most and by one thread at a time: who sends tokens
-with keys that do not exist makes nobody wait, and no storm. Where they cannot be read, those of before count for a day.
+with keys that do not exist makes nobody wait, and no storm. A new key is asked for again later, until they have been read since;
+only then it is refused. Where they cannot be read, those of before count for a day.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +23,7 @@ STALE_SECONDS = 86_400
 ASK_EVERY = 30
 READ_SECONDS = 5.0
 MOST_BYTES = 256 << 10
+MOST_MISSING = 1_000
 KINDS = frozenset(
     {"RSA", "EC", "OKP"}
 )  # of key pairs; `oct` is a shared secret, which nobody publishes
@@ -50,6 +53,8 @@ class KeySet:
         self._keys: dict[str, Jwk] = {}
         self._read_at: float | None = None
         self._tried_at: float | None = None
+        self._reason: str | None = None
+        self._missing: set[str] = set()  # ids that a set read since did not have
 
     def key(self, id_: str) -> Jwk:
         """The key with this id; UnauthorizedError if the issuer has none, OverloadError if nobody can say."""
@@ -61,9 +66,24 @@ class KeySet:
             raise OverloadError(
                 "the keys of the identity provider cannot be read; the log says why", ASK_EVERY
             )
-        if found is None:
-            raise UnauthorizedError("the token is signed with a key that its issuer does not have")
-        return found
+        if found is not None:
+            return found
+        since_read = now - (self._read_at or 0)
+        if id_ not in self._missing and since_read > 0:
+            wait = max(1, math.ceil(ASK_EVERY - since_read))
+            raise OverloadError("the keys of the identity provider are read again soon", wait)
+        if len(self._missing) < MOST_MISSING:
+            self._missing.add(id_)
+        raise UnauthorizedError("the token is signed with a key that its issuer does not have")
+
+    def fault(self) -> str | None:
+        """Return why no token can be verified, if that is so; read the keys first if need be."""
+        now = self._clock()
+        if _is_over(self._read_at, STALE_SECONDS, now):
+            self._read_again(now)
+        if _is_over(self._read_at, STALE_SECONDS, now):
+            return self._reason or "the keys of the identity provider are being read"
+        return None
 
     def _read_again(self, now: float) -> None:
         if not self._reading.acquire(blocking=False):
@@ -73,7 +93,9 @@ class KeySet:
                 return
             self._tried_at = now
             self._keys, self._read_at = keys_in(self._read()), now
+            self._reason = None
         except (StrandlineError, OSError) as error:
+            self._reason = f"the keys of the identity provider cannot be read: {error}"
             self._complain(str(error))
         finally:
             self._reading.release()

@@ -27,6 +27,7 @@ from strandline.errors import (
     QuestionError,
     RateError,
     RefusedError,
+    RequestError,
     SchemaError,
     StoppedError,
     StrandlineError,
@@ -40,6 +41,7 @@ MEDIA = "application/problem+json"
 STATUS: tuple[tuple[type[StrandlineError], int], ...] = (
     (TooLargeError, 413),
     (BodyError, 400),
+    (RequestError, 400),
     (ParameterError, 400),
     (QuestionError, 400),
     (NotJsonError, 400),

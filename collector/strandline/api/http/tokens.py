@@ -58,6 +58,10 @@ class Tokens:
             who, [Access(who, scopes(one.scopes), one.patterns) for one in granted]
         )
 
+    def fault(self) -> str | None:
+        """Return why no token can be verified, if that is so."""
+        return self._keys.fault()
+
     def _claims(self, token: str) -> Mapping[str, Any]:
         if len(token) > LONGEST:
             raise jwt.InvalidTokenError(f"it is longer than {LONGEST} characters")

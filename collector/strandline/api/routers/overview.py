@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from strandline.alerts.conditions import Trouble, model_troubles, store_troubles
 from strandline.api.http.answers import JSON
+from strandline.api.http.auth import GRANTED_STILL
 from strandline.api.http.route import Route
 from strandline.api.http.session import ReadSession, Session
 from strandline.api.routers.versions import named
@@ -157,6 +158,9 @@ async def get_stream(session: ReadSession) -> Response:
         yield "retry: 2000\n\n"
         for _ in range(int(STREAM_SECONDS / LOOK_SECONDS)):
             if session.state.stopping() or await session.request.is_disconnected():
+                return
+            is_granted_still = session.request.scope.get(GRANTED_STILL)
+            if is_granted_still is not None and not await is_granted_still():
                 return
             token = await run_in_threadpool(_token, session)
             if token != seen:
