@@ -8,6 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14 p
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
 BIN := .venv/bin
 PY := $(BIN)/python
+WEB := collector/strandline/web/assets
 # Our own packages are installed from the tree: what is run and tested is what is here.
 OURS := pyproject.toml spark_integration/pyproject.toml $(wildcard spark_integration/*.pth spark_integration/*.start)
 PIP_INSTALL := $(PY) -m pip --disable-pip-version-check install --quiet --no-input
@@ -50,6 +51,9 @@ check: .venv/.dev ## lint, format, types, import contracts, locks
 	@for folder in $(sort $(dir $(wildcard examples/*/*.py))); do \
 	  (cd $$folder && ../../$(BIN)/mypy --config-file ../../pyproject.toml *.py) || exit 1; done
 	@$(BIN)/lint-imports
+	@if command -v prettier >/dev/null && command -v tsc >/dev/null; \
+	  then prettier --check $(WEB)/js $(WEB)/style.css && tsc -p .; \
+	  else echo "check: no prettier and tsc here, so the page's JavaScript is not checked"; fi
 	@$(BIN)/hadolint deploy/docker/Dockerfile
 	@$(PY) -m deploy.locks
 

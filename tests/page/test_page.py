@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from fixtures.servers import serving
 from page.conftest import Tab, tab_of
+from strandline.settings import Settings
+from strandline.store.sql.engine import make_engine
 from worlds.company import HOSTILE, World, run_id, snapshot_id, table
 
 BALANCE = "namespace=file&name=/lake/shop/balance"
@@ -91,6 +94,17 @@ def test_long_unknown_name_fits_a_narrow_screen(browser: Any, address: str) -> N
         tab.page.wait_for_selector(".error")
 
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_label_of_the_collector_is_shown(browser: Any, sqlite_url: str) -> None:
+    engine = make_engine(sqlite_url)
+    with serving(engine, Settings(port=0, label="Recorded demo")) as root:
+        for tab in tab_of(browser, root, viewport={"width": 390, "height": 780}):
+            page = tab.open("/")
+
+            page.wait_for_selector("header :text-is('Recorded demo')")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    engine.dispose()
 
 
 def test_first_screen_names_late_tables_and_failed_jobs(tab: Tab) -> None:

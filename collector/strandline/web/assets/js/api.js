@@ -11,7 +11,11 @@ async function answer(response) {
   if (response.status === 204) return null;
   const text = await response.text();
   let content;
-  try { content = JSON.parse(text); } catch { content = { detail: text.slice(0, 300) }; }
+  try {
+    content = JSON.parse(text);
+  } catch {
+    content = { detail: text.slice(0, 300) };
+  }
   if (response.ok) return content;
   if (response.status === 401) window.dispatchEvent(new Event("strandline:login"));
   throw new ApiError(response.status, content);
@@ -28,17 +32,27 @@ export function address(path, params = {}) {
   return query.size ? `${path}?${query}` : path;
 }
 
-export const get = async (path, params, signal) => answer(await fetch(address(`/api/v2${path}`, params), { signal }));
+export const get = async (path, params, signal) =>
+  answer(await fetch(address(`/api/v2${path}`, params), { signal }));
 
-export const send = async (method, path, body, signal) => answer(await fetch(path, {
-  method, signal, headers: { "Content-Type": "application/json", "X-Strandline-Page": "1" },
-  body: body === undefined ? undefined : JSON.stringify(body),
-}));
+export const send = async (method, path, body, signal) =>
+  answer(
+    await fetch(path, {
+      method,
+      signal,
+      headers: { "Content-Type": "application/json", "X-Strandline-Page": "1" },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    }),
+  );
+
+export const health = async () => answer(await fetch("/healthz"));
 
 export const post = (path, body, signal) => send("POST", `/api/v2${path}`, body, signal);
 
 export async function session(method = "GET", key = undefined) {
-  return answer(await fetch("/ui/session", { method, body: key, headers: { "X-Strandline-Page": "1" } }));
+  return answer(
+    await fetch("/ui/session", { method, body: key, headers: { "X-Strandline-Page": "1" } }),
+  );
 }
 
 // All items of a list, page by page, up to `most`; `more` says whether the list goes on.
@@ -46,7 +60,11 @@ export async function list(path, params, most = 100, signal = undefined) {
   const items = [];
   let cursor = null;
   do {
-    const page = await get(path, { ...params, limit: Math.min(100, most - items.length), cursor }, signal);
+    const page = await get(
+      path,
+      { ...params, limit: Math.min(100, most - items.length), cursor },
+      signal,
+    );
     items.push(...page.items);
     cursor = page.nextCursor;
   } while (cursor && items.length < most);

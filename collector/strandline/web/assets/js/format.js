@@ -1,5 +1,11 @@
 // Names, ids and times as people read them.
-const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+/** @type {[number, string][]} */
+const UNITS = [
+  [86400, "d"],
+  [3600, "h"],
+  [60, "min"],
+  [1, "s"],
+];
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "";
@@ -13,13 +19,17 @@ export const millis = (moment) => (typeof moment === "number" ? moment * 1000 : 
 export function ago(moment) {
   if (moment === null || moment === undefined) return "";
   const seconds = (Date.now() - millis(moment)) / 1000;
-  return seconds < -60 ? `in ${duration(-seconds)}` : `${duration(Math.max(0, Math.round(seconds)))} ago`;
+  return seconds < -60
+    ? `in ${duration(-seconds)}`
+    : `${duration(Math.max(0, Math.round(seconds)))} ago`;
 }
 
 export function absolute(moment) {
   if (moment === null || moment === undefined) return "";
   const at = new Date(millis(moment));
-  const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts(at).find((p) => p.type === "timeZoneName");
+  const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" })
+    .formatToParts(at)
+    .find((p) => p.type === "timeZoneName");
   const two = (n) => String(n).padStart(2, "0");
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} ${zone ? zone.value : ""}`;
 }
@@ -31,13 +41,19 @@ export function tableName(one) {
   return [isAddress ? "" : one.catalog, one.database, one.table].filter(Boolean).join(".");
 }
 
-export const shortId = (id) => (id && id.length > 13 ? `${id.slice(0, 6)}…${id.slice(-5)}` : id || "");
+export const shortId = (id) =>
+  id && id.length > 13 ? `${id.slice(0, 6)}…${id.slice(-5)}` : id || "";
 
 export const nodeId = (type, one) => `${type}:${one.namespace}:${one.name}`;
 
 export const STATES = {
-  START: ["run", "starting", "●"], RUNNING: ["run", "running", "●"], COMPLETE: ["ok", "complete", "✓"], FAIL: ["bad", "failed", "✕"],
-  ABORT: ["warn", "stopped", "■"], LOST: ["warn", "lost", "?"], NONE: ["", "not run", ""],
+  START: ["run", "starting", "●"],
+  RUNNING: ["run", "running", "●"],
+  COMPLETE: ["ok", "complete", "✓"],
+  FAIL: ["bad", "failed", "✕"],
+  ABORT: ["warn", "stopped", "■"],
+  LOST: ["warn", "lost", "?"],
+  NONE: ["", "not run", ""],
 };
 
 export const number = (n) => n.toLocaleString("en-US");

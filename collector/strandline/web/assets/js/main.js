@@ -1,7 +1,7 @@
 // The frame around all screens: search, navigation, keys, theme, login.
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { address, get, session } from "./api.js";
+import { address, get, health, session } from "./api.js";
 import { html, linkOf, onToast } from "./parts.js";
 import { go, startListening, useAddress, useConnected } from "./state.js";
 import { Now } from "./pages/now.js";
@@ -15,12 +15,33 @@ import { Run, Runs } from "./pages/runs.js";
 import { Events, Search, Trouble } from "./pages/lists.js";
 
 const SCREENS = {
-  "/": [Now, "Now"], "/graph": [Graph, "Graph"], "/groups": [Groups, "Consistency"], "/group": [Group, "Consistency"],
-  "/compare": [Compare, "Consistency"], "/tables": [Tables, "Tables"], "/table": [Table, "Tables"], "/impact": [Impact, "Tables"],
-  "/jobs": [Jobs, "Jobs"], "/job": [Job, "Jobs"], "/runs": [Runs, "Runs"], "/run": [Run, "Runs"], "/events": [Events, "Events"],
-  "/trouble": [Trouble, "Rejected"], "/search": [Search, ""], "/login": [Login, ""],
+  "/": [Now, "Now"],
+  "/graph": [Graph, "Graph"],
+  "/groups": [Groups, "Consistency"],
+  "/group": [Group, "Consistency"],
+  "/compare": [Compare, "Consistency"],
+  "/tables": [Tables, "Tables"],
+  "/table": [Table, "Tables"],
+  "/impact": [Impact, "Tables"],
+  "/jobs": [Jobs, "Jobs"],
+  "/job": [Job, "Jobs"],
+  "/runs": [Runs, "Runs"],
+  "/run": [Run, "Runs"],
+  "/events": [Events, "Events"],
+  "/trouble": [Trouble, "Rejected"],
+  "/search": [Search, ""],
+  "/login": [Login, ""],
 };
-const MENU = [["/", "Now"], ["/graph", "Graph"], ["/groups", "Consistency"], ["/tables", "Tables"], ["/jobs", "Jobs"], ["/runs", "Runs"], ["/events", "Events"], ["/trouble", "Rejected"]];
+const MENU = [
+  ["/", "Now"],
+  ["/graph", "Graph"],
+  ["/groups", "Consistency"],
+  ["/tables", "Tables"],
+  ["/jobs", "Jobs"],
+  ["/runs", "Runs"],
+  ["/events", "Events"],
+  ["/trouble", "Rejected"],
+];
 
 function App() {
   const { path, params } = useAddress();
@@ -30,19 +51,35 @@ function App() {
   const [Screen, current] = SCREENS[path] || [NotFound, ""];
   useEffect(() => {
     let timer;
-    onToast((text) => { setToast(text); clearTimeout(timer); timer = setTimeout(() => setToast(""), 2500); });
-    const login = () => { if (location.pathname !== "/login") go(address("/login", { next: location.pathname + location.search }), true); };
+    onToast((text) => {
+      setToast(text);
+      clearTimeout(timer);
+      timer = setTimeout(() => setToast(""), 2500);
+    });
+    const login = () => {
+      if (location.pathname !== "/login")
+        go(address("/login", { next: location.pathname + location.search }), true);
+    };
     addEventListener("strandline:login", login);
     addEventListener("keydown", onKey);
-    session().then((now) => { if (now.keyNeeded) login(); else startListening(); }, () => startListening());
+    session().then(
+      (now) => {
+        if (now.keyNeeded) login();
+        else startListening();
+      },
+      () => startListening(),
+    );
   }, []);
-  useEffect(() => { setMenu(false); document.title = `${current ? `${current} · ` : ""}Strandline`; }, [path]);
+  useEffect(() => {
+    setMenu(false);
+    document.title = `${current ? `${current} · ` : ""}Strandline`;
+  }, [path]);
   return html`<div class="shell">
     <header>
       <button class="icon burger" aria-label="Menu" aria-expanded=${menu} onClick=${() => setMenu(!menu)}>☰</button>
       <a class="brand" href="/"><img src="/ui/icon.svg" alt="" /><span>Strandline</span></a>
       <${SearchBox} at=${params.get("q") || ""} />
-      <${Live} /><${Theme} />
+      <${Label} /><${Live} /><${Theme} />
     </header>
     <nav aria-label="Main" class=${menu ? "open" : ""}>${MENU.map(([url, name]) => html`<a href=${url} aria-current=${name === current ? "page" : undefined}>${name}</a>`)}
       <a href="/docs">API</a></nav>
@@ -53,7 +90,10 @@ function App() {
 
 function onKey(event) {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-  if (event.key === "/" && !typing) { event.preventDefault(); document.getElementById("search")?.focus(); }
+  if (event.key === "/" && !typing) {
+    event.preventDefault();
+    document.getElementById("search")?.focus();
+  }
   if (event.key === "Escape" && typing) event.target.blur();
 }
 
@@ -61,20 +101,45 @@ function SearchBox({ at }) {
   const [text, setText] = useState(at);
   const [found, setFound] = useState([]);
   useEffect(() => {
-    if (text.trim().length < 2) { setFound([]); return undefined; }
+    if (text.trim().length < 2) {
+      setFound([]);
+      return undefined;
+    }
     const abort = new AbortController();
-    const timer = setTimeout(() => get("/search", { q: text.trim(), limit: 8 }, abort.signal).then((page) => setFound(page.items), () => setFound([])), 180);
-    return () => { clearTimeout(timer); abort.abort(); };
+    const timer = setTimeout(
+      () =>
+        get("/search", { q: text.trim(), limit: 8 }, abort.signal).then(
+          (page) => setFound(page.items),
+          () => setFound([]),
+        ),
+      180,
+    );
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
   }, [text]);
   const submit = (event) => {
     event.preventDefault();
     const hit = found.find((one) => one.name === text || one.id === text);
     go(hit ? linkOf(hit.type, hit) : address("/search", { q: text }));
-    document.activeElement.blur();
+    /** @type {HTMLElement} */ (document.activeElement).blur();
   };
   return html`<form class="searchbox" role="search" onSubmit=${submit}>
     <input id="search" type="search" list="found" placeholder="Search tables, columns, jobs, runs" aria-label="Search" autocomplete="off" value=${text} onInput=${(e) => setText(e.target.value)} /><kbd>/</kbd>
     <datalist id="found">${found.map((one) => html`<option value=${one.name}>${one.type === "dataset" ? "table" : one.type} in ${one.namespace}</option>`)}</datalist></form>`;
+}
+
+// The label that the operator gave to this collector, as "Recorded demo".
+function Label() {
+  const [label, setLabel] = useState("");
+  useEffect(() => {
+    health().then(
+      (answer) => setLabel(answer.label || ""),
+      () => setLabel(""),
+    );
+  }, []);
+  return label && html`<span class="chip label" title=${label}>${label}</span>`;
 }
 
 function Live() {
@@ -83,10 +148,21 @@ function Live() {
 }
 
 function Theme() {
-  const [theme, setTheme] = useState(() => { try { return localStorage.getItem("theme") || ""; } catch { return ""; } });
+  const [theme, setTheme] = useState(() => {
+    try {
+      return localStorage.getItem("theme") || "";
+    } catch {
+      return "";
+    }
+  });
   useEffect(() => {
-    if (theme) document.documentElement.dataset.theme = theme; else delete document.documentElement.dataset.theme;
-    try { localStorage.setItem("theme", theme); } catch { /* private windows keep nothing */ }
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+    try {
+      localStorage.setItem("theme", theme);
+    } catch {
+      /* private windows keep nothing */
+    }
   }, [theme]);
   const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   return html`<button class="icon" aria-label=${dark ? "Light theme" : "Dark theme"} title=${dark ? "Light theme" : "Dark theme"} onClick=${() => setTheme(dark ? "light" : "dark")}>${dark ? "☀" : "☾"}</button>`;
@@ -97,7 +173,10 @@ function Login({ params }) {
   const next = params.get("next") || "/";
   const submit = (event) => {
     event.preventDefault();
-    session("POST", new FormData(event.target).get("key").trim()).then(() => location.assign(next.startsWith("/") && !next.startsWith("//") ? next : "/"), (why) => setError(why.message));
+    session("POST", String(new FormData(event.target).get("key")).trim()).then(
+      () => location.assign(next.startsWith("/") && !next.startsWith("//") ? next : "/"),
+      (why) => setError(why.message),
+    );
   };
   return html`<form class="login panel pad" onSubmit=${submit}><h1>This collector asks for an API key</h1>
     <p class="dim">Whoever runs it makes one with <code>strandline keys add NAME --scope read --namespace PATTERN</code>. The key stays in a cookie that no script can read.</p>

@@ -8,10 +8,17 @@ import { address } from "./api.js";
 export const html = htm.bind(h);
 export { Fragment };
 
-let say = () => {};
-export const onToast = (listener) => { say = listener; };
+let say = (/** @type {string} */ _) => {};
+export const onToast = (listener) => {
+  say = listener;
+};
 export async function copy(text, what = "copied") {
-  try { await navigator.clipboard.writeText(text); say(what); } catch { say("the browser does not allow copying here"); }
+  try {
+    await navigator.clipboard.writeText(text);
+    say(what);
+  } catch {
+    say("the browser does not allow copying here");
+  }
 }
 export function save(name, content, type) {
   const link = document.createElement("a");
@@ -22,21 +29,33 @@ export function save(name, content, type) {
 }
 const cell = (value) => {
   const text = String(value ?? "");
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;  // a spreadsheet must not take a name for a formula
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text; // a spreadsheet must not take a name for a formula
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
 export const csv = (rows) => rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 
-export const Time = ({ at }) => (at === null || at === undefined ? html`<span class="dim">–</span>` : html`<time title=${absolute(at)} class="nowrap">${ago(at)}</time>`);
-export const Id = ({ id, whole }) => html`<button class=${`id ${whole ? "" : "nowrap"}`} title=${`${id}: click copies it`} onClick=${() => copy(id, `copied ${id}`)}>${whole ? id : shortId(id)}</button>`;
+export const Time = ({ at }) =>
+  at === null || at === undefined
+    ? html`<span class="dim">–</span>`
+    : html`<time title=${absolute(at)} class="nowrap">${ago(at)}</time>`;
+export const Id = ({ id, whole }) =>
+  html`<button class=${`id ${whole ? "" : "nowrap"}`} title=${`${id}: click copies it`} onClick=${() => copy(id, `copied ${id}`)}>${whole ? id : shortId(id)}</button>`;
 export function State({ state }) {
   const [kind, word, sign] = STATES[state] || ["", (state || "unknown").toLowerCase(), ""];
   return html`<span class=${`chip ${kind}`}>${kind === "run" ? html`<span class="dot"></span>` : sign} ${word}</span>`;
 }
-export const linkOf = (kind, one) => (kind === "run" ? address("/run", { id: one.name, namespace: one.namespace, name: one.text }) : kind === "job" ? address("/job", { namespace: one.namespace, name: one.name }) : address("/table", { namespace: one.namespace, name: one.name }));
-export const graphOf = (kind, one, more = {}) => address("/graph", { node: nodeId(kind, one), ...more });
-export const TableLink = ({ of }) => html`<a href=${linkOf("dataset", of)} title=${`${of.namespace} ${of.name}`}>${tableName(of)}</a>`;
-export const JobLink = ({ of }) => html`<a href=${linkOf("job", of)} title=${of.namespace}>${of.name}</a>`;
+export const linkOf = (kind, one) =>
+  kind === "run"
+    ? address("/run", { id: one.name, namespace: one.namespace, name: one.text })
+    : kind === "job"
+      ? address("/job", { namespace: one.namespace, name: one.name })
+      : address("/table", { namespace: one.namespace, name: one.name });
+export const graphOf = (kind, one, more = {}) =>
+  address("/graph", { node: nodeId(kind, one), ...more });
+export const TableLink = ({ of }) =>
+  html`<a href=${linkOf("dataset", of)} title=${`${of.namespace} ${of.name}`}>${tableName(of)}</a>`;
+export const JobLink = ({ of }) =>
+  html`<a href=${linkOf("job", of)} title=${of.namespace}>${of.name}</a>`;
 // "job:NAMESPACE:NAME" as a link: the API resolves the whole, so it is not taken apart here.
 export function NodeLink({ node, label }) {
   const kind = node.split(":", 1)[0];
@@ -52,23 +71,29 @@ export function Problem({ error, again }) {
 }
 // What a screen shows while data is loaded, when there is none, and when there is some.
 export function Loaded({ of, children }) {
-  if (of.data) return html`${of.error && html`<${Problem} error=${of.error} again=${of.reload} />`}${children(of.data)}`;
+  if (of.data)
+    return html`${of.error && html`<${Problem} error=${of.error} again=${of.reload} />`}${children(of.data)}`;
   if (of.error) return html`<${Problem} error=${of.error} again=${of.reload} />`;
   return html`<div class="skeleton" role="status" aria-label="loading"></div>`;
 }
 export function Tabs({ of, now, link }) {
-  return html`<div class="tabs" role="navigation" aria-label="parts of this page">${of.map(([key, label]) => html`
-    <a href=${link(key)} aria-current=${key === now ? "page" : undefined}>${label}</a>`)}</div>`;
+  return html`<div class="tabs" role="navigation" aria-label="parts of this page">${of.map(
+    ([key, label]) => html`
+    <a href=${link(key)} aria-current=${key === now ? "page" : undefined}>${label}</a>`,
+  )}</div>`;
 }
-const isShort = (one) => typeof one !== "object" && String(one).length <= 16;  // a number or a word: never broken in two
+const isShort = (one) => typeof one !== "object" && String(one).length <= 16; // a number or a word: never broken in two
 export function Grid({ head, rows, empty, name = "strandline" }) {
   if (!rows.length) return html`<div class="note">${empty || "Nothing here."}</div>`;
-  const plain = rows.map((row) => row.map((one) => (one && one.text !== undefined ? one.text : one)));
+  const plain = rows.map((row) =>
+    row.map((one) => (one && one.text !== undefined ? one.text : one)),
+  );
   return html`<div class="panel scroll"><table class="grid"><thead><tr>${head.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${row.map((one, i) => html`<td data-label=${head[i]} class=${isShort(one) ? "nowrap" : undefined}>${one && one.text !== undefined ? one.show : one}</td>`)}</tr>`)}</tbody></table></div>
     <p class="right small"><button class="icon" onClick=${() => save(`${name}.csv`, csv([head, ...plain]), "text/csv")}>CSV</button></p>`;
 }
-const WORDS = /(--[^\n]*|\/\*[\s\S]*?\*\/)|('(?:[^']|'')*')|\b(\d+(?:\.\d+)?)\b|\b(select|from|where|insert|into|overwrite|table|create|or|replace|as|join|left|right|full|outer|inner|cross|on|using|group|by|order|having|union|all|merge|when|matched|then|update|set|delete|values|with|and|not|null|is|in|exists|case|else|end|distinct|over|partition|limit|version|of|timestamp|call)\b/gi;
+const WORDS =
+  /(--[^\n]*|\/\*[\s\S]*?\*\/)|('(?:[^']|'')*')|\b(\d+(?:\.\d+)?)\b|\b(select|from|where|insert|into|overwrite|table|create|or|replace|as|join|left|right|full|outer|inner|cross|on|using|group|by|order|having|union|all|merge|when|matched|then|update|set|delete|values|with|and|not|null|is|in|exists|case|else|end|distinct|over|partition|limit|version|of|timestamp|call)\b/gi;
 export function Sql({ text }) {
   const found = [];
   let last = 0;
@@ -81,20 +106,31 @@ export function Sql({ text }) {
   found.push(text.slice(last));
   return html`<div class="sqlbox"><pre><code>${found}</code></pre><button class="icon small" onClick=${() => copy(text)}>copy</button></div>`;
 }
-const shown = (value) => (value === null || typeof value !== "object" ? String(value) : JSON.stringify(value, null, 1));
+const shown = (value) =>
+  value === null || typeof value !== "object" ? String(value) : JSON.stringify(value, null, 1);
 export function Facets({ facets, quarantined }) {
   const names = Object.keys(facets || {}).sort();
   if (!names.length) return html`<div class="note">No facets.</div>`;
   return html`${Object.keys(quarantined || {}).length > 0 && html`<div class="note">Set aside because they do not follow their schema: ${Object.keys(quarantined).join(", ")}</div>`}
-    ${names.map((name) => html`<h2>${name}</h2><div class="panel scroll"><table><tbody>
-      ${Object.entries(facets[name] || {}).filter(([key]) => !key.startsWith("_")).map(([key, value]) => html`<tr><th scope="row" class="nowrap">${key}</th>
-        <td>${key === "query" || key === "sourceCode" ? html`<${Sql} text=${String(value)} />` : typeof value === "object" || String(value).length > 120 ? html`<pre>${shown(value)}</pre>` : shown(value)}</td></tr>`)}
-    </tbody></table></div>`)}`;
+    ${names.map(
+      (name) => html`<h2>${name}</h2><div class="panel scroll"><table><tbody>
+      ${Object.entries(facets[name] || {})
+        .filter(([key]) => !key.startsWith("_"))
+        .map(
+          ([key, value]) => html`<tr><th scope="row" class="nowrap">${key}</th>
+        <td>${key === "query" || key === "sourceCode" ? html`<${Sql} text=${String(value)} />` : typeof value === "object" || String(value).length > 120 ? html`<pre>${shown(value)}</pre>` : shown(value)}</td></tr>`,
+        )}
+    </tbody></table></div>`,
+    )}`;
 }
 export function Confirm({ label, question, act }) {
   const [asked, ask] = useState(false);
   const [said, tell] = useState("");
   if (said) return html`<span class="dim">${said}</span>`;
   if (!asked) return html`<button onClick=${() => ask(true)}>${label}</button>`;
-  return html`<span class="row">${question} <button class="primary" onClick=${() => act().then(() => tell("done"), (error) => tell(error.message))}>Yes</button><button onClick=${() => ask(false)}>No</button></span>`;
+  return html`<span class="row">${question} <button class="primary" onClick=${() =>
+    act().then(
+      () => tell("done"),
+      (error) => tell(error.message),
+    )}>Yes</button><button onClick=${() => ask(false)}>No</button></span>`;
 }

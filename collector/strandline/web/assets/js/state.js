@@ -3,14 +3,28 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const listeners = new Set();
 export function go(url, replace = false) {
-  if (url !== location.pathname + location.search) history[replace ? "replaceState" : "pushState"](null, "", url);
+  if (url !== location.pathname + location.search)
+    history[replace ? "replaceState" : "pushState"](null, "", url);
   listeners.forEach((one) => one());
   if (!replace) document.getElementById("content")?.scrollTo?.(0, 0);
 }
 addEventListener("popstate", () => listeners.forEach((one) => one()));
 addEventListener("click", (event) => {
-  const link = event.target.closest?.("a[href]");
-  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.target || link.hasAttribute("download")) return;
+  const { target } = event;
+  const link = /** @type {HTMLAnchorElement} */ (
+    target instanceof Element && target.closest("a[href]")
+  );
+  if (
+    !link ||
+    event.defaultPrevented ||
+    event.button ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey ||
+    link.target ||
+    link.hasAttribute("download")
+  )
+    return;
   const url = new URL(link.href);
   if (url.origin !== location.origin || url.pathname.startsWith("/docs") || url.hash) return;
   event.preventDefault();
@@ -31,7 +45,8 @@ export function useAddress() {
 export function withParams(changes, path = location.pathname) {
   const params = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
-    if (value === null || value === undefined || value === "") params.delete(name); else params.set(name, value);
+    if (value === null || value === undefined || value === "") params.delete(name);
+    else params.set(name, value);
   }
   const query = params.toString();
   return query ? `${path}?${query}` : path;
@@ -39,9 +54,18 @@ export function withParams(changes, path = location.pathname) {
 
 // One stream for the page. It rests while the page is hidden, and backs off where the server is away.
 const news = new Set();
-let source = null, wait = 1000, timer = 0, pending = 0, connected = false;
+let source = null,
+  wait = 1000,
+  timer = 0,
+  pending = 0,
+  connected = false;
 const status = new Set();
-function setConnected(now) { if (connected !== now) { connected = now; status.forEach((one) => one(now)); } }
+function setConnected(now) {
+  if (connected !== now) {
+    connected = now;
+    status.forEach((one) => one(now));
+  }
+}
 function listen() {
   if (source || document.hidden) return;
   source = new EventSource("/api/v2/stream");
@@ -49,21 +73,39 @@ function listen() {
     clearTimeout(pending);
     pending = setTimeout(() => news.forEach((one) => one()), 400);
   });
-  source.onopen = () => { wait = 1000; setConnected(true); };
+  source.onopen = () => {
+    wait = 1000;
+    setConnected(true);
+  };
   source.onerror = () => {
     setConnected(false);
     if (source && source.readyState === EventSource.CLOSED) {
-      source = null; clearTimeout(timer); timer = setTimeout(listen, wait); wait = Math.min(wait * 2, 60000);
+      source = null;
+      clearTimeout(timer);
+      timer = setTimeout(listen, wait);
+      wait = Math.min(wait * 2, 60000);
     }
   };
 }
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) { source?.close(); source = null; } else { listen(); news.forEach((one) => one()); }
+  if (document.hidden) {
+    source?.close();
+    source = null;
+  } else {
+    listen();
+    news.forEach((one) => one());
+  }
 });
-export function startListening() { listen(); }
+export function startListening() {
+  listen();
+}
 export function useConnected() {
   const [now, set] = useState(connected);
-  useEffect(() => { status.add(set); set(connected); return () => status.delete(set); }, []);
+  useEffect(() => {
+    status.add(set);
+    set(connected);
+    return () => status.delete(set);
+  }, []);
   return now;
 }
 
@@ -98,10 +140,17 @@ export function useData(load, keys, fresh = true) {
     const abort = new AbortController();
     const key = JSON.stringify(keys);
     latest.current = key;
-    Promise.resolve().then(() => load(abort.signal)).then(
-      (data) => { if (latest.current === key) set({ data, error: null, keys: key }); },
-      (error) => { if (error.name !== "AbortError" && latest.current === key) set((old) => ({ data: old.keys === key ? old.data : null, error, keys: key })); },
-    );
+    Promise.resolve()
+      .then(() => load(abort.signal))
+      .then(
+        (data) => {
+          if (latest.current === key) set({ data, error: null, keys: key });
+        },
+        (error) => {
+          if (error.name !== "AbortError" && latest.current === key)
+            set((old) => ({ data: old.keys === key ? old.data : null, error, keys: key }));
+        },
+      );
     return () => abort.abort();
   }, [...keys, turn]);
   return { ...state, reload: () => again((n) => n + 1) };

@@ -364,7 +364,7 @@ function Overview({ placed, handle, svg, move, current, start }) {
 export function picture({ inner, size }) {
   const rules = [...document.styleSheets]
     .flatMap((sheet) => [...sheet.cssRules])
-    .filter((rule) => rule.selectorText?.startsWith(".graph"))
+    .filter((rule) => rule instanceof CSSStyleRule && rule.selectorText.startsWith(".graph"))
     .map((rule) => rule.cssText.replaceAll(".graph ", ""))
     .join("\n");
   const computed = getComputedStyle(document.documentElement);

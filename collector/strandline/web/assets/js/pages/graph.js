@@ -51,6 +51,7 @@ async function loadAll({ under, state, asOf }, signal) {
 const loadAround = ({ node, pins, direction, depth, state, asOf }, signal) =>
   get("/lineage", { around: node, pin: pins, direction, depth, state, asOf }, signal);
 
+/** @param {Record<string, string>} given */
 async function loadLocked({ of, column, snapshot, asOf }, signal) {
   if (!of || !(column || snapshot)) return null;
   if (column)
@@ -69,6 +70,7 @@ async function loadLocked({ of, column, snapshot, asOf }, signal) {
 }
 
 export function Graph({ params }) {
+  /** @type {Record<string, string>} */
   const given = Object.fromEntries(params);
   const locked = useData(
     (signal) => loadLocked(given, signal),

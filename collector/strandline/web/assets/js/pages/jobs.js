@@ -1,7 +1,19 @@
 // Jobs: the list, and one with its runs, barriers, code and facets.
 import { address, get, list, send } from "../api.js";
 import { count } from "../format.js";
-import { Confirm, Facets, Grid, graphOf, html, JobLink, Loaded, Sql, State, Tabs, Time } from "../parts.js";
+import {
+  Confirm,
+  Facets,
+  Grid,
+  graphOf,
+  html,
+  JobLink,
+  Loaded,
+  Sql,
+  State,
+  Tabs,
+  Time,
+} from "../parts.js";
 import { useData, withParams } from "../state.js";
 import { named, Neighbours } from "./table.js";
 import { RunRows } from "./runs.js";
@@ -9,42 +21,96 @@ import { RunRows } from "./runs.js";
 export function Jobs({ params }) {
   const namespace = params.get("namespace");
   const found = useData((signal) => list("/jobs", { namespace }, 500, signal), [namespace]);
-  return html`<h1>Jobs</h1><${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">${more ? "the first " : ""}${count(items.length, "job")}${namespace ? html` of ${namespace} · <a href="/jobs">all</a>` : ""}</p>
-    <${Grid} name="jobs" empty="No jobs yet: they appear with their first event." head=${["job", "namespace", "latest run", "started", "ended", "group"]} rows=${items.map((one) => [
-      { show: html`${isQuery(one, items) && html`<span class="dim">└ </span>`}<${JobLink} of=${one} />`, text: one.name }, { show: html`<a href=${address("/jobs", { namespace: one.namespace })}>${one.namespace}</a>`, text: one.namespace },
-      one.latestRun ? { show: html`<${State} state=${one.latestRun.state} />`, text: one.latestRun.state } : "",
-      { show: html`<${Time} at=${one.latestRun?.startedAt} />`, text: one.latestRun?.startedAt || "" }, { show: html`<${Time} at=${one.latestRun?.endedAt} />`, text: one.latestRun?.endedAt || "" },
-      one.group ? { show: html`<a href=${address("/group", { name: one.group })}>${one.group}</a>`, text: one.group } : ""])} />`}<//>`;
+  return html`<h1>Jobs</h1><${Loaded} of=${found}>${({
+    items,
+    more,
+  }) => html`<p class="dim">${more ? "the first " : ""}${count(items.length, "job")}${namespace ? html` of ${namespace} · <a href="/jobs">all</a>` : ""}</p>
+    <${Grid} name="jobs" empty="No jobs yet: they appear with their first event." head=${["job", "namespace", "latest run", "started", "ended", "group"]} rows=${items.map(
+      (one) => [
+        {
+          show: html`${isQuery(one, items) && html`<span class="dim">└ </span>`}<${JobLink} of=${one} />`,
+          text: one.name,
+        },
+        {
+          show: html`<a href=${address("/jobs", { namespace: one.namespace })}>${one.namespace}</a>`,
+          text: one.namespace,
+        },
+        one.latestRun
+          ? { show: html`<${State} state=${one.latestRun.state} />`, text: one.latestRun.state }
+          : "",
+        {
+          show: html`<${Time} at=${one.latestRun?.startedAt} />`,
+          text: one.latestRun?.startedAt || "",
+        },
+        {
+          show: html`<${Time} at=${one.latestRun?.endedAt} />`,
+          text: one.latestRun?.endedAt || "",
+        },
+        one.group
+          ? {
+              show: html`<a href=${address("/group", { name: one.group })}>${one.group}</a>`,
+              text: one.group,
+            }
+          : "",
+      ],
+    )} />`}<//>`;
 }
 
 // Whether a job is a query of an application in the list, as Spark names them.
-const isQuery = (job, jobs) => jobs.some((one) => one.namespace === job.namespace && job.name.startsWith(`${one.name}.`));
+const isQuery = (job, jobs) =>
+  jobs.some((one) => one.namespace === job.namespace && job.name.startsWith(`${one.name}.`));
 
 export function Job({ params }) {
-  const job = useData((signal) => named(params, signal).then((one) => get("/jobs/detail", one, signal)), [params.get("node"), params.get("namespace"), params.get("name")]);
+  const job = useData(
+    (signal) => named(params, signal).then((one) => get("/jobs/detail", one, signal)),
+    [params.get("node"), params.get("namespace"), params.get("name")],
+  );
   const tab = params.get("tab") || "runs";
-  return html`<${Loaded} of=${job}>${(one) => html`<h1>${one.name}</h1><p class="sentence">${one.latestRun ? html`<${State} state=${one.latestRun.state} /> ${one.latestRun.running ? html`since <${Time} at=${one.latestRun.startedAt} />` : html`ended <${Time} at=${one.latestRun.endedAt} />`}${one.latestRun.error ? html` <span class="dim">${one.latestRun.error}</span>` : ""}` : "It has not run; others name it."}</p>
+  return html`<${Loaded} of=${job}>${(
+    one,
+  ) => html`<h1>${one.name}</h1><p class="sentence">${one.latestRun ? html`<${State} state=${one.latestRun.state} /> ${one.latestRun.running ? html`since <${Time} at=${one.latestRun.startedAt} />` : html`ended <${Time} at=${one.latestRun.endedAt} />`}${one.latestRun.error ? html` <span class="dim">${one.latestRun.error}</span>` : ""}` : "It has not run; others name it."}</p>
     <p class="row"><a class="button" href=${graphOf("job", one)}>graph</a>${one.group && html`<a class="button" href=${address("/group", { name: one.group })}>group ${one.group}</a>`}<span class="dim small">${one.namespace}</span></p>${one.group && html`<${InGroup} job=${one} />`}
-    <${Tabs} of=${[["runs", "Runs"], ["lineage", "Lineage"], ["code", "Code"], ["barriers", "Barriers"], ["facets", "Raw facets"]]} now=${tab} link=${(key) => withParams({ tab: key === "runs" ? null : key })} />
+    <${Tabs} of=${[
+      ["runs", "Runs"],
+      ["lineage", "Lineage"],
+      ["code", "Code"],
+      ["barriers", "Barriers"],
+      ["facets", "Raw facets"],
+    ]} now=${tab} link=${(key) => withParams({ tab: key === "runs" ? null : key })} />
     ${tab === "runs" && html`<${OfJob} one=${one} />`}${tab === "lineage" && html`<${Neighbours} node=${one.id} />`}${tab === "barriers" && html`<${Barriers} one=${one} />`}${tab === "facets" && html`<${Facets} facets=${one.facets} quarantined=${one.quarantined} />`}
     ${tab === "code" && (one.facets.sql?.query || one.facets.sourceCode?.sourceCode ? html`<${Sql} text=${one.facets.sql?.query || one.facets.sourceCode.sourceCode} />` : html`<div class="note">Its producer reports no code.</div>`)}`}<//>`;
 }
 
 // What the job holds back in its group, and how to take it out.
 function InGroup({ job }) {
-  const board = useData((signal) => get("/groups/board", { group: job.group, columns: 1 }, signal), [job.group]);
-  const holder = board.data?.blockedBy.find((one) => one.job?.namespace === job.namespace && one.job?.name === job.name);
-  const retire = () => send("POST", address(`/unregister/${encodeURIComponent(job.name)}`, { namespace: job.namespace }));
+  const board = useData(
+    (signal) => get("/groups/board", { group: job.group, columns: 1 }, signal),
+    [job.group],
+  );
+  const holder = board.data?.blockedBy.find(
+    (one) => one.job?.namespace === job.namespace && one.job?.name === job.name,
+  );
+  const retire = () =>
+    send(
+      "POST",
+      address(`/unregister/${encodeURIComponent(job.name)}`, { namespace: job.namespace }),
+    );
   return html`${holder && html`<div class="note">It blocks barrier ${holder.barrier} of group <a href=${address("/group", { name: job.group })}>${job.group}</a>: ${holder.reason}.</div>`}
     <details><summary>Retire this job</summary><p>Its tables leave group ${job.group}: later versions do not wait for them and do not include them. Its runs, snapshots and lineage stay.</p><${Confirm} label="retire…" question=${`Take ${job.name} out of group ${job.group}?`} act=${retire} /></details>`;
 }
 
 function OfJob({ one }) {
-  const found = useData((signal) => list("/runs", { namespace: one.namespace, name: one.name }, 100, signal), [one.id]);
+  const found = useData(
+    (signal) => list("/runs", { namespace: one.namespace, name: one.name }, 100, signal),
+    [one.id],
+  );
   return html`<${Loaded} of=${found}>${(page) => html`<${RunRows} page=${page} plain />`}<//>`;
 }
 
 function Barriers({ one }) {
-  const found = useData((signal) => list("/jobs/barriers", { namespace: one.namespace, name: one.name }, 100, signal), [one.id]);
+  const found = useData(
+    (signal) => list("/jobs/barriers", { namespace: one.namespace, name: one.name }, 100, signal),
+    [one.id],
+  );
   return html`<${Loaded} of=${found}>${({ items }) => html`<${Grid} name="barriers" empty="It reports no barriers." head=${["barrier", "batch", "phase", "committed", "took"]} rows=${items.map((b) => [b.barrierId, b.batchId ?? "", b.phase, { show: html`<${Time} at=${b.committedAt} />`, text: b.committedAt || "" }, b.startedAt && b.committedAt ? `${((Date.parse(b.committedAt) - Date.parse(b.startedAt)) / 1000).toFixed(1)} s` : ""])} />`}<//>`;
 }

@@ -4,7 +4,14 @@ import { count, duration } from "../format.js";
 import { copy, html, JobLink, Loaded, State, Time } from "../parts.js";
 import { useData } from "../state.js";
 
-const SIGNS = { failed: ["bad", "✕"], lost: ["warn", "?"], staleness: ["warn", "◷"], blocked: ["warn", "⊘"], skipped: ["aligned", "↷"], dead_letters: ["bad", "✉"] };
+const SIGNS = {
+  failed: ["bad", "✕"],
+  lost: ["warn", "?"],
+  staleness: ["warn", "◷"],
+  blocked: ["warn", "⊘"],
+  skipped: ["aligned", "↷"],
+  dead_letters: ["bad", "✉"],
+};
 
 export function Now() {
   const overview = useData((signal) => get("/overview", {}, signal), []);
@@ -13,9 +20,13 @@ export function Now() {
 }
 
 function sentence(now) {
-  const late = now.groups.filter((one) => one.stalenessSeconds > 0).sort((a, b) => b.stalenessSeconds - a.stalenessSeconds)[0];
-  if (late) return html`${late.stalest} is ${duration(late.stalenessSeconds)} behind, in group <a href=${address("/group", { name: late.name })}>${late.name}</a>.`;
-  if (now.attentionCount) return `${count(now.attentionCount, "thing")} need${now.attentionCount === 1 ? "s" : ""} attention.`;
+  const late = now.groups
+    .filter((one) => one.stalenessSeconds > 0)
+    .sort((a, b) => b.stalenessSeconds - a.stalenessSeconds)[0];
+  if (late)
+    return html`${late.stalest} is ${duration(late.stalenessSeconds)} behind, in group <a href=${address("/group", { name: late.name })}>${late.name}</a>.`;
+  if (now.attentionCount)
+    return `${count(now.attentionCount, "thing")} need${now.attentionCount === 1 ? "s" : ""} attention.`;
   return "Nothing needs attention.";
 }
 
@@ -28,13 +39,26 @@ function Filled({ now, recent }) {
       <a class=${`card ${now.deadLetters ? "bad" : ""}`} href="/trouble"><b>${now.deadLetters}</b>rejected in 24 hours</a>
     </div>
     <h2>Needs attention</h2>
-    ${now.attention.length ? html`<div class="panel"><ul class="plain">${byReason(now.attention).map((same) => html`<${Attention} same=${same} />`)}
-      ${now.attentionCount > now.attention.length && html`<li class="dim">${now.attention.length} of ${now.attentionCount} shown</li>`}</ul></div>` : html`<div class="note">Nothing: no run failed or fell silent, no version is blocked.</div>`}
-    ${now.groups.length > 0 && html`<h2>Consistency</h2><div class="panel scroll"><table><thead><tr><th scope="col">group</th><th scope="col">consistent at barrier</th><th scope="col">newest barrier</th><th scope="col">tables</th><th scope="col">behind</th></tr></thead><tbody>
-      ${now.groups.map((one) => html`<tr><td><a href=${address("/group", { name: one.name })}>${one.name}</a></td><td class="mono">${one.strong ?? "none yet"}</td><td class="mono">${one.newest}</td><td>${one.tables.length}</td>
-        <td>${one.stalenessSeconds > 0 ? html`<span class="chip warn">◷ ${duration(one.stalenessSeconds)}</span>` : html`<span class="chip ok">✓ up to date</span>`}</td></tr>`)}</tbody></table></div>`}
+    ${
+      now.attention.length
+        ? html`<div class="panel"><ul class="plain">${byReason(now.attention).map((same) => html`<${Attention} same=${same} />`)}
+      ${now.attentionCount > now.attention.length && html`<li class="dim">${now.attention.length} of ${now.attentionCount} shown</li>`}</ul></div>`
+        : html`<div class="note">Nothing: no run failed or fell silent, no version is blocked.</div>`
+    }
+    ${
+      now.groups.length > 0 &&
+      html`<h2>Consistency</h2><div class="panel scroll"><table><thead><tr><th scope="col">group</th><th scope="col">consistent at barrier</th><th scope="col">newest barrier</th><th scope="col">tables</th><th scope="col">behind</th></tr></thead><tbody>
+      ${now.groups.map(
+        (
+          one,
+        ) => html`<tr><td><a href=${address("/group", { name: one.name })}>${one.name}</a></td><td class="mono">${one.strong ?? "none yet"}</td><td class="mono">${one.newest}</td><td>${one.tables.length}</td>
+        <td>${one.stalenessSeconds > 0 ? html`<span class="chip warn">◷ ${duration(one.stalenessSeconds)}</span>` : html`<span class="chip ok">✓ up to date</span>`}</td></tr>`,
+      )}</tbody></table></div>`
+    }
     <h2>Latest runs</h2>
-    <${Loaded} of=${recent}>${({ items }) => html`<div class="panel scroll"><table><thead><tr><th scope="col">job</th><th scope="col">state</th><th scope="col">started</th><th scope="col">last event</th></tr></thead><tbody>
+    <${Loaded} of=${recent}>${({
+      items,
+    }) => html`<div class="panel scroll"><table><thead><tr><th scope="col">job</th><th scope="col">state</th><th scope="col">started</th><th scope="col">last event</th></tr></thead><tbody>
       ${items.map((run) => html`<tr><td><${JobLink} of=${run.job} /></td><td><a href=${address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name })}><${State} state=${run.state} /></a></td><td><${Time} at=${run.startedAt} /></td><td><${Time} at=${run.updatedAt} /></td></tr>`)}</tbody></table></div>`}<//>
     <p class="small dim">Newest event <${Time} at=${now.newestEventAt} />.</p>`;
 }
@@ -51,7 +75,10 @@ function silent(now) {
 function byReason(attention) {
   const groups = new Map();
   for (const one of attention) {
-    const key = one.rule === "failed" ? `failed ${one.text.replace(/^job \S+ /, "")}` : `${one.rule} ${one.text}`;
+    const key =
+      one.rule === "failed"
+        ? `failed ${one.text.replace(/^job \S+ /, "")}`
+        : `${one.rule} ${one.text}`;
     groups.set(key, [...(groups.get(key) || []), one]);
   }
   return [...groups.values()];
@@ -60,7 +87,8 @@ function byReason(attention) {
 function Attention({ same }) {
   const [one] = same;
   const row = (item) => html`<span>${item.text}</span><${WayOut} one=${item} />`;
-  if (same.length === 1) return html`<li class="attention"><${Sign} rule=${one.rule} />${row(one)}</li>`;
+  if (same.length === 1)
+    return html`<li class="attention"><${Sign} rule=${one.rule} />${row(one)}</li>`;
   return html`<li class="attention"><${Sign} rule=${one.rule} /><details><summary>${count(same.length, "job")} ${one.text.replace(/^job \S+ /, "")}</summary>${same.map((item) => html`<p class="row">${row(item)}</p>`)}</details><span></span></li>`;
 }
 

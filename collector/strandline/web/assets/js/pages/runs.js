@@ -4,42 +4,97 @@ import { ago, count, duration, tableName } from "../format.js";
 import { Facets, Grid, html, Id, JobLink, Loaded, State, TableLink, Time } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
-const SINCE = [["", "at any time"], ["1h", "in the last hour"], ["24h", "in the last 24 hours"], ["7d", "in the last 7 days"]];
-const KINDS = [["", "all"], ["running", "running"], ["failed", "failed"], ["lost", "lost"], ["complete", "complete"], ["stopped", "stopped"]];
-const OF = { running: ["START", "RUNNING"], failed: ["FAIL"], lost: ["LOST"], complete: ["COMPLETE"], stopped: ["ABORT"] };
+const SINCE = [
+  ["", "at any time"],
+  ["1h", "in the last hour"],
+  ["24h", "in the last 24 hours"],
+  ["7d", "in the last 7 days"],
+];
+const KINDS = [
+  ["", "all"],
+  ["running", "running"],
+  ["failed", "failed"],
+  ["lost", "lost"],
+  ["complete", "complete"],
+  ["stopped", "stopped"],
+];
+const OF = {
+  running: ["START", "RUNNING"],
+  failed: ["FAIL"],
+  lost: ["LOST"],
+  complete: ["COMPLETE"],
+  stopped: ["ABORT"],
+};
 
 export function Runs({ params }) {
-  const state = params.get("state") || "", since = params.get("since") || "", namespace = params.get("namespace");
-  const found = useData((signal) => list("/runs", { namespace, since, state: (OF[state] || []).join(",") }, 500, signal), [namespace, since, state]);
+  const state = params.get("state") || "",
+    since = params.get("since") || "",
+    namespace = params.get("namespace");
+  const found = useData(
+    (signal) =>
+      list("/runs", { namespace, since, state: (OF[state] || []).join(",") }, 500, signal),
+    [namespace, since, state],
+  );
   return html`<h1>Runs</h1><p class="sentence row">Runs that are <select aria-label="State" value=${state} onChange=${(e) => go(withParams({ state: e.target.value }))}>${KINDS.map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select>
     <select aria-label="Since" value=${since} onChange=${(e) => go(withParams({ since: e.target.value }))}>${SINCE.map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select></p>
     <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">${more ? "the newest " : ""}${count(items.length, "run")}</p><${RunRows} page=${{ items }} />`}<//>`;
 }
 
-export const runLink = (run) => address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name });
-const length = (run) => (run.startedAt ? duration((Date.parse(run.endedAt || new Date().toISOString()) - Date.parse(run.startedAt)) / 1000) : "");
+export const runLink = (run) =>
+  address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name });
+const length = (run) =>
+  run.startedAt
+    ? duration(
+        (Date.parse(run.endedAt || new Date().toISOString()) - Date.parse(run.startedAt)) / 1000,
+      )
+    : "";
 
 // Runs below their application or DAG, where it is in the list.
 function withChildren(runs) {
-  const listed = new Set(runs.map((run) => run.runId)), children = new Map();
+  const listed = new Set(runs.map((run) => run.runId)),
+    children = new Map();
   for (const run of runs) {
     const parent = run.parent?.runId;
     if (parent && listed.has(parent)) children.set(parent, [...(children.get(parent) || []), run]);
   }
   const isBelow = (run) => children.get(run.parent?.runId)?.includes(run);
-  const rows = (run, depth) => [[run, depth > 0], ...(children.get(run.runId) || []).flatMap((child) => rows(child, depth + 1))];
+  const rows = (run, depth) => [
+    [run, depth > 0],
+    ...(children.get(run.runId) || []).flatMap((child) => rows(child, depth + 1)),
+  ];
   return runs.filter((run) => !isBelow(run)).flatMap((run) => rows(run, 0));
 }
 
 export function RunRows({ page, plain }) {
-  return html`<${Grid} name="runs" empty="No run is known." head=${[...(plain ? [] : ["job"]), "state", "started", "took", "run", "last event"]} rows=${withChildren(page.items).map(([run, isChild]) => [...(plain ? [] : [{ show: html`${isChild && html`<span class="dim">└ </span>`}<${JobLink} of=${run.job} />`, text: run.job.name }]),
-    { show: html`<a href=${runLink(run)}><${State} state=${run.state} /></a>${run.error && html`<div class="small dim">${run.error.slice(0, 160)}</div>`}`, text: run.state }, { show: html`<${Time} at=${run.startedAt} />`, text: run.startedAt || "" }, length(run), { show: html`<${Id} id=${run.runId} />`, text: run.runId }, { show: html`<${Time} at=${run.updatedAt} />`, text: run.updatedAt || "" }])} />`;
+  return html`<${Grid} name="runs" empty="No run is known." head=${[...(plain ? [] : ["job"]), "state", "started", "took", "run", "last event"]} rows=${withChildren(
+    page.items,
+  ).map(([run, isChild]) => [
+    ...(plain
+      ? []
+      : [
+          {
+            show: html`${isChild && html`<span class="dim">└ </span>`}<${JobLink} of=${run.job} />`,
+            text: run.job.name,
+          },
+        ]),
+    {
+      show: html`<a href=${runLink(run)}><${State} state=${run.state} /></a>${run.error && html`<div class="small dim">${run.error.slice(0, 160)}</div>`}`,
+      text: run.state,
+    },
+    { show: html`<${Time} at=${run.startedAt} />`, text: run.startedAt || "" },
+    length(run),
+    { show: html`<${Id} id=${run.runId} />`, text: run.runId },
+    { show: html`<${Time} at=${run.updatedAt} />`, text: run.updatedAt || "" },
+  ])} />`;
 }
 
 export function Run({ params }) {
-  const id = params.get("id"), of = { namespace: params.get("namespace"), name: params.get("name") };
+  const id = params.get("id"),
+    of = { namespace: params.get("namespace"), name: params.get("name") };
   const found = useData((signal) => get("/runs/detail", { runId: id, ...of }, signal), [id]);
-  return html`<${Loaded} of=${found}>${(run) => html`<h1><${JobLink} of=${run.job} /></h1><p class="sentence"><${State} state=${run.state} /> ${sentence(run)}</p><p class="small dim">run <${Id} id=${run.runId} whole /> ${run.parent && html`· below <a href=${address("/run", { id: run.parent.runId, namespace: run.parent.job.namespace, name: run.parent.job.name })}>${run.parent.job.name}</a>`}</p>
+  return html`<${Loaded} of=${found}>${(
+    run,
+  ) => html`<h1><${JobLink} of=${run.job} /></h1><p class="sentence"><${State} state=${run.state} /> ${sentence(run)}</p><p class="small dim">run <${Id} id=${run.runId} whole /> ${run.parent && html`· below <a href=${address("/run", { id: run.parent.runId, namespace: run.parent.job.namespace, name: run.parent.job.name })}>${run.parent.job.name}</a>`}</p>
     ${logLinks(run.facets).map((link) => html`<p><a href=${link} target="_blank" rel="noopener noreferrer">log of this run</a></p>`)}
     ${run.facets.errorMessage && html`<div class="error"><pre>${run.facets.errorMessage.message}</pre>${run.facets.errorMessage.stackTrace && html`<details><summary>stack trace</summary><pre>${run.facets.errorMessage.stackTrace}</pre></details>`}</div>`}
     <${Work} run=${run} /><details><summary>Raw facets</summary><${Facets} facets=${run.facets} quarantined=${run.quarantined} /></details>`}<//>`;
@@ -47,8 +102,14 @@ export function Run({ params }) {
 
 // Links to logs that a producer (Airflow and others) gives in its facets.
 function logLinks(facets) {
-  const values = Object.values(facets).flatMap((facet) => [facet, ...Object.values(facet || {})]).filter((value) => value && typeof value === "object");
-  const links = values.flatMap((value) => Object.entries(value).filter(([key, text]) => /log_?url/i.test(key) && /^https?:/.test(text)).map(([, text]) => text));
+  const values = Object.values(facets)
+    .flatMap((facet) => [facet, ...Object.values(facet || {})])
+    .filter((value) => value && typeof value === "object");
+  const links = values.flatMap((value) =>
+    Object.entries(value)
+      .filter(([key, text]) => /log_?url/i.test(key) && /^https?:/.test(text))
+      .map(([, text]) => text),
+  );
   return [...new Set(links)];
 }
 
@@ -61,16 +122,29 @@ const MOST_CHILDREN_READ = 20;
 
 // What a run did: by itself, or, as an application or DAG, by the runs below it.
 function Work({ run }) {
-  const found = useData(async (signal) => {
-    const { items } = await list("/runs", {}, 300, signal);
-    return items.filter((one) => one.parent?.runId === run.runId);
-  }, [run.runId]);
+  const found = useData(
+    async (signal) => {
+      const { items } = await list("/runs", {}, 300, signal);
+      return items.filter((one) => one.parent?.runId === run.runId);
+    },
+    [run.runId],
+  );
   const below = found.data || [];
   const isIdle = !run.inputs?.length && !run.outputs?.length;
   const read = isIdle ? below.slice(0, MOST_CHILDREN_READ) : [];
-  const details = useData((signal) => Promise.all(read.map((one) => get("/runs/detail", { runId: one.runId, ...one.job }, signal))), [read.map((one) => one.runId).join()]);
+  const details = useData(
+    (signal) =>
+      Promise.all(read.map((one) => get("/runs/detail", { runId: one.runId, ...one.job }, signal))),
+    [read.map((one) => one.runId).join()],
+  );
   const children = details.data || [];
-  const union = (side) => [...new Map(children.flatMap((one) => one[side] || []).map((one) => [JSON.stringify([one.namespace, one.name]), one])).values()];
+  const union = (side) => [
+    ...new Map(
+      children
+        .flatMap((one) => one[side] || [])
+        .map((one) => [JSON.stringify([one.namespace, one.name]), one]),
+    ).values(),
+  ];
   const shown = children.length ? { inputs: union("inputs"), outputs: union("outputs") } : run;
   return html`<${Children} run=${run} below=${below} />
     ${children.length > 0 && html`<p class="dim">It reports no tables itself; these are of ${children.length < below.length ? `the newest ${children.length} of ${below.length}` : `the ${count(below.length, "run")}`} below it.</p>`}<${Sides} run=${shown} />`;
@@ -79,14 +153,28 @@ function Work({ run }) {
 // The run and those below it, on one axis of time.
 function Children({ run, below }) {
   if (!below.length) return null;
-  const all = [run, ...[...below].sort((a, b) => (a.startedAt || "").localeCompare(b.startedAt || ""))].filter((one) => one.startedAt);
-  const begin = Math.min(...all.map((one) => Date.parse(one.startedAt))), end = Math.max(...all.map((one) => (one.endedAt ? Date.parse(one.endedAt) : Date.now())), begin + 1000);
+  const all = [
+    run,
+    ...[...below].sort((a, b) => (a.startedAt || "").localeCompare(b.startedAt || "")),
+  ].filter((one) => one.startedAt);
+  const begin = Math.min(...all.map((one) => Date.parse(one.startedAt))),
+    end = Math.max(
+      ...all.map((one) => (one.endedAt ? Date.parse(one.endedAt) : Date.now())),
+      begin + 1000,
+    );
   const at = (moment) => (100 * (moment - begin)) / (end - begin);
   const kind = { START: "run", RUNNING: "run", FAIL: "bad", LOST: "warn", ABORT: "warn" };
   return html`<h2>${count(run.children?.runs || below.length, "run")} below it${run.children?.failed ? `, ${run.children.failed} failed` : ""}, in ${duration((end - begin) / 1000)}</h2><div class="panel scroll"><table class="gantt"><tbody>${all.map((one) => html`<tr><td class="nowrap"><a href=${runLink(one)}>${one.job.name}</a></td><td><${State} state=${one.state} /></td><td><div class="lane" title=${length(one)}><span class=${kind[one.state] || ""} style=${{ left: `${at(Date.parse(one.startedAt))}%`, width: `${Math.max(0.6, at(one.endedAt ? Date.parse(one.endedAt) : Date.now()) - at(Date.parse(one.startedAt)))}%` }}></span></div></td><td class="nowrap">${length(one)}</td></tr>`)}</tbody></table></div>`;
 }
 
 function Sides({ run }) {
-  const rows = (datasets) => (datasets || []).map((one) => [{ show: html`<${TableLink} of=${one} />`, text: tableName(one) }, { show: html`${(one.snapshots || []).map((s) => html`<div><${Id} id=${s.snapshotId} />${s.barrierId !== null && s.barrierId !== undefined && html` <span class="chip aligned">barrier ${s.barrierId}</span>`}</div>`)}`, text: (one.snapshots || []).map((s) => s.snapshotId).join(" ") }]);
+  const rows = (datasets) =>
+    (datasets || []).map((one) => [
+      { show: html`<${TableLink} of=${one} />`, text: tableName(one) },
+      {
+        show: html`${(one.snapshots || []).map((s) => html`<div><${Id} id=${s.snapshotId} />${s.barrierId !== null && s.barrierId !== undefined && html` <span class="chip aligned">barrier ${s.barrierId}</span>`}</div>`)}`,
+        text: (one.snapshots || []).map((s) => s.snapshotId).join(" "),
+      },
+    ]);
   return html`<h2>Read</h2><${Grid} name="read" head=${["dataset", "snapshots"]} rows=${rows(run.inputs)} empty="It reports no inputs." /><h2>Wrote</h2><${Grid} name="wrote" head=${["dataset", "snapshots"]} rows=${rows(run.outputs)} empty="It reports no outputs." />`;
 }

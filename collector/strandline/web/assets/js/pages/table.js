@@ -2,11 +2,25 @@
 import { useMemo } from "preact/hooks";
 import { address, get, list } from "../api.js";
 import { ago, count, duration, nodeId, tableName } from "../format.js";
-import { Facets, Grid, graphOf, html, Id, JobLink, Loaded, NodeLink, State, TableLink, Tabs, Time } from "../parts.js";
+import {
+  Facets,
+  Grid,
+  graphOf,
+  html,
+  Id,
+  JobLink,
+  Loaded,
+  NodeLink,
+  State,
+  TableLink,
+  Tabs,
+  Time,
+} from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
 export const named = async (params, signal) => {
-  if (!params.get("node")) return { namespace: params.get("namespace") || "", name: params.get("name") || "" };
+  if (!params.get("node"))
+    return { namespace: params.get("namespace") || "", name: params.get("name") || "" };
   const found = await get("/lineage", { node: params.get("node"), depth: 0 }, signal);
   const one = found.nodes.find((node) => node.distance === 0);
   return { namespace: one.namespace, name: one.name };
@@ -15,29 +29,64 @@ export const named = async (params, signal) => {
 export function Tables({ params }) {
   const namespace = params.get("namespace");
   const found = useData((signal) => list("/datasets", { namespace }, 500, signal), [namespace]);
-  return html`<h1>Tables and other datasets</h1><${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">${more ? "the first " : ""}${count(items.length, "dataset")}${namespace ? html` of ${namespace} · <a href="/tables">all</a>` : ""}. Search finds the others.</p>
-    <${Grid} name="datasets" empty="No tables yet: they appear with their first event." head=${["name", "namespace", "writer", "state", "last write", "last event"]} rows=${items.map((one) => [
-      { show: html`<${TableLink} of=${one} />`, text: tableName(one) }, { show: html`<a href=${address("/tables", { namespace: one.namespace })}>${one.namespace}</a>`, text: one.namespace },
-      one.latestWrite ? { show: html`<${JobLink} of=${one.latestWrite.job} />`, text: one.latestWrite.job.name } : "", one.latestWrite ? { show: html`<${State} state=${one.latestWrite.state} />`, text: one.latestWrite.state } : "",
-      { show: html`<${Time} at=${one.latestWrite?.endedAt || one.latestWrite?.startedAt} />`, text: one.latestWrite?.startedAt || "" }, { show: html`<${Time} at=${one.updatedAt} />`, text: one.updatedAt }])} />`}<//>`;
+  return html`<h1>Tables and other datasets</h1><${Loaded} of=${found}>${({
+    items,
+    more,
+  }) => html`<p class="dim">${more ? "the first " : ""}${count(items.length, "dataset")}${namespace ? html` of ${namespace} · <a href="/tables">all</a>` : ""}. Search finds the others.</p>
+    <${Grid} name="datasets" empty="No tables yet: they appear with their first event." head=${["name", "namespace", "writer", "state", "last write", "last event"]} rows=${items.map(
+      (one) => [
+        { show: html`<${TableLink} of=${one} />`, text: tableName(one) },
+        {
+          show: html`<a href=${address("/tables", { namespace: one.namespace })}>${one.namespace}</a>`,
+          text: one.namespace,
+        },
+        one.latestWrite
+          ? { show: html`<${JobLink} of=${one.latestWrite.job} />`, text: one.latestWrite.job.name }
+          : "",
+        one.latestWrite
+          ? { show: html`<${State} state=${one.latestWrite.state} />`, text: one.latestWrite.state }
+          : "",
+        {
+          show: html`<${Time} at=${one.latestWrite?.endedAt || one.latestWrite?.startedAt} />`,
+          text: one.latestWrite?.startedAt || "",
+        },
+        { show: html`<${Time} at=${one.updatedAt} />`, text: one.updatedAt },
+      ],
+    )} />`}<//>`;
 }
 
 export function Table({ params }) {
-  const table = useData((signal) => named(params, signal).then((one) => get("/datasets/detail", one, signal)), [params.get("node"), params.get("namespace"), params.get("name")]);
+  const table = useData(
+    (signal) => named(params, signal).then((one) => get("/datasets/detail", one, signal)),
+    [params.get("node"), params.get("namespace"), params.get("name")],
+  );
   return html`<${Loaded} of=${table}>${(detail) => html`<${Shown} table=${detail} params=${params} />`}<//>`;
 }
 
 function Shown({ table, params }) {
   const tab = params.get("tab") || "snapshots";
   const one = { namespace: table.namespace, name: table.name };
-  const delays = useData(async (signal) => {
-    if (tab !== "delay") {  // what a snapshot says of its barrier is not all: barriers are derived and cut too
-      const { items } = await get("/datasets/snapshots", { ...one, limit: 1 }, signal);
-      if ((items[0]?.barrierId ?? null) === null) return null;
-    }
-    return get("/delays", one, signal).catch((e) => (e.status === 404 || e.status === 409 ? { refused: e.message } : Promise.reject(e)));
-  }, [table.id, tab === "delay"]);
-  const tabs = [["snapshots", "Snapshots"], ["columns", "Columns"], ["lineage", "Lineage"], ["delay", "Delay"], ["expiry", "Expiry"], ["facets", "Raw facets"]];
+  const delays = useData(
+    async (signal) => {
+      if (tab !== "delay") {
+        // what a snapshot says of its barrier is not all: barriers are derived and cut too
+        const { items } = await get("/datasets/snapshots", { ...one, limit: 1 }, signal);
+        if ((items[0]?.barrierId ?? null) === null) return null;
+      }
+      return get("/delays", one, signal).catch((e) =>
+        e.status === 404 || e.status === 409 ? { refused: e.message } : Promise.reject(e),
+      );
+    },
+    [table.id, tab === "delay"],
+  );
+  const tabs = [
+    ["snapshots", "Snapshots"],
+    ["columns", "Columns"],
+    ["lineage", "Lineage"],
+    ["delay", "Delay"],
+    ["expiry", "Expiry"],
+    ["facets", "Raw facets"],
+  ];
   return html`<h1>${tableName(table)}</h1><p class="sentence">${sentence(table, delays.data)}</p>
     <p class="row"><a class="button" href=${graphOf("dataset", table)}>graph</a><a class="button" href=${address("/compare", { tables: nodeId("dataset", table) })}>compare</a><a class="button" href=${address("/impact", one)}>impact if dropped</a></p>
     <details><summary>Storage names</summary><p class="small dim">${table.names.map((name, i) => html`${i ? " · " : ""}<span class="mono">${name.namespace} ${name.name}</span>`)}</p></details>
@@ -48,7 +97,8 @@ function Shown({ table, params }) {
 
 function sentence(table, delays) {
   const stale = delays?.staleness;
-  if (stale?.seconds > 0) return html`${duration(stale.seconds)} behind: barrier ${stale.barrier} is missing${stale.job ? html`; upstream job <${JobLink} of=${stale.job} /> has not made it` : ""}.`;
+  if (stale?.seconds > 0)
+    return html`${duration(stale.seconds)} behind: barrier ${stale.barrier} is missing${stale.job ? html`; upstream job <${JobLink} of=${stale.job} /> has not made it` : ""}.`;
   if (stale) return "Up to date: it shows every barrier of its group.";
   return `Last event ${ago(table.updatedAt)}.`;
 }
@@ -56,21 +106,58 @@ function sentence(table, delays) {
 function Snapshots({ table, params }) {
   const one = { namespace: table.namespace, name: table.name };
   const found = useData((signal) => list("/datasets/snapshots", one, 200, signal), [table.id]);
-  const expiry = useData((signal) => get("/expirable", { ...one, limit: 1 }, signal).catch(() => null), [table.id]);
-  const chosen = params.get("snapshot") || found.data?.items[0]?.snapshotId, other = params.get("other");
+  const expiry = useData(
+    (signal) => get("/expirable", { ...one, limit: 1 }, signal).catch(() => null),
+    [table.id],
+  );
+  const chosen = params.get("snapshot") || found.data?.items[0]?.snapshotId,
+    other = params.get("other");
   const gone = useMemo(() => new Set(expiry.data?.expirable || []), [expiry.data]);
-  const pick = (id, event) => go(withParams(event.shiftKey && chosen && id !== chosen ? { other: id } : { snapshot: id === chosen ? null : id, other: null }), true);
-  return html`<${Loaded} of=${found}>${({ items, more }) => (items.length === 0 ? html`<div class="note">No snapshots: its writer reports none. The Lineage tab works without.</div>` : html`
-    <div class="panel"><div class="strip" role="group" aria-label="Snapshots, the newest right">${items.map((snap) => html`<button class=${`snap ${snap.barrierId === null ? "plain" : ""} ${gone.has(snap.snapshotId) ? "gone" : ""}`} aria-pressed=${snap.snapshotId === chosen || snap.snapshotId === other} onClick=${(e) => pick(snap.snapshotId, e)}
-        title=${`${snap.snapshotId}, ${snap.operation || "snapshot"}${snap.numberOfRows === null ? "" : `, ${count(snap.numberOfRows, "row")}`}, ${ago(snap.committedAt)}${snap.observed ? ", observed" : ""}${gone.has(snap.snapshotId) ? ", may expire" : ""}`} aria-label=${`Snapshot ${snap.snapshotId}${snap.barrierId === null ? "" : `, barrier ${snap.barrierId}`}`}><b>${snap.barrierId ?? "·"}</b><i></i><span class="dim small">${snap.numberOfRows ?? ""}</span></button>`)}</div>
+  const pick = (id, event) =>
+    go(
+      withParams(
+        event.shiftKey && chosen && id !== chosen
+          ? { other: id }
+          : { snapshot: id === chosen ? null : id, other: null },
+      ),
+      true,
+    );
+  return html`<${Loaded} of=${found}>${({ items, more }) =>
+    items.length === 0
+      ? html`<div class="note">No snapshots: its writer reports none. The Lineage tab works without.</div>`
+      : html`
+    <div class="panel"><div class="strip" role="group" aria-label="Snapshots, the newest right">${items.map(
+      (
+        snap,
+      ) => html`<button class=${`snap ${snap.barrierId === null ? "plain" : ""} ${gone.has(snap.snapshotId) ? "gone" : ""}`} aria-pressed=${snap.snapshotId === chosen || snap.snapshotId === other} onClick=${(e) => pick(snap.snapshotId, e)}
+        title=${`${snap.snapshotId}, ${snap.operation || "snapshot"}${snap.numberOfRows === null ? "" : `, ${count(snap.numberOfRows, "row")}`}, ${ago(snap.committedAt)}${snap.observed ? ", observed" : ""}${gone.has(snap.snapshotId) ? ", may expire" : ""}`} aria-label=${`Snapshot ${snap.snapshotId}${snap.barrierId === null ? "" : `, barrier ${snap.barrierId}`}`}><b>${snap.barrierId ?? "·"}</b><i></i><span class="dim small">${snap.numberOfRows ?? ""}</span></button>`,
+    )}</div>
       <div class="legend"><span>above each mark: barrier</span><span>below: number of rows</span><span>outlined: no barrier</span><span>grey: expirable</span><span>shift and click: compare two</span><span>newest <${Time} at=${items[0].committedAt} /></span></div></div>
     ${more && html`<p class="dim">the newest 200 are shown</p>`}
-    ${chosen && other ? html`<${Two} items=${items} a=${chosen} b=${other} />` : chosen ? html`<${One} table=${one} id=${chosen} snap=${items.find((s) => s.snapshotId === chosen)} />` : html`<p class="dim">Choose a snapshot to see what it was made from, and what was made from it.</p>`}`)}<//>`;
+    ${chosen && other ? html`<${Two} items=${items} a=${chosen} b=${other} />` : chosen ? html`<${One} table=${one} id=${chosen} snap=${items.find((s) => s.snapshotId === chosen)} />` : html`<p class="dim">Choose a snapshot to see what it was made from, and what was made from it.</p>`}`}<//>`;
 }
 
 function One({ table, id, snap }) {
-  const up = useData((signal) => get("/snapshots/lineage", { ...table, snapshotId: id, direction: "upstream", depth: 20 }, signal), [id], false);
-  const down = useData((signal) => get("/snapshots/lineage", { ...table, snapshotId: id, direction: "downstream", depth: 3 }, signal), [id], false);
+  const up = useData(
+    (signal) =>
+      get(
+        "/snapshots/lineage",
+        { ...table, snapshotId: id, direction: "upstream", depth: 20 },
+        signal,
+      ),
+    [id],
+    false,
+  );
+  const down = useData(
+    (signal) =>
+      get(
+        "/snapshots/lineage",
+        { ...table, snapshotId: id, direction: "downstream", depth: 3 },
+        signal,
+      ),
+    [id],
+    false,
+  );
   return html`<h2>Snapshot <${Id} id=${id} whole /></h2><p><a class="button" href=${address("/graph", { node: nodeId("dataset", table), snapshot: id, of: nodeId("dataset", table) })}>its path in the graph</a></p>
     ${snap && html`<p>${snap.operation || "committed"} <${Time} at=${snap.committedAt} />${snap.numberOfRows !== null && `, ${count(snap.numberOfRows, "row")}`}${snap.barrierId !== null && html` <span class="chip aligned">barrier ${snap.barrierId}</span>`} ${snap.observed && html`<span class="chip warn">observed, not proven</span>`} ${snap.approximate && html`<span class="chip warn">approximate</span>`} ${snap.parentSnapshotId && html`<span class="dim">after <${Id} id=${snap.parentSnapshotId} /></span>`}</p>`}
     <h2>Made from, down to the base tables</h2><${Loaded} of=${up}>${(graph) => html`<div class="panel pad"><${Tree} graph=${graph} upstream /></div>`}<//>
@@ -81,35 +168,84 @@ function Tree({ graph, upstream }) {
   const nodes = new Map(graph.nodes.map((one) => [one.id, one]));
   const [here, there] = upstream ? ["target", "source"] : ["source", "target"];
   const [begin, ...starts] = graph.nodes.filter((one) => one.distance === 0);
-  const rows = upstream && starts.find((one) => one.snapshotId === begin?.sameRowsAs), besides = (one) => (upstream && one.inputsOfUnknownSnapshots) || [];
+  const rows = upstream && starts.find((one) => one.snapshotId === begin?.sameRowsAs),
+    besides = (one) => (upstream && one.inputsOfUnknownSnapshots) || [];
   const show = (id, via, seen) => {
-    const one = nodes.get(id), next = graph.edges.filter((edge) => edge[here] === id && !seen.has(edge[there])), unknown = besides(one);
+    const one = nodes.get(id),
+      next = graph.edges.filter((edge) => edge[here] === id && !seen.has(edge[there])),
+      unknown = besides(one);
     return html`<li><a href=${address("/table", { namespace: one.namespace, name: one.name, snapshot: one.snapshotId })}>${tableName(one)}</a> <${Id} id=${one.snapshotId} />${one.barrierId !== null && html` <span class="chip aligned">barrier ${one.barrierId}</span>`}${via?.observed && html` <span class="chip warn">observed</span>`}
       ${via && html` <span class="dim small">by ${html`<${NodeLink} node=${via.job} />`}</span>`}${next.length + unknown.length > 0 && html`<ul class="tree">${next.map((edge) => show(edge[there], edge, new Set([...seen, id])))}${unknown.map((input) => html`<li><${TableLink} of=${input} /> <span class="dim">at which snapshot is not known</span></li>`)}</ul>`}</li>`;
   };
-  if (!begin || graph.edges.length + besides(begin).length === 0) return html`<span class="dim">${upstream ? "Nothing is known that it was made from: a base table, or its writer reports no inputs." : "Nothing is known that read it."}</span>`;
+  if (!begin || graph.edges.length + besides(begin).length === 0)
+    return html`<span class="dim">${upstream ? "Nothing is known that it was made from: a base table, or its writer reports no inputs." : "Nothing is known that read it."}</span>`;
   return html`<ul class="tree">${show(begin.id, null, new Set())}</ul>${rows && html`<p class="dim small">It shows the rows of</p><ul class="tree">${show(rows.id, null, new Set())}</ul>`}${!graph.complete && html`<p class="dim">cut by ${graph.truncatedBy}</p>`}`;
 }
 
 function Two({ items, a, b }) {
-  const [from, to] = [a, b].map((id) => items.findIndex((one) => one.snapshotId === id)).sort((x, y) => y - x);
+  const [from, to] = [a, b]
+    .map((id) => items.findIndex((one) => one.snapshotId === id))
+    .sort((x, y) => y - x);
   const lying = items.slice(to, from + 1);
   return html`<h2>Between <${Id} id=${items[from].snapshotId} /> and <${Id} id=${items[to].snapshotId} /></h2><p>${count(lying.length - 1, "commit")} in ${duration((Date.parse(items[to].committedAt) - Date.parse(items[from].committedAt)) / 1000)}.</p>
     <${Grid} name="snapshots" head=${["snapshot", "barrier", "operation", "rows", "committed"]} rows=${lying.map((one) => [{ show: html`<${Id} id=${one.snapshotId} whole />`, text: one.snapshotId }, one.barrierId ?? "", one.operation || "", one.numberOfRows ?? "", { show: html`<${Time} at=${one.committedAt} />`, text: one.committedAt }])} />`;
 }
 
 function Columns({ table }) {
-  const graph = useData((signal) => get("/lineage", { node: table.id, granularity: "column", direction: "upstream", depth: 1 }, signal), [table.id]);
+  const graph = useData(
+    (signal) =>
+      get(
+        "/lineage",
+        { node: table.id, granularity: "column", direction: "upstream", depth: 1 },
+        signal,
+      ),
+    [table.id],
+  );
   const fields = table.facets.schema?.fields || [];
   return html`<${Loaded} of=${graph}>${({ nodes, edges }) => {
     const by = new Map(nodes.map((one) => [one.id, one]));
-    const names = [...new Set([...fields.map((one) => one.name), ...nodes.filter((one) => one.distance === 0 && one.column).map((one) => one.column)])];
-    const origins = (name) => edges.filter((edge) => by.get(edge.target)?.column === name && by.get(edge.target)?.distance === 0);
-    const kindOf = (edge) => (edge.transformations || edge.how || [edge]).map((one) => one.subtype || one.type).filter(Boolean).join(", ");
-    return html`<${Grid} name="columns" empty="No columns are known." head=${["column", "type", "comes from", "how"]} rows=${names.map((name) => { const from = origins(name); return [
-      { show: html`<a class="mono" href=${address("/graph", { node: table.id, column: name, of: table.id })}>${name}</a>`, text: name }, fields.find((one) => one.name === name)?.type || (fields.some((one) => one.name === name) ? "" : { show: html`<span class="dim" title="column lineage names it, no schema does">not in its schema</span>`, text: "" }),
-      { show: html`${from.length ? from.map((edge) => html`<div><${TableLink} of=${by.get(edge.source)} />${by.get(edge.source).column && html`<span class="mono">.${by.get(edge.source).column}</span>`}</div>`) : html`<span class="dim">no origin is known</span>`}`, text: from.map((edge) => edge.source).join(" ") },
-      { show: html`${from.map((edge) => html`<div class="nowrap">${kindOf(edge)}</div>`)}`, text: from.map(kindOf).join(" ") }]; })} />`; }}<//>`;
+    const names = [
+      ...new Set([
+        ...fields.map((one) => one.name),
+        ...nodes.filter((one) => one.distance === 0 && one.column).map((one) => one.column),
+      ]),
+    ];
+    const origins = (name) =>
+      edges.filter(
+        (edge) => by.get(edge.target)?.column === name && by.get(edge.target)?.distance === 0,
+      );
+    const kindOf = (edge) =>
+      (edge.transformations || edge.how || [edge])
+        .map((one) => one.subtype || one.type)
+        .filter(Boolean)
+        .join(", ");
+    return html`<${Grid} name="columns" empty="No columns are known." head=${["column", "type", "comes from", "how"]} rows=${names.map(
+      (name) => {
+        const from = origins(name);
+        return [
+          {
+            show: html`<a class="mono" href=${address("/graph", { node: table.id, column: name, of: table.id })}>${name}</a>`,
+            text: name,
+          },
+          fields.find((one) => one.name === name)?.type ||
+            (fields.some((one) => one.name === name)
+              ? ""
+              : {
+                  show: html`<span class="dim" title="column lineage names it, no schema does">not in its schema</span>`,
+                  text: "",
+                }),
+          {
+            show: html`${from.length ? from.map((edge) => html`<div><${TableLink} of=${by.get(edge.source)} />${by.get(edge.source).column && html`<span class="mono">.${by.get(edge.source).column}</span>`}</div>`) : html`<span class="dim">no origin is known</span>`}`,
+            text: from.map((edge) => edge.source).join(" "),
+          },
+          {
+            show: html`${from.map((edge) => html`<div class="nowrap">${kindOf(edge)}</div>`)}`,
+            text: from.map(kindOf).join(" "),
+          },
+        ];
+      },
+    )} />`;
+  }}<//>`;
 }
 
 export function Neighbours({ node }) {
@@ -117,15 +253,24 @@ export function Neighbours({ node }) {
   return html`<${Loaded} of=${graph}>${({ nodes, edges }) => {
     const by = new Map(nodes.map((one) => [one.id, one]));
     const here = new Set(nodes.filter((one) => one.distance === 0).map((one) => one.id)); // a micro-batch's name: its query too
-    const side = (into) => edges.filter((edge) => here.has(into ? edge.target : edge.source)).map((edge) => [edge, by.get(into ? edge.source : edge.target)]);
-    const part = (title, found) => html`<h2>${title}</h2><${Grid} head=${["name", "state", "rule", "last seen"]} empty="Nothing is known." rows=${found.map(([edge, one]) => [{ show: one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`, text: one.name }, one.state ? { show: html`<${State} state=${one.state} />`, text: one.state } : "", edge.rule, { show: html`<${Time} at=${edge.lastSeen || edge.until || edge.since} />`, text: edge.lastSeen || edge.since || "" }])} />`;
-    return html`${part("Comes from", side(true))}${part("Goes to", side(false))}`; }}<//>`;
+    const side = (into) =>
+      edges
+        .filter((edge) => here.has(into ? edge.target : edge.source))
+        .map((edge) => [edge, by.get(into ? edge.source : edge.target)]);
+    const part = (title, found) =>
+      html`<h2>${title}</h2><${Grid} head=${["name", "state", "rule", "last seen"]} empty="Nothing is known." rows=${found.map(([edge, one]) => [{ show: one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`, text: one.name }, one.state ? { show: html`<${State} state=${one.state} />`, text: one.state } : "", edge.rule, { show: html`<${Time} at=${edge.lastSeen || edge.until || edge.since} />`, text: edge.lastSeen || edge.since || "" }])} />`;
+    return html`${part("Comes from", side(true))}${part("Goes to", side(false))}`;
+  }}<//>`;
 }
 
 export function Parts({ delay }) {
   const whole = delay.parts.reduce((sum, part) => sum + part.seconds, 0) || 1;
   const most = delay.bottleneck;
-  const same = (part) => most && part.kind === most.kind && part.seconds === most.seconds && part.table.name === most.table.name;
+  const same = (part) =>
+    most &&
+    part.kind === most.kind &&
+    part.seconds === most.seconds &&
+    part.table.name === most.table.name;
   const shown = delay.parts.filter((part) => part.seconds > 0);
   return html`<div class="bar" role="img" aria-label=${shown.map((part) => `${part.kind} ${part.job?.name || part.table.label} ${duration(part.seconds)}`).join(", ")}>${shown.map((part) => html`<span class=${`${part.kind} ${same(part) ? "most" : ""}`} style=${{ width: `${(100 * part.seconds) / whole}%` }} title=${`${part.kind}: ${part.job?.name || part.table.label}, ${duration(part.seconds)}`}>${part.kind === "wait" ? "◷" : "▸"} ${part.job?.name || part.table.label} ${duration(part.seconds)}</span>`)}</div>`;
 }
@@ -139,8 +284,13 @@ function Delay({ delay, staleness, refused }) {
 }
 
 function Expiry({ one }) {
-  const found = useData((signal) => get("/expirable", { ...one, limit: 200 }, signal), [one.namespace, one.name]);
-  return html`<${Loaded} of=${found}>${(answer) => html`<p class="sentence">${answer.expirableCount ? `${count(answer.expirableCount, "snapshot")} may be expired` : "Nothing may be expired"}; ${answer.keptCount} stay${answer.keptCount === 1 ? "s" : ""}.</p>
+  const found = useData(
+    (signal) => get("/expirable", { ...one, limit: 200 }, signal),
+    [one.namespace, one.name],
+  );
+  return html`<${Loaded} of=${found}>${(
+    answer,
+  ) => html`<p class="sentence">${answer.expirableCount ? `${count(answer.expirableCount, "snapshot")} may be expired` : "Nothing may be expired"}; ${answer.keptCount} stay${answer.keptCount === 1 ? "s" : ""}.</p>
     ${answer.expirable.length > 0 && html`<h2>May be expired</h2><div class="panel pad row">${answer.expirable.map((id) => html`<${Id} id=${id} />`)}</div>`}
     <h2>What stays, and for whom</h2><${Grid} name="kept" head=${["snapshot", "reasons"]} rows=${answer.kept.map((kept) => [{ show: html`<${Id} id=${kept.snapshotId} whole />`, text: kept.snapshotId }, kept.reasons.join("; ")])} />
     ${answer.keptCount > answer.kept.length && html`<p class="dim">${answer.kept.length} of ${answer.keptCount} shown</p>`}`}<//>
