@@ -70,10 +70,13 @@ class Reference(NamedTuple):
         return zstandard.ZstdCompressionDict(self.content, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
 
     def compressor(self) -> zstandard.ZstdCompressor:
-        """Return a compressor that packs against this reference."""
+        """Return a compressor that packs against this reference.
+
+        A frame has a checksum, so that reading it notices each changed byte.
+        """
         dictionary = self.dictionary
         dictionary.precompute_compress(level=LEVEL)
-        return zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary)
+        return zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary, write_checksum=True)
 
 
 def key_of(entity_id: int, event_type: str | None) -> int:
@@ -89,14 +92,14 @@ def pack_alone(content: bytes) -> bytes:
     """Return the frame of a body that has no reference.
 
     >>> len(pack_alone(b'{"_producer": "https://github.com/OpenLineage/OpenLineage/tree/'))
-    16
+    20
     """
     return compressor_alone().compress(content)
 
 
 def compressor_alone() -> zstandard.ZstdCompressor:
     """Return the compressor of bodies without a reference, for one thread."""
-    return zstandard.ZstdCompressor(level=LEVEL_ALONE, dict_data=WORDS)
+    return zstandard.ZstdCompressor(level=LEVEL_ALONE, dict_data=WORDS, write_checksum=True)
 
 
 def reference_of(key: int, until: int, source: bytes, content: bytes) -> Reference:
@@ -272,7 +275,9 @@ class ReferencePacker:
         compressor = self._compressors.get(reference.id)
         if compressor is not None:
             return reference.id, compressor.compress(content)
-        compressor = zstandard.ZstdCompressor(level=LEVEL, dict_data=reference.dictionary)
+        compressor = zstandard.ZstdCompressor(
+            level=LEVEL, dict_data=reference.dictionary, write_checksum=True
+        )
         frame = compressor.compress(content)
         self._compressors.put(reference.id, compressor, compressor.memory_size())
         return reference.id, frame
