@@ -79,23 +79,29 @@ class Parts:
     reads: tuple[Read, ...]
     targets: tuple[Target, ...]
     doubtful: bool = False  # it may have found there what it would have made: its end tells
+    rows: tuple[JavaObject, ...] = ()  # LogicalRDDs
     unread: tuple[str, ...] = ()  # leaves that nothing more is known of, each with the reason
 
 
 def parts_of(plan: JavaObject, jvm: Jvm, tree: Tree | None = None) -> Parts:
     """Asks the plan, for its tree too where that is not known."""
     tree = tree_of_plan(plan, jvm) if tree is None else tree
-    reads, faults = list[Read](), list[str]()
+    reads, rows, faults = list[Read](), list[JavaObject](), list[str]()
     for mention in chain(mentions_of(plan, tree, jvm), read_by_commands(plan, tree.root, jvm)):
         if mention.unread is not None:
             faults.append(mention.unread)
+            continue
+        if mention.rows is not None:
+            rows.append(mention.rows)
             continue
         try:
             reads += _known_reads(mention, jvm)
         except UNREADABLE as error:
             faults.append(unread("an input", error))
     targets = _targets(plan, tree.root, jvm, faults)
-    parts = Parts(plan, tree.root, tuple(reads), tuple(targets), unread=tuple(faults))
+    parts = Parts(
+        plan, tree.root, tuple(reads), tuple(targets), rows=tuple(rows), unread=tuple(faults)
+    )
     _remember(parts, jvm)
     return parts
 

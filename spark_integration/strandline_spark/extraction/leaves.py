@@ -69,6 +69,8 @@ def _of_leaves(plan: JavaObject, tree: Tree, jvm: Jvm) -> Iterator[Mention]:
             slot += _is_source(node)
             continue
         leaf = Later(partial(leaves.__getitem__, index))
+        if node.name == "LogicalRDD":
+            yield Mention(rows=leaf)
         if node.name in DATA_LEAVES | _UNBOUND_LEAVES:
             yield from (replace(mention, slot=slot) for mention in _mentions(leaf, node, jvm))
         slot += _is_source(node)

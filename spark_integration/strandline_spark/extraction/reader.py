@@ -26,11 +26,12 @@ from strandline_spark.extraction.datasets_of_plan import Parts, Read, Target, pa
 from strandline_spark.extraction.idle_sources import IdleSources
 from strandline_spark.extraction.inputs import distinct, key_of, lasting, values_of_leaves
 from strandline_spark.extraction.lineage_memory import Memory
+from strandline_spark.extraction.rdd_sources import sources_of_rows
 from strandline_spark.extraction.unread import UNREADABLE, unread
 from strandline_spark.extraction.writes import is_multi_insert
 from strandline_spark.formats.contract import BatchSnapshot, with_snapshot
 from strandline_spark.formats.done import Done, begun_at
-from strandline_spark.formats.registry import formats
+from strandline_spark.formats.registry import formats, identified
 from strandline_spark.jvm.client import JavaObject, Jvm, Later
 from strandline_spark.jvm.iceberg_snapshot import ALL_CAME, Commit, Scan
 from strandline_spark.model.statement import Dataset, Output, Snapshot, Statement
@@ -405,7 +406,24 @@ class PlanReader:
             rewritten,
             partial(self._generated, parts),
         )
-        return lineage, recalled.sources(lineage.origins, inputs)
+        earlier = recalled.sources(lineage.origins, inputs)
+        if "LogicalRDD" in lineage.opaque:
+            earlier += self._read_by_rdds(parts.rows)
+        return lineage, earlier
+
+    def _read_by_rdds(self, relations: Sequence[JavaObject]) -> list[Dataset]:
+        """Return what RDDs were made from whose rows no earlier statement is known to have given."""
+        datasets = []
+        for relation in relations:
+            try:
+                tables, folders = sources_of_rows(relation, self._jvm)
+                datasets += [self._named(self._jvm.session, table).dataset for table in tables]
+                knowing = [identified(folder, self._jvm) for folder in folders]
+            except UNREADABLE as error:
+                self._unread.append(unread("what an RDD was made from", error))
+                continue
+            datasets += [known[1] for known in knowing if known is not None]
+        return datasets
 
     def _generated(
         self, parts: Parts, given: Sequence[tuple[str, Value]]

@@ -30,5 +30,6 @@ class Mention:
     offsets: tuple[str | None, str | None] | None = (
         None  # a stream's micro-batch: from, to; None if it is no stream
     )
+    rows: JavaObject = None  # a LogicalRDD, of whose rows the plan says nothing more
     unread: str | None = None  # why nothing more is known of it
     slot: int = 0  # which of a streaming query's sources it is, in the order of its offset log
