@@ -22,6 +22,7 @@ from starlette.routing import request_response
 from starlette.types import Scope
 from typing_extensions import is_typeddict
 
+import strandline.api.http.raw_paths  # noqa: F401 - paths of routes name its convertors
 from strandline.api.http.auth import ACCESS
 from strandline.api.http.bodies import body_of
 from strandline.api.http.formats import FORMATS, JSON, exported, format_of, media_of
