@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 from sqlalchemy import Engine
 
-from fixtures.servers import post, serving
+from fixtures.servers import post, problem, serving
 from strandline.store.sql.engine import make_engine
 from worlds.sample_events import run_event
 
@@ -65,3 +66,25 @@ def test_server_is_ready_while_writers_take_turns_with_the_lock(own_sqlite_engin
             writer.join()
 
     assert answers == [(200, [])] * 5
+
+
+def test_damaged_file_is_reported_by_questions_posts_and_readiness(
+    own_sqlite_engine: Engine,
+) -> None:
+    url = own_sqlite_engine.url.render_as_string(hide_password=False)
+    file = Path(own_sqlite_engine.url.database or "")
+    own_sqlite_engine.dispose()  # the last connection moves the log into the file
+    with serving(make_engine(url)) as address:
+        assert faults(address) == (200, [])
+        with file.open("r+b") as opened:
+            opened.seek(4096)
+            opened.write(b"\xff" * (file.stat().st_size - 4096))
+
+        asked = httpx.get(f"{address}/api/v2/jobs", timeout=60)
+        posted = post(f"{address}/api/v1/lineage", json=run_event())
+        unready = faults(address)
+
+    damage = "the database is damaged: database disk image is malformed"
+    assert problem(asked) == (503, "database", damage)
+    assert problem(posted) == (503, "overload", damage)
+    assert (unready[0], "damage" in unready[1]) == (503, True)

@@ -131,7 +131,8 @@ def create_app(
     state.engine, state.settings = engine, settings
     state.log = log
     state.metrics = metrics or Metrics()
-    state.checks = all_checks
+    state.damage = None
+    state.checks = {"damage": lambda: state.damage, **all_checks}
     state.in_process = in_process
     state.follower = follower or Follower(engine)
     state.graph = JobMemory(settings.graph_bytes)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import orjson
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import DatabaseError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -35,6 +35,7 @@ from strandline.errors import (
     UnauthorizedError,
     WaitedError,
 )
+from strandline.store.sql.db_errors import is_damage, reason_of
 
 MEDIA = "application/problem+json"
 # The first that fits, so the narrower error stands first.
@@ -122,6 +123,9 @@ async def on_error(request: Request, error: Exception) -> Response:
             return problem(
                 503, "database", f"the database does not answer: {reason}", {"Retry-After": "5"}
             )
+    if isinstance(error, DatabaseError) and is_damage(error):
+        request.app.state.damage = f"the database is damaged: {reason_of(error)}"
+        return problem(503, "database", request.app.state.damage, {"Retry-After": "5"})
     return problem(500, "internal", "an error of Strandline's own; its log has the trace")
 
 

@@ -19,7 +19,7 @@ from strandline.errors import InvalidEventError, OverloadError, StrandlineError
 from strandline.logs import Sparing
 from strandline.metrics import Metrics
 from strandline.store.ingest.take import Outcome, Record
-from strandline.store.sql.db_errors import is_of_records, reason_of
+from strandline.store.sql.db_errors import is_damage, is_of_records, reason_of
 
 Answer = list[Outcome] | StrandlineError
 
@@ -44,6 +44,8 @@ def faulty(error: Exception, complain: Callable[[str], None]) -> OverloadError |
     if not isinstance(error, DBAPIError) or is_of_records(error):
         return None
     complain(reason_of(error))
+    if is_damage(error):
+        return OverloadError(f"the database is damaged: {reason_of(error)}", retry_after=5)
     return OverloadError("the database does not take events", retry_after=5)
 
 

@@ -6,7 +6,7 @@ classes of errors.
 
 import re
 
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, IntegrityError, ProgrammingError
 
 # Impossible data, constraints, too many rows for a subquery, limits of an index row.
 OF_RECORDS = ("21", "22", "23", "54")
@@ -23,6 +23,11 @@ def is_of_records(error: DBAPIError) -> bool:
         return state[:2] in OF_RECORDS
     # These come from the driver itself, before anything is sent.
     return isinstance(error, DataError | IntegrityError | ProgrammingError)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Return whether an SQLite file is not what was written; the driver has no class of its own."""
+    return type(error) is DatabaseError
 
 
 def is_of_the_schema(error: DBAPIError) -> bool:
