@@ -330,10 +330,31 @@ def test_latest_is_one_run_and_not_the_last_to_read_and_the_last_to_write(engine
     assert arrows(answer) == ["dataset:db:b -> job:ns:j"]
 
 
-@pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.parametrize("past", [False, True])
+@pytest.mark.parametrize("end", ["FAIL", "LOST"])
+def test_latest_run_that_failed_or_was_lost_shows_what_it_read_and_no_earlier_write(
+    engine: Engine, end: str, past: bool
+) -> None:
+    """The answer names the run beside what another job wrote into the same table."""
+    fill(engine, [run("COMPLETE", 0, "other", ["x"], ["t"])])
+    fill(engine, [run("COMPLETE", 1, "load", ["a"], [creates("t")])])
+    fill(engine, [run("START", 2, "load", ["b"], [creates("t")], run_id="2")])
+    if end == "FAIL":
+        fill(engine, [run("FAIL", 3, "load", run_id="2")])
+    latest = view("2026-11-28T13:00:00Z", past=past, newest=True)
+
+    answer = lineage(engine, "t", latest, direction=UP)
+
+    assert arrows(answer) == ["job:ns:other -> dataset:db:t", "dataset:db:x -> job:ns:other"]
+    assert [(one["job"], one["runId"], one["state"]) for one in answer["failedRuns"]] == [
+        ("job:ns:load", "load-2", end)
+    ]
+    assert arrows(lineage(engine, "job:ns:load", latest)) == ["dataset:db:b -> job:ns:load"]
+
+
 @pytest.mark.parametrize("reads", [[], ["b"]])
 def test_later_run_that_failed_is_said_at_the_edges_of_the_last_success(
-    engine: Engine, newest: bool, reads: list[str]
+    engine: Engine, reads: list[str]
 ) -> None:
     fill(
         engine,
@@ -344,7 +365,7 @@ def test_later_run_that_failed_is_said_at_the_edges_of_the_last_success(
         ],
     )
 
-    answer = lineage(engine, "t", view("2026-11-20T13:00:00Z", newest=newest), direction=UP)
+    answer = lineage(engine, "t", direction=UP)
 
     written = next(edge for edge in answer["edges"] if edge["target"] == "dataset:db:t")
     assert (written["runId"], written["state"]) == ("j-1", "COMPLETE")

@@ -83,7 +83,7 @@ def lineage_text(answer: Json, starts: Sequence[str], direction: str = "both") -
 
 
 def _failed_runs(answer: Json) -> Iterator[str]:
-    """Yield the runs that failed where they are all that is known, and how to see them."""
+    """Yield the failed runs that left out edges, and how to see them."""
     for run in answer.get("failedRuns", ()):
         reason = f": {run['error']}" if run["error"] else ""
         yield f"(the latest run of job {run['name']} is {run['state']}{reason}"

@@ -204,7 +204,7 @@ def columns_answer(
     whole = outcome(
         found,
         graph.asked.view,
-        graph.looked.hidden(connection, graph.asked.view),
+        len(graph.looked.hidden(connection, graph.asked.view)),
         hidden_beside(connection, names),
     )
     whole["hidden"]["dependencies"] = len(graph.left_out)

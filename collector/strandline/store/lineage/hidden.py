@@ -57,8 +57,8 @@ class Looked:
             (step.via, SINK, step.target) for step in steps if step.target is not None
         )
 
-    def hidden(self, connection: Connection, view: View) -> int:
-        """Count the reported relations of the looked-at nodes that are not in the answer."""
+    def hidden(self, connection: Connection, view: View) -> set[Key]:
+        """Return the reported relations of the looked-at nodes that are not in the answer."""
         reported: set[Key] = set()
         for direction in (SOURCE, SINK):
             given = {"direction": direction, "moment": view.at}
@@ -71,7 +71,7 @@ class Looked:
             )
             of_jobs = _keys(connection, _of_jobs(view.past), given | {"ids": names})
             reported |= {key for key in of_jobs if key[0] in self.jobs[direction]}
-        return len(reported - self.found)
+        return reported - self.found
 
 
 def _keys(connection: Connection, query: Select[Any], given: dict[str, Any]) -> set[Key]:

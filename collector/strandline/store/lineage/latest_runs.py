@@ -4,10 +4,9 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, and_, not_, or_, select
+from sqlalchemy import Connection, Select, and_, select
 
-from strandline.core.openlineage.run_states import FAIL
-from strandline.store.lineage.recent_runs import MOMENT, UNFINISHED, is_lost_or_failed_above
+from strandline.store.lineage.recent_runs import MOMENT
 from strandline.store.lineage.run_state import run_owners
 from strandline.store.lineage.view import View
 from strandline.store.schema.run_tables import jobs, runs
@@ -23,12 +22,12 @@ class LatestRun(NamedTuple):
 
 
 def latest_runs(
-    connection: Connection, job_ids: Collection[int], view: View, *, finished_well: bool = False
+    connection: Connection, job_ids: Collection[int], view: View
 ) -> dict[int, LatestRun]:
-    """Map each job to its latest run, or to the latest that neither failed nor was lost."""
+    """Map each job to its latest run."""
     if not job_ids:
         return {}
-    query = _latest(connection.dialect.name, view.past, finished_well)
+    query = _latest(connection.dialect.name, view.past)
     rows = connection.execute(query, {"jobs": list(job_ids), "moment": view.at})
     return {
         row.job_id: LatestRun(min(row.newest_at, view.at), row.first_at, row.id) for row in rows
@@ -36,7 +35,7 @@ def latest_runs(
 
 
 @cache
-def _latest(dialect: str, past: bool, finished_well: bool) -> Select[Any]:
+def _latest(dialect: str, past: bool) -> Select[Any]:
     run = runs.alias("run")
     own = run.join(
         run_owners, and_(run_owners.c.run_id == run.c.id, run_owners.c.owner_id == run.c.id)
@@ -55,9 +54,5 @@ def _latest(dialect: str, past: bool, finished_well: bool) -> Select[Any]:
     )
     if past:
         last = last.where(run.c.first_at <= MOMENT)
-    if finished_well:
-        failed = and_(run.c.state == FAIL, run.c.streaming == 0)
-        is_open = run.c.state.in_(UNFINISHED)
-        last = last.where(not_(or_(failed, and_(is_open, is_lost_or_failed_above(past, run)))))
     columns = runs.c.job_id, runs.c.id, runs.c.newest_at, runs.c.first_at
     return select(*columns).where(runs.c.id.in_(for_each(dialect, jobs.c.id, "jobs", last)))

@@ -92,8 +92,7 @@ class Sighting(NamedTuple):
 
     `run_at` and `run_since` are the newest and first event of the run. `wrote_nothing` marks a
     write that a batch run did not finish, `may_be_lost` one that silence alone can still undo.
-    `may_have_below` marks an application that may have runs below it, `failed` a batch run that
-    failed.
+    `may_have_below` marks an application that may have runs below it.
     """
 
     job: int
@@ -111,7 +110,6 @@ class Sighting(NamedTuple):
     wrote_nothing: bool = False
     may_be_lost: bool = False
     may_have_below: bool = False
-    failed: bool = False
 
 
 class RecentRuns(NamedTuple):
@@ -165,7 +163,6 @@ def sightings(past: bool) -> Select[Any]:
         or_(above.c.parent_run_id.is_not(None), owners.c.child_received_at > 0).label(
             "may_have_below"
         ),
-        and_(runs.c.streaming == 0, runs.c.state == states.FAIL, _has_ended(past)).label("failed"),
     )
 
 
@@ -201,7 +198,7 @@ def wrote_nothing(past: bool) -> ColumnElement[bool]:
         snapshots.c.dataset_id == snapshot_of.c.id,
     )
     commits = or_(relations.c.creates == 1, has_snapshots)
-    given_up = and_(runs.c.state.in_(UNFINISHED), commits, is_lost_or_failed_above(past))
+    given_up = and_(runs.c.state.in_(UNFINISHED), commits, _is_lost_or_failed_above(past))
     stated = exists().where(
         snapshot_uses.c.run_id == relations.c.run_id,
         snapshot_uses.c.direction == SINK,
@@ -217,7 +214,7 @@ def _has_ended(past: bool) -> ColumnElement[bool]:
     return runs.c.ended_at <= MOMENT if past else true()
 
 
-def is_lost_or_failed_above(past: bool, run: FromClause = runs) -> ColumnElement[bool]:
+def _is_lost_or_failed_above(past: bool) -> ColumnElement[bool]:
     """Return the condition that a run without an end of its own is LOST, or failed with the run above it.
 
     A subquery, because few runs are open and only those need it.
@@ -227,8 +224,8 @@ def is_lost_or_failed_above(past: bool, run: FromClause = runs) -> ColumnElement
     failed = and_(has_ended, run_ends.c.state == states.FAIL)
     open_end = or_(ended_at.is_(None), ended_at > MOMENT) if past else ended_at.is_(None)
     lost = and_(open_end, run_silences.c.silent_at < MOMENT)
-    of_run = and_(run_ends.c.run_id == run.c.id, run_silences.c.run_id == run.c.id)
-    return exists().where(of_run, or_(failed, lost)).correlate(run)
+    of_run = and_(run_ends.c.run_id == runs.c.id, run_silences.c.run_id == runs.c.id)
+    return exists().where(of_run, or_(failed, lost)).correlate(runs)
 
 
 _RUN = attrgetter("job", "owner", "application", "run_at", "run_since")
@@ -306,27 +303,14 @@ def of_latest_run(
 ) -> list[Sighting]:
     """Return what the latest run of each job read and wrote: nothing if it reported neither.
 
-    `latest` has the latest run of each job that neither failed nor was lost, whatever it reported,
-    as (newest event, first event, run). Runs that failed or were lost are passed over unless a job
-    has no others.
+    `latest` has the latest run of each job, whatever it reported, as (newest event, first event,
+    run). A streaming query without events of its own is as new as its micro-batches.
     """
-    ages: dict[int, dict[int, tuple[int, int, int]]] = defaultdict(dict)
-    failed: set[int] = set()
+    newest = dict(latest)
     for sighting in sightings:
         age = sighting.run_at, sighting.run_since, sighting.owner
-        of_job = ages[sighting.job]
-        of_job[sighting.owner] = max(age, of_job.get(sighting.owner, age))
-        if sighting.failed or sighting.wrote_nothing:
-            failed.add(sighting.owner)
-    shown: set[tuple[int, int]] = set()
-    for job, of_job in ages.items():
-        newest = max(
-            [age for owner, age in of_job.items() if owner not in failed] or of_job.values()
-        )
-        silent = latest.get(job)
-        if silent is None or silent[2] in of_job or silent < newest:
-            shown.add((job, newest[2]))
-    return [sighting for sighting in sightings if (sighting.job, sighting.owner) in shown]
+        newest[sighting.job] = max(age, newest.get(sighting.job, age))
+    return [sighting for sighting in sightings if sighting.owner == newest[sighting.job][2]]
 
 
 def job_edges(sightings: Sequence[Sighting], recent: Mapping[int, RecentRuns]) -> list[JobEdge]:

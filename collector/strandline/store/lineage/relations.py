@@ -149,8 +149,7 @@ def job_edges_with_open_jobs(
     open_jobs = {sighting.job for sighting in found if sighting.may_be_lost}
     recent = recent_runs_of(found, count)
     if view.newest:
-        latest = latest_runs(connection, recent.keys(), view, finished_well=True)
-        found = of_latest_run(found, latest)
+        found = of_latest_run(found, latest_runs(connection, recent.keys(), view))
     elif not view.live:
         found = of_recent_runs(found, recent)
     if not view.live:
@@ -163,16 +162,12 @@ def _sightings_of(
 ) -> list[Sighting]:
     """Return what the last runs of these jobs touched, or those that run."""
     if not (view.live or view.past):
-        return last_sightings(
-            connection, job_ids, max(most, RECENT_RUNS) if view.newest else most, view.at
-        )
+        return last_sightings(connection, job_ids, most, view.at)
     others = connection.scalars(_belongs_to(), {"job_ids": list(job_ids)}).all()
     jobs = seen_jobs(connection, {*job_ids, *others})
     names = names_of_jobs(connection, jobs)
     if not view.live:
-        return past_sightings(
-            connection, names, jobs, max(most, RECENT_RUNS) if view.newest else most, view.at
-        )
+        return past_sightings(connection, names, jobs, most, view.at)
     given = {"job_ids": list(names), "jobs": list(jobs), "moment": view.at}
     rows = connection.execute(_live_sightings(connection.dialect.name, view.past), given).all()
     return [as_of(one, view.at if view.past else None) for one in map(Sighting._make, rows)]

@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
-from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep
 from strandline.store.lineage.children import jobs_of, outcomes, runs_below
 from strandline.store.lineage.dropped import drop_answers
@@ -26,7 +25,6 @@ from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.lineage.relations import (
     View,
     jobs_called,
-    jobs_touching,
     last_runs,
     with_known_runs,
 )
@@ -149,23 +147,17 @@ def answer_of(
     _tell_drops(connection, nodes, asked.view)
     hidden = graph.looked.hidden(connection, asked.view)
     answer = {"nodes": list(nodes.values()), "edges": in_order(edges)} | outcome(
-        found, asked.view, hidden, hidden_beside(connection, nodes)
+        found, asked.view, len(hidden), hidden_beside(connection, nodes)
     )
-    if hidden and not edges and not asked.view.live:
-        failed = _failed_runs(connection, found.nodes, asked.view)
+    if hidden and (asked.view.newest or not edges) and not asked.view.live:
+        failed = _failed_runs(connection, {job for job, *_ in hidden}, asked.view)
         return answer | ({"failedRuns": failed} if failed else {})
     return answer
 
 
-def _failed_runs(connection: Connection, starts: Iterable[int], view: View) -> list[Answer]:
-    """Return the latest runs of the jobs at these nodes that failed, were aborted or lost."""
-    ids = list(starts)
-    beside = {
-        job
-        for direction in (SOURCE, SINK)
-        for job in jobs_touching(connection, ids, direction, MOST_FAILED)
-    }
-    latest = latest_runs(connection, seen_jobs(connection, {*ids, *beside}), view)
+def _failed_runs(connection: Connection, job_ids: Iterable[int], view: View) -> list[Answer]:
+    """Return the latest runs of these jobs that failed, were aborted or lost."""
+    latest = latest_runs(connection, seen_jobs(connection, job_ids), view)
     states = run_states(connection, (one.run for one in latest.values()), view)
     failed = {
         job: one.run
