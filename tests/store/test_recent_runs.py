@@ -349,6 +349,14 @@ def test_latest_run_that_failed_or_was_lost_shows_what_it_read_and_no_earlier_wr
     assert [(one["job"], one["runId"], one["state"]) for one in answer["failedRuns"]] == [
         ("job:ns:load", "load-2", end)
     ]
+    write = answer["failedRuns"][0]["lastWrite"]
+    assert (write["runId"], ids({"nodes": write["reads"]}), ids({"nodes": write["writes"]})) == (
+        "load-1",
+        ["dataset:db:a"],
+        ["dataset:db:t"],
+    )
+    text = lineage_text(answer, ["dataset:db:t"])
+    assert "its last write, 2026-11-20 12:00:01, was t from a: --state recent shows it" in text
     assert arrows(lineage(engine, "job:ns:load", latest)) == ["dataset:db:b -> job:ns:load"]
 
 

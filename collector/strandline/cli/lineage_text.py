@@ -7,7 +7,7 @@ tree has shown once it does not show again.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from strandline.core.labels import label_of, labels_of
 Json = dict[str, Any]
 
 NOTHING = "nothing that is known"
+MOST_NAMED = 3  # tables of a line
 DEEPEST = 100  # levels of a tree that a screen can show
 
 
@@ -87,7 +88,20 @@ def _failed_runs(answer: Json) -> Iterator[str]:
     for run in answer.get("failedRuns", ()):
         reason = f": {run['error']}" if run["error"] else ""
         yield f"(the latest run of job {run['name']} is {run['state']}{reason}"
+        if write := run.get("lastWrite"):
+            labels = labels_of([*answer["nodes"], *write["reads"], *write["writes"]])
+            reads, writes = (_some(labels, write[key]) for key in ("reads", "writes"))
+            ended = f", {_time(write['endedAt'])}," if write["endedAt"] else ""
+            yield f" its last write{ended} was {writes} from {reads}: --state recent shows it"
         yield f" strandline runs --job '{run['job']}' shows its runs)"
+
+
+def _some(labels: Mapping[str, str], nodes: Sequence[Json]) -> str:
+    """Return the first few of these nodes by their labels."""
+    if not nodes:
+        return NOTHING
+    more = f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else ""
+    return ", ".join(labels[node["id"]] for node in nodes[:MOST_NAMED]) + more
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,13 @@ class FoundEdge:
         self.rule = max(self.rule, other.rule, key=STRENGTH.index)
         self.seen = self.seen.joined(other.seen)
         if self.related is None or (
-            other.related is not None and _age(other.related) > _age(self.related)
+            other.related is not None and age(other.related) > age(self.related)
         ):
             self.related = other.related
 
 
-def _age(related: JobEdge) -> tuple[int, int, int]:
+def age(related: JobEdge) -> tuple[int, int, int]:
+    """What edges are ordered by: when they were last seen, when first, and by which run."""
     return related.at, related.since, related.owner
 
 

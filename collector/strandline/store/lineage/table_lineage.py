@@ -6,12 +6,13 @@ last seen in with that run's state, and in how many of the job's last runs it wa
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
+from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.walk import MOST_NODES, Direction, Walk, WalkStep
 from strandline.store.lineage.children import jobs_of, outcomes, runs_below
 from strandline.store.lineage.dropped import drop_answers
@@ -24,6 +25,7 @@ from strandline.store.lineage.parents import Above, above
 from strandline.store.lineage.recent_runs import JobEdge
 from strandline.store.lineage.relations import (
     View,
+    job_edges_of,
     jobs_called,
     last_runs,
     with_known_runs,
@@ -31,6 +33,7 @@ from strandline.store.lineage.relations import (
 from strandline.store.lineage.run_state import RunState, iso, run_states
 from strandline.store.lineage.table_edges import (
     FoundEdge,
+    age,
     read_edge,
     seen_answer,
     state_of_edge,
@@ -45,7 +48,7 @@ from strandline.store.sql.id_lists import among_given
 Answer = dict[str, Any]
 Steps = Sequence[tuple[WalkStep[int], Reason]]
 
-MOST_FAILED = 10  # jobs that an answer without edges names
+MOST_FAILED = 10  # jobs that an answer names whose failed runs left out edges
 PLACE = ("catalog", "database", "table")
 
 
@@ -156,7 +159,10 @@ def answer_of(
 
 
 def _failed_runs(connection: Connection, job_ids: Iterable[int], view: View) -> list[Answer]:
-    """Return the latest runs of these jobs that failed, were aborted or lost."""
+    """Return the latest runs of these jobs that failed, were aborted or lost.
+
+    Beside the latest run alone stands what the job wrote last before it failed.
+    """
     latest = latest_runs(connection, seen_jobs(connection, job_ids), view)
     states = run_states(connection, (one.run for one in latest.values()), view)
     failed = {
@@ -165,16 +171,49 @@ def _failed_runs(connection: Connection, job_ids: Iterable[int], view: View) -> 
         if one.run in states and states[one.run].state in ("FAIL", "ABORT", "LOST")
     }
     named = nodes_of(connection, dict.fromkeys(failed, 0))
+    first = sorted(failed, key=lambda job: named[job]["id"])[:MOST_FAILED]
     errors = outcomes(
-        connection, dict.fromkeys(failed.values(), True), view.at if view.past else None
+        connection, {failed[job]: True for job in first}, view.at if view.past else None
     )
-    answers = [
-        {"job": named[job]["id"], "name": named[job]["name"]}
-        | states[run].answer()
-        | {"error": errors[run]["error"]}
-        for job, run in failed.items()
-    ]
-    return sorted(answers, key=lambda one: one["job"])[:MOST_FAILED]
+    writes = _last_writes(connection, first, replace(view, newest=False)) if view.newest else {}
+    answers = []
+    for job in first:
+        run = failed[job]
+        answer = {"job": named[job]["id"], "name": named[job]["name"]} | states[run].answer()
+        answer["error"] = errors[run]["error"]
+        if job in writes:
+            answer["lastWrite"] = writes[job]
+        answers.append(answer)
+    return answers
+
+
+def _last_writes(connection: Connection, job_ids: Sequence[int], view: View) -> dict[int, Answer]:
+    """Map each of these jobs to its last run that wrote something, with what it read and wrote."""
+    edges = job_edges_of(connection, view, job_ids)
+    last: dict[int, JobEdge] = {}
+    for edge in edges:
+        if edge.direction == SINK and (edge.job not in last or age(edge) > age(last[edge.job])):
+            last[edge.job] = edge
+    owners = {edge.owner for edge in last.values()}
+    of_runs = [edge for edge in edges if edge.owner in owners]
+    states = run_states(connection, owners, view, {edge.run for edge in of_runs})
+    nodes = nodes_of(connection, dict.fromkeys((edge.dataset for edge in of_runs), 0))
+    writes = {}
+    for job, write in last.items():
+        if write.owner in states:
+            of_run = [edge for edge in of_runs if edge.owner == write.owner]
+            writes[job] = states[write.owner].answer() | {
+                "reads": _ends(nodes, of_run, SOURCE),
+                "writes": _ends(nodes, of_run, SINK),
+            }
+    return writes
+
+
+def _ends(nodes: Mapping[int, Answer], edges: Iterable[JobEdge], direction: int) -> list[Answer]:
+    """Return the datasets of the edges of one direction, by id."""
+    ends = {edge.dataset for edge in edges if edge.direction == direction}
+    found = [nodes[end] for end in ends if end in nodes]
+    return sorted(found, key=lambda node: str(node["id"]))
 
 
 def _seen_above(connection: Connection, higher: Mapping[int, Above]) -> dict[int, Above]:
