@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+import jsonschema_rs
 import pytest
 from sqlalchemy import Engine
 
@@ -202,6 +203,8 @@ def test_required_parameters_have_valid_examples(bank_client: httpx.Client) -> N
     ]
 
     assert [one["name"] for one in needed if "example" not in one] == []
+    for one in needed:
+        jsonschema_rs.validate(one["schema"], one["example"])
 
 
 def test_parameters_of_the_same_name_have_the_same_type(bank_client: httpx.Client) -> None:
