@@ -126,7 +126,7 @@ def web_address(value: str) -> str:
 def webhooks(value: str) -> str:
     """Http or https addresses with commas, each alone or as slack=address."""
     if not all(_has_host(web_address(one.removeprefix("slack="))) for one in patterns(value)):
-        raise ValueError("has an address without a host, or with a port that is none")
+        raise ValueError("has an address without a host or with an invalid port")
     return text(value)
 
 
@@ -145,13 +145,11 @@ def guarded_address(value: str) -> str:
     """
     address = web_address(value)
     if not _has_host(address):
-        raise ValueError("is no address with a host and a port")
+        raise ValueError("is not an address with a host and a port")
     parts = urlsplit(address)
     host = parts.hostname or ""
     if parts.scheme == "http" and host != "localhost" and not _is_own(host):
-        raise ValueError(
-            "is not https: whoever is on the way could put other keys in place of these"
-        )
+        raise ValueError("is not https: keys could be replaced on the way")
     return address
 
 
@@ -245,7 +243,7 @@ def topic_name(value: str) -> str:
     """Return a name that Kafka takes for a topic."""
     if not TOPIC.fullmatch(value.strip()) or value.strip() in (".", ".."):
         raise ValueError(
-            "is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor .."
+            "is not a topic name: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor .."
         )
     return value.strip()
 
@@ -254,9 +252,9 @@ def file_to_read(value: str) -> str:
     """Return a file that is there and can be read; a pipe is one too."""
     file = Path(value.strip())
     if not file.exists() or file.is_dir():
-        raise ValueError("is not there: name a file that is")
+        raise ValueError("does not exist: name an existing file")
     if not os.access(file, os.R_OK):
-        raise ValueError("cannot be read by this user: name a file that can")
+        raise ValueError("cannot be read by this user: check its permissions")
     return value.strip()
 
 

@@ -60,8 +60,8 @@ HOSTILE = {
             "parameter collapse needs granularity=table",
         ),
         ("/datasets?limit=0", "parameter limit is not a whole number from 1 to 1000"),
-        ("/jobs?cursor=%00", "parameter cursor is no cursor of this list"),
-        ("/runs?cursor=WyJhIiwiYiJd", "parameter cursor is no cursor of this list"),
+        ("/jobs?cursor=%00", "parameter cursor is not a cursor of this list"),
+        ("/runs?cursor=WyJhIiwiYiJd", "parameter cursor is not a cursor of this list"),
         (
             "/tables/source_job_lineage?state=recent",
             "parameter state is not one of running, history",

@@ -153,7 +153,7 @@ def test_rejection_names_the_missing_scope_or_namespace(
         *(
             403,
             "forbidden",
-            "this is about no namespace, so it needs a key for all of them: --namespace '*'",
+            "this needs a key for all namespaces: --namespace '*'",
         ),
     )
 
@@ -170,11 +170,11 @@ def test_key_may_send_events_of_its_own_jobs_only(client: httpx.Client, engine: 
     half = client.post("/api/v1/lineage/batch", json=[own, theirs], headers=key).json()
 
     namespace = theirs["job"]["namespace"]
-    assert refused == (403, "forbidden", f"this key sends no events of namespace {namespace!r}")
+    assert refused == (403, "forbidden", f"this key may not send events of namespace {namespace!r}")
     assert written == (
         403,
         "forbidden",
-        "this key writes nothing in namespace 'db': --namespace names what it may write",
+        "this key may not write namespace 'db': add it to the key with --namespace",
     )
     assert taken.status_code == 201
     assert [one["status"] for one in half["results"]] == [201, 422]

@@ -89,7 +89,7 @@ def test_newest_snapshot_that_a_streaming_query_read_counts(
     )
     assert early.status_code == 404
     assert (
-        "was not heard of yet at 2026-11-20T12:00:08.500000Z: its first event is of "
+        "did not exist yet at 2026-11-20T12:00:08.500000Z: its first event is of "
         in early.json()["detail"]
     )
 

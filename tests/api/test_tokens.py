@@ -414,7 +414,7 @@ def test_tokens_are_required_on_loopback_too() -> None:
         ({"OIDC_ALGORITHMS": "HS256"}, "(none and HS256 prove nothing)"),
         (
             {"OIDC_JWKS_URL": "http://id.example.com/keys"},
-            "is not https: whoever is on the way could put other keys",
+            "is not https: keys could be replaced on the way",
         ),
         (
             {"OIDC_JWKS_FILE": "keys.json"},

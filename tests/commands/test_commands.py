@@ -161,7 +161,7 @@ def test_database_with_foreign_tables_is_not_migrated_unasked(
 
     assert main(["keys", "add", "somebody", *READER], environ) == 1
     assert capsys.readouterr().err.endswith(
-        " has tables, and none of Strandline's: strandline migrate adds them\n"
+        " has tables, but none of Strandline's: run strandline migrate to add them\n"
     )
 
     assert main(["migrate"], environ) == 0

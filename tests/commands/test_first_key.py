@@ -86,7 +86,7 @@ def test_revoked_admin_key_of_the_settings_opens_nothing_again(
     assert main(["keys", "revoke", "first-admin"], {"STRANDLINE_DATABASE_URL": sqlite_url}) == 0
 
     with pytest.raises(
-        RefusedError, match="the admin key of the settings was revoked; set another one"
+        RefusedError, match="the admin key in the settings is revoked; set another one"
     ):
         add_key_of_settings(sqlite_engine, Settings(admin_key=KEY), LOG)
 

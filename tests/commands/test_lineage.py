@@ -330,7 +330,7 @@ def test_unreachable_collector_is_reported_in_one_line(lineage: Command) -> None
     code, out, err = lineage("bank.balance", "--url", "http://127.0.0.1:1")
 
     assert (code, out) == (1, "")
-    assert err.startswith("strandline: cannot ask the collector at http://127.0.0.1:1: ")
+    assert err.startswith("strandline: cannot reach the collector at http://127.0.0.1:1: ")
     assert err.count("\n") == 1
 
 

@@ -63,7 +63,7 @@ def test_invalid_pattern_is_rejected(sqlite_url: str, capsys: pytest.CaptureFixt
     engine = make_engine(sqlite_url)
 
     assert names(engine, "strip", "(") == 1
-    assert capsys.readouterr().err.startswith("strandline: no regular expression: '('")
+    assert capsys.readouterr().err.startswith("strandline: invalid regular expression: '('")
     engine.dispose()
 
 

@@ -113,7 +113,7 @@ def test_check_does_not_contact_an_invalid_topic(
     assert (code, told.out) == (1, "database: ok\n")
     (line,) = told.err.splitlines()
     assert line.startswith(
-        "strandline: STRANDLINE_KAFKA_TOPIC=bad topic! (--kafka-topic) is no name of a topic: "
+        "strandline: STRANDLINE_KAFKA_TOPIC=bad topic! (--kafka-topic) is not a topic name: "
     )
 
 
@@ -218,7 +218,7 @@ def test_read_commands_create_no_database(
     assert code == 1
     assert capsys.readouterr().err == (
         f"strandline: there is no database {tmp_path}/typo/strandline.db yet: "
-        "strandline serve makes it, --database-url names another\n"
+        "start strandline serve, or name another with --database-url\n"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -202,7 +202,7 @@ def test_foreign_table_is_not_replaced(publish: Publish, lake: Any) -> None:
     lake.create_table("strandline.catalog_options", schema=own.schema).append(own)
 
     assert publish(code=1) == (
-        "strandline: lake.strandline.catalog_options: is there, and was not published by Strandline "
+        "strandline: lake.strandline.catalog_options: already exists and was not published by Strandline "
         f"({PUBLISHED} is not true)\n"
     )
     assert lake.load_table("strandline.catalog_options").scan().to_arrow().to_pylist() == [
@@ -215,7 +215,7 @@ def test_foreign_table_is_not_replaced(publish: Publish, lake: Any) -> None:
     [
         (
             "nowhere",
-            "nowhere.strandline.catalog_options: catalog nowhere does not take the table: ",
+            "nowhere.strandline.catalog_options: catalog nowhere refused the table: ",
         ),
         ("lake.db", "lake.db: is the name of a catalog and of something in it"),
     ],

@@ -48,9 +48,7 @@ ADDRESS = (
 )
 NO_PORT = "its port is not a number from 1 to 65535 (in a password, @ : / are written %40 %3A %2F)"
 NO_BROKERS = "is not host:port,... with ports from 1 to 65535"
-NO_TOPIC = (
-    "is no name of a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor .."
-)
+NO_TOPIC = "is not a topic name: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither . nor .."
 
 
 @pytest.mark.parametrize(
@@ -127,8 +125,8 @@ def test_invalid_kafka_security_settings_are_faults(tmp_path: Path) -> None:
         f"STRANDLINE_KAFKA_SASL_MECHANISM=FOO is not one of {', '.join(KAFKA_MECHANISMS)}",
     )
     assert faulty_files(settings) == [
-        f"STRANDLINE_KAFKA_SSL_CAFILE={tmp_path}/ca.pem is not there: name a file that is",
-        f"STRANDLINE_KAFKA_SSL_KEYFILE={tmp_path} is not there: name a file that is",
+        f"STRANDLINE_KAFKA_SSL_CAFILE={tmp_path}/ca.pem does not exist: name an existing file",
+        f"STRANDLINE_KAFKA_SSL_KEYFILE={tmp_path} does not exist: name an existing file",
     ]
 
 

@@ -21,7 +21,7 @@ EVENTS = (
 )
 NO_DATABASE = (
     "strandline: there is no database {} yet: "
-    "strandline serve makes it, --database-url names another\n"
+    "start strandline serve, or name another with --database-url\n"
 )
 
 

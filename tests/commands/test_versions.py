@@ -193,7 +193,7 @@ def test_rollback_to_a_barrier_that_never_was_is_refused(strandline: Strandline)
 def test_retire_accepts_stopped_jobs_only(strandline: Strandline) -> None:
     (refused,) = strandline("retire", "credits", code=1)
     assert refused.startswith("strandline: credits: runs (run ")
-    assert refused.endswith("); stop it first, or say --even-if-running")
+    assert refused.endswith("); stop it first, or pass --even-if-running")
     assert strandline("retire", "debits") == [
         "debits is retired: it blocks no version any more, and needs no snapshot",
         "  bank.debits: no strong versions until a job with barriers writes it again",

@@ -109,7 +109,7 @@ def test_lease_that_the_collector_ended_is_lost_at_once(
     lease.keep()
 
     assert not lease.held
-    with pytest.raises(LeaseLostError, match=f"{error}.*ask for a version anew"):
+    with pytest.raises(LeaseLostError, match=f"{error}.*ask for a version again"):
         lease.check()
 
 

@@ -153,7 +153,7 @@ class Collector:
         except urllib.error.HTTPError as error:
             raise _refusal(error, self._url) from None
         except (OSError, ValueError) as error:
-            raise CollectorError(f"cannot ask the collector at {self._url}: {error}") from None
+            raise CollectorError(f"cannot reach the collector at {self._url}: {error}") from None
 
 
 def _refusal(error: "HTTPError", url: str) -> StrandlineError:

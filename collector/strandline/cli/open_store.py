@@ -91,7 +91,7 @@ def refuse_missing(settings: Settings) -> None:
     """
     if file := missing_file(settings.database_url):
         raise SchemaError(
-            f"there is no database {file} yet: strandline serve makes it, --database-url names another"
+            f"there is no database {file} yet: start strandline serve, or name another with --database-url"
         )
 
 

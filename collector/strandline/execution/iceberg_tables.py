@@ -71,7 +71,7 @@ class IcebergTables:
             raise
         except Exception as error:
             raise RefusedError(
-                f"{called}: catalog {catalog} does not give the table: {_line(error)}"
+                f"{called}: catalog {catalog} cannot load the table: {_line(error)}"
             ) from error
 
     def replace_rows(self, called: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> int:
@@ -107,11 +107,11 @@ class IcebergTables:
             raise
         except Exception as error:
             raise RefusedError(
-                f"{called}: catalog {catalog} does not take the table: {_line(error)}"
+                f"{called}: catalog {catalog} refused the table: {_line(error)}"
             ) from error
         if table.properties.get(PUBLISHED) != "true":
             raise RefusedError(
-                f"{called}: is there, and was not published by Strandline ({PUBLISHED} is not true)"
+                f"{called}: already exists and was not published by Strandline ({PUBLISHED} is not true)"
             )
         return table
 

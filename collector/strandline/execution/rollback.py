@@ -87,7 +87,7 @@ def _refuse_running(connection: Connection, model: Model, plan: Plan) -> None:
     if outside:
         lines = "; ".join(in_words(connection, model, outside))
         raise RefusedError(
-            f"stop what uses these tables and is not in the plan: {lines}; then run the command again"
+            f"stop these jobs, which use the tables and are not in the plan: {lines}; then run the command again"
         )
 
 

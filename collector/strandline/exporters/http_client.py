@@ -166,7 +166,7 @@ class Client:
         host = self._parts.hostname or ""
         port = self._parts.port or (443 if self._parts.scheme == "https" else 80)
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        last: OSError = OSError(f"{host} has no address that may be asked")
+        last: OSError = OSError(f"{host} has no permitted address")
         for family, _, _, _, where in found:
             try:
                 check_address(str(where[0]), self._networks)
@@ -202,7 +202,7 @@ def check_address(text: str, networks: Sequence[Network]) -> None:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
     if address.is_link_local or address.is_multicast or address.is_unspecified:
-        raise OSError(f"{text} is an address of the link, which is never asked")
+        raise OSError(f"{text} is a link-local address, which is never contacted")
     if networks and not any(address in one for one in networks if one.version == address.version):
         raise OSError(f"{text} is in none of the networks of STRANDLINE_EXPORT_NETWORKS")
 

@@ -169,7 +169,7 @@ def _entries(file: Path) -> list[Json]:
         raise ImportFaultError(f"{file} is no JSON: {error}") from error
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise ImportFaultError(
-            f"{file} is no file of DataHub's metadata: it is no array of objects"
+            f"{file} is not a file of DataHub's metadata: expected an array of objects"
         )
     return found
 

@@ -25,7 +25,7 @@ def _after(text: Any) -> Any:
     try:
         bytes.fromhex(str(after[1]))
     except ValueError:
-        raise ValueError("is no cursor of this list") from None
+        raise ValueError("is not a cursor of this list") from None
     return after
 
 

@@ -97,7 +97,7 @@ def add_first_key(connection: Connection, key: str, now: datetime) -> None:
     """
     hash_ = _hash(key)
     if connection.scalar(select(api_keys.c.id).where(api_keys.c.hash == hash_)) is not None:
-        raise RefusedError("the admin key of the settings was revoked; set another one", "key")
+        raise RefusedError("the admin key in the settings is revoked; set another one", "key")
     values = {
         "hash": hash_,
         "id": secrets.token_hex(ID_BYTES),
@@ -135,7 +135,8 @@ def revoke_key(connection: Connection, name: str, now: datetime) -> None:
     )
     if not connection.execute(ended).rowcount:
         raise NotFoundError(
-            f"no valid key is called {name}", candidates=[key.name for key in keys_of(connection)]
+            f"there is no valid key named {name}",
+            candidates=[key.name for key in keys_of(connection)],
         )
 
 

@@ -191,7 +191,7 @@ def _compare(written: Copied, wanted: Copied, file: Path) -> None:
     )
     if wrong or written.schema != wanted.schema:
         raise RefusedError(
-            f"{file} is not what was copied: {', '.join(wrong) or written.schema}", code="damaged"
+            f"{file} differs from the source: {', '.join(wrong) or written.schema}", code="damaged"
         )
 
 

@@ -79,7 +79,7 @@ class Lease:
 
     def _loss(self, why: str) -> LeaseLostError:
         return LeaseLostError(
-            f"lease {self.id} is lost, its snapshots may expire: {why}; ask for a version anew"
+            f"lease {self.id} is lost, its snapshots may expire: {why}; ask for a version again"
         )
 
     def release(self) -> None:

@@ -88,9 +88,7 @@ def open_table(name: str, catalogs: Mapping[str, Mapping[str, str]]) -> Table:
         return load_catalog(catalog, **properties).load_table(identifier)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise CatalogError(
-            f"{name}: catalog {catalog} does not give the table: {reason}"
-        ) from error
+        raise CatalogError(f"{name}: catalog {catalog} cannot load the table: {reason}") from error
 
 
 def _newest_metadata(properties: Mapping[str, str], identifier: str) -> str:

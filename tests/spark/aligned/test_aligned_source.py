@@ -264,7 +264,7 @@ def test_invalid_option_is_rejected(options: dict[str, str], reason: str) -> Non
 def test_unavailable_table_is_rejected(both: Bank) -> None:
     for tables, reason in (
         ("b", "tables: 'b' is not catalog.database.table"),
-        ("lake.no.where", "lake.no.where: catalog lake does not give the table: "),
+        ("lake.no.where", "lake.no.where: catalog lake cannot load the table: "),
     ):
         with pytest.raises(PySparkException) as error:
             both.stream(tables=tables)

@@ -63,4 +63,4 @@ def test_folder_catalog_finds_the_newest_metadata(lake: Any, tmp_path: Path) -> 
     assert behind == {"1": str(newest.snapshot_id), "2": str(newest.snapshot_id)}
     with pytest.raises(CatalogError) as error:
         open_table("pond.db.none", catalogs_in(conf))
-    assert str(error.value).startswith("pond.db.none: catalog pond does not give the table: ")
+    assert str(error.value).startswith("pond.db.none: catalog pond cannot load the table: ")

@@ -344,7 +344,7 @@ def test_lost_lease_raises_an_explicit_error(known_bank: Any) -> None:
 
     with pytest.raises(LeaseLostError, match="unknown lease"):
         tables.lease.renew()
-    with pytest.raises(LeaseLostError, match="ask for a version anew"):
+    with pytest.raises(LeaseLostError, match="ask for a version again"):
         tables[known_bank.name("credits")]
 
 

@@ -130,7 +130,7 @@ async def _read(request: Request, limit: int, seconds: int, unpacking: Unpacking
     except TimeoutError:
         raise BodyError(f"the body did not arrive within {seconds} seconds") from None
     except ClientDisconnect:
-        raise BodyError("the sender went away before the body ended") from None
+        raise BodyError("the connection closed before the body ended") from None
     return unpacking.whole()
 
 

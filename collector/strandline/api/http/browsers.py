@@ -51,7 +51,7 @@ class RefuseForeignPages:
                 f"this collector is not called {_name_of(host)[:200]!r}; STRANDLINE_ALLOWED_HOSTS names what it is called"
             )
         if _is_foreign(headers, scope["method"], host):
-            return ForbiddenError("a page of another origin may not ask this collector")
+            return ForbiddenError("requests from a page of another origin are refused")
         if scope["method"] in READING or scope["path"] == "/ui/session":
             return None
         media = headers.get(b"content-type", "application/json").partition(";")[0].strip().lower()

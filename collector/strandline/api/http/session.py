@@ -108,7 +108,7 @@ class Session:
     def refuse_other_namespace(self, namespace: str) -> None:
         """Raise a ForbiddenError where a change names a namespace that is not the key's."""
         if not self.access.allows(namespace):
-            raise ForbiddenError(f"this key changes nothing in namespace {namespace!r}")
+            raise ForbiddenError(f"this key may not change namespace {namespace!r}")
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,7 @@ class SessionOf:
                 f"this needs a key with scope {self.scope}, and this one has {access.scopes_text}"
             )
         if self.whole and not access.everything:
-            raise ForbiddenError(
-                "this is about no namespace, so it needs a key for all of them: --namespace '*'"
-            )
+            raise ForbiddenError("this needs a key for all namespaces: --namespace '*'")
 
 
 def client_of(request: Request) -> str:

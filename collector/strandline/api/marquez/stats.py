@@ -90,6 +90,4 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name.strip().replace(" ", "+") or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ParameterError(
-            f"parameter timezone is no time zone that is known here: {name!r}"
-        ) from None
+        raise ParameterError(f"unknown time zone: {name!r}") from None

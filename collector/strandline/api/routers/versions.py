@@ -122,9 +122,7 @@ def _refuse_unbounded(
     with_barriers = {reading.table for reading in readings}
     others = [model.call(table) for table in tables if table not in with_barriers]
     if others:
-        raise RefusedError(
-            f"{', '.join(others)}: no barrier, so how far behind it is cannot be known", "lag"
-        )
+        raise RefusedError(f"{', '.join(others)}: no barrier, so its lag is unknown", "lag")
 
 
 def _leased(

@@ -65,7 +65,7 @@ class Senders:
         about = event.job or event.dataset
         if about is None or not access.allows(stored_name(about.namespace, LONGEST_NAMESPACE)):
             raise ForbiddenError(
-                f"this key sends no events of namespace {about.namespace if about else ''!r}"
+                f"this key may not send events of namespace {about.namespace if about else ''!r}"
             )
         found = self._changes(record)
         if event.job and (
@@ -121,7 +121,7 @@ def own_runs(connection: Connection, claims: Claims, access: Access) -> list[int
     query = select(runs.c.id, jobs.c.namespace).join(jobs, jobs.c.id == runs.c.job_id).where(*had)
     found = connection.execute(query).all()
     if not all(access.allows(row.namespace) for row in found):
-        raise ForbiddenError("the run of this event is one of a job that is not this key's")
+        raise ForbiddenError("the run of this event belongs to a job outside this key's namespaces")
     return [row.id for row in found]
 
 
@@ -151,7 +151,7 @@ def refuse_domain(connection: Connection, domain: str, job: int, access: Access)
     }
     inferred = domain.startswith(INFERRED) and not access.allows_text(domain.removeprefix(INFERRED))
     if inferred or not all(map(access.allows, namespaces)):
-        raise ForbiddenError(f"group {domain!r} has jobs or tables that are not this key's")
+        raise ForbiddenError(f"group {domain!r} has jobs or tables outside this key's namespaces")
     return False
 
 
@@ -170,7 +170,7 @@ def _refuse_elsewhere(found: Sequence[EventChange], access: Access) -> None:
     hidden = sorted({namespace for namespace in written if not owns(namespace)})
     if hidden:
         raise ForbiddenError(
-            f"this key writes nothing in namespace {hidden[0]!r}: --namespace names what it may write"
+            f"this key may not write namespace {hidden[0]!r}: add it to the key with --namespace"
         )
 
 

@@ -74,7 +74,7 @@ def run(options: Namespace, settings: Settings) -> int:
             plan = _plan(connection, options)
     except re.error as error:
         raise RefusedError(
-            f"no regular expression: {error.pattern!r}: {error}", "pattern"
+            f"invalid regular expression: {error.pattern!r}: {error}", "pattern"
         ) from None
     finally:
         engine.dispose()

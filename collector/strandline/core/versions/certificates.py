@@ -74,7 +74,7 @@ def refuse_contradictions(document: Mapping[str, Any]) -> None:
     faults = _disagreements(document, {})
     if faults:
         raise RefusedError(
-            f"what is known of data lineage contradicts this version: {'; '.join(faults)}",
+            f"the recorded data lineage contradicts this version: {'; '.join(faults)}",
             "no_version",
         )
 

@@ -67,11 +67,11 @@ def delay(model: Model, table: Table, barrier: int) -> Delay:
     """The delay of `table` at `barrier`, or a NotFoundError when it has not completed it."""
     if table not in model.done or barrier not in model.done[table]:
         raise NotFoundError(
-            f"{model.call(table)}: barrier {barrier} is not completed, or too long ago"
+            f"{model.call(table)}: barrier {barrier} is not completed, or no longer stored"
         )
     if barrier not in model.domain(model.domain_of[table]).births:
         raise NotFoundError(
-            f"{model.call(table)}: barrier {barrier} is too long ago: when it was born is not known any more"
+            f"{model.call(table)}: barrier {barrier} is too old: its time is no longer stored"
         )
     commits = _commits(model, table, barrier)
     birth = model.domain(model.domain_of[table]).births[barrier]

@@ -42,7 +42,8 @@ class Secret:
     def __init__(self, secret: str) -> None:
         if len(secret) < SHORTEST:
             raise RefusedError(
-                f"a secret of less than {SHORTEST} characters is part of other words", code="short"
+                f"a secret of less than {SHORTEST} characters may be part of other words",
+                code="short",
             )
         spellings = {secret}
         for _ in range(LEVELS):

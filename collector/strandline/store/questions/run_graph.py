@@ -50,7 +50,7 @@ def _begun(connection: Connection, run_id: str, moment: int | None) -> int:
     first_at = runs_by_id(connection, [found])[found].first_at
     if moment is not None and first_at is not None and first_at > moment:
         raise NotFoundError(
-            f"run {run_id!r} was not heard of yet at {iso(moment)}: its first event is of {iso(first_at)}"
+            f"run {run_id!r} did not exist yet at {iso(moment)}: its first event is of {iso(first_at)}"
         )
     return found
 

@@ -365,7 +365,8 @@ def check(engine: Engine) -> None:
             _refuse_other_tables(connection)
     if others:
         raise SchemaError(
-            f"{_where(engine)} has tables, and none of Strandline's: strandline migrate adds them"
+            f"{_where(engine)} has tables, but none of Strandline's: "
+            "run strandline migrate to add them"
         )
     if found is None:
         raise SchemaError(

@@ -113,7 +113,7 @@ def decode_cursor(text: str, types: Sequence[type]) -> Key:
         or [type(part) for part in key] != list(types)
         or not all(map(_storable, key))
     ):
-        raise ValueError("is no cursor of this list")
+        raise ValueError("is not a cursor of this list")
     return tuple(key)
 
 

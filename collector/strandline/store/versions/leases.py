@@ -95,5 +95,5 @@ def _tell_why(connection: Connection, id_: str) -> None:
     if connection.scalar(select(reader_leases.c.id).where(reader_leases.c.id == id_)) is None:
         raise NotFoundError(f"unknown lease: {id_}")
     raise RefusedError(
-        f"lease {id_} is over: its snapshots may be gone, ask for a version anew", "expired"
+        f"lease {id_} is over: its snapshots may be gone, ask for a version again", "expired"
     )
