@@ -493,6 +493,6 @@ def test_check_reads_the_public_keys(
         == "strandline: STRANDLINE_OIDC_JWKS_FILE: the document is no JSON object with `keys`\n"
     )
     missing = f"STRANDLINE_OIDC_JWKS_FILE={tmp_path / 'missing.json'} (--oidc-jwks-file)"
-    assert f"{missing} is not there" in found[4][1].err
+    assert f"{missing} does not exist" in found[4][1].err
     assert redirected[0] == 1
     assert "redirects are not followed" in redirected[1].err

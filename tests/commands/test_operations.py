@@ -392,7 +392,9 @@ def test_missing_kafka_file_is_reported(
 
     assert main([command], environ | kafka) != 0
 
-    assert f"STRANDLINE_KAFKA_SSL_CAFILE={tmp_path}/ca.pem is not there" in capsys.readouterr().err
+    assert (
+        f"STRANDLINE_KAFKA_SSL_CAFILE={tmp_path}/ca.pem does not exist" in capsys.readouterr().err
+    )
 
 
 def test_serve_creates_its_database_and_stops_cleanly(environ: dict[str, str]) -> None:

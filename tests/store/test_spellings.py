@@ -97,7 +97,7 @@ def test_a_key_of_one_spelling_writes_nothing_for_the_others(
     record = validated(encode(event(outputs=[dataset("bank/a", "s3a://lake")])), NOON)
 
     access = Access("key", frozenset(("ingest",)), ("tests", granted))
-    with pytest.raises(ForbiddenError, match=f"writes nothing in namespace '{granted[:6]}"):
+    with pytest.raises(ForbiddenError, match=f"may not write namespace '{granted[:6]}"):
         Senders(sqlite_engine).permitted(record, access)
 
     both = Access("key", frozenset(("ingest",)), ("tests", granted, refused))

@@ -96,4 +96,4 @@ def test_foreign_file_is_rejected(
     file.write_text('{"a": 1}')
 
     assert run("import", "--from", "datahub", str(file), url=sqlite_url) == 1
-    assert "is no file of DataHub's metadata" in capsys.readouterr().err
+    assert "is not a file of DataHub's metadata" in capsys.readouterr().err
