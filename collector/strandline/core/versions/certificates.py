@@ -38,8 +38,9 @@ def certify(model: Model, readings: Iterable[Reading]) -> Certificate:
     answered = sorted(readings, key=lambda reading: reading.table)
     entries: dict[tuple[Table, str], Entry] = {}
     for barrier in sorted({reading.barrier for reading in answered}):
-        waiting = [reading.table for reading in answered if reading.barrier == barrier]
-        choice = newest_choice(model, waiting, barrier) or {}
+        shown = {one.table: one.snapshot for one in answered if one.barrier == barrier}
+        waiting = list(shown)
+        choice = newest_choice(model, waiting, barrier, shown) or {}
         while waiting:
             table = waiting.pop()
             entry = _entry(choice, table)

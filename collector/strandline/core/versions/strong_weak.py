@@ -105,7 +105,7 @@ def strong(model: Model, tables: Sequence[Table]) -> list[Reading]:
     barrier = version(model, tables)
     while barrier is not None:
         connected, _ = pipeline(model, tables, barrier)
-        choice = newest_choice(model, connected, barrier)
+        choice = newest_choice(model, [*sorted(tables), *sorted(connected)], barrier)
         if choice is not None:
             return [reading(model, table, choice[table]) for table in tables]
         barrier = version(model, tables, barrier - 1)
@@ -135,7 +135,7 @@ def _weak_of_one(model: Model, tables: list[Table]) -> list[Reading]:
     histories = [model.done[table] for table in tables]
     barrier = greatest_common(histories)
     while barrier is not None:
-        choice = newest_choice(model, tables, barrier)
+        choice = newest_choice(model, sorted(tables), barrier)
         if choice is not None:
             return [reading(model, table, choice[table]) for table in tables]
         barrier = greatest_common(histories, barrier - 1)
