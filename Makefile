@@ -16,7 +16,7 @@ PIP_INSTALL := $(PY) -m pip --disable-pip-version-check install --quiet --no-inp
 TREE := --no-build-isolation --use-pep517
 TESTS ?= tests
 PYTEST_ARGS ?=
-# The whole suite runs in four processes, a part of it in one.
+# The whole suite runs in five processes, a part of it in one.
 RUN = $(if $(filter tests,$(TESTS)),$(PY) tests/run.py "$(1)" $(PYTEST_ARGS),$(PY) -m pytest -m "$(1)" $(PYTEST_ARGS) $(TESTS))
 .PHONY: help demo test test-all test-slow test-matrix parts all-parts check bench soak locks wheels pyfiles clean needs docs audit
 

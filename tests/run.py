@@ -1,8 +1,8 @@
-"""Run the suite in four processes side by side.
+"""Run the suite in five processes side by side.
 
 `python tests/run.py MARKS [PYTEST_ARG...]`. Tests wait for browsers, brokers and queries as long as
-they work, so four processes keep two cores busy. Each process starts each part that it needs once.
-The output of Spark's tests is shown while they run, that of the others when all are done; each ends
+they work, so five processes keep two cores busy. Each process starts each part that it needs once.
+The output of the longest is shown while it runs, that of the others when all are done; each ends
 with what was skipped and why.
 """
 
@@ -18,8 +18,16 @@ from pathlib import Path
 from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
+SPARK = ROOT / "tests" / "spark"
+LONGEST = ("tests/spark/aligned", "tests/spark/formats")
+OTHER_SPARK = tuple(
+    path
+    for path in sorted(str(path.relative_to(ROOT)) for path in SPARK.glob("[!_]*"))
+    if path not in LONGEST
+)
 GROUPS = (
-    ("tests/spark",),
+    LONGEST,
+    OTHER_SPARK,
     ("tests/rules", "tests/store"),
     ("tests/api", "tests/commands", "tests/transports"),
     ("tests/emitter", "tests/page", "tests/package", "tests/compatibility", "tests/slow"),
@@ -32,7 +40,7 @@ def main(marks: str, arguments: list[str]) -> int:
     pytest = [sys.executable, "-m", "pytest", "-m", marks, *arguments]
     shown, *others = GROUPS
     names = ", ".join(folder for group in others for folder in group)
-    print(f"Beside {shown[0]} run {names}; their output follows at the end.", flush=True)
+    print(f"Beside {', '.join(shown)} run {names}; their output follows at the end.", flush=True)
     begun = time.monotonic()
     with ExitStack() as stack:
         outputs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in others]

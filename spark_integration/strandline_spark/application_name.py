@@ -40,4 +40,10 @@ def application_name(
 
 
 def _last_part(path: str) -> str:
-    return path.rstrip("/").rsplit("/", 1)[-1]
+    """Return the name of a script or notebook, or of the package that `python -m` runs.
+
+    >>> _last_part("/jobs/nightly.py"), _last_part("/lib/nightly/__main__.py")
+    ('nightly.py', 'nightly')
+    """
+    folder, _, name = path.rstrip("/").rpartition("/")
+    return folder.rpartition("/")[2] if name == "__main__.py" else name

@@ -146,7 +146,7 @@ def test_server_rejects_events_while_its_file_is_full_and_recovers(
     pages = [2**30]
     event.listen(engine, "begin", lambda connection: bound_pages(connection, pages[0]))
     with serving(engine) as address, httpx.Client(base_url=address, timeout=60) as client:
-        pages[0] = page_count(reader_engine) + 20
+        pages[0] = page_count(reader_engine) + 5
         answers = [client.post("/api/v1/lineage", content=body) for body in bodies]
         refused = [one for one in answers if one.status_code == 503]
         stored = [body for body, one in zip(bodies, answers, strict=True) if one.status_code == 201]

@@ -355,7 +355,7 @@ SEEDS = st.integers(0, 2**32)
 CUTS = st.lists(st.integers(0, 20), max_size=3)
 
 
-@settings(fixture, max_examples=60)
+@settings(fixture, max_examples=40)
 @given(history=HISTORIES, seed=SEEDS, cuts=CUTS)
 def test_random_orders_match_the_oracle_on_sqlite(
     sqlite_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]
@@ -382,7 +382,7 @@ def test_10_000_histories_in_any_order_give_the_oracles_tables(
 
 
 @pytest.mark.postgres
-@settings(fixture, max_examples=20)
+@settings(fixture, max_examples=10)
 @given(history=HISTORIES, seed=SEEDS, cuts=CUTS)
 def test_random_orders_match_the_oracle_on_postgresql(
     postgres_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]

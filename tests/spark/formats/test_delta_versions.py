@@ -48,6 +48,7 @@ def read_and_written(
     return read, written
 
 
+@pytest.mark.slow
 def test_clone_and_restore_read_a_version(lake: Any, tmp_path: Path) -> None:
     lake.sql("CREATE TABLE versions.base USING delta AS SELECT 1 AS id")
     lake.sql("INSERT INTO versions.base VALUES (2)")

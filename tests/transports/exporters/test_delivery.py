@@ -318,4 +318,4 @@ def test_link_local_address_is_never_contacted(engine: Engine, exporting: Export
     store(engine, [done(1)], received_at=NOON)
     exports.deliver(NOW)
 
-    assert "never asked" in problem(engine)
+    assert "never contacted" in problem(engine)
