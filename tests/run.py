@@ -23,7 +23,7 @@ LONGEST = ("tests/spark/aligned", "tests/spark/formats")
 OTHER_SPARK = tuple(
     path
     for path in sorted(str(path.relative_to(ROOT)) for path in SPARK.glob("[!_]*"))
-    if path not in LONGEST
+    if path not in (*LONGEST, "tests/spark/conftest.py")
 )
 GROUPS = (
     LONGEST,
