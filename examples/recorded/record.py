@@ -15,6 +15,7 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -108,7 +109,7 @@ def write_recording(bank: Bank) -> None:
     print(f"{RECORDING}: {len(lines)} events, {RECORDING.stat().st_size:,} bytes")
 
 
-def line_of(row: dict, folder: str) -> str:
+def line_of(row: dict[str, Any], folder: str) -> str:
     """A line of the recording."""
     moment = datetime.fromtimestamp(row["received_at"] / 1_000_000, UTC).isoformat()
     event = json.loads(row["body"].decode().replace(folder, FOLDER))
