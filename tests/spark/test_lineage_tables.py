@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 
 from fixtures.emitter.recording import recording_server
 from fixtures.servers import SETTINGS, serving
+from fixtures.spark_lake import catalog_properties
 from fixtures.versions_server.events import EPOCH, committed, ended, started
 from strandline.execution.iceberg_tables import IcebergTables
 from strandline.execution.published_tables import publish
@@ -136,15 +137,10 @@ def test_pip_5_query_finds_what_was_made_from_a_snapshot(tables: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_pip_5_query_over_two_catalogs_runs_on_published_tables(lake: Any, world: Any) -> None:
-    properties = {
-        "type": "sql",
-        "uri": lake.conf.get("spark.sql.catalog.lake.uri")
-        .removeprefix("jdbc:")
-        .replace("sqlite:", "sqlite:///"),
-        "warehouse": lake.conf.get("spark.sql.catalog.lake.warehouse"),
-    }
     with world[2].connect() as connection:
-        published = list(publish(connection, IcebergTables({"lake": properties}), "lake"))
+        published = list(
+            publish(connection, IcebergTables({"lake": catalog_properties(lake)}), "lake")
+        )
     query = """
         SELECT k.snapshot_id FROM lake.strandline.sink_snapshot_lineage k
           JOIN lake.strandline.source_snapshot_lineage s ON s.job = k.job AND s.barrier_id = k.barrier_id

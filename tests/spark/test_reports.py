@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from fixtures.spark_lake import catalog_properties
 from strandline.cli import main
 from strandline.errors import RefusedError
 from strandline.execution.iceberg_tables import IcebergTables
@@ -44,15 +45,8 @@ def published(lake: Any, engine: Engine) -> Published:
 
     def fill_and_publish(records: Sequence[Record]) -> None:
         fill(engine, records)
-        properties = {
-            "type": "sql",
-            "uri": lake.conf.get("spark.sql.catalog.lake.uri")
-            .removeprefix("jdbc:")
-            .replace("sqlite:", "sqlite:///"),
-            "warehouse": lake.conf.get("spark.sql.catalog.lake.warehouse"),
-        }
         with engine.connect() as connection:
-            for _ in publish(connection, IcebergTables({"lake": properties}), "lake"):
+            for _ in publish(connection, IcebergTables({"lake": catalog_properties(lake)}), "lake"):
                 pass
         for table in ("job_edges", "column_edges"):
             lake.sql(f"REFRESH TABLE lake.strandline.{table}")

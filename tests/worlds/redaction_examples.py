@@ -665,7 +665,7 @@ MESSAGES = (
     "sftp://svc;fingerprint=x:$SECRET@h/f",
     "https://ann:$SECRET@nexus.example/repository failed",
     "pip install --index-url https://__token__:$SECRET@pypi.example/simple",
-    "npm ERR! //registry.npmjs.org/:_authToken=$SECRET",
+    "npm ERR! //npm.example/:_authToken=$SECRET",
     'terraform: var.db_password = "$SECRET"',
     "ansible: vars: ansible_become_pass: $SECRET",
     "ansible_ssh_pass=$SECRET",

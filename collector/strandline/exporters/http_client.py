@@ -202,7 +202,8 @@ def check_address(text: str, networks: Sequence[Network]) -> None:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
     if address.is_link_local or address.is_multicast or address.is_unspecified:
-        raise OSError(f"{text} is a link-local address, which is never contacted")
+        kind = "link-local, multicast or unspecified"
+        raise OSError(f"{text} is never contacted: it is a {kind} address")
     if networks and not any(address in one for one in networks if one.version == address.version):
         raise OSError(f"{text} is in none of the networks of STRANDLINE_EXPORT_NETWORKS")
 

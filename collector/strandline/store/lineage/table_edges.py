@@ -38,7 +38,7 @@ class FoundEdge:
 
 
 def age(related: JobEdge) -> tuple[int, int, int]:
-    """What edges are ordered by: when they were last seen, when first, and by which run."""
+    """Return the order of an edge: when it was last seen, when first, and its run."""
     return related.at, related.since, related.owner
 
 
