@@ -28,7 +28,7 @@ READS = 22
 STREAM = "/api/v2/stream"  # stays open for a minute; asked in test_stream
 
 
-@pytest.mark.parametrize("examples", [2, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [3, pytest.param(12, marks=pytest.mark.slow)])
 def test_answers_conform_to_the_openapi_document(bank_client: httpx.Client, examples: int) -> None:
     root = str(bank_client.base_url).removesuffix("/api/v2/")
     schema = (

@@ -375,7 +375,6 @@ def client_with(address: str, key: str) -> httpx.Client:
     return client_of(address, "", headers=bearer(key))
 
 
-@pytest.mark.slow
 def test_no_operation_reveals_the_other_tenant(world: httpx.Client, keys: dict[str, str]) -> None:
     versions = world.post("/api/v2/versions", json=bodies(B)["/api/v2/versions"])
     assert versions.status_code == 200, versions.text

@@ -64,7 +64,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Any) -> Ite
     engine.dispose()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session(lake: Any, world: Any) -> Iterator[Any]:
     """A session whose conf names the collector."""
     url, key, _ = world
@@ -77,7 +77,7 @@ def session(lake: Any, world: Any) -> Iterator[Any]:
             spark.catalog.dropTempView(view.name)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tables(session: Any) -> Any:
     """The session with the views."""
     lineage_tables(session)
@@ -261,11 +261,13 @@ def test_a_failed_read_says_why(tables: Any, options: dict[str, str], reason: st
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_wrong_key_is_reported(tables: Any) -> None:
-    tables.conf.set(TOKEN_KEY, "wrong")
-    lineage_tables(tables)
+def test_wrong_key_is_reported(lake: Any, world: Any) -> None:
+    spark = lake.newSession()
+    spark.conf.set(URL_KEY, world[0])
+    spark.conf.set(TOKEN_KEY, "wrong")
+    lineage_tables(spark)
     with pytest.raises(PySparkException) as error:
-        tables.table("catalog_options").collect()
+        spark.table("catalog_options").collect()
 
     assert "ConfigurationError" in str(error.value)
     assert "401" in str(error.value)

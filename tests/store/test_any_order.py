@@ -355,7 +355,7 @@ SEEDS = st.integers(0, 2**32)
 CUTS = st.lists(st.integers(0, 20), max_size=3)
 
 
-@settings(fixture, max_examples=25)
+@settings(fixture, max_examples=40)
 @given(history=HISTORIES, seed=SEEDS, cuts=CUTS)
 def test_random_orders_match_the_oracle_on_sqlite(
     sqlite_engine: Engine, history: list[Arrival], seed: int, cuts: list[int]

@@ -72,7 +72,6 @@ def test_each_barrier_is_one_snapshot_with_its_inputs(accounts: Any) -> None:
     assert (first.group, second.group) == ("bank", "bank")
 
 
-@pytest.mark.slow
 def test_barrier_skipped_by_an_input_is_skipped_and_recorded(accounts: Any) -> None:
     both(accounts, 1)
     accounts.commit("credits", 2, (5, 1000))

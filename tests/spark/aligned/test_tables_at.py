@@ -97,7 +97,6 @@ def test_changes_across_a_rollback_are_rejected(bank: Any) -> None:
         bank.history("t").between(gone, anew)
 
 
-@pytest.mark.slow
 def test_expired_snapshot_is_not_served_from_cache(bank: Any) -> None:
     table = bank.table("t")
     first = bank.commit("t", 1, (1, 10))

@@ -17,7 +17,8 @@ from fixtures.spark_lake.running import Event, events_of, numbered
 from fixtures.warm_jvm import WarmJvm
 
 pytestmark = pytest.mark.spark
-# The matrix tries every format, the suite the first one.
+# The matrix tries every format; the suite the first one only, because an application takes half a
+# minute.
 KINDS = formats() if os.environ.get("STRANDLINE_MATRIX") else formats()[:1]
 NAMESPACES = {"iceberg": "lake.every", "delta": "every", "paimon": "paimon.every", "hudi": "every"}
 
@@ -58,7 +59,6 @@ UNSEEN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_way_to_write_a_table_is_reported(
     kind: str, tmp_path: Path, warm_jvm: WarmJvm

@@ -43,7 +43,7 @@ class World:
             self.lake.conf.unset(DYNAMIC)
 
 
-@pytest.fixture(params=["iceberg", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.fixture(params=sorted(PLACES))
 def world(request: pytest.FixtureRequest, lake: Any) -> Iterator[World]:
     if request.param not in formats():
         pytest.skip("no runtime for this Spark")

@@ -15,15 +15,9 @@ from strandline_spark.model.statement import Snapshot
 
 pytestmark = pytest.mark.spark
 TABLES = {"iceberg": "lake.ranges", "delta": "ranges"}
-
-
-def needs(kind: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(kind not in formats(), reason="no runtime for this Spark")
-
-
 KINDS = [
-    pytest.param("iceberg", marks=needs("iceberg")),
-    pytest.param("delta", marks=[needs("delta"), pytest.mark.slow]),
+    pytest.param(kind, marks=[] if kind in formats() else pytest.mark.skip("no runtime"))
+    for kind in TABLES
 ]
 
 

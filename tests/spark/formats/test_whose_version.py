@@ -41,7 +41,6 @@ def told(spark: Any, *statements: str, then: Any = None) -> list[str]:
     return [one.snapshot_id + ("?" if one.observed else "") for one in made]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(
     SPARK == "3.5", reason="Iceberg's extensions for Spark 3.5 fail on an UPDATE of a Delta table"
 )

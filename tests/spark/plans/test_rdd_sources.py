@@ -14,7 +14,6 @@ from strandline_spark.extraction.reader import PlanReader
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.slow
 @pytest.mark.skipif("iceberg" not in formats(), reason="Iceberg has no runtime for this Spark")
 def test_iceberg_table_below_an_rdd_is_an_opaque_input(bank: Any) -> None:
     table = bank.table("credits")

@@ -40,9 +40,7 @@ def home(spark: Any) -> str:
     return str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:")
 
 
-@pytest.mark.parametrize(
-    "provider", ["parquet", pytest.param("delta", marks=[delta, pytest.mark.slow])]
-)
+@pytest.mark.parametrize("provider", ["parquet", pytest.param("delta", marks=delta)])
 def test_managed_table_moves_its_folder(lake: Any, provider: str) -> None:
     name = f"m_{provider}"
     lake.sql(f"CREATE TABLE moved.{name} USING {provider} AS SELECT 1 AS id")

@@ -74,35 +74,15 @@ def test_insert_only_merge_compares_with_the_latest_target(
     ("statement", "amounts_after"),
     [
         ("INSERT OVERWRITE {t} SELECT * FROM {t}", [5, 10]),
-        pytest.param(
-            "INSERT OVERWRITE {t} SELECT * FROM IDENTIFIER('{t}')", [5, 10], marks=pytest.mark.slow
-        ),
+        ("INSERT OVERWRITE {t} SELECT * FROM IDENTIFIER('{t}')", [5, 10]),
         ("INSERT OVERWRITE {t} SELECT account, how_much FROM seen", [5, 10]),
-        pytest.param(
-            "WITH c AS (SELECT * FROM {t}) INSERT OVERWRITE {t} SELECT * FROM c",
-            [5, 10],
-            marks=pytest.mark.slow,
-        ),
+        ("WITH c AS (SELECT * FROM {t}) INSERT OVERWRITE {t} SELECT * FROM c", [5, 10]),
         ("INSERT INTO {t} REPLACE WHERE amount > 4 SELECT * FROM {t}", [5, 10]),
-        pytest.param(
-            "INSERT INTO {t} SELECT account, amount * 100 FROM {t}",
-            [5, 10, 500, 1000],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            "FROM {t} INSERT INTO {t} SELECT account, amount + 1",
-            [5, 6, 10, 11],
-            marks=pytest.mark.slow,
-        ),
+        ("INSERT INTO {t} SELECT account, amount * 100 FROM {t}", [5, 10, 500, 1000]),
+        ("FROM {t} INSERT INTO {t} SELECT account, amount + 1", [5, 6, 10, 11]),
         ("DELETE FROM {t} WHERE amount NOT IN (SELECT max(amount) FROM {t})", [10]),
-        pytest.param(
-            "DELETE FROM {t} AS x WHERE (SELECT count(*) FROM {t}) = 1",
-            [5, 10],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            "UPDATE {t} SET amount = (SELECT count(*) FROM {t})", [2, 2], marks=pytest.mark.slow
-        ),
+        ("DELETE FROM {t} AS x WHERE (SELECT count(*) FROM {t}) = 1", [5, 10]),
+        ("UPDATE {t} SET amount = (SELECT count(*) FROM {t})", [2, 2]),
         (
             """MERGE INTO {t} x USING (SELECT * FROM {t}) y ON x.amount = y.amount
                  WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED BY SOURCE THEN DELETE""",
