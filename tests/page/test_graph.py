@@ -105,6 +105,26 @@ def test_map_counts_all_tables_and_opens_in_place(hub_tab: Tab) -> None:
     assert hub_tab.faults == []
 
 
+def test_failed_latest_run_is_told_beside_edges_of_an_older_run(
+    browser: Any, empty_address: str
+) -> None:
+    world = World(datetime.now(UTC))
+    read, written = [table("orders", ["id"])], [table("sums", ["id"])]
+    with client_of(empty_address, "") as client:
+        for event in (
+            world.event("COMPLETE", 60, "sum", read, written, run="first"),
+            world.event("FAIL", 30, "sum", read, [], run="second"),
+        ):
+            client.post("/api/v1/lineage", json=event).raise_for_status()
+    for tab in tab_of(browser, empty_address):
+        page = tab.open("/graph")
+
+        assert page.locator(".node.job.bad .sub").all_text_contents() == ["✕ failed"]
+        labels = page.locator(".edge-label").all_text_contents()
+        assert labels == ["latest run ✕ failed"] * 2
+        assert page.locator(".edge.old").count() == 1  # the failed run read its input too
+
+
 def test_retiring_is_offered_by_the_job_with_what_is_lost(tab: Tab) -> None:
     assert tab.open("/").locator("button:has-text('retire')").count() == 0
     page = tab.open("/job?namespace=shop&name=shop_jobs.refunds")

@@ -89,11 +89,29 @@ function boxOf(node, columns) {
   };
 }
 
+// A job whose latest run failed after the run that its edges are from: the latest run's state comes
+// first, and `earlier` is what the edges are from.
+function withLatestRuns({ nodes, edges, ...rest }) {
+  const latest = new Map();
+  for (const { source, target, latestRun } of edges) {
+    if (!latestRun) continue;
+    latest.set(source, latestRun);
+    latest.set(target, latestRun);
+  }
+  const told = nodes.map((node) => {
+    const run = node.type === "job" && latest.get(node.id);
+    if (!run) return { ...node, earlier: null };
+    const { state, endedAt } = run;
+    return { ...node, state, startedAt: null, endedAt, earlier: node };
+  });
+  return { ...rest, nodes: told, edges };
+}
+
 // Several answers as one: a later answer wins.
 export function merged(answers) {
   const nodes = new Map(),
     edges = new Map();
-  for (const answer of answers) {
+  for (const answer of answers.map(withLatestRuns)) {
     for (const node of answer.nodes) nodes.set(node.id, { ...nodes.get(node.id), ...node });
     for (const edge of answer.edges) edges.set(`${edge.source} ${edge.target}`, edge);
   }
@@ -124,11 +142,14 @@ function withFrames(graph) {
   return { ...graph, nodes, frames };
 }
 
-// What stands beside a line: how many jobs or edges it joins, or that it comes from an older run.
+// What stands beside a line: how many jobs or edges it joins, how the latest run ended that left it
+// out or failed, or that it comes from an older run.
 function labelOfLink({ edges }) {
   const jobs = edges.map((edge) => edge.jobs).filter((number) => number !== undefined);
   if (jobs.length) return jobs.map(number).join(" ⇄ ");
   if (edges[0].edges > 1) return number(edges[0].edges);
+  const later = edges.map((edge) => edge.latestRun).find(Boolean);
+  if (later) return `latest run ${STATES[later.state][2]} ${STATES[later.state][1]}`;
   return edges.every((edge) => edge.inLatest === false) ? "older run" : "";
 }
 

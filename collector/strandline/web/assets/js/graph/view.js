@@ -11,6 +11,7 @@ const SMALLEST_AT_START = 0.85; // the smallest text is 12 px
 const LARGEST_AT_START = 1.1;
 const NO_DETAILS_BELOW = 0.83; // below, a 12 px text is smaller than 10 px
 const NO_TITLES_BELOW = 0.77;
+const MARGIN = 24; // around the boxes of a layout
 const BAR = 56; // the height that the buttons at the bottom cover
 const OVERVIEW = { width: 168, height: 104 };
 
@@ -34,6 +35,7 @@ function layout({ boxes, links, frames }) {
     frame,
     step,
     isRest: kind === "rest",
+    isPlace: kind === "place",
   }));
   const ends = links.map(({ source, target, label }) => ({
     source,
@@ -90,7 +92,8 @@ function smooth([first, ...rest]) {
   return `M${first.x} ${first.y}${turns.join("")}L${last.x} ${last.y}`;
 }
 
-// A line from box to box; one that leads back runs below both.
+// A line from box to box. One that leads back goes from left side to right side, so that its arrow
+// head points where it leads; one between boxes above each other runs around both.
 function curve(a, b) {
   const x1 = a.x + a.width,
     y1 = a.y + a.height / 2,
@@ -100,14 +103,21 @@ function curve(a, b) {
     const middle = (x1 + x2) / 2;
     return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2 - 2} ${y2}`;
   }
+  const left = b.x + b.width;
+  if (left < a.x) {
+    const middle = (left + a.x) / 2;
+    return `M${a.x} ${y1}C${middle} ${y1} ${middle} ${y2} ${left + 2} ${y2}`;
+  }
   const low = Math.max(a.y + a.height, b.y + b.height) + 20;
   return `M${x1} ${y1}C${x1 + 36} ${y1} ${x1 + 36} ${low} ${x1 - 8} ${low}L${x2 + 8} ${low}C${x2 - 36} ${low} ${x2 - 36} ${y2} ${x2 - 2} ${y2}`;
 }
 
-const middleOf = (a, b) =>
-  b.x > a.x + a.width
-    ? { x: (a.x + a.width + b.x) / 2, y: (a.y + a.height / 2 + b.y + b.height / 2) / 2 }
-    : { x: (a.x + a.width + b.x) / 2, y: Math.max(a.y + a.height, b.y + b.height) + 20 };
+function middleOf(a, b) {
+  const y = (a.y + a.height / 2 + b.y + b.height / 2) / 2;
+  if (b.x > a.x + a.width) return { x: (a.x + a.width + b.x) / 2, y };
+  if (b.x + b.width < a.x) return { x: (b.x + b.width + a.x) / 2, y };
+  return { x: (a.x + a.width + b.x) / 2, y: Math.max(a.y + a.height, b.y + b.height) + 20 };
+}
 
 export function View({
   picture,
@@ -293,6 +303,7 @@ function Link({ link, source, target, route, state }) {
 
 function aboutLink({ edges, label }, isOld) {
   if (edges[0].jobs !== undefined) return `${label} jobs`;
+  if (edges.some((edge) => edge.latestRun)) return `from an older run; ${label}`;
   if (isOld) return "from an older run: the latest run did not report it";
   return edges[0].rule === "allSources"
     ? "every input × every output: no column lineage"
@@ -326,8 +337,12 @@ function Overview({ placed, handle, svg, move, current, start }) {
     : 1;
   const update = ({ x, y, k }) => {
     const { clientWidth: w, clientHeight: h } = svg.current;
+    const edge = MARGIN * k;
     const isWhole =
-      x >= -1 && y >= -1 && placed.width * k + x <= w + 1 && placed.height * k + y <= h + 1;
+      x >= -edge &&
+      y >= -edge &&
+      placed.width * k + x <= w + edge &&
+      placed.height * k + y <= h + edge;
     root.current.style.display = isWhole || !placed.width ? "none" : "";
     for (const [name, value] of Object.entries({
       x: -x / k,

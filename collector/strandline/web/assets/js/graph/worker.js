@@ -5,6 +5,7 @@ const MARGIN = 24;
 const FRAME_PAD = 14;
 const FRAME_TITLE = 24;
 const TALLEST = 1300; // pixels; two windows
+const WIDEST_MAP = 2600;
 const GAP = { x: 44, y: 30 };
 const SHAPE = 2.2; // how much wider than high rows are
 
@@ -83,7 +84,8 @@ function byLayers(boxes, links, frames) {
     const { x, y } = graph.node(id);
     places[id] = { x: x - width / 2, y: y - height / 2, width, height };
   }
-  if (graph.graph().height > TALLEST) return byRows(boxes, frames, places);
+  const isTooWide = boxes.some(({ isPlace }) => isPlace) && graph.graph().width > WIDEST_MAP;
+  if (isTooWide || graph.graph().height > TALLEST) return byRows(boxes, frames, places);
   const routes = {};
   for (const { source, target } of links) {
     const { points, x, y } = graph.edge(source, target);
@@ -114,7 +116,7 @@ function aroundTheirBoxes(boxes, frames, places) {
   return found;
 }
 
-// Boxes in rows, those of a frame together: for graphs whose layers are taller than any window.
+// Boxes in rows, those of a frame together: for graphs whose layers need more than two windows.
 function byRows(boxes, frames, order) {
   const places = {},
     frameSizes = {};

@@ -263,12 +263,15 @@ function marked(known, before) {
 function Shown({ known, past, whole, asOf }) {
   const of = past || known;
   const cut = [];
-  if (!whole.complete) cut.push(`Not everything is shown: cut by ${whole.truncatedBy}.`);
+  if (!whole.complete) cut.push(cutBy(whole.truncatedBy));
   if (whole.hidden?.access)
     cut.push(`${number(whole.hidden.access)} more are hidden from this key.`);
   const moment = asOf ? (past ? " at that moment" : " now") : "";
   return html`<div class="hidden-note" role="status">${[shownOf(of, whole, moment, past), ...cut].join(" ")}</div>`;
 }
+
+const cutBy = (reason) =>
+  reason === "depth" ? "There is more further away." : `Not everything is shown: cut by ${reason}.`;
 
 function shownOf(of, whole, moment, past) {
   if (of.isMap)
@@ -486,6 +489,7 @@ function JobFacts({ node }) {
     false,
   );
   return html`<p><${State} state=${node.state} /> ${node.startedAt && html`since <${Time} at=${node.startedAt} />`}${node.endedAt && html`, ended <${Time} at=${node.endedAt} />`}</p>
+    ${node.earlier && html`<p class="dim">Its edges are of an earlier run: <${State} state=${node.earlier.state} /> ended <${Time} at=${node.earlier.endedAt} /></p>`}
     <${Loaded} of=${detail}>${(job) => html`${job.group && html`<p>group <a href=${address("/group", { name: job.group })}>${job.group}</a></p>`}${job.facets.sql?.query && html`<pre>${job.facets.sql.query}</pre>`}`}<//>`;
 }
 
