@@ -1,9 +1,8 @@
 """The command line as a whole: its index, imports, usage errors and new databases."""
 
-import importlib
+import inspect
 import json
 import os
-import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,11 +11,13 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine
 
-import strandline.cli.commands
 from fixtures.stores import sql
 from strandline.cli import main
-from strandline.cli.command import Command, command_called
-from strandline.cli.index import COMMANDS
+from strandline.cli.commands.exports import ACTIONS
+from strandline.cli.declarations import COMMANDS, GROUPS
+from strandline.cli.declarations.act import EXPORT_ACTIONS
+from strandline.core.exports.formats import GRAPH_FORMATS
+from strandline.core.exports.graphs import WRITERS
 from worlds.builders import dataset, event, store
 
 HEAVY = (
@@ -30,39 +31,45 @@ HEAVY = (
     "rich",
 )
 
+LIBRARIES = ("fastapi", "msgspec", "orjson", "pydantic", "pyiceberg", "pyspark", "sqlalchemy")
 READER = ("--scope", "read", "--namespace", "*")
 
 
-def test_the_index_names_every_command_of_the_package() -> None:
-    modules = [module.name for module in pkgutil.iter_modules(strandline.cli.commands.__path__)]
-    found = {
-        value.name: name
-        for name in modules
-        if not name.startswith("_")
-        for value in vars(importlib.import_module(f"strandline.cli.commands.{name}")).values()
-        if isinstance(value, Command)
-    }
-
-    assert {name: entry.module for name, entry in COMMANDS.items()} == found
-    assert [command_called(name).name for name in COMMANDS] == list(COMMANDS)
-    assert list(COMMANDS) == sorted(COMMANDS)
+def test_the_help_lists_the_commands_in_four_groups() -> None:
+    assert list(GROUPS) == ["Ask", "Act", "Run", "Scale"]
+    assert len(COMMANDS) == sum(len(commands) for commands in GROUPS.values())
 
 
-def imported_by(*argv: str, environ: dict[str, str]) -> set[str]:
-    """Return the distributions and modules that a process has imported after a command."""
-    asked = f"import sys, strandline.cli; strandline.cli.main({list(argv)!r}, {environ!r}); print(*sys.modules)"
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_a_function_that_runs_it(name: str) -> None:
+    parameters = inspect.signature(COMMANDS[name].imported()).parameters
+
+    assert list(parameters) == ["options", "settings"]
+
+
+def test_graphs_can_be_had_in_the_formats_that_are_offered() -> None:
+    assert ("json", *WRITERS) == GRAPH_FORMATS
+
+
+def test_every_action_on_exports_exists() -> None:
+    assert tuple(ACTIONS) == EXPORT_ACTIONS
+
+
+def imported_by(*commands: list[str], environ: dict[str, str]) -> set[str]:
+    """Return the distributions and modules that a process has imported after some commands."""
+    asked = (
+        "import sys, strandline.cli\n"
+        f"for argv in {commands!r}: strandline.cli.main(argv, {environ!r})\n"
+        "print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["lineage", "--help"], ["--version"], ["frobnicate"]])
-def test_help_imports_no_database(argv: list[str]) -> None:
-    imported = imported_by(*argv, environ={})
+def test_help_imports_no_library() -> None:
+    helps = [["--help"], ["--version"], ["frobnicate"], *([name, "--help"] for name in COMMANDS)]
 
-    assert (
-        imported & {*HEAVY, *(("sqlalchemy", "orjson", "msgspec") if argv[0] != "lineage" else ())}
-        == set()
-    )
+    assert imported_by(*helps, environ={}) & {*HEAVY, *LIBRARIES} == set()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,7 @@ def test_an_answer_imports_only_what_it_needs(
 ) -> None:
     store(sqlite_engine, [event("START", inputs=[dataset("bank.a")])])
 
-    imported = imported_by(*argv, environ={"STRANDLINE_DATABASE_URL": sqlite_url})
+    imported = imported_by(argv, environ={"STRANDLINE_DATABASE_URL": sqlite_url})
 
     assert imported & set(HEAVY) == set()
     assert "sqlalchemy" in imported

@@ -11,9 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from fixtures.operations import operations
-from strandline.cli import _parser, main
-from strandline.cli.command import command_called
-from strandline.cli.index import COMMANDS
+from strandline.cli import _parser_of, main
+from strandline.cli.declarations import COMMANDS
 from strandline.settings import KAFKA_SECURITY, PREFIX, declared
 from worlds.scenarios.bank import bank
 from worlds.scenarios.taking import fill
@@ -71,7 +70,7 @@ def unknown_commands(text: str) -> Iterator[str]:
             if command not in COMMANDS:
                 yield code
                 continue
-            options = options_of(_parser(command_called(command)))
+            options = options_of(_parser_of(COMMANDS[command]))
             yield from (
                 f"{code}: {one}"
                 for one in re.findall(r"(?<![\w-])--[a-z][a-z-]+", rest)

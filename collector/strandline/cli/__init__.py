@@ -11,19 +11,18 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from strandline import __version__
-from strandline.cli.index import COMMANDS
+from strandline.cli.command import Command
+from strandline.cli.declarations import COMMANDS, GROUPS
 from strandline.errors import AmbiguousError, NotFoundError, SettingsError, StrandlineError
 from strandline.escaping import escaped
-from strandline.settings import PREFIX, declared, read_dotenv, read_settings, read_what_can_be_read
 
-if TYPE_CHECKING:
-    from strandline.cli.command import Command
-
-EPILOG = f"Every setting is also {PREFIX}NAME in the environment or in ./.env; `strandline check --help` lists them."
+EPILOG = (
+    "Every setting is also STRANDLINE_NAME in the environment or in ./.env; "
+    "`strandline check --help` lists them."
+)
 
 SHOWN = 5  # candidates of a name that nothing has
 
@@ -41,7 +40,7 @@ def run() -> None:
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Do what `argv` asks for and return the exit code."""
     try:
-        return _obey(argv, read_dotenv(Path(".env")) | dict(environ))
+        return _obey(argv, environ)
     except SystemExit as exit_:  # argparse: --help is 0, wrong usage 2
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
     except SettingsError as error:
@@ -68,17 +67,19 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _obey(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    from strandline.cli.command import (
-        command_called,
-    )  # its settings take longer to import than `--help` may last
-
-    command = command_called(argv[0]) if argv and argv[0] in COMMANDS else None
-    parser = _parser(command)
-    options = parser.parse_args(argv)
+    command = COMMANDS.get(argv[0]) if argv else None
     if command is None:
+        parser = _parser()
+        parser.parse_args(argv)
         parser.error("the command comes first")
+    options = _parser_of(command).parse_args(argv[1:])
+    from pathlib import Path
+
+    from strandline.settings import read_dotenv, read_settings, read_what_can_be_read
+
     read = read_what_can_be_read if command.bears_faults else read_settings
-    return command.run(options, read(environ, _flags(options)))
+    settings = read(read_dotenv(Path(".env")) | dict(environ), _flags(options))
+    return command.imported()(options, settings)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -89,29 +90,42 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} ({self.prog} --help)\n")
 
 
-def _parser(command: "Command | None") -> argparse.ArgumentParser:
-    """A parser of the command that is asked, with its arguments.
-
-    Of every command's name, if that is none.
-    """
-    parser = _Parser("strandline", description="Lineage by snapshot and barrier.", epilog=EPILOG)
+def _parser() -> argparse.ArgumentParser:
+    """Return the parser of a command line without a command: its help lists all of them."""
+    parser = _Parser(
+        "strandline",
+        usage="strandline [-h] [--version] COMMAND ...",
+        description="Lineage by snapshot and barrier.",
+        epilog=EPILOG,
+    )
     parser.add_argument("--version", action="version", version=f"strandline {__version__}")
-    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, entry in COMMANDS.items():
-        if command is not None and name != command.name:
-            continue
-        own = parsers.add_parser(
-            name,
-            help=entry.about,
-            description=entry.about,
-            epilog=EPILOG,
-            conflict_handler="resolve",
-        )
-        if command is not None:
-            _add_flags(own, command.shows)
-            command.arguments(own)
-            for action in _actions_of(own):
-                _add_flags(action, command.shows)
+    parser.add_argument(
+        "command", metavar="COMMAND", choices=list(COMMANDS), help=argparse.SUPPRESS
+    )
+    for title, commands in GROUPS.items():
+        group = parser.add_argument_group(title)
+        for command in commands:
+            group._group_actions.append(_line_of(command))
+    return parser
+
+
+def _line_of(command: Command) -> argparse.Action:
+    """Return a command's line in the help; nothing parses with it."""
+    return argparse.Action([], dest=command.name, metavar=command.name, help=command.about)
+
+
+def _parser_of(command: Command) -> argparse.ArgumentParser:
+    """Return the parser of what follows a command's name."""
+    parser = _Parser(
+        f"strandline {command.name}",
+        description=command.about,
+        epilog=EPILOG,
+        conflict_handler="resolve",
+    )
+    _add_flags(parser, command.shows)
+    command.arguments(parser)
+    for action in _actions_of(parser):
+        _add_flags(action, command.shows)
     return parser
 
 
@@ -121,14 +135,16 @@ def _actions_of(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser
     return [action for group in groups for action in group.choices.values()]
 
 
-def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
+def _add_flags(parser: argparse.ArgumentParser, shown: Sequence[str] | None) -> None:
     """Add a flag for each setting, unless the command has one of that name."""
+    from strandline.settings import declared
+
     group = parser.add_argument_group("settings")
     for name, how in declared():
         flag = f"--{name.replace('_', '-')}"
         if flag in parser._option_string_actions:
             continue
-        about = str(how["about"]) if name in shown else argparse.SUPPRESS
+        about = str(how["about"]) if shown is None or name in shown else argparse.SUPPRESS
         group.add_argument(
             flag,
             dest=f"setting_{name}",

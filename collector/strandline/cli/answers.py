@@ -7,12 +7,10 @@ rich is only imported where stdout is a terminal: a pipe reads the same bytes on
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from strandline.core.openlineage.moments import moment
 from strandline.escaping import escaped, escaped_lines
 
 Line = Callable[[], Sequence[str]]
@@ -45,15 +43,6 @@ def tell(as_json: bool, answer: Any, lines: Line) -> None:
         sys.stdout.write(json.dumps(answer, indent=2) + "\n")
     else:
         show(lines())
-
-
-def add_list_output(parser: ArgumentParser, as_json: str = "the answer as JSON") -> None:
-    """--json, --csv and --format of a command that prints a list."""
-    parser.add_argument("--json", action="store_const", dest="format", const="json", help=as_json)
-    parser.add_argument(
-        "--csv", action="store_const", dest="format", const="csv", help="the answer as CSV"
-    )
-    parser.add_argument("--format", choices=("json", "csv"), help="the answer in this format")
 
 
 def tell_list(
@@ -175,32 +164,3 @@ def short_time(text: str | None) -> str:
     '2026-11-20 12:00:21'
     """
     return (text or "").replace("T", " ").partition(".")[0].rstrip("Z")
-
-
-def name_argument(text: str) -> str:
-    """The type of an argument that names something.
-
-    An empty one (a variable that is not set) names nothing.
-    """
-    if not text:
-        raise ArgumentTypeError("is empty")
-    return text
-
-
-def number(low: int, high: int) -> Callable[[str], int]:
-    """The type of an argument that is a whole number."""
-
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise ArgumentTypeError(f"{text} is not a whole number from {low} to {high}")
-        return int(text)
-
-    return parse
-
-
-def time_argument(text: str) -> datetime:
-    """The type of an argument that is a moment, of the calendar or counted from now."""
-    try:
-        return moment(text, datetime.now(UTC))
-    except ValueError as error:
-        raise ArgumentTypeError(f"{text} {error}") from None

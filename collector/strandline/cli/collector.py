@@ -1,7 +1,7 @@
 """The source of a command's answers: a running collector or the database."""
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from sqlalchemy import Engine
 from strandline.cli.open_store import existing_store, missing_file
 from strandline.errors import AmbiguousError, NotFoundError, StrandlineError
 from strandline.escaping import escaped
-from strandline.setting_parsers import web_address
 from strandline.settings import Settings, default_database
 from strandline.store.sql.engine import reading
 
@@ -31,28 +30,6 @@ class CollectorError(StrandlineError):
     """A running collector could not be asked, or refused to answer."""
 
     code = "collector"
-
-
-def add_collector_arguments(parser: ArgumentParser) -> None:
-    """Add --url and --key."""
-    parser.add_argument(
-        "--url",
-        type=_address,
-        help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database; or "
-        "STRANDLINE_URL",
-    )
-    parser.add_argument(
-        "--key",
-        help="with --url: the key of an API that asks for one; or STRANDLINE_KEY, STRANDLINE_KEY_FILE",
-    )
-
-
-def _address(text: str) -> str:
-    try:
-        web_address(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text} is not an address like {LOCAL_COLLECTOR}") from None
-    return text
 
 
 @contextmanager

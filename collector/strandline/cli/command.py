@@ -1,52 +1,48 @@
-"""The commands: one or more `Command` values at the top level of a file of this package, listed
-in `index`.
-
-A command prints answers on stdout, everything else on stderr, and returns 0, or 1 when it could not do its work.
-"""
+"""What a command is: its line in the help, its options, and the function that runs it."""
 
 import gc
 import importlib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from strandline.cli.index import COMMANDS
-from strandline.settings import Settings
+if TYPE_CHECKING:
+    from strandline.settings import Settings
 
 
 def no_arguments(parser: ArgumentParser) -> None:
     """Add nothing to `parser`."""
 
 
-@dataclass(frozen=True)
-class Command:
-    """`strandline NAME`: its own arguments, and what it does with them.
+class Command(NamedTuple):
+    """`strandline NAME`.
 
-    `index` says what it is for.
+    `handler` is MODULE:FUNCTION of `cli.commands`. It is imported when the command runs: help needs
+    neither the store nor a library.
 
-    `shows` are the settings whose flags its help lists; all settings may be given as flags to every
-    command. With `bears_faults` it runs with faulty settings too (they are in `settings.faults`)
-    and tells them itself.
+    `shows` are the settings whose flags its help lists, None all of them; every command takes all
+    settings as flags. With `bears_faults` it runs with faulty settings too (they are in
+    `settings.faults`) and reports them itself.
     """
 
     name: str
-    run: Callable[[Namespace, Settings], int]
+    about: str
+    handler: str
     arguments: Callable[[ArgumentParser], None] = no_arguments
-    shows: tuple[str, ...] = ("database_url",)
+    shows: tuple[str, ...] | None = ("database_url",)
     bears_faults: bool = False
 
-
-def command_called(name: str) -> Command:
-    """The command of this name; no other command's module is imported."""
-    was_enabled = gc.isenabled()
-    # libraries make 200,000 objects that stay; looking for cycles among them takes a tenth of an
-    # answer
-    gc.disable()
-    try:
-        module = importlib.import_module(f"strandline.cli.commands.{COMMANDS[name].module}")
-    finally:
-        if was_enabled:
-            gc.enable()
-    return next(
-        one for one in vars(module).values() if isinstance(one, Command) and one.name == name
-    )
+    def imported(self) -> "Callable[[Namespace, Settings], int]":
+        """Return the function that runs the command."""
+        module, _, function = self.handler.partition(":")
+        was_enabled = gc.isenabled()
+        # Libraries make 200,000 objects that stay: looking for cycles among them takes a tenth of
+        # an answer.
+        gc.disable()
+        try:
+            commands = importlib.import_module(f"strandline.cli.commands.{module}")
+        finally:
+            if was_enabled:
+                gc.enable()
+        run: Callable[[Namespace, Settings], int] = getattr(commands, function)
+        return run

@@ -4,7 +4,7 @@ Their options, who answers, and the formats of what they print.
 """
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,97 +12,21 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Engine
 
-from strandline.cli.answers import time_argument, warn, write_text
-from strandline.cli.collector import Ask, add_collector_arguments
+from strandline.cli.answers import warn, write_text
+from strandline.cli.collector import Ask
 from strandline.cli.lineage_text import not_shown
 from strandline.core.exports.graphs import WRITERS
 from strandline.core.exports.lists import list_csv
-from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.store.lineage.lookup import dataset_of
 from strandline.store.lineage.relations import View
 from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
-from strandline.store.questions.asked import ANSWERS, MOST_OF_DATABASE
+from strandline.store.questions.asked import ANSWERS
 from strandline.store.questions.selection import facet_value
 from strandline.store.sql.engine import reading
 
 Json = dict[str, Any]
-
-MOST = MOST_OF_DATABASE  # nodes, or jobs on the way, as the API has it
-
-
-def node_count(text: str) -> int:
-    """The type of an argument that is a number of nodes, or of jobs on the way."""
-    if not text.isdecimal() or not int(text) <= MOST:
-        raise ArgumentTypeError(f"{text} is not a whole number from 0 to {MOST}")
-    return int(text)
-
-
-def _moment(text: str) -> str:
-    return time_argument(text).isoformat()
-
-
-def _facet(text: str) -> str:
-    try:
-        facet_value(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"{text} {error}") from None
-    return text
-
-
-def add_as_of(parser: ArgumentParser) -> None:
-    """--as-of."""
-    parser.add_argument(
-        "--as-of", type=_moment, metavar="TIME", help=f"as it was then, in UTC: {EXAMPLES}"
-    )
-
-
-def add_state(parser: ArgumentParser) -> None:
-    """--state."""
-    parser.add_argument(
-        "--state",
-        choices=("recent", "latest", "running"),
-        default="recent",
-        help="recent: by each job's last runs (default); latest: by its latest run alone; running: only what runs now",
-    )
-
-
-def add_view(parser: ArgumentParser) -> None:
-    """--as-of and --state."""
-    add_as_of(parser)
-    add_state(parser)
-
-
-def add_selection(parser: ArgumentParser) -> None:
-    """--namespace, --kind, --tag and --facet: each may be given several times."""
-    parser.add_argument(
-        "--namespace",
-        action="append",
-        help="show only nodes of this namespace; * stands for anything",
-    )
-    parser.add_argument(
-        "--kind", action="append", choices=("dataset", "job", "column"), help="show only these"
-    )
-    parser.add_argument(
-        "--tag", action="append", help="show only nodes with this tag: KEY or KEY=VALUE"
-    )
-    parser.add_argument(
-        "--facet", action="append", type=_facet, metavar="KEY.FIELD=VALUE",
-        help="show only nodes with this value in a facet, e.g. jobType.processingType=STREAMING",
-    )  # fmt: skip
-
-
-def add_output(parser: ArgumentParser, kind: str) -> None:
-    """--json, --csv, --format, --url and --key."""
-    formats = ("json", "csv") if kind == "list" else ("json", *WRITERS)
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
-    parser.add_argument(
-        "--csv", action="store_const", dest="format", const="csv", help="the answer as CSV"
-    )
-    parser.add_argument("--format", choices=formats, help="the answer in this format")
-    add_collector_arguments(parser)
-    parser.set_defaults(format=None)
 
 
 def asked_of(options: Namespace, names: Iterable[str]) -> Json:

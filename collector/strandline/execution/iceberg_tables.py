@@ -9,7 +9,6 @@ begins from, so that a writer who comes in between makes it fail.
 from __future__ import annotations
 
 import warnings
-from argparse import ArgumentParser
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +24,6 @@ INSTALL = "pip install 'pyiceberg[sql-sqlite,pyarrow]', or the extra of your cat
 PIN = "strandline-pin-"
 PUBLISHED = "strandline.published"
 """The property of tables that `strandline tables publish` made: it replaces no others."""
-
-
-def catalog_arguments(parser: ArgumentParser) -> None:
-    """Add the options for catalogs."""
-    parser.add_argument(
-        "--catalog-property", action="append", default=[], metavar="CATALOG.KEY=VALUE",
-        help="of a catalog, as pyiceberg names them: lake.uri=...; besides pyiceberg's own configuration",
-    )  # fmt: skip
 
 
 def catalog_properties(properties: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,16 +16,6 @@ from strandline.errors import SettingsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def spark_arguments(parser: ArgumentParser) -> None:
-    """Add the options for Spark."""
-    parser.add_argument(
-        "--master", default="local[*]", help="Spark's master (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--conf", action="append", default=[], metavar="KEY=VALUE", help="of Spark; may be repeated"
-    )
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from strandline.core.limits import MOST_OF_DATABASE
 from strandline.core.openlineage.moments import EXAMPLES
 from strandline.questions.parameters import (
     DEEPEST,
@@ -26,7 +27,6 @@ from strandline.questions.parameters import (
 )
 from strandline.store.lineage.column_lineage import DEPENDENCIES
 from strandline.store.questions import run_graph
-from strandline.store.questions.asked import MOST_OF_DATABASE
 
 NODE = (
     "dataset:NAMESPACE:NAME or job:NAMESPACE:NAME (the longest known namespace counts, symlinks "

@@ -23,10 +23,11 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, core_schema
 
-from strandline.core.exports.graphs import WRITERS
+from strandline.core.exports import formats
+from strandline.core.limits import MOST_OF_DATABASE
 from strandline.core.openlineage.moments import EXAMPLES, exact_moment, moment
-from strandline.store.catalog.filters import STATES, states_called
-from strandline.store.questions.asked import MOST_OF_DATABASE
+from strandline.core.openlineage.run_states import STATES
+from strandline.store.catalog.filters import states_called
 from strandline.store.questions.selection import facet_value
 from strandline.store.sql.pages import decode_cursor
 
@@ -171,11 +172,10 @@ ListFormat = Annotated[
     Literal["json", "csv"] | None,
     Field(description="json or csv; without it as the Accept header says, else json"),
 ]
-GRAPH_FORMATS = ("json", *WRITERS)
 GraphFormat = Annotated[
-    Literal[GRAPH_FORMATS] | None,  # type: ignore[valid-type]
+    formats.GraphFormat | None,
     Field(
-        description=f"{', '.join(GRAPH_FORMATS[:-1])} or {GRAPH_FORMATS[-1]}; "
+        description=f"{', '.join(formats.GRAPH_FORMATS[:-1])} or {formats.GRAPH_FORMATS[-1]}; "
         "without it as the Accept header says, else json"
     ),
 ]

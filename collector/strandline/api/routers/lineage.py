@@ -18,6 +18,7 @@ from strandline.api.http.answers import (
 from strandline.api.http.route import Route, refused
 from strandline.api.http.session import ReadSession, Session
 from strandline.core.around import graph_around, nodes_of_step
+from strandline.core.limits import MOST_OF_DATABASE
 from strandline.core.openlineage.times import micros_of
 from strandline.core.walk import Direction
 from strandline.errors import ParameterError
@@ -28,7 +29,6 @@ from strandline.store.lineage.snapshot_lineage import snapshot_lineage_of
 from strandline.store.lineage.table_labels import newest_datasets
 from strandline.store.lineage.table_lineage import lineage_of, only_nodes, whole_graph
 from strandline.store.questions.asked import (
-    MOST_OF_DATABASE,
     cut_answer,
     nodes_called,
     question_of,

@@ -5,54 +5,22 @@ Answers about them stay.
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from threading import Event
 
-from strandline.cli.answers import counted, time_argument
-from strandline.cli.command import Command
+from strandline.cli.answers import counted
 from strandline.cli.open_store import open_store
 from strandline.cli.signals import end_on_signals
 from strandline.errors import SettingsError
-from strandline.execution.iceberg_tables import catalog_arguments, catalog_properties
-from strandline.history.archive import MOST, archive
-from strandline.history.session import spark_arguments, spark_session
+from strandline.execution.iceberg_tables import catalog_properties
+from strandline.history.archive import archive
+from strandline.history.session import spark_session
 from strandline.history.topic_archive import await_end, records_of, started
 from strandline.logs import make_log
 from strandline.settings import Settings
 
 TARGETS = "a folder (or s3://, gs://, hdfs://) for Parquet files, delta:FOLDER, or iceberg:CATALOG.DATABASE.TABLE"
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The target, and what is to be moved."""
-    parser.add_argument("--to", required=True, metavar="TARGET", help=TARGETS)
-    parser.add_argument(
-        "--before", type=time_argument, metavar="TIME",
-        help="move what was received before this moment: 30d, 2026-11-20T12:00:00Z (default: 7d)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--batch",
-        type=int,
-        default=MOST,
-        metavar="EVENTS",
-        help="events a batch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--from-topic", action="store_true",
-        help="write every event of the Kafka topic instead, with Spark, until stopped; the store is not touched",
-    )  # fmt: skip
-    parser.add_argument(
-        "--checkpoint", metavar="FOLDER", help="with --from-topic: where Spark keeps its position"
-    )
-    parser.add_argument(
-        "--available-now",
-        action="store_true",
-        help="with --from-topic: stop when the topic's end is reached",
-    )
-    parser.add_argument("--json", action="store_true", help="for programs")
-    catalog_arguments(parser)
-    spark_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -92,8 +60,3 @@ def _archive_topic(options: Namespace, settings: Settings) -> int:
         )
         await_end(query, stopping)
     return 0
-
-
-ARCHIVE = Command(
-    "archive", run, arguments, shows=("database_url", "kafka_bootstrap_servers", "kafka_topic")
-)

@@ -3,22 +3,14 @@
 A checked copy of the whole store, and the store of a copy.
 """
 
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
+from argparse import Namespace
 
 from strandline.cli.answers import tell
-from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.settings import Settings
 from strandline.store.backup import Copied, back_up
 from strandline.store.backup import restore as restore_store
 from strandline.store.sql.engine import make_engine
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The commands' own arguments."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the copy")
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
 def backup(options: Namespace, settings: Settings) -> int:
@@ -53,7 +45,3 @@ def _report(options: Namespace, copied: Copied, line: str) -> int:
         ],
     )
     return 0
-
-
-BACKUP = Command("backup", backup, arguments)
-RESTORE = Command("restore", restore, arguments)

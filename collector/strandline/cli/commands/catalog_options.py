@@ -3,33 +3,16 @@
 What a catalog shows of lineage in the proposals' tables, listed, set and reset.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
-from strandline.cli.answers import add_list_output, tell, tell_list
-from strandline.cli.command import Command
+from strandline.cli.answers import tell, tell_list
 from strandline.cli.open_store import existing_store
 from strandline.errors import SettingsError
 from strandline.settings import Settings
 from strandline.store.versions.catalog_options import drop_option, options_of, set_option
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument(
-        "catalog",
-        nargs="?",
-        help="the catalog that is configured; without it all options are listed",
-    )
-    parser.add_argument(
-        "options",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="table-lineage=false, data-lineage=false; KEY= resets it",
-    )
-    add_list_output(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -53,9 +36,6 @@ def run(options: Namespace, settings: Settings) -> int:
             lambda: lines or ["no catalog has an option: table-lineage and data-lineage are on"],
         )
     return 0
-
-
-CATALOG_OPTIONS = Command("catalog-options", run, arguments)
 
 
 def _change(connection: Connection, catalog: str, changes: Iterable[str]) -> None:

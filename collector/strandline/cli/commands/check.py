@@ -1,6 +1,6 @@
 """`strandline check`: settings, database and topic, every fault at once, nothing changed."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -9,12 +9,11 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from strandline.cli.answers import tell, warn
-from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
 from strandline.cli.open_store import missing_file
 from strandline.cli.outside import token_faults, webhook_faults
 from strandline.errors import StrandlineError
-from strandline.settings import PREFIX, Settings, declared, faulty_files
+from strandline.settings import PREFIX, Settings, faulty_files
 from strandline.store.api_keys import has_key
 from strandline.store.search.upkeep import is_filled
 from strandline.store.sql.engine import (
@@ -31,14 +30,6 @@ if TYPE_CHECKING:
     from kafka import KafkaAdminClient
 
 LARGEST_EVENT = 32 * 1024 * 1024
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument("--json", action="store_true", help="what is right and every fault as JSON")
-    parser.add_argument(
-        "--data", action="store_true", help="read all stored data and report what is damaged"
-    )
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -179,10 +170,3 @@ OPTIONAL = {
     "tokens": "oidc_issuer",
     "alerts": "alert_targets",
 }  # what is not spoken of where this is unset
-CHECK = Command(
-    "check",
-    run,
-    arguments,
-    shows=tuple(name for name, _ in declared()),
-    bears_faults=True,
-)

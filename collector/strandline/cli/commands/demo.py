@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,6 @@ from typing import TypeVar
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from strandline.cli.command import Command
 from strandline.cli.commands import serve
 from strandline.demo import aligned as demo_aligned
 from strandline.demo import bank as demo_bank
@@ -39,31 +38,6 @@ FETCH_SECONDS = 1800
 ROUNDS_SECONDS = 240
 CAUGHT_UP_SECONDS = 20
 LEASE_SECONDS = 60
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add the demo's own arguments."""
-    parser.add_argument(
-        "--keep", action="store_true", help="stay up, with the streams running, until Ctrl-C"
-    )
-    parser.add_argument("--http", action="store_true", help="send events by HTTP, without a broker")
-    parser.add_argument(
-        "--together", action="store_true", help="all streams in one application: 1 GB instead of 3"
-    )
-    parser.add_argument(
-        "--plain", action="store_true", help="without the second act: the bank, aligned"
-    )
-    parser.add_argument(
-        "--replay",
-        action="store_true",
-        help="ten recorded minutes of the bank instead: in seconds, no Java",
-    )
-    parser.add_argument(
-        "--rounds", type=int, default=10, help="micro-batches of the ingest job (10)"
-    )
-    parser.add_argument(
-        "--dir", type=Path, default=Path(".demo"), help="where it all lives; made anew (.demo)"
-    )
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -295,6 +269,3 @@ def answers(url: str) -> bool:
             return bool(response.status == 200)
     except (URLError, OSError):
         return False
-
-
-demo = Command("demo", run, arguments, ("port",))

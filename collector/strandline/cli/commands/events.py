@@ -1,26 +1,21 @@
 """`strandline events`: the events as received, newest first, of a job, a run, a dataset, a span of time."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 import orjson
 from sqlalchemy import Engine
 
 from strandline.cli.answers import (
-    add_list_output,
-    name_argument,
-    number,
     short_time,
     show_table,
     tell,
     tell_list,
-    time_argument,
 )
-from strandline.cli.collector import Ask, add_collector_arguments, answering
-from strandline.cli.command import Command
+from strandline.cli.collector import Ask, answering
+from strandline.cli.options import time_argument
 from strandline.core.access.granted import EVERYTHING
 from strandline.core.exports.lists import COLUMNS
-from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.settings import Settings
 from strandline.store.catalog.event_filters import event_filter
@@ -31,31 +26,6 @@ from strandline.store.sql.pages import decode_cursor
 Json = dict[str, Any]
 PAGE = 200
 HEAD = ("RECEIVED", "EVENT TIME", "TYPE", "INPUTS", "OUTPUTS", "RUN", "JOB")
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument(
-        "--job", type=name_argument, help="of this job: its name, or job:NAMESPACE:NAME"
-    )
-    parser.add_argument("--run", type=name_argument, help="of the run with this id")
-    parser.add_argument(
-        "--dataset",
-        type=name_argument,
-        help="that name this dataset: bank.balance, or dataset:NAMESPACE:NAME",
-    )
-    parser.add_argument(
-        "--since",
-        type=time_argument,
-        metavar="TIME",
-        help=f"received from then on, in UTC: {EXAMPLES}",
-    )
-    parser.add_argument("--until", type=time_argument, metavar="TIME", help="received before then")
-    parser.add_argument(
-        "--limit", type=number(1, 10_000), default=20, help="how many at most (default: 20)"
-    )
-    add_list_output(parser, "the events whole, as JSON")
-    add_collector_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -145,6 +115,3 @@ def _row(item: Json) -> list[str]:
         of_run.get("runId", ""),
         item.get("problem") or job.get("name", ""),
     ]
-
-
-EVENTS = Command("events", run, arguments)

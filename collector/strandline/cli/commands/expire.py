@@ -8,12 +8,11 @@ again.
 
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from sqlalchemy import Connection
 
 from strandline.cli.answers import counted, warn
-from strandline.cli.command import Command
 from strandline.cli.models import model_of, table_called, tell
 from strandline.core.versions.expirable import Expiry, pins
 from strandline.core.versions.facts import Table
@@ -21,33 +20,12 @@ from strandline.core.versions.model import Model
 from strandline.errors import SettingsError, StrandlineError
 from strandline.escaping import escaped
 from strandline.execution.expiry import Round
-from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
+from strandline.execution.iceberg_tables import IcebergTables, catalog_properties
 from strandline.settings import Settings
 from strandline.store.versions.answers import expiry_of
 from strandline.store.versions.outside_readers import outside_of
 
 SHOWN = 20
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument(
-        "--json", action="store_true", help="the answer as JSON, with all snapshots"
-    )
-    parser.add_argument(
-        "--execute", action="store_true", help="drop what is expirable, through pyiceberg"
-    )
-    parser.add_argument(
-        "--no-tags", action="store_true", help="with --execute: put no tags on what is needed"
-    )
-    parser.add_argument(
-        "--watch",
-        type=float,
-        metavar="SECONDS",
-        help="with --execute: look again every so many seconds, until stopped",
-    )
-    catalog_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -125,6 +103,3 @@ def _lines(name: str, found: Expiry) -> list[str]:
             f"  kept {len(found.others)} outside the main ancestry: nothing is known of their readers"
         )
     return lines
-
-
-EXPIRE = Command("expire", run, arguments)

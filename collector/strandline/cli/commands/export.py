@@ -5,7 +5,7 @@ Everything that the store holds, at once, to a catalog or into a file.
 
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 
 from strandline.cli.answers import tell, warn
-from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import SettingsError
 from strandline.exporters.datahub.target import DataHub, FileEmitter
@@ -25,20 +24,6 @@ from strandline.settings import Settings
 
 NAMES = ("marquez", "datahub", "openmetadata", "openlineage", "file")
 SCHEMES = ("http://", "https://", "kafka://", "file://")
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument(
-        "--to", required=True, choices=NAMES, help="what to export to; file: OpenLineage events"
-    )
-    parser.add_argument(
-        "place", nargs="?", help="its address, or a file; else that of the settings"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="print what would be sent")
-    parser.add_argument(
-        "--json", action="store_true", help="how much was exported, and what was rejected, as JSON"
-    )
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -107,12 +92,3 @@ def show_item(item: Item) -> None:
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-EXPORT = Command(
-    "export",
-    run,
-    arguments,
-    shows=("database_url", "marquez_on_end", "datahub_on_end", "datahub_env", "datahub_platform_instance",
-           "datahub_mapping_file", "datahub_schemas", "openlineage_events"),
-)  # fmt: skip

@@ -1,14 +1,13 @@
 """`strandline exports`: how far each target is, what it refused, and what may be done about it."""
 
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Engine
 
 from strandline.cli.answers import (
-    add_list_output,
     counted,
     one_line,
     short_time,
@@ -16,7 +15,6 @@ from strandline.cli.answers import (
     tell,
     tell_list,
 )
-from strandline.cli.command import Command
 from strandline.cli.commands.export import show_item
 from strandline.cli.open_store import existing_store
 from strandline.errors import NotFoundError
@@ -25,20 +23,6 @@ from strandline.exporters.outbox_answers import parked_of, targets_in
 from strandline.exporters.registry import target_called
 from strandline.settings import Settings
 from strandline.store.sql.engine import reading
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=tuple(ACTIONS),
-        help="list (default); parked: what was refused, and why; preview: what would be sent next; replay: what is parked "
-        "again; resend: all that is known again; forget: give the target up",
-    )
-    parser.add_argument("name", nargs="?", help="the target")
-    add_list_output(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -175,4 +159,3 @@ ACTIONS: dict[str, Callable[[Engine, Namespace, Settings], None]] = {
     "resend": _resend,
     "forget": _forget,
 }
-EXPORTS = Command("exports", run, arguments)

@@ -5,14 +5,13 @@ Without --execute it says in which tables it is. It works on the store itself, s
 
 import getpass
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import Engine
 
 from strandline.cli.answers import counted, tell
-from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import RefusedError
 from strandline.settings import Settings
@@ -21,32 +20,6 @@ from strandline.store.ingest.forget import forget_secret
 
 TWO = ("NAMESPACE", "NAME")
 LOCK = "afterwards it frees the space: SQLite's file, or PostgreSQL's tables one by one, is locked"
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--job", nargs=2, metavar=TWO, help="a job with its runs and their events")
-    what.add_argument("--dataset", nargs=2, metavar=TWO, help="a dataset under each of its names")
-    what.add_argument(
-        "--run", metavar="ID", help="a run with its events; one whose id is no UUID needs --of"
-    )
-    what.add_argument(
-        "--namespace", metavar="NAME", help="a namespace with all jobs and datasets in it"
-    )
-    what.add_argument(
-        "--event", metavar="HASH", help="an event, by the hash that `GET /api/v2/events` shows"
-    )
-    what.add_argument(
-        "--secret-from",
-        metavar="FILE",
-        help="a file with a secret (-: standard input); on the command line others would see it",
-    )
-    parser.add_argument("--of", nargs=2, metavar=TWO, help="the job of the run")
-    parser.add_argument(
-        "--execute", action="store_true", help="take it out; without this only count the rows"
-    )
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -146,6 +119,3 @@ def _lines(counts: dict[str, int], *, executed: bool) -> list[str]:
         *rows,
         "restart servers that show it: names in their memory are as old as they are",
     ]
-
-
-FORGET = Command("forget", run, arguments)

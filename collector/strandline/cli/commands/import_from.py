@@ -4,7 +4,7 @@ What another catalog holds, taken over as events.
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,6 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from strandline.cli.answers import tell
-from strandline.cli.command import Command
 from strandline.cli.open_store import open_store
 from strandline.errors import SettingsError
 from strandline.exporters.registry import client_of
@@ -27,19 +26,6 @@ from strandline.settings import Settings
 
 MOST_BYTES = 256 << 20  # of a page: events of 23 MB are real
 Report = Callable[[str, int, int | None], None]
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument(
-        "--from", dest="source", required=True, choices=("marquez", "datahub"), help="which catalog"
-    )
-    parser.add_argument(
-        "place",
-        nargs="?",
-        help="a Marquez' address, else that of the settings; a file of DataHub's metadata",
-    )
-    parser.add_argument("--json", action="store_true", help="what was taken as JSON")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -110,6 +96,3 @@ def _progress() -> Iterator[Report]:
 
 
 KINDS = ("stored", "duplicate", "dead", "unread")
-IMPORT = Command(
-    "import", run, arguments, shows=("database_url", "marquez_url", "marquez_token_file")
-)

@@ -1,7 +1,7 @@
 """`strandline keys`: makes, lists and revokes the API keys that are needed on any address but loopback."""
 
 import shlex
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,41 +9,14 @@ from urllib.parse import quote
 
 from sqlalchemy.engine import make_url
 
-from strandline.cli.answers import add_list_output, show_table, tell, tell_list
-from strandline.cli.collector import Collector, add_collector_arguments, chosen_url
-from strandline.cli.command import Command
+from strandline.cli.answers import show_table, tell, tell_list
+from strandline.cli.collector import Collector, chosen_url
 from strandline.cli.open_store import existing_store, open_store
 from strandline.core.access.granted import SCOPES, faults_of
 from strandline.errors import SettingsError
 from strandline.settings import Settings, default_database
 from strandline.store.api_keys import LONGEST_DAYS, add_key, keys_of, revoke_key
 from strandline.store.audit import note_command
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """`add NAME`, `revoke NAME`, `list`."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = actions.add_parser("add", help="make a key; it is shown once")
-    add.add_argument("name", help="who will use it")
-    add.add_argument(
-        "--scope", action="append", default=[], choices=SCOPES,
-        help="what for: ingest sends events, read asks questions and takes leases, admin does everything; may be given again",
-    )  # fmt: skip
-    add.add_argument(
-        "--namespace", action="append", default=[], metavar="PATTERN",
-        help="which namespaces of jobs and datasets, * for any text; may be given again",
-    )  # fmt: skip
-    add.add_argument(
-        "--days", type=int, help="how long it is valid; without it until it is revoked"
-    )
-    revoke = actions.add_parser("revoke", help="end a key, within five seconds on every node")
-    revoke.add_argument("name", help="the name that it was made with, or its id")
-    listing = actions.add_parser("list", help="all keys, with their scopes, namespaces and times")
-    add_list_output(listing, "for programs")
-    for action in (add, revoke):
-        action.add_argument("--json", action="store_true", help="for programs")
-    for action in (add, revoke, listing):
-        add_collector_arguments(action)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -207,6 +180,3 @@ def _state(document: Mapping[str, Any]) -> str:
 
 def _minute(moment: str) -> str:
     return f"{datetime.fromisoformat(moment):%Y-%m-%d %H:%M}"
-
-
-KEYS = Command("keys", run, arguments)

@@ -1,28 +1,17 @@
 """`strandline late TABLE`: how far a table is behind its base tables, and where the time goes."""
 
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 from strandline.cli.answers import tell
-from strandline.cli.collector import Collector, add_collector_arguments, source_of
-from strandline.cli.command import Command
+from strandline.cli.collector import Collector, source_of
 from strandline.cli.models import model_in, table_called, table_named
 from strandline.core.versions.strong_weak import ago
 from strandline.settings import Settings
 from strandline.store.versions.delay_answers import delay_answer
 
 Answer = dict[str, Any]
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add the command's own arguments."""
-    parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument(
-        "--barrier", type=int, help="the barrier whose delay is shown (default: the last one)"
-    )
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
-    add_collector_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -66,6 +55,3 @@ def _behind(staleness: Answer) -> str:
     if staleness["barrier"] is None:
         return "not late, it has the newest barrier"
     return f"{ago(staleness['seconds'])} behind, barrier {staleness['barrier']} is missing"
-
-
-LATE = Command("late", run, arguments)

@@ -8,15 +8,14 @@ commands.
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Engine
 
-from strandline.cli.answers import number, show, show_table
+from strandline.cli.answers import show, show_table
 from strandline.cli.collector import Ask, answering
-from strandline.cli.command import Command
 from strandline.cli.lineage_text import (
     Json,
     column_text,
@@ -26,20 +25,14 @@ from strandline.cli.lineage_text import (
     snapshot_text,
 )
 from strandline.cli.questions import (
-    MOST,
-    add_output,
-    add_selection,
-    add_view,
     asked_of,
-    node_count,
     of_database,
     print_export,
 )
-from strandline.core.walk import Direction
+from strandline.core.limits import MOST_OF_DATABASE
 from strandline.errors import NotFoundError
 from strandline.escaping import escaped_answer
 from strandline.settings import Settings
-from strandline.store.questions.asked import MOST_OF_DATABASE
 
 SHOWN = 1_000  # nodes of a graph, if nobody says how many
 
@@ -48,45 +41,6 @@ def report(engine: Engine, node: str, *, direction: str = "both") -> str:
     """Job lineage of a node, and snapshot lineage of its newest snapshot if it is a table that has any, as text."""
     asked = {"node": [node], "direction": direction, "limit": 1_000}
     return _as_text(of_database(engine), asked, snapshots=True, snapshot=None)
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument(
-        "node", nargs="+",
-        help="dataset:NAMESPACE:NAME, job:NAMESPACE:NAME, or a short name like bank.balance; or run:ID alone: the runs it stands on",
-    )  # fmt: skip
-    parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
-    parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
-    parser.add_argument(
-        "--limit",
-        type=number(1, MOST),
-        help=f"how many nodes at most (default: {SHOWN}; with --nodes all)",
-    )
-    parser.add_argument("--granularity", choices=("table", "column"), default="table")
-    parser.add_argument("--column", metavar="NAME", help="from column to column, of this one only")
-    parser.add_argument(
-        "--dependency", action="append", choices=("direct", "indirect", "opaque"),
-        help="with --granularity column: only edges that carry a value, that filter or join, or of which nothing is known",
-    )  # fmt: skip
-    add_view(parser)
-    add_selection(parser)
-    parser.add_argument(
-        "--collapse",
-        choices=("none", "parent", "root"),
-        default="none",
-        help="show parents for jobs",
-    )
-    parser.add_argument(
-        "--nodes",
-        action="store_true",
-        help="only which tables and jobs, the nearest first, with their distances: for large graphs",
-    )
-    parser.add_argument(
-        "--snapshots", action="store_true", help="also the newest snapshot's lineage"
-    )
-    parser.add_argument("--snapshot", metavar="ID", help="also the lineage of this snapshot")
-    add_output(parser, "graph")
 
 
 RUN = "run:"
@@ -264,6 +218,3 @@ def _snapshots(
         if snapshot is None:
             return None
         raise
-
-
-COMMAND = Command("lineage", run, add_arguments)

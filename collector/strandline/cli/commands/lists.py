@@ -5,7 +5,7 @@ By a part of whatever text.
 Asked of the database, or with --url of a running collector.
 """
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,25 +14,19 @@ import orjson
 from sqlalchemy import Connection, Engine
 
 from strandline.cli.answers import (
-    add_list_output,
-    name_argument,
-    number,
     one_line,
     short_time,
     show_table,
     tell,
     tell_list,
-    time_argument,
 )
-from strandline.cli.collector import Ask, add_collector_arguments, answering
-from strandline.cli.command import Command
+from strandline.cli.collector import Ask, answering
 from strandline.core.exports.lists import COLUMNS
 from strandline.core.labels import label_of
-from strandline.core.openlineage.moments import EXAMPLES
 from strandline.core.openlineage.times import micros_of
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
-from strandline.store.catalog.filters import STATES, Filter, states_called
+from strandline.store.catalog.filters import Filter
 from strandline.store.catalog.lists import datasets_page, jobs_page, runs_page
 from strandline.store.catalog.search import search_page
 from strandline.store.lineage.lookup import job_called
@@ -47,65 +41,6 @@ CURSORS = {
     "runs": (int, int),
     "search": (int, str, str, str),
 }
-
-
-def filter_arguments(parser: ArgumentParser) -> None:
-    """The arguments that all lists have."""
-    parser.add_argument("--namespace", help="only of this namespace")
-    parser.add_argument(
-        "--state",
-        type=_states,
-        metavar="STATE",
-        help=f"{', '.join(STATES)}, or several with commas",
-    )
-    parser.add_argument("--failed", action="store_true", help="the same as --state FAIL")
-    parser.add_argument(
-        "--since", type=time_argument, metavar="TIME", help=f"from then on, in UTC: {EXAMPLES}"
-    )
-    parser.add_argument("--until", type=time_argument, metavar="TIME", help="before then")
-    parser.add_argument(
-        "--as-of",
-        type=time_argument,
-        metavar="TIME",
-        help="the list as it was then, by what had been heard of by then",
-    )
-    _output_arguments(parser)
-
-
-def run_arguments(parser: ArgumentParser) -> None:
-    """The same, and a job."""
-    parser.add_argument(
-        "job",
-        nargs="?",
-        type=name_argument,
-        help="only of this job: its name, or job:NAMESPACE:NAME",
-    )
-    filter_arguments(parser)
-
-
-def search_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of a search."""
-    parser.add_argument(
-        "text",
-        type=name_argument,
-        help="a part of a name, a tag, a column or an SQL text, in any case, or the beginning of a run's id",
-    )
-    _output_arguments(parser)
-
-
-def _output_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--limit", type=number(1, MOST), default=100, help="how many at most (default: 100)"
-    )
-    add_list_output(parser)
-    add_collector_arguments(parser)
-
-
-def _states(text: str) -> frozenset[str]:
-    try:
-        return states_called(text.split(","))
-    except ValueError as error:
-        raise ArgumentTypeError(f"{text} {error}") from None
 
 
 def run_list(
@@ -288,8 +223,7 @@ SEARCH_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "IN": _found,
     "NAMESPACE": lambda one: one["namespace"],
 }
-
-JOBS = Command("jobs", run_list("jobs", JOB_COLUMNS), filter_arguments)
-DATASETS = Command("datasets", run_list("datasets", DATASET_COLUMNS), filter_arguments)
-RUNS = Command("runs", run_list("runs", RUN_COLUMNS), run_arguments)
-SEARCH = Command("search", run_list("search", SEARCH_COLUMNS), search_arguments)
+run_jobs = run_list("jobs", JOB_COLUMNS)
+run_datasets = run_list("datasets", DATASET_COLUMNS)
+run_runs = run_list("runs", RUN_COLUMNS)
+run_search = run_list("search", SEARCH_COLUMNS)

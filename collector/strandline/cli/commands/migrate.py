@@ -3,19 +3,13 @@
 Forward only, safe to run twice at once.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from strandline.cli.answers import tell
-from strandline.cli.command import Command
 from strandline.cli.open_store import wait_for_database
 from strandline.settings import Settings
 from strandline.store.search.upkeep import fill_index
 from strandline.store.sql.engine import make_engine, migrate, revisions
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add the command's own arguments."""
-    parser.add_argument("--json", action="store_true", help="for programs")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -31,6 +25,3 @@ def run(options: Namespace, settings: Settings) -> int:
     answer = {"database": where, "schema": revisions()[-1]}
     tell(options.json, answer, lambda: [f"{where} has the schema of this version"])
     return 0
-
-
-MIGRATE = Command("migrate", run, arguments)

@@ -3,14 +3,12 @@
 Tried first, then applied.
 """
 
-import argparse
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from sqlalchemy import Connection, Engine, select
 
-from strandline.cli.answers import add_list_output, number, tell, tell_list
-from strandline.cli.command import Command
+from strandline.cli.answers import tell, tell_list
 from strandline.cli.open_store import existing_store
 from strandline.core.job_families import JobFamily, families_of
 from strandline.errors import RefusedError
@@ -28,38 +26,6 @@ from strandline.store.sql.engine import reading
 from strandline.store.sql.shared_settings import strip_patterns
 
 NAMED = (("namespace", "name"), ("other_namespace", "other_name"))
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument(
-        "--limit",
-        type=number(1, 10_000),
-        default=100,
-        help="how many datasets at most (default: 100)",
-    )
-    add_list_output(parser)
-    kinds = parser.add_subparsers(
-        dest="kind", metavar="strip|join|jobs", help="without either: what is joined already"
-    )
-    strip = kinds.add_parser(
-        "strip", help="cut what these regular expressions match out of names that are paths"
-    )
-    strip.add_argument(
-        "patterns", nargs="+", metavar="PATTERN", help=r"such as '(/[^/=]+=[^/]*)+$' for partitions"
-    )
-    join = kinds.add_parser("join", help="let two names be one dataset")
-    for name in sum(NAMED, ()):
-        join.add_argument(name)
-    kinds.add_parser("jobs", help="list jobs whose names differ only in a date, an id or a number")
-    for one in (strip, join):
-        one.add_argument(
-            "--apply", action="store_true", help="do it; otherwise only tell what would change"
-        )
-        one.add_argument(
-            "--json", action="store_const", dest="format", const="json", default=argparse.SUPPRESS,
-            help="the answer as JSON",
-        )  # fmt: skip
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -185,6 +151,3 @@ def _lines(plan: list[Renaming], applied: bool) -> list[str]:
         "no dataset changes its name"
     ]
     return lines if applied or not plan else [*lines, "nothing is changed yet: say --apply"]
-
-
-NAMES = Command("names", run, arguments)

@@ -6,29 +6,19 @@ Asked of the database, or with --url of a running collector. `impact` ends as di
 CI job may ask it: 0 nothing depends on it, 1 something does, 2 it could not be answered.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from strandline.cli.answers import counted, number, show, show_table, tell, time_argument, warn
+from strandline.cli.answers import counted, show, show_table, tell, warn
 from strandline.cli.collector import answering
-from strandline.cli.command import Command
 from strandline.cli.lineage_text import not_shown
 from strandline.cli.questions import (
-    MOST,
-    add_as_of,
-    add_output,
-    add_selection,
-    add_state,
-    add_view,
     asked_of,
-    node_count,
     of_database,
     print_export,
 )
 from strandline.core.labels import labels_of, told_apart
-from strandline.core.openlineage.moments import EXAMPLES
-from strandline.core.walk import Direction
 from strandline.errors import StrandlineError
 from strandline.settings import Settings
 
@@ -38,30 +28,6 @@ Row = Callable[[Json], Sequence[str]]
 SELECTED = ("namespace", "kind", "tag", "facet")
 NOTHING, SOMETHING, TROUBLE = 0, 1, 2
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-
-
-def _limits(parser: ArgumentParser) -> None:
-    parser.add_argument("--depth", type=node_count, help="how many jobs on the way (default: all)")
-    parser.add_argument(
-        "--limit",
-        type=number(1, MOST),
-        default=5_000,
-        help="how many nodes at most (default: 5000)",
-    )
-
-
-def impact_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the removed thing."""
-    parser.add_argument(
-        "node", metavar="TABLE[.COLUMN]", help="a table, a column of one, or job:NAMESPACE:NAME"
-    )
-    parser.add_argument(
-        "--column", metavar="NAME", help="the column, where its name has dots or colons"
-    )
-    _limits(parser)
-    add_view(parser)
-    add_selection(parser)
-    add_output(parser, "list")
 
 
 def run_impact(options: Namespace, settings: Settings) -> int:
@@ -156,19 +122,6 @@ def _cut(answer: Json) -> list[str]:
     return [f"(cut by {answer['truncatedBy']}: at least {counted(number, 'node')} {are} not shown)"]
 
 
-def path_arguments(parser: ArgumentParser) -> None:
-    """From where to where."""
-    parser.add_argument("from_", metavar="FROM", help="a table or job")
-    parser.add_argument("to", metavar="TO", help="a table or job")
-    parser.add_argument("--from-column", metavar="NAME", help="only from this column")
-    parser.add_argument("--to-column", metavar="NAME", help="only to this column")
-    parser.add_argument("--granularity", choices=("table", "column"), default="table")
-    _limits(parser)
-    add_view(parser)
-    add_selection(parser)
-    add_output(parser, "graph")
-
-
 def run_paths(options: Namespace, settings: Settings) -> int:
     """Print the ways; 1 if there is none."""
     ends = {
@@ -199,34 +152,6 @@ def _path_lines(answer: Json) -> None:
 
 def _called(node: Json, label: str) -> str:
     return f"job {label}" if node["type"] == "job" else label
-
-
-def change_arguments(parser: ArgumentParser) -> None:
-    """Since when, and around what."""
-    parser.add_argument(
-        "node", nargs="*", help="only around these tables or jobs (default: the newest datasets)"
-    )
-    parser.add_argument(
-        "--since",
-        type=time_argument,
-        required=True,
-        metavar="TIME",
-        help=f"the earlier moment: {EXAMPLES}",
-    )
-    parser.add_argument(
-        "--until", type=time_argument, metavar="TIME", help="the later moment (default: now)"
-    )
-    parser.add_argument("--direction", choices=[str(way) for way in Direction], default="both")
-    parser.add_argument(
-        "--granularity",
-        choices=("table", "column"),
-        default="table",
-        help="column: also columns that came, went or have another type, and their edges",
-    )
-    _limits(parser)
-    add_state(parser)
-    add_selection(parser)
-    add_output(parser, "list")
 
 
 def run_changes(options: Namespace, settings: Settings) -> int:
@@ -277,18 +202,6 @@ def _types(one: Json) -> str:
     return f" ({' -> '.join(types)})" if types else ""
 
 
-def namespace_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of limit and moment."""
-    parser.add_argument(
-        "--limit",
-        type=number(1, MOST),
-        default=1_000,
-        help="how many namespaces at most (default: 1000)",
-    )
-    add_as_of(parser)
-    add_output(parser, "graph")
-
-
 def run_namespaces(options: Namespace, settings: Settings) -> int:
     """Print the namespaces and who feeds whom."""
     _print(
@@ -310,9 +223,3 @@ def _namespace_lines(answer: Json) -> None:
     show_table(("NAMESPACE", "DATASETS", "JOBS"), rows, [""] if flows else _cut(answer))
     if flows:
         show_table(("READ FROM", "WRITTEN TO", "JOBS"), flows, _cut(answer))
-
-
-IMPACT = Command("impact", run_impact, impact_arguments)
-PATHS = Command("paths", run_paths, path_arguments)
-CHANGES = Command("changes", run_changes, change_arguments)
-NAMESPACES = Command("namespaces", run_namespaces, namespace_arguments)

@@ -5,47 +5,20 @@ The lineage tables made anew from archived events, on Spark.
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from sqlalchemy import Engine
 
 from strandline.cli.answers import counted
-from strandline.cli.command import Command
 from strandline.errors import SettingsError
 from strandline.history.compare import differences
 from strandline.history.rebuild import NameRules, Rebuilt, names_of, rebuild
-from strandline.history.session import spark_arguments, spark_session
+from strandline.history.session import spark_session
 from strandline.settings import Settings
 from strandline.store.marquez.annotations import carry_over
 from strandline.store.sql.engine import make_engine, migrate, reading
 
 SHOWN = 5
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The archive, the new store, and the live one that it shall equal."""
-    parser.add_argument(
-        "--from", dest="source", required=True, metavar="ARCHIVE",
-        help="what strandline archive wrote: a folder, delta:FOLDER, or iceberg:CATALOG.DATABASE.TABLE (Spark's catalog)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--into",
-        required=True,
-        metavar="DATABASE_URL",
-        help="an empty store; it is made and migrated",
-    )
-    parser.add_argument(
-        "--like", metavar="DATABASE_URL",
-        help="take path patterns, names joined by hand and annotations from this store, and compare every row with it afterwards",
-    )  # fmt: skip
-    parser.add_argument(
-        "--scratch",
-        default="",
-        metavar="FOLDER",
-        help="what the workers fold; on a cluster a folder that all share",
-    )
-    parser.add_argument("--json", action="store_true", help="for programs")
-    spark_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -105,6 +78,3 @@ def _show(options: Namespace, done: Rebuilt, differing: dict[str, int] | None) -
             for table, count in differing.items()
         ] or ["equal, row by row"]
     sys.stdout.write("\n".join(lines) + "\n")
-
-
-REBUILD = Command("rebuild", run, arguments)

@@ -3,23 +3,20 @@
 Events rejected over HTTP, dead letters of a topic, and events that are kept unread.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
 import orjson
 from sqlalchemy import Engine
 
 from strandline.cli.answers import (
-    add_list_output,
-    number,
     one_line,
     short_time,
     show_table,
     tell,
     tell_list,
 )
-from strandline.cli.collector import Ask, add_collector_arguments, answering
-from strandline.cli.command import Command
+from strandline.cli.collector import Ask, answering
 from strandline.core.exports.lists import COLUMNS
 from strandline.settings import Settings
 from strandline.store.catalog.rejections import rejection_kinds
@@ -33,15 +30,6 @@ HINTS = {
 }
 EXAMPLE = 60
 NOTHING = "nothing was rejected, and there is no dead letter"
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "--limit", type=number(1, 1_000), default=50, help="how many kinds at most (default: 50)"
-    )
-    add_list_output(parser, "the answer as JSON, with the beginning of an example of each kind")
-    add_collector_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -83,6 +71,3 @@ def _row(kind: Json) -> list[str]:
         one_line(kind["reason"]),
         example if len(example) <= EXAMPLE else f"{example[: EXAMPLE - 1]}…",
     ]
-
-
-REFUSED = Command("rejected", run, arguments)

@@ -5,7 +5,7 @@ What is stored already stays as it is.
 
 import json
 import zlib
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable
 from gzip import BadGzipFile
@@ -14,7 +14,6 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from strandline.cli.answers import warn
-from strandline.cli.command import Command
 from strandline.cli.open_store import open_store
 from strandline.errors import SettingsError, StrandlineError
 from strandline.history.replay_archive import take_archive
@@ -22,21 +21,6 @@ from strandline.logs import make_log
 from strandline.settings import Settings
 from strandline.transports.dead_letters import take_letters
 from strandline.transports.files import take_file
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Files, or `--dead-letters`."""
-    parser.add_argument(
-        "files",
-        nargs="*",
-        metavar="FILE",
-        help="one event a line, gzip or not; - is standard input; or the folder of an archive in "
-        "Parquet",
-    )
-    parser.add_argument(
-        "--dead-letters", action="store_true", help="what an older version could not read"
-    )
-    parser.add_argument("--json", action="store_true", help="for programs")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -73,7 +57,6 @@ def _taken(engine: Engine, file: str | None, batch_records: int) -> Counter[str]
 
 
 KINDS = ("stored", "duplicate", "dead", "unread")
-REPLAY = Command("replay", run, arguments)
 
 
 def _refuse_missing(files: Iterable[str]) -> None:

@@ -1,49 +1,17 @@
 """`strandline report NAME --catalog CATALOG`: a report about the whole graph, on Spark."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from strandline.cli.answers import (
-    add_list_output,
-    number,
     show_table,
     tell_list,
-    time_argument,
 )
-from strandline.cli.command import Command
 from strandline.errors import RefusedError
-from strandline.history.session import spark_arguments, spark_session
-from strandline.reports.queries import REPORTS
+from strandline.history.session import spark_session
 from strandline.reports.run_report import run_report
 from strandline.settings import Settings
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The report, and where the published tables are."""
-    about = "; ".join(f"{name}: {report.about}" for name, report in REPORTS.items())
-    parser.add_argument("name", choices=sorted(REPORTS), metavar="NAME", help=about)
-    parser.add_argument(
-        "--catalog",
-        required=True,
-        metavar="CATALOG",
-        help="Spark's catalog with the tables of `strandline tables publish`",
-    )
-    parser.add_argument(
-        "--before",
-        type=time_argument,
-        metavar="TIME",
-        help="of stale: 30d, 2026-11-20T12:00:00Z (default: 7d)",
-    )
-    parser.add_argument(
-        "--limit",
-        type=number(1, 1_000_000),
-        default=20,
-        metavar="N",
-        help="rows to print (default: %(default)s)",
-    )
-    add_list_output(parser)
-    spark_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -74,6 +42,3 @@ def _as_json(value: Any) -> Any:
 
 def _as_text(value: Any) -> str:
     return "" if value is None else str(value)
-
-
-REPORT = Command("report", run, arguments, shows=())

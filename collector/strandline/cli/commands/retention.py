@@ -4,11 +4,10 @@ Servers do so once a day. If more than half of the events would go, they wait fo
 this command with --execute.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from datetime import timedelta
 
 from strandline.cli.answers import counted, tell
-from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.core.openlineage.times import micros_of, moment_of
 from strandline.errors import RefusedError
@@ -16,14 +15,6 @@ from strandline.runtime.expiring import expire_and_tell
 from strandline.settings import PREFIX, Settings
 from strandline.store.ingest.retention import Expired, clock_of, count_events
 from strandline.store.sql.engine import read_from
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add the command's own arguments."""
-    parser.add_argument(
-        "--execute", action="store_true", help="drop it now; without this only count the events"
-    )
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -54,6 +45,3 @@ def run(options: Namespace, settings: Settings) -> int:
         lines += ["nothing was changed: --execute drops what is older"]
     tell(options.json, answer | {"old": old, "dropped": dropped}, lambda: lines)
     return 0
-
-
-RETENTION = Command("retention", run, arguments)

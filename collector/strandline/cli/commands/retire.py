@@ -3,26 +3,16 @@
 It blocks no version, and pins nothing that it read.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from strandline.cli.command import Command
 from strandline.cli.models import job_called, store_of, tell
 from strandline.core.versions.facts import Fact, Job, JobRetired, Table
 from strandline.core.versions.model import Model
 from strandline.errors import RefusedError
 from strandline.settings import Settings
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument("job", help="the job's name, or job:NAMESPACE:NAME")
-    parser.add_argument(
-        "--even-if-running", action="store_true", help="retire a job though it is running"
-    )
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -53,6 +43,3 @@ def _lines(name: str, tables: Sequence[Table]) -> list[str]:
         f"  {table}: no strong versions until a job with barriers writes it again"
         for _, table in tables
     ]
-
-
-RETIRE = Command("retire", run, arguments)

@@ -8,20 +8,19 @@ generation.
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from sqlalchemy import Connection
 
-from strandline.cli.command import Command
 from strandline.cli.models import job_called, store_of, table_called, tell
 from strandline.core.access.granted import EVERYTHING
 from strandline.core.versions.facts import Fact, RolledBack, Table
 from strandline.core.versions.model import Model
 from strandline.core.versions.rollback import Plan, RollbackStep, plan
 from strandline.escaping import escaped
-from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
+from strandline.execution.iceberg_tables import IcebergTables, catalog_properties
 from strandline.execution.rollback import Executor, Open, begin, open_rollback, running_jobs
 from strandline.settings import Settings
 from strandline.store.versions.lookup import call
@@ -34,37 +33,6 @@ from strandline.store.versions.outside_jobs import (
 
 Exists: TypeAlias = Callable[[Table, str], bool]
 Called: TypeAlias = Mapping[str, str]  # a step's target to what people call it
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument("table", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    parser.add_argument(
-        "barrier", type=int, help="the barrier to go back to, or to the newest possible before it"
-    )
-    parser.add_argument(
-        "--lost-state",
-        action="append",
-        default=[],
-        metavar="JOB",
-        help="a job whose checkpoint is gone",
-    )
-    ways = parser.add_mutually_exclusive_group()
-    ways.add_argument(
-        "--rehearse",
-        action="store_true",
-        help="say what --execute would change, and change nothing",
-    )
-    ways.add_argument(
-        "--execute", action="store_true", help="carry the steps out, through pyiceberg"
-    )
-    ways.add_argument(
-        "--done",
-        action="store_true",
-        help="the steps are carried out: go on in the next generation",
-    )
-    catalog_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -241,6 +209,3 @@ def _by_hand(step: RollbackStep) -> list[str]:
     if folder:
         return [f"{folder}: remove all that is in it"]
     return details["sql"].split("\n") if "sql" in details else []
-
-
-ROLLBACK = Command("rollback", run, arguments)

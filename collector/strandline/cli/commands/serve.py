@@ -23,7 +23,6 @@ from strandline.alerts.webhooks import Alerting, targets_of
 from strandline.api.app import create_app
 from strandline.api.listening import address_of, listen
 from strandline.api.serving import STOP_SECONDS, SWITCH_SECONDS, Server
-from strandline.cli.command import Command
 from strandline.cli.commands.keys import no_key
 from strandline.cli.first_key import add_key_of_settings
 from strandline.cli.open_store import open_store, wait_for_database
@@ -285,35 +284,3 @@ def _take_unread(engine: Engine, log: FilteringBoundLogger) -> None:
         return
     if counts:
         log.info("events that could not be read were taken again", **counts)
-
-
-SERVE = Command(
-    "serve",
-    serve,
-    shows=(
-        "database_url",
-        "host",
-        "port",
-        "auth",
-        "admin_key_file",
-        "database_wait_seconds",
-        "kafka_bootstrap_servers",
-        "kafka_topic",
-        "kafka_group",
-        "metrics_port",
-        "access_log",
-        "log_format",
-    ),
-)
-CONSUME = Command(
-    "consume",
-    consume,
-    shows=(
-        "database_url",
-        "kafka_bootstrap_servers",
-        "kafka_topic",
-        "kafka_group",
-        "metrics_port",
-        "log_format",
-    ),
-)

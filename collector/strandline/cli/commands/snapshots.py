@@ -1,6 +1,6 @@
 """`strandline snapshots`: the known snapshots of a table, the newest first."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,16 +8,12 @@ import orjson
 from sqlalchemy import Engine
 
 from strandline.cli.answers import (
-    add_list_output,
-    name_argument,
-    number,
     short_time,
     show_table,
     tell,
     tell_list,
 )
-from strandline.cli.collector import Ask, add_collector_arguments, answering
-from strandline.cli.command import Command
+from strandline.cli.collector import Ask, answering
 from strandline.core.exports.lists import COLUMNS
 from strandline.errors import NotFoundError
 from strandline.settings import Settings
@@ -29,18 +25,6 @@ Json = dict[str, Any]
 PAGE = 1_000
 MOST = 100_000
 HEAD = ("SNAPSHOT", "COMMITTED", "BARRIER", "OPERATION", "ROWS", "HOW SURE")
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """The command's own arguments."""
-    parser.add_argument(
-        "table", type=name_argument, help="a table: bank.balance, or dataset:NAMESPACE:NAME"
-    )
-    parser.add_argument(
-        "--limit", type=number(1, MOST), default=100, help="how many at most (default: 100)"
-    )
-    add_list_output(parser)
-    add_collector_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -112,6 +96,3 @@ def _row(item: Json) -> list[str]:
         rows,
         sure,
     ]
-
-
-SNAPSHOTS = Command("snapshots", run, arguments)

@@ -3,31 +3,15 @@
 The lineage tables as real tables of a catalog's `strandline` database.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from strandline.cli.answers import counted, tell
-from strandline.cli.command import Command
 from strandline.cli.open_store import existing_store
 from strandline.errors import RefusedError
-from strandline.execution.iceberg_tables import IcebergTables, catalog_arguments, catalog_properties
+from strandline.execution.iceberg_tables import IcebergTables, catalog_properties
 from strandline.execution.published_tables import PublishedTable, publish
 from strandline.settings import Settings
 from strandline.store.sql.engine import reading
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """`publish`, and where to."""
-    parser.add_argument(
-        "action", choices=("publish",), help="replace the tables by what the store has now"
-    )
-    parser.add_argument(
-        "--catalog",
-        required=True,
-        metavar="NAME",
-        help="an Iceberg catalog; its database strandline is made",
-    )
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
-    catalog_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -50,6 +34,3 @@ def run(options: Namespace, settings: Settings) -> int:
 
 def _line(table: PublishedTable) -> str:
     return f"{table.name}  {counted(table.rows, 'row')}"
-
-
-TABLES = Command("tables", run, arguments)

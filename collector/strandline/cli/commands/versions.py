@@ -1,33 +1,20 @@
 """`strandline versions TABLE...`: the snapshots that belong together, and what blocks newer ones."""
 
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Engine
 
 from strandline.cli.answers import tell
-from strandline.cli.collector import Collector, add_collector_arguments, source_of
-from strandline.cli.command import Command
+from strandline.cli.collector import Collector, source_of
 from strandline.cli.models import model_in, table_called, table_named
+from strandline.core.versions.promises import PROMISES
 from strandline.core.versions.strong_weak import ago
-from strandline.core.versions.version_answer import PROMISES, Asked, answer_versions
+from strandline.core.versions.version_answer import Asked, answer_versions
 from strandline.settings import Settings
 from strandline.store.versions.answers import version_document
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add the command's own arguments."""
-    parser.add_argument("table", nargs="+", help="a table: bank.balance, or dataset:NAMESPACE:NAME")
-    kinds = parser.add_mutually_exclusive_group()
-    for name, promise in PROMISES.items():
-        kinds.add_argument(
-            f"--{name}", dest="consistency", action="store_const", const=name, help=promise
-        )
-    parser.set_defaults(consistency="auto")
-    parser.add_argument("--json", action="store_true", help="the answer as JSON")
-    add_collector_arguments(parser)
 
 
 def run(options: Namespace, settings: Settings) -> int:
@@ -91,6 +78,3 @@ def _version(one: dict[str, Any]) -> str:
     incarnation = f", generation {one['generation']}" if one["generation"] > 1 else ""
     behind = f"{ago(one['lagSeconds'])} behind" if one["lagSeconds"] else "nothing newer"
     return f"barrier {one['barrier']} of group {one['group']}{incarnation}, {behind}"
-
-
-VERSIONS = Command("versions", run, arguments)

@@ -7,6 +7,8 @@ LOST = -1  # never stored: it follows from the other states and the time
 
 State = Literal["NONE", "START", "RUNNING", "LOST", "ABORT", "COMPLETE", "FAIL"]
 NAMES: tuple[State, ...] = ("NONE", "START", "RUNNING", "ABORT", "COMPLETE", "FAIL")
+STATES = ("START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "LOST")
+"""The states that a list of runs can be narrowed to."""
 _RANKS: dict[str, int] = {name: rank for rank, name in enumerate(NAMES)}
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 from strandline.core.versions.certificates import certify, refuse_contradictions
 from strandline.core.versions.facts import Table
 from strandline.core.versions.model import Model
+from strandline.core.versions.promises import Consistency
 from strandline.core.versions.strong_weak import (
     Holder,
     Reading,
@@ -22,13 +23,6 @@ from strandline.core.versions.strong_weak import (
 from strandline.errors import RefusedError
 
 Asked: TypeAlias = Literal["auto", "strong", "weak", "cut"]
-Consistency: TypeAlias = Literal["strong", "weak", "cut"]
-
-PROMISES: Mapping[Consistency, str] = {
-    "strong": "the newest barrier that all tables which depend on each other have completed",
-    "weak": "the newest barrier that the tables asked for have completed",
-    "cut": "the newest snapshots found that agree by data lineage; no barrier is promised",
-}
 
 
 @dataclass(frozen=True, slots=True)

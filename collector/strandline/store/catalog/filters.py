@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, or_
 
-from strandline.core.openlineage.run_states import NAMES, RUNNING
+from strandline.core.openlineage.run_states import NAMES, RUNNING, STATES
 from strandline.errors import QuestionError
 from strandline.store.lineage.run_state import RunState, iso
 from strandline.store.schema.run_tables import runs
 
-STATES = ("START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "LOST")
 ENDED = frozenset({"COMPLETE", "FAIL", "ABORT", "LOST"})
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from strandline.core.limits import MOST_OF_DATABASE
 from strandline.core.walk import MOST_NODES, Direction
 from strandline.errors import NotFoundError, QuestionError
 from strandline.store.lineage.column_lineage import column_lineage_of
@@ -28,8 +29,6 @@ from strandline.store.questions.past_columns import refuse_absent, refuse_misspe
 from strandline.store.questions.paths import Way, paths_between, selected_paths
 from strandline.store.questions.run_graph import run_graph
 from strandline.store.questions.selection import Selection
-
-MOST_OF_DATABASE = 50_000  # nodes of a graph
 
 Answer = dict[str, Any]
 Asked = Mapping[str, Any]

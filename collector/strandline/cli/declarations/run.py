@@ -1,0 +1,166 @@
+"""The commands that run a collector and look after its store."""
+
+from argparse import ArgumentParser
+
+from strandline.cli.command import Command
+from strandline.cli.options import add_collector_arguments, add_list_output, path_argument
+
+
+def demo_arguments(parser: ArgumentParser) -> None:
+    """Add the demo's own arguments."""
+    parser.add_argument(
+        "--keep", action="store_true", help="stay up, with the streams running, until Ctrl-C"
+    )
+    parser.add_argument("--http", action="store_true", help="send events by HTTP, without a broker")
+    parser.add_argument(
+        "--together", action="store_true", help="all streams in one application: 1 GB instead of 3"
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="without the second act: the bank, aligned"
+    )
+    parser.add_argument(
+        "--replay",
+        action="store_true",
+        help="ten recorded minutes of the bank instead: in seconds, no Java",
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=10, help="micro-batches of the ingest job (10)"
+    )
+    parser.add_argument(
+        "--dir", type=path_argument, default=".demo", help="where it all lives; made anew (.demo)"
+    )
+
+
+def keys_arguments(parser: ArgumentParser) -> None:
+    """`add NAME`, `revoke NAME`, `list`."""
+    from strandline.core.access.granted import SCOPES
+
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="make a key; it is shown once")
+    add.add_argument("name", help="who will use it")
+    add.add_argument(
+        "--scope", action="append", default=[], choices=SCOPES,
+        help="what for: ingest sends events, read asks questions and takes leases, admin does everything; may be given again",
+    )  # fmt: skip
+    add.add_argument(
+        "--namespace", action="append", default=[], metavar="PATTERN",
+        help="which namespaces of jobs and datasets, * for any text; may be given again",
+    )  # fmt: skip
+    add.add_argument(
+        "--days", type=int, help="how long it is valid; without it until it is revoked"
+    )
+    revoke = actions.add_parser("revoke", help="end a key, within five seconds on every node")
+    revoke.add_argument("name", help="the name that it was made with, or its id")
+    listing = actions.add_parser("list", help="all keys, with their scopes, namespaces and times")
+    add_list_output(listing, "for programs")
+    for action in (add, revoke):
+        action.add_argument("--json", action="store_true", help="for programs")
+    for action in (add, revoke, listing):
+        add_collector_arguments(action)
+
+
+def check_arguments(parser: ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("--json", action="store_true", help="what is right and every fault as JSON")
+    parser.add_argument(
+        "--data", action="store_true", help="read all stored data and report what is damaged"
+    )
+
+
+def migrate_arguments(parser: ArgumentParser) -> None:
+    """Add the command's own arguments."""
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def copy_arguments(parser: ArgumentParser) -> None:
+    """The commands' own arguments."""
+    parser.add_argument("file", type=path_argument, metavar="FILE", help="the copy")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+
+
+def replay_arguments(parser: ArgumentParser) -> None:
+    """Files, or `--dead-letters`."""
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="one event a line, gzip or not; - is standard input; or the folder of an archive in "
+        "Parquet",
+    )
+    parser.add_argument(
+        "--dead-letters", action="store_true", help="what an older version could not read"
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+COMMANDS = (
+    Command(
+        "serve",
+        "serve the API and, where Kafka is set, take its records",
+        "serve:serve",
+        shows=(
+            "database_url",
+            "host",
+            "port",
+            "auth",
+            "admin_key_file",
+            "database_wait_seconds",
+            "kafka_bootstrap_servers",
+            "kafka_topic",
+            "kafka_group",
+            "metrics_port",
+            "access_log",
+            "log_format",
+        ),
+    ),
+    Command(
+        "consume",
+        "take records from Kafka only; run as many as the topic has partitions",
+        "serve:consume",
+        shows=(
+            "database_url",
+            "kafka_bootstrap_servers",
+            "kafka_topic",
+            "kafka_group",
+            "metrics_port",
+            "log_format",
+        ),
+    ),
+    Command(
+        "demo",
+        "five Spark jobs, Kafka and a collector on this machine; then what was seen",
+        "demo:run",
+        demo_arguments,
+        shows=("port",),
+    ),
+    Command("keys", "make, list and revoke API keys", "keys:run", keys_arguments),
+    Command(
+        "check",
+        "look for faults in settings, database and topic",
+        "check:run",
+        check_arguments,
+        shows=None,
+        bears_faults=True,
+    ),
+    Command(
+        "migrate",
+        "bring the database to the schema of this version",
+        "migrate:run",
+        migrate_arguments,
+    ),
+    Command(
+        "backup",
+        "a checked copy of the whole store, while servers write",
+        "backup:backup",
+        copy_arguments,
+    ),
+    Command(
+        "restore", "make the store of a copy, where none is yet", "backup:restore", copy_arguments
+    ),
+    Command(
+        "replay",
+        "take events from files, archives or dead letters again",
+        "replay:run",
+        replay_arguments,
+    ),
+)

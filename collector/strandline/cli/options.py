@@ -1,0 +1,178 @@
+"""Options that several commands have, and the types of their arguments."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from strandline.core.exports.formats import GRAPH_FORMATS
+from strandline.core.limits import MOST_OF_DATABASE
+from strandline.core.openlineage.moments import EXAMPLES, moment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIRECTIONS = ("upstream", "downstream", "both")
+MOST_ITEMS = 100_000  # of a list
+
+
+def name_argument(text: str) -> str:
+    """The type of an argument that names something.
+
+    An empty one (a variable that is not set) names nothing.
+    """
+    if not text:
+        raise ArgumentTypeError("is empty")
+    return text
+
+
+def path_argument(text: str) -> "Path":
+    """Return the path of a file or folder."""
+    from pathlib import Path  # a third of what `strandline --help` would import
+
+    return Path(text)
+
+
+def number(low: int, high: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise ArgumentTypeError(f"{text} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def time_argument(text: str) -> datetime:
+    """The type of an argument that is a moment, of the calendar or counted from now."""
+    try:
+        return moment(text, datetime.now(UTC))
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text} {error}") from None
+
+
+def add_list_output(parser: ArgumentParser, as_json: str = "the answer as JSON") -> None:
+    """--json, --csv and --format of a command that prints a list."""
+    parser.add_argument("--json", action="store_const", dest="format", const="json", help=as_json)
+    parser.add_argument(
+        "--csv", action="store_const", dest="format", const="csv", help="the answer as CSV"
+    )
+    parser.add_argument("--format", choices=("json", "csv"), help="the answer in this format")
+
+
+def add_collector_arguments(parser: ArgumentParser) -> None:
+    """Add --url and --key."""
+    parser.add_argument(
+        "--url",
+        type=_address,
+        help="ask a running collector, e.g. http://127.0.0.1:5000, instead of the database; or "
+        "STRANDLINE_URL",
+    )
+    parser.add_argument(
+        "--key",
+        help="with --url: the key of an API that asks for one; or STRANDLINE_KEY, STRANDLINE_KEY_FILE",
+    )
+
+
+def _address(text: str) -> str:
+    from strandline.setting_parsers import web_address  # most commands have no address
+
+    try:
+        web_address(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text} is not an address like http://127.0.0.1:5000") from None
+    return text
+
+
+def node_count(text: str) -> int:
+    """The type of an argument that is a number of nodes, or of jobs on the way."""
+    if not text.isdecimal() or not int(text) <= MOST_OF_DATABASE:
+        raise ArgumentTypeError(f"{text} is not a whole number from 0 to {MOST_OF_DATABASE}")
+    return int(text)
+
+
+def _moment(text: str) -> str:
+    return time_argument(text).isoformat()
+
+
+def _facet(text: str) -> str:
+    from strandline.store.questions.selection import facet_value  # the help needs no store
+
+    try:
+        facet_value(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text} {error}") from None
+    return text
+
+
+def add_as_of(parser: ArgumentParser) -> None:
+    """--as-of."""
+    parser.add_argument(
+        "--as-of", type=_moment, metavar="TIME", help=f"as it was then, in UTC: {EXAMPLES}"
+    )
+
+
+def add_state(parser: ArgumentParser) -> None:
+    """--state."""
+    parser.add_argument(
+        "--state",
+        choices=("recent", "latest", "running"),
+        default="recent",
+        help="recent: by each job's last runs (default); latest: by its latest run alone; running: only what runs now",
+    )
+
+
+def add_view(parser: ArgumentParser) -> None:
+    """--as-of and --state."""
+    add_as_of(parser)
+    add_state(parser)
+
+
+def add_selection(parser: ArgumentParser) -> None:
+    """--namespace, --kind, --tag and --facet: each may be given several times."""
+    parser.add_argument(
+        "--namespace",
+        action="append",
+        help="show only nodes of this namespace; * stands for anything",
+    )
+    parser.add_argument(
+        "--kind", action="append", choices=("dataset", "job", "column"), help="show only these"
+    )
+    parser.add_argument(
+        "--tag", action="append", help="show only nodes with this tag: KEY or KEY=VALUE"
+    )
+    parser.add_argument(
+        "--facet", action="append", type=_facet, metavar="KEY.FIELD=VALUE",
+        help="show only nodes with this value in a facet, e.g. jobType.processingType=STREAMING",
+    )  # fmt: skip
+
+
+def add_output(parser: ArgumentParser, kind: str) -> None:
+    """--json, --csv, --format, --url and --key."""
+    formats = ("json", "csv") if kind == "list" else GRAPH_FORMATS
+    parser.add_argument("--json", action="store_true", help="the answer as JSON")
+    parser.add_argument(
+        "--csv", action="store_const", dest="format", const="csv", help="the answer as CSV"
+    )
+    parser.add_argument("--format", choices=formats, help="the answer in this format")
+    add_collector_arguments(parser)
+    parser.set_defaults(format=None)
+
+
+def add_catalog_properties(parser: ArgumentParser) -> None:
+    """Add the options for catalogs."""
+    parser.add_argument(
+        "--catalog-property", action="append", default=[], metavar="CATALOG.KEY=VALUE",
+        help="of a catalog, as pyiceberg names them: lake.uri=...; besides pyiceberg's own configuration",
+    )  # fmt: skip
+
+
+def add_spark_options(parser: ArgumentParser) -> None:
+    """Add the options for Spark."""
+    parser.add_argument(
+        "--master", default="local[*]", help="Spark's master (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="of Spark; may be repeated"
+    )
