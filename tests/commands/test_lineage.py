@@ -120,7 +120,7 @@ def test_last_part_of_a_path_is_a_name(lineage: Command, sqlite_engine: Engine) 
 
     assert (code, out.splitlines()[0]) == (0, "What /lake/exports/report.csv is made from:")
     assert lineage("exports/report.csv", "--direction", "upstream")[1] == out
-    assert ambiguous[0] == 1
+    assert ambiguous[0] == 2
     assert "several are called 'twice.csv'" in ambiguous[2]
 
 
@@ -173,7 +173,7 @@ def test_ambiguous_name_is_rejected_with_all_candidates(
     )
 
     assert lineage("balance") == (
-        1,
+        2,
         "",
         "strandline: several are called 'balance': say which: dataset:file:/lake/bank/balance, dataset:pg:balance\n",
     )
@@ -182,7 +182,7 @@ def test_ambiguous_name_is_rejected_with_all_candidates(
 def test_unknown_name_is_rejected_with_suggestions(lineage: Command) -> None:
     code, out, err = lineage("bank.balence")
 
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err == (
         "strandline: unknown dataset or job: 'bank.balence'; "
         "did you mean dataset:file:/lake/bank/balance, job:bank:bank_balance?\n"
@@ -209,7 +209,7 @@ def test_empty_half_of_the_answer_is_omitted(lineage: Command) -> None:
 def test_unknown_snapshot_is_rejected(lineage: Command) -> None:
     code, _, err = lineage("bank.balance", "--snapshot", "9")
 
-    assert code == 1
+    assert code == 2
     assert err.startswith(
         "strandline: unknown snapshot of dataset:file:/lake/bank/balance: 9; did you mean 410, "
     )
@@ -320,7 +320,7 @@ def test_running_collector_gives_the_same_answer(lineage: Command, sqlite_engine
         unknown = lineage("bank.balence", "--url", address)
 
     assert asked == (0, f"{BOTH}\n{SNAPSHOTS}", "")
-    assert unknown[0] == 1
+    assert unknown[0] == 2
     assert unknown[2].endswith(
         "did you mean dataset:file:/lake/bank/balance, job:bank:bank_balance?\n"
     )

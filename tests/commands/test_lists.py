@@ -138,7 +138,7 @@ def test_invalid_filter_is_reported_in_one_line(cli: Command) -> None:
         "or several of them with commas (strandline jobs --help)\n"
     )
     assert cli("runs", "dail") == (
-        1,
+        2,
         "",
         "strandline: unknown job: 'dail'; did you mean job:tests:daily?\n",
     )

@@ -59,5 +59,5 @@ def test_collector_gives_the_same_list(snapshots: Command, sqlite_engine: Engine
 def test_unknown_table_is_reported_in_one_line(table: str, said: str, snapshots: Command) -> None:
     code, _, err = snapshots(table)
 
-    assert (code, err.count("\n")) == (1, 1)
+    assert (code, err.count("\n")) == (2, 1)
     assert said in err

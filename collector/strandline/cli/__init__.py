@@ -3,7 +3,7 @@
 `run()` is its entry point, `main(argv, environ)` the same without a process around it.
 
 Answers go to stdout, problems as one line each to stderr; 0 is done, 1 is failed, 2 is used
-wrongly.
+wrongly: an unknown option, a faulty setting, a name that nothing has.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except SettingsError as error:
         return _tell(*error.faults, code=2)
     except StrandlineError as error:
-        return _tell(problem_of(error), code=1)
+        return _tell(problem_of(error), code=2 if isinstance(error, NotFoundError) else 1)
     except (
         UnicodeEncodeError
     ) as error:  # bytes of an argument that are no text stand for themselves until they are used

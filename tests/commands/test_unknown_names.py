@@ -1,0 +1,91 @@
+"""A name that nothing has: one exit code and one line, whichever command is asked."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine
+
+from fixtures.servers import serving
+from strandline.cli import main
+from strandline.cli.declarations import COMMANDS
+from worlds.builders import event, store
+from worlds.scenarios.bank import bank
+from worlds.scenarios.taking import fill
+
+RUN = "0196a1c2-0000-7000-8000-000000000001"
+BY_URL = [
+    ["lineage", "unheard"],
+    ["lineage", "dataset:bank:unheard"],
+    ["lineage", "job:bank:unheard"],
+    ["lineage", f"run:{RUN}"],
+    ["lineage", "bank.balance", "--snapshot", "99"],
+    ["impact", "unheard"],
+    ["impact", "job:bank:unheard"],
+    ["paths", "unheard", "bank.balance"],
+    ["paths", "bank.balance", "unheard"],
+    ["changes", "unheard", "--since", "1d"],
+    ["runs", "unheard"],
+    ["events", "--job", "unheard"],
+    ["events", "--run", RUN],
+    ["events", "--dataset", "unheard"],
+    ["snapshots", "unheard"],
+    ["versions", "unheard"],
+    ["versions", "unheard", "--weak"],
+    ["versions", "unheard", "--cut"],
+    ["late", "unheard"],
+    ["keys", "revoke", "unheard"],
+]
+BY_DATABASE = [
+    ["expire", "unheard"],
+    ["rollback", "unheard", "1"],
+    ["rollback", "bank.balance", "1", "--lost-state", "unheard"],
+    ["retire", "unheard"],
+    ["exports", "parked", "unheard"],
+    ["exports", "replay", "unheard"],
+]
+NAMELESS = {
+    *("namespaces", "search", "jobs", "datasets", "rejected"),  # filters, not names
+    *("names", "catalog-options", "export", "import", "tables", "retention"),
+    *("serve", "consume", "demo", "check", "migrate", "backup", "restore", "replay"),
+    *("archive", "rebuild", "report"),
+    "forget",  # it is done where there is nothing to forget
+}
+
+
+@pytest.fixture
+def address(sqlite_engine: Engine) -> Iterator[str]:
+    fill(sqlite_engine, bank())
+    with serving(sqlite_engine) as address:
+        yield address
+
+
+def test_every_command_that_takes_a_name_is_in_the_tables() -> None:
+    assert {argv[0] for argv in (*BY_URL, *BY_DATABASE)} == COMMANDS.keys() - NAMELESS
+
+
+def test_unknown_name_ends_with_2(
+    address: str, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = ["--database-url", sqlite_url]
+    asked = [[*argv, "--url", address] for argv in BY_URL]
+    asked += [[*argv, *database] for argv in (*BY_URL, *BY_DATABASE)]
+
+    ends = []
+    for argv in asked:
+        code = main(argv, {})
+        out, err = capsys.readouterr()
+        ends.append((argv, code, out, err.count("\n")))
+
+    assert ends == [(argv, 2, "", 1) for argv in asked]
+
+
+def test_ambiguous_name_ends_with_2(
+    sqlite_url: str, sqlite_engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(
+        sqlite_engine,
+        [event("START", 1), event("START", 2) | {"job": {"namespace": "b", "name": "etl"}}],
+    )
+
+    assert main(["runs", "etl", "--database-url", sqlite_url], {}) == 2
+    assert "say which: job:b:etl, job:tests:etl" in capsys.readouterr().err
