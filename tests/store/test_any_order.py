@@ -218,7 +218,8 @@ def datasets(draw: st.DrawFn) -> Json:
         }
         facets["symlinks"] = {"identifiers": [link]}
     if draw(st.integers(0, 4)) == 0:
-        facets["lifecycleStateChange"] = {"lifecycleStateChange": "CREATE"}
+        change = draw(st.sampled_from(["CREATE", "CREATE", "ALTER", "DROP"]))
+        facets["lifecycleStateChange"] = {"lifecycleStateChange": change}
     if draw(st.integers(0, 3)) == 0:
         facets["columnLineage"] = draw(
             st.sampled_from([GONE, {"fields": {}}, {"fields": {"n": {"inputFields": []}}}])

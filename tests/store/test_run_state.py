@@ -13,7 +13,7 @@ from strandline.store.lineage.recent_runs import RECENT_RUNS_SQL, recent_runs_of
 from strandline.store.lineage.run_state import StateColumns, rows_of_runs, run_state
 from strandline.store.schema.run_tables import runs
 from worlds.scenarios.bank import FACET
-from worlds.scenarios.plain import creates, dataset, parent, run
+from worlds.scenarios.plain import columns, creates, dataset, parent, run
 from worlds.scenarios.taking import arrows, fill, ids, lineage, reader, view
 
 MICRO = 1_000_000
@@ -148,3 +148,78 @@ def test_batch_that_failed_with_its_application_wrote_nothing(engine: Engine) ->
     answer = lineage(engine, "t")
 
     assert arrows(answer) == ["job:ns:app.t -> dataset:db:t", "dataset:db:good -> job:ns:app.t"]
+
+
+def changed(table: str, change: str, **facets: Any) -> dict[str, Any]:
+    """A dataset with a change of its life."""
+    return dataset(table, lifecycleStateChange=FACET | {"lifecycleStateChange": change}, **facets)
+
+
+def emptied(table: str) -> dict[str, Any]:
+    """A table that the run leaves without rows, with the snapshot that it made."""
+    facet = FACET | {"format": "iceberg", "snapshotId": "9", "numberOfRows": 0}
+    return changed(table, "TRUNCATE") | {"outputFacets": {"strandline_snapshot": facet}}
+
+
+MADE = ["job:ns:etl -> dataset:db:t", "dataset:db:a -> job:ns:etl"]
+DEFINED = {
+    "an altered one": changed("t", "ALTER"),
+    "a renamed one": changed("t", "RENAME"),
+    "a dropped one": changed("t", "DROP"),
+    "one emptied without a snapshot": changed("t", "TRUNCATE"),
+    "an emptied one": emptied("t"),
+}
+
+
+@pytest.mark.parametrize("table", DEFINED.values(), ids=DEFINED)
+def test_run_that_only_defines_a_table_is_no_writer_of_it(
+    engine: Engine, table: dict[str, Any]
+) -> None:
+    fill(
+        engine,
+        [
+            run("COMPLETE", 1, "etl", ["a"], ["t"], of_job=BATCH),
+            run("START", 2, "ddl", [], [changed("t", "ALTER")], of_job=BATCH),
+            run("COMPLETE", 4, "ddl", [], [table], of_job=BATCH),
+        ],
+    )
+    ddl = "job:ns:ddl -> dataset:db:t"
+
+    assert arrows(lineage(engine, "t")) == MADE
+    # While it runs, nobody knows what it will turn out to be.
+    assert ddl in arrows(lineage(engine, "t", view("2026-11-20T12:00:03Z", past=True)))
+    assert arrows(lineage(engine, "t", view("2026-11-20T12:00:05Z", past=True))) == MADE
+
+
+BRINGS = {
+    "reads another": (["b"], changed("t", "ALTER")),
+    "has columns of another": (
+        [],
+        changed("t", "ALTER", **columns("t", id=("b", "id"))["facets"]),
+    ),
+    "makes a snapshot": ([], commits("t", "2") | {"facets": changed("t", "ALTER")["facets"]}),
+}
+
+
+@pytest.mark.parametrize(("reads", "table"), BRINGS.values(), ids=BRINGS)
+def test_run_that_alters_a_table_and_brings_something_is_a_writer(
+    engine: Engine, reads: list[str], table: dict[str, Any]
+) -> None:
+    fill(engine, [run("COMPLETE", 4, "ddl", reads, [table], of_job=BATCH)])
+
+    assert "job:ns:ddl -> dataset:db:t" in arrows(lineage(engine, "t"))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_run_that_also_writes_the_table_it_alters_is_a_writer(engine: Engine, place: int) -> None:
+    tables: list[Any] = ["t"]
+    tables.insert(place, changed("t", "ALTER"))
+    fill(
+        engine,
+        [
+            run("RUNNING", 1, "ddl", [], tables[:1], of_job=BATCH),
+            run("COMPLETE", 2, "ddl", [], tables[1:], of_job=BATCH),
+        ],
+    )
+
+    assert arrows(lineage(engine, "t")) == ["job:ns:ddl -> dataset:db:t"]

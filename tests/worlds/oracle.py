@@ -329,6 +329,8 @@ class Oracle:
         steps = self.steps_of(run)
         if self.is_query(self.owner(run)) or self.is_streaming(run):
             return steps
+        written = {self.canonical(name) for name in self.brought(run)}
+        steps = {step for step in steps if step[2] in written}
         stated = {
             self.canonical(one[2])
             for one, said in claims(self).items()
@@ -339,6 +341,36 @@ class Oracle:
         if not self.has_given_up(run):
             return steps
         return {step for step in steps if step[2] in stated or not self.commits(run, step[2])}
+
+    def brought(self, run: str) -> set[str]:
+        """The names of the outputs but for those that a run that has ended only altered or dropped."""
+        outputs = {name for of, name in self.touched("outputs") if of == run}
+        if self.is_query(self.owner(run)) or self.is_streaming(run):
+            return outputs
+        if not self.times(run, "COMPLETE", "FAIL", "ABORT"):
+            return outputs
+        return {name for name in outputs if not self.only_defines(run, name)}
+
+    def only_defines(self, run: str, name: str) -> bool:
+        """Return true if each event says so, and nothing comes from elsewhere."""
+        changes = set()
+        for event, _ in self.of_run(run):
+            changes |= {"" for declared in self.declared(event, "outputs") if declared == name}
+            for dataset in event["outputs"]:
+                if dataset["name"] == name:
+                    change = dataset["facets"].get("lifecycleStateChange", {})
+                    changes.add(change.get("lifecycleStateChange", ""))
+        if not changes <= {"ALTER", "DROP"}:
+            return False
+        table = self.canonical(name)
+        sources = {self.canonical(one) for of, one in self.touched("inputs") if of == run}
+        for (_, sink), said in self.newest_statements(run).items():
+            sources |= {self.canonical(one) for one in said or () if sink == name}
+        states_snapshot = any(
+            one[0] == run and said[0] and self.canonical(one[2]) == table
+            for one, said in claims(self).items()
+        )
+        return sources <= {table} and not states_snapshot
 
     def has_given_up(self, run: str) -> bool:
         """Return true if a run without an end of its own is LOST, or failed with a run above it."""
@@ -385,11 +417,7 @@ class Oracle:
 
     def written_at(self, run: str, sink: str) -> datetime:
         """Return the last report that the run writes it, under any name that stands."""
-        names = {
-            name
-            for of, name in self.touched("outputs")
-            if of == run and self.canonical(name) == sink
-        }
+        names = {name for name in self.brought(run) if self.canonical(name) == sink}
         return max(
             moment(event["eventTime"])
             for event, _ in self.of_run(run)
@@ -403,18 +431,21 @@ class Oracle:
         """
         found: dict[tuple[str, str], tuple[str, frozenset[str]]] = {}
         for run in self.runs():
-            said: dict[tuple[str, str], set[str] | None] = {}
-            for event, _ in sorted(self.of_run(run), key=lambda one: one[0]["eventTime"]):
-                for rule in ("columnLineage", "lineage"):
-                    said |= {
-                        (rule, sink): sources for sink, sources in self.statements(event, rule)
-                    }
+            said = self.newest_statements(run)
             for (rule, sink), sources in sorted(said.items()):  # lineage comes last, and counts
                 if sources is not None:
                     key = run, self.canonical(sink)
                     known = found[key][1] if key in found and found[key][0] == rule else frozenset()
                     found[key] = rule, known | {self.canonical(one) for one in sources}
         return found
+
+    def newest_statements(self, run: str) -> dict[tuple[str, str], set[str] | None]:
+        """(rule, sink) -> sources, as the newest event of the run that states them has them."""
+        said: dict[tuple[str, str], set[str] | None] = {}
+        for event, _ in sorted(self.of_run(run), key=lambda one: one[0]["eventTime"]):
+            for rule in ("columnLineage", "lineage"):
+                said |= {(rule, sink): sources for sink, sources in self.statements(event, rule)}
+        return said
 
     def statements(self, event: Json, rule: str) -> Iterator[tuple[str, set[str] | None]]:
         """(sink, its sources) as an event states them by a rule; None.

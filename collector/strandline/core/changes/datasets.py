@@ -17,7 +17,14 @@ import msgspec
 from strandline.core.access.granted import Access
 from strandline.core.changes.extraction import SINK, SOURCE
 from strandline.core.changes.memory import Memory
-from strandline.core.changes.rows import ELSEWHERE, AliasSet, DatasetAlias, DatasetSeen
+from strandline.core.changes.rows import (
+    CREATES,
+    DEFINES,
+    ELSEWHERE,
+    AliasSet,
+    DatasetAlias,
+    DatasetSeen,
+)
 from strandline.core.changes.snapshot_claims import SnapshotClaim, claim_of
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.facets import DATASET, NO_FACETS, Facet, Facets, content_hash
@@ -39,6 +46,13 @@ _CHANGE_COLUMNS = {"_change_type", "_change_ordinal", "_commit_snapshot_id"}
 _FEED_COLUMNS = {"_change_type", "_commit_version", "_commit_timestamp"}
 _OF_THE_PART = frozenset(("schema", "symlinks", "symlink"))
 _NO_CHANGE = f.Lifecycle("")
+_CREATES = {
+    "CREATE": CREATES,
+    "ALTER": DEFINES,
+    "DROP": DEFINES,
+    "RENAME": DEFINES,
+    "TRUNCATE": DEFINES,
+}
 
 NamedDataset = tuple[str, str, bytes]  # namespace, name and facets, as an event has them
 OtherName = tuple[str, str, str]  # namespace, name and type
@@ -98,7 +112,7 @@ def use_of(
     described = described_dataset(memory, named, read=direction == SOURCE, streamed=streamed)
     facets = described.facets
     change: f.Lifecycle = facets.value("lifecycleStateChange") or _NO_CHANGE
-    is_created = direction == SINK and change.lifecycle_state_change.upper() == "CREATE"
+    creates = _CREATES.get(change.lifecycle_state_change.upper(), 0) if direction == SINK else 0
     return DatasetUse(
         direction,
         described.dataset,
@@ -106,7 +120,7 @@ def use_of(
         facets,
         facets.stored,
         described.aliases,
-        int(is_created),
+        creates,
         place,
         claim_of(facets, NO_FACETS),
         redacted=described.redacted,

@@ -242,9 +242,10 @@ class FacetsSeen(NamedTuple):
     facets: Sequence[Facet]
 
 
-ELSEWHERE = (
-    2  # in `creates`: the run reads a dataset that is not its sender's, so no version depends on it
-)
+# Values of `creates` beside 0. DEFINES: a write that changes a table and brings no rows. CREATES: a
+# write that a failed run takes back. ELSEWHERE: a read of a dataset that is not its sender's, so no
+# version depends on it. The greatest of a run's events counts.
+DEFINES, CREATES, ELSEWHERE = -1, 1, 2
 
 
 class RelationSeen(NamedTuple):

@@ -27,13 +27,14 @@ from sqlalchemy import (
     true,
 )
 
-from strandline.core.changes.extraction import SINK
+from strandline.core.changes.extraction import SINK, SOURCE
+from strandline.core.changes.rows import CREATES, DEFINES
 from strandline.core.changes.snapshot_claims import STATED
 from strandline.core.openlineage import run_states as states
 from strandline.store.lineage.run_state import run_ends, run_owners, run_silences
 from strandline.store.schema.conditions import CREATED_NOTHING
 from strandline.store.schema.dataset_tables import datasets
-from strandline.store.schema.relation_tables import relations
+from strandline.store.schema.relation_tables import edge_columns, edge_uses, relations
 from strandline.store.schema.run_tables import run_parents, runs
 from strandline.store.schema.snapshot_tables import snapshot_uses, snapshots
 
@@ -45,6 +46,9 @@ above = run_parents.alias("above")
 owners = runs.alias("owners")
 stated_as = datasets.alias("stated_as")
 snapshot_of = datasets.alias("snapshot_of")
+snapshot_of_use = snapshots.alias("snapshot_of_use")
+reads = relations.alias("reads")
+source = datasets.alias("source")
 
 
 class Seen(NamedTuple):
@@ -91,7 +95,7 @@ class Sighting(NamedTuple):
     """A stored relation with the run that owns it.
 
     `run_at` and `run_since` are the newest and first event of the run. `wrote_nothing` marks a
-    write that a batch run did not finish, `may_be_lost` one that silence alone can still undo.
+    write that brought no rows, `may_be_lost` one that silence alone can still undo.
     `may_have_below` marks an application that may have runs below it.
     """
 
@@ -187,6 +191,46 @@ def _is_batch_write() -> ColumnElement[bool]:
 
 
 def wrote_nothing(past: bool) -> ColumnElement[bool]:
+    """Return the condition that a relation is a write that brought no rows.
+
+    It came to nothing, or it only changed the table's definition.
+    """
+    return or_(came_to_nothing(past), only_defined(past))
+
+
+def only_defined(past: bool) -> ColumnElement[bool]:
+    """Return the condition that a batch run has only altered, renamed, dropped or emptied a table.
+
+    It has ended, none of its events says that it did more, it states no snapshot that has rows, and
+    it brings nothing from elsewhere: neither does it read another dataset, nor does an edge into
+    the table come from one.
+    """
+    elsewhere = source.c.canonical_id != datasets.c.canonical_id
+    reads_another = exists().where(
+        reads.c.run_id == relations.c.run_id,
+        reads.c.direction == SOURCE,
+        source.c.id == reads.c.dataset_id,
+        elsewhere,
+    )
+    edge_from_another = exists().where(
+        edge_uses.c.run_id == relations.c.run_id,
+        edge_uses.c.sink_id == relations.c.dataset_id,
+        edge_columns.c.set_hash == edge_uses.c.set_hash,
+        source.c.id == edge_columns.c.source_id,
+        elsewhere,
+    )
+    ended = runs.c.ended_at <= MOMENT if past else runs.c.ended_at.is_not(None)
+    has_rows = snapshot_of_use.c.row_count.is_(None) | (snapshot_of_use.c.row_count > 0)
+    stated = _states_snapshot(
+        snapshot_of_use.c.dataset_id == snapshot_uses.c.dataset_id,
+        snapshot_of_use.c.snapshot_id == snapshot_uses.c.snapshot_id,
+        has_rows,
+    )
+    brings_rows = or_(reads_another, edge_from_another, stated)
+    return and_(_is_batch_write(), relations.c.creates == DEFINES, ended, ~brings_rows)
+
+
+def came_to_nothing(past: bool) -> ColumnElement[bool]:
     """Return the condition that a relation is a write that came to nothing.
 
     A batch run that failed wrote nothing, and one that was lost or failed with the run above it
@@ -197,16 +241,24 @@ def wrote_nothing(past: bool) -> ColumnElement[bool]:
         snapshot_of.c.canonical_id == datasets.c.canonical_id,
         snapshots.c.dataset_id == snapshot_of.c.id,
     )
-    commits = or_(relations.c.creates == 1, has_snapshots)
+    commits = or_(relations.c.creates == CREATES, has_snapshots)
     given_up = and_(runs.c.state.in_(UNFINISHED), commits, _is_lost_or_failed_above(past))
-    stated = exists().where(
+    return and_(_is_batch_write(), or_(failed, given_up), ~_states_snapshot())
+
+
+def _states_snapshot(*which: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that the run states itself which snapshot of the table it made.
+
+    `which`: a condition on the snapshot.
+    """
+    return exists().where(
         snapshot_uses.c.run_id == relations.c.run_id,
         snapshot_uses.c.direction == SINK,
         snapshot_uses.c.rank == STATED,
         stated_as.c.id == snapshot_uses.c.dataset_id,
         stated_as.c.canonical_id == datasets.c.canonical_id,
+        *which,
     )
-    return and_(_is_batch_write(), or_(failed, given_up), ~stated)
 
 
 def _has_ended(past: bool) -> ColumnElement[bool]:

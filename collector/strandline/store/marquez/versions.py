@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, Subquery, exists, func, literal, sele
 from strandline.core.changes.extraction import SINK
 from strandline.core.openlineage.names import id_of, naming_of, run_id_of
 from strandline.errors import DamagedError
-from strandline.store.lineage.recent_runs import created_nothing, with_relations, wrote_nothing
+from strandline.store.lineage.recent_runs import came_to_nothing, created_nothing, with_relations
 from strandline.store.lineage.run_state import run_owners
 from strandline.store.lineage.snapshot_lineage import seen_at
 from strandline.store.marquez.datasets import groups_of
@@ -104,7 +104,7 @@ def _of_runs(names: Sequence[int]) -> Select[Any]:
             among(relations.c.dataset_id, names), relations.c.direction == SINK, runs.c.design == 0
         )
         .where(runs.c.started_at.is_not(None) | runs.c.ended_at.is_not(None))
-        .where(~created_nothing(), ~wrote_nothing(past=False), ~stated)
+        .where(~created_nothing(), ~came_to_nothing(past=False), ~stated)
         .group_by(runs.c.id)
     )
 

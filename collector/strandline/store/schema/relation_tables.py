@@ -55,7 +55,7 @@ template_relations = Table(
     id_column("template_id", "a hash of all that is in the template"),
     code_column("direction", "0 read, 1 written"),
     id_column("dataset_id", "the dataset as named"),
-    flag_column("creates", "1: CREATE, which a failed run takes back; 2: read, not the sender's"),
+    flag_column("creates", "1: CREATE, -1: ALTER, DROP, ..: no rows; 2: read, not the sender's"),
     PrimaryKeyConstraint("template_id", "direction", "dataset_id"),
     Index(None, "dataset_id"),
     comment="the relations of a template",
