@@ -456,6 +456,19 @@ def test_arrival_order_does_not_decide_between_equal_times(engine: Engine, size:
     ]
 
 
+def test_heartbeat_beside_a_micro_batch_is_not_its_querys(sqlite_engine: Engine) -> None:
+    """Two jobs share a run id; one announces a timeout of its own, the other's run is a batch."""
+    described = f"q<br/>id = {run_id(9)}<br/>batch = 1"
+    facets: Json = {"spark_jobDetails": {"jobDescription": described}}
+    own = facets | {"strandline_heartbeat": {"timeoutSeconds": 36_000}}
+    history = [
+        (event("OTHER", 3, "two", outputs=[dataset("/b", "file")], facets=facets), LONG_AGO),
+        (event("FAIL", 3, "one", seconds=1, facets=own), LONG_AGO),
+    ]
+
+    check(sqlite_engine, history, 0, [1])
+
+
 def test_corpus_in_any_order_leaves_the_same_tables(engine: Engine) -> None:
     arrivals = [(json.loads(line), NOW) for line in corpus_lines()]
     take_all(engine, arrivals)

@@ -138,8 +138,10 @@ class Oracle:
 
     def silent_at(self, run: str) -> float:
         heard = [received.timestamp() for _, received in self.of_run(run)]
+        # The facet is the event's own run's: a micro-batch's says nothing of its query.
+        own = [e for e, _ in self.of_run(run) if e["run"]["runId"] == run]
         leases = [(e["eventTime"], e["run"]["facets"]["strandline_heartbeat"]["timeoutSeconds"])
-                  for e, _ in self.of_run(run) if "strandline_heartbeat" in e["run"]["facets"]]  # fmt: skip
+                  for e in own if "strandline_heartbeat" in e["run"]["facets"]]  # fmt: skip
         if leases:
             return max(heard) + float(self.newest(leases))
         children = [
