@@ -126,7 +126,11 @@ def test_collector_gives_the_same_list(cli: Command, sqlite_engine: Engine) -> N
 
 def test_empty_list_says_that_nothing_matches(cli: Command) -> None:
     assert cli("runs", "--state", "lost") == (0, "no run matches\n", "")
-    assert cli("search", "nowhere") == (0, "no name, run, tag, column or SQL text matches\n", "")
+    assert cli("search", "nowhere") == (
+        0,
+        "no name, run, snapshot, application, tag, column or SQL text matches\n",
+        "",
+    )
 
 
 def test_invalid_filter_is_reported_in_one_line(cli: Command) -> None:

@@ -303,6 +303,18 @@ def test_captured_properties_are_sent_with_start_without_secrets() -> None:
     assert "spark_properties" not in complete
 
 
+def test_start_of_an_application_carries_the_id_that_spark_shows() -> None:
+    sent = Sent()
+    say = announcer(sent, conf_of({"spark.app.id": "application_1729097245443_0002"}, {})).say
+    say("START", RunOf(RUN_ID, "bank", "APPLICATION"), 0)
+    say("START", RunOf(RUN_ID, "bank", "BATCH"), 1)
+
+    application, batch = (event["run"]["facets"] for event in sent.events)
+    details = application["spark_applicationDetails"]
+    assert details["applicationId"] == "application_1729097245443_0002"
+    assert "spark_applicationDetails" not in batch
+
+
 def test_column_lineage_respects_its_limit_and_filter_option() -> None:
     statement = insert(table("bank.credits"), table("bank.transfers"))
     filtered = Origin(("file", "/warehouse/bank/transfers"), "who", "INDIRECT", "FILTER")

@@ -435,6 +435,17 @@ def test_slash_key_opens_the_search(tab: Tab) -> None:
     assert "q=report" in page.url
 
 
+def test_snapshot_id_leads_to_its_table(tab: Tab) -> None:
+    page = tab.open("/runs")
+
+    page.keyboard.press("/")
+    page.keyboard.type(snapshot_id("orders", 2))
+    page.keyboard.press("Enter")
+
+    page.wait_for_selector(f"main h2:has-text('{snapshot_id('orders', 2)}')")
+    assert f"snapshot={snapshot_id('orders', 2)}" in page.url
+
+
 def test_empty_store_explains_how_to_begin_and_shows_the_first_event(
     browser: Any, empty_address: str
 ) -> None:

@@ -325,6 +325,53 @@ def test_run_is_found_by_its_id_prefix(engine: Engine) -> None:
     assert searched(engine, "4000-8000") == searched(engine, "000") == []
 
 
+def application(number: int, application_id: str, job: str = "etl") -> Json:
+    facets = {"spark_applicationDetails": {"applicationId": application_id}}
+    return event("START", number, job, number, facets=facets)
+
+
+def test_run_is_found_by_the_id_of_its_spark_application(engine: Engine) -> None:
+    shown = "application_1729097245443_0002"
+    other = application(3, "application_1729097245443_0003")
+    other["job"]["namespace"] = "theirs"
+    store(engine, [application(1, "local-1722950810332"), application(2, shown), other], NOON)
+
+    assert searched(engine, shown.upper()) == [(f"run:tests:{run_id(2)}", "application", "etl")]
+    assert ids(searched(engine, "1729097245443", 1), "application") == [
+        f"run:tests:{run_id(2)}",
+        f"run:theirs:{run_id(3)}",
+    ]
+    with reading(engine).connect() as connection:
+        items = search_page(connection, "local-1722950810332", 5, None)["items"]
+    assert [one["label"] for one in items] == ["local-1722950810332"]
+    assert searched(engine, "local") == []
+    ours = narrowed(engine, Access("key", frozenset(), ("tests",)))
+    assert ids(searched(ours, "1729097245443"), "application") == [f"run:tests:{run_id(2)}"]
+
+
+def test_forgotten_application_id_is_not_found(engine: Engine) -> None:
+    store(engine, [application(1, "local-1722950810332")], NOON)
+    assert len(searched(engine, "local-1722950810332")) == 1
+
+    forget_secret(engine, "local-1722950810332", execute=True)
+
+    assert searched(engine, "local-1722950810332") == searched(engine, "1722950810332") == []
+
+
+def test_table_is_found_by_the_id_of_a_snapshot(engine: Engine) -> None:
+    """The whole id, as a person copies it from a table's history or an error."""
+    written = dataset(
+        "bank.t", symlinks=symlink("lake.t"), version={"datasetVersion": "2208550875502323500"}
+    )
+    store(engine, [event("COMPLETE", 1, "etl", outputs=[written])], NOON)
+
+    assert searched(engine, "2208550875502323500") == [
+        ("dataset:hive://lake:bank.t", "snapshot", "2208550875502323500")
+    ]
+    assert searched(engine, "220855087550232350") == searched(engine, "22085508755023235000") == []
+    assert searched(narrowed(engine, Access("key", frozenset(), ())), "2208550875502323500") == []
+
+
 def test_manual_tags_are_found_until_withdrawn(engine: Engine) -> None:
     store(
         engine,

@@ -80,7 +80,8 @@ class SearchQuery(PageQuery):
         Word,
         Field(
             description="A part of a name, of catalog.database.table, of a tag, a column or an "
-            "SQL text, in any case; or the beginning of a run's id",
+            "SQL text, in any case; the beginning of a run's id; the id of a Spark application or "
+            "of a snapshot",
             examples=["balance"],
         ),
     ]

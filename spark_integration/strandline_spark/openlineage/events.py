@@ -78,6 +78,7 @@ class Events:
         }
         self._lease = shared(StrandlineHeartbeatRunFacet(timeoutSeconds=conf.heartbeat_seconds))
         self._properties = shared({**_FOREIGN, "properties": dict(conf.captured)})
+        self._details = shared({**_FOREIGN, "applicationId": conf.app_id})
         self._engine = shared(
             processing_engine_run.ProcessingEngineRunFacet(
                 version=conf.spark_version or "unknown",
@@ -122,6 +123,8 @@ class Events:
             )
         if state == "START" and self._conf.captured:
             facets["spark_properties"] = self._properties
+        if state == "START" and run.kind == "APPLICATION" and self._conf.app_id:
+            facets["spark_applicationDetails"] = self._details
         if not content.heartbeat:
             facets["processing_engine"] = self._engine
         return {name: facet for name, facet in facets.items() if name not in self._conf.facets_off}

@@ -143,7 +143,11 @@ def get_run(query: Annotated[RunQuery, InQuery()], session: ReadSession) -> Answ
 
 @router.get("/search", response_model=Page[Named])
 def get_search(query: Annotated[SearchQuery, InQuery()], session: ReadSession) -> Answer:
-    """Datasets, jobs and runs by a part of a name, a tag, a column or an SQL text; `matched` says of which."""
+    """Datasets, jobs and runs by a part of a name, a tag, a column, an SQL text or by an id.
+
+    `matched` says of which: name, run, application (the run of a Spark application, with its id as
+    `label`), snapshot (the table that has it; `text` is its id), tag, column or sql.
+    """
     with session.connected() as connection:
         return search_page(connection, query.q, query.limit, query.cursor)
 

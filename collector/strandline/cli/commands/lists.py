@@ -192,7 +192,7 @@ NOUNS: Mapping[str, str] = {
     "jobs": "job",
     "datasets": "dataset",
     "runs": "run",
-    "search": "name, run, tag, column or SQL text",
+    "search": "name, run, snapshot, application, tag, column or SQL text",
 }
 JOB_COLUMNS: Mapping[str, Callable[[Json], str]] = {
     "STATE": _run("latestRun", "state"),

@@ -146,7 +146,8 @@ def search_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "text",
         type=name_argument,
-        help="a part of a name, a tag, a column or an SQL text, in any case, or the beginning of a run's id",
+        help="a part of a name, a tag, a column or an SQL text, in any case; the beginning of a "
+        "run's id; the id of a Spark application or of a snapshot",
     )
     _output_arguments(parser)
 
@@ -333,7 +334,7 @@ COMMANDS = (
     ),
     Command(
         "search",
-        "datasets, jobs and runs by a part of a name, a tag, a column or an SQL text",
+        "datasets, jobs and runs by a part of a name, a tag, a column or an SQL text, or by an id",
         "lists:run_search",
         search_arguments,
     ),

@@ -243,6 +243,12 @@ class JobDetails(_Facet, frozen=True):
     job_description: str | None = None
 
 
+class ApplicationDetails(_Facet, frozen=True):
+    """Run facet `spark_applicationDetails`: the id that Spark's UI and YARN show."""
+
+    application_id: str | None = None
+
+
 class Properties(_Facet, frozen=True):
     """Run facet `spark_properties`."""
 
@@ -360,6 +366,7 @@ MODELS: dict[tuple[int, str], type[_Facet]] = {
     (RUN, "strandline_heartbeat"): Lease,
     (RUN, "strandline_barrier"): Barrier,
     (RUN, "spark_jobDetails"): JobDetails,
+    (RUN, "spark_applicationDetails"): ApplicationDetails,
     (RUN, "spark_properties"): Properties,
     (RUN, "processing_engine"): ProcessingEngine,
     (RUN, "nominalTime"): NominalTime,

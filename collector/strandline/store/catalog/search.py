@@ -1,4 +1,4 @@
-"""The search: a part of a name of datasets and jobs, runs by their ids, then tags, columns and SQL.
+"""The search: a part of a name, then runs and snapshots by their ids, then tags, columns and SQL.
 
 A scan of folded texts (store/search) says where to look, and the store what is so: every hit is
 read again by the connection of who asks.
@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, or_, select, text
+from sqlalchemy import ColumnElement, Connection, Select, exists, or_, select, text
 
 from strandline.errors import OverloadError
 from strandline.store.catalog.lists import Answer, is_shown, named_answer, never_made
@@ -20,7 +20,9 @@ from strandline.store.lineage.table_labels import labels_of
 from strandline.store.schema.annotation_tables import TAG_GIVEN, annotations
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.run_tables import jobs, runs
+from strandline.store.schema.snapshot_tables import snapshots
 from strandline.store.search.finding import (
+    APPLICATION,
     COLUMN,
     DATASET_NAME,
     DATASET_TAG,
@@ -40,10 +42,10 @@ from strandline.store.sql.pages import Key, encode_cursor
 
 TEXTS_SHOWN = 10
 AT_ONCE = 100
-SHORTEST_RUN = 6  # characters of a run's id: with fewer, a word finds runs that nobody means
+SHORTEST_ID = 6  # characters of an id: with fewer, a word finds runs and snapshots nobody means
 # Where a cursor stands: below RUN it is the length of a name.
 RUN = 1 << 40
-TAG, IN_COLUMN, IN_SQL = RUN + 1, RUN + 2, RUN + 3
+APPLICATION_ID, SNAPSHOT, TAG, IN_COLUMN, IN_SQL = range(RUN + 1, RUN + 6)
 STAGES = {TAG: "tag", IN_COLUMN: "column", IN_SQL: "sql"}
 KINDS = {
     TAG: {"dataset": DATASET_TAG, "job": JOB_TAG},
@@ -60,8 +62,9 @@ def search_page(connection: Connection, text: str, limit: int, after: Key | None
     """Datasets, jobs and runs with this text, in any case; each says where it was found.
 
     By name (any of a dataset's, or catalog.database.table) the shortest first, then runs whose ids
-    begin so, then datasets and jobs with it in a tag, a column, an SQL text. Each has a label: what
-    Spark calls the table, or the name.
+    begin so or whose Spark application has it in its id, then tables with a snapshot of this id,
+    then datasets and jobs with it in a tag, a column, an SQL text. Each has a label: what Spark
+    calls the table, the application's id, or the name.
     """
     if not is_filled(connection):
         raise OverloadError(
@@ -73,7 +76,7 @@ def search_page(connection: Connection, text: str, limit: int, after: Key | None
         connection, [(one["namespace"], one["name"]) for one in items if one["type"] == "dataset"]
     )
     return {
-        "items": [one | {"label": _label(one, labels)} for one in items],
+        "items": [{"label": _label(one, labels)} | one for one in items],
         "nextCursor": encode_cursor(found[limit - 1][0]) if len(found) > limit else None,
     }
 
@@ -104,6 +107,10 @@ class Search:
             yield from self._by_name(after)
         if stage <= RUN:
             yield from self._runs(after if stage == RUN else None)
+        if stage <= APPLICATION_ID:
+            yield from self._applications(after if stage == APPLICATION_ID else None)
+        if stage <= SNAPSHOT:
+            yield from self._snapshots(after if stage == SNAPSHOT else None)
         for place in STAGES:
             if stage <= place:
                 yield from self._by_text(place, after if stage == place else None)
@@ -173,7 +180,7 @@ class Search:
 
     def _runs(self, after: Key | None) -> Iterator[Found]:
         """Runs whose ids begin with the text."""
-        if len(self.text) < SHORTEST_RUN:
+        if len(self.text) < SHORTEST_ID:
             return
         while True:
             rows = self.connection.execute(
@@ -184,6 +191,36 @@ class Search:
                 yield after, named_answer("run", row) | {"matched": "run", "text": row.job}
             if len(rows) < AT_ONCE:
                 return
+
+    def _applications(self, after: Key | None) -> Iterator[Found]:
+        """Runs of Spark applications that have the text in their ids."""
+        if len(self.text) < SHORTEST_ID:
+            return
+        start = -1 if after is None else _number(after[3])
+        hits = found_by_text(self.connection, APPLICATION, self.word, start)
+        for some in _batches(hits):
+            ids = [hit.id for hit in some]
+            application_ids = TEXTS[APPLICATION](self.connection, ids)
+            for row in self.connection.execute(_runs_with(ids)):
+                for application_id in application_ids.get(row.id, ()):
+                    if self._matches((application_id,)):
+                        found = {"matched": "application", "text": row.job, "label": application_id}
+                        yield (
+                            (APPLICATION_ID, "run", "", str(row.id)),
+                            named_answer("run", row) | found,
+                        )
+
+    def _snapshots(self, after: Key | None) -> Iterator[Found]:
+        """Tables with a snapshot that has the text as its id."""
+        if len(self.text) < SHORTEST_ID or not self.text.isdecimal():
+            return
+        start = -1 if after is None else _number(after[3])
+        ids = self.connection.scalars(_tables_with_snapshot(self.text, start)).all()
+        for id_, row in sorted(self._rows("dataset", ids).items()):
+            yield (
+                (SNAPSHOT, "dataset", "", str(id_)),
+                named_answer("dataset", row) | {"matched": "snapshot", "text": self.text},
+            )
 
     def _by_text(self, stage: int, after: Key | None) -> Iterator[Found]:
         for kind, index in KINDS[stage].items():
@@ -254,6 +291,23 @@ def _batches(hits: Iterable[Hit]) -> Iterator[list[Hit]]:
 
 def _number(text: Any) -> int:
     return int(text) if str(text).isdecimal() else -1
+
+
+def _runs_with(ids: Sequence[int]) -> Select[Any]:
+    """These runs, with their jobs."""
+    of = runs.alias("of")
+    query = select(of.c.id, of.c.run_id.label("name"), jobs.c.namespace, jobs.c.name.label("job"))
+    of_jobs = query.join(jobs, jobs.c.id == of.c.job_id)
+    return of_jobs.where(among(of.c.id, ids), is_shown).order_by(of.c.id)
+
+
+def _tables_with_snapshot(snapshot_id: str, after: int) -> Select[int]:
+    """The canonical datasets beyond an id that have this snapshot: a look into each by its key."""
+    named = datasets.alias("named")
+    has = exists().where(
+        snapshots.c.dataset_id == named.c.id, snapshots.c.snapshot_id == snapshot_id
+    )
+    return select(named.c.canonical_id).where(named.c.canonical_id > after, has).distinct()
 
 
 def _runs_like(dialect: str, word: str, after: Key | None) -> Select[Any]:

@@ -31,11 +31,11 @@ search_names = Table(
 search_texts = Table(
     "search_texts",
     metadata,
-    code_column("kind", "3 tags of a dataset, 4 tags of a job, 5 columns, 6 SQL"),
-    id_column("id", "the canonical dataset, or the job"),
+    code_column("kind", "3 tags of a dataset, 4 of a job, 5 columns, 6 SQL, 7 application"),
+    id_column("id", "the canonical dataset, the job or the run"),
     id_column("namespace_id", "its namespace, as keys see some of them"),
     text_column("texts", "its texts of this kind, folded, a line each"),
     PrimaryKeyConstraint("kind", "id"),
-    comment="tags, columns and SQL, as the search compares them",
+    comment="tags, columns, SQL and application ids, as the search compares them",
     **CLUSTERED,
 )

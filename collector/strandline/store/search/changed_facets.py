@@ -19,12 +19,20 @@ from strandline.core.changes.compact import Rows
 from strandline.core.changes.facet_sets import FacetSet
 from strandline.core.changes.memory import BoundedCache
 from strandline.core.changes.rows import FacetSeen, FacetSetUsed
-from strandline.core.openlineage.facets import DATASET, JOB
+from strandline.core.openlineage.facets import DATASET, JOB, RUN
 from strandline.store.schema.dataset_tables import facet_sets, facet_uses, facets
 from strandline.store.sql.id_lists import among, among_given
 
 NAMING = frozenset(((DATASET, "catalog"), (DATASET, "symlinks")))
-SOUGHT = frozenset(((DATASET, "schema"), (DATASET, "tags"), (JOB, "sql"), (JOB, "tags")))
+SOUGHT = frozenset(
+    (
+        (RUN, "spark_applicationDetails"),
+        (DATASET, "schema"),
+        (DATASET, "tags"),
+        (JOB, "sql"),
+        (JOB, "tags"),
+    )
+)
 WATCHED = NAMING | SOUGHT
 PAGE = 5000
 _AT = itemgetter(0)

@@ -1,4 +1,4 @@
-"""The datasets and jobs that have a text, as the database finds it by a scan.
+"""The datasets, jobs and runs that have a text, as the database finds it by a scan.
 
 A scan finds any part of a name, one letter too, and needs no index that the texts would have to be
 kept in. A text that few have is looked for once; what many have is read in its order, page by page.
@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from strandline.store.schema.search_tables import search_names, search_texts
 
-DATASET_NAME, JOB_NAME, DATASET_TAG, JOB_TAG, COLUMN, SQL = range(1, 7)
+DATASET_NAME, JOB_NAME, DATASET_TAG, JOB_TAG, COLUMN, SQL, APPLICATION = range(1, 8)
 NAMES = (DATASET_NAME, JOB_NAME)
 START = 100  # characters of a name by which names of one length are sorted
 FEW = 1_000
@@ -39,7 +39,7 @@ class NameHit(NamedTuple):
 
 
 class TextHit(NamedTuple):
-    """A dataset or job that has a text in its tags, columns or SQL."""
+    """A dataset, job or run that has a text in its tags, columns, SQL or application id."""
 
     id: int
 

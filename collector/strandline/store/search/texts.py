@@ -1,6 +1,6 @@
 """The texts that the search looks through, as the store has them now.
 
-They are names, tags, columns and SQL of datasets and jobs. The search's tables are made of these,
+They are names, tags, columns and SQL of datasets and jobs, and application ids of runs. The search's tables are made of these,
 and what a scan finds is asked again here, by the connection of who searches: so it shows nothing
 that is no longer so, and nothing of a namespace that a key may not see.
 """
@@ -14,11 +14,12 @@ import msgspec
 from sqlalchemy import Connection, Select, Table, select, true
 
 from strandline.core.changes.edges import edges_in
-from strandline.core.openlineage.facets import DATASET, JOB, MODELS
+from strandline.core.openlineage.facets import DATASET, JOB, MODELS, RUN
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_columns, edge_uses
-from strandline.store.schema.run_tables import jobs
+from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.search.finding import (
+    APPLICATION,
     COLUMN,
     DATASET_NAME,
     DATASET_TAG,
@@ -34,7 +35,7 @@ Texts = Mapping[int, Sequence[str]]
 
 
 class SearchEntry(NamedTuple):
-    """A dataset or job and its texts; of names the first is the one that answers show."""
+    """A dataset, job or run and its texts; of names the first is the one that answers show."""
 
     id: int
     namespace_id: int
@@ -52,9 +53,8 @@ def _canonical_ids() -> Select[Any]:
 
 
 def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[SearchEntry]:
-    """Return the entries of a kind for these canonical datasets, or jobs."""
-    table = jobs if kind in (JOB_NAME, JOB_TAG, SQL) else datasets
-    rows = connection.execute(_namespaces(table), {"ids": list(ids)}).all()
+    """Return the entries of a kind for these canonical datasets, jobs or runs."""
+    rows = connection.execute(_namespaces(table_of(kind)), {"ids": list(ids)}).all()
     texts = TEXTS[kind](connection, [row.id for row in rows])
     return [
         SearchEntry(row.id, row.namespace_id, list(dict.fromkeys(texts.get(row.id, ()))))
@@ -62,8 +62,18 @@ def entries_of(connection: Connection, kind: int, ids: Collection[int]) -> list[
     ]
 
 
+def table_of(kind: int) -> Table:
+    """Return the table of the entities that have texts of a kind."""
+    if kind == APPLICATION:
+        return runs
+    return jobs if kind in (JOB_NAME, JOB_TAG, SQL) else datasets
+
+
 @cache
 def _namespaces(table: Table) -> Select[Any]:
+    if table is runs:
+        of_run = select(runs.c.id, jobs.c.namespace_id).join(jobs, jobs.c.id == runs.c.job_id)
+        return of_run.where(among_given(runs.c.id, "ids"))
     own = (
         table.c.canonical_id == table.c.id if table is datasets else true()
     )  # of a name that is another's, no entry
@@ -127,6 +137,12 @@ def sql_of(connection: Connection, ids: Sequence[int]) -> Texts:
     return {job: [line.strip() for line in sql.query.splitlines()] for job, sql in found}
 
 
+def applications_of(connection: Connection, ids: Sequence[int]) -> Texts:
+    """Return the id that Spark gave to the application of each run."""
+    found = _facets(connection, RUN, "spark_applicationDetails", ids)
+    return {run: [details.application_id] for run, details in found if details.application_id}
+
+
 def dataset_tags(connection: Connection, ids: Sequence[int]) -> Texts:
     """Return the tags that events give a canonical dataset or its columns, under any name."""
     found: dict[int, list[str]] = defaultdict(list)
@@ -148,6 +164,7 @@ TEXTS: Mapping[int, Callable[[Connection, Sequence[int]], Texts]] = {
     JOB_TAG: job_tags,
     COLUMN: columns_of,
     SQL: sql_of,
+    APPLICATION: applications_of,
 }
 
 

@@ -23,13 +23,14 @@ from sqlalchemy import (
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import DatasetSeen, EdgesUsed, JobSeen
-from strandline.core.openlineage.facets import DATASET, JOB
+from strandline.core.openlineage.facets import DATASET, JOB, RUN
 from strandline.store.schema.dataset_tables import datasets
 from strandline.store.schema.relation_tables import edge_uses
-from strandline.store.schema.run_tables import jobs
+from strandline.store.schema.run_tables import jobs, runs
 from strandline.store.schema.search_tables import search_names, search_texts
 from strandline.store.search.changed_facets import FacetPlace
 from strandline.store.search.finding import (
+    APPLICATION,
     COLUMN,
     DATASET_NAME,
     DATASET_TAG,
@@ -42,29 +43,36 @@ from strandline.store.search.finding import (
     found_by_name,
     found_by_text,
 )
-from strandline.store.search.texts import SearchEntry, canonical_ids, entries_of
+from strandline.store.search.texts import SearchEntry, canonical_ids, entries_of, table_of
 from strandline.store.sql.id_lists import among_given
 from strandline.store.sql.shared_settings import agree, agreed
 
 KIND_OF = {
+    (RUN, "spark_applicationDetails"): APPLICATION,
     (DATASET, "schema"): COLUMN,
     (DATASET, "tags"): DATASET_TAG,
     (JOB, "sql"): SQL,
     (JOB, "tags"): JOB_TAG,
 }
 OF_DATASETS, OF_JOBS = (DATASET_NAME, DATASET_TAG, COLUMN), (JOB_NAME, JOB_TAG, SQL)
+OF_RUNS = (APPLICATION,)
+KINDS = (*OF_DATASETS, *OF_JOBS, *OF_RUNS)
 AT_ONCE = 5_000
 # in store_settings while the index is made anew: the last row it has; DONE or absent: it is whole
 FILLED = "search_filled"
 DONE = "done"
 FILL_LOCK = 0x7365_6172
 
+# The tables that the index is filled from, in this order, each by its ids.
+FILLING = {"datasets": (datasets, OF_DATASETS), "jobs": (jobs, OF_JOBS), "runs": (runs, OF_RUNS)}
+FOLLOWING = {"datasets": "jobs:-1", "jobs": "runs:-1", "runs": DONE}
+
 IsNew = Callable[[str, object], bool]
 
 
 @dataclass(slots=True)
 class Touched:
-    """The datasets, under any name, and jobs of which a batch may change what is looked for, by kind of entry."""
+    """The datasets, jobs and runs whose texts a batch may change, by kind of entry."""
 
     ids: dict[int, set[int]] = field(default_factory=dict)
 
@@ -144,15 +152,15 @@ def index_renamed(connection: Connection, ids: Collection[int]) -> None:
 
 
 def index_again(connection: Connection, ids: Collection[int]) -> None:
-    """Write all texts of these datasets and jobs anew, so that nothing is left of forgotten words."""
-    for kind in (*OF_DATASETS, *OF_JOBS):
+    """Write all texts of these entities anew, so that nothing is left of forgotten words."""
+    for kind in KINDS:
         _index(connection, kind, ids)
 
 
 def entities_with(connection: Connection, text: str) -> set[int]:
-    """Return the datasets and jobs that the search finds for a text, whatever they are now."""
+    """Return the entities that the search finds for a text, whatever they are now."""
     ids: set[int] = set()
-    for kind in (*OF_DATASETS, *OF_JOBS):
+    for kind in KINDS:
         if kind in NAMES:
             ids.update(hit.id for hit in found_by_name(connection, kind, fold(text), None))
         else:
@@ -170,8 +178,7 @@ def _index(connection: Connection, kind: int, ids: Collection[int]) -> None:
     if kind in OF_DATASETS:
         owners |= canonical_ids(connection, ids)
     if connection.dialect.name == "postgresql":
-        table = datasets if kind in OF_DATASETS else jobs
-        connection.execute(_locked(table), {"ids": list(owners)}).all()
+        connection.execute(_locked(table_of(kind)), {"ids": list(owners)}).all()
     stored = search_names if kind in NAMES else search_texts
     connection.execute(_stale(stored), {"of": kind, "ids": list(owners)})
     rows = [_row(kind, entry) for entry in entries_of(connection, kind, owners) if entry.texts]
@@ -239,11 +246,11 @@ def _fill_some(engine: Engine) -> bool:
         if place == DONE:
             return True
         name, _, after = (place or "datasets:-1").partition(":")
-        table, kinds = (datasets, OF_DATASETS) if name == "datasets" else (jobs, OF_JOBS)
+        table, kinds = FILLING[name]
         page = select(table.c.id).where(table.c.id > int(after)).order_by(table.c.id).limit(AT_ONCE)
         ids = list(connection.scalars(page))
         for kind in kinds if ids else ():
             _index(connection, kind, ids)
-        following = f"{name}:{ids[-1]}" if ids else {"datasets": "jobs:-1", "jobs": DONE}[name]
+        following = f"{name}:{ids[-1]}" if ids else FOLLOWING[name]
         agree(connection, FILLED, following)
     return following == DONE

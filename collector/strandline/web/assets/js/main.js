@@ -121,13 +121,13 @@ function SearchBox({ at }) {
   }, [text]);
   const submit = (event) => {
     event.preventDefault();
-    const hit = found.find((one) => one.name === text || one.id === text);
+    const hit = found.find((one) => [one.name, one.id, one.label].includes(text));
     go(hit ? linkOf(hit.type, hit) : address("/search", { q: text }));
     /** @type {HTMLElement} */ (document.activeElement).blur();
   };
   return html`<form class="searchbox" role="search" onSubmit=${submit}>
-    <input id="search" type="search" list="found" placeholder="Search tables, columns, jobs, runs" aria-label="Search" autocomplete="off" value=${text} onInput=${(e) => setText(e.target.value)} /><kbd>/</kbd>
-    <datalist id="found">${found.map((one) => html`<option value=${one.name}>${one.type === "dataset" ? "table" : one.type} in ${one.namespace}</option>`)}</datalist></form>`;
+    <input id="search" type="search" list="found" placeholder="Search tables, columns, jobs, ids" aria-label="Search" autocomplete="off" value=${text} onInput=${(e) => setText(e.target.value)} /><kbd>/</kbd>
+    <datalist id="found">${found.map((one) => html`<option value=${one.matched === "application" ? one.label : one.name}>${one.type === "dataset" ? "table" : one.type} in ${one.namespace}</option>`)}</datalist></form>`;
 }
 
 // The label that the operator gave to this collector, as "Recorded demo".

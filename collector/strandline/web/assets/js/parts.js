@@ -49,7 +49,11 @@ export const linkOf = (kind, one) =>
     ? address("/run", { id: one.name, namespace: one.namespace, name: one.text })
     : kind === "job"
       ? address("/job", { namespace: one.namespace, name: one.name })
-      : address("/table", { namespace: one.namespace, name: one.name });
+      : address("/table", {
+          namespace: one.namespace,
+          name: one.name,
+          snapshot: one.matched === "snapshot" ? one.text : null,
+        });
 export const graphOf = (kind, one, more = {}) =>
   address("/graph", { node: nodeId(kind, one), ...more });
 export const TableLink = ({ of }) =>

@@ -1,18 +1,52 @@
 // Search, events as received, and what was rejected.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { get, list } from "../api.js";
 import { count, tableName } from "../format.js";
 import { Grid, html, JobLink, linkOf, Loaded, State, Time } from "../parts.js";
-import { useData } from "../state.js";
+import { go, useData } from "../state.js";
+
+const EMPTY = html`Nothing has this in its name, a tag, a column or its SQL. Ids of runs, snapshots
+  and Spark applications are found from their sixth character on.`;
+// Whether a text is the whole id of what was found: then it is what the person meant.
+export const isWholeId = (one, text) =>
+  (one.matched === "run" && one.name === text) ||
+  (one.matched === "application" && one.label === text) ||
+  (one.matched === "snapshot" && one.text === text);
 
 export function Search({ params }) {
   const q = (params.get("q") || "").trim();
   const found = useData((signal) => (q ? list("/search", { q }, 200, signal) : { items: [] }), [q]);
-  return html`<h1>Search</h1><${Loaded} of=${found}>${({
-    items,
-    more,
-  }) => html`<p class="dim">${more ? "at least " : ""}${count(items.length, "result")} for “${q}”</p>
-    <${Grid} name="search" empty="Nothing has this in its name." head=${["name", "kind", "namespace"]} rows=${items.map((one) => [{ show: html`<a href=${linkOf(one.type, one)}>${tableName(one)}</a>${one.type === "dataset" && html`<div class="small dim mono">${one.name}</div>`}${one.matched !== "name" && one.text && html`<div class="small dim">${one.matched}: <span class="mono">${one.text}</span></div>`}`, text: one.name }, one.type === "dataset" ? "table" : one.type, one.namespace])} />`}<//>`;
+  const [only, ...others] = found.data?.items || [];
+  const leads = only && !others.length && isWholeId(only, q);
+  useEffect(() => {
+    if (leads) go(linkOf(only.type, only), true);
+  }, [leads]);
+  const row = (one) => {
+    const where = one.type === "run" ? "job" : one.matched;
+    return [
+      {
+        show: html`<a href=${linkOf(one.type, one)}>${tableName(one)}</a>
+          ${one.type === "dataset" && html`<div class="small dim mono">${one.name}</div>`}
+          ${
+            one.matched !== "name" &&
+            one.text &&
+            html`<div class="small dim">${where}: <span class="mono">${one.text}</span></div>`
+          }`,
+        text: one.name,
+      },
+      one.type === "dataset" ? "table" : one.type,
+      one.namespace,
+    ];
+  };
+  return html`<h1>Search</h1>
+    <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
+        ${more ? "at least " : ""}${count(items.length, "result")} for “${q}”</p>
+      <${Grid}
+        name="search"
+        empty=${EMPTY}
+        head=${["name", "kind", "namespace"]}
+        rows=${items.map(row)}
+      />`}<//>`;
 }
 
 export function Events() {
