@@ -10,7 +10,7 @@ import pytest
 from fixtures.servers import client_of, serving
 from page.conftest import Tab, tab_of
 from strandline.store.sql.engine import make_engine
-from worlds.company import World, table
+from worlds.company import World, run_id, table
 
 HUB = "dataset:file:/lake/shop/hub"
 JOBS = 60
@@ -35,8 +35,25 @@ def hub_address(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory)
                     run=f"run {number}",
                 )
                 client.post("/api/v1/lineage", json=event).raise_for_status()
+            for event in application_with_steps(world):
+                client.post("/api/v1/lineage", json=event).raise_for_status()
         yield root
     engine.dispose()
+
+
+def application_with_steps(world: World) -> Iterator[dict[str, Any]]:
+    """Yield an application with seven runs below it, one of them failed; none has datasets."""
+    yield world.event("COMPLETE", 60, "loader")
+    parent = {
+        "_producer": "https://example.org/page",
+        "_schemaURL": "https://openlineage.io/spec/facets/1-1-0/ParentRunFacet.json",
+        "run": {"runId": run_id("loader")},
+        "job": {"namespace": "shop", "name": "loader"},
+    }
+    for number in range(7):
+        state = "FAIL" if number == 3 else "COMPLETE"
+        name = f"loader.step_{number}"
+        yield world.event(state, 50 - number, name, run_facets={"parent": parent})
 
 
 @pytest.fixture
@@ -76,6 +93,30 @@ def test_folded_job_is_found_and_pinned(hub_tab: Tab) -> None:
 
     assert page.locator(f".node.selected:has-text('{name}')").count() == 1
     assert "pin=" in page.url
+    assert hub_tab.faults == []
+
+
+@pytest.mark.parametrize("list_of", ["runs", "jobs"])
+def test_application_appears_once_with_what_is_below_it_folded(hub_tab: Tab, list_of: str) -> None:
+    page = hub_tab.open(f"/{list_of}")
+    row = page.locator("tr:has-text('loader')")
+
+    assert row.count() == 1
+    assert f"7 {list_of} below it, 1 failed" in row.inner_text()
+
+    row.locator("button").first.click()
+    page.wait_for_selector("tr:has-text('step_6')")
+    assert "└ step_3" in page.locator("tr:has-text('step_3')").inner_text()
+    assert hub_tab.faults == []
+
+
+def test_impact_of_a_hub_begins_with_jobs_and_owners(hub_tab: Tab) -> None:
+    page = hub_tab.open("/impact?namespace=file&name=/lake/shop/hub")
+
+    rows = page.locator("h2:has-text('By job and owner') + div tbody tr")
+    assert rows.count() == 60
+    # the job that failed made no table
+    assert page.locator("summary:has-text('All 119 rows')").count() == 1
     assert hub_tab.faults == []
 
 

@@ -172,7 +172,7 @@ def test_a_table_without_barriers_has_no_delay(tab: Tab) -> None:
 
 def test_a_run_shows_the_snapshots_that_it_read_and_made(tab: Tab) -> None:
     page = tab.open("/runs")
-    tab.click("tr:has(a:text-is('shop_jobs.refunds')) a:has(.chip)")
+    tab.click("tr:has(a:has-text('shop_jobs.refunds')) a:has(.chip)")
 
     rows = page.locator("td:has(> a) + td").all_inner_texts()
 

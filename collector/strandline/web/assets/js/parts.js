@@ -2,7 +2,7 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import htm from "htm";
-import { absolute, ago, nodeId, shortId, STATES, tableName } from "./format.js";
+import { absolute, ago, count, nodeId, shortId, STATES, tableName } from "./format.js";
 import { address } from "./api.js";
 
 export const html = htm.bind(h);
@@ -58,8 +58,16 @@ export const graphOf = (kind, one, more = {}) =>
   address("/graph", { node: nodeId(kind, one), ...more });
 export const TableLink = ({ of }) =>
   html`<a href=${linkOf("dataset", of)} title=${`${of.namespace} ${of.name}`}>${tableName(of)}</a>`;
-export const JobLink = ({ of }) =>
-  html`<a href=${linkOf("job", of)} title=${of.namespace}>${of.name}</a>`;
+// A long name breaks after its dots, slashes and underscores, not between any two letters.
+export const Name = ({ text }) =>
+  text.split(/(?<=[._/])/).map((part, i) => (i ? html`<wbr />${part}` : part));
+// Below its application a job's name is shown without the application's.
+export function JobLink({ of, below = null }) {
+  const isPart = below !== null && of.name.startsWith(`${below}.`);
+  const text = isPart ? of.name.slice(below.length + 1) : of.name;
+  return html`<a href=${linkOf("job", of)} title=${isPart ? `${of.namespace} ${of.name}` : of.namespace}
+    ><${Name} text=${text} /></a>`;
+}
 // "job:NAMESPACE:NAME" as a link: the API resolves the whole, so it is not taken apart here.
 export function NodeLink({ node, label }) {
   const kind = node.split(":", 1)[0];
@@ -86,15 +94,46 @@ export function Tabs({ of, now, link }) {
     <a href=${link(key)} aria-current=${key === now ? "page" : undefined}>${label}</a>`,
   )}</div>`;
 }
+const FEW = 5;
+// A list as rows of a tree: each item below the one that it belongs to. More than FEW items below
+// one are folded until they are opened.
+export function useTree(items, keyOf, parentOf) {
+  const [opened, open] = useState([]);
+  const byKey = new Map(items.map((one) => [keyOf(one), one]));
+  const below = new Map();
+  const top = [];
+  for (const one of items) {
+    const parent = parentOf(one, byKey);
+    if (!byKey.has(parent) || parent === keyOf(one)) top.push(one);
+    else below.set(parent, [...(below.get(parent) || []), one]);
+  }
+  const rowsOf = (one, parent) => {
+    const key = keyOf(one);
+    const children = below.get(key) || [];
+    const canFold = children.length > FEW;
+    const isOpen = !canFold || opened.includes(key);
+    const toggle = () => open(isOpen ? opened.filter((other) => other !== key) : [...opened, key]);
+    const row = { one, parent, children, isOpen, toggle: canFold ? toggle : null };
+    return [row, ...(isOpen ? children.flatMap((child) => rowsOf(child, one)) : [])];
+  };
+  return top.flatMap((one) => rowsOf(one, null));
+}
+// The button that opens and closes what is below a row of a tree; failures are told either way.
+export function Below({ row, noun, failed }) {
+  if (!row.toggle) return null;
+  return html`<button class="icon small" aria-expanded=${row.isOpen} onClick=${row.toggle}
+    >${row.isOpen ? "▾" : "▸"} ${count(row.children.length, noun)} below it${failed ? `, ${failed} failed` : ""}</button>`;
+}
+
 const isShort = (one) => typeof one !== "object" && String(one).length <= 16; // a number or a word: never broken in two
-export function Grid({ head, rows, empty, name = "strandline" }) {
+// `all`: rows for the CSV where not all are shown; without a name there is no CSV.
+export function Grid({ head, rows, empty, name = null, all = rows }) {
   if (!rows.length) return html`<div class="note">${empty || "Nothing here."}</div>`;
-  const plain = rows.map((row) =>
-    row.map((one) => (one && one.text !== undefined ? one.text : one)),
-  );
+  const saved = () =>
+    all.map((row) => row.map((one) => (one && one.text !== undefined ? one.text : one)));
   return html`<div class="panel scroll"><table class="grid"><thead><tr>${head.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${row.map((one, i) => html`<td data-label=${head[i]} class=${isShort(one) ? "nowrap" : undefined}>${one && one.text !== undefined ? one.show : one}</td>`)}</tr>`)}</tbody></table></div>
-    <p class="right small"><button class="icon" onClick=${() => save(`${name}.csv`, csv([head, ...plain]), "text/csv")}>CSV</button></p>`;
+    ${name && html`<p class="right small"><button class="icon" onClick=${() => save(`${name}.csv`, csv([head, ...saved()]), "text/csv")}>CSV</button></p>`}`;
 }
 const WORDS =
   /(--[^\n]*|\/\*[\s\S]*?\*\/)|('(?:[^']|'')*')|\b(\d+(?:\.\d+)?)\b|\b(select|from|where|insert|into|overwrite|table|create|or|replace|as|join|left|right|full|outer|inner|cross|on|using|group|by|order|having|union|all|merge|when|matched|then|update|set|delete|values|with|and|not|null|is|in|exists|case|else|end|distinct|over|partition|limit|version|of|timestamp|call)\b/gi;

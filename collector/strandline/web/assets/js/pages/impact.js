@@ -1,6 +1,6 @@
 // What breaks if a table or one of its columns goes: everything downstream, as a table.
 import { address, get } from "../api.js";
-import { count, nodeId, tableName } from "../format.js";
+import { count, nodeId, number, tableName } from "../format.js";
 import { Grid, html, JobLink, Loaded, State, TableLink, Time } from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
@@ -49,7 +49,48 @@ const PEOPLE = ["owners", "state", "last run or read"];
 function OfTable({ found }) {
   const { datasets, jobs } = found.affected;
   return html`<p class="sentence">${datasets + jobs ? `${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.` : "Nothing is known that depends on it."}</p>
-    <${Grid} name="impact" head=${["what", "kind", "steps away", ...PEOPLE]} rows=${found.items.filter((one) => one.type !== "column").map((one) => [what(one), one.type === "job" ? "job" : "table", one.distance, ...people(one)])} />`;
+    <${Rows} items=${found.items} head=${["what", "kind", "steps away", ...PEOPLE]} rows=${found.items.filter((one) => one.type !== "column").map((one) => [what(one), one.type === "job" ? "job" : "table", one.distance, ...people(one)])} />`;
+}
+
+const MANY = 50;
+
+// The rows, or above MANY first the jobs with their owners and what each makes of it.
+function Rows({ items, head, rows }) {
+  const all = html`<${Grid} name="impact" head=${head} rows=${rows} />`;
+  if (rows.length <= MANY) return all;
+  return html`<h2>By job and owner</h2>
+    <${Grid} name="impact-jobs" head=${JOB_HEAD} rows=${byJob(items).map(jobRow)} />
+    <details><summary>All ${number(rows.length)} rows</summary>${all}</details>`;
+}
+
+const JOB_HEAD = ["job", "owners", "its tables", "its columns", "steps away", "state", "last run"];
+const jobRow = ({ job, owners, tables, columns }) => [
+  what(job),
+  [...owners].sort().join(", ") || { show: html`<span class="dim">–</span>`, text: "" },
+  tables.size,
+  columns,
+  job.distance,
+  state(job),
+  used(job),
+];
+
+// The jobs that depend on it, each with the tables and columns that it makes of it and all their
+// owners; those of one owner stand together.
+function byJob(items) {
+  const groups = new Map();
+  for (const job of items.filter((one) => one.type === "job"))
+    groups.set(job.id, { job, owners: new Set(job.owners), tables: new Set(), columns: 0 });
+  for (const one of items.filter((item) => item.type !== "job")) {
+    for (const group of one.jobs.map((id) => groups.get(id)).filter(Boolean)) {
+      group.tables.add(tableOf(one));
+      group.columns += one.type === "column" ? 1 : 0;
+      one.owners.forEach((owner) => group.owners.add(owner));
+    }
+  }
+  const key = ({ owners }) => [...owners].sort().join() || "\uffff"; // without an owner: last
+  return [...groups.values()].sort(
+    (a, b) => key(a).localeCompare(key(b)) || a.job.distance - b.job.distance,
+  );
 }
 
 const tableOf = (one) => JSON.stringify([one.namespace, one.name]);
@@ -69,5 +110,5 @@ function OfColumn({ found }) {
   const { datasets, jobs } = found.affected,
     gone = columns.filter((one) => one.inSchema === false).length;
   return html`<p class="sentence">${shown.length ? `${count(columns.length, "column")} in ${count(datasets, "table")} and ${count(jobs, "job")} depend on it${more(found)}.${gone ? ` ${gone} of these columns ${gone === 1 ? "is" : "are"} no longer in the newest schema of ${gone === 1 ? "its table" : "their tables"}.` : ""}` : "Nothing is known that depends on it."}</p>
-    <${Grid} name="impact" head=${["what", "column", "in the newest schema", "how", "steps away", ...PEOPLE]} rows=${shown.map((one) => [what(one), one.type === "job" ? "" : one.column || "(whole table)", inSchema(one), DEPENDS[one.dependency] || "as a whole", one.distance, ...people(one)])} />`;
+    <${Rows} items=${found.items} head=${["what", "column", "in the newest schema", "how", "steps away", ...PEOPLE]} rows=${shown.map((one) => [what(one), one.type === "job" ? "" : one.column || "(whole table)", inSchema(one), DEPENDS[one.dependency] || "as a whole", one.distance, ...people(one)])} />`;
 }

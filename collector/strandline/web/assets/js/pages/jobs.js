@@ -1,7 +1,8 @@
 // Jobs: the list, and one with its runs, barriers, code and facets.
 import { address, get, list, send } from "../api.js";
-import { count } from "../format.js";
+import { count, nodeId } from "../format.js";
 import {
+  Below,
   Confirm,
   Facets,
   Grid,
@@ -13,6 +14,7 @@ import {
   State,
   Tabs,
   Time,
+  useTree,
 } from "../parts.js";
 import { useData, withParams } from "../state.js";
 import { named, Neighbours } from "./table.js";
@@ -21,44 +23,63 @@ import { RunRows } from "./runs.js";
 export function Jobs({ params }) {
   const namespace = params.get("namespace");
   const found = useData((signal) => list("/jobs", { namespace }, 500, signal), [namespace]);
-  return html`<h1>Jobs</h1><${Loaded} of=${found}>${({
-    items,
-    more,
-  }) => html`<p class="dim">${more ? "the first " : ""}${count(items.length, "job")}${namespace ? html` of ${namespace} · <a href="/jobs">all</a>` : ""}</p>
-    <${Grid} name="jobs" empty="No jobs yet: they appear with their first event." head=${["job", "namespace", "latest run", "started", "ended", "group"]} rows=${items.map(
-      (one) => [
-        {
-          show: html`${isQuery(one, items) && html`<span class="dim">└ </span>`}<${JobLink} of=${one} />`,
-          text: one.name,
-        },
-        {
-          show: html`<a href=${address("/jobs", { namespace: one.namespace })}>${one.namespace}</a>`,
-          text: one.namespace,
-        },
-        one.latestRun
-          ? { show: html`<${State} state=${one.latestRun.state} />`, text: one.latestRun.state }
-          : "",
-        {
-          show: html`<${Time} at=${one.latestRun?.startedAt} />`,
-          text: one.latestRun?.startedAt || "",
-        },
-        {
-          show: html`<${Time} at=${one.latestRun?.endedAt} />`,
-          text: one.latestRun?.endedAt || "",
-        },
-        one.group
-          ? {
-              show: html`<a href=${address("/group", { name: one.group })}>${one.group}</a>`,
-              text: one.group,
-            }
-          : "",
-      ],
-    )} />`}<//>`;
+  return html`<h1>Jobs</h1>
+    <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
+        ${more ? "the first " : ""}${count(items.length, "job")}
+        ${namespace && html` of ${namespace} · <a href="/jobs">all</a>`}</p>
+      <${JobRows} jobs=${items} />`}<//>`;
 }
 
-// Whether a job is a query of an application in the list, as Spark names them.
-const isQuery = (job, jobs) =>
-  jobs.some((one) => one.namespace === job.namespace && job.name.startsWith(`${one.name}.`));
+const jobKey = (job) => nodeId("job", job);
+// The application of a query in a list, as Spark names its queries: APPLICATION.QUERY.
+function applicationOf(job, jobs) {
+  for (let end = job.name.lastIndexOf("."); end > 0; end = job.name.lastIndexOf(".", end - 1)) {
+    const key = jobKey({ namespace: job.namespace, name: job.name.slice(0, end) });
+    if (jobs.has(key)) return key;
+  }
+  return null;
+}
+
+const JOB_HEAD = ["job", "namespace", "latest run", "started", "ended", "group"];
+
+function JobRows({ jobs }) {
+  const tree = useTree(jobs, jobKey, applicationOf);
+  const cells = (one) => [
+    {
+      show: html`<a href=${address("/jobs", { namespace: one.namespace })}>${one.namespace}</a>`,
+      text: one.namespace,
+    },
+    one.latestRun
+      ? { show: html`<${State} state=${one.latestRun.state} />`, text: one.latestRun.state }
+      : "",
+    {
+      show: html`<${Time} at=${one.latestRun?.startedAt} />`,
+      text: one.latestRun?.startedAt || "",
+    },
+    { show: html`<${Time} at=${one.latestRun?.endedAt} />`, text: one.latestRun?.endedAt || "" },
+    one.group
+      ? {
+          show: html`<a href=${address("/group", { name: one.group })}>${one.group}</a>`,
+          text: one.group,
+        }
+      : "",
+  ];
+  const row = (place) => {
+    const failed = place.children.filter((one) => one.latestRun?.state === "FAIL").length;
+    const show = html`${place.parent && html`<span class="dim">└ </span>`}<${JobLink}
+        of=${place.one}
+        below=${place.parent?.name}
+      /><${Below} row=${place} noun="job" failed=${failed} />`;
+    return [{ show, text: place.one.name }, ...cells(place.one)];
+  };
+  return html`<${Grid}
+    name="jobs"
+    empty="No jobs yet: they appear with their first event."
+    head=${JOB_HEAD}
+    rows=${tree.map(row)}
+    all=${jobs.map((one) => [one.name, ...cells(one)])}
+  />`;
+}
 
 export function Job({ params }) {
   const job = useData(

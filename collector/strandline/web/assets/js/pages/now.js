@@ -1,7 +1,8 @@
 // What a data engineer sees at nine in the morning; with an empty store, how to send the first event.
 import { address, get, list } from "../api.js";
 import { count, duration } from "../format.js";
-import { copy, html, JobLink, Loaded, State, Time } from "../parts.js";
+import { copy, Grid, html, JobLink, Loaded, State, Time } from "../parts.js";
+import { runLink } from "./runs.js";
 import { useData } from "../state.js";
 
 const SIGNS = {
@@ -47,21 +48,34 @@ function Filled({ now, recent }) {
     }
     ${
       now.groups.length > 0 &&
-      html`<h2>Consistency</h2><div class="panel scroll"><table><thead><tr><th scope="col">group</th><th scope="col">consistent at barrier</th><th scope="col">newest barrier</th><th scope="col">tables</th><th scope="col">behind</th></tr></thead><tbody>
-      ${now.groups.map(
-        (
-          one,
-        ) => html`<tr><td><a href=${address("/group", { name: one.name })}>${one.name}</a></td><td class="mono">${one.strong ?? "none yet"}</td><td class="mono">${one.newest}</td><td>${one.tables.length}</td>
-        <td>${one.stalenessSeconds > 0 ? html`<span class="chip warn">◷ ${duration(one.stalenessSeconds)}</span>` : html`<span class="chip ok">✓ up to date</span>`}</td></tr>`,
-      )}</tbody></table></div>`
+      html`<h2>Consistency</h2>
+        <${Grid} head=${GROUP_HEAD} rows=${now.groups.map(groupRow)} />`
     }
     <h2>Latest runs</h2>
-    <${Loaded} of=${recent}>${({
-      items,
-    }) => html`<div class="panel scroll"><table><thead><tr><th scope="col">job</th><th scope="col">state</th><th scope="col">started</th><th scope="col">last event</th></tr></thead><tbody>
-      ${items.map((run) => html`<tr><td><${JobLink} of=${run.job} /></td><td><a href=${address("/run", { id: run.runId, namespace: run.job.namespace, name: run.job.name })}><${State} state=${run.state} /></a></td><td><${Time} at=${run.startedAt} /></td><td><${Time} at=${run.updatedAt} /></td></tr>`)}</tbody></table></div>`}<//>
+    <${Loaded} of=${recent}>${({ items }) => html`<${Grid} head=${RUN_HEAD} rows=${items.map(runRow)} />`}<//>
     <p class="small dim">Newest event <${Time} at=${now.newestEventAt} />.</p>`;
 }
+
+const shown = (show) => ({ show, text: "" });
+const GROUP_HEAD = ["group", "consistent at barrier", "newest barrier", "tables", "behind"];
+const groupRow = (one) => [
+  shown(html`<a href=${address("/group", { name: one.name })}>${one.name}</a>`),
+  shown(html`<span class="mono">${one.strong ?? "none yet"}</span>`),
+  shown(html`<span class="mono">${one.newest}</span>`),
+  one.tables.length,
+  shown(
+    one.stalenessSeconds > 0
+      ? html`<span class="chip warn">◷ ${duration(one.stalenessSeconds)}</span>`
+      : html`<span class="chip ok">✓ up to date</span>`,
+  ),
+];
+const RUN_HEAD = ["job", "state", "started", "last event"];
+const runRow = (run) => [
+  shown(html`<${JobLink} of=${run.job} />`),
+  shown(html`<a href=${runLink(run)}><${State} state=${run.state} /></a>`),
+  shown(html`<${Time} at=${run.startedAt} />`),
+  shown(html`<${Time} at=${run.updatedAt} />`),
+];
 
 const SILENT_AFTER = 15 * 60; // seconds
 

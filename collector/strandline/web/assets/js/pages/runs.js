@@ -1,7 +1,19 @@
 // Runs: filters that are sentences; one run with its children as a Gantt, its error, what it read and wrote.
 import { address, get, list } from "../api.js";
 import { ago, count, duration, tableName } from "../format.js";
-import { Facets, Grid, html, Id, JobLink, Loaded, State, TableLink, Time } from "../parts.js";
+import {
+  Below,
+  Facets,
+  Grid,
+  html,
+  Id,
+  JobLink,
+  Loaded,
+  State,
+  TableLink,
+  Time,
+  useTree,
+} from "../parts.js";
 import { go, useData, withParams } from "../state.js";
 
 const SINCE = [
@@ -49,43 +61,39 @@ const length = (run) =>
       )
     : "";
 
-// Runs below their application or DAG, where it is in the list.
-function withChildren(runs) {
-  const listed = new Set(runs.map((run) => run.runId)),
-    children = new Map();
-  for (const run of runs) {
-    const parent = run.parent?.runId;
-    if (parent && listed.has(parent)) children.set(parent, [...(children.get(parent) || []), run]);
-  }
-  const isBelow = (run) => children.get(run.parent?.runId)?.includes(run);
-  const rows = (run, depth) => [
-    [run, depth > 0],
-    ...(children.get(run.runId) || []).flatMap((child) => rows(child, depth + 1)),
-  ];
-  return runs.filter((run) => !isBelow(run)).flatMap((run) => rows(run, 0));
-}
-
+// `plain`: of one job, whose name need not stand in each row.
 export function RunRows({ page, plain }) {
-  return html`<${Grid} name="runs" empty="No run is known." head=${[...(plain ? [] : ["job"]), "state", "started", "took", "run", "last event"]} rows=${withChildren(
+  const tree = useTree(
     page.items,
-  ).map(([run, isChild]) => [
-    ...(plain
-      ? []
-      : [
-          {
-            show: html`${isChild && html`<span class="dim">└ </span>`}<${JobLink} of=${run.job} />`,
-            text: run.job.name,
-          },
-        ]),
+    (run) => run.runId,
+    (run) => run.parent?.runId,
+  );
+  const cells = (run) => [
     {
-      show: html`<a href=${runLink(run)}><${State} state=${run.state} /></a>${run.error && html`<div class="small dim">${run.error.slice(0, 160)}</div>`}`,
+      show: html`<a href=${runLink(run)}><${State} state=${run.state} /></a>
+        ${run.error && html`<div class="small dim">${run.error.slice(0, 160)}</div>`}`,
       text: run.state,
     },
     { show: html`<${Time} at=${run.startedAt} />`, text: run.startedAt || "" },
     length(run),
     { show: html`<${Id} id=${run.runId} />`, text: run.runId },
     { show: html`<${Time} at=${run.updatedAt} />`, text: run.updatedAt || "" },
-  ])} />`;
+  ];
+  const job = (place) => {
+    const failed = place.children.filter((run) => run.state === "FAIL").length;
+    return html`${place.parent && html`<span class="dim">└ </span>`}<${JobLink}
+        of=${place.one.job}
+        below=${place.parent?.job.name}
+      /><${Below} row=${place} noun="run" failed=${failed} />`;
+  };
+  const row = (place) => [{ show: job(place), text: place.one.job.name }, ...cells(place.one)];
+  return html`<${Grid}
+    name="runs"
+    empty="No run is known."
+    head=${[...(plain ? [] : ["job"]), "state", "started", "took", "run", "last event"]}
+    rows=${plain ? page.items.map(cells) : tree.map(row)}
+    all=${page.items.map((run) => [...(plain ? [] : [run.job.name]), ...cells(run)])}
+  />`;
 }
 
 export function Run({ params }) {

@@ -258,7 +258,7 @@ export function Neighbours({ node }) {
         .filter((edge) => here.has(into ? edge.target : edge.source))
         .map((edge) => [edge, by.get(into ? edge.source : edge.target)]);
     const part = (title, found) =>
-      html`<h2>${title}</h2><${Grid} head=${["name", "state", "rule", "last seen"]} empty="Nothing is known." rows=${found.map(([edge, one]) => [{ show: one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`, text: one.name }, one.state ? { show: html`<${State} state=${one.state} />`, text: one.state } : "", edge.rule, { show: html`<${Time} at=${edge.lastSeen || edge.until || edge.since} />`, text: edge.lastSeen || edge.since || "" }])} />`;
+      html`<h2>${title}</h2><${Grid} name="neighbours" head=${["name", "state", "rule", "last seen"]} empty="Nothing is known." rows=${found.map(([edge, one]) => [{ show: one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`, text: one.name }, one.state ? { show: html`<${State} state=${one.state} />`, text: one.state } : "", edge.rule, { show: html`<${Time} at=${edge.lastSeen || edge.until || edge.since} />`, text: edge.lastSeen || edge.since || "" }])} />`;
     return html`${part("Comes from", side(true))}${part("Goes to", side(false))}`;
   }}<//>`;
 }
