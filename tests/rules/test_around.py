@@ -53,6 +53,31 @@ def test_hub_is_shown_by_few_boxes_and_the_number_of_the_rest() -> None:
     assert ids_of(found, -1) == ["job:ns:writer"]
 
 
+def test_rest_counts_jobs_by_their_latest_runs() -> None:
+    """The last run failed, and what the job read is known from the run before it."""
+    whole = hub(400)
+    late_failures = {f"job:ns:{number:03}" for number in range(20, 40)}
+    for edge in whole["edges"]:
+        if edge["target"] in late_failures:
+            edge["latestRun"] = {"runId": "r", "state": "FAIL", "endedAt": None}
+
+    found = graph_around(whole, "t")
+    rest = next(node for node in found["nodes"] if node["id"] == "rest:1")
+    assert rest["states"] == {"FAIL": 10, "RUNNING": 1, "COMPLETE": 378}
+    page = nodes_of_step(whole, "t", 1, 11, 3)["items"]
+    assert [node["latestRun"]["state"] for node in page] == ["FAIL"] * 3
+
+
+def test_other_input_of_a_reading_job_is_not_downstream() -> None:
+    whole = hub(1)
+    whole["nodes"].append({"id": "other", "type": "dataset", "distance": 2})
+    whole["edges"].append({"source": "other", "target": "job:ns:000", "rule": "lineage"})
+
+    steps = {node["id"]: node["step"] for node in graph_around(whole, "t")["nodes"]}
+    assert (steps["t"], steps["job:ns:000"], steps["made:000"]) == (0, 1, 2)
+    assert steps["other"] == 0
+
+
 def test_boxes_of_the_next_step_lie_beside_those_that_are_shown() -> None:
     found = graph_around(hub(400), "t")
 

@@ -1,6 +1,8 @@
 """A graph around one node, step by step: a few nodes of each step, and the number of the rest.
 
 A step is a number of edges from the node in the middle: below zero upstream, above it downstream.
+A job is counted and ordered by its latest run, also where that failed and its edges are of an
+older one (`latestRun`).
 """
 
 from collections import Counter, defaultdict
@@ -60,10 +62,14 @@ def nodes_of_step(
 def steps_around(answer: Json, middle: str, pinned: Collection[str] = ()) -> dict[int, StepNodes]:
     """Return the nodes of a graph by their step, in the order in which they are shown."""
     step_of = _steps(answer, middle)
+    latest = _latest_runs(answer["edges"])
     by_step: dict[int, list[Json]] = defaultdict(list)
     for node in answer["nodes"]:
         step = step_of[node["id"]]
-        by_step[step].append(node | {"step": step})
+        placed = node | {"step": step}
+        if node["type"] == "job" and node["id"] in latest:
+            placed["latestRun"] = latest[node["id"]]
+        by_step[step].append(placed)
     beside = _neighbours(answer["edges"])
     steps: dict[int, StepNodes] = {}
     visible: set[str] = set()
@@ -78,7 +84,11 @@ def steps_around(answer: Json, middle: str, pinned: Collection[str] = ()) -> dic
 
 
 def _steps(answer: Json, middle: str) -> dict[str, int]:
-    """Return how many edges away each node is; of two ways the shorter counts, then upstream."""
+    """Return how many edges away each node is; of two ways the shorter counts, then upstream.
+
+    A node that no way leads to, as another job of the same name, stands beside the middle: it is
+    neither upstream nor downstream.
+    """
     backwards, onwards = defaultdict(list), defaultdict(list)
     for edge in answer["edges"]:
         backwards[edge["target"]].append(edge["source"])
@@ -89,7 +99,7 @@ def _steps(answer: Json, middle: str) -> dict[str, int]:
         id_ = node["id"]
         ways = [-upstream[id_]] if id_ in upstream else []
         ways += [downstream[id_]] if id_ in downstream else []
-        steps[id_] = min(ways, key=abs) if ways else node["distance"]
+        steps[id_] = min(ways, key=abs) if ways else 0
     return steps
 
 
@@ -102,6 +112,21 @@ def _distances(start: str, leading: Mapping[str, Iterable[str]]) -> dict[str, in
                 distances[other] = distances[node] + 1
                 waiting.append(other)
     return distances
+
+
+def _latest_runs(edges: Iterable[Json]) -> dict[str, Json]:
+    """Map the ends of edges to the latest run, where it failed after the run of the edge."""
+    return {
+        edge[end]: edge["latestRun"]
+        for edge in edges
+        if edge.get("latestRun")
+        for end in ("source", "target")
+    }
+
+
+def _latest_state(node: Json) -> str:
+    state: str = node.get("latestRun", node).get("state", "NONE")
+    return state
 
 
 def _neighbours(edges: Iterable[Json]) -> dict[str, set[str]]:
@@ -125,7 +150,7 @@ def _in_order(
     """
 
     def urgency(node: Json) -> tuple[bool, int, bool]:
-        state = URGENCY.get(node.get("state", ""), CALM)
+        state = URGENCY.get(_latest_state(node), CALM)
         return node["id"] not in pinned, state, beside[node["id"]].isdisjoint(visible)
 
     newest_first = sorted(nodes, key=lambda node: node["id"])
@@ -143,7 +168,7 @@ def _rest_box(step: int, shown: int, rest: Sequence[Json]) -> Json:
         "step": step,
         "nodes": len(rest),
         "types": dict(Counter(node["type"] for node in rest)),
-        "states": dict(Counter(node.get("state", "NONE") for node in rest)),
+        "states": dict(Counter(map(_latest_state, rest))),
         "nextCursor": str(shown),
     }
 

@@ -62,11 +62,15 @@ class TableName(TypedDict):
 
 
 class LineageNode(Named):
-    """A dataset, column or job of a graph."""
+    """A dataset, column or job of a graph.
+
+    `latestRun` (with `around`): of a job whose edges are of an older run than the latest.
+    """
 
     distance: NotRequired[int]
     state: NotRequired[str | None]
     running: NotRequired[bool]
+    latestRun: NotRequired[JSON | None]
 
 
 class LineageEdge(TypedDict):

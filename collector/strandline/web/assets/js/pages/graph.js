@@ -438,6 +438,8 @@ function Linked({ box, picture }) {
   return html`<h2>Reads from and feeds</h2><ul class="plain">${rows}</ul>`;
 }
 
+const stateOf = (node) => (node.latestRun || node).state;
+
 // What one box stands for: searchable, each with a pin.
 function Rest({ node, asked, params }) {
   const [text, setText] = useState(""),
@@ -471,13 +473,13 @@ function Rest({ node, asked, params }) {
     const named = items.filter(
       (one) =>
         `${tableName(one)} ${one.namespace}`.toLowerCase().includes(text.toLowerCase()) &&
-        (!state || one.state === state),
+        (!state || stateOf(one) === state),
     );
     const states = Object.keys(node.states).filter((name) => name !== "NONE");
     return html`<input type="search" placeholder="find one" aria-label="Find one of these" value=${text} onInput=${(event) => setText(event.target.value)} />
       ${states.length > 1 && html`<p class="row">${states.map((name) => html`<button class="chip" aria-pressed=${state === name} onClick=${() => setState(state === name ? "" : name)}><${State} state=${name} /> ${number(node.states[name])}</button>`)}</p>`}
       <p class="dim small" role="status">${number(named.length)} of ${number(items.length)}${named.length > most ? `; the first ${most} are listed` : ""}</p>
-      <ul class="plain rest">${named.slice(0, most).map((one) => html`<li><span>${one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`}${one.state && html` <${State} state=${one.state} />`}</span><button onClick=${() => pin(one.id)}>pin</button></li>`)}</ul>
+      <ul class="plain rest">${named.slice(0, most).map((one) => html`<li><span>${one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`}${stateOf(one) && html` <${State} state=${stateOf(one)} />`}</span><button onClick=${() => pin(one.id)}>pin</button></li>`)}</ul>
       ${named.length > most && html`<button onClick=${() => setMost(most + LISTED_AT_ONCE)}>more</button>`}`;
   }}<//>`;
 }
