@@ -91,6 +91,10 @@ class Memory(Collector):
             family.add_metric([process], size)
         yield family
 
+    def total(self) -> int:
+        """Bytes of all processes of this server together."""
+        return sum(self.resident_bytes().values())
+
     def resident_bytes(self) -> dict[str, int]:
         """Bytes of this process (main) and of those that it started (writer).
 

@@ -25,7 +25,7 @@ from strandline.api.http.route import Route
 from strandline.api.http.session import ReadSession
 from strandline.api.listening import address_of, listen
 from strandline.core.stopping import go_on
-from strandline.errors import OverloadError
+from strandline.errors import OverloadError, StoppedError
 from strandline.logs import make_log
 from strandline.store.sql.engine import read_from
 from worlds.sample_events import run_event
@@ -227,3 +227,37 @@ def test_questions_beyond_all_that_may_wait_are_refused(monkeypatch: pytest.Monk
 
     with pytest.raises(OverloadError, match="0 questions wait already; ask again later"):
         asyncio.run(Questions(20).answer(fake_request(), "", lambda: None))
+
+
+def test_newest_question_is_stopped_while_memory_is_short_and_none_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(questions, "LOOK_SECONDS", 0.01)
+    is_short, is_over = threading.Event(), threading.Event()
+
+    def loop() -> None:
+        while not is_over.wait(0.01):
+            go_on()
+
+    async def ask_all() -> None:
+        asked = Questions(SECONDS, is_short.is_set)
+        asked.start()
+        first, newest = (
+            asyncio.create_task(asked.answer(fake_request(), "", loop)) for _ in range(2)
+        )
+        await asyncio.sleep(0)
+        is_short.set()
+        with pytest.raises(StoppedError, match="the memory of the server is short; ask again"):
+            await newest
+
+        waiting = asyncio.create_task(asked.answer(fake_request(), "", lambda: None))
+        await asyncio.sleep(0.05)
+        assert asked.counts == (1, 1)
+        is_short.clear()
+        await waiting
+        assert not first.done()
+        is_over.set()
+        await first
+        await asked.end()
+
+    asyncio.run(ask_all())

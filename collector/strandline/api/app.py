@@ -22,7 +22,7 @@ from strandline.api.http.browsers import RefuseForeignPages, hosts_of
 from strandline.api.http.document import openapi_of
 from strandline.api.http.observation import ObserveRequests
 from strandline.api.http.problems import NOBODYS, on_error
-from strandline.api.http.questions import Questions
+from strandline.api.http.questions import SHORT, Questions
 from strandline.api.http.rates import Rates, rates_of
 from strandline.api.http.raw_paths import RawPaths
 from strandline.api.http.route import Route, with_slashes
@@ -57,6 +57,7 @@ from strandline.metrics import Metrics
 from strandline.runtime.attendance import attendance
 from strandline.runtime.coordinator import Intervals
 from strandline.runtime.follower import Follower
+from strandline.runtime.heap import bytes_in_use
 from strandline.runtime.job_memory import JobMemory
 from strandline.runtime.periodic import Turns
 from strandline.settings import Settings
@@ -148,7 +149,10 @@ def create_app(
     )
     state.looking = asyncio.Semaphore(LOOKS_AT_ONCE)
     state.stopping = lambda: False
-    state.questions = Questions(settings.question_seconds)
+    memory, short = state.metrics.memory, SHORT * settings.memory_bytes
+    state.questions = Questions(
+        settings.question_seconds, lambda: bytes_in_use(memory.total, short) > short
+    )
     state.answer_room = answer_room
     state.room = Room(settings.max_waiting_bytes, state.metrics.waiting_bytes)
     return app

@@ -5,6 +5,7 @@ few large answers a server would hold hundreds of megabytes for good.
 """
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 MMAP_THRESHOLD, ARENA_MAX = -3, -8  # as malloc.h numbers them
@@ -25,6 +26,13 @@ def trim_heap() -> None:
     malloc_trim = _function("malloc_trim")
     if malloc_trim is not None:
         malloc_trim(0)
+
+
+def bytes_in_use(resident: Callable[[], int], bound: float) -> int:
+    """Return the resident bytes; beyond the bound, free pages are given back first."""
+    if resident() > bound:
+        trim_heap()
+    return resident()
 
 
 def _function(name: str) -> Any:

@@ -1,7 +1,8 @@
 """Threads for questions, so that costly ones take nothing from readiness, intake and each other.
 
 A few questions run at once, and of one client fewer. Others wait for their turn, up to a bound. A
-question ends when its time is over, when its client has gone, or when the server stops.
+question ends when its time is over, when its client has gone, or when the server stops. While the
+memory is short, none begins beside another, and the newest is stopped.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ RUNNING, RUNNING_OF_CLIENT = 8, 6
 WAITING, WAITING_OF_CLIENT = 100, 50
 LOOK_SECONDS = 0.25
 END_SECONDS = 1  # that the end of a server waits for questions that are being stopped
+SHORT = 0.8  # of the memory that a server may take: from there on the newest question is stopped
 STOPPERS = 4  # threads that interrupt: on PostgreSQL that is a request to the server
 
 Answer = TypeVar("Answer")
@@ -51,10 +53,15 @@ class Question:
 
 
 class Questions:
-    """The questions of one server; each may run for so many seconds, and wait as long before."""
+    """The questions of one server; each may run for so many seconds, and wait as long before.
 
-    def __init__(self, seconds: int) -> None:
+    `is_short` tells whether the memory of the server is short; it is asked in a thread.
+    """
+
+    def __init__(self, seconds: int, is_short: Callable[[], bool] = lambda: False) -> None:
         self._seconds = seconds
+        self._memory_is_short = is_short
+        self._is_short = False
         self._is_stopping = False
         self._threads = CapacityLimiter(RUNNING)
         self._stoppers = CapacityLimiter(STOPPERS)
@@ -118,6 +125,8 @@ class Questions:
 
     def _give_turns(self) -> None:
         """Let those that wait longest run, where there is a thread for their client."""
+        if self._is_short and self._running:
+            return
         running = Counter(question.client for question in self._running)
         for question in list(self._waiting):
             if len(self._running) >= RUNNING:
@@ -134,7 +143,20 @@ class Questions:
     async def _supervise(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
+            if self._running:
+                await self._bound_memory()
             await asyncio.gather(*map(self._look_at, [*self._running, *self._waiting]))
+
+    async def _bound_memory(self) -> None:
+        """Stop the newest of several questions while the memory is short, one at a time."""
+        self._is_short = await to_thread.run_sync(self._memory_is_short, limiter=self._stoppers)
+        if not self._is_short:
+            self._give_turns()
+            return
+        running = list(self._running)
+        if len(running) > 1 and all(one.work.stopped_because is None for one in running):
+            reason = "the memory of the server is short; ask again later, or for less"
+            await to_thread.run_sync(running[-1].work.stop, reason, limiter=self._stoppers)
 
     async def _look_at(self, question: Question) -> None:
         reason = question.work.stopped_because or await self._reason_to_stop(question)

@@ -22,7 +22,7 @@ from strandline.api.http.answers import JSON
 from strandline.api.http.document import docs_headers, docs_page
 from strandline.api.http.route import Route
 from strandline.api.http.session import OpenSession, ReadSession, Session, WholeSession
-from strandline.runtime.heap import trim_heap
+from strandline.runtime.heap import bytes_in_use
 from strandline.store.sql.engine import locked, read_from, unwritable
 
 router = APIRouter(tags=["operation"], route_class=Route)
@@ -109,9 +109,7 @@ def _database(session: Session) -> str | None:
 def _memory(session: Session) -> str | None:
     """Return that too much is held; what was only kept free is given back first."""
     limit, memory = session.settings.memory_bytes, session.state.metrics.memory
-    if sum(memory.resident_bytes().values()) > FULL * limit:
-        trim_heap()
-    return _full("bytes of memory are used", sum(memory.resident_bytes().values()), limit)
+    return _full("bytes of memory are used", bytes_in_use(memory.total, FULL * limit), limit)
 
 
 def _full(what: str, used: int, limit: int) -> str | None:
