@@ -56,6 +56,14 @@ export const STATES = {
   NONE: ["", "not run", ""],
 };
 
+const RULES = {
+  allSources: "every input × every output",
+  columnLineage: "column lineage",
+  lineage: "a lineage facet",
+};
+// How an edge is known, in words.
+export const ruleName = (rule) => RULES[rule] || rule || "";
+
 export const number = (n) => n.toLocaleString("en-US");
 
 export const count = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;

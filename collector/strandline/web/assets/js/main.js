@@ -1,6 +1,6 @@
 // The frame around all screens: search, navigation, keys, theme, login.
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { address, get, health, session } from "./api.js";
 import { html, linkOf, onToast } from "./parts.js";
 import { go, startListening, useAddress, useConnected } from "./state.js";
@@ -147,6 +147,8 @@ function Live() {
   return html`<span class="live" role="status" title=${connected ? "the page changes by itself" : "no live updates now; the page tries again"}><i class=${`dot ${connected ? "run" : "off"}`}></i><span>${connected ? "live" : "not live"}</span></span>`;
 }
 
+const SYSTEM_DARK = matchMedia("(prefers-color-scheme: dark)");
+
 function Theme() {
   const [theme, setTheme] = useState(() => {
     try {
@@ -155,16 +157,23 @@ function Theme() {
       return "";
     }
   });
+  const [prefersDark, setPrefersDark] = useState(SYSTEM_DARK.matches);
+  const dark = theme ? theme === "dark" : prefersDark;
   useEffect(() => {
-    if (theme) document.documentElement.dataset.theme = theme;
-    else delete document.documentElement.dataset.theme;
+    const changed = () => setPrefersDark(SYSTEM_DARK.matches);
+    SYSTEM_DARK.addEventListener("change", changed);
+    return () => SYSTEM_DARK.removeEventListener("change", changed);
+  }, []);
+  useLayoutEffect(() => {
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+  }, [dark]);
+  useEffect(() => {
     try {
       localStorage.setItem("theme", theme);
     } catch {
       /* private windows keep nothing */
     }
   }, [theme]);
-  const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   return html`<button class="icon" aria-label=${dark ? "Light theme" : "Dark theme"} title=${dark ? "Light theme" : "Dark theme"} onClick=${() => setTheme(dark ? "light" : "dark")}>${dark ? "☀" : "☾"}</button>`;
 }
 

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { select } from "d3-selection";
 import { zoom as d3zoom, zoomIdentity } from "d3-zoom";
-import { count, number, STATES } from "../format.js";
+import { count, number, ruleName, STATES } from "../format.js";
 import { html, save } from "../parts.js";
 import { useBusy } from "../state.js";
 import { fitted, neighboursOf, widthOf } from "./model.js";
@@ -305,9 +305,8 @@ function aboutLink({ edges, label }, isOld) {
   if (edges[0].jobs !== undefined) return `${label} jobs`;
   if (edges.some((edge) => edge.latestRun)) return `from an older run; ${label}`;
   if (isOld) return "from an older run: the latest run did not report it";
-  return edges[0].rule === "allSources"
-    ? "every input × every output: no column lineage"
-    : `from ${edges[0].rule}`;
+  const doubt = edges[0].rule === "allSources" ? ": no column lineage" : "";
+  return `from ${ruleName(edges[0].rule)}${doubt}`;
 }
 
 function Box({ box, extra, onSelect, onCentre, onHover }) {

@@ -1,7 +1,7 @@
 // The graph: a map by place, a whole graph where it is small, or the steps around a node.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { address, get } from "../api.js";
-import { absolute, ago, count, nodeId, number, shortId, tableName } from "../format.js";
+import { absolute, ago, count, nodeId, number, ruleName, shortId, tableName } from "../format.js";
 import {
   copy,
   csv,
@@ -422,12 +422,7 @@ function Linked({ box, picture }) {
         (one) => one.id === (link.source === box.id ? link.target : link.source),
       );
       const edge = link.edges[0];
-      const how =
-        edge.jobs !== undefined
-          ? count(edge.jobs, "job")
-          : edge.rule === "allSources"
-            ? "inputs × outputs"
-            : `from ${edge.rule === "columnLineage" ? "column lineage" : edge.rule}`;
+      const how = edge.jobs !== undefined ? count(edge.jobs, "job") : `from ${ruleName(edge.rule)}`;
       const seen = edge.lastSeen
         ? `, seen ${ago(edge.lastSeen)}${edge.runs ? ` in ${count(edge.runs, "run")}` : ""}`
         : "";

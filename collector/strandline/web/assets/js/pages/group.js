@@ -10,7 +10,7 @@ export function Groups() {
   const found = useData((signal) => get("/overview", {}, signal), []);
   return html`<h1>Consistency</h1><${Loaded} of=${found}>${({
     groups,
-  }) => html`<p class="sentence">${groups.length ? `${count(groups.length, "group")}: sets of base tables that are cut together.` : "No table carries barriers yet."}</p>
+  }) => html`<p class="sentence">${groups.length ? `${count(groups.length, "group")}: base tables whose snapshots are taken together.` : "No table carries barriers yet."}</p>
     ${groups.length === 0 && html`<div class="note">A job takes part with <code>spark.strandline.group</code> in its conf. <a href="/compare">Compare tables</a> works without.</div>`}
     ${groups.map((one) => html`<h2><a href=${address("/group", { name: one.name })}>${one.name}</a></h2><${Board} name=${one.name} columns=${12} small />`)}`}<//><p><a class="button" href="/compare">Why do these tables disagree?</a></p>`;
 }

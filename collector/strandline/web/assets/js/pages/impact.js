@@ -22,8 +22,14 @@ export function Impact({ params }) {
   return html`<${Loaded} of=${detail}>${(
     table,
   ) => html`<h1>Impact of dropping ${tableName(table)}${column ? `.${column}` : ""}</h1>
-    <p class="row"><label>column <select value=${column || ""} onChange=${(e) => go(withParams({ column: e.target.value }))}><option value="">the whole table</option>${(table.facets.schema?.fields || []).map((f) => html`<option value=${f.name}>${f.name}</option>`)}</select></label><a class="button" href=${address("/graph", { node, direction: "downstream", column, of: column ? node : null })}>graph</a></p>
+    <p class="row"><label>column <select value=${column || ""} onChange=${(e) => go(withParams({ column: e.target.value }))}><option value="">the whole table</option>${columnsOf(table, column).map((one) => html`<option value=${one}>${one}</option>`)}</select></label><a class="button" href=${address("/graph", { node, direction: "downstream", column, of: column ? node : null })}>graph</a></p>
     <${Loaded} of=${impact}>${(found) => (column ? html`<${OfColumn} found=${found} />` : html`<${OfTable} found=${found} />`)}<//>`}<//>`;
+}
+
+// The columns to choose from; the chosen one may be in no schema.
+function columnsOf(table, chosen) {
+  const names = (table.facets.schema?.fields || []).map((field) => field.name);
+  return chosen && !names.includes(chosen) ? [...names, chosen] : names;
 }
 
 const more = (found) => (found.complete ? "" : `, and more: cut by ${found.truncatedBy}`);

@@ -1,7 +1,7 @@
 // A table: its snapshots as a strip, who read and wrote each, columns, runs, facets; and the list of all tables.
 import { useMemo } from "preact/hooks";
 import { address, get, list } from "../api.js";
-import { ago, count, duration, nodeId, tableName } from "../format.js";
+import { ago, count, duration, nodeId, ruleName, tableName } from "../format.js";
 import {
   Facets,
   Grid,
@@ -10,6 +10,7 @@ import {
   Id,
   JobLink,
   Loaded,
+  Name,
   NodeLink,
   State,
   TableLink,
@@ -29,30 +30,33 @@ export const named = async (params, signal) => {
 export function Tables({ params }) {
   const namespace = params.get("namespace");
   const found = useData((signal) => list("/datasets", { namespace }, 500, signal), [namespace]);
-  return html`<h1>Tables and other datasets</h1><${Loaded} of=${found}>${({
-    items,
-    more,
-  }) => html`<p class="dim">${more ? "the first " : ""}${count(items.length, "dataset")}${namespace ? html` of ${namespace} · <a href="/tables">all</a>` : ""}. Search finds the others.</p>
-    <${Grid} name="datasets" empty="No tables yet: they appear with their first event." head=${["name", "namespace", "writer", "state", "last write", "last event"]} rows=${items.map(
-      (one) => [
-        { show: html`<${TableLink} of=${one} />`, text: tableName(one) },
-        {
-          show: html`<a href=${address("/tables", { namespace: one.namespace })}>${one.namespace}</a>`,
-          text: one.namespace,
-        },
-        one.latestWrite
-          ? { show: html`<${JobLink} of=${one.latestWrite.job} />`, text: one.latestWrite.job.name }
-          : "",
-        one.latestWrite
-          ? { show: html`<${State} state=${one.latestWrite.state} />`, text: one.latestWrite.state }
-          : "",
-        {
-          show: html`<${Time} at=${one.latestWrite?.endedAt || one.latestWrite?.startedAt} />`,
-          text: one.latestWrite?.startedAt || "",
-        },
-        { show: html`<${Time} at=${one.updatedAt} />`, text: one.updatedAt },
-      ],
-    )} />`}<//>`;
+  const row = (one) => {
+    const run = one.latestWrite;
+    const at = run?.endedAt || run?.startedAt;
+    return [
+      { show: html`<${TableLink} of=${one} />`, text: tableName(one) },
+      {
+        show: html`<a href=${address("/tables", { namespace: one.namespace })}
+          ><${Name} text=${one.namespace} /></a>`,
+        text: one.namespace,
+      },
+      run ? { show: html`<${JobLink} of=${run.job} />`, text: run.job.name } : "",
+      run ? { show: html`<${State} state=${run.state} />`, text: run.state } : "",
+      { show: html`${run?.running ? "since " : ""}<${Time} at=${at} />`, text: at || "" },
+      { show: html`<${Time} at=${one.updatedAt} />`, text: one.updatedAt },
+    ];
+  };
+  const all = html` of ${namespace} · <a href="/tables">all</a>`;
+  return html`<h1>Tables and other datasets</h1>
+    <${Loaded} of=${found}>${({ items, more }) => html`<p class="dim">
+        ${more ? "the first " : ""}${count(items.length, "dataset")}${namespace && all}.
+        ${more ? " Search finds the others." : ""}</p>
+      <${Grid}
+        name="datasets"
+        empty="No tables yet: they appear with their first event."
+        head=${["name", "namespace", "writer", "its run", "run ended", "last event"]}
+        rows=${items.map(row)}
+      />`}<//>`;
 }
 
 export function Table({ params }) {
@@ -192,16 +196,14 @@ function Two({ items, a, b }) {
 }
 
 function Columns({ table }) {
+  const fields = table.facets.schema?.fields || [];
+  // Without a schema, what its readers name tells columns too.
+  const direction = fields.length ? "upstream" : "both";
   const graph = useData(
     (signal) =>
-      get(
-        "/lineage",
-        { node: table.id, granularity: "column", direction: "upstream", depth: 1 },
-        signal,
-      ),
+      get("/lineage", { node: table.id, granularity: "column", direction, depth: 1 }, signal),
     [table.id],
   );
-  const fields = table.facets.schema?.fields || [];
   return html`<${Loaded} of=${graph}>${({ nodes, edges }) => {
     const by = new Map(nodes.map((one) => [one.id, one]));
     const names = [
@@ -257,8 +259,23 @@ export function Neighbours({ node }) {
       edges
         .filter((edge) => here.has(into ? edge.target : edge.source))
         .map((edge) => [edge, by.get(into ? edge.source : edge.target)]);
-    const part = (title, found) =>
-      html`<h2>${title}</h2><${Grid} name="neighbours" head=${["name", "state", "rule", "last seen"]} empty="Nothing is known." rows=${found.map(([edge, one]) => [{ show: one.type === "job" ? html`<${JobLink} of=${one} />` : html`<${TableLink} of=${one} />`, text: one.name }, one.state ? { show: html`<${State} state=${one.state} />`, text: one.state } : "", edge.rule, { show: html`<${Time} at=${edge.lastSeen || edge.until || edge.since} />`, text: edge.lastSeen || edge.since || "" }])} />`;
+    const row = ([edge, one]) => {
+      const seen = edge.lastSeen || edge.until || edge.since;
+      const link = one.type === "job" ? JobLink : TableLink;
+      return [
+        { show: html`<${link} of=${one} />`, text: one.name },
+        one.state ? { show: html`<${State} state=${one.state} />`, text: one.state } : "",
+        ruleName(edge.rule),
+        { show: html`<${Time} at=${seen} />`, text: seen || "" },
+      ];
+    };
+    const part = (title, found) => html`<h2>${title}</h2>
+      <${Grid}
+        name="neighbours"
+        head=${["name", "state", "known from", "last seen"]}
+        empty="Nothing is known."
+        rows=${found.map(row)}
+      />`;
     return html`${part("Comes from", side(true))}${part("Goes to", side(false))}`;
   }}<//>`;
 }
@@ -285,14 +302,41 @@ function Delay({ delay, staleness, refused }) {
 
 function Expiry({ one }) {
   const found = useData(
-    (signal) => get("/expirable", { ...one, limit: 200 }, signal),
+    async (signal) => {
+      const [answer, known] = await Promise.all([
+        get("/expirable", { ...one, limit: 200 }, signal),
+        list("/datasets/snapshots", one, 1000, signal),
+      ]);
+      return { ...answer, known: new Map(known.items.map((snap) => [snap.snapshotId, snap])) };
+    },
     [one.namespace, one.name],
   );
-  return html`<${Loaded} of=${found}>${(
-    answer,
-  ) => html`<p class="sentence">${answer.expirableCount ? `${count(answer.expirableCount, "snapshot")} may be expired` : "Nothing may be expired"}; ${answer.keptCount} stay${answer.keptCount === 1 ? "s" : ""}.</p>
-    ${answer.expirable.length > 0 && html`<h2>May be expired</h2><div class="panel pad row">${answer.expirable.map((id) => html`<${Id} id=${id} />`)}</div>`}
-    <h2>What stays, and for whom</h2><${Grid} name="kept" head=${["snapshot", "reasons"]} rows=${answer.kept.map((kept) => [{ show: html`<${Id} id=${kept.snapshotId} whole />`, text: kept.snapshotId }, kept.reasons.join("; ")])} />
-    ${answer.keptCount > answer.kept.length && html`<p class="dim">${answer.kept.length} of ${answer.keptCount} shown</p>`}`}<//>
-`;
+  return html`<${Loaded} of=${found}>${(answer) => {
+    const { expirable, expirableCount, kept, keptCount } = answer;
+    const cells = (id) => {
+      const { barrierId, committedAt } = answer.known.get(id) || {};
+      return [
+        { show: html`<${Id} id=${id} whole />`, text: id },
+        barrierId ?? "",
+        { show: html`<${Time} at=${committedAt} />`, text: committedAt || "" },
+      ];
+    };
+    const head = ["snapshot", "barrier", "committed"];
+    const cut = (shown, all) => all > shown && html`<p class="dim">${shown} of ${all} shown</p>`;
+    return html`<p class="sentence">
+        ${expirableCount ? `${count(expirableCount, "snapshot")} may be expired` : "Nothing may be expired"};
+        ${" "}${keptCount} stay${keptCount === 1 ? "s" : ""}.</p>
+      ${
+        expirable.length > 0 &&
+        html`<h2>May be expired</h2>
+          <${Grid} name="expirable" head=${head} rows=${expirable.map(cells)} />
+          ${cut(expirable.length, expirableCount)}`
+      }
+      <h2>What stays, and for whom</h2>
+      <${Grid}
+        name="kept"
+        head=${[...head, "reasons"]}
+        rows=${kept.map((row) => [...cells(row.snapshotId), row.reasons.join("; ")])}
+      />${cut(kept.length, keptCount)}`;
+  }}<//>`;
 }
