@@ -1,8 +1,7 @@
-"""Makes the pictures of the page in docs/pictures from a running collector.
+"""Makes the pictures of the page in docs/pictures: twelve screens of the demo, two large graphs.
 
-`python docs/pictures.py URL [FOLDER]`.
-
-The page of `strandline demo --replay` is meant. Twelve screens, each light and dark; needs
+`python -m docs.pictures URL [FOLDER]`, from the checkout; URL is that of `strandline demo
+--replay`. The large graphs are of generated stores. Each picture is made in both themes; needs
 Playwright and a Chromium.
 """
 
@@ -14,7 +13,13 @@ from urllib.parse import quote
 import httpx
 from playwright.sync_api import Browser, sync_playwright
 
-WIDTH, HEIGHT = 1280, 800
+from bench._serving import serving
+from bench.page import HUB, store
+
+SIZE = (1280, 800)
+SIZES = {"board": (900, 640)}  # README shows it about so wide: its text stays readable
+HUB_NODE = quote(f"dataset:file:/lake/db{HUB}/table_{HUB}", safe="")
+LARGE = {"graph-300": (300, "/graph"), "hub": (2_000, f"/graph?node={HUB_NODE}")}
 
 
 def screens(root: str) -> dict[str, str]:
@@ -53,25 +58,28 @@ def main(root: str, folder: Path) -> None:
         browser = driver.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
-        for theme in ("light", "dark"):
-            take(browser, root, theme, folder)
+        for name, path in screens(root).items():
+            take(browser, root + path, name, folder)
+        for name, (nodes, path) in LARGE.items():
+            with store(nodes) as url, serving(url) as port:
+                take(browser, f"http://127.0.0.1:{port}{path}", name, folder)
         browser.close()
 
 
-def take(browser: Browser, root: str, theme: str, folder: Path) -> None:
-    """Take the pictures of one theme."""
-    context = browser.new_context(
-        viewport={"width": WIDTH, "height": HEIGHT},
-        color_scheme="light" if theme == "light" else "dark",
-    )
-    page = context.new_page()
-    for name, path in screens(root).items():
-        page.goto(root + path)
+def take(browser: Browser, address: str, name: str, folder: Path) -> None:
+    """Take a picture in both themes."""
+    width, height = SIZES.get(name, SIZE)
+    for theme in ("light", "dark"):
+        page = browser.new_page(
+            viewport={"width": width, "height": height},
+            color_scheme="light" if theme == "light" else "dark",
+        )
+        page.goto(address)
         page.wait_for_selector("main :is(h1, svg.graph .node)")
         page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
         page.wait_for_timeout(400)
         page.screenshot(path=folder / f"{name}-{theme}.png")
-    context.close()
+        page.close()
 
 
 if __name__ == "__main__":
