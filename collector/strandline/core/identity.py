@@ -1,8 +1,8 @@
 """The names of one dataset, the name that stands for all of them, and the place of its table.
 
 Names joined by symlinks are a group. For all stands the physical one: what others call their
-LOCATION, then what nobody calls their TABLE, then the smallest (namespace, name). A function of the
-set of links, so their order cannot matter.
+LOCATION, then what nobody calls their TABLE, then the smallest (namespace, name); a name before a
+rename comes last. A function of the set of links, so their order cannot matter.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,6 +12,8 @@ from strandline.core.openlineage.names import TableName, names_tables, place_of,
 
 # Links that no event stated, so that no event takes them back.
 PATTERN, BY_HAND, SPELLING = "PATTERN", "BY_HAND", "SPELLING"
+# The name that a dataset had before it was renamed.
+RENAMED = "RENAMED"
 NO_EVENTS = frozenset((PATTERN, BY_HAND, SPELLING))
 
 
@@ -27,12 +29,13 @@ class Name(NamedTuple):
 class Alias(NamedTuple):
     """`dataset_id` is also called `alias_id`.
 
-    Type is TABLE, LOCATION, PATTERN, BY_HAND or another word.
+    Type is TABLE, LOCATION, PATTERN, BY_HAND, RENAMED or another word. at: when it was renamed.
     """
 
     dataset_id: int
     alias_id: int
     type: str
+    at: int = 0
 
 
 class Label(NamedTuple):
@@ -40,6 +43,26 @@ class Label(NamedTuple):
 
     canonical_id: int
     place: TableName
+
+
+def believed(
+    aliases: Iterable[Alias], taken_back: Collection[int], written: Mapping[int, int]
+) -> list[Alias]:
+    """Return the links that hold.
+
+    taken_back: datasets whose symlinks were deleted. written: when each name was last written.
+    A name that is written after a rename is another table's, and cannot be told from the renamed
+    one's, so such a rename joins nothing.
+    """
+    links = []
+    for alias in aliases:
+        if alias.type == RENAMED:
+            holds = written.get(alias.alias_id, 0) <= alias.at
+        else:
+            holds = alias.type in NO_EVENTS or alias.dataset_id not in taken_back
+        if holds:
+            links.append(alias)
+    return links
 
 
 def labels_of(names: Collection[Name], aliases: Collection[Alias]) -> dict[int, Label]:
@@ -63,8 +86,14 @@ def _labels_in(
     """Return the labels of the names of one dataset."""
     canonical_id, catalogs = canonical_of(members, linked).id, _catalogs_of(members, linked)
     called = [name for name in members if name.id in tables or names_tables(name.namespace)]
+    before = {alias.alias_id for alias in linked if alias.type == RENAMED}
+    current = [name for name in called if name.id not in before] or called
     return {
-        one.id: Label(canonical_id, _place_of(one, called, tables, catalogs)) for one in members
+        one.id: Label(
+            canonical_id,
+            _place_of(one, [one] if one in called else current, tables, catalogs),
+        )
+        for one in members
     }
 
 
@@ -95,6 +124,7 @@ _RANKS = {
     SPELLING: 0,
     "LOCATION": 0,
     "TABLE": 2,
+    RENAMED: 3,
 }  # what an alias of that type is: others are 1
 
 

@@ -26,6 +26,7 @@ from strandline.core.changes.rows import (
     DatasetSeen,
 )
 from strandline.core.changes.snapshot_claims import SnapshotClaim, claim_of
+from strandline.core.identity import RENAMED
 from strandline.core.openlineage import facets as f
 from strandline.core.openlineage.facets import DATASET, NO_FACETS, Facet, Facets, content_hash
 from strandline.core.openlineage.names import (
@@ -71,6 +72,27 @@ class DescribedDataset(NamedTuple):
     redacted: bool
 
 
+class NamedBefore(NamedTuple):
+    """A dataset that was renamed, and the one that its name before names."""
+
+    dataset: DatasetSeen
+    before: DatasetSeen
+
+    def alias_at(self, at: int) -> AliasSet | None:
+        """Return the name before as an alias up to this moment; None if it is the same name."""
+        if self.before.id == self.dataset.id:
+            return None
+        alias = DatasetAlias(self.dataset.id, self.before.id, RENAMED, at)
+        return AliasSet(
+            alias.dataset_id, content_hash(repr(alias).encode()), (alias,), (self.before,)
+        )
+
+
+def is_rename(change: object) -> bool:
+    """Return whether a change says that a dataset was renamed."""
+    return isinstance(change, AliasSet) and change.aliases[0].type == RENAMED
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DatasetUse:
     """A dataset that a job reads (direction 0) or writes (1), as an event states it.
@@ -97,11 +119,6 @@ class DatasetUse:
     def change(self) -> f.Lifecycle:
         """The change of the dataset that the event reports."""
         return self.facets.value("lifecycleStateChange") or _NO_CHANGE
-
-    @property
-    def is_renamed(self) -> bool:
-        """True if the event says that the dataset had another name before."""
-        return self.change.lifecycle_state_change.upper() == "RENAME"
 
 
 def use_of(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from strandline.core.changes.datasets import DatasetUse, described_dataset
+from strandline.core.changes.datasets import DatasetUse, NamedBefore, described_dataset
 from strandline.core.changes.edges import mentioned_by
 from strandline.core.changes.extraction import SINK, SOURCE, Stamp, relation_id_of
 from strandline.core.changes.lineage import EventChange, JobLineage, LineageSeen, lineage_of
@@ -70,6 +70,7 @@ def _changes_of_run(event: Event, run: Run, job: Job, stamp: Stamp, memory: Memo
     changes: list[EventChange] = [
         _run_row(event, run, run_id, lineage, facets, stamp),
         LineageSeen(lineage, run_id, stamp.at, stamp.at),
+        *_names_before(event, lineage, stamp),
         *_facets_seen(run_id, f.RUN, stamp, facets),
         *_use_facets_seen(run_id, lineage, stamp, of_uses),
         *_parent_rows(run_id, facets, parents, stamp),
@@ -117,7 +118,20 @@ def _changes_of_dataset(named: Dataset, stamp: Stamp, memory: Memory) -> EventCh
     ]
     if described.aliases is not None:
         changes.append(described.aliases)
+    lifecycle: f.Lifecycle | None = facets.value("lifecycleStateChange")
+    before = lifecycle.previous_name if lifecycle is not None else None
+    if before is not None:
+        alias = NamedBefore(dataset, memory.dataset(*before)).alias_at(stamp.at)
+        changes += [] if alias is None else [alias]
     return EventChanges(changes, described.redacted)
+
+
+def _names_before(event: Event, lineage: JobLineage, stamp: Stamp) -> list[EventChange]:
+    """Return the names that datasets had before, unless the run only began to rename or failed."""
+    if event.event_type in ("START", "FAIL", "ABORT"):
+        return []
+    aliases = [renamed.alias_at(stamp.at) for renamed in lineage.renamed]
+    return [alias for alias in aliases if alias is not None]
 
 
 def _entity_facets(memory: Memory, kind: int, raw: RawFacets | None) -> Facets:

@@ -13,6 +13,7 @@ from strandline.core.changes.datasets import (
     NOWHERE,
     SENDER,
     DatasetUse,
+    NamedBefore,
     NamedDataset,
     Owns,
     owned,
@@ -38,7 +39,8 @@ class JobLineage:
     Equal only to itself: it is made once and remembered. job: its row without times. noise: 1 where
     the event's datasets are nobody's lineage. data: 1 where it has some. facets: to store of the
     job. reported: the uses that are inputs and outputs of the event.
-    related: the datasets that the job is named with, as a source (0) or a sink (1).
+    related: the datasets that the job is named with, as a source (0) or a sink (1). renamed: the
+    datasets that its event says were renamed, each with its name before.
     """
 
     job: JobSeen
@@ -51,6 +53,7 @@ class JobLineage:
     reported: Sequence[DatasetUse]
     edges: Sequence[StatedEdges]
     related: frozenset[tuple[int, int]]
+    renamed: Sequence[NamedBefore]
     redacted: bool
 
 
@@ -112,7 +115,8 @@ def _lineage(memory: Memory, content: _Content) -> JobLineage:
     outputs = _uses(memory, SINK, content.outputs, streamed=False)
     sources = [owned(use, owns) for use in inputs if not is_delta_log(use.sent_as[1])]
     sinks = [owned(use, owns) for use in outputs if not is_delta_log(use.sent_as[1])]
-    before = _names_before(memory, sinks)
+    renamed = [(use.dataset, use_before) for use in sinks for use_before in _before(memory, use)]
+    before = [use for _, use in renamed]
     hidden = any(use.redacted for use in (*inputs, *outputs, *before))
     named = {use.dataset.id for use in (*sources, *sinks)}
     sources += [owned(use, owns) for use in before if use.dataset.id not in named]
@@ -127,7 +131,7 @@ def _lineage(memory: Memory, content: _Content) -> JobLineage:
     # An RDD's job without datasets is a part of a statement that reports itself.
     is_part = spark and (kind.job_type or "").upper() == "RDD_JOB" and not has_datasets
     is_noise = is_part or (has_datasets and not uses)
-    is_renamed = (job.namespace, job.name) != (content.namespace, content.name)
+    has_other_name = (job.namespace, job.name) != (content.namespace, content.name)
     return JobLineage(
         job,
         int(is_noise),
@@ -140,7 +144,12 @@ def _lineage(memory: Memory, content: _Content) -> JobLineage:
         [use for use in uses if use.place != NOWHERE],
         edges,
         _related(uses, edges),
-        hidden or facets.redacted or is_renamed,
+        [
+            NamedBefore(dataset, use.dataset)
+            for dataset, use in renamed
+            if owns(dataset.namespace) and owns(use.dataset.namespace)
+        ],
+        hidden or facets.redacted or has_other_name,
     )
 
 
@@ -153,20 +162,15 @@ def _uses(
     ]
 
 
-def _names_before(memory: Memory, outputs: Iterable[DatasetUse]) -> list[DatasetUse]:
-    """Return what outputs that were renamed were called before.
+def _before(memory: Memory, output: DatasetUse) -> list[DatasetUse]:
+    """Return what an output that was renamed was called before.
 
-    The job reads that, since it is there where they are now.
+    The job reads that, since it is there where it is now.
     """
-    uses = []
-    for use in outputs:
-        before = use.change.previous_identifier if use.is_renamed else None
-        if before is None or not before.namespace or not before.name:
-            continue
-        named = before.namespace, before.name, b""
-        if not is_delta_log(before.name):
-            uses.append(use_of(memory, SOURCE, named, NOWHERE, streamed=False))
-    return uses
+    before = output.change.previous_name
+    if before is None or is_delta_log(before[1]):
+        return []
+    return [use_of(memory, SOURCE, (*before, b""), NOWHERE, streamed=False)]
 
 
 def _declared_beside(

@@ -173,11 +173,12 @@ class DatasetSeen(NamedTuple):
 
 
 class DatasetAlias(NamedTuple):
-    """A dataset has another name."""
+    """A dataset has another name. at: of a name that it had until then; 0 for the others."""
 
     dataset_id: int
     alias_id: int
     type: str
+    at: int = 0
 
 
 class AliasSet(NamedTuple):
@@ -419,7 +420,7 @@ FOLDS: dict[type[Change], Fold] = {
     RunLease: Fold("run_leases", ("run_id",), _STAMP),
     RunQuery: Fold("run_queries", ("run_id",), ("rank", *_STAMP)),
     DatasetSeen: Fold("datasets", ("id",), least=("first_at",), most=("newest_at", "named")),
-    DatasetAlias: Fold("dataset_aliases", ("dataset_id", "alias_id", "type")),
+    DatasetAlias: Fold("dataset_aliases", ("dataset_id", "alias_id", "type"), most=("at",)),
     FacetBody: Fold("facet_bodies", ("hash",)),
     SetFacet: Fold("facet_sets", ("set_id", "key")),
     FacetSetUsed: Fold("facet_uses", ("entity_id", "set_id"), most=("at",)),

@@ -171,6 +171,14 @@ class Lifecycle(_Facet, frozen=True):
     lifecycle_state_change: str
     previous_identifier: Identifier | None = None
 
+    @property
+    def previous_name(self) -> tuple[str, str] | None:
+        """Namespace and name before a RENAME; None if nothing was renamed."""
+        before = self.previous_identifier
+        if self.lifecycle_state_change.upper() != "RENAME" or before is None:
+            return None
+        return (before.namespace, before.name) if before.namespace and before.name else None
+
 
 class Symlinks(_Facet, frozen=True):
     """Dataset facet `symlinks`."""

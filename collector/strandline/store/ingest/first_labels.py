@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, select
 
 from strandline.core.changes.compact import Rows
 from strandline.core.changes.rows import DatasetAlias, DatasetSeen, FacetSeen
-from strandline.core.identity import NO_EVENTS, Alias, Label, Name, groups_of, labels_of
+from strandline.core.identity import RENAMED, Alias, Label, Name, believed, groups_of, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import place_id
 from strandline.store.schema.dataset_tables import datasets
@@ -33,10 +33,12 @@ def label_first(connection: Connection, rows: Rows, touched: Collection[int]) ->
 
     Under the lock of labels.
     """
-    aliases = [Alias(one.dataset_id, one.alias_id, one.type) for one in rows.of(DatasetAlias)]
+    aliases = [Alias(*one) for one in rows.of(DatasetAlias)]
     named = {one.id: one for one in rows.of(DatasetSeen)}
     ids = {*touched, *(id_ for alias in aliases for id_ in (alias.dataset_id, alias.alias_id))}
     held = _held(connection, ids)
+    # Whether a rename holds depends on what is written later.
+    held |= {one.dataset_id for one in aliases if one.type == RENAMED}
     new = {
         id_
         for group in groups_of(ids, aliases)
@@ -76,10 +78,8 @@ def _labels(
     catalogs, without_symlinks = _catalogs_and_deleted_symlinks(rows)
     names = [Name(one.id, one.namespace, one.name, catalogs.get(one.id)) for one in named]
     ids = {name.id for name in names}
-    believed = [
-        one for one in aliases if one.type in NO_EVENTS or one.dataset_id not in without_symlinks
-    ]
-    return labels_of(names, [one for one in believed if one.dataset_id in ids])
+    links = believed(aliases, without_symlinks, {})
+    return labels_of(names, [one for one in links if one.dataset_id in ids])
 
 
 def _catalogs_and_deleted_symlinks(rows: Rows) -> tuple[dict[int, str], set[int]]:

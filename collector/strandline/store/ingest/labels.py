@@ -10,21 +10,23 @@ from functools import cache, partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, select, text
+from sqlalchemy import ColumnElement, Connection, Select, func, select, text
 
 from strandline.core.changes.compact import Rows
-from strandline.core.changes.rows import DatasetAlias, DatasetSeen
-from strandline.core.identity import NO_EVENTS, Alias, Label, Name, labels_of
+from strandline.core.changes.extraction import SINK
+from strandline.core.changes.rows import DatasetAlias, DatasetSeen, JobRelation
+from strandline.core.identity import RENAMED, Alias, Label, Name, believed, labels_of
 from strandline.core.openlineage.facets import DATASET, Catalog
 from strandline.core.openlineage.names import TableName, place_id
 from strandline.store.graph.news import note_renamed
 from strandline.store.ingest.first_labels import label_first, labelled_otherwise
 from strandline.store.schema.dataset_tables import dataset_aliases, datasets
+from strandline.store.schema.relation_tables import job_relations
 from strandline.store.search.changed_facets import NAMING, FacetPlace
 from strandline.store.search.upkeep import index_renamed
 from strandline.store.sql.compression import expand
 from strandline.store.sql.facet_rows import any_value, facet_rows, newest_rows, one_of
-from strandline.store.sql.id_lists import among_given
+from strandline.store.sql.id_lists import among, among_given
 from strandline.store.sql.upsert import unnested, values_of
 
 IDENTITY_LOCK = 0x6964_656E
@@ -34,15 +36,20 @@ _CATALOG = msgspec.json.Decoder(Catalog)
 
 
 @contextmanager
-def label(connection: Connection, rows: Rows, changed: Iterable[FacetPlace]) -> Iterator[None]:
+def label(
+    connection: Connection, rows: Rows, changed: Iterable[FacetPlace], *, has_renames: bool
+) -> Iterator[None]:
     """Around applying rows: afterwards label again what they may have changed.
 
     The lock is taken before any row's.
 
-    changed: the facets that say something else than what is stored.
+    changed: the facets that say something else than what is stored. has_renames: whether the store
+    has renamed datasets, whose former names may be written again.
     """
     touched = {id_ for one in rows.of(DatasetAlias) for id_ in (one.dataset_id, one.alias_id)}
     touched |= {place.entity_id for place in changed if (place.kind, place.key) in NAMING}
+    if has_renames:
+        touched |= _renamed_before(connection, rows)
     first: list[DatasetSeen] = []
     if touched:
         lock(connection)
@@ -75,9 +82,9 @@ def relabelled(
 ) -> list[tuple[int, Label]]:
     """Return the datasets that would get another label, with that label."""
     names, held = _names(connection, ids)
-    believed = _believed(aliases, _taken_back(connection, ids))
+    links = _believed(connection, aliases, ids)
     labels = labels_of(
-        names, [one for one in believed if one.dataset_id in held and one.alias_id in held]
+        names, [one for one in links if one.dataset_id in held and one.alias_id in held]
     )
     return sorted((id_, wanted) for id_, wanted in labels.items() if held[id_] != wanted)
 
@@ -89,11 +96,33 @@ def label_names(names: Iterable[Name], aliases: Sequence[Alias]) -> dict[int, in
 
 def believed_aliases(connection: Connection) -> list[Alias]:
     """Return every link between names but those that were taken back."""
-    return _believed(_all_aliases(connection), _taken_back(connection, None))
+    return _believed(connection, _all_aliases(connection), None)
 
 
-def _believed(aliases: Iterable[Alias], taken_back: Collection[int]) -> list[Alias]:
-    return [one for one in aliases if one.type in NO_EVENTS or one.dataset_id not in taken_back]
+def _believed(
+    connection: Connection, aliases: Sequence[Alias], ids: Collection[int] | None
+) -> list[Alias]:
+    before = {alias.alias_id for alias in aliases if alias.type == RENAMED}
+    written = _last_written(connection, before)
+    return believed(aliases, _taken_back(connection, ids), written)
+
+
+def _last_written(connection: Connection, ids: Collection[int]) -> dict[int, int]:
+    """Map each of these datasets to the last moment at which a run wrote it under this name."""
+    if not ids:
+        return {}
+    of = job_relations.c
+    query = select(of.dataset_id, func.max(of.at)).group_by(of.dataset_id)
+    query = query.where(among(of.dataset_id, ids), of.direction == SINK, of.ran == 1)
+    return {row.dataset_id: row[1] for row in connection.execute(query)}
+
+
+def _renamed_before(connection: Connection, rows: Rows) -> set[int]:
+    """Return the datasets that the batch writes under a name that was moved away."""
+    written = {one.dataset_id for one in rows.of(JobRelation) if one.direction == SINK}
+    links = dataset_aliases.c
+    query = select(links.alias_id).where(links.type == RENAMED, among(links.alias_id, written))
+    return set(connection.scalars(query)) if written else set()
 
 
 def _all_aliases(connection: Connection) -> list[Alias]:

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from sqlalchemy import Connection
 
 from strandline.core.changes.compact import compact
+from strandline.core.changes.datasets import is_rename
 from strandline.core.changes.extract import changes_of
 from strandline.core.changes.extraction import Stamp
 from strandline.core.changes.lineage import EventChange
@@ -39,7 +40,7 @@ from strandline.store.ingest.raw_events import (
     make_partition,
     release,
 )
-from strandline.store.ingest.retention import EXPIRE_LOCK
+from strandline.store.ingest.retention import EXPIRE_LOCK, keep_writers_out
 from strandline.store.ingest.shared_runs import (
     learn_shared_runs,
     relate_again,
@@ -51,7 +52,7 @@ from strandline.store.lineage.owner_relations import relate_owners, runs_in
 from strandline.store.search.changed_facets import changed_facets
 from strandline.store.search.upkeep import index_touched, touched_by
 from strandline.store.sql.body_references import Body, key_of
-from strandline.store.sql.shared_settings import agreed
+from strandline.store.sql.shared_settings import agree, agreed
 from strandline.store.versions.fact_log import mark
 
 __all__ = ["Caches", "Outcome", "Record", "take", "validated"]
@@ -134,6 +135,7 @@ def take(connection: Connection, records: Sequence[Record], caches: Caches) -> l
         stored = _extract(new, caches)
         if learn_shared_runs(connection, _changes_in(stored), caches.memory):
             stored = _extract(stored, caches)
+        _await_writers_of_old_names(connection, stored, caches)
         _insert_bodies(connection, stored, caches)
         _insert_dead_letters(connection, arrivals)
         _insert_unread(connection, arrivals)
@@ -152,7 +154,7 @@ def store(connection: Connection, changes: Sequence[EventChange], caches: Caches
     rows = only_news(compact(changes, caches.shared_facets), caches)
     changed = changed_facets(connection, rows, caches.watched_facets)
     to_index = touched_by(connection, rows, caches.is_new, changed)
-    with label(connection, rows, changed):
+    with label(connection, rows, changed, has_renames=caches.has_renames):
         caches.run_templates.store(connection, rows)
     owned = relate_owners(connection, runs_in(rows))
     mark(connection, rows)
@@ -163,6 +165,16 @@ def store(connection: Connection, changes: Sequence[EventChange], caches: Caches
 
 def _changes_in(arrivals: Iterable[Arrival]) -> list[EventChange]:
     return [change for arrival in arrivals for change in arrival.changes]
+
+
+def _await_writers_of_old_names(
+    connection: Connection, stored: Sequence[Arrival], caches: Caches
+) -> None:
+    """Before the first rename wait for all writers: they do not look for former names yet."""
+    if not caches.has_renames and any(map(is_rename, _changes_in(stored))):
+        keep_writers_out(connection)
+        agree(connection, "has_renames", "1")
+        caches.has_renames = True
 
 
 def _separate(connection: Connection, stored: Sequence[Arrival], caches: Caches) -> bool:
@@ -205,6 +217,7 @@ def _begin(connection: Connection, records: Sequence[Record], caches: Caches) ->
     caches.renew(settings.get("epoch", ""), json.loads(settings.get("strip_patterns", "[]")))
     caches.exports = settings.get("exports", "")
     caches.notes_graph = is_written(settings)
+    caches.has_renames = "has_renames" in settings
     for day in sorted({micros_of(record.received_at) // DAY for record in records}):
         if not caches.knows("day", day):
             make_partition(connection, day)

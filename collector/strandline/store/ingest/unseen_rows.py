@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from strandline.core.changes.compact import KEPT_WITH_THE_ROW, Rows, rows_of_set
+from strandline.core.changes.compact import KEPT_WITH_THE_ROW, Rows, fold_rows, rows_of_set
 from strandline.core.changes.facet_sets import FacetSet
 from strandline.core.changes.rows import (
     AliasSet,
@@ -47,7 +47,7 @@ def only_news(rows: Rows, caches: Caches) -> Rows:
         if caches.is_new("aliases", (alias_set.dataset_id, alias_set.hash)):
             mentions += alias_set.mentions
             aliases.update(alias_set.aliases)
-    rows.put(DatasetAlias, sorted(aliases))
+    rows.put(DatasetAlias, fold_rows(DatasetAlias, list(aliases)))
 
     rows.sets = {facet_set.id: facet_set for facet_set in rows.take(FacetSet)}
     set_facets: list[SetFacet] = []

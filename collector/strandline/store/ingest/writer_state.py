@@ -33,6 +33,7 @@ class Caches:
             SETS
         )  # those of sets that names or the search depend on, by the ids of the sets
         self.exports = ""  # what targets want to hear of; "": there are none
+        self.has_renames = False  # whether the store has datasets that were renamed
         self.notes_graph = False  # whether somebody follows what changes of the graph
         self.bugs: list[Exception] = []  # that kept events of this transaction from being read
         self._stored = BoundedCache(KNOWN)

@@ -4,6 +4,7 @@ epoch: raised when rows are deleted or renamed; it empties the memory of every w
 exports: what targets want (runs, events).
 graph_news: 1 once transactions note their changes of the lineage graph.
 graph_pruned: the last of these notes that was deleted.
+has_renames: 1 once a dataset was renamed.
 looked_before: the moment (microseconds) up to which retention has looked for old records.
 recent_runs: the number of a job's runs that are known besides those of its latest application.
 retention_waits_since: when retention first waited before it drops more than half of the events.

@@ -1,0 +1,124 @@
+"""Renames of datasets: the facet lifecycleStateChange with RENAME, from any producer."""
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from strandline.store.ingest.labels import relabel
+from strandline.store.lineage.lookup import node_called, node_of
+from worlds.builders import Json, dataset, event, rows, store
+
+NAMESPACE = "hive://metastore:9083"
+ORDERS, ARCHIVE = "bank.orders", "bank.archive"
+
+
+def table(name: str, before: str | None = None) -> Json:
+    if before is None:
+        return dataset(name, NAMESPACE)
+    facet = {
+        "lifecycleStateChange": "RENAME",
+        "previousIdentifier": {"namespace": NAMESPACE, "name": before},
+    }
+    return dataset(name, NAMESPACE, lifecycleStateChange=facet)
+
+
+def renamed(second: int, old: str, new: str, state: str = "COMPLETE") -> Json:
+    return event(state, second, f"rename {old}", second, outputs=[table(new, old)])
+
+
+def written(second: int, name: str, job: str = "load") -> Json:
+    return event("COMPLETE", second, job, second, outputs=[table(name)])
+
+
+def canonical_names(engine: Engine) -> dict[str, str]:
+    query = (
+        "SELECT d.name, c.name FROM datasets d JOIN datasets c ON c.id = d.canonical_id ORDER BY 1"
+    )
+    return dict(rows(engine, query))
+
+
+BEFORE, RENAME, AFTER = written(1, ORDERS), renamed(2, ORDERS, ARCHIVE), written(3, ARCHIVE)
+READ = event("COMPLETE", 4, "report", 4, inputs=[table(ORDERS)])  # began before the rename
+
+
+def orders_of(*events: Json) -> list[Any]:
+    """Return each order of these; `make test` sees those that begin with another one each."""
+    orders = [events[place:] + events[:place] for place in range(len(events))]
+    others = [one for one in permutations(events) if one not in orders]
+    return [*orders, *(pytest.param(one, marks=pytest.mark.slow) for one in others)]
+
+
+@pytest.mark.parametrize("order", orders_of(BEFORE, RENAME, AFTER, READ))
+def test_a_renamed_dataset_keeps_its_history(engine: Engine, order: tuple[Json, ...]) -> None:
+    for one in order:
+        store(engine, [one])
+    store(engine, [RENAME])
+
+    assert canonical_names(engine) == {ORDERS: ARCHIVE, ARCHIVE: ARCHIVE}
+    with engine.connect() as connection:
+        nodes = {node_of(connection, f"dataset:{NAMESPACE}:{name}") for name in (ORDERS, ARCHIVE)}
+        assert {node.name for node in nodes} == {ARCHIVE}
+        assert node_called(connection, ORDERS).name == ARCHIVE
+        assert node_called(connection, ARCHIVE).name == ARCHIVE
+    with engine.begin() as connection:
+        assert relabel(connection) == 0
+
+
+@pytest.mark.parametrize("order", orders_of(BEFORE, RENAME, AFTER, written(9, ORDERS)))
+def test_a_rename_joins_nothing_once_the_old_name_is_written_again(
+    engine: Engine, order: tuple[Json, ...]
+) -> None:
+    for one in order:
+        store(engine, [one])
+
+    assert canonical_names(engine) == {ORDERS: ORDERS, ARCHIVE: ARCHIVE}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_tables_that_swap_their_names_stay_apart(engine: Engine, order: int) -> None:
+    swap = [
+        written(1, "bank.a"),
+        written(1, "bank.b", "other"),
+        renamed(2, "bank.a", "bank.spare"),
+        renamed(3, "bank.b", "bank.a"),
+        renamed(4, "bank.spare", "bank.b"),
+    ]
+    store(engine, swap[::order])
+
+    names = canonical_names(engine)
+    assert names["bank.a"] != names["bank.b"]
+
+
+def test_a_dataset_that_is_renamed_twice_and_back_has_its_last_name(engine: Engine) -> None:
+    store(engine, [BEFORE, renamed(2, ORDERS, ARCHIVE), renamed(3, ARCHIVE, "bank.old")])
+
+    assert set(canonical_names(engine).values()) == {"bank.old"}
+
+    store(engine, [renamed(4, "bank.old", ORDERS)])
+
+    assert set(canonical_names(engine).values()) == {ORDERS}
+
+
+@pytest.mark.parametrize("state", ["START", "FAIL", "ABORT"])
+def test_a_rename_counts_when_it_is_done(engine: Engine, state: str) -> None:
+    store(engine, [BEFORE, renamed(2, ORDERS, ARCHIVE, state)])
+
+    assert canonical_names(engine) == {ORDERS: ORDERS, ARCHIVE: ARCHIVE}
+
+
+def test_a_rename_may_be_told_without_a_job(engine: Engine) -> None:
+    told = event("COMPLETE", 2, "none", 2)
+    del told["run"], told["job"], told["eventType"]
+    told |= {"inputs": None, "outputs": None, "dataset": table(ARCHIVE, ORDERS)}
+    store(engine, [BEFORE, told])
+
+    assert canonical_names(engine) == {ORDERS: ARCHIVE, ARCHIVE: ARCHIVE}
+
+
+def test_one_rename_told_at_two_moments_is_one(engine: Engine) -> None:
+    store(engine, [BEFORE, renamed(2, ORDERS, ARCHIVE), renamed(3, ORDERS, ARCHIVE)])
+
+    assert rows(engine, "SELECT count(*) FROM dataset_aliases WHERE type = 'RENAMED'") == [(1,)]
+    assert canonical_names(engine) == {ORDERS: ARCHIVE, ARCHIVE: ARCHIVE}
