@@ -2,6 +2,8 @@
 
 from random import Random
 
+import pytest
+
 from strandline.core.versions import facts
 from strandline.core.versions.apply import apply
 from strandline.core.versions.facts import DomainDeclared, Fact, RunStarted, Table
@@ -120,11 +122,17 @@ ROOT, COPY = table("root"), table("copy")
 
 
 def micro_batch(
-    query: str, number: int, read: str, made: facts.WrittenSnapshot, at: float
+    query: str,
+    number: int,
+    read: str,
+    at: float,
+    *made: facts.WrittenSnapshot,
+    since: str | None = None,
 ) -> facts.BarrierCommitted:
     """A micro-batch of a plain stream from the base table."""
+    used = facts.Used(ROOT, read, since=since)
     return facts.BarrierCommitted(
-        job("copy"), f"run of {query}", "bank", number + 1, at - 1, at, (made,), (facts.Used(ROOT, read),),
+        job("copy"), f"run of {query}", "bank", number + 1, at - 1, at, made, (used,),
         batch=number, stated=False, query=query,
     )  # fmt: skip
 
@@ -143,31 +151,68 @@ def test_new_checkpoint_on_a_filled_table_completes_nothing_until_rollback() -> 
     apply(model, RunStarted(job("copy"), "run of q1", 3.0, "bank", (ROOT,), (COPY,)))
     apply(
         model,
-        micro_batch("q1", 0, "r1", facts.WrittenSnapshot(COPY, "c1", operation="append"), 5.0),
+        micro_batch("q1", 0, "r1", 5.0, facts.WrittenSnapshot(COPY, "c1", operation="append")),
     )
     apply(
         model,
         micro_batch(
-            "q2", 0, "r2", facts.WrittenSnapshot(COPY, "c2", "c1", operation="append"), 8.0
+            "q2", 0, "r2", 8.0, facts.WrittenSnapshot(COPY, "c2", "c1", operation="append")
         ),
     )
     twice = dict(model.done[COPY].of)
     apply(
         model,
-        micro_batch("q2", 0, "r2", facts.WrittenSnapshot(COPY, "c3", "c2", replaces=True), 9.0),
+        micro_batch("q2", 0, "r2", 9.0, facts.WrittenSnapshot(COPY, "c3", "c2", replaces=True)),
     )
     anew = {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()}
     apply(model, facts.RolledBack("bank", (COPY,), 0, 10.0))
     apply(
         model,
         micro_batch(
-            "q3", 0, "r2", facts.WrittenSnapshot(COPY, "c4", "c3", operation="append"), 12.0
+            "q3", 0, "r2", 12.0, facts.WrittenSnapshot(COPY, "c4", "c3", operation="append")
         ),
     )
 
     assert twice.keys() == {1}
     assert anew == {1: "c1", 2: "c3"}
     assert {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()} == {2: "c4"}
+
+
+IDLE_FIRST = [(0, None, "r1", None), (1, "r1", "r2", "c2"), (2, "r2", "r3", "c3")]
+IDLE_LATER = [
+    (0, None, "r1", "c1"),
+    (1, "r1", "r2", None),
+    (2, "r2", "r3", None),
+    (3, "r3", "r4", "c4"),
+]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("batches", "carried"),
+    [(IDLE_FIRST, {2: "c2", 3: "c3"}), (IDLE_LATER, {1: "c1", 4: "c4"})],
+)
+def test_stream_goes_on_after_a_micro_batch_that_wrote_no_row(
+    batches: list[tuple[int, str | None, str, str | None]], carried: dict[int, str], order: int
+) -> None:
+    """A foreachBatch that skips an empty frame, or a format that commits no empty append."""
+    model = Model()
+    apply(model, DomainDeclared("bank", (ROOT,), 0.0))
+    apply(model, RunStarted(job("copy"), "run of q1", 0.5, "bank", (ROOT,), (COPY,)))
+    for barrier in range(1, 5):
+        snapshot = facts.WrittenSnapshot(ROOT, f"r{barrier}")
+        apply(model, facts.RootsCut("bank", barrier, (snapshot,), float(barrier)))
+    committed = [one for *_, one in batches if one is not None]
+    parents = dict(zip(committed, ["created", *committed], strict=False))
+    for number, since, read, made in batches[::order]:
+        written = [
+            facts.WrittenSnapshot(COPY, one, parents[one], operation="append")
+            for one in [made]
+            if one is not None
+        ]
+        apply(model, micro_batch("q1", number, read, 10.0 + number, *written, since=since))
+
+    assert {barrier: one.snapshot for barrier, one in model.done[COPY].of.items()} == carried
 
 
 def test_worlds_cover_every_promised_case() -> None:

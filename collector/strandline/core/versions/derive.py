@@ -148,7 +148,10 @@ def _settle_states(model: Model, step: Step) -> None:
         step = waiting.pop()
         steps = model.steps[step.job]
         states = {table: state_of(model, step, table) for table in step.outputs}
-        if id(step) in seen or (seen and states == step.states):
+        if id(step) in seen:
+            continue
+        # What a table's state follows from goes through a micro-batch that made nothing of it.
+        if seen and states == step.states and not _is_idle_somewhere(model, step):
             continue
         seen.add(id(step))
         steps.place(step, states)
@@ -159,6 +162,12 @@ def _settle_states(model: Model, step: Step) -> None:
         for table, output in step.outputs.items():
             for job, key in sorted(model.based.get((table, output.snapshot), ())):
                 waiting.append(model.steps[job].of[key])
+
+
+def _is_idle_somewhere(model: Model, step: Step) -> bool:
+    """Return whether a table that the job writes has no snapshot of this micro-batch."""
+    place = model.places.get(step.job)
+    return place is not None and not step.is_run and not place.writes <= step.outputs.keys()
 
 
 def _follow(model: Model, place: ManagedJob, table: Table, barrier: int) -> None:

@@ -1,6 +1,7 @@
 """The position of a snapshot in the inputs of its table, and whether it is made from all of them.
 
-A micro-batch goes on from the snapshot that it was written on. It breaks its table where it does not
+A micro-batch goes on from the snapshot that it was written on, or from the micro-batches after it
+that made nothing of the table (what they read gave no row). It breaks its table where it does not
 start there, or where what it wrote on is not known to be whole; a whole replacement mends it.
 """
 
@@ -26,24 +27,50 @@ def state_of(model: Model, step: Step, table: Table) -> TableState:
         return TableState(step.own, step.unsure)
     if step.is_complete(table) or (step.replaces(table) and _reads_whole_inputs(step)):
         return TableState(step.own, step.unsure)
-    base = _base(model, step, table)
+    micro_batches = [*_idle_before(model, step, table), step]
+    base = _base(model, step, table, model.steps[step.job].before(micro_batches[0]))
     if step.is_run:  # a correction stands where its parent did
         return base or TableState({}, broken="a batch run wrote a part of it")
-    if base is None:
-        return _without_base(model, step)
-    broken = base.broken or _fault(model, step, base)
-    stands = {one: at for one, at in base.stands.items() if one not in step.unsure} | step.own
-    return TableState(stands, (base.unsure - step.own.keys()) | step.unsure, broken)
+    return _after(model, micro_batches, base)
+
+
+def _idle_before(model: Model, step: Step, table: Table) -> list[Step]:
+    """Return the micro-batches right before this one that made nothing of the table, the first first."""
+    steps, idle = model.steps[step.job], list[Step]()
+    before = steps.before(step)
+    while before is not None and table not in before.outputs:
+        idle.append(before)
+        before = steps.before(before)
+    return idle[::-1]
+
+
+def _after(model: Model, micro_batches: list[Step], base: TableState | None) -> TableState:
+    """Return the state after micro-batches of which only the last made a snapshot of the table."""
+    before = model.steps[micro_batches[0].job].before(micro_batches[0])
+    goes_on = before is not None and any(state is base for state in before.states.values())
+    for step in micro_batches:
+        if base is None:
+            base = _without_base(model, step)
+        else:
+            broken = base.broken or _fault(model, step, base, goes_on=goes_on)
+            stands = {one: at for one, at in base.stands.items() if one not in step.unsure}
+            unsure = (base.unsure - step.own.keys()) | step.unsure
+            base = TableState(stands | step.own, unsure, broken)
+        goes_on = True
+    assert base is not None
+    return base
 
 
 def _reads_whole_inputs(step: Step) -> bool:
     return not step.began and (step.is_run or step.key[1] == 0)
 
 
-def _base(model: Model, step: Step, table: Table) -> TableState | None:
-    """Return the state that a step was written on; None where nothing is known of it."""
+def _base(model: Model, step: Step, table: Table, before: Step | None) -> TableState | None:
+    """Return the state that a step was written on; None where nothing is known of it.
+
+    before: the micro-batch before this one and before those that made nothing of the table.
+    """
     first = step.written_to(table)[0]
-    before = model.steps[step.job].before(step)
     if first.parent is not None:
         for snapshot in step.written_on(table):
             state = _state_at(model, table, snapshot)
@@ -83,21 +110,22 @@ def _without_base(model: Model, step: Step) -> TableState:
     return TableState(step.own, step.unsure, broken or _skipped(model, step))
 
 
-def _fault(model: Model, step: Step, base: TableState) -> str:
-    """Return why a micro-batch does not go on where the snapshot stood that it was written on."""
+def _fault(model: Model, step: Step, base: TableState, *, goes_on: bool) -> str:
+    """Return why a micro-batch does not go on where the snapshot stood that it was written on.
+
+    goes_on: whether the micro-batch before it left the table in this state.
+    """
     if base is EMPTY:
         return (
             "" if step.key[1] == 0 and not step.began else "it was emptied while its stream went on"
         )
-    before = model.steps[step.job].before(step)
-    goes_on = before is not None and any(state is base for state in before.states.values())
     for table, start in step.began.items():
         if table in base.unsure and goes_on:
             continue
         if base.stands.get(table) != start:
             return f"its stream goes on from another snapshot of {model.call(table)} than the table shows"
     if not goes_on and not step.own.keys() | step.unsure <= step.began.keys():
-        if before is None:
+        if model.steps[step.job].before(step) is None:
             return "a query began anew on a table with content"
         return "it was restored, and where its stream goes on is not known"
     return _skipped(model, step)
