@@ -17,9 +17,9 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 from sqlalchemy import Engine
 
-from fixtures.operations import document
 from fixtures.servers import SETTINGS, post, problem, serving
 from fixtures.stores import engine_of
+from strandline.api.app import document
 from worlds.builders import counts
 from worlds.sample_events import as_bytes, run_event
 
